@@ -6,21 +6,33 @@
 //! | [`settings`], [`timing`], [`status`] | limits; how long a peer may be silent; how a request can end | no |
 //! | `protocol` | credits, rings, names, cards, the exchange of blocks | no |
 //! | `site` | a device, on which memory and connections of views are made | yes |
-//! | `views` | the fabric of a member through all its views, beside a side channel | yes |
+//! | `trial` | whether the own device denies what it must | yes |
+//! | `views` | the fabric of a member through all its views, with a side channel | yes |
 //! | `fabric` | [`Fabric`], [`Permissions`] and [`Blocks`] | yes |
-//! | `ffi` | everything foreign, and all that is unsafe but for what a caller promises of block memory | yes |
+//! | `commands` | what views ask of the kernel, which workers carry out | yes |
+//! | `adapter` | the seam to a device: of libibverbs, or a fake one | either |
+//! | [`check`] | an acceptance of RDMA between two hosts | yes |
+//! | `fake` | a device that does not exist, for tests | no |
+//! | `ffi` | everything foreign, and all that is unsafe but for pages and what a caller promises of block memory | yes |
 //!
-//! What needs libibverbs is behind the cargo feature `device`, so that everything else is built and
-//! tested without it.
+//! libibverbs is opened when a device is first asked for, and nothing of it is needed to build.
+//! Where it is missing, [`NoLibrary`] says which package has it. The feature `fake` brings a device
+//! that does not exist, for tests: all of the fabric runs over it, without libibverbs.
 //!
 //! # What is promised (HAL-1)
-//! - *Order between writes to one peer*: always. A reliable connection executes writes in the order
-//!   in which they were posted, and none here asks for relaxed ordering.
-//! - *Order within a write*: only if the caller says so. No device tells, and even one in software
-//!   may copy with instructions that do not keep it.
+//! - *Order between writes to one peer*: always. Where devices keep it, every write goes straight
+//!   into the peer's row. Where they may place writes in any order, each list ends with a message
+//!   that the peer's processor applies when its receive completes: see [`WriteOrder`], and
+//!   [`DeviceKind::order`](devices::DeviceKind::order) for which devices keep what.
+//! - *Order within a write*: only if the caller says so. A device tells of what it receives itself,
+//!   and not of its peers, and even one in software may copy with instructions that do not keep it.
 //! - *Visible upon completion*: where the driver is known to work in software, and else only if the
 //!   caller says so. A completion means that the other adapter acknowledged, not that its bus is
 //!   done.
+//! - *After `revoke` nothing lands*: always. Each right is a key of its own, which is ended. That
+//!   the device denies ended keys is tried before the first view with regions:
+//!   [`Site::try_rights`].
+//! - *A guard carries its value at the call*: always, inline or staged.
 //!
 //! A member that saw a counter runs [`Fabric::observe_barrier`] before it reads what the counter
 //! guards.
@@ -30,33 +42,30 @@
 //! [`Permissions`]: tramontane_core::fabric::Permissions
 //! [`Blocks`]: tramontane_core::fabric::Blocks
 
+mod adapter;
+pub mod check;
+mod commands;
 pub mod devices;
-#[cfg(feature = "device")]
 mod fabric;
-#[cfg(feature = "device")]
+#[cfg(feature = "fake")]
+pub mod fake;
 mod ffi;
-#[cfg(feature = "device")]
 mod locked;
-// Tested without a device, and of use only with one.
-#[cfg(any(test, feature = "device"))]
-#[cfg_attr(not(feature = "device"), allow(dead_code, unused_imports))]
 mod protocol;
 pub mod settings;
-#[cfg(feature = "device")]
 mod site;
 pub mod status;
 pub mod timing;
-#[cfg(feature = "device")]
+mod trial;
 mod views;
 
-#[cfg(feature = "device")]
-pub use fabric::{BlockMemory, BlockStore, Loss, NoBlockMemory, Verbs};
-#[cfg(feature = "device")]
-pub use ffi::MemoryRegion;
-#[cfg(feature = "device")]
+pub use adapter::MemoryRegion;
+pub use fabric::{BlockMemory, BlockStore, Loss, LossReason, NoBlockMemory, Verbs};
+pub use ffi::NoLibrary;
 pub use protocol::Counters;
-pub use settings::{Limits, RevokeBy};
-#[cfg(feature = "device")]
-pub use site::{JoinError, REGIONS_MAX, RegionMemory, Report, Rows, Site, ViewOptions};
-#[cfg(feature = "device")]
+pub use settings::{Limits, WriteKeys, WriteOrder};
+pub use site::{
+    DeviceNews, JoinError, REGIONS_MAX, RegionMemory, Report, Rows, Site, ViewCost, ViewOptions,
+};
+pub use trial::{ChangeCost, RightsTrial, RightsWay, Verdict};
 pub use views::{NoView, RdmaViews};

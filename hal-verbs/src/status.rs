@@ -1,8 +1,12 @@
-//! How a work request can end, and what that says of the peer.
+//! How a work request can end.
+//!
+//! No status says that a peer has cut this member off. The kernel ends the objects of a killed
+//! process one by one, the newest first: its memory may be gone while its queue pairs still answer,
+//! and they answer what they answer a write that is not allowed. A request that is refused is a
+//! reason to suspect the peer, like one that is not answered (HAL-5). That a peer has cut this
+//! member off is told by the side channel alone.
 
 use std::fmt;
-
-use tramontane_core::fabric::LossCause;
 
 /// `enum ibv_wc_status`, as far as a reliable connection knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,10 +18,11 @@ pub enum WorkStatus {
     /// The queue pair had failed before: this request was never tried, or is not known to have
     /// arrived.
     Flushed,
-    /// The peer understood the request and may not do it: writes are not permitted on the
-    /// connection.
+    /// The peer's connection does not permit such a request. A process that is being ended answers
+    /// like this too.
     RemoteInvalidRequest,
-    /// The peer denied the range or the key.
+    /// The peer's memory does not permit it: a wrong range or key, or memory that is gone, as that
+    /// of a process that is being ended.
     RemoteAccess,
     /// The peer could not do it, for reasons of its own.
     RemoteOperation,
@@ -45,20 +50,6 @@ impl WorkStatus {
             other => Self::Other(other),
         }
     }
-
-    /// What it makes one think of the peer (HAL-5).
-    ///
-    /// A denial is told by either of two statuses: which one depends on whether the key or the
-    /// connection forbids the write. A flush that is seen first means that the other end broke the
-    /// connection, by a write that it may not do, or by its end; so does everything that is wrong
-    /// at this end, since the connection is gone all the same.
-    #[must_use]
-    pub const fn cause(self) -> LossCause {
-        match self {
-            Self::RemoteInvalidRequest | Self::RemoteAccess => LossCause::Denied,
-            _ => LossCause::Unreachable,
-        }
-    }
 }
 
 impl fmt::Display for WorkStatus {
@@ -67,8 +58,12 @@ impl fmt::Display for WorkStatus {
             Self::Success => out.write_str("done"),
             Self::LocalError(status) => write!(out, "an error at this end (status {status})"),
             Self::Flushed => out.write_str("flushed: the connection had failed before (status 5)"),
-            Self::RemoteInvalidRequest => out.write_str("the peer does not permit it (status 9)"),
-            Self::RemoteAccess => out.write_str("the peer denied the range or the key (status 10)"),
+            Self::RemoteInvalidRequest => {
+                out.write_str("the peer's end refused it, or is going (status 9)")
+            }
+            Self::RemoteAccess => {
+                out.write_str("the peer's memory is closed to it, or gone (status 10)")
+            }
             Self::RemoteOperation => out.write_str("the peer failed at it (status 11)"),
             Self::RetriesExceeded => out.write_str("no answer after all retries (status 12)"),
             Self::ReceiverNotReady => out.write_str("the peer had no receive posted (status 13)"),
@@ -80,16 +75,6 @@ impl fmt::Display for WorkStatus {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn denials_are_told_apart_from_silence() {
-        let cause = |status| WorkStatus::from_raw(status).cause();
-        assert_eq!(cause(9), LossCause::Denied);
-        assert_eq!(cause(10), LossCause::Denied);
-        for silent in [5, 12, 13, 4, 21] {
-            assert_eq!(cause(silent), LossCause::Unreachable, "{silent}");
-        }
-    }
 
     #[test]
     fn every_status_says_something() {

@@ -1,83 +1,159 @@
 //! How long a peer may be silent, as hardware counts it (HAL-4).
 //!
 //! A reliable connection sends an unanswered packet again after `4.096 us * 2^exponent`, and gives
-//! up after so many retries. A caller gives a duration; the pair that is nearest above it is taken,
-//! and what it comes to is reported.
+//! up after so many retries. A caller gives a duration; the pair is taken that gives up no earlier.
+//! What a device makes of it is longer, and is reported as a least and a longest time:
+//! - A device may wait up to four times the interval before it sends again (InfiniBand
+//!   specification, volume 1, 9.7.6.1.3).
+//! - The firmware of an adapter raises small exponents to a floor of its own. Some are known to
+//!   have 16, about 268 ms; no device can be asked.
 
 use std::time::Duration;
+
+use crate::devices::DeviceKind;
 
 /// The least exponent that is taken: about a millisecond. Below it some devices do not send again
 /// at all.
 const EXPONENT_MIN: u8 = 8;
 
 /// The exponent has five bits.
-const EXPONENT_MAX: u8 = 31;
+pub const EXPONENT_MAX: u8 = 31;
 
-/// Seven stands for "for ever" in a neighbouring field, and on a software device it never came to
-/// an end.
-const RETRIES_MAX: u8 = 6;
+/// Seven stands for "for ever" in a neighbouring field, and soft-RoCE takes it so here too: it
+/// never gives up.
+const SOFTWARE_RETRIES_MAX: u8 = 6;
 
 /// Fewer, and one lost packet would lose a peer.
-const RETRIES_MIN: u8 = 3;
+const SOFTWARE_RETRIES_MIN: u8 = 3;
+
+/// On an adapter seven means seven, the most that there is. For one duration, many retries at short
+/// intervals survive more lost packets than few at long ones.
+const ADAPTER_RETRIES: u8 = 7;
+
+/// The largest floor that is known of an adapter's firmware, taken for all of them: 268 ms.
+const ADAPTER_EXPONENT_FLOOR: u8 = 16;
+
+/// How much longer than the interval a device may wait.
+const STRETCH_MAX: u32 = 4;
 
 /// When an unanswered packet is sent again, and when its peer is given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct LossTimes {
-    /// The packet is sent again after `4.096 us * 2^timeout_exponent`.
+    /// The packet is sent again after `4.096 us * 2^timeout_exponent`, as it is asked for.
     pub timeout_exponent: u8,
     /// So many times.
     pub retries: u8,
+    /// The device may raise the exponent to this.
+    pub exponent_floor: u8,
 }
 
 impl LossTimes {
-    /// The shortest times at which a peer is given up no earlier than asked for. The shortest of
-    /// all is about 4 ms; the longest, about 17 hours, stands for everything above.
+    /// The shortest times at which a device of this kind gives a peer up no earlier than asked for.
+    /// The shortest of all is about 4 ms in software and 8 ms on an adapter; the longest, about
+    /// 17 hours, stands for everything above. `exponent_floor` is what the caller knows of the
+    /// firmware; without it, a cautious one stands for all adapters.
     #[must_use]
-    pub fn at_least(wanted: Duration) -> Self {
-        let longest = Self { timeout_exponent: EXPONENT_MAX, retries: RETRIES_MAX };
+    pub fn at_least(wanted: Duration, kind: DeviceKind, exponent_floor: Option<u8>) -> Self {
+        let (retries, floor_usual) = match kind {
+            DeviceKind::Adapter => (ADAPTER_RETRIES..=ADAPTER_RETRIES, ADAPTER_EXPONENT_FLOOR),
+            DeviceKind::SoftRoce | DeviceKind::SoftIwarp => {
+                (SOFTWARE_RETRIES_MIN..=SOFTWARE_RETRIES_MAX, EXPONENT_MIN)
+            }
+        };
+        let exponent_floor = exponent_floor.unwrap_or(floor_usual).min(EXPONENT_MAX);
+        let times = |timeout_exponent, retries| Self { timeout_exponent, retries, exponent_floor };
+        let longest = times(EXPONENT_MAX, *retries.end());
         (EXPONENT_MIN..=EXPONENT_MAX)
-            .flat_map(|timeout_exponent| {
-                (RETRIES_MIN..=RETRIES_MAX).map(move |retries| Self { timeout_exponent, retries })
-            })
-            .filter(|times| times.total() >= wanted)
-            .min_by_key(Self::total)
+            .flat_map(|exponent| retries.clone().map(move |retries| times(exponent, retries)))
+            .filter(|times| times.least() >= wanted)
+            .min_by_key(Self::least)
             .unwrap_or(longest)
     }
 
-    /// The time to the first retry.
+    /// The least time to the first retry.
     #[must_use]
-    pub fn each(&self) -> Duration {
-        Duration::from_nanos(4096_u64 << self.timeout_exponent.min(EXPONENT_MAX))
+    pub fn first_retry(&self) -> Duration {
+        interval(self.timeout_exponent)
     }
 
-    /// The time after which a silent peer is given up. Devices may take up to four times as long.
+    /// The least time after which a silent peer is given up: never below what was asked for, but at
+    /// the end of what can be counted.
     #[must_use]
-    pub fn total(&self) -> Duration {
-        self.each().saturating_mul(u32::from(self.retries) + 1)
+    pub fn least(&self) -> Duration {
+        self.first_retry().saturating_mul(u32::from(self.retries) + 1)
     }
+
+    /// The longest time after which a silent peer is given up: every interval raised to the floor,
+    /// and four times as long.
+    #[must_use]
+    pub fn longest(&self) -> Duration {
+        interval(self.timeout_exponent.max(self.exponent_floor))
+            .saturating_mul(STRETCH_MAX * (u32::from(self.retries) + 1))
+    }
+}
+
+fn interval(exponent: u8) -> Duration {
+    Duration::from_nanos(4096_u64 << exponent.min(EXPONENT_MAX))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const KINDS: [DeviceKind; 2] = [DeviceKind::SoftRoce, DeviceKind::Adapter];
+
+    fn at_least(milliseconds: u64, kind: DeviceKind) -> LossTimes {
+        LossTimes::at_least(Duration::from_millis(milliseconds), kind, None)
+    }
+
     #[test]
     fn a_duration_is_rounded_up_and_not_far() {
-        for milliseconds in [1, 5, 10, 66, 400, 1000, 5000, 60_000] {
+        for milliseconds in [1, 10, 66, 400, 1000, 5000, 60_000] {
             let wanted = Duration::from_millis(milliseconds);
-            let times = LossTimes::at_least(wanted);
-            assert!(times.total() >= wanted, "{times:?}");
-            assert!((RETRIES_MIN..=RETRIES_MAX).contains(&times.retries), "{times:?}");
-            if milliseconds >= 5 {
-                assert!(times.total() < wanted * 3 / 2, "{wanted:?} became {:?}", times.total());
+            for (kind, factor) in KINDS.into_iter().zip([3, 4]) {
+                let times = at_least(milliseconds, kind);
+                assert!(times.least() >= wanted, "{times:?}");
+                if milliseconds >= 10 {
+                    assert!(times.least() < wanted * factor / 2, "{wanted:?} became {times:?}");
+                }
             }
         }
     }
 
     #[test]
+    fn an_adapter_sends_seven_times_again_and_soft_roce_never_does() {
+        for milliseconds in [1, 10, 66, 400, 1000, 5000, 60_000, u64::MAX] {
+            assert_eq!(at_least(milliseconds, DeviceKind::Adapter).retries, 7);
+            let software = at_least(milliseconds, DeviceKind::SoftRoce).retries;
+            assert!((3..=6).contains(&software), "{software}");
+        }
+        // More and shorter ones for the same time.
+        let (adapter, software) =
+            (at_least(1000, DeviceKind::Adapter), at_least(1000, DeviceKind::SoftRoce));
+        assert_eq!((adapter.timeout_exponent, software.timeout_exponent), (15, 16));
+    }
+
+    #[test]
+    fn the_longest_time_has_the_floor_of_the_firmware_and_late_retransmissions() {
+        let short = at_least(10, DeviceKind::Adapter);
+        assert_eq!(short.first_retry(), Duration::from_nanos(4096 << 9));
+        assert_eq!(short.longest(), Duration::from_nanos(4096 << 16) * 8 * 4);
+        let known = LossTimes::at_least(Duration::from_millis(10), DeviceKind::Adapter, Some(12));
+        assert_eq!(known.longest(), Duration::from_nanos(4096 << 12) * 8 * 4);
+        // Above the floor only the retransmissions make it longer.
+        for times in [at_least(60_000, DeviceKind::Adapter), at_least(10, DeviceKind::SoftRoce)] {
+            assert_eq!(times.longest(), times.least() * 4);
+        }
+    }
+
+    #[test]
     fn nothing_below_a_millisecond_and_nothing_that_overflows() {
-        assert!(LossTimes::at_least(Duration::ZERO).each() >= Duration::from_millis(1));
-        let longest = LossTimes::at_least(Duration::MAX);
-        assert_eq!((longest.timeout_exponent, longest.retries), (31, 6));
+        for (kind, retries) in KINDS.into_iter().zip([6, 7]) {
+            let shortest = LossTimes::at_least(Duration::ZERO, kind, None);
+            assert!(shortest.first_retry() >= Duration::from_millis(1));
+            let longest = LossTimes::at_least(Duration::MAX, kind, Some(u8::MAX));
+            assert_eq!((longest.timeout_exponent, longest.retries), (31, retries));
+            assert!(longest.longest() > longest.least());
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! Nothing is allocated from the start on: an allocator that counts watches posts, polls, rings and
-//! sleeps, and the steps of whole nodes. In the lab: `hal-verbs/lab/run`; see
+//! sleeps, and the steps of whole nodes. The device is a fake one, whose own
+//! allocations do not count, or, in the lab, one of the machine: `hal-verbs/lab/run`; see
 //! `hal-verbs/README.md`.
 
 mod group;
@@ -24,6 +25,10 @@ thread_local! {
 struct Counting;
 
 fn note() {
+    // What a fake device allocates, one of the machine does not.
+    if tramontane_verbs::fake::is_inside_call() {
+        return;
+    }
     // At the end of a thread its locals are gone; nobody watches then.
     let _ = WATCHED.try_with(|watched| watched.set(watched.get().map(|count| count + 1)));
 }
@@ -98,7 +103,6 @@ fn nothing_is_allocated_per_message() {
                             fabric.sleep(Duration::from_millis(2));
                         }
                         fabric.disarm();
-                        fabric.check_device();
                     }
                 }
             }
@@ -146,11 +150,19 @@ fn nothing_is_allocated_per_block() {
     }
 }
 
-/// Whole nodes: three members, one of which sends, stepped until everything is delivered.
+/// Whole nodes: three members, one of which sends, stepped until everything is delivered; where
+/// devices keep the order of writes, and where updates do.
 #[test]
 fn a_step_allocates_nothing() {
+    let by_updates = Limits { write_order: Some(false), ..Limits::default() };
+    for limits in [Limits::default(), by_updates] {
+        assert_steps_allocate_nothing(limits);
+    }
+}
+
+fn assert_steps_allocate_nothing(limits: Limits) {
     const MESSAGES: u64 = 1000;
-    group::nodes::with_nodes(3, Limits::default(), |seats| {
+    group::nodes::with_nodes(3, limits, |seats| {
         let until = Instant::now() + Duration::from_secs(60);
         let mut sent = 0;
         let count = allocations(|| {

@@ -2,15 +2,16 @@
 //! memory and queue pairs, and TCP beside it. With the usual limits; with queues as short as they
 //! come; with nothing inline, so that guards are staged.
 //!
-//! In the lab: `hal-verbs/lab/run`; see `hal-verbs/README.md`.
+//! The device is a fake one, or, in the lab, one of the machine: `hal-verbs/lab/run`; see
+//! `hal-verbs/README.md`.
 
 mod group;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use group::VIEW;
 use group::beside::{Beside, ids, meet_all};
+use group::{VIEW, device};
 use tramontane_contract::{
     Actor, BLOCK_BYTES_MIN, Bench, BlockBench, Breach, MEMBERS, Next, ROW_BYTES_MIN, Seat, Testbed,
     Wake, run, run_blocks,
@@ -22,6 +23,8 @@ use tramontane_core::fabric::{
 use tramontane_core::ids::{NodeId, Rank};
 use tramontane_core::memory::{Row, RowWriter};
 use tramontane_tcp::Tcp;
+use tramontane_verbs::devices::DataInOrder;
+use tramontane_verbs::fake::{Placement, Profile};
 use tramontane_verbs::{BlockMemory, Limits, RdmaViews, Rows};
 
 /// The fabric that is judged: views over RDMA, with TCP beside it, as programs have it.
@@ -89,7 +92,7 @@ impl Group3 {
             let before = taken(&member.fabric);
             member.fabric.carry();
             quiet &= before == taken(&member.fabric);
-            quiet &= member.fabric.in_flight() == 0;
+            quiet &= member.fabric.in_flight() == 0 && !member.fabric.is_building();
         }
         quiet
     }
@@ -98,7 +101,7 @@ impl Group3 {
 /// What came that may be answered.
 fn taken(fabric: &Views) -> u64 {
     let counters = fabric.counters();
-    counters.notices_taken + counters.block_messages_taken
+    counters.notices_taken + counters.block_messages_taken + counters.updates_taken
 }
 
 impl Bench for Group3 {
@@ -307,4 +310,50 @@ fn blocks_over_verbs_keep_the_contract() {
         report.assert_kept();
         assert_eq!(report.not_applicable().count(), 0, "{what}: clauses that say nothing");
     }
+}
+
+/// Devices that place writes out of order say nothing of address order, and of completions.
+const SILENT_BY_UPDATES: [&str; 2] = ["address-order", "completion-visible"];
+
+/// A device that takes every freedom of placement, and answers so.
+fn reordering() -> Profile {
+    Profile {
+        placement: Placement::BytesReordered,
+        placement_delay_ns: 300_000,
+        completes_before_visible: true,
+        late_read_ns: 20_000,
+        jitter_ns: 5_000,
+        data_in_order: DataInOrder::No,
+        ..Profile::strict()
+    }
+}
+
+fn assert_kept_out_of_order(what: &str, limits: Limits, seed: u64) {
+    let network = device::take_instead(reordering(), seed);
+    assert_kept(what, limits, 50, &SILENT_BY_UPDATES);
+    let counts = network.counts();
+    println!("{what}: {counts:?}");
+    assert!(counts.placed_out_of_order > 0 && counts.placed_late > 0, "{counts:?}");
+    assert_eq!(counts.not_ready, 0, "a request found no receive");
+}
+
+#[test]
+fn views_keep_the_contract_where_bytes_are_placed_out_of_order() {
+    assert_kept_out_of_order("bytes out of order", Limits::default(), 2);
+}
+
+#[test]
+fn views_keep_the_contract_out_of_order_with_short_queues_and_nothing_inline() {
+    let limits =
+        Limits { depth: 64, signal_every: 5, inline_bytes_max: Some(0), ..Limits::default() };
+    assert_kept_out_of_order("bytes out of order, short queues, nothing inline", limits, 3);
+}
+
+#[test]
+fn blocks_keep_the_contract_where_bytes_are_placed_out_of_order() {
+    let _network = device::take_instead(reordering(), 5);
+    let report = run_blocks(&Connections { limits: Limits::default(), rounds: 1 });
+    println!("Blocks, bytes out of order:\n{report}");
+    report.assert_kept();
+    assert_eq!(report.not_applicable().count(), 0, "clauses that say nothing");
 }

@@ -2,7 +2,9 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
-use super::{Device, Devices, Gid, GidKind, LinkLayer, Port, PortState};
+use super::{
+    Device, Devices, Gid, GidKind, LinkLayer, Partition, PartitionKey, Port, PortState, Transport,
+};
 
 /// What the caller insists on. Nothing, usually.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -15,7 +17,27 @@ pub struct Wanted {
     pub gid: GidChoice,
     /// The largest packet payload, in bytes; the port's is a limit on top.
     pub mtu_bytes: Option<u32>,
+    /// The partition, by its number: the port's table has it as a full or a limited member.
+    pub partition: Option<PartitionKey>,
+    /// How switches and routers are to treat the packets.
+    pub service: Service,
 }
+
+/// How switches and routers are to treat packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Service {
+    /// The traffic class. On RoCE v2 its upper six bits are the DSCP of each packet.
+    pub traffic_class: u8,
+    /// The service level, at most [`SERVICE_LEVEL_MAX`]. On InfiniBand the subnet manager maps it
+    /// to virtual lanes; on Ethernet it is the priority.
+    pub level: u8,
+    /// Whether packets carry the GID (GRH) on InfiniBand too, as routers between subnets need. On
+    /// Ethernet they always do.
+    pub has_global_route: bool,
+}
+
+/// Service levels have four bits.
+pub const SERVICE_LEVEL_MAX: u8 = 15;
 
 /// How an address is chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,6 +69,10 @@ pub struct Choice {
     pub gid: Gid,
     /// The packet payload, in bytes.
     pub mtu_bytes: u32,
+    /// The partition.
+    pub partition: Partition,
+    /// How switches and routers are to treat the packets.
+    pub service: Service,
 }
 
 /// Why nothing can be taken.
@@ -58,6 +84,18 @@ pub enum ChoiceError {
         "no RDMA device; load its driver, or make one in software: rdma link add rxe0 type rxe netdev <interface>"
     )]
     NoDevice,
+    /// The device runs on something else than InfiniBand or RoCE.
+    #[error(
+        "{device} runs on {}; the fabric needs InfiniBand or RoCE: take another device, or \
+         --fabric tcp",
+        transport.name()
+    )]
+    OtherTransport {
+        /// The device.
+        device: String,
+        /// What it runs on.
+        transport: Transport,
+    },
     /// None of that name.
     #[error("no RDMA device '{wanted}'; there is {}", known.join(", "))]
     NoSuchDevice {
@@ -122,6 +160,25 @@ pub enum ChoiceError {
         /// The port.
         port: u8,
     },
+    /// The port is not in that partition.
+    #[error(
+        "{device} port {port} is not in partition {partition}; list its PKeys with: tramontane \
+         verbs devices"
+    )]
+    NoSuchPartition {
+        /// The device.
+        device: String,
+        /// The port.
+        port: u8,
+        /// What was wanted.
+        partition: PartitionKey,
+    },
+    /// Not a service level.
+    #[error("{level} is no service level; take one from 0 to {SERVICE_LEVEL_MAX}")]
+    BadServiceLevel {
+        /// What was wanted.
+        level: u8,
+    },
     /// Not a packet size.
     #[error("{bytes} B is no packet size; take 256, 512, 1024, 2048 or 4096, at most the port's")]
     BadMtu {
@@ -144,12 +201,13 @@ impl Devices {
                 0 => ChoiceError::NoDevice,
                 _ => ChoiceError::NoSuchDevice { wanted: name.clone(), known: known() },
             })?;
-            return choose_on(index, &self.devices[index], wanted);
+            let chosen = self.devices[index].choose(wanted)?;
+            return Ok(Choice { device: index, ..chosen });
         }
         let mut first = ChoiceError::NoDevice;
         for (index, device) in self.devices.iter().enumerate() {
-            match choose_on(index, device, wanted) {
-                Ok(choice) => return Ok(choice),
+            match device.choose(wanted) {
+                Ok(choice) => return Ok(Choice { device: index, ..choice }),
                 Err(error) if first == ChoiceError::NoDevice => first = error,
                 Err(_) => {}
             }
@@ -158,31 +216,70 @@ impl Devices {
     }
 }
 
-fn choose_on(index: usize, device: &Device, wanted: &Wanted) -> Result<Choice, ChoiceError> {
-    let port = choose_port(device, wanted)?;
-    let name = device.name.clone();
-    if port.link_layer == LinkLayer::InfiniBand && port.lid == 0 {
-        return Err(ChoiceError::NoLid { device: name, port: port.number });
+impl Device {
+    /// Chooses on this device alone, as if it were the only one.
+    ///
+    /// # Errors
+    /// [`ChoiceError`].
+    pub fn choose(&self, wanted: &Wanted) -> Result<Choice, ChoiceError> {
+        let name = self.name.clone();
+        if !self.transport.is_carried() {
+            return Err(ChoiceError::OtherTransport { device: name, transport: self.transport });
+        }
+        if wanted.service.level > SERVICE_LEVEL_MAX {
+            return Err(ChoiceError::BadServiceLevel { level: wanted.service.level });
+        }
+        let port = choose_port(self, wanted)?;
+        if port.link_layer == LinkLayer::InfiniBand && port.lid == 0 {
+            return Err(ChoiceError::NoLid { device: name, port: port.number });
+        }
+        Ok(Choice {
+            device: 0,
+            gid: choose_gid(self, port, wanted.gid)?,
+            mtu_bytes: choose_mtu(port, wanted)?,
+            partition: choose_partition(self, port, wanted.partition)?,
+            name,
+            port: port.number,
+            link_layer: port.link_layer,
+            lid: port.lid,
+            service: wanted.service,
+        })
     }
-    let gid = choose_gid(device, port, wanted.gid)?;
-    let mtu_bytes = match wanted.mtu_bytes {
-        None => port.mtu_bytes,
+}
+
+fn choose_mtu(port: &Port, wanted: &Wanted) -> Result<u32, ChoiceError> {
+    match wanted.mtu_bytes {
+        None => Ok(port.mtu_bytes),
         Some(bytes)
             if matches!(bytes, 256 | 512 | 1024 | 2048 | 4096) && bytes <= port.mtu_bytes =>
         {
-            bytes
+            Ok(bytes)
         }
-        Some(bytes) => return Err(ChoiceError::BadMtu { bytes }),
+        Some(bytes) => Err(ChoiceError::BadMtu { bytes }),
+    }
+}
+
+/// A full membership is preferred: a limited one does not reach other limited ones. A port whose
+/// table is not known has the usual partition.
+fn choose_partition(
+    device: &Device,
+    port: &Port,
+    wanted: Option<PartitionKey>,
+) -> Result<Partition, ChoiceError> {
+    let usual = Partition { index: 0, key: PartitionKey::USUAL };
+    let of = |key| {
+        let same = port.partitions.iter().filter(|entry| entry.key.is_same_partition(key));
+        same.copied().max_by_key(|entry| entry.key.is_full_member())
     };
-    Ok(Choice {
-        device: index,
-        name,
-        port: port.number,
-        link_layer: port.link_layer,
-        lid: port.lid,
-        gid,
-        mtu_bytes,
-    })
+    match wanted {
+        // A port that is not in the usual one is in its first.
+        None => Ok(of(PartitionKey::USUAL).or(port.partitions.first().copied()).unwrap_or(usual)),
+        Some(partition) => of(partition).ok_or_else(|| ChoiceError::NoSuchPartition {
+            device: device.name.clone(),
+            port: port.number,
+            partition,
+        }),
+    }
 }
 
 fn choose_port<'d>(device: &'d Device, wanted: &Wanted) -> Result<&'d Port, ChoiceError> {
@@ -308,6 +405,55 @@ mod tests {
         assert!(matches!(bare, Err(ChoiceError::NoGid { .. })));
         let unmanaged = with(|device| device.ports[0].link_layer = LinkLayer::InfiniBand);
         assert!(matches!(unmanaged, Err(ChoiceError::NoLid { .. })));
+    }
+
+    #[test]
+    fn other_transports_are_refused_by_name() {
+        for transport in [
+            Transport::Iwarp,
+            Transport::OmniPath,
+            Transport::Efa,
+            Transport::UsNic,
+            Transport::Unknown,
+        ] {
+            let error = with(|device| device.transport = transport).expect_err("it is refused");
+            assert!(error.to_string().contains(transport.name()), "{error}");
+            // One that works beside it is taken.
+            let mut other = rxe();
+            other.name = "other".into();
+            other.transport = transport;
+            let devices = Devices { devices: vec![other, rxe()] };
+            let choice = devices.choose(&Wanted::default()).expect("a choice");
+            assert_eq!((choice.name.as_str(), choice.device), ("rxe0", 1));
+        }
+    }
+
+    #[test]
+    fn a_partition_is_taken_by_its_number_and_rather_as_a_full_member() {
+        let entry = |index, key| Partition { index, key: PartitionKey(key) };
+        let mut device = rxe();
+        device.ports[0].partitions = vec![entry(0, 0x7fff), entry(1, 0x0001), entry(3, 0x8001)];
+        let ask = |key: Option<u16>| {
+            let wanted = Wanted { partition: key.map(PartitionKey), ..Wanted::default() };
+            device.choose(&wanted).map(|choice| choice.partition)
+        };
+        assert_eq!(ask(None), Ok(entry(0, 0x7fff)));
+        assert_eq!(ask(Some(0x0001)), Ok(entry(3, 0x8001)));
+        assert_eq!(ask(Some(0x8001)), Ok(entry(3, 0x8001)));
+        assert!(matches!(ask(Some(0x8002)), Err(ChoiceError::NoSuchPartition { port: 1, .. })));
+        device.ports[0].partitions.clear();
+        let choice = device.choose(&Wanted::default()).expect("a choice");
+        assert_eq!(choice.partition, entry(0, 0xffff));
+    }
+
+    #[test]
+    fn a_service_level_has_four_bits() {
+        let ask = |level| {
+            let service = Service { level, ..Service::default() };
+            rxe().choose(&Wanted { service, ..Wanted::default() })
+        };
+        assert_eq!(ask(15).map(|choice| choice.service.level), Ok(15));
+        assert_eq!(ask(16), Err(ChoiceError::BadServiceLevel { level: 16 }));
     }
 
     #[test]

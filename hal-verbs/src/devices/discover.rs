@@ -1,14 +1,14 @@
 //! Asking the machine.
 
 use std::io;
-use std::sync::Arc;
 
 use super::{
-    Device, DeviceKind, DeviceLimits, Devices, Gid, GidKind, LinkLayer, Port, PortState, mtu_bytes,
+    DataInOrder, Device, DeviceKind, DeviceLimits, Devices, Gid, LinkLayer, Partition,
+    PartitionKey, Port, PortState, Transport, Wanted, ask::data_in_order, mtu_bytes,
 };
-use crate::ffi::QueuePairLimits;
-use crate::ffi::{
-    CompletionQueue, Context, DeviceList, PortAttributes, ProtectionDomain, QueuePair,
+use crate::adapter::{
+    self, CompletionQueue, Context, PortAttributes, ProtectionDomain, QueuePair, QueuePairLimits,
+    device_names,
 };
 
 /// `IBV_LINK_LAYER_ETHERNET` in `<infiniband/verbs.h>`.
@@ -22,12 +22,12 @@ impl Devices {
     /// Asks the kernel and every device. A device that does not answer is left out, and logged.
     ///
     /// # Errors
-    /// If the list of devices cannot be read; if there are devices and none of them answers: then
-    /// what the first said; or if the kernel has devices for which no driver is installed beside
-    /// libibverbs.
+    /// If libibverbs cannot be used: then with [`NoLibrary`](crate::NoLibrary) inside. If the list
+    /// of devices cannot be read. If there are devices and none of them answers: then what the
+    /// first said. If the kernel has devices for which no driver is installed beside libibverbs.
     pub fn discover() -> io::Result<Self> {
-        let list = match DeviceList::new() {
-            Ok(list) => list,
+        let names = match device_names() {
+            Ok(names) => names,
             // No RDMA in this kernel at all.
             Err(error) if error.raw_os_error() == Some(rustix::io::Errno::NOSYS.raw_os_error()) => {
                 return Ok(Self::default());
@@ -36,9 +36,8 @@ impl Devices {
         };
         let mut devices = Vec::new();
         let mut first = None;
-        for index in 0..list.count() {
-            let name = list.name(index).unwrap_or_default();
-            match list.open(index).map(Arc::new).and_then(|context| describe(&context, &name)) {
+        for name in names {
+            match adapter::open(&name).and_then(|context| describe(&context, &name)) {
                 Ok(device) => devices.push(device),
                 Err(error) => {
                     let error = why_not(&name, error);
@@ -48,6 +47,18 @@ impl Devices {
             }
         }
         judge(devices, first, &known_to_kernel())
+    }
+
+    /// The devices that a member may choose from: the machine's, or the fake one of the name that
+    /// it wants, if there is such a one in this process.
+    pub(crate) fn within_reach(wanted: Option<&str>) -> io::Result<Self> {
+        match wanted.filter(|name| adapter::is_fake(name)) {
+            None => Self::discover(),
+            Some(name) => {
+                let device = describe(&adapter::open(name)?, name)?;
+                Ok(Self { devices: vec![device] })
+            }
+        }
     }
 }
 
@@ -91,22 +102,12 @@ fn known_to_kernel() -> Vec<String> {
     entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
 
-/// Opens the device of that name.
-pub(crate) fn open(name: &str) -> io::Result<Arc<Context>> {
-    let list = DeviceList::new()?;
-    let index = (0..list.count()).find(|index| list.name(*index).as_deref() == Some(name));
-    list.open(index.ok_or(io::ErrorKind::NotFound)?).map(Arc::new)
-}
-
-fn describe(context: &Arc<Context>, name: &str) -> io::Result<Device> {
+fn describe(context: &Context, name: &str) -> io::Result<Device> {
     let attributes = context.attributes()?;
     let kind = DeviceKind::from_vendor(attributes.vendor_id);
     let guid = attributes.node_guid;
-    let ports = (1..=attributes.ports).map(|number| {
-        let port = context.port(number)?;
-        Ok(describe_port(context, name, number, &port))
-    });
-    Ok(Device {
+    let features = context.features();
+    let mut device = Device {
         name: name.to_owned(),
         kind,
         vendor_id: attributes.vendor_id,
@@ -119,6 +120,12 @@ fn describe(context: &Arc<Context>, name: &str) -> io::Result<Device> {
             guid >> 16 & 0xffff,
             guid & 0xffff
         ),
+        transport: Transport::from_raw(
+            features.transport,
+            attributes.vendor_id,
+            attributes.vendor_part_id,
+        ),
+        completion_vectors: features.completion_vectors.max(1),
         limits: DeviceLimits {
             queue_pairs_max: attributes.queue_pairs_max,
             work_requests_max: attributes.work_requests_max,
@@ -129,19 +136,45 @@ fn describe(context: &Arc<Context>, name: &str) -> io::Result<Device> {
             reads_max: attributes.reads_max,
             inline_bytes_max: inline_bytes_max(context),
         },
-        order: kind.order(),
-        ports: ports.collect::<io::Result<_>>()?,
-    })
+        data_in_order: DataInOrder::NotKnown,
+        order: kind.order(DataInOrder::NotKnown),
+        ports: describe_ports(context, name, attributes.ports)?,
+    };
+    if kind == DeviceKind::Adapter {
+        ask_for_order(context, &mut device);
+    }
+    Ok(device)
+}
+
+/// Asks at the port that is taken where nobody wants another.
+fn ask_for_order(context: &Context, device: &mut Device) {
+    let alone = Devices { devices: vec![device.clone()] };
+    let Ok(choice) = alone.choose(&Wanted::default()) else { return };
+    device.data_in_order = data_in_order(context, &choice);
+    device.order = device.kind.order(device.data_in_order);
+}
+
+/// Asks the first so many ports of the device of a name.
+pub(crate) fn describe_ports(context: &Context, name: &str, count: u8) -> io::Result<Vec<Port>> {
+    let ports = (1..=count).map(|number| {
+        let port = context.port(number)?;
+        Ok(describe_port(context, name, number, &port))
+    });
+    ports.collect()
 }
 
 fn describe_port(context: &Context, device: &str, number: u8, port: &PortAttributes) -> Port {
     let is_ethernet = port.link_layer == ETHERNET;
     // Connections name an entry by a byte.
     let gids = (0..u8::MAX).take(port.gids).filter_map(|index| {
-        let address = context.gid(number, index.into()).ok()?;
-        let kind = gid_kind(device, number, index, is_ethernet);
+        let address = context.gid(number, index).ok()?;
+        let kind = context.gid_kind(device, number, index, is_ethernet);
         (!address.is_unspecified()).then_some(Gid { index, kind, address })
     });
+    // A port without a table has the usual one; a device that cannot be asked is not kept out.
+    let keys = context.partition_keys(number).unwrap_or_default();
+    let partitions = (0..).zip(keys).map(|(index, key)| (index, PartitionKey(key)));
+    let partitions = partitions.filter(|(_, key)| key.is_valid());
     Port {
         number,
         state: PortState::from_raw(port.state),
@@ -151,24 +184,14 @@ fn describe_port(context: &Context, device: &str, number: u8, port: &PortAttribu
         mtu_bytes_max: mtu_bytes(port.mtu_max),
         message_bytes_max: port.message_bytes_max,
         gids: gids.collect(),
-    }
-}
-
-/// The kernel tells an entry's kind in a file, and nowhere else in this library's old interface.
-fn gid_kind(device: &str, port: u8, index: u8, is_ethernet: bool) -> GidKind {
-    let path = format!("/sys/class/infiniband/{device}/ports/{port}/gid_attrs/types/{index}");
-    let text = std::fs::read_to_string(path).unwrap_or_default();
-    match (is_ethernet, text.trim()) {
-        (false, _) => GidKind::InfiniBand,
-        (true, "RoCE v2") => GidKind::RoceV2,
-        (true, _) => GidKind::RoceV1,
+        partitions: partitions.map(|(index, key)| Partition { index, key }).collect(),
     }
 }
 
 /// Makes queue pairs with less and less until one is granted; zero if none is.
-pub(crate) fn inline_bytes_max(context: &Arc<Context>) -> u32 {
-    let domain = ProtectionDomain::new(context).map(Arc::new);
-    let completions = CompletionQueue::new(context, 4).map(Arc::new);
+pub(crate) fn inline_bytes_max(context: &Context) -> u32 {
+    let domain = ProtectionDomain::new(context);
+    let completions = CompletionQueue::new(context, 4);
     let (Ok(domain), Ok(completions)) = (domain, completions) else { return 0 };
     let grants = |inline_bytes_max| {
         let limits = QueuePairLimits { sends_max: 4, receives_max: 1, inline_bytes_max };

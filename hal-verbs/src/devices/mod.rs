@@ -1,18 +1,26 @@
 //! RDMA devices as data: what there is, and which port, address and packet size are taken (HAL-3).
 //!
-//! [`Devices`] is plain: it can be printed as a table, or serialised. With the feature `device`,
-//! `Devices::discover` asks the machine for it.
+//! [`Devices`] is plain: it can be printed as a table, or serialised. [`Devices::discover`] asks
+//! the machine for it.
 
+mod again;
+pub(crate) mod ask;
 mod choice;
-#[cfg(feature = "device")]
 pub(crate) mod discover;
+mod order;
+mod partition;
+mod transport;
 
 use std::fmt;
 use std::net::Ipv6Addr;
 
 use serde::Serialize;
 
-pub use choice::{Choice, ChoiceError, GidChoice, Wanted};
+pub(crate) use again::choose_again;
+pub use choice::{Choice, ChoiceError, GidChoice, SERVICE_LEVEL_MAX, Service, Wanted};
+pub use order::Order;
+pub use partition::{Partition, PartitionKey};
+pub use transport::Transport;
 
 /// All devices of a machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -36,8 +44,14 @@ pub struct Device {
     pub firmware: String,
     /// The node's lasting number, in hexadecimal.
     pub node_guid: String,
+    /// What carries its traffic.
+    pub transport: Transport,
     /// How much it takes.
     pub limits: DeviceLimits,
+    /// How many processors' interrupts it can spread its completions over.
+    pub completion_vectors: u32,
+    /// What it says of the order of the data of each write. A driver in software is not asked.
+    pub data_in_order: DataInOrder,
     /// What it promises about order.
     pub order: Order,
     /// Its ports; their numbers start at 1.
@@ -66,29 +80,20 @@ impl DeviceKind {
             _ => Self::Adapter,
         }
     }
-
-    /// What such a device keeps about order, where nobody overrides it.
-    ///
-    /// No device can be asked, so this is what is known of reliable connections without relaxed
-    /// ordering: writes to one peer become visible in the order in which they were posted. The
-    /// bytes of one write may not. What is acknowledged is in memory for sure only where a driver
-    /// in software copied it first.
-    #[must_use]
-    pub const fn order(self) -> Order {
-        let is_software = !matches!(self, Self::Adapter);
-        Order { writes: true, addresses: false, visible_upon_completion: is_software }
-    }
 }
 
-/// Promises about order (HAL-1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Order {
-    /// Between writes to one peer.
-    pub writes: bool,
-    /// Between the bytes of one write.
-    pub addresses: bool,
-    /// What is completed can be seen at the other end.
-    pub visible_upon_completion: bool,
+/// What a device says when it is asked whether the bytes of writes are placed in order
+/// (`ibv_query_qp_data_in_order`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DataInOrder {
+    /// They are.
+    Yes,
+    /// That is not promised; also said by drivers that do not know the question.
+    No,
+    /// The library does not know the question.
+    #[default]
+    NotKnown,
 }
 
 /// How much a device takes.
@@ -131,6 +136,8 @@ pub struct Port {
     pub message_bytes_max: u32,
     /// Its addresses; entries without one are left out.
     pub gids: Vec<Gid>,
+    /// Its partitions; entries without one are left out.
+    pub partitions: Vec<Partition>,
 }
 
 /// A port's state.
@@ -185,6 +192,15 @@ pub enum LinkLayer {
     InfiniBand,
     /// Ethernet: RoCE or iWARP.
     Ethernet,
+}
+
+impl fmt::Display for LinkLayer {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.pad(match self {
+            Self::InfiniBand => "InfiniBand",
+            Self::Ethernet => "Ethernet",
+        })
+    }
 }
 
 /// An entry of a port's table of addresses.
@@ -248,16 +264,24 @@ impl fmt::Display for Device {
         };
         let yes = |promise| if promise { "yes" } else { "not promised" };
         let Self { limits, order, .. } = self;
+        let writes = match (order.writes, self.data_in_order) {
+            (true, _) => "yes",
+            (false, DataInOrder::NotKnown) => "not known",
+            (false, _) => "not promised",
+        };
         writeln!(
             out,
             "{}: {kind}, vendor {:#x}, part {:#x}",
             self.name, self.vendor_id, self.vendor_part_id
         )?;
         writeln!(out, "  node {}, firmware '{}'", self.node_guid, self.firmware)?;
+        if let Err(error) = self.choose(&Wanted::default()) {
+            writeln!(out, "  not usable: {error}")?;
+        }
         writeln!(
             out,
             "  order between writes: {}; within a write: {}; visible upon completion: {}",
-            yes(order.writes),
+            writes,
             yes(order.addresses),
             yes(order.visible_upon_completion)
         )?;
@@ -272,8 +296,11 @@ impl fmt::Display for Device {
         )?;
         writeln!(
             out,
-            "  at most {} completion entries, {} registrations of {} B",
-            limits.completion_entries_max, limits.memory_regions_max, limits.region_bytes_max
+            "  at most {} completion entries on {} vectors, {} registrations of {} B",
+            limits.completion_entries_max,
+            self.completion_vectors,
+            limits.memory_regions_max,
+            limits.region_bytes_max
         )?;
         self.ports.iter().try_for_each(|port| write!(out, "{port}"))
     }
@@ -281,11 +308,7 @@ impl fmt::Display for Device {
 
 impl fmt::Display for Port {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let layer = match self.link_layer {
-            LinkLayer::InfiniBand => "InfiniBand",
-            LinkLayer::Ethernet => "Ethernet",
-        };
-        write!(out, "  port {}: {}, {layer}, ", self.number, self.state.name())?;
+        write!(out, "  port {}: {}, {}, ", self.number, self.state.name(), self.link_layer)?;
         writeln!(
             out,
             "LID {}, MTU {} of {} B, messages to {} B",
@@ -293,6 +316,11 @@ impl fmt::Display for Port {
         )?;
         self.gids.iter().try_for_each(|gid| {
             writeln!(out, "    GID {:>3}  {:<10}  {}", gid.index, gid.kind, gid.address)
+        })?;
+        // Nearly all ports have the usual one alone.
+        let is_unusual = |partition: &&Partition| partition.key != PartitionKey::USUAL;
+        self.partitions.iter().filter(is_unusual).try_for_each(|partition| {
+            writeln!(out, "    PKey {:>2}  {}", partition.index, partition.key)
         })
     }
 }
@@ -325,7 +353,10 @@ pub(crate) mod samples {
                 reads_max: 128,
                 inline_bytes_max: 512,
             },
-            order: DeviceKind::SoftRoce.order(),
+            transport: Transport::InfiniBand,
+            completion_vectors: 2,
+            data_in_order: DataInOrder::NotKnown,
+            order: DeviceKind::SoftRoce.order(DataInOrder::NotKnown),
             ports: vec![Port {
                 number: 1,
                 state: PortState::Active,
@@ -335,6 +366,7 @@ pub(crate) mod samples {
                 mtu_bytes_max: 4096,
                 message_bytes_max: 8_388_608,
                 gids: vec![gid(0, "fe80::5054:ff:fe12:3456"), gid(1, "::ffff:10.9.0.1")],
+                partitions: vec![Partition { index: 0, key: PartitionKey::USUAL }],
             }],
         }
     }
@@ -362,6 +394,21 @@ mod tests {
     }
 
     #[test]
+    fn the_table_says_of_each_device_that_is_refused_why() {
+        let mut iwarp = samples::rxe();
+        iwarp.transport = Transport::Iwarp;
+        let mut down = samples::rxe();
+        down.ports[0].state = PortState::Down;
+        let usable = samples::rxe();
+        assert!(!usable.to_string().contains("not usable"));
+        for (device, words) in [(iwarp, "iWARP"), (down, "no port is active")] {
+            let table = device.to_string();
+            let line = table.lines().find(|line| line.contains("not usable")).expect("a line");
+            assert!(line.contains(words), "{line}");
+        }
+    }
+
+    #[test]
     fn the_table_is_data_too() {
         let json = serde_json::to_value(Devices { devices: vec![samples::rxe()] }).expect("data");
         assert_eq!(json["devices"][0]["ports"][0]["gids"][1]["address"], "::ffff:10.9.0.1");
@@ -372,12 +419,5 @@ mod tests {
     fn packet_sizes_are_those_of_the_field() {
         assert_eq!([1, 2, 3, 4, 5].map(mtu_bytes), [256, 512, 1024, 2048, 4096]);
         assert_eq!([0, 6, u32::MAX].map(mtu_bytes), [0; 3]);
-    }
-
-    #[test]
-    fn an_adapter_promises_less_than_software() {
-        let adapter = DeviceKind::from_vendor(0x02c9).order();
-        assert!(adapter.writes && !adapter.addresses && !adapter.visible_upon_completion);
-        assert!(DeviceKind::from_vendor(0x00ff_ffff).order().visible_upon_completion);
     }
 }

@@ -5,10 +5,10 @@
 //! one end                                  the other
 //! card_for ------------- card -----------> connect: it can be written to
 //! connect  <------------ card ------------ card_for
-//!          --------- "connected" --------> admit: it tries a first write
+//!          --------- "connected" --------> admit: it tries first writes
 //! admit    <-------- "connected" ---------
-//!          ------ the first write -------> (its device)
-//! ready    <---------- answer ------------
+//!          ------ the first writes ------> (its device)
+//! ready    <--------- answers ------------
 //! ```
 //!
 //! A peer may have been told before this end is, and write already: what comes from a peer that is
@@ -17,48 +17,47 @@
 use tramontane_core::fabric::LossCause;
 use tramontane_core::ids::Rank;
 
+use super::peer::Ends;
 use super::{Life, Loss, Stage, Verbs};
-use crate::ffi::Operation;
-use crate::protocol::Counters;
+use crate::commands::Job;
 
 impl Verbs {
-    /// What a peer is to be told of this member's end of their connections.
+    /// What a peer is to be told of this member's end of their connections, once that is made.
     #[must_use]
     pub fn card_for(&self, peer: Rank) -> Vec<u8> {
         self.handshake.card_for(&self.links, peer).encode()
     }
 
-    /// Brings this end of the connections with a peer up, by its card. From then on the peer may
-    /// write. False if that cannot be: then the peer is lost.
+    /// Begins to bring this end of the connections with a peer up, by its card: once they are up
+    /// the peer may write. False if that cannot be: then the peer is lost, as it is if the device
+    /// finds no way there.
     pub fn connect(&mut self, peer: Rank, card: &[u8]) -> bool {
-        if !self.is_awaited(peer) {
+        if !self.is_awaited(peer) || !self.has_card(peer) {
             return false;
         }
-        let Err(refused) = self.handshake.connect(&mut self.links, peer, card) else { return true };
-        tracing::warn!(%peer, ?refused, "a peer's card leads nowhere");
-        self.lose(peer, Loss::of(LossCause::Unreachable));
-        false
+        match self.handshake.connections(&mut self.links, peer, card) {
+            Ok(connections) => {
+                self.peers[peer.index()].ends = Ends::Away;
+                self.commands.hand_in(Job::Connect { peer, connections });
+                self.take_built();
+            }
+            Err(reason) => self.lose(peer, Loss::because(reason)),
+        }
+        self.is_awaited(peer)
     }
 
-    /// A peer's end is up, and so is this one. It is ready once a first write to it, of nothing, is
-    /// answered: an address that looks right and leads nowhere is told as a loss before anything
-    /// is posted (HAL-3).
+    /// A peer's end is up, and so is this one. It is ready once first writes to it, one of nothing
+    /// and one of a full packet, are answered: a way that leads nowhere, or that long packets do
+    /// not pass, is told as a loss before anything is posted (HAL-3).
     pub fn admit(&mut self, peer: Rank) {
-        if !self.is_awaited(peer) {
+        if !self.is_awaited(peer) || !self.is_connected(peer) {
             return;
         }
         let Some(row) = self.rows_to[peer.index()] else { return };
-        // Not one of those that are counted.
-        let mut uncounted = Counters::default();
-        let Self { links, buffers, .. } = self;
-        let first = Operation::Write;
-        if links[row].post_one(buffers, first, None, None, true, &mut uncounted).is_err() {
-            return self.fail_post(row);
-        }
-        self.peers[peer.index()].stage = Stage::Tried;
+        self.probe(peer, row);
     }
 
-    /// The first write to a peer is answered: it may be written to.
+    /// The first writes to a peer are answered: it may be written to.
     pub(super) fn answered(&mut self, peer: Rank) {
         let is_armed = self.armed;
         let answering = &mut self.peers[peer.index()];
@@ -80,7 +79,7 @@ impl Verbs {
     /// A peer is gone, as another way than this one shows. That it cut this member off is worth
     /// knowing afterwards too: it need not be dead, then.
     pub fn lose_peer(&mut self, peer: Rank, cause: LossCause) {
-        if self.life == Life::Retired || !matches!(self.rows_to.get(peer.index()), Some(Some(_))) {
+        if self.has_ended() || !matches!(self.rows_to.get(peer.index()), Some(Some(_))) {
             return;
         }
         // What it posted before it went was acknowledged, so it is here; its notices are worth
@@ -90,11 +89,5 @@ impl Verbs {
         if let (Some(loss), LossCause::Denied) = (&mut self.peers[peer.index()].loss, cause) {
             loss.cause = cause;
         }
-    }
-
-    fn is_awaited(&self, peer: Rank) -> bool {
-        self.life != Life::Retired
-            && matches!(self.rows_to.get(peer.index()), Some(Some(_)))
-            && self.peers[peer.index()].stage == Stage::Awaited
     }
 }

@@ -4,15 +4,17 @@
 //! - Pages stay, and stay registered, as long as anybody has the handle, or a block from them or
 //!   into them is under way.
 //! - A region's number belongs to one memory at a time; it is free again when the memory is gone.
+//! - Areas stay when the device is opened again: their pages are registered once more.
 //! - Peers may write only to memory that is made to receive.
 
+use std::collections::BTreeMap;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use tramontane_core::fabric::{self, Area, BlockUse, Regions, TooManyRegions};
+use tramontane_core::fabric::{self, Area, BlockUse, REGIONS_MAX, Region, Regions, TooManyRegions};
 use tramontane_core::memory::BlockPages as _;
 
-use crate::ffi::{Access, MemoryRegion, Pages, ProtectionDomain};
+use crate::adapter::{Access, MemoryRegion, PageSize, Pages, ProtectionDomain};
 use crate::locked::{self, Limit};
 
 /// Why there is no block memory.
@@ -63,9 +65,20 @@ pub type BlockMemory = tramontane_core::memory::BlockMemory<Arc<MemoryRegion>>;
 /// Makes block memory for the fabrics of all views at one site; any thread may have one. Making and
 /// dropping memory are calls to the kernel, which take longer the larger it is.
 #[derive(Clone, Debug)]
-pub struct BlockStore {
-    domain: Arc<ProtectionDomain>,
-    regions: Arc<Mutex<Regions<Weak<MemoryRegion>>>>,
+pub struct BlockStore(Arc<Mutex<Registered>>);
+
+/// What is registered, and where.
+#[derive(Debug)]
+struct Registered {
+    domain: ProtectionDomain,
+    size: PageSize,
+    /// Counts the domains.
+    generation: u64,
+    /// By what their holders have.
+    regions: Regions<Weak<MemoryRegion>>,
+    /// The same pages in the present domain, where their holders have registrations of an earlier
+    /// one. Those of memory that is gone go when the next memory is made.
+    again: BTreeMap<u16, Arc<MemoryRegion>>,
 }
 
 impl fabric::BlockStore for BlockStore {
@@ -88,35 +101,81 @@ impl fabric::BlockStore for BlockStore {
 }
 
 impl BlockStore {
-    pub(crate) fn new(domain: Arc<ProtectionDomain>) -> Self {
-        Self { domain, regions: Arc::default() }
+    pub(crate) fn new(domain: ProtectionDomain, size: PageSize) -> Self {
+        let (regions, again) = (Regions::new(), BTreeMap::new());
+        Self(Arc::new(Mutex::new(Registered { domain, size, generation: 0, regions, again })))
+    }
+
+    fn registered(&self) -> MutexGuard<'_, Registered> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Where its memory is registered.
-    pub(crate) const fn domain(&self) -> &Arc<ProtectionDomain> {
-        &self.domain
+    pub(crate) fn domain(&self) -> ProtectionDomain {
+        self.registered().domain.clone()
+    }
+
+    /// Registers all memory in another domain, since the device of the present one failed.
+    pub(crate) fn move_to(&self, domain: ProtectionDomain) -> io::Result<()> {
+        let mut registered = self.registered();
+        let mut again = BTreeMap::new();
+        for number in (1..).take(REGIONS_MAX) {
+            let memory = registered.regions.get(Region(number)).and_then(Weak::upgrade);
+            if let Some(memory) = memory {
+                let (pages, access) = (memory.pages(), memory.access());
+                let memory = MemoryRegion::new(&domain, pages, memory.bytes(), access)?;
+                again.insert(number, Arc::new(memory));
+            }
+        }
+        (registered.domain, registered.again) = (domain, again);
+        registered.generation += 1;
+        Ok(())
     }
 
     /// An area of a memory that is there.
     pub(super) fn range(&self, area: Area, length: usize) -> Option<BlockRange> {
-        let regions = self.regions.lock().unwrap_or_else(PoisonError::into_inner);
-        let memory = regions.get(area.region)?.upgrade()?;
+        let registered = self.registered();
+        let memory = registered.regions.get(area.region)?.upgrade()?;
         memory.at(area.offset, length).ok()?;
         let length = u32::try_from(length).ok()?;
+        let memory = registered.again.get(&area.region.0).map(Arc::clone).unwrap_or(memory);
         Some(BlockRange { memory, offset: area.offset, length })
     }
 
     fn register(&self, bytes: usize, access: Access) -> Result<BlockMemory, NoBlockMemory> {
-        // Before the lock: it touches every page.
-        let memory = Pages::new(bytes).map(Arc::new).and_then(|pages| {
-            let bytes = pages.bytes();
-            MemoryRegion::new(&self.domain, &pages, bytes, access).map(Arc::new)
-        });
-        let memory = memory.map_err(|source| NoBlockMemory::from_registration(bytes, source))?;
-        let mut regions = self.regions.lock().unwrap_or_else(PoisonError::into_inner);
+        let failed = |source| NoBlockMemory::from_registration(bytes, source);
+        let size = self.registered().size;
+        let pages = Pages::sized(bytes, size).map(Arc::new).map_err(failed)?;
+        loop {
+            let (domain, generation) = {
+                let registered = self.registered();
+                (registered.domain.clone(), registered.generation)
+            };
+            // Without the lock: it touches every page.
+            let made = MemoryRegion::new(&domain, &pages, pages.bytes(), access).map(Arc::new);
+            let mut registered = self.registered();
+            if registered.generation != generation {
+                // The device was opened again meanwhile.
+                continue;
+            }
+            let memory = made.map_err(failed)?;
+            let region = registered.take(&memory)?;
+            return Ok(BlockMemory::new(region, memory));
+        }
+    }
+}
+
+impl Registered {
+    /// Gives new memory a number.
+    fn take(&mut self, memory: &Arc<MemoryRegion>) -> Result<Region, TooManyRegions> {
         let is_gone = |memory: &Weak<MemoryRegion>| memory.strong_count() == 0;
-        let region = regions.take(Arc::downgrade(&memory), is_gone)?;
-        Ok(BlockMemory::new(region, memory))
+        let region = self.regions.take(Arc::downgrade(memory), is_gone)?;
+        self.again.remove(&region.0);
+        let regions = &self.regions;
+        self.again.retain(|number, _| {
+            regions.get(Region(*number)).is_some_and(|memory| !is_gone(memory))
+        });
+        Ok(region)
     }
 }
 

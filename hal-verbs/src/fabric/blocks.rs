@@ -7,7 +7,7 @@
 //!
 //! A channel that is closed, or a peer that is lost, leaves memory in use for a moment: what was
 //! begun is read to its end, and what a peer may still write into stays until that peer has said
-//! that it writes no more, or its connection was reset. No memory is given back before, nor its
+//! that it writes no more, or its connection has ended. No memory is given back before, nor its
 //! number used again.
 
 use std::sync::Arc;
@@ -21,17 +21,20 @@ use tramontane_core::ids::{Rank, ViewId};
 use super::block_memory::{BlockRange, BlockStore};
 use super::link::Link;
 use super::{Life, Loss, Purpose, Stage, Verbs};
-use crate::ffi::{MemoryRegion, SendBuffers};
+use crate::adapter::{MemoryRegion, SendBuffers};
 use crate::protocol::blocks::{
     Block, CHANNELS, Envelope, EventQueue, Exchange, RECEIVES_MAX, Receive, SENDS_MAX,
 };
 use crate::protocol::{Counters, Name};
 
+/// What is under way with one peer.
+pub(crate) type BlockExchange = Exchange<Arc<MemoryRegion>>;
+
 /// The way to one peer.
 #[derive(Debug)]
 struct BlockPeer {
     link: usize,
-    exchange: Exchange<Arc<MemoryRegion>>,
+    exchange: BlockExchange,
 }
 
 /// All blocks of the view.
@@ -91,16 +94,18 @@ impl BlockTraffic {
         Some((peer, &mut self.events))
     }
 
-    /// A peer is gone, and its connection was reset: nothing more comes of what is under way.
-    pub(super) fn forget(&mut self, rank: Rank) {
-        if let Some(gone) = self.peers.get_mut(rank.index()).and_then(Option::take) {
-            gone.exchange.end(&mut self.events);
-        }
+    /// A peer is gone: nothing more is told of what is under way. What is left keeps the memory
+    /// that the peer may write into until its connection has ended.
+    pub(super) fn forget(&mut self, rank: Rank) -> Option<BlockExchange> {
+        let mut gone = self.peers.get_mut(rank.index()).and_then(Option::take)?.exchange;
+        gone.end(&mut self.events);
+        Some(gone)
     }
 
-    pub(super) fn clear(&mut self) {
-        self.peers.fill_with(|| None);
+    /// The view ends.
+    pub(super) fn clear(&mut self) -> Vec<BlockExchange> {
         self.events.forget(|_| true);
+        self.peers.iter_mut().filter_map(Option::take).map(|peer| peer.exchange).collect()
     }
 }
 

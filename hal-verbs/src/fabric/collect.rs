@@ -3,8 +3,8 @@
 use tramontane_core::fabric::LossCause;
 use tramontane_core::ids::Rank;
 
-use super::{Life, Loss, Purpose, Stage, Verbs};
-use crate::ffi::{BATCH, Completion, Operation};
+use super::{Loss, Purpose, Stage, Verbs};
+use crate::adapter::{BATCH, Completion, Operation};
 use crate::protocol::{Due, Heard, Name, Notice};
 use crate::status::WorkStatus;
 
@@ -24,10 +24,11 @@ impl Verbs {
 
     /// Takes some completions; gives how many.
     pub(super) fn take_batch(&mut self) -> usize {
-        if self.life == Life::Retired {
-            return 0;
+        if !self.commands.is_idle() {
+            self.take_built();
         }
-        let Ok(taken) = self.completions.take(&mut self.batch) else {
+        let Some(completions) = &self.completions else { return 0 };
+        let Ok(taken) = completions.take(&mut self.batch) else {
             self.lose_all(LossCause::Unreachable);
             return 0;
         };
@@ -45,8 +46,8 @@ impl Verbs {
 
     fn take_send(&mut self, name: Name, completion: &Completion) {
         let Some(link) = self.links.get_mut(name.link()) else { return };
-        let is_first = self.peers[link.peer.index()].stage == Stage::Tried;
-        self.counters.completions += u64::from(!is_first);
+        let is_probed = self.peers[link.peer.index()].stage.is_probed();
+        self.counters.completions += u64::from(!is_probed);
         let number = name.number_from(link.queue.posted() - link.queue.in_flight());
         let status = WorkStatus::from_raw(completion.status);
         if status != WorkStatus::Success {
@@ -59,9 +60,9 @@ impl Verbs {
         if !link.queue.complete(number) {
             return;
         }
-        if is_first {
+        if is_probed {
             let rank = link.peer;
-            return self.answered(rank);
+            return self.probe_answered(rank);
         }
         let peer = &mut self.peers[link.peer.index()];
         if peer.refused {
@@ -75,7 +76,10 @@ impl Verbs {
         let rank = link.peer;
         match link.purpose {
             Purpose::Row => self.send_notices(name.link()),
-            Purpose::Region(_) => self.ring_for_done(name.link()),
+            Purpose::Region(_) => {
+                self.ring_for_done(name.link());
+                self.windows_go_on(name.link());
+            }
             Purpose::Blocks => self.blocks_acknowledged(rank, name.link()),
         }
     }
@@ -93,6 +97,10 @@ impl Verbs {
             return self.fail(name.link(), status, completion.vendor_error);
         }
         match purpose {
+            // Only where lists go with updates does anything come without a value.
+            Purpose::Row if self.goes_by_updates && completion.immediate.is_none() => {
+                self.take_update(name, rank, completion);
+            }
             Purpose::Row => self.take_notice(name, rank, completion.immediate),
             Purpose::Region(_) => {}
             Purpose::Blocks => self.take_block_message(name, rank, completion.bytes),
@@ -110,6 +118,9 @@ impl Verbs {
             Notice::Asleep if !self.regions.is_empty() => self.ring_for_regions(rank),
             Notice::Reconnect { region, epoch } => self.reconnect_asked(rank, region, epoch),
             Notice::Reconnected { region, epoch } => self.reconnect_answered(rank, region, epoch),
+            _ if !self.hear_of_key(rank, notice) => {
+                return self.lose(rank, Loss::of(LossCause::Misbehaved));
+            }
             _ => {}
         }
         match self.peers[rank.index()].doorbell.hear(notice, self.armed) {
@@ -145,6 +156,7 @@ impl Verbs {
             }
         }
         self.send_reconnects(index, rank);
+        self.send_credit(index);
     }
 
     /// Sends one notice; false if there is no room now, or never will be.

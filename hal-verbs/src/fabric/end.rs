@@ -5,7 +5,10 @@ use std::time::{Duration, Instant};
 use tramontane_core::fabric::LossCause;
 use tramontane_core::ids::{Rank, ViewId};
 
-use super::{Life, Purpose, Stage, Verbs};
+use super::peer::Ends;
+use super::{Life, Link, LossReason, NearEnd, Purpose, Stage, Verbs};
+use crate::adapter::State;
+use crate::commands::{Job, Remains};
 use crate::status::WorkStatus;
 
 /// How long a member that leaves waits for what it posted.
@@ -18,15 +21,33 @@ pub struct Loss {
     pub cause: LossCause,
     /// How the first request ended that failed; none if the loss was found otherwise.
     pub status: Option<WorkStatus>,
-    /// What the vendor says beside it.
+    /// What the vendor adds to it.
     pub vendor_error: u32,
     /// The state in which the queue pair was then.
     pub queue_pair: Option<&'static str>,
+    /// What keeps the peer out of reach, where it is known.
+    pub reason: Option<LossReason>,
 }
 
 impl Loss {
     pub(super) const fn of(cause: LossCause) -> Self {
-        Self { cause, status: None, vendor_error: 0, queue_pair: None }
+        Self { cause, status: None, vendor_error: 0, queue_pair: None, reason: None }
+    }
+
+    pub(super) const fn because(reason: LossReason) -> Self {
+        Self { reason: Some(reason), ..Self::of(LossCause::Unreachable) }
+    }
+
+    /// What to do about a peer that cannot be reached: the reason says it, where there is one.
+    pub(crate) fn advice(&self) -> &'static str {
+        match self.reason {
+            Some(_) => "",
+            None => {
+                "; choose addresses (GIDs) of one network (`tramontane verbs devices` lists \
+                 them), and let UDP \
+                 port 4791 pass"
+            }
+        }
     }
 }
 
@@ -38,6 +59,9 @@ impl std::fmt::Display for Loss {
         }
         if let Some(state) = self.queue_pair {
             write!(out, ", the queue pair in state '{state}', vendor error {}", self.vendor_error)?;
+        }
+        if let Some(reason) = self.reason {
+            write!(out, "; {reason}")?;
         }
         Ok(())
     }
@@ -51,24 +75,32 @@ impl Verbs {
         if let Purpose::Region(_) = link.purpose {
             return self.fail_region(index, status);
         }
-        let queue_pair = Some(link.state_name());
-        let (rank, cause) = (link.peer, status.cause());
-        self.lose(rank, Loss { cause, status: Some(status), vendor_error, queue_pair });
+        // Where it is in every case: to ask the device would be a command.
+        let queue_pair = Some(State::Error.name());
+        let rank = link.peer;
+        // A refusal too: a peer that is killed refuses before it is silent. A member that took it
+        // for a cut would halt, and with it all survivors.
+        let cause = LossCause::Unreachable;
+        let is_sealed = link.purpose == Purpose::Row;
+        let reason = self.probe_failed(index, status);
+        let loss = Loss { cause, status: Some(status), vendor_error, queue_pair, reason };
+        self.lose_sealed(rank, loss, is_sealed);
     }
 
     /// The device refused a list: what of it went out is not known.
     #[cold]
     pub(super) fn fail_post(&mut self, index: usize) {
-        let link = &self.links[index];
-        let (rank, queue_pair) = (link.peer, Some(link.state_name()));
-        let loss =
-            Loss { cause: LossCause::Unreachable, status: None, vendor_error: 0, queue_pair };
-        self.lose(rank, loss);
+        self.lose(self.links[index].peer, Loss::of(LossCause::Unreachable));
     }
 
-    /// Counts a peer as lost, once, and ends its connections: nothing more lands here, and nothing
-    /// is read.
+    /// Counts a peer as lost, once, and ends its connections. What it writes may still land in the
+    /// copy of its row until that is sealed.
     pub(super) fn lose(&mut self, rank: Rank, loss: Loss) {
+        self.lose_sealed(rank, loss, false);
+    }
+
+    /// The same; `is_sealed` if nothing lands in the copy of its row any more.
+    fn lose_sealed(&mut self, rank: Rank, loss: Loss, is_sealed: bool) {
         let peer = &mut self.peers[rank.index()];
         let is_news = peer.stage.is_wanted() && matches!(self.life, Life::Fresh | Life::Open(_));
         if !peer.stage.is_heard() {
@@ -76,9 +108,12 @@ impl Verbs {
         }
         if peer.stage == Stage::Departed {
             // No news: what was under way to it may fail, and it may go for good.
-            return self.end_links(rank);
+            return self.end_links(rank, true);
         }
-        tracing::debug!(%rank, %loss, "a peer is lost");
+        match loss.reason {
+            Some(_) => tracing::warn!(%rank, %loss, "a peer is lost"),
+            None => tracing::debug!(%rank, %loss, "a peer is lost"),
+        }
         peer.stage = Stage::Lost;
         peer.loss = Some(loss);
         if is_news {
@@ -86,13 +121,15 @@ impl Verbs {
             // Before `open` nobody can be told; it counts what there is then.
             self.untold += usize::from(self.life != Life::Fresh);
         }
-        self.end_links(rank);
+        self.end_links(rank, is_sealed);
     }
 
-    pub(super) fn lose_all(&mut self, cause: LossCause) {
+    /// The device failed, or the queue of completions: with either, all queue pairs are in error,
+    /// and nothing lands.
+    pub(crate) fn lose_all(&mut self, cause: LossCause) {
         for rank in (0..).map(Rank).take(self.peers.len()) {
             if self.rows_to[rank.index()].is_some() {
-                self.lose(rank, Loss::of(cause));
+                self.lose_sealed(rank, Loss::of(cause), true);
             }
         }
     }
@@ -106,43 +143,88 @@ impl Verbs {
         }
     }
 
-    pub(super) fn cut_peer(&mut self, view: ViewId, rank: Rank) {
+    /// Cuts a peer: nothing of it lands in the copy of its row when this returns. True if the
+    /// device had to be asked for that.
+    pub(crate) fn cut_peer(&mut self, view: ViewId, rank: Rank) -> bool {
+        self.part_from(view, rank);
+        self.life == Life::Open(view) && self.seal(rank)
+    }
+
+    /// The same, but that what is on its way may land until the copy is sealed.
+    pub(crate) fn part_from(&mut self, view: ViewId, rank: Rank) {
         if self.life != Life::Open(view) || !matches!(self.rows_to.get(rank.index()), Some(Some(_)))
         {
             return;
         }
         let peer = &mut self.peers[rank.index()];
-        if peer.stage == Stage::Cut {
+        if matches!(peer.stage, Stage::Cut | Stage::Lost) {
+            peer.stage = Stage::Cut;
+            self.untold -= usize::from(std::mem::take(&mut peer.loss_untold));
             return;
         }
+        // A member that ended the view writes nothing more.
+        let is_sealed = peer.stage == Stage::Departed;
         peer.stage = Stage::Cut;
         self.untold -= usize::from(std::mem::take(&mut peer.ready_untold));
         self.untold -= usize::from(std::mem::take(&mut peer.loss_untold));
-        self.end_links(rank);
+        self.end_links(rank, is_sealed);
     }
 
-    /// Resets all connections to a peer. A reset that fails means that the device is gone, and with
-    /// it the traffic.
-    fn end_links(&mut self, rank: Rank) {
+    /// Has workers end all connections to a peer, but for that of its row if it is not sealed.
+    fn end_links(&mut self, rank: Rank, is_sealed: bool) {
+        let mut remains = Remains::default();
         for link in self.links.iter_mut().filter(|link| link.peer == rank) {
             self.waiting -= link.queue.waiting();
-            if let Err(error) = link.reset() {
-                tracing::debug!(%rank, %error, "a queue pair cannot be reset");
+            link.queue.forget();
+            let is_up = link.near().is_some_and(NearEnd::is_up);
+            if link.purpose == Purpose::Row && is_up && !is_sealed {
+                self.unsealed += 1;
+            } else {
+                remains.ends.extend(link.take());
             }
         }
-        self.blocks.forget(rank);
+        self.take_keys(rank);
+        remains.exchanges.extend(self.blocks.forget(rank));
+        self.peers[rank.index()].ends = Ends::Away;
+        self.commands.hand_in(Job::End(remains));
+        if self.commands.is_at_once() {
+            self.seal(rank);
+        }
+    }
+
+    /// Sees to it that nothing of a peer that is gone lands in the copy of its row, if that was not
+    /// done yet: ends its queue pair here and now, which is surer than a reset. There are devices
+    /// on which that revokes nothing. True if the device had to be asked.
+    fn seal(&mut self, rank: Rank) -> bool {
+        let Some(Some(row)) = self.rows_to.get(rank.index()).copied() else { return false };
+        if !matches!(self.peers[rank.index()].stage, Stage::Lost | Stage::Cut) {
+            return false;
+        }
+        let near = self.links[row].take();
+        self.unsealed -= usize::from(near.is_some());
+        near.is_some()
+    }
+
+    /// Seals the copy of one peer that was lost; false if there is none. A command, so that a step
+    /// has at most one.
+    #[inline]
+    pub(crate) fn seal_one(&mut self) -> bool {
+        self.unsealed > 0 && (0..).map(Rank).take(self.peers.len()).any(|rank| self.seal(rank))
     }
 
     pub(super) fn retire_view(&mut self, view: ViewId) -> bool {
         match self.life {
             Life::Open(open) if open == view => self.start_to_retire(view),
             Life::Retiring(open) if open == view => {}
-            Life::Fresh if view == self.view => {
-                self.end_view();
+            // Of a view that nobody opened nothing is in flight.
+            Life::Fresh if view == self.view => return self.end_view(),
+            Life::Ending if view == self.view => {
+                self.take_built();
+                return self.life == Life::Retired;
+            }
+            Life::Fresh | Life::Open(_) | Life::Retiring(_) | Life::Ending | Life::Retired => {
                 return true;
             }
-            // Of a view that nobody opened nothing is in flight.
-            Life::Fresh | Life::Open(_) | Life::Retiring(_) | Life::Retired => return true,
         }
         self.collect();
         for index in 0..self.links.len() {
@@ -162,8 +244,7 @@ impl Verbs {
         if is_due || self.links.iter().any(waits) {
             return false;
         }
-        self.end_view();
-        true
+        self.end_view()
     }
 
     fn start_to_retire(&mut self, view: ViewId) {
@@ -177,20 +258,26 @@ impl Verbs {
         self.untold = 0;
     }
 
-    /// Ends connections and registrations: the memory may go.
-    fn end_view(&mut self) {
-        self.life = Life::Retired;
-        for index in 0..self.links.len() {
-            // Ended below; a reset first, so that nothing lands between this and the end of the
-            // memory.
-            let _ = self.links[index].reset();
-        }
+    /// Has workers end connections and registrations. True once that is done: then the memory may
+    /// go.
+    fn end_view(&mut self) -> bool {
+        self.life = Life::Ending;
+        self.commands.make_nothing_more();
+        let remains = Remains {
+            ends: self.links.iter_mut().filter_map(Link::take).collect(),
+            exchanges: self.blocks.clear(),
+            copies: std::mem::take(&mut self.copies),
+            completions: self.completions.take(),
+            shared: self.shared.take(),
+        };
         self.links.clear();
         self.rows_to.fill(None);
         self.regions.clear();
-        self.blocks.clear();
-        self.registered.clear();
-        self.waiting = 0;
+        self.own_regions.clear();
+        (self.waiting, self.unsealed) = (0, 0);
+        self.commands.hand_in(Job::End(remains));
+        self.take_built();
+        self.life == Life::Retired
     }
 
     /// Waits, at most half a second, until what was posted has arrived: before a member leaves on
@@ -205,15 +292,13 @@ impl Verbs {
             self.collect();
         }
     }
+}
 
-    /// Looks whether the device is still there: a system call, for a timer and not for a loop. What
-    /// it finds comes out of `poll`. True if something is new.
-    pub fn check_device(&mut self) -> bool {
-        if self.life == Life::Retired || !self.context.has_failed() {
-            return false;
+/// A view that nobody retired: workers end what it has too.
+impl Drop for Verbs {
+    fn drop(&mut self) {
+        if !self.has_ended() {
+            self.end_view();
         }
-        let before = self.untold;
-        self.lose_all(LossCause::Unreachable);
-        self.untold != before
     }
 }

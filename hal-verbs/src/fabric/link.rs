@@ -1,32 +1,27 @@
 //! One connection to one peer: a queue pair, its credits, and the memory at both of its ends.
 
 mod blocks;
+mod near_end;
+mod probe;
+mod updates;
 
 use std::io;
-use std::sync::Arc;
 
 use tramontane_core::fabric::{ErrorKind, Kind, Region, Token, Write};
 use tramontane_core::ids::Rank;
 
-use crate::ffi::{Access, MemoryRegion, Operation, Pages, ProtectionDomain, QueuePair, Route};
-use crate::ffi::{SendBuffers, SendList, SendTimes, Target};
+use crate::adapter::{
+    Access, Bind, MemoryRegion, MemoryWindow, Operation, QueuePair, Route, SendBuffers, SendList,
+    State, Target,
+};
 use crate::protocol::{Counters, Name, SendQueue};
-use blocks::receive_range;
 
-pub(crate) use blocks::message_memory_bytes;
+pub(crate) use blocks::MESSAGE_MEMORY_BYTES;
+pub(crate) use near_end::{NearEnd, NearParts, Staging};
+pub(crate) use updates::Updates;
 
 /// The longest guard: a cache line, and more than any that the core posts.
 pub(crate) const GUARD_BYTES_MAX: usize = 64;
-
-/// How far a reset moves the first packet's number, so that packets from before are not taken for
-/// new ones.
-const EPOCH_STRIDE: u32 = 0x10_0001;
-const PACKET_MASK: u32 = 0x00ff_ffff;
-
-/// How often a connection is brought up at most. A packet that came before the reset and is looked
-/// at after it breaks what is just coming up: seen on a device in software, once in some fifty
-/// times.
-const TRIES: u32 = 5;
 
 /// What a connection is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,149 +55,92 @@ pub(crate) struct FarEnd {
     pub(crate) bytes: usize,
 }
 
-/// One connection.
+/// One connection, as the polling thread has it. Its own end is elsewhere while `crate::commands`
+/// makes it, brings it up or ends it.
 #[derive(Debug)]
 pub(crate) struct Link {
-    queue_pair: QueuePair,
     pub(crate) queue: SendQueue,
     index: u16,
     pub(crate) peer: Rank,
     pub(crate) purpose: Purpose,
     region: Region,
-    times: SendTimes,
-    far: Option<FarEnd>,
-    source: Arc<MemoryRegion>,
-    staged: Option<MemoryRegion>,
-    inline_bytes_max: usize,
-}
-
-/// What a new connection is made from.
-pub(crate) struct LinkParts {
-    pub(crate) queue_pair: QueuePair,
-    pub(crate) queue: SendQueue,
-    pub(crate) index: u16,
-    pub(crate) peer: Rank,
-    pub(crate) purpose: Purpose,
-    /// What writes must name as their source and target.
-    pub(crate) region: Region,
-    pub(crate) times: SendTimes,
-    pub(crate) source: Arc<MemoryRegion>,
-    /// Bytes that go inline; what the queue pair takes is a limit on top.
-    pub(crate) inline_bytes_max: Option<u32>,
+    near: Option<NearEnd>,
+    /// How often it was reset.
+    resets: u64,
 }
 
 impl Link {
-    pub(crate) fn new(parts: LinkParts) -> Self {
-        let LinkParts {
-            queue_pair,
-            queue,
-            index,
-            peer,
-            purpose,
-            region,
-            times,
-            source,
-            inline_bytes_max,
-        } = parts;
-        let granted = queue_pair.inline_bytes_max();
-        let inline = inline_bytes_max.map_or(granted, |wanted| wanted.min(granted));
-        let inline_bytes_max = usize::try_from(inline).unwrap_or(0);
-        Self {
-            queue_pair,
-            queue,
-            index,
-            peer,
-            purpose,
-            region,
-            times,
-            far: None,
-            source,
-            staged: None,
-            inline_bytes_max,
+    /// A connection whose own end is not made yet. Writes must name `region` as their source and
+    /// their target.
+    pub(crate) const fn new(
+        queue: SendQueue,
+        index: u16,
+        peer: Rank,
+        purpose: Purpose,
+        region: Region,
+    ) -> Self {
+        Self { queue, index, peer, purpose, region, near: None, resets: 0 }
+    }
+
+    /// Its own end, while it is here.
+    pub(crate) const fn near(&self) -> Option<&NearEnd> {
+        self.near.as_ref()
+    }
+
+    /// The own end comes: it was made, or brought up.
+    pub(crate) fn put(&mut self, near: NearEnd) {
+        self.near = Some(near);
+    }
+
+    /// The own end goes: it is to be brought up, or ended.
+    pub(crate) const fn take(&mut self) -> Option<NearEnd> {
+        self.near.take()
+    }
+
+    fn near_mut(&mut self) -> io::Result<&mut NearEnd> {
+        self.near.as_mut().ok_or_else(|| io::ErrorKind::NotConnected.into())
+    }
+
+    /// The number of the queue pair, while it is here.
+    pub(crate) fn number(&self) -> Option<u32> {
+        self.near.as_ref().map(|near| near.card.number)
+    }
+
+    /// Whether the device says that the queue pair failed, or nothing at all.
+    pub(crate) fn is_broken(&self) -> bool {
+        let state = self.near.as_ref().map(|near| near.queue_pair.state());
+        matches!(state, Some(State::Error | State::SendError | State::Unknown))
+    }
+
+    /// Writes go with another key than what was told at first, until the connection is made anew.
+    pub(crate) const fn write_with(&mut self, key: u32) {
+        if let Some(near) = &mut self.near {
+            near.write_key = key;
         }
     }
 
-    /// Makes room for guards that do not go inline, and for messages. Without it they are refused.
-    pub(crate) fn stage_guards(
-        &mut self,
-        domain: &Arc<ProtectionDomain>,
-        depth: u32,
-    ) -> io::Result<()> {
-        let bytes = usize::try_from(depth).unwrap_or(0) * GUARD_BYTES_MAX;
-        let pages = Arc::new(Pages::new(bytes)?);
-        self.staged = Some(MemoryRegion::new(domain, &pages, bytes, Access::empty())?);
-        Ok(())
+    /// How often it was reset: what was posted before is forgotten.
+    pub(crate) const fn resets(&self) -> u64 {
+        self.resets
     }
 
-    /// Asks for at most so many reads at once: what the other end serves.
-    pub(crate) fn limit_reads(&mut self, most: u8) {
-        self.times.reads_max = self.times.reads_max.min(most);
-    }
-
-    /// The state, as the device says.
-    pub(crate) fn state_name(&self) -> &'static str {
-        self.queue_pair.state().name()
-    }
-
-    pub(crate) fn is_failed(&self) -> bool {
-        self.queue_pair.state() != crate::ffi::State::ReadyToSend
-    }
-
-    /// Brings the connection up, from reset, in its first or a later epoch: both ends must name the
-    /// same.
-    pub(crate) fn connect(
-        &mut self,
-        far: FarEnd,
-        access: Access,
-        receives: u64,
-        epoch: u32,
-    ) -> io::Result<()> {
-        let shift = epoch.wrapping_mul(EPOCH_STRIDE);
-        let route = Route {
-            remote_packet: far.route.remote_packet.wrapping_add(shift) & PACKET_MASK,
-            ..far.route
-        };
-        let times = SendTimes {
-            first_packet: self.times.first_packet.wrapping_add(shift) & PACKET_MASK,
-            ..self.times
-        };
-        self.queue_pair.initialise(route.port, access)?;
-        for number in 0..receives {
-            self.repost(Name::receive(self.index, number))?;
-        }
-        self.queue_pair.connect(&route)?;
-        self.queue_pair.start(&times)?;
-        self.far = Some(far);
-        Ok(())
-    }
-
-    /// Brings the connection up again at the same other end. Only for one without receives: some
-    /// devices keep those of before a reset, and others do not.
+    /// Brings the connection up again at the same other end, in a later epoch.
     pub(crate) fn reconnect(&mut self, access: Access, epoch: u32) -> io::Result<()> {
-        let far = self.far.ok_or(io::ErrorKind::NotConnected)?;
-        let mut tries = TRIES;
-        loop {
-            self.reset()?;
-            match self.connect(far, access, 0, epoch) {
-                Err(_) if tries > 1 => tries -= 1,
-                result => return result,
-            }
-        }
+        self.resets += 1;
+        self.queue.forget();
+        self.near_mut()?.reconnect(access, epoch)
     }
 
     /// Ends all traffic, both ways, at once: nothing more lands here, and nothing more is read.
     pub(crate) fn reset(&mut self) -> io::Result<()> {
+        self.resets += 1;
         self.queue.forget();
-        self.queue_pair.reset()
+        self.near_mut()?.reset()
     }
 
-    pub(crate) fn set_access(&mut self, access: Access) -> io::Result<()> {
-        self.queue_pair.set_access(access)
-    }
-
-    /// Posts a receive for a notice or a message, at the start or again.
+    /// Posts a receive for a notice or a message again.
     pub(crate) fn repost(&mut self, name: Name) -> io::Result<()> {
-        self.queue_pair.post_receive(name.raw(), receive_range(self.purpose, &self.source, name))
+        self.near_mut()?.repost(name)
     }
 
     /// Whether a write can be carried; `bytes_max` is the longest that the port takes.
@@ -211,15 +149,15 @@ impl Link {
         let inside = |offset: usize, bytes: usize| {
             offset.checked_add(write.length).is_some_and(|end| end <= bytes)
         };
-        let far_bytes = self.far.map_or(0, |far| far.bytes);
+        let Some(NearEnd { far: Some(far), own_bytes, .. }) = &self.near else { return false };
         let is_short = match write.kind {
             Kind::Guard => write.length <= GUARD_BYTES_MAX,
             Kind::Content => write.length <= bytes_max,
         };
         write.source.region == self.region
             && write.target.region == self.region
-            && inside(write.source.offset, self.source.bytes())
-            && inside(write.target.offset, far_bytes)
+            && inside(write.source.offset, *own_bytes)
+            && inside(write.target.offset, far.bytes)
             && is_short
     }
 
@@ -233,19 +171,23 @@ impl Link {
         token: Option<Token>,
         counters: &mut Counters,
     ) -> Result<bool, ErrorKind> {
-        let Some(far) = self.far else { return Err(ErrorKind::Other) };
-        let Self { queue_pair, queue, source, staged, .. } = self;
+        let Self { queue, near: Some(near), .. } = self else { return Err(ErrorKind::Other) };
+        let NearEnd { queue_pair, far: Some(far), write_key, source, staging, .. } = near else {
+            return Err(ErrorKind::Other);
+        };
+        let inline_bytes_max = near.inline_bytes_max;
+        let target = Target { key: *write_key, ..far.target };
         let mut list = SendList::new(buffers);
         let mut number = queue.posted();
         for write in writes.iter().filter(|write| write.length > 0) {
-            let operation = Operation::Write(at(far.target, write.target.offset)?);
-            let inline = write.length <= self.inline_bytes_max;
+            let operation = Operation::Write(at(target, write.target.offset)?);
+            let inline = write.length <= inline_bytes_max;
             let (memory, offset) = if inline || write.kind == Kind::Content {
                 (&**source, write.source.offset)
             } else {
-                let staged = staged.as_ref().ok_or(ErrorKind::OutOfRange)?;
+                let staging = staging.as_ref().ok_or(ErrorKind::OutOfRange)?;
                 counters.staged += 1;
-                (staged, stage(source, write, staged, queue.slot(number))?)
+                (&*staging.memory, stage(source, write, staging, queue.slot(number))?)
             };
             let name = Name::send(self.index, number).raw();
             if !list.push(name, operation, Some((memory, offset, write.length)), inline) {
@@ -288,17 +230,57 @@ impl Link {
         is_signalled: bool,
         counters: &mut Counters,
     ) -> io::Result<()> {
-        let far = self.far.ok_or(io::ErrorKind::NotConnected)?;
-        let Self { queue_pair, queue, source, index, .. } = self;
+        let Self { queue, near, index, .. } = self;
+        let near = near.as_mut().ok_or(io::ErrorKind::NotConnected)?;
+        let far = near.far.ok_or(io::ErrorKind::NotConnected)?;
+        let NearEnd { queue_pair, source, .. } = near;
         let range = bytes.map(|(offset, length)| (&**source, offset, length));
         let operation = operation(far.target);
         let request = Request { operation, range, is_inline: false, token, is_signalled };
         post_request(queue_pair, queue, *index, buffers, request, counters)
     }
 
+    /// Binds a window to all of the own memory, for writes by the peer; gives the key that it has
+    /// once the request is done. Its number is the last that was posted.
+    pub(crate) fn bind(
+        &mut self,
+        buffers: &mut SendBuffers,
+        window: &mut MemoryWindow,
+    ) -> io::Result<u32> {
+        let Self { queue, near, index, .. } = self;
+        let near = near.as_mut().ok_or(io::ErrorKind::NotConnected)?;
+        let (region, length) = (&near.source, near.source.bytes());
+        let bind = Bind { region, offset: 0, length, access: Access::REMOTE_WRITE };
+        let mut list = SendList::new(buffers);
+        let name = Name::send(*index, queue.posted()).raw();
+        let key = list.push_bind(name, window, &bind).ok_or(io::ErrorKind::InvalidInput)?;
+        list.signal_last();
+        queue.push(1, true, None);
+        near.queue_pair.post(list)?;
+        Ok(key)
+    }
+
+    /// Takes a window's key back, once the request is done.
+    pub(crate) fn invalidate(
+        &mut self,
+        buffers: &mut SendBuffers,
+        window: &MemoryWindow,
+    ) -> io::Result<()> {
+        let Self { queue, near, index, .. } = self;
+        let near = near.as_mut().ok_or(io::ErrorKind::NotConnected)?;
+        let mut list = SendList::new(buffers);
+        let name = Name::send(*index, queue.posted()).raw();
+        if !list.push_invalidate(name, window) {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        list.signal_last();
+        queue.push(1, true, None);
+        near.queue_pair.post(list)
+    }
+
     /// Where in the peer's memory an area of this connection's region lies, if it does.
     pub(crate) fn far_area(&self, offset: usize, length: usize) -> Option<Target> {
-        let far = self.far?;
+        let far = self.near.as_ref()?.far?;
         let end = offset.checked_add(length)?;
         if end > far.bytes {
             return None;
@@ -308,12 +290,8 @@ impl Link {
 
     /// Whether an area lies in the own memory of this connection.
     pub(crate) fn has_own_area(&self, offset: usize, length: usize) -> bool {
-        offset.checked_add(length).is_some_and(|end| end <= self.source.bytes())
-    }
-
-    /// How many bytes of own memory it has.
-    pub(crate) fn own_bytes(&self) -> usize {
-        self.source.bytes()
+        let own_bytes = self.near.as_ref().map_or(0, NearEnd::own_bytes);
+        offset.checked_add(length).is_some_and(|end| end <= own_bytes)
     }
 }
 
@@ -361,14 +339,14 @@ fn at(start: Target, offset: usize) -> Result<Target, ErrorKind> {
 fn stage(
     source: &MemoryRegion,
     write: &Write,
-    staged: &MemoryRegion,
+    staging: &Staging,
     slot: usize,
 ) -> Result<usize, ErrorKind> {
     let mut bytes = [0; GUARD_BYTES_MAX];
     let bytes = bytes.get_mut(..write.length).ok_or(ErrorKind::OutOfRange)?;
-    let offset = slot * GUARD_BYTES_MAX;
+    let offset = staging.place(slot);
     let copied = source.pages().row().read(write.source.offset, bytes);
-    let stored = staged.pages().writer().apply(offset, bytes);
+    let stored = staging.memory.pages().writer().apply(offset, bytes);
     if copied.is_err() || stored.is_err() {
         return Err(ErrorKind::OutOfRange);
     }

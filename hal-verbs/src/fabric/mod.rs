@@ -8,33 +8,45 @@
 //! |---|---|
 //! | `link` | one connection: queue pair, credits, memory at both ends |
 //! | `collect` | what completions and notices make of this member |
+//! | `device_events` | what the device says of itself |
 //! | `rest` | sleep |
-//! | `arrive` | peers that come one by one |
-//! | `end` | lost, cut and retired |
-//! | `permissions`, `reconnect` | regions, and their connections made anew |
+//! | `arrive`, `probe` | peers that come one by one, and the first writes to each |
+//! | `built` | what workers make for this view, as it comes |
+//! | `end`, `reason` | lost, cut and retired; what keeps a peer out of reach |
+//! | `permissions`, `rights`, `windows` | regions, and the keys to them |
+//! | `reconnect` | regions' connections made anew |
 //! | `blocks`, `block_memory` | blocks, and the memory that they go from and into |
 //! | `peer` | where a peer and the view are in their lives |
+//! | `updates` | rows where devices keep no order between writes |
 //! | `crate::protocol` | credits; rings over a network, and why none is lost; names |
 //!
 //! # Invariants
-//! - Nothing is allocated, and no lock is taken, from the start to the end of a view, but for a
-//!   channel's state at its first block with a peer.
+//! - Nothing is allocated, and no lock is taken, once a view's connections are up and until one of
+//!   them ends, but for a channel's state at its first block with a peer.
 //! - No call waits: a full queue is refused, an empty one is left alone. [`Verbs::sleep`] and
 //!   [`Verbs::leave`] wait, and no longer than they were told to.
 //! - What a peer sends is a notice of a known kind or breaks the connection to that peer.
-//! - Completions are taken only by `poll`, `wake`, `arm`, `retire`, [`Verbs::collect`], `sleep` and
-//!   `leave`, so room in a queue does not come and go between two posts.
+//! - Completions are taken only by `poll`, `wake`, `arm`, `retire`, [`Verbs::collect`], `sleep`,
+//!   `leave` and, where keys are windows, `revoke`, so room in a queue does not come and go between
+//!   two posts.
 
 mod arrive;
 mod block_memory;
 mod blocks;
+mod built;
 mod collect;
+mod device_events;
 mod end;
 mod link;
 mod peer;
 mod permissions;
+mod probe;
+mod reason;
 mod reconnect;
 mod rest;
+mod rights;
+mod updates;
+mod windows;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -46,18 +58,28 @@ use tramontane_core::fabric::{
 use tramontane_core::ids::{Rank, ViewId};
 
 pub use block_memory::{BlockMemory, BlockStore, NoBlockMemory};
-pub(crate) use blocks::block_limits;
+pub(crate) use blocks::{BlockExchange, block_limits};
 pub use end::Loss;
 use link::Behind;
-pub(crate) use link::{FarEnd, GUARD_BYTES_MAX, Link, LinkParts, Purpose, message_memory_bytes};
+pub(crate) use link::{
+    FarEnd, GUARD_BYTES_MAX, Link, MESSAGE_MEMORY_BYTES, NearEnd, NearParts, Purpose, Staging,
+    Updates,
+};
 use peer::{Life, Peer, Stage};
 pub(crate) use permissions::RegionLink;
+pub(crate) use probe::{PROBE_BYTES_MAX, probe_offset};
+pub use reason::LossReason;
+pub(crate) use reconnect::ACCESS as REGION_ACCESS;
+pub(crate) use rights::OwnRegion;
 
-use crate::ffi::{
-    Completion, CompletionQueue, Context, MemoryRegion, SendBuffers, device_read_barrier,
+use crate::adapter::{
+    BATCH, Completion, CompletionQueue, Context, MemoryRegion, SendBuffers, device_read_barrier,
 };
+use crate::commands::{Commands, Job, Place};
+use crate::protocol::blocks::MESSAGES_MAX;
 use crate::protocol::{Counters, Notice};
-use crate::site::{Handshake, Rows};
+use crate::settings::WriteOrder;
+use crate::site::{Builder, Handshake, JoinError, Rows, Shared, ViewCost};
 
 /// Lists that somebody waits for: under way, or done and not polled. Beyond it, a post with a token
 /// is refused for now.
@@ -77,18 +99,27 @@ pub struct Verbs {
     /// rank.
     rows_to: Vec<Option<usize>>,
     regions: Vec<RegionLink>,
+    /// By the numbers of the regions.
+    own_regions: Vec<OwnRegion>,
     blocks: blocks::BlockTraffic,
     permissions: permissions::PermissionQueue,
-    /// Copies of the peers' rows, registered for each alone, and the memory of regions.
-    registered: Vec<MemoryRegion>,
-    rows: Rows,
+    /// Copies of the peers' rows, registered for each alone.
+    copies: Vec<MemoryRegion>,
+    builder: Arc<Builder>,
+    commands: Commands,
+    /// What all connections stand on, once it is made.
+    shared: Option<Arc<Shared>>,
+    /// Why something could not be made, unless that was told.
+    failure: Option<JoinError>,
+    /// Peers that are gone, and whose row's connection may still take what they write.
+    unsealed: usize,
     handshake: Handshake,
     view: ViewId,
     peers: Vec<Peer>,
     capabilities: Capabilities,
     life: Life,
-    completions: Arc<CompletionQueue>,
-    batch: Box<[Completion; crate::ffi::BATCH]>,
+    completions: Option<CompletionQueue>,
+    batch: Box<[Completion; BATCH]>,
     buffers: SendBuffers,
     done: VecDeque<Token>,
     /// Tokens of lists that are under way.
@@ -101,8 +132,13 @@ pub struct Verbs {
     retry_due: bool,
     /// This member sleeps or is about to.
     armed: bool,
+    /// Lists go with updates: devices keep no order between writes.
+    goes_by_updates: bool,
+    /// Batches of completions that all receives for updates can fill; none where there are none.
+    update_batches: usize,
     counters: Counters,
-    context: Arc<Context>,
+    /// What the view costs was logged.
+    is_cost_told: bool,
 }
 
 const fn assert_send<T: Send>() {}
@@ -114,18 +150,22 @@ pub(crate) struct Parts {
     pub(crate) view: ViewId,
     pub(crate) links: Vec<Link>,
     pub(crate) regions: Vec<RegionLink>,
-    pub(crate) registered: Vec<MemoryRegion>,
-    pub(crate) rows: Rows,
+    pub(crate) builder: Builder,
+    /// Where its commands are carried out.
+    pub(crate) place: Place,
     pub(crate) handshake: Handshake,
     pub(crate) block_store: BlockStore,
     pub(crate) capabilities: Capabilities,
-    pub(crate) completions: Arc<CompletionQueue>,
-    pub(crate) context: Arc<Context>,
+    pub(crate) write_order: WriteOrder,
+    pub(crate) context: Context,
 }
 
 impl Verbs {
+    /// A fabric that begins to be made.
     pub(crate) fn new(parts: Parts) -> Self {
-        let members = parts.rows.members().len();
+        let members = parts.builder.rows().members().len();
+        let goes_by_updates = parts.write_order == WriteOrder::ByUpdates;
+        let receives = members * usize::try_from(MESSAGES_MAX + NOTICES_MAX).unwrap_or(0);
         let mut rows_to = vec![None; members];
         for (index, link) in parts.links.iter().enumerate() {
             if link.purpose == Purpose::Row {
@@ -134,31 +174,41 @@ impl Verbs {
         }
         let blocks =
             blocks::BlockTraffic::new(parts.view, &parts.links, members, parts.block_store);
-        Self {
+        let mut made = Self {
             permissions: permissions::PermissionQueue::new(parts.links.len()),
             blocks,
             rows_to,
             links: parts.links,
             regions: parts.regions,
-            registered: parts.registered,
-            rows: parts.rows,
+            own_regions: Vec::new(),
+            copies: Vec::with_capacity(members),
+            builder: Arc::new(parts.builder),
+            commands: Commands::new(parts.place),
+            shared: None,
+            failure: None,
+            unsealed: 0,
             handshake: parts.handshake,
             view: parts.view,
             peers: (0..members).map(|_| Peer::new()).collect(),
             capabilities: parts.capabilities,
             life: Life::Fresh,
-            completions: parts.completions,
-            batch: Box::new([Completion::default(); crate::ffi::BATCH]),
-            buffers: SendBuffers::new(),
+            completions: None,
+            batch: Box::new([Completion::default(); BATCH]),
+            buffers: SendBuffers::new(&parts.context),
             done: VecDeque::with_capacity(TOKENS_MAX),
             waiting: 0,
             untold: 0,
             rung: false,
             retry_due: false,
             armed: false,
+            goes_by_updates,
+            update_batches: if goes_by_updates { receives.div_ceil(BATCH) } else { 0 },
             counters: Counters::default(),
-            context: parts.context,
-        }
+            is_cost_told: false,
+        };
+        made.commands.hand_in(Job::Start(Arc::clone(&made.builder)));
+        made.take_built();
+        made
     }
 
     /// What was done so far.
@@ -167,10 +217,16 @@ impl Verbs {
         &self.counters
     }
 
+    /// What was made for the view so far.
+    #[must_use]
+    pub fn cost(&self) -> ViewCost {
+        self.builder.cost()
+    }
+
     /// The rows that this fabric writes from and that its peers write to.
     #[must_use]
-    pub const fn rows(&self) -> &Rows {
-        &self.rows
+    pub fn rows(&self) -> &Rows {
+        self.builder.rows()
     }
 
     /// Why a peer counts as lost, if it does.
@@ -195,7 +251,7 @@ impl Verbs {
         let link = self.rows_to.get(to.index()).copied().flatten().ok_or(ErrorKind::OutOfRange)?;
         match self.peers[to.index()].stage {
             Stage::Live => Ok(link),
-            Stage::Awaited | Stage::Tried => Err(ErrorKind::QueueFull),
+            Stage::Awaited | Stage::Tried | Stage::SmallPassed => Err(ErrorKind::QueueFull),
             // A peer that cut this member off reported it, so it need not be dead.
             Stage::Lost if self.is_denied(to) => Err(ErrorKind::Revoked),
             Stage::Departed | Stage::Cut | Stage::Lost => Err(ErrorKind::PeerLost),
@@ -227,35 +283,47 @@ impl Verbs {
             return Err(ErrorKind::OutOfRange);
         }
         let rings = peer.doorbell.rings_with_post();
-        let requests = writes.len() + usize::from(rings);
-        let has_place = token.is_none() || self.done.len() + self.waiting < TOKENS_MAX;
-        if !has_place || !link.queue.has_room(requests) {
-            counters.refused += 1;
-            peer.refused = true;
-            return Err(ErrorKind::QueueFull);
-        }
         let behind = if rings { Behind::Notice(Notice::Ring.encode()) } else { Behind::Nothing };
-        let posted = link.post_writes(buffers, writes, behind, token, counters)?;
-        counters.lists += 1;
-        if posted {
-            peer.doorbell.posted();
-            self.waiting += usize::from(token.is_some());
+        let has_place = token.is_none() || self.done.len() + self.waiting < TOKENS_MAX;
+        let posted = if !has_place {
+            Err(ErrorKind::QueueFull)
+        } else if self.goes_by_updates {
+            link.post_list_as_update(buffers, writes, behind, token, counters)
+        } else if link.queue.has_room(writes.len() + usize::from(rings)) {
+            link.post_writes(buffers, writes, behind, token, counters)
         } else {
-            self.done.extend(token);
+            Err(ErrorKind::QueueFull)
+        };
+        match posted {
+            Ok(true) => {
+                peer.doorbell.posted();
+                self.waiting += usize::from(token.is_some());
+            }
+            Ok(false) => self.done.extend(token),
+            Err(ErrorKind::QueueFull) => {
+                counters.refused += 1;
+                peer.refused = true;
+                return Err(ErrorKind::QueueFull);
+            }
+            Err(kind) => return Err(kind),
         }
+        counters.lists += 1;
         Ok(())
     }
 
-    /// What is news about the peers: rarely anything.
+    /// What is news about the peers: rarely anything. A loss is told once nothing more of the peer
+    /// lands, so that to cut it asks nothing more of the device.
     #[cold]
     fn tell(&mut self) -> Option<Event> {
         let (Life::Open(view) | Life::Retiring(view)) = self.life else { return None };
         for (rank, peer) in (0..).map(Rank).zip(&mut self.peers) {
+            let row = self.rows_to.get(rank.index()).copied().flatten();
+            let is_sealed = row.is_none_or(|row| self.links[row].near().is_none());
             if std::mem::take(&mut peer.ready_untold) {
                 self.untold -= 1;
                 return Some(Event::Ready { view, peer: rank });
             }
-            if std::mem::take(&mut peer.loss_untold) {
+            if is_sealed && std::mem::take(&mut peer.loss_untold) {
                 self.untold -= 1;
                 let cause = peer.loss.as_ref().map_or(LossCause::Unreachable, |loss| loss.cause);
                 return Some(Event::PeerLost { view, peer: rank, cause });
@@ -271,7 +339,10 @@ impl Verbs {
             return Some(Event::Completed(token));
         }
         if self.untold > 0 {
-            return self.tell();
+            let told = self.tell();
+            if told.is_some() {
+                return told;
+            }
         }
         std::mem::take(&mut self.rung).then_some(Event::Woken)
     }
@@ -291,7 +362,7 @@ impl Fabric for Verbs {
         if matches!(self.life, Life::Open(open) if open == view) {
             return Err(ErrorKind::Other);
         }
-        if self.life != Life::Fresh || view != self.view || !self.rows.is(memory) {
+        if self.life != Life::Fresh || view != self.view || !self.rows().is(memory) {
             return Err(ErrorKind::WrongMemory);
         }
         self.life = Life::Open(view);
@@ -350,7 +421,9 @@ impl Fabric for Verbs {
         if let Some(event) = self.next_event() {
             return Some(event);
         }
-        self.take_batch();
+        if self.take_batch() == BATCH {
+            self.take_updates_that_came();
+        }
         self.next_event()
     }
 

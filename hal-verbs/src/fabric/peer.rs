@@ -10,9 +10,11 @@ use crate::protocol::Doorbell;
 pub(super) enum Stage {
     /// Its end of the connections is not up yet, as far as is known here. What it sends is taken.
     Awaited,
-    /// Its end is up too, and a first write is on its way to it, which shows whether a way leads
-    /// there at all. What it sends is taken.
+    /// Its end is up too, and the first writes are on their way to it, which show whether a way
+    /// leads there at all. What it sends is taken.
     Tried,
+    /// The small one of the first writes is answered, and the one of a full packet is awaited.
+    SmallPassed,
     /// Traffic flows.
     Live,
     /// It ended the view at its side; what is under way to it may fail, and what is posted to it is
@@ -24,10 +26,22 @@ pub(super) enum Stage {
     Lost,
 }
 
+/// Where this end of a peer's connections is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ends {
+    /// Not made yet, being made, being brought up, or gone.
+    Away,
+    /// Made: the peer can be shown its card.
+    Made,
+    /// Up: the peer can be told so.
+    Up,
+}
+
 /// What the fabric knows of one member; of the own one nothing.
 #[derive(Debug)]
 pub(super) struct Peer {
     pub(super) stage: Stage,
+    pub(super) ends: Ends,
     pub(super) doorbell: Doorbell,
     pub(super) loss: Option<Loss>,
     pub(super) ready_untold: bool,
@@ -40,6 +54,7 @@ impl Peer {
     pub(super) const fn new() -> Self {
         Self {
             stage: Stage::Awaited,
+            ends: Ends::Away,
             doorbell: Doorbell::new(),
             loss: None,
             ready_untold: false,
@@ -52,12 +67,17 @@ impl Peer {
 impl Stage {
     /// Whether what comes from the peer is taken.
     pub(super) const fn is_heard(self) -> bool {
-        matches!(self, Self::Awaited | Self::Tried | Self::Live | Self::Departed)
+        self.is_wanted() || matches!(self, Self::Departed)
     }
 
     /// Whether the peer is there, as far as is known, or is to come.
     pub(super) const fn is_wanted(self) -> bool {
-        matches!(self, Self::Awaited | Self::Tried | Self::Live)
+        matches!(self, Self::Awaited | Self::Tried | Self::SmallPassed | Self::Live)
+    }
+
+    /// Whether its first writes are on their way.
+    pub(super) const fn is_probed(self) -> bool {
+        matches!(self, Self::Tried | Self::SmallPassed)
     }
 }
 
@@ -67,5 +87,7 @@ pub(super) enum Life {
     Fresh,
     Open(ViewId),
     Retiring(ViewId),
+    /// Nothing is under way, and its connections and registrations are being ended.
+    Ending,
     Retired,
 }

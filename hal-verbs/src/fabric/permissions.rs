@@ -1,9 +1,9 @@
-//! Regions whose owner decides which peers may write, by the access flags of a queue pair.
+//! Regions whose owner decides which peers may write, by keys: see `rights`.
 //!
 //! Each pair of members has one connection a region, in a protection domain of that region's own:
-//! the key of a region's memory works on no other connection. The owner's end carries the flags. A
-//! write that they forbid breaks the connection, at both ends; so does a right that is taken back
-//! while a write is under way. Then it is made anew: see `reconnect`.
+//! the keys of a region's memory work on no connection of another. A peer without a key is refused
+//! here, before anything is posted. A write with a key that was ended meanwhile is refused by the
+//! owner's device and breaks the connection, at both ends. Then it is made anew: see `reconnect`.
 //!
 //! A peer that sleeps is rung once what was posted to its region is acknowledged: the ring goes
 //! over the connection of the rows, and would else overtake it.
@@ -16,10 +16,10 @@ use tramontane_core::fabric::{
 use tramontane_core::ids::{Rank, ViewId};
 
 use super::link::Behind;
+use super::rights::WriteKey;
 use super::{Stage, TOKENS_MAX, Verbs};
-use crate::ffi::{Access, Operation};
-use crate::protocol::Notice;
-use crate::settings::RevokeBy;
+use crate::adapter::{MemoryWindow, Operation};
+use crate::protocol::{Announcer, EndedKeys, Holder, Notice};
 use crate::status::WorkStatus;
 
 /// Where a region's connection is.
@@ -41,13 +41,22 @@ pub(crate) struct RegionLink {
     pub(super) region: Region,
     /// Its number in the list of regions, as notices name it.
     pub(super) number: u8,
-    /// Whether the peer may write to the own region.
-    granted: bool,
+    /// The key with which the peer may write to the own region, if it may.
+    pub(super) key: Option<WriteKey>,
+    /// A window that is not bound.
+    pub(super) spare_window: Option<MemoryWindow>,
+    /// Keys that it had before.
+    pub(super) ended: EndedKeys,
+    /// What it is told of its key.
+    pub(super) announcer: Announcer,
+    /// The key with which this member may write to the peer's region, if it knows one.
+    pub(super) holder: Holder,
+    /// A post was refused for want of a key.
+    pub(super) refused: bool,
     pub(super) way: Way,
     pub(super) epoch: u32,
     /// The notice that is to be sent.
     pub(super) due: Option<Notice>,
-    revoke_by: RevokeBy,
     /// Something was posted here since the last ring.
     posted: bool,
     /// The peer is to be rung once so many requests are done.
@@ -55,30 +64,24 @@ pub(crate) struct RegionLink {
 }
 
 impl RegionLink {
-    pub(crate) const fn new(
-        link: usize,
-        peer: Rank,
-        region: Region,
-        number: u8,
-        revoke_by: RevokeBy,
-    ) -> Self {
+    pub(crate) fn new(link: usize, peer: Rank, region: Region, number: u8) -> Self {
         Self {
             link,
             peer,
             region,
             number,
-            granted: false,
+            key: None,
+            spare_window: None,
+            ended: EndedKeys::new(),
+            announcer: Announcer::default(),
+            holder: Holder::default(),
+            refused: false,
             way: Way::Open,
             epoch: 0,
             due: None,
-            revoke_by,
             posted: false,
             ring_at: None,
         }
-    }
-
-    pub(super) fn access(&self) -> Access {
-        if self.granted { Access::REMOTE_READ | Access::REMOTE_WRITE } else { Access::REMOTE_READ }
     }
 }
 
@@ -164,6 +167,10 @@ impl Verbs {
             return Err(ErrorKind::OutOfRange);
         }
         way?;
+        if self.regions[index].holder.key().is_none() {
+            self.regions[index].refused = true;
+            return Err(ErrorKind::Revoked);
+        }
         let rings = peer.doorbell.rings_with_post();
         let has_place = token.is_none() || self.done.len() + self.waiting < TOKENS_MAX;
         if !has_place || !connection.queue.has_room(writes.len()) {
@@ -233,42 +240,25 @@ impl Verbs {
 impl Permissions for Verbs {
     fn grant(&mut self, view: ViewId, peer: Rank, region: Region) -> Result<(), ErrorKind> {
         let index = self.region_of(view, peer, region)?;
-        let granted = &mut self.regions[index];
-        granted.granted = true;
-        let (link, access) = (granted.link, granted.access());
-        let is_up = granted.way == Way::Open && !self.links[link].is_failed();
-        if is_up && self.links[link].set_access(access).is_ok() {
+        if self.regions[index].key.is_some() {
             return Ok(());
         }
-        if self.regions[index].way == Way::Asked && self.links[link].set_access(access).is_ok() {
-            // A new epoch is on its way already.
-            return Ok(());
-        }
-        self.make_anew(index)
+        self.give_key(index)
     }
 
     fn revoke(&mut self, view: ViewId, peer: Rank, region: Region) -> Result<(), ErrorKind> {
         let index = self.region_of(view, peer, region)?;
-        let revoked = &mut self.regions[index];
-        let was_granted = std::mem::take(&mut revoked.granted);
-        let (link, access, by) = (revoked.link, revoked.access(), revoked.revoke_by);
-        if !was_granted || revoked.way == Way::Broken {
-            return Ok(());
-        }
-        if by == RevokeBy::Flags && self.links[link].set_access(access).is_ok() {
-            return Ok(());
-        }
-        // Nothing lands in a queue pair that was reset; it comes back without the right.
-        self.waiting -= self.links[link].queue.waiting();
-        if self.links[link].reset().is_err() {
+        if let Err(error) = self.take_key(index) {
+            tracing::warn!(%peer, region = region.0, %error, "a key cannot be ended");
             self.cut_peer(view, peer);
             return Err(ErrorKind::Other);
         }
-        self.make_anew(index)
+        self.tell_peer(peer);
+        Ok(())
     }
 
     fn may_write(&self, view: ViewId, peer: Rank, region: Region) -> bool {
-        self.region_of(view, peer, region).is_ok_and(|index| self.regions[index].granted)
+        self.region_of(view, peer, region).is_ok_and(|index| self.regions[index].key.is_some())
             && self.peers[peer.index()].stage == Stage::Live
     }
 

@@ -7,18 +7,23 @@
 //!
 //! The notices go over the connection of the rows. When both ends begin at once, each takes the
 //! other's notice for the answer; the later epoch wins. An epoch moves the packets' numbers, so
-//! that none from before is taken for a new one. The owner's end begins when it grants or takes
-//! back; the end whose write was denied begins too, so that it can read at once what it may not
-//! write. An end that does not come up, however often it is tried, loses the peer: it would wait
-//! for ever else.
+//! that none from before is taken for a new one. The end whose write was denied begins, so that it
+//! can read at once what it may not write; and the owner's, when it has ended so many keys that it
+//! must be sure of what is under way. A right that a peer has is told again, with the same key, and
+//! none that was ended comes back. An end that does not come up, however often it is tried, loses
+//! the peer: it would wait for ever else.
 
 use tramontane_core::fabric::{ErrorKind, PermissionEvent};
 use tramontane_core::ids::Rank;
 
+use super::Verbs;
 use super::permissions::Way;
-use super::{Life, Verbs};
+use crate::adapter::Access;
 use crate::protocol::{Notice, epoch};
 use crate::status::WorkStatus;
+
+/// What queue pairs allow: which writes are taken is said by keys alone.
+pub(crate) const ACCESS: Access = Access::REMOTE_READ.union(Access::REMOTE_WRITE);
 
 impl Verbs {
     /// A request on a region's connection failed: it was denied, or the other end was reset.
@@ -27,10 +32,10 @@ impl Verbs {
         let Some(index) = self.regions.iter().position(|region| region.link == link) else {
             return;
         };
-        let region = &mut self.regions[index];
-        if region.way == Way::Broken || self.life == Life::Retired {
+        if self.regions[index].way == Way::Broken || self.has_ended() {
             return;
         }
+        let region = &mut self.regions[index];
         tracing::debug!(peer = %region.peer, region = region.region.0, %status, "a region's way is broken");
         region.way = Way::Broken;
         let connection = &mut self.links[link];
@@ -49,7 +54,8 @@ impl Verbs {
         let epoch = epoch::next(region.epoch);
         let (link, peer) = (region.link, region.peer);
         self.waiting -= self.links[link].queue.waiting();
-        if self.links[link].reconnect(region.access(), epoch).is_err() {
+        let is_given_up = self.links[link].queue.in_flight() > 0;
+        if self.links[link].reconnect(ACCESS, epoch).is_err() {
             // Tried as often as is sensible: without its way to the region the peer would wait for
             // ever.
             region.way = Way::Broken;
@@ -60,9 +66,13 @@ impl Verbs {
         region.ring_at = None;
         region.way = Way::Asked;
         region.due = Some(Notice::Reconnect { region: region.number, epoch });
-        if let Some(row) = self.rows_to[peer.index()] {
-            self.send_notices(row);
+        if is_given_up {
+            // Whether it landed is not known.
+            let region = region.region;
+            self.permissions.push(PermissionEvent::Denied { peer, region });
         }
+        self.renew_key(index);
+        self.tell_peer(peer);
         Ok(())
     }
 
@@ -85,7 +95,7 @@ impl Verbs {
         let connection = &mut self.links[link];
         self.waiting -= connection.queue.waiting();
         let is_denied = connection.queue.in_flight() > 0;
-        if connection.reconnect(region.access(), epoch).is_err() {
+        if connection.reconnect(ACCESS, epoch).is_err() {
             region.way = Way::Broken;
             return self.fail_post(link);
         }
@@ -98,6 +108,7 @@ impl Verbs {
         }
         let region = &mut self.regions[index];
         region.due = Some(Notice::Reconnected { region: number, epoch });
+        self.renew_key(index);
         self.restored(index);
     }
 
@@ -117,7 +128,7 @@ impl Verbs {
         self.retry_due = true;
     }
 
-    fn region_numbered(&self, peer: Rank, number: u8) -> Option<usize> {
+    pub(super) fn region_numbered(&self, peer: Rank, number: u8) -> Option<usize> {
         self.regions.iter().position(|link| link.peer == peer && link.number == number)
     }
 
@@ -132,6 +143,10 @@ impl Verbs {
                     return;
                 }
                 self.regions[index].due = None;
+            }
+            // Behind the epoch that they are for.
+            if !self.send_key_notices(row, index) {
+                return;
             }
         }
     }

@@ -1,11 +1,11 @@
 //! Sleep, and the descriptor that ends it: the completion channel.
 
-use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::{Life, Stage, Verbs};
+use crate::adapter::CompletionQueue;
 
 fn timespec(duration: Duration) -> Timespec {
     Timespec {
@@ -32,11 +32,9 @@ impl Verbs {
             return false;
         }
         self.armed = true;
-        if self.life == Life::Retired {
-            return true;
-        }
         // Asked for first and then looked: what comes between the two is seen.
-        let notified = self.completions.notify();
+        let Some(completions) = &self.completions else { return true };
+        let notified = completions.notify();
         self.collect();
         if notified.is_err() || self.has_news() || self.retry_due {
             self.armed = false;
@@ -79,15 +77,17 @@ impl Verbs {
     /// Waits until the channel has something, at most `timeout`. An interrupted wait is a short
     /// one.
     fn wait(&self, timeout: Duration) -> bool {
-        let mut descriptors = [PollFd::new(&*self.completions, PollFlags::IN)];
-        poll(&mut descriptors, Some(&timespec(timeout))).is_ok_and(|ready| ready > 0)
+        let completions = self.completions.as_ref();
+        let mut descriptors = completions.map(|queue| PollFd::new(queue, PollFlags::IN));
+        poll(descriptors.as_mut_slice(), Some(&timespec(timeout))).is_ok_and(|ready| ready > 0)
     }
 
     /// Takes the channel's events and what they speak of, and asks for the next. Notices are
     /// answered here: a member that sleeps goes on sleeping when a peer goes to sleep too.
     fn take_channel(&mut self) {
-        while self.completions.take_event() {}
-        if self.completions.notify().is_err() {
+        let Some(completions) = &self.completions else { return };
+        while completions.take_event() {}
+        if completions.notify().is_err() {
             self.lose_all(tramontane_core::fabric::LossCause::Unreachable);
         }
         self.collect();
@@ -95,7 +95,8 @@ impl Verbs {
 
     /// Waits until a completion comes, at most `timeout`.
     pub(super) fn wait_for_completions(&mut self, timeout: Duration) {
-        if self.completions.notify().is_err() {
+        let Some(completions) = &self.completions else { return };
+        if completions.notify().is_err() {
             return;
         }
         let before = self.in_flight();
@@ -104,16 +105,6 @@ impl Verbs {
             return;
         }
         self.wait(timeout);
-        while self.completions.take_event() {}
-    }
-}
-
-/// Becomes readable when there is something that [`Verbs::sleep`] would wake for, after
-/// [`Fabric::arm`] said yes: for callers that wait for other things too.
-///
-/// [`Fabric::arm`]: tramontane_core::fabric::Fabric::arm
-impl AsFd for Verbs {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.completions.as_fd()
+        while self.completions.as_ref().is_some_and(CompletionQueue::take_event) {}
     }
 }

@@ -6,35 +6,15 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use rdma_sys::{
+use super::libibverbs::{
     ibv_ack_cq_events, ibv_comp_channel, ibv_cq, ibv_create_comp_channel, ibv_create_cq,
     ibv_destroy_comp_channel, ibv_destroy_cq, ibv_get_cq_event, ibv_poll_cq, ibv_req_notify_cq,
-    ibv_wc,
+    ibv_wc, ibv_wc_flags::IBV_WC_WITH_IMM,
 };
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
 use super::{Context, check, last_error};
-
-/// `IBV_WC_WITH_IMM` in `<infiniband/verbs.h>`.
-const WITH_IMMEDIATE: u32 = 1 << 1;
-
-/// How many completions are taken at once.
-pub(crate) const BATCH: usize = 32;
-
-/// One completion. Of a failed one only the name, the status and the vendor's error say anything.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Completion {
-    /// The name that the request was posted with.
-    pub(crate) name: u64,
-    /// `enum ibv_wc_status`.
-    pub(crate) status: u32,
-    /// What the vendor says beside the status.
-    pub(crate) vendor_error: u32,
-    /// How many bytes came.
-    pub(crate) bytes: u32,
-    /// The value that came with it.
-    pub(crate) immediate: Option<u32>,
-}
+use crate::adapter::{BATCH, Completion};
 
 /// A completion queue, and a descriptor that tells a sleeper of what comes into it.
 #[derive(Debug)]
@@ -50,15 +30,16 @@ unsafe impl Send for CompletionQueue {}
 unsafe impl Sync for CompletionQueue {}
 
 impl CompletionQueue {
-    /// A queue for at least `entries`.
-    pub(crate) fn new(context: &Arc<Context>, entries: u32) -> io::Result<Self> {
+    /// A queue for at least `entries`, whose events interrupt on a vector of the device.
+    pub(crate) fn new(context: &Arc<Context>, entries: u32, vector: u32) -> io::Result<Self> {
+        let vector = i32::try_from(vector).map_err(|_| io::ErrorKind::InvalidInput)?;
         let entries = i32::try_from(entries).map_err(|_| io::ErrorKind::InvalidInput)?;
         // SAFETY: the context is open.
         let channel = unsafe { ibv_create_comp_channel(context.raw()) };
         let channel = NonNull::new(channel).ok_or_else(last_error)?;
-        // SAFETY: context and channel live; no user data; vector 0 always exists.
+        // SAFETY: context and channel live; no user data; a vector that is not there is refused.
         let raw = unsafe {
-            ibv_create_cq(context.raw(), entries, std::ptr::null_mut(), channel.as_ptr(), 0)
+            ibv_create_cq(context.raw(), entries, std::ptr::null_mut(), channel.as_ptr(), vector)
         };
         let Some(raw) = NonNull::new(raw) else {
             let error = last_error();
@@ -70,6 +51,11 @@ impl CompletionQueue {
         let flags = fcntl_getfl(queue.as_fd())?;
         fcntl_setfl(queue.as_fd(), flags | OFlags::NONBLOCK)?;
         Ok(queue)
+    }
+
+    /// What asynchronous events name it by.
+    pub(crate) fn id(&self) -> u64 {
+        id_of(self.raw())
     }
 
     pub(super) const fn raw(&self) -> *mut ibv_cq {
@@ -91,15 +77,14 @@ impl CompletionQueue {
             // SAFETY: the call filled the first `taken`.
             let raw = unsafe { raw.assume_init_ref() };
             let is_good = raw.status == 0;
-            let has_immediate = is_good && raw.wc_flags & WITH_IMMEDIATE != 0;
+            let has_immediate = is_good && raw.wc_flags & IBV_WC_WITH_IMM != 0;
             *into = Completion {
                 name: raw.wr_id,
                 status: raw.status,
                 vendor_error: raw.vendor_err,
                 bytes: if is_good { raw.byte_len } else { 0 },
-                // SAFETY: 4 bytes either way; an immediate value, as the flag says.
-                immediate: has_immediate
-                    .then(|| u32::from_be(unsafe { raw.imm_data_invalidated_rkey_union.imm_data })),
+                // The flag says that it is one, and not a key.
+                immediate: has_immediate.then(|| u32::from_be(raw.imm_data)),
             };
         }
         Ok(taken)
@@ -125,6 +110,11 @@ impl CompletionQueue {
         unsafe { ibv_ack_cq_events(queue, 1) };
         true
     }
+}
+
+/// What a queue goes by in asynchronous events.
+pub(super) fn id_of(raw: *mut ibv_cq) -> u64 {
+    u64::try_from(raw.addr()).unwrap_or(0)
 }
 
 impl AsFd for CompletionQueue {

@@ -4,16 +4,20 @@ use std::ffi::CStr;
 use std::io;
 use std::mem::MaybeUninit;
 use std::net::Ipv6Addr;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::ptr::NonNull;
 
-use rdma_sys::{
-    ___ibv_query_port, ibv_ack_async_event, ibv_async_event, ibv_close_device, ibv_context,
+use super::libibverbs::{
+    ibv_ack_async_event, ibv_async_event, ibv_async_event_element_t, ibv_close_device, ibv_context,
     ibv_device, ibv_device_attr, ibv_free_device_list, ibv_get_async_event, ibv_get_device_list,
     ibv_get_device_name, ibv_gid, ibv_open_device, ibv_port_attr, ibv_query_device, ibv_query_gid,
+    ibv_query_port, open,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::{check, last_error};
+use super::{check, completion, last_error};
+use crate::adapter::{AsyncEvent, DeviceAttributes, PortAttributes};
+use crate::devices::GidKind;
 
 /// The devices that the kernel knows.
 pub(crate) struct DeviceList {
@@ -23,7 +27,12 @@ pub(crate) struct DeviceList {
 
 impl DeviceList {
     /// Asks the kernel. An empty list where there is no RDMA at all.
+    ///
+    /// # Errors
+    /// With [`NoLibrary`](super::NoLibrary) inside, if libibverbs is not here.
     pub(crate) fn new() -> io::Result<Self> {
+        open().map_err(io::Error::other)?;
+        super::features::prepare_forks();
         let mut count = 0;
         // SAFETY: `count` is writable; the result is null or a list of `count` devices that we
         // free.
@@ -69,35 +78,6 @@ impl Drop for DeviceList {
         // SAFETY: freed once, here.
         unsafe { ibv_free_device_list(self.list.as_ptr()) };
     }
-}
-
-/// What a device says of itself: the parts that are used.
-#[derive(Clone, Debug)]
-pub(crate) struct DeviceAttributes {
-    pub(crate) firmware: String,
-    pub(crate) node_guid: u64,
-    pub(crate) vendor_id: u32,
-    pub(crate) vendor_part_id: u32,
-    pub(crate) ports: u8,
-    pub(crate) queue_pairs_max: u32,
-    pub(crate) work_requests_max: u32,
-    pub(crate) scatter_max: u32,
-    pub(crate) completion_entries_max: u32,
-    pub(crate) memory_regions_max: u32,
-    pub(crate) region_bytes_max: u64,
-    pub(crate) reads_max: u32,
-}
-
-/// What a port says of itself: the parts that are used, as libibverbs has them.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct PortAttributes {
-    pub(crate) state: u32,
-    pub(crate) mtu_max: u32,
-    pub(crate) mtu_active: u32,
-    pub(crate) message_bytes_max: u32,
-    pub(crate) gids: usize,
-    pub(crate) lid: u16,
-    pub(crate) link_layer: u8,
 }
 
 /// An opened device.
@@ -146,7 +126,7 @@ impl Context {
         let mut port = MaybeUninit::<ibv_port_attr>::zeroed();
         // SAFETY: the context is open; the structure is writable, and all zero where an old library
         // leaves fields alone.
-        check(unsafe { ___ibv_query_port(self.raw(), number, port.as_mut_ptr()) })?;
+        check(unsafe { ibv_query_port(self.raw(), number, port.as_mut_ptr()) })?;
         // SAFETY: numbers alone, zero before the call filled them.
         let port = unsafe { port.assume_init() };
         Ok(PortAttributes {
@@ -161,48 +141,37 @@ impl Context {
     }
 
     /// One entry of a port's table of addresses. All zero where there is none.
-    pub(crate) fn gid(&self, port: u8, index: i32) -> io::Result<Ipv6Addr> {
-        let mut gid = ibv_gid { raw: [0; 16] };
+    pub(crate) fn gid(&self, port: u8, index: u8) -> io::Result<Ipv6Addr> {
+        let mut gid = ibv_gid::new([0; 16]);
         // SAFETY: the context is open; the address is writable.
-        check(unsafe { ibv_query_gid(self.raw(), port, index, &raw mut gid) })?;
-        // SAFETY: 16 bytes either way.
-        Ok(Ipv6Addr::from(unsafe { gid.raw }))
+        check(unsafe { ibv_query_gid(self.raw(), port, index.into(), &raw mut gid) })?;
+        Ok(Ipv6Addr::from(gid.raw))
     }
 
-    /// Whether the device said that it failed or went away, or that a completion queue did. Takes
-    /// the events that wait; never blocks.
-    pub(crate) fn has_failed(&self) -> bool {
-        const EVENTS_MAX: u32 = 64;
-        /// `IBV_EVENT_CQ_ERR` and `IBV_EVENT_DEVICE_FATAL` in `<infiniband/verbs.h>`.
-        const FATAL: [u32; 2] = [0, 8];
-        for _ in 0..EVENTS_MAX {
-            match self.event_waits() {
-                Waits::Nothing => return false,
-                // The descriptor itself is dead: the device was taken away.
-                Waits::Hangup => return true,
-                Waits::Event => {}
-            }
-            let mut event = MaybeUninit::<ibv_async_event>::zeroed();
-            // SAFETY: the context is open; the structure is writable. An event waits, so this
-            // returns.
-            if unsafe { ibv_get_async_event(self.raw(), event.as_mut_ptr()) } != 0 {
-                return false;
-            }
-            // SAFETY: inside the structure that the call filled; read as the number that C has
-            // there.
-            let kind = unsafe { (&raw const (*event.as_ptr()).event_type).cast::<u32>().read() };
-            // SAFETY: acknowledged once, unchanged.
-            unsafe { ibv_ack_async_event(event.as_mut_ptr()) };
-            if FATAL.contains(&kind) {
-                return true;
-            }
+    /// Takes the next asynchronous event, if one waits; never blocks.
+    pub(crate) fn take_event(&self) -> Option<AsyncEvent> {
+        match self.event_waits() {
+            Waits::Nothing => return None,
+            // The descriptor itself is dead: the device was taken away.
+            Waits::Hangup => return Some(AsyncEvent::DeviceFatal),
+            Waits::Event => {}
         }
-        false
+        let mut event = MaybeUninit::<ibv_async_event>::zeroed();
+        // SAFETY: the context is open; the structure is writable. An event waits, so this returns.
+        if unsafe { ibv_get_async_event(self.raw(), event.as_mut_ptr()) } != 0 {
+            return None;
+        }
+        // SAFETY: inside the structure that the call filled; read as the number that C has there.
+        let kind = unsafe { (&raw const (*event.as_ptr()).event_type).cast::<u32>().read() };
+        // SAFETY: filled by the call; which field of the union counts is decided by the kind.
+        let told = unsafe { translate(kind, &(*event.as_ptr()).element) };
+        // SAFETY: acknowledged once, unchanged.
+        unsafe { ibv_ack_async_event(event.as_mut_ptr()) };
+        Some(told)
     }
 
     fn event_waits(&self) -> Waits {
-        // SAFETY: the context is open, and so is its descriptor, for the time of the call.
-        let descriptor = unsafe { std::os::fd::BorrowedFd::borrow_raw((*self.raw()).async_fd) };
+        let descriptor = self.as_fd();
         let mut descriptors = [PollFd::new(&descriptor, PollFlags::IN)];
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         if !matches!(poll(&mut descriptors, Some(&now)), Ok(1)) {
@@ -229,6 +198,47 @@ impl Drop for Context {
     fn drop(&mut self) {
         // SAFETY: closed once, here; whatever stands on it held it and is gone.
         unsafe { ibv_close_device(self.raw()) };
+    }
+}
+
+impl AsFd for Context {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        // SAFETY: the context is open, and so is its descriptor, while `self` lives.
+        unsafe { BorrowedFd::borrow_raw((*self.raw()).async_fd) }
+    }
+}
+
+/// An event, by its number in `<infiniband/verbs.h>`.
+///
+/// # Safety
+/// The element belongs to an event of that kind, which is not acknowledged.
+unsafe fn translate(kind: u32, element: &ibv_async_event_element_t) -> AsyncEvent {
+    // SAFETY: for the kinds that read it below, it is a port's number.
+    let port = || u8::try_from(unsafe { element.port_num }).unwrap_or(0);
+    match kind {
+        // SAFETY: an event of a completion queue, which lives until its events are acknowledged.
+        0 => AsyncEvent::CompletionQueueError(completion::id_of(unsafe { element.cq })),
+        // SAFETY: an event of a queue pair, which lives until its events are acknowledged.
+        1..=3 | 7 => AsyncEvent::QueuePairError(unsafe { (*element.qp).qp_num }),
+        8 => AsyncEvent::DeviceFatal,
+        9 => AsyncEvent::PortActive(port()),
+        10 => AsyncEvent::PortError(port()),
+        11 => AsyncEvent::LidChange(port()),
+        12 => AsyncEvent::PkeyChange(port()),
+        13 | 17 => AsyncEvent::SubnetManager(port()),
+        18 => AsyncEvent::GidChange(port()),
+        other => AsyncEvent::Other(other),
+    }
+}
+
+/// The kernel tells an entry's kind in a file, and nowhere else in this library's old interface.
+pub(crate) fn gid_kind(device: &str, port: u8, index: u8, is_ethernet: bool) -> GidKind {
+    let path = format!("/sys/class/infiniband/{device}/ports/{port}/gid_attrs/types/{index}");
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    match (is_ethernet, text.trim()) {
+        (false, _) => GidKind::InfiniBand,
+        (true, "RoCE v2") => GidKind::RoceV2,
+        (true, _) => GidKind::RoceV1,
     }
 }
 

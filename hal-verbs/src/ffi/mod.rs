@@ -1,5 +1,4 @@
-//! Everything foreign: libibverbs through `rdma-sys`, and pages from the kernel. All that is
-//! `unsafe` here, but for handing on what a caller promises of block memory.
+//! Everything foreign: libibverbs, which is opened at run time. Each object of it is a type here.
 //!
 //! Each foreign object is owned by one type that ends it when dropped, and keeps alive what it
 //! stands on:
@@ -19,24 +18,24 @@
 //!   device reads later it reads through the registration, and refuses once that is gone.
 //! - libibverbs is safe to use from several threads, so the types are `Send` and `Sync`.
 //!
-//! Quirks of `rdma-sys` 0.3 that stay in here: ports are queried through `___ibv_query_port`; the
-//! types with unions are its own; an event's kind is a Rust enum, which must not be made from what
-//! a kernel says, and is read as the number that it is.
+//! [`libibverbs`] declares what is used of the library; the other modules are what the seam offers.
 
-mod barrier;
 mod completion;
 mod device;
+mod features;
+mod libibverbs;
 mod memory;
 mod queue_pair;
 mod send_list;
+mod window;
 
-pub(crate) use barrier::device_read_barrier;
-pub(crate) use completion::{BATCH, Completion, CompletionQueue};
-pub(crate) use device::{Context, DeviceList, PortAttributes};
-pub use memory::MemoryRegion;
-pub(crate) use memory::{Access, Pages, ProtectionDomain};
-pub(crate) use queue_pair::{QueuePair, QueuePairLimits, Route, SendTimes, State};
-pub(crate) use send_list::{Operation, SendBuffers, SendList, Target};
+pub(crate) use completion::CompletionQueue;
+pub(crate) use device::{Context, DeviceList, gid_kind};
+pub use libibverbs::NoLibrary;
+pub(crate) use memory::{ProtectionDomain, Registration};
+pub(crate) use queue_pair::QueuePair;
+pub(crate) use send_list::{SendBuffers, SendList};
+pub(crate) use window::MemoryWindow;
 
 use std::io;
 

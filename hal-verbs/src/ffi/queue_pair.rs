@@ -1,83 +1,19 @@
 //! Reliable connections: a queue pair, its states, and what is posted to it.
 
 use std::io;
-use std::net::Ipv6Addr;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use rdma_sys::{
+use super::libibverbs::{
     ibv_create_qp, ibv_destroy_qp, ibv_gid, ibv_modify_qp, ibv_post_recv, ibv_post_send, ibv_qp,
     ibv_qp_attr, ibv_qp_attr_mask, ibv_qp_cap, ibv_qp_init_attr, ibv_qp_state, ibv_qp_type,
-    ibv_query_qp, ibv_recv_wr, ibv_sge,
+    ibv_query_qp, ibv_query_qp_data_in_order, ibv_recv_wr, ibv_send_wr, ibv_sge, ibv_wr_opcode,
 };
 
 use super::send_list::{SendBuffers, SendList};
-use super::{Access, CompletionQueue, MemoryRegion, ProtectionDomain, check, last_error};
-
-/// How much a queue pair takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct QueuePairLimits {
-    pub(crate) sends_max: u32,
-    pub(crate) receives_max: u32,
-    pub(crate) inline_bytes_max: u32,
-}
-
-/// The states of a queue pair.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
-    Reset,
-    Initialised,
-    ReadyToReceive,
-    ReadyToSend,
-    Draining,
-    SendError,
-    Error,
-    Unknown,
-}
-
-impl State {
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Reset => "reset",
-            Self::Initialised => "initialised",
-            Self::ReadyToReceive => "ready to receive",
-            Self::ReadyToSend => "ready to send",
-            Self::Draining => "draining",
-            Self::SendError => "error in sending",
-            Self::Error => "error",
-            Self::Unknown => "unknown",
-        }
-    }
-}
-
-/// The way to the other end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Route {
-    pub(crate) port: u8,
-    pub(crate) gid_index: u8,
-    /// `enum ibv_mtu`.
-    pub(crate) mtu: u32,
-    pub(crate) remote_gid: Ipv6Addr,
-    pub(crate) remote_lid: u16,
-    pub(crate) remote_number: u32,
-    /// The first packet number of the other end; 24 bits.
-    pub(crate) remote_packet: u32,
-    /// Whether packets carry the GID: always on Ethernet.
-    pub(crate) is_global: bool,
-    /// Reads of the other end that this end serves at once.
-    pub(crate) reads_max: u8,
-}
-
-/// When an unanswered packet is sent again and when it is given up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct SendTimes {
-    pub(crate) timeout_exponent: u8,
-    pub(crate) retries: u8,
-    /// The own first packet number; 24 bits.
-    pub(crate) first_packet: u32,
-    /// Own reads under way at once.
-    pub(crate) reads_max: u8,
-}
+use super::{CompletionQueue, ProtectionDomain, check, last_error};
+use crate::adapter::{Access, LocalRange, QueuePairLimits, Route, SendTimes, State};
+use crate::devices::DataInOrder;
 
 /// A reliable connection to one peer.
 #[derive(Debug)]
@@ -143,16 +79,21 @@ impl QueuePair {
     /// Forgets the connection and all that is posted; no completions come of it. When this returns,
     /// nothing more is read or written here.
     pub(crate) fn reset(&mut self) -> io::Result<()> {
-        self.change(ibv_qp_state::IBV_QPS_RESET, ibv_qp_attr_mask(0), |_| {})
+        self.change(ibv_qp_state::IBV_QPS_RESET, 0, |_| {})
     }
 
     /// From reset: binds it to a port and says what the other end may do.
-    pub(crate) fn initialise(&mut self, port: u8, access: Access) -> io::Result<()> {
+    pub(crate) fn initialise(
+        &mut self,
+        port: u8,
+        partition_index: u16,
+        access: Access,
+    ) -> io::Result<()> {
         let mask = ibv_qp_attr_mask::IBV_QP_PKEY_INDEX
             | ibv_qp_attr_mask::IBV_QP_PORT
             | ibv_qp_attr_mask::IBV_QP_ACCESS_FLAGS;
         self.change(ibv_qp_state::IBV_QPS_INIT, mask, |attributes| {
-            attributes.pkey_index = 0;
+            attributes.pkey_index = partition_index;
             attributes.port_num = port;
             attributes.qp_access_flags = access.bits();
         })
@@ -178,10 +119,12 @@ impl QueuePair {
             attributes.min_rnr_timer = NOT_READY_TIMER;
             attributes.ah_attr.dlid = route.remote_lid;
             attributes.ah_attr.port_num = route.port;
+            attributes.ah_attr.sl = route.service.level;
             attributes.ah_attr.is_global = u8::from(route.is_global);
-            attributes.ah_attr.grh.dgid = ibv_gid { raw: route.remote_gid.octets() };
+            attributes.ah_attr.grh.dgid = ibv_gid::new(route.remote_gid.octets());
             attributes.ah_attr.grh.sgid_index = route.gid_index;
             attributes.ah_attr.grh.hop_limit = HOPS_MAX;
+            attributes.ah_attr.grh.traffic_class = route.service.traffic_class;
         })
     }
 
@@ -214,7 +157,7 @@ impl QueuePair {
         let mut attributes = blank();
         // SAFETY: numbers, null pointers and handles that may be null: all zero is a value.
         let mut made_with: ibv_qp_init_attr = unsafe { std::mem::zeroed() };
-        let mask = i32::try_from(ibv_qp_attr_mask::IBV_QP_STATE.0).unwrap_or(0);
+        let mask = i32::try_from(ibv_qp_attr_mask::IBV_QP_STATE).unwrap_or(0);
         // SAFETY: the queue pair lives; both structures are writable.
         let result = unsafe {
             ibv_query_qp(self.raw.as_ptr(), &raw mut attributes, mask, &raw mut made_with)
@@ -231,10 +174,21 @@ impl QueuePair {
         }
     }
 
+    /// Whether the bytes of writes that come in are placed in order, as the device says.
+    pub(crate) fn data_in_order(&self) -> DataInOrder {
+        let operation = ibv_wr_opcode::IBV_WR_RDMA_WRITE;
+        // SAFETY: the queue pair lives; no flags.
+        match unsafe { ibv_query_qp_data_in_order(self.raw.as_ptr(), operation, 0) } {
+            None => DataInOrder::NotKnown,
+            Some(1) => DataInOrder::Yes,
+            Some(_) => DataInOrder::No,
+        }
+    }
+
     fn change(
         &mut self,
         to: ibv_qp_state::Type,
-        mask: ibv_qp_attr_mask,
+        mask: ibv_qp_attr_mask::Type,
         fill: impl FnOnce(&mut ibv_qp_attr),
     ) -> io::Result<()> {
         let mut attributes = blank();
@@ -243,8 +197,12 @@ impl QueuePair {
         self.modify(&mut attributes, mask | ibv_qp_attr_mask::IBV_QP_STATE)
     }
 
-    fn modify(&mut self, attributes: &mut ibv_qp_attr, mask: ibv_qp_attr_mask) -> io::Result<()> {
-        let mask = i32::try_from(mask.0).map_err(|_| io::ErrorKind::InvalidInput)?;
+    fn modify(
+        &mut self,
+        attributes: &mut ibv_qp_attr,
+        mask: ibv_qp_attr_mask::Type,
+    ) -> io::Result<()> {
+        let mask = i32::try_from(mask).map_err(|_| io::ErrorKind::InvalidInput)?;
         // SAFETY: the queue pair lives; the call reads the fields that the mask names.
         check(unsafe { ibv_modify_qp(self.raw.as_ptr(), attributes, mask) })
     }
@@ -258,6 +216,7 @@ impl QueuePair {
         if count == 0 {
             return Ok(());
         }
+        let has_binds = list.has_binds();
         let SendBuffers { requests, ranges } = list.into_buffers();
         let (requests, ranges) = (requests.as_mut_ptr(), ranges.as_mut_ptr());
         for index in 0..count {
@@ -274,21 +233,25 @@ impl QueuePair {
         // SAFETY: a chain of `count` requests that ends; each names at most one range, inside
         // registered memory that the list borrows, so that inline bytes can be read; others the
         // device reads through their registration. The queue pair lives.
-        check(unsafe { ibv_post_send(self.raw.as_ptr(), requests, &raw mut bad) })
+        let posted = check(unsafe { ibv_post_send(self.raw.as_ptr(), requests, &raw mut bad) });
+        if has_binds {
+            // SAFETY: as above, and the windows are borrowed as long as the list was.
+            unsafe { follow_keys(requests, count) };
+        }
+        posted
     }
 
     /// Posts a receive: for values without bytes, or into a range of registered memory.
     pub(crate) fn post_receive(
         &mut self,
         name: u64,
-        into: Option<(&MemoryRegion, usize, usize)>,
+        into: Option<LocalRange<'_>>,
     ) -> io::Result<()> {
-        let mut range = ibv_sge { addr: 0, length: 0, lkey: 0 };
-        if let Some((region, offset, length)) = into {
-            range.addr = region.range(offset, length).ok_or(io::ErrorKind::InvalidInput)?;
-            range.length = u32::try_from(length).map_err(|_| io::ErrorKind::InvalidInput)?;
-            range.lkey = region.local_key();
-        }
+        let mut range = into.map_or(NOWHERE, |range| ibv_sge {
+            addr: range.address(),
+            length: range.length(),
+            lkey: range.local_key(),
+        });
         let mut request = ibv_recv_wr {
             wr_id: name,
             next: std::ptr::null_mut(),
@@ -302,9 +265,30 @@ impl QueuePair {
     }
 }
 
+/// The library does not follow the keys of windows of type 2: each bind names the last one.
+///
+/// # Safety
+/// That many requests, whose windows live; nobody else looks at them.
+unsafe fn follow_keys(requests: *const ibv_send_wr, count: usize) {
+    for index in 0..count {
+        // SAFETY: one of so many.
+        let request = unsafe { &*requests.add(index) };
+        if request.opcode == ibv_wr_opcode::IBV_WR_BIND_MW {
+            // SAFETY: what such a request has, and its window lives.
+            unsafe {
+                let bind = &request.bind_mw;
+                (*bind.mw).rkey = bind.rkey;
+            }
+        }
+    }
+}
+
+/// No bytes.
+const NOWHERE: ibv_sge = ibv_sge { addr: 0, length: 0, lkey: 0 };
+
 /// Attributes with nothing in them.
 fn blank() -> ibv_qp_attr {
-    // SAFETY: numbers and a union of bytes: all zero is a value.
+    // SAFETY: numbers and bytes: all zero is a value.
     unsafe { std::mem::zeroed() }
 }
 

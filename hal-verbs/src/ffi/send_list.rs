@@ -2,33 +2,14 @@
 
 use std::marker::PhantomData;
 
-use rdma_sys::{ibv_send_wr, ibv_sge, ibv_wr_opcode, rdma_t, wr_t};
-use tramontane_core::fabric::WRITES_MAX;
+use super::libibverbs::{
+    bind_mw_t, ibv_mw_bind_info,
+    ibv_send_flags::{IBV_SEND_INLINE, IBV_SEND_SIGNALED},
+    ibv_send_wr, ibv_sge, ibv_wr_opcode, rdma_t, wr_t,
+};
 
-use super::MemoryRegion;
-
-/// The most requests of one list: the writes of a post, and a ring behind them.
-pub(crate) const REQUESTS_MAX: usize = WRITES_MAX + 1;
-
-/// `IBV_SEND_SIGNALED` and `IBV_SEND_INLINE` in `<infiniband/verbs.h>`.
-const SIGNALLED: u32 = 1 << 1;
-const INLINE: u32 = 1 << 3;
-
-/// A place at the other end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Target {
-    pub(crate) address: u64,
-    pub(crate) key: u32,
-}
-
-/// What a request does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Operation {
-    Write(Target),
-    WriteWithImmediate(Target, u32),
-    Read(Target),
-    Send,
-}
+use super::{MemoryWindow, Registration};
+use crate::adapter::{Access, LocalRange, MemoryRegion, Operation, REQUESTS_MAX, Target};
 
 /// Room for one list, used again and again.
 pub(crate) struct SendBuffers {
@@ -41,7 +22,7 @@ unsafe impl Send for SendBuffers {}
 
 impl SendBuffers {
     pub(crate) fn new() -> Self {
-        // SAFETY: integers, pointers that may be null, and unions of those: all zero is a value.
+        // SAFETY: integers and pointers that may be null: all zero is a value.
         let requests = Box::new(unsafe { std::mem::zeroed() });
         Self {
             requests,
@@ -54,22 +35,22 @@ impl SendBuffers {
 pub(crate) struct SendList<'l> {
     buffers: &'l mut SendBuffers,
     count: usize,
+    has_binds: bool,
     memory: PhantomData<&'l MemoryRegion>,
 }
 
 impl<'l> SendList<'l> {
     pub(crate) fn new(buffers: &'l mut SendBuffers) -> Self {
-        Self { buffers, count: 0, memory: PhantomData }
+        Self { buffers, count: 0, has_binds: false, memory: PhantomData }
     }
 
     /// Adds a request for a range of registered memory, or for no bytes. False, and nothing is
-    /// added, if the range does not lie inside or the list is full. Bytes that go inline are read
-    /// when the list is posted.
+    /// added, if the list is full. Bytes that go inline are read when the list is posted.
     pub(crate) fn push(
         &mut self,
         name: u64,
         operation: Operation,
-        bytes: Option<(&'l MemoryRegion, usize, usize)>,
+        bytes: Option<LocalRange<'l>>,
         inline: bool,
     ) -> bool {
         let (Some(request), Some(range)) =
@@ -78,12 +59,9 @@ impl<'l> SendList<'l> {
             return false;
         };
         let ranges = i32::from(bytes.is_some());
-        if let Some((region, offset, length)) = bytes {
-            let (Some(address), Ok(length)) = (region.range(offset, length), u32::try_from(length))
-            else {
-                return false;
-            };
-            *range = ibv_sge { addr: address, length, lkey: region.local_key() };
+        if let Some(bytes) = bytes {
+            *range =
+                ibv_sge { addr: bytes.address(), length: bytes.length(), lkey: bytes.local_key() };
         }
         let remote = |target: Target| rdma_t { remote_addr: target.address, rkey: target.key };
         let nowhere = rdma_t { remote_addr: 0, rkey: 0 };
@@ -98,9 +76,56 @@ impl<'l> SendList<'l> {
         request.wr_id = name;
         request.num_sge = ranges;
         request.opcode = opcode;
-        request.send_flags = if inline && ranges == 1 { INLINE } else { 0 };
-        request.imm_data_invalidated_rkey_union.imm_data = immediate.to_be();
-        request.wr = wr_t { rdma };
+        request.send_flags = if inline && ranges == 1 { IBV_SEND_INLINE } else { 0 };
+        request.imm_data = immediate.to_be();
+        request.wr = wr_t { rdma, rest_of_atomic: [0; 2] };
+        self.count += 1;
+        true
+    }
+
+    /// Whether another request can be added.
+    pub(crate) const fn has_room(&self) -> bool {
+        self.count < REQUESTS_MAX
+    }
+
+    /// Adds a request that binds a window to a part of a region, under a key. False, and nothing is
+    /// added, if the list is full.
+    pub(crate) fn push_bind(
+        &mut self,
+        name: u64,
+        window: &'l MemoryWindow,
+        region: &'l Registration,
+        range: LocalRange<'l>,
+        access: Access,
+        key: u32,
+    ) -> bool {
+        let Some(request) = self.buffers.requests.get_mut(self.count) else { return false };
+        request.wr_id = name;
+        request.num_sge = 0;
+        request.opcode = ibv_wr_opcode::IBV_WR_BIND_MW;
+        request.send_flags = 0;
+        let bind_info = ibv_mw_bind_info {
+            mr: region.raw(),
+            addr: range.address(),
+            length: range.length().into(),
+            mw_access_flags: access.bits(),
+        };
+        request.bind_mw = bind_mw_t { mw: window.raw(), rkey: key, bind_info };
+        self.count += 1;
+        self.has_binds = true;
+        true
+    }
+
+    /// Adds a request that takes a window's key back. False, and nothing is added, if the list is
+    /// full.
+    pub(crate) fn push_invalidate(&mut self, name: u64, key: u32) -> bool {
+        let Some(request) = self.buffers.requests.get_mut(self.count) else { return false };
+        request.wr_id = name;
+        request.num_sge = 0;
+        request.opcode = ibv_wr_opcode::IBV_WR_LOCAL_INV;
+        request.send_flags = 0;
+        // In C the key's name is `invalidate_rkey`, in the same place.
+        request.imm_data = key;
         self.count += 1;
         true
     }
@@ -110,7 +135,7 @@ impl<'l> SendList<'l> {
         if let Some(last) =
             self.count.checked_sub(1).and_then(|last| self.buffers.requests.get_mut(last))
         {
-            last.send_flags |= SIGNALLED;
+            last.send_flags |= IBV_SEND_SIGNALED;
         }
     }
 
@@ -119,11 +144,17 @@ impl<'l> SendList<'l> {
         self.count
     }
 
+    /// Whether windows are bound by some of them.
+    pub(super) const fn has_binds(&self) -> bool {
+        self.has_binds
+    }
+
     /// Where they are, to be chained and posted.
     pub(super) fn into_buffers(self) -> &'l mut SendBuffers {
         self.buffers
     }
 
+    /// Whether nothing was added.
     pub(crate) const fn is_empty(&self) -> bool {
         self.count == 0
     }

@@ -6,6 +6,9 @@
 
 use std::net::Ipv6Addr;
 
+use crate::devices::{LinkLayer, PartitionKey};
+use crate::settings::WriteOrder;
+
 /// One connection's near end, as its far end needs it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CardLink {
@@ -28,21 +31,49 @@ pub(crate) struct Card {
     pub(crate) lid: u16,
     pub(crate) mtu_bytes: u32,
     pub(crate) reads_max: u8,
+    pub(crate) link_layer: LinkLayer,
+    /// Whether its packets are to carry the GID on InfiniBand too.
+    pub(crate) has_global_route: bool,
+    pub(crate) partition: PartitionKey,
+    /// What keeps the order of writes at this end: the same at both.
+    pub(crate) write_order: WriteOrder,
     pub(crate) links: Vec<CardLink>,
 }
 
-const HEAD_BYTES: usize = 24;
+const HEAD_BYTES: usize = 26;
 const LINK_BYTES: usize = 28;
 const NUMBER_MAX: u32 = 0x00ff_ffff;
 
+/// The bits of a byte: what the port runs on, whether packets carry the GID, and whether updates
+/// keep the order of writes.
+const INFINIBAND: u8 = 1;
+const ETHERNET: u8 = 2;
+const GLOBAL_ROUTE: u8 = 1 << 2;
+const BY_UPDATES: u8 = 1 << 3;
+
 impl Card {
+    /// The length of a card with so many connections.
+    pub(crate) const fn bytes(links: usize) -> usize {
+        HEAD_BYTES + LINK_BYTES * links
+    }
+
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(HEAD_BYTES + LINK_BYTES * self.links.len());
+        let mut bytes = Vec::with_capacity(Self::bytes(self.links.len()));
         bytes.extend_from_slice(&self.gid.octets());
         bytes.extend_from_slice(&self.lid.to_le_bytes());
         bytes.extend_from_slice(&self.mtu_bytes.to_le_bytes());
         bytes.push(self.reads_max);
-        bytes.push(0);
+        let layer = match self.link_layer {
+            LinkLayer::InfiniBand => INFINIBAND,
+            LinkLayer::Ethernet => ETHERNET,
+        };
+        let route = if self.has_global_route { GLOBAL_ROUTE } else { 0 };
+        let order = match self.write_order {
+            WriteOrder::ByDevice => 0,
+            WriteOrder::ByUpdates => BY_UPDATES,
+        };
+        bytes.push(layer | route | order);
+        bytes.extend_from_slice(&self.partition.0.to_le_bytes());
         for link in &self.links {
             bytes.extend_from_slice(&link.number.to_le_bytes());
             bytes.extend_from_slice(&link.first_packet.to_le_bytes());
@@ -58,8 +89,16 @@ impl Card {
         let (gid, rest) = bytes.split_first_chunk::<16>()?;
         let (lid, rest) = rest.split_first_chunk()?;
         let (mtu_bytes, rest) = rest.split_first_chunk()?;
-        let ([reads_max, _], mut rest) = rest.split_first_chunk()?;
+        let ([reads_max, network], rest) = rest.split_first_chunk()?;
+        let (partition, mut rest) = rest.split_first_chunk()?;
+        let link_layer = match network & !(GLOBAL_ROUTE | BY_UPDATES) {
+            INFINIBAND => LinkLayer::InfiniBand,
+            ETHERNET => LinkLayer::Ethernet,
+            _ => return None,
+        };
         let mtu_bytes = u32::from_le_bytes(*mtu_bytes);
+        let by_updates = network & BY_UPDATES != 0;
+        let write_order = if by_updates { WriteOrder::ByUpdates } else { WriteOrder::ByDevice };
         if rest.len() != links.checked_mul(LINK_BYTES)?
             || !matches!(mtu_bytes, 256 | 512 | 1024 | 2048 | 4096)
         {
@@ -76,6 +115,10 @@ impl Card {
             lid: u16::from_le_bytes(*lid),
             mtu_bytes,
             reads_max: *reads_max,
+            link_layer,
+            has_global_route: network & GLOBAL_ROUTE != 0,
+            partition: PartitionKey(u16::from_le_bytes(*partition)),
+            write_order,
             links: decoded,
         })
     }
@@ -104,6 +147,9 @@ fn decode_link(bytes: &[u8]) -> Option<(CardLink, &[u8])> {
 mod tests {
     use super::*;
 
+    /// Where the link layer stands.
+    const NETWORK_AT: usize = 23;
+
     fn card() -> Card {
         let link = CardLink {
             number: 17,
@@ -117,6 +163,10 @@ mod tests {
             lid: 3,
             mtu_bytes: 1024,
             reads_max: 4,
+            link_layer: LinkLayer::InfiniBand,
+            has_global_route: true,
+            partition: PartitionKey(0x8001),
+            write_order: WriteOrder::ByUpdates,
             links: vec![link, CardLink { number: 18, ..link }],
         }
     }
@@ -124,6 +174,9 @@ mod tests {
     #[test]
     fn cards_survive_the_wire() {
         assert_eq!(Card::decode(&card().encode(), 2), Some(card()));
+        assert_eq!(card().encode().len(), Card::bytes(2));
+        let other = Card { link_layer: LinkLayer::Ethernet, has_global_route: false, ..card() };
+        assert_eq!(Card::decode(&other.encode(), 2), Some(other));
     }
 
     #[test]
@@ -140,6 +193,11 @@ mod tests {
             change(&mut card);
             assert_eq!(Card::decode(&card.encode(), 2), None);
         };
+        for network in [0, 3, 4, 8, 16 | ETHERNET] {
+            let mut bytes = card().encode();
+            bytes[NETWORK_AT] = network;
+            assert_eq!(Card::decode(&bytes, 2), None, "{network}");
+        }
         wrong(|card| card.mtu_bytes = 1000);
         wrong(|card| card.links[1].number = 1 << 24);
         wrong(|card| card.links[0].address = u64::MAX);

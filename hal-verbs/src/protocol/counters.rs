@@ -29,6 +29,13 @@ pub struct Counters {
     pub notices_sent: u64,
     /// Notices that came.
     pub notices_taken: u64,
+    /// Updates that were sent: one a list where the fabric keeps the order of writes, and those
+    /// that say no more than what was taken.
+    pub updates: u64,
+    /// Bytes of those, all heads included.
+    pub update_bytes: u64,
+    /// Updates that came and were applied.
+    pub updates_taken: u64,
     /// Blocks that were written to peers: a doorbell and a completion each.
     pub blocks: u64,
     /// Messages about blocks that were sent: a doorbell each.

@@ -32,7 +32,7 @@
 
 use tramontane_core::fabric::LossCause;
 
-use super::epoch::EPOCH_BITS;
+use super::epoch::{EPOCH_BITS, TAG_MAX};
 
 bitflags::bitflags! {
     /// Notices that are to be sent.
@@ -65,6 +65,26 @@ pub(crate) enum Notice {
         region: u8,
         epoch: u32,
     },
+    /// The lower half of a key, for an epoch: see `super::keys`.
+    KeyLow {
+        region: u8,
+        tag: u8,
+        bits: u16,
+    },
+    /// The upper half.
+    KeyHigh {
+        region: u8,
+        tag: u8,
+        bits: u16,
+    },
+    /// There is no key any more.
+    KeyGone {
+        region: u8,
+    },
+    /// The answer to the upper half, or to that there is none.
+    KeyTaken {
+        region: u8,
+    },
 }
 
 impl Notice {
@@ -79,6 +99,10 @@ impl Notice {
             Self::Retired => (5, 0),
             Self::Reconnect { region, epoch } => (6, pack(region, epoch)),
             Self::Reconnected { region, epoch } => (7, pack(region, epoch)),
+            Self::KeyLow { region, tag, bits } => (12, pack(region, pack_half(tag, bits))),
+            Self::KeyHigh { region, tag, bits } => (13, pack(region, pack_half(tag, bits))),
+            Self::KeyGone { region } => (14, pack(region, 0)),
+            Self::KeyTaken { region } => (15, pack(region, 0)),
         };
         kind << 28 | rest
     }
@@ -95,9 +119,30 @@ impl Notice {
             (5, 0) => Some(Self::Retired),
             (6, _) => Some(Self::Reconnect { region, epoch }),
             (7, _) => Some(Self::Reconnected { region, epoch }),
+            (12, _) => {
+                let (tag, bits) = unpack_half(epoch)?;
+                Some(Self::KeyLow { region, tag, bits })
+            }
+            (13, _) => {
+                let (tag, bits) = unpack_half(epoch)?;
+                Some(Self::KeyHigh { region, tag, bits })
+            }
+            (14, _) if epoch == 0 => Some(Self::KeyGone { region }),
+            (15, _) if epoch == 0 => Some(Self::KeyTaken { region }),
             _ => None,
         }
     }
+}
+
+#[allow(clippy::as_conversions, reason = "widening, in a const fn")]
+const fn pack_half(tag: u8, bits: u16) -> u32 {
+    (tag as u32) << 16 | bits as u32
+}
+
+/// None if the tag has bits that no epoch has.
+fn unpack_half(value: u32) -> Option<(u8, u16)> {
+    let tag = u8::try_from(value >> 16).ok().filter(|tag| *tag <= TAG_MAX)?;
+    Some((tag, u16::try_from(value & 0xffff).ok()?))
 }
 
 #[allow(clippy::as_conversions, reason = "widening, in a const fn")]
@@ -249,7 +294,13 @@ impl Doorbell {
             }
             Notice::WakeSeen(count) => self.wake_seen(count),
             Notice::Retired => Heard::Retired,
-            Notice::Reconnect { .. } | Notice::Reconnected { .. } => Heard::Nothing,
+            // They concern regions.
+            Notice::Reconnect { .. }
+            | Notice::Reconnected { .. }
+            | Notice::KeyLow { .. }
+            | Notice::KeyHigh { .. }
+            | Notice::KeyGone { .. }
+            | Notice::KeyTaken { .. } => Heard::Nothing,
         }
     }
 
@@ -279,10 +330,17 @@ mod tests {
             Notice::Retired,
             Notice::Reconnect { region: 31, epoch: (1 << EPOCH_BITS) - 1 },
             Notice::Reconnected { region: 0, epoch: 5 },
+            Notice::KeyLow { region: 31, tag: TAG_MAX, bits: u16::MAX },
+            Notice::KeyHigh { region: 1, tag: 2, bits: 3 },
+            Notice::KeyGone { region: 31 },
+            Notice::KeyTaken { region: 9 },
         ] {
             assert_eq!(Notice::decode(notice.encode()), Some(notice));
         }
-        for bad in [0, 1, 0xffff_ffff, 1 << 28 | 1, 4 << 28, 4 << 28 | 256, 9 << 28] {
+        for bad in [0, 1, 0xffff_ffff, 1 << 28 | 1, 4 << 28, 4 << 28 | 256, 9 << 28]
+            .into_iter()
+            .chain([12 << 28 | 1 << 22, 14 << 28 | 1, 15 << 28 | 1])
+        {
             assert_eq!(Notice::decode(bad), None, "{bad:#x}");
         }
     }

@@ -16,6 +16,16 @@ pub(crate) const fn is_later(epoch: u32, than: u32) -> bool {
     ahead > 0 && ahead <= MASK / 2
 }
 
+/// The greatest [`tag`].
+pub(crate) const TAG_MAX: u8 = (1 << 6) - 1;
+
+/// The lowest bits of an epoch, for notices that have no room for all of it. The two ends are never
+/// so many apart.
+#[allow(clippy::as_conversions, reason = "masked, in a const fn")]
+pub(crate) const fn tag(epoch: u32) -> u8 {
+    (epoch & TAG_MAX as u32) as u8
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

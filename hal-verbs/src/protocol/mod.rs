@@ -1,16 +1,21 @@
 //! What of the fabric can be thought through, and tested, without a device: credits, rings, names,
-//! cards, and which end writes which block where.
+//! cards, updates, and which end writes which block where.
 
 pub(crate) mod blocks;
 mod card;
 mod counters;
 mod doorbell;
 pub(crate) mod epoch;
+mod keys;
 mod names;
 mod send_queue;
+mod under_way;
+pub(crate) mod update;
 
 pub(crate) use card::{Card, CardLink};
 pub use counters::Counters;
 pub(crate) use doorbell::{Doorbell, Due, Heard, Notice};
+pub(crate) use keys::{Announcer, EndedKeys, Holder};
 pub(crate) use names::Name;
 pub(crate) use send_queue::{Depths, SendQueue};
+pub(crate) use under_way::{Place, UnderWay};

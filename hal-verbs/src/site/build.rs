@@ -1,257 +1,397 @@
 //! Memory and connections of one member in one view, as they come into being.
+//!
+//! A view is made in parts, each a job of [`commands`](crate::commands): first what all its
+//! connections stand on, then each peer's. One registration serves all messages of the view. Memory
+//! for guards and messages that do not go inline is registered once a protection domain, and only
+//! where some connection needs it.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::rand::{GetRandomFlags, getrandom};
 use tramontane_core::fabric::{Region, ViewRows as _};
-use tramontane_core::ids::{Rank, ViewId};
+use tramontane_core::ids::Rank;
 
-use super::handshake::{Handshake, notices};
-use super::{JoinError, Rows, Site, ViewOptions};
-use crate::fabric::{Link, LinkParts, Parts, Purpose, RegionLink, Verbs, message_memory_bytes};
-use crate::ffi::{
-    Access, CompletionQueue, MemoryRegion, Pages, ProtectionDomain, QueuePair, QueuePairLimits,
-    SendTimes,
+use super::cost::send_ring_bytes;
+use super::handshake::{Handshake, notices, row_receives};
+use super::{JoinError, RegionMemory, Rows, Site, ViewCost, ViewOptions};
+use crate::adapter::{
+    Access, CompletionQueue, Context, MemoryRegion, Pages, ProtectionDomain, QueuePair,
+    QueuePairLimits, SendTimes,
+};
+use crate::fabric::{
+    GUARD_BYTES_MAX, Link, MESSAGE_MEMORY_BYTES, NearEnd, NearParts, OwnRegion, Purpose,
+    RegionLink, Staging, Updates,
 };
 use crate::protocol::blocks::{MESSAGE_BYTES, MESSAGES_MAX};
 use crate::protocol::{CardLink, Depths, SendQueue};
-use crate::settings::{Limits, RESERVE};
+use crate::settings::{Limits, RESERVE, WriteKeys, WriteOrder};
+use crate::timing::LossTimes;
 
 /// Reads of one peer at once that are asked for.
 const READS_MAX: u32 = 4;
 
-/// One view's memory and connections at one member: everything but the way to the others.
-pub(super) struct Builder<'s> {
-    pub(super) site: &'s Site,
-    pub(super) view: ViewId,
-    pub(super) completions: Arc<CompletionQueue>,
-    pub(super) rows: Rows,
-    pub(super) links: Vec<Link>,
-    pub(super) regions: Vec<RegionLink>,
-    pub(super) registered: Vec<MemoryRegion>,
-    pub(super) limits: Limits,
-    pub(super) handshake: Handshake,
+/// How a view's memory and connections are made at one member: everything but the way to the
+/// others.
+#[derive(Debug)]
+pub(crate) struct Builder {
+    context: Context,
+    device: String,
+    /// Of all block memory.
+    block_domain: ProtectionDomain,
+    rows: Rows,
+    shapes: Vec<Shape>,
+    regions: Vec<Region>,
+    has_blocks: bool,
+    completions_max: u32,
+    completion_vector: u32,
+    limits: Limits,
+    write_order: WriteOrder,
+    write_keys: WriteKeys,
+    loss_times: LossTimes,
+    reads_max: u8,
+    /// What was made so far.
+    cost: Mutex<ViewCost>,
 }
 
-impl<'s> Builder<'s> {
-    /// Registers the memory, and makes the queue pairs.
-    pub(super) fn new(site: &'s Site, options: &ViewOptions<'_>) -> Result<Self, JoinError> {
-        options.check()?;
-        let failed = |action| move |source| site.failed(action, source);
-        let ViewOptions { view, own, members, .. } = *options;
-        let rows = Rows::new(own, members, options.row_bytes, options.regions)
-            .map_err(failed("take memory"))?;
-        let (limits, entries) = size(site, options)?;
-        let completions = CompletionQueue::new(site.context(), entries)
-            .map(Arc::new)
-            .map_err(failed("make a completion queue"))?;
-        let reads_max = u8::try_from(site.device().limits.reads_max.min(READS_MAX)).unwrap_or(1);
-        let own_bytes = rows.row().bytes();
-        let mut builder = Self {
-            site,
-            view,
-            completions,
-            rows,
-            links: Vec::new(),
-            regions: Vec::new(),
-            registered: Vec::new(),
-            limits,
-            handshake: Handshake::new(
-                site.choice().clone(),
-                reads_max,
-                options.regions.len(),
-                own_bytes,
-            ),
-        };
-        let inline_bytes_max = site.device().limits.inline_bytes_max;
-        builder.add_rows(own, inline_bytes_max)?;
-        for (number, memory) in (0..).zip(options.regions) {
-            builder.add_region(own, memory.region, number, inline_bytes_max)?;
-        }
-        if options.blocks {
-            builder.add_blocks(own, inline_bytes_max)?;
-        }
-        Ok(builder)
-    }
+/// What all connections of a view stand on.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) completions: CompletionQueue,
+    rows: Domain,
+    /// By number.
+    regions: Vec<Domain>,
+    blocks: Option<Domain>,
+    write_keys: WriteKeys,
+}
 
-    /// The fabric over what was made.
-    pub(super) fn into_fabric(self) -> Verbs {
-        let Self { site, view, completions, rows, links, regions, registered, handshake, .. } =
-            self;
-        Verbs::new(Parts {
-            view,
-            links,
-            regions,
-            registered,
+impl Shared {
+    /// What keys to the own regions are made from, by the regions' numbers.
+    pub(crate) fn own_regions(&self) -> Vec<OwnRegion> {
+        let own = |region: &Domain| OwnRegion {
+            domain: region.domain.clone(),
+            memory: Arc::clone(&region.source),
+            write_keys: self.write_keys,
+        };
+        self.regions.iter().map(own).collect()
+    }
+}
+
+/// A protection domain with what its connections share.
+#[derive(Debug)]
+struct Domain {
+    domain: ProtectionDomain,
+    /// What is sent from: the own row, a region, the places of messages.
+    source: Arc<MemoryRegion>,
+    /// For what does not go inline, once a connection needs it.
+    staging: Mutex<Option<Arc<MemoryRegion>>>,
+}
+
+/// One peer's part of a view.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    /// This end of each connection, by the connections' order.
+    pub(crate) ends: Vec<NearEnd>,
+    /// The copy of its row.
+    pub(crate) copy: MemoryRegion,
+}
+
+/// One connection, before it is made.
+#[derive(Clone, Copy, Debug)]
+struct Shape {
+    index: u16,
+    peer: Rank,
+    /// The peer's place among the peers.
+    place: usize,
+    purpose: Purpose,
+    region: Region,
+    receives: u32,
+    /// How much of the source may be written from.
+    own_bytes: usize,
+    /// Bytes that go inline, if the queue pair takes as many.
+    inline_bytes_max: u32,
+}
+
+impl Builder {
+    /// Looks whether the view can be made, and takes its rows. Asks nothing of the device.
+    pub(super) fn new(
+        site: &Site,
+        options: &ViewOptions<'_>,
+        write_keys: WriteKeys,
+    ) -> Result<Self, JoinError> {
+        let ViewOptions { view, own, members, .. } = *options;
+        let (limits, completions_max) = size(site, options)?;
+        let rows = Rows::new(own, members, options.row_bytes, options.regions, site.page_size())
+            .map_err(|source| site.failed("take memory", source))?;
+        let device = site.device();
+        let node = members.get(own.index()).copied().unwrap_or_default();
+        Ok(Self {
+            context: site.context().clone(),
+            device: device.name.clone(),
+            block_domain: site.block_store().domain(),
+            shapes: shapes(options, &rows, site),
             rows,
-            handshake,
-            block_store: site.block_store().clone(),
-            capabilities: site.capabilities(),
-            completions,
-            context: Arc::clone(site.context()),
+            regions: options.regions.iter().map(|memory| memory.region).collect(),
+            has_blocks: options.blocks,
+            completions_max,
+            completion_vector: limits.vector_of(node, view, device.completion_vectors),
+            limits,
+            write_order: site.write_order(),
+            write_keys,
+            loss_times: *site.loss_times(),
+            reads_max: u8::try_from(device.limits.reads_max.min(READS_MAX)).unwrap_or(1),
+            cost: Mutex::new(ViewCost {
+                completion_entries: completions_max,
+                ..ViewCost::default()
+            }),
         })
     }
 
-    fn peers(&self, own: Rank) -> impl Iterator<Item = Rank> + use<> {
-        (0..).map(Rank).take(self.rows.members().len()).filter(move |rank| *rank != own)
+    pub(crate) const fn rows(&self) -> &Rows {
+        &self.rows
+    }
+
+    /// What was made so far.
+    pub(crate) fn cost(&self) -> ViewCost {
+        *self.cost.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn count(&self, add: impl FnOnce(&mut ViewCost)) {
+        add(&mut self.cost.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    fn count_registration(&self, bytes: usize) {
+        self.count(|cost| {
+            cost.registrations += 1;
+            cost.registered_bytes += u64::try_from(bytes).unwrap_or(0);
+        });
+    }
+
+    /// What this end tells peers, and makes of what they tell.
+    pub(super) fn handshake(&self, site: &Site) -> Handshake {
+        let (own_bytes, regions) = (self.rows.row().bytes(), self.regions.len());
+        let choice = site.choice().clone();
+        Handshake::new(choice, self.reads_max, regions, own_bytes, self.write_order)
+    }
+
+    /// The connections, whose own ends are still to be made.
+    pub(super) fn links(&self) -> Vec<Link> {
+        let link = |shape: &Shape| {
+            let queue = SendQueue::new(Depths {
+                depth: self.limits.depth,
+                reserve: RESERVE,
+                signal_every: self.limits.signal_every,
+            });
+            Link::new(queue, shape.index, shape.peer, shape.purpose, shape.region)
+        };
+        self.shapes.iter().map(link).collect()
+    }
+
+    /// Those of them that are regions'.
+    pub(super) fn region_links(&self) -> Vec<RegionLink> {
+        let region_link = |shape: &Shape| match shape.purpose {
+            Purpose::Region(number) => {
+                let index = usize::from(shape.index);
+                Some(RegionLink::new(index, shape.peer, shape.region, number))
+            }
+            Purpose::Row | Purpose::Blocks => None,
+        };
+        self.shapes.iter().filter_map(region_link).collect()
+    }
+
+    /// Makes what all connections stand on.
+    pub(crate) fn start(&self) -> Result<Shared, JoinError> {
+        let (entries, vector) = (self.completions_max, self.completion_vector);
+        let completions = CompletionQueue::on_vector(&self.context, entries, vector)
+            .map_err(|source| self.failed("make a completion queue", source))?;
+        let own = self.rows.pages(self.rows.own());
+        let rows = self.domain(self.new_domain()?, own, Access::empty())?;
+        let region = |region: &Region| {
+            let pages = self.rows.region_pages(*region).ok_or(MISSING)?;
+            // The key that all peers have is for reading; to write, each is given one of its own.
+            let mut access = Access::LOCAL_WRITE | Access::REMOTE_READ;
+            access.set(Access::BIND_WINDOWS, self.write_keys == WriteKeys::Windows);
+            self.domain(self.new_domain()?, pages, access)
+        };
+        let regions = self.regions.iter().map(region).collect::<Result<_, _>>()?;
+        let blocks = if self.has_blocks { Some(self.messages()?) } else { None };
+        Ok(Shared { completions, rows, regions, blocks, write_keys: self.write_keys })
+    }
+
+    /// Places for the messages about blocks, in the domain of all block memory.
+    fn messages(&self) -> Result<Domain, JoinError> {
+        let pages = Pages::new(self.peers() * MESSAGE_MEMORY_BYTES).map(Arc::new);
+        let pages = pages.map_err(|source| self.failed("take memory", source))?;
+        self.domain(self.block_domain.clone(), &pages, Access::LOCAL_WRITE)
+    }
+
+    /// Makes one peer's part: registers the copy of its row, for it alone, and makes its queue
+    /// pairs.
+    pub(crate) fn prepare(&self, shared: &Shared, peer: Rank) -> Result<Prepared, JoinError> {
+        let access = Access::LOCAL_WRITE | Access::REMOTE_WRITE;
+        let copy = self.register(&shared.rows.domain, self.rows.pages(peer), access)?;
+        let of_peer = self.shapes.iter().filter(|shape| shape.peer == peer);
+        let ends = of_peer.map(|shape| self.near_end(shared, shape, &copy));
+        let ends = ends.collect::<Result<_, _>>()?;
+        Ok(Prepared { ends, copy })
+    }
+
+    fn near_end(
+        &self,
+        shared: &Shared,
+        shape: &Shape,
+        copy: &MemoryRegion,
+    ) -> Result<NearEnd, JoinError> {
+        let (domain, lent) = match shape.purpose {
+            Purpose::Row => (&shared.rows, lend(copy, self.rows.row_bytes(shape.peer))),
+            Purpose::Region(number) => {
+                let region = shared.regions.get(usize::from(number)).ok_or(MISSING)?;
+                (region, lend(&region.source, region.source.bytes()))
+            }
+            Purpose::Blocks => (shared.blocks.as_ref().ok_or(MISSING)?, CardLink::default()),
+        };
+        let failed = |source| self.failed("make a queue pair", source);
+        let limits = QueuePairLimits {
+            sends_max: self.limits.depth,
+            receives_max: shape.receives,
+            inline_bytes_max: shape.inline_bytes_max,
+        };
+        let queue_pair =
+            QueuePair::new(&domain.domain, &shared.completions, limits).map_err(failed)?;
+        let first_packet = random().map_err(failed)? & 0x00ff_ffff;
+        let is_for_blocks = shape.purpose == Purpose::Blocks;
+        let mut near = NearEnd::new(NearParts {
+            index: shape.index,
+            purpose: shape.purpose,
+            times: SendTimes {
+                timeout_exponent: self.loss_times.timeout_exponent,
+                retries: self.loss_times.retries,
+                first_packet,
+                reads_max: self.reads_max,
+            },
+            card: CardLink { number: queue_pair.number(), first_packet, ..lent },
+            queue_pair,
+            source: Arc::clone(&domain.source),
+            own_bytes: shape.own_bytes,
+            messages: if is_for_blocks { shape.place * MESSAGE_MEMORY_BYTES } else { 0 },
+            inline_bytes_max: shape.inline_bytes_max,
+        });
+        self.count(|cost| {
+            cost.queue_pairs += 1;
+            cost.send_ring_bytes += send_ring_bytes(self.limits.depth, near.granted_inline_bytes());
+        });
+        if self.write_order == WriteOrder::ByUpdates && shape.purpose == Purpose::Row {
+            let updates = Updates::new(&domain.domain, notices(self.regions.len()));
+            let updates = updates.map_err(|source| {
+                JoinError::from_registration(&self.device, GUARD_BYTES_MAX, source)
+            })?;
+            updates.registered().into_iter().for_each(|bytes| self.count_registration(bytes));
+            near.update_with(updates);
+        } else if near.needs_staging(if is_for_blocks { MESSAGE_BYTES } else { GUARD_BYTES_MAX }) {
+            near.stage_in(Staging {
+                memory: self.staging(domain)?,
+                offset: shape.place * self.staging_bytes(),
+            });
+        }
+        Ok(near)
+    }
+
+    /// The memory of a domain for what does not go inline.
+    fn staging(&self, domain: &Domain) -> Result<Arc<MemoryRegion>, JoinError> {
+        let mut staging = domain.staging.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(memory) = &*staging {
+            return Ok(Arc::clone(memory));
+        }
+        let pages = Pages::new(self.peers() * self.staging_bytes()).map(Arc::new);
+        let pages = pages.map_err(|source| self.failed("take memory", source))?;
+        let memory = Arc::new(self.register(&domain.domain, &pages, Access::empty())?);
+        Ok(Arc::clone(staging.insert(memory)))
+    }
+
+    /// What one connection stages at most.
+    fn staging_bytes(&self) -> usize {
+        usize::try_from(self.limits.depth).unwrap_or(0) * GUARD_BYTES_MAX
+    }
+
+    fn peers(&self) -> usize {
+        self.rows.members().len().saturating_sub(1)
+    }
+
+    fn new_domain(&self) -> Result<ProtectionDomain, JoinError> {
+        let domain = ProtectionDomain::new(&self.context);
+        domain.map_err(|source| self.failed("make a protection domain", source))
+    }
+
+    fn domain(
+        &self,
+        domain: ProtectionDomain,
+        source: &Arc<Pages>,
+        access: Access,
+    ) -> Result<Domain, JoinError> {
+        let source = Arc::new(self.register(&domain, source, access)?);
+        Ok(Domain { domain, source, staging: Mutex::default() })
     }
 
     fn register(
         &self,
-        domain: &Arc<ProtectionDomain>,
-        pages: &Arc<crate::ffi::Pages>,
+        domain: &ProtectionDomain,
+        pages: &Arc<Pages>,
         access: Access,
     ) -> Result<MemoryRegion, JoinError> {
-        MemoryRegion::new(domain, pages, pages.bytes(), access).map_err(|source| {
-            JoinError::from_registration(&self.site.device().name, pages.bytes(), source)
-        })
+        let region = MemoryRegion::new(domain, pages, pages.bytes(), access)
+            .map_err(|source| JoinError::from_registration(&self.device, pages.bytes(), source))?;
+        self.count_registration(pages.bytes());
+        Ok(region)
     }
 
-    /// One connection for the own row to each peer, and each peer's copy registered for it alone.
-    fn add_rows(&mut self, own: Rank, inline_bytes_max: u32) -> Result<(), JoinError> {
-        let domain = self.site.domain()?;
-        let source = Arc::new(self.register(&domain, self.rows.pages(own), Access::empty())?);
-        for peer in self.peers(own) {
-            let access = Access::LOCAL_WRITE | Access::REMOTE_WRITE;
-            let copy = self.register(&domain, self.rows.pages(peer), access)?;
-            let card = lend(&copy);
-            self.registered.push(copy);
-            let shape = Shape {
-                peer,
-                purpose: Purpose::Row,
-                region: Region::ROW,
-                receives: notices(self.handshake.regions()),
-                inline_bytes_max,
-            };
-            self.add_link(&domain, &shape, &source, card)?;
-        }
-        Ok(())
-    }
-
-    /// One connection to each peer, in a domain of the region's own.
-    fn add_region(
-        &mut self,
-        own: Rank,
-        region: Region,
-        number: u8,
-        inline_bytes_max: u32,
-    ) -> Result<(), JoinError> {
-        let domain = self.site.domain()?;
-        let pages = Arc::clone(self.rows.region_pages(region).ok_or(MISSING)?);
-        let access = Access::LOCAL_WRITE | Access::REMOTE_WRITE | Access::REMOTE_READ;
-        let memory = Arc::new(self.register(&domain, &pages, access)?);
-        for peer in self.peers(own) {
-            let shape = Shape {
-                peer,
-                purpose: Purpose::Region(number),
-                region,
-                receives: 1,
-                inline_bytes_max,
-            };
-            let index = self.add_link(&domain, &shape, &memory, lend(&memory))?;
-            self.regions.push(RegionLink::new(index, peer, region, number, self.limits.revoke_by));
-        }
-        Ok(())
-    }
-
-    /// One connection to each peer, in the domain of all block memory, with places for the messages
-    /// that come.
-    fn add_blocks(&mut self, own: Rank, inline_bytes_max: u32) -> Result<(), JoinError> {
-        let domain = self.site.block_store().domain();
-        let message_bytes = u32::try_from(MESSAGE_BYTES).unwrap_or(u32::MAX);
-        for peer in self.peers(own) {
-            let pages = Pages::new(message_memory_bytes()).map(Arc::new);
-            let pages = pages.map_err(|source| self.site.failed("take memory", source))?;
-            let messages = Arc::new(self.register(domain, &pages, Access::LOCAL_WRITE)?);
-            let shape = Shape {
-                peer,
-                purpose: Purpose::Blocks,
-                region: Region::ROW,
-                receives: MESSAGES_MAX,
-                inline_bytes_max: inline_bytes_max.min(message_bytes),
-            };
-            self.add_link(domain, &shape, &messages, CardLink::default())?;
-        }
-        Ok(())
-    }
-
-    fn add_link(
-        &mut self,
-        domain: &Arc<ProtectionDomain>,
-        shape: &Shape,
-        source: &Arc<MemoryRegion>,
-        card: CardLink,
-    ) -> Result<usize, JoinError> {
-        let failed = |source| self.site.failed("make a queue pair", source);
-        let limits = QueuePairLimits {
-            sends_max: self.limits.depth,
-            receives_max: shape.receives,
-            inline_bytes_max: self
-                .limits
-                .inline_bytes_max
-                .unwrap_or(u32::MAX)
-                .min(shape.inline_bytes_max),
-        };
-        let queue_pair = QueuePair::new(domain, &self.completions, limits).map_err(failed)?;
-        let first_packet = random().map_err(failed)? & 0x00ff_ffff;
-        let index = self.links.len();
-        let queue = SendQueue::new(Depths {
-            depth: self.limits.depth,
-            reserve: RESERVE,
-            signal_every: self.limits.signal_every,
-        });
-        self.handshake.add(CardLink { number: queue_pair.number(), first_packet, ..card });
-        let mut link = Link::new(LinkParts {
-            queue_pair,
-            queue,
-            index: u16::try_from(index)
-                .map_err(|_| self.too_many("connections", u32::from(u16::MAX)))?,
-            peer: shape.peer,
-            purpose: shape.purpose,
-            region: shape.region,
-            times: SendTimes {
-                timeout_exponent: self.site.loss_times().timeout_exponent,
-                retries: self.site.loss_times().retries,
-                first_packet,
-                reads_max: self.handshake.reads_max(),
-            },
-            source: Arc::clone(source),
-            inline_bytes_max: self.limits.inline_bytes_max,
-        });
-        let staged = link.stage_guards(domain, self.limits.depth);
-        staged
-            .map_err(|source| JoinError::from_registration(&self.site.device().name, 64, source))?;
-        self.links.push(link);
-        Ok(index)
-    }
-
-    fn too_many(&self, what: &'static str, most: u32) -> JoinError {
-        JoinError::TooMany {
-            device: self.site.device().name.clone(),
-            what,
-            most,
-            needed: most.saturating_add(1),
-        }
+    fn failed(&self, action: &'static str, source: std::io::Error) -> JoinError {
+        JoinError::from_device(&self.device, action, source)
     }
 }
 
-/// What cannot be: regions are registered after their memory was taken.
+/// What cannot be: regions and blocks are made before their connections.
 const MISSING: JoinError = JoinError::BadOptions("a region without memory");
 
-struct Shape {
-    peer: Rank,
-    purpose: Purpose,
-    region: Region,
-    receives: u32,
-    inline_bytes_max: u32,
+/// All connections, in their order: those of the rows, of each region, of blocks.
+fn shapes(options: &ViewOptions<'_>, rows: &Rows, site: &Site) -> Vec<Shape> {
+    let inline_bytes_max = site.inline_bytes_max();
+    let receives = row_receives(options.regions.len(), site.write_order());
+    let own_bytes = rows.row_bytes(options.own);
+    let row = (Purpose::Row, Region::ROW, receives, own_bytes, inline_bytes_max);
+    let regions = (0..).zip(options.regions).map(|(number, memory)| {
+        (Purpose::Region(number), memory.region, 1, region_bytes(rows, memory), inline_bytes_max)
+    });
+    let message_bytes = u32::try_from(MESSAGE_BYTES).unwrap_or(u32::MAX);
+    let blocks = options.blocks.then_some((
+        Purpose::Blocks,
+        Region::ROW,
+        MESSAGES_MAX,
+        MESSAGE_MEMORY_BYTES,
+        inline_bytes_max.min(message_bytes),
+    ));
+    let kinds = std::iter::once(row).chain(regions).chain(blocks);
+    let peers = || {
+        let ranks = (0..).map(Rank).take(options.members.len());
+        ranks.filter(|rank| *rank != options.own).enumerate()
+    };
+    let all = kinds.flat_map(|kind| peers().map(move |peer| (kind, peer)));
+    let shape = |(index, (kind, (place, peer)))| {
+        let (purpose, region, receives, own_bytes, inline_bytes_max) = kind;
+        Shape { index, peer, place, purpose, region, receives, own_bytes, inline_bytes_max }
+    };
+    (0..=u16::MAX).zip(all).map(shape).collect()
 }
 
-/// The memory that a peer is told of.
-fn lend(memory: &MemoryRegion) -> CardLink {
+/// What is registered of a region: whole pages.
+fn region_bytes(rows: &Rows, memory: &RegionMemory) -> usize {
+    rows.region_pages(memory.region).map_or(memory.bytes, |pages| pages.bytes())
+}
+
+/// The memory that a peer is told of, from its start.
+fn lend(memory: &MemoryRegion, bytes: usize) -> CardLink {
     CardLink {
         address: memory.address(),
         key: memory.remote_key(),
-        bytes: u64::try_from(memory.bytes()).unwrap_or(u64::MAX),
+        bytes: u64::try_from(bytes).unwrap_or(u64::MAX),
         ..CardLink::default()
     }
 }
@@ -264,7 +404,7 @@ fn size(site: &Site, options: &ViewOptions<'_>) -> Result<(Limits, u32), JoinErr
     let regions = count(options.regions.len());
     let blocks = u32::from(options.blocks);
     let links = peers.saturating_mul(1 + regions + blocks);
-    let receives = notices(options.regions.len()) + blocks * MESSAGES_MAX;
+    let receives = row_receives(options.regions.len(), site.write_order()) + blocks * MESSAGES_MAX;
     let receives = peers.saturating_mul(receives);
     let most = device.limits.completion_entries_max;
     let share = most.saturating_sub(receives) / links.max(1);
@@ -274,9 +414,10 @@ fn size(site: &Site, options: &ViewOptions<'_>) -> Result<(Limits, u32), JoinErr
         let (device, what) = (device.name.clone(), "completions");
         return Err(JoinError::TooMany { device, what, most, needed: entries });
     }
-    if links > device.limits.queue_pairs_max {
-        let (device, what, most) =
-            (device.name.clone(), "queue pairs", device.limits.queue_pairs_max);
+    // The number of a connection has 16 bits in its requests' names.
+    let queue_pairs_max = device.limits.queue_pairs_max.min(u32::from(u16::MAX));
+    if links > queue_pairs_max {
+        let (device, what, most) = (device.name.clone(), "queue pairs", queue_pairs_max);
         return Err(JoinError::TooMany { device, what, most, needed: links });
     }
     Ok((limits, entries))

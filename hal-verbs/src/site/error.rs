@@ -6,7 +6,9 @@ use std::net::Ipv6Addr;
 use tramontane_core::ids::NodeId;
 
 use crate::devices::ChoiceError;
+use crate::ffi::NoLibrary;
 use crate::locked::{self, Limit};
+use crate::trial::RightsWay;
 
 /// Why a member cannot join over RDMA. Each text is one line that says what to do.
 #[derive(Debug, thiserror::Error)]
@@ -15,6 +17,9 @@ pub enum JoinError {
     /// No device, port or address to use.
     #[error(transparent)]
     Choice(#[from] ChoiceError),
+    /// libibverbs is not installed, or cannot be used.
+    #[error(transparent)]
+    NoLibrary(#[from] NoLibrary),
     /// The kernel's door to the devices is shut.
     #[error(
         "may not use RDMA devices: {source}; this user must be able to read and write /dev/infiniband/uverbs*"
@@ -23,15 +28,18 @@ pub enum JoinError {
         /// What the system said.
         source: io::Error,
     },
-    /// Memory may not be held in place.
+    /// Memory may not be held in place: what is registered, and the rings of queues.
     #[error(
-        "cannot register {needed} B: this process may lock {}; raise it with `ulimit -l unlimited`, or with \
+        "cannot {action}{}: this process may lock {}; raise it with `ulimit -l unlimited`, or with \
          `* - memlock unlimited` in /etc/security/limits.conf and a new login (LimitMEMLOCK= for a service)",
+        Needed(*needed),
         Limit(*limit)
     )]
     LockedMemory {
-        /// Bytes of the registration that failed.
-        needed: usize,
+        /// What was tried.
+        action: &'static str,
+        /// Bytes of the registration that failed; none of what a driver registers by itself.
+        needed: Option<usize>,
         /// Bytes that the process may lock; none if there is no limit.
         limit: Option<u64>,
     },
@@ -49,11 +57,22 @@ pub enum JoinError {
         /// How many are needed.
         needed: u32,
     },
-    /// A peer is there, and nothing that is written to it over RDMA is acknowledged.
+    /// The device does not have the completion vector that was given.
     #[error(
-        "member {peer} cannot be reached over {device} from {own}: {why}; choose addresses (GIDs) of one network \
-         (`tramontane verbs devices` lists them), and let UDP port 4791 pass"
+        "{device} has no completion vector {wanted}; they count from 0, and it has {vectors}: \
+         leave \
+         --completion-vector out to spread over all of them"
     )]
+    NoSuchVector {
+        /// The device.
+        device: String,
+        /// What was given.
+        wanted: u32,
+        /// How many there are.
+        vectors: u32,
+    },
+    /// A peer is there, and nothing that is written to it over RDMA is acknowledged.
+    #[error("member {peer} cannot be reached over {device} from {own}: {why}")]
     NoAnswer {
         /// The device.
         device: String,
@@ -61,8 +80,46 @@ pub enum JoinError {
         peer: NodeId,
         /// The own address.
         own: Ipv6Addr,
-        /// What was seen of the peer.
+        /// What was seen of the peer, and what to do.
         why: String,
+    },
+    /// The device failed while it was in use, and is not back.
+    #[error(
+        "{device} failed and is not back: {why}; look at the kernel's log (dmesg), bring the \
+         device back \
+         (`rdma link` lists them), and start this member again"
+    )]
+    DeviceGone {
+        /// The device.
+        device: String,
+        /// What was found instead.
+        why: String,
+    },
+    /// The device keeps no order between writes, and something needs it.
+    #[error(
+        "{device} promises no order between writes, which {what} need; give --rdma-order writes \
+         if switches and \
+         adapters are known to keep it (no adaptive routing, no relaxed ordering), else \
+         --rdma-order auto, or take \
+         fabric \"tcp\""
+    )]
+    NoWriteOrder {
+        /// The device.
+        device: String,
+        /// What needs it.
+        what: &'static str,
+    },
+    /// The device does not keep peers from regions.
+    #[error(
+        "{device} does a write whose right was taken back by {way}: regions are not safe on it; \
+         choose another device \
+         (`tramontane verbs devices` lists them), and tell its vendor"
+    )]
+    NotDenied {
+        /// The device.
+        device: String,
+        /// What was tried.
+        way: RightsWay,
     },
     /// What the caller gave does not fit together.
     #[error("{0}")]
@@ -80,20 +137,44 @@ pub enum JoinError {
 }
 
 impl JoinError {
-    /// For a registration that failed.
-    pub(super) fn from_registration(device: &str, needed: usize, source: io::Error) -> Self {
-        if source.kind() == io::ErrorKind::OutOfMemory {
-            return Self::LockedMemory { needed, limit: locked::limit() };
+    /// For a list of devices that could not be had.
+    #[must_use]
+    pub fn from_discovery(source: io::Error) -> Self {
+        match source.downcast::<NoLibrary>() {
+            Ok(error) => error.into(),
+            Err(source) => Self::from_device("libibverbs", "list the devices", source),
         }
-        Self::from_device(device, "register memory", source)
     }
 
-    /// For any other call that failed.
+    /// For a registration that failed.
+    pub(super) fn from_registration(device: &str, needed: usize, source: io::Error) -> Self {
+        match Self::from_device(device, "register memory", source) {
+            Self::LockedMemory { action, limit, .. } => {
+                Self::LockedMemory { action, needed: Some(needed), limit }
+            }
+            other => other,
+        }
+    }
+
+    /// For any other call that failed. Queue pairs and completion queues have rings that are locked
+    /// in memory too, and a driver that may not lock them says that there is no memory.
     pub(super) fn from_device(device: &str, action: &'static str, source: io::Error) -> Self {
+        if source.kind() == io::ErrorKind::OutOfMemory {
+            return Self::LockedMemory { action, needed: None, limit: locked::limit() };
+        }
         if source.kind() == io::ErrorKind::PermissionDenied {
             return Self::NotPermitted { source };
         }
         Self::Device { device: device.to_owned(), action, source }
+    }
+}
+
+/// Bytes behind an action, where they are known.
+struct Needed(Option<usize>);
+
+impl std::fmt::Display for Needed {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.map_or(Ok(()), |bytes| write!(out, " of {bytes} B"))
     }
 }
 
@@ -105,16 +186,26 @@ mod tests {
     fn every_text_is_one_line_and_says_what_to_do() {
         let io = || io::Error::from_raw_os_error(22);
         let errors = [
+            NoLibrary::NotInstalled.into(),
+            NoLibrary::CannotOpen { reason: "it is too short".into() }.into(),
             JoinError::NotPermitted { source: io() },
-            JoinError::LockedMemory { needed: 1 << 20, limit: Some(65_536) },
-            JoinError::LockedMemory { needed: 1 << 20, limit: None },
+            JoinError::LockedMemory {
+                action: "register memory",
+                needed: Some(1 << 20),
+                limit: Some(65_536),
+            },
+            JoinError::LockedMemory { action: "make a queue pair", needed: None, limit: None },
+            JoinError::NoSuchVector { device: "rxe0".into(), wanted: 4, vectors: 4 },
             JoinError::TooMany { device: "rxe0".into(), what: "completions", most: 9, needed: 10 },
+            JoinError::DeviceGone { device: "rxe0".into(), why: "no device".into() },
+            JoinError::NotDenied { device: "rxe0".into(), way: RightsWay::Registration },
             JoinError::NoAnswer {
                 device: "rxe0".into(),
                 peer: NodeId(3),
                 own: Ipv6Addr::LOCALHOST,
                 why: "it cannot be reached".into(),
             },
+            JoinError::NoWriteOrder { device: "mlx5_0".into(), what: "views" },
             JoinError::Device { device: "rxe0".into(), action: "make a queue pair", source: io() },
         ];
         for error in errors {
@@ -128,14 +219,27 @@ mod tests {
         let out_of_memory = || io::Error::from_raw_os_error(12);
         let denied = || io::Error::from_raw_os_error(13);
         let found = JoinError::from_registration("rxe0", 5, out_of_memory());
-        assert!(matches!(found, JoinError::LockedMemory { needed: 5, .. }));
+        assert!(matches!(found, JoinError::LockedMemory { needed: Some(5), .. }));
+        let text = found.to_string();
+        assert!(text.starts_with("cannot register memory of 5 B: "), "{text}");
+        let missing = JoinError::from_discovery(io::Error::other(NoLibrary::NotInstalled));
+        assert!(matches!(missing, JoinError::NoLibrary(NoLibrary::NotInstalled)));
+        assert!(matches!(JoinError::from_discovery(denied()), JoinError::NotPermitted { .. }));
         assert!(matches!(
             JoinError::from_device("rxe0", "x", denied()),
             JoinError::NotPermitted { .. }
         ));
-        assert!(matches!(
-            JoinError::from_device("rxe0", "x", out_of_memory()),
-            JoinError::Device { .. }
-        ));
+        let other = io::Error::from_raw_os_error(22);
+        assert!(matches!(JoinError::from_device("rxe0", "x", other), JoinError::Device { .. }));
+    }
+
+    #[test]
+    fn queues_that_find_no_memory_name_the_limit_of_locked_memory() {
+        let out_of_memory = io::Error::from_raw_os_error(12);
+        let found = JoinError::from_device("rxe0", "make a queue pair", out_of_memory);
+        assert!(matches!(found, JoinError::LockedMemory { needed: None, .. }));
+        let text = found.to_string();
+        assert!(text.starts_with("cannot make a queue pair: this process may lock"), "{text}");
+        assert!(text.contains("ulimit -l"), "{text}");
     }
 }

@@ -1,15 +1,14 @@
 //! What the two ends of connections tell each other, and what each makes of it.
 
-use std::io;
-use std::net::Ipv6Addr;
-
 use tramontane_core::ids::Rank;
 
+use crate::adapter::{Access, Route, Target, mtu_raw};
+use crate::commands::Connection;
 use crate::devices::{Choice, LinkLayer};
-use crate::fabric::{FarEnd, Link, NOTICES_MAX, Purpose};
-use crate::ffi::{Access, Route, Target};
+use crate::fabric::{FarEnd, Link, LossReason, NOTICES_MAX, NearEnd, Purpose, REGION_ACCESS};
 use crate::protocol::blocks::MESSAGES_MAX;
 use crate::protocol::{Card, CardLink};
+use crate::settings::WriteOrder;
 
 /// One member's side of all handshakes of a view.
 #[derive(Debug)]
@@ -18,22 +17,7 @@ pub(crate) struct Handshake {
     reads_max: u8,
     regions: usize,
     own_bytes: usize,
-    /// By connection, what its card says.
-    cards: Vec<CardLink>,
-}
-
-/// Why a peer cannot be connected to.
-#[derive(Debug)]
-pub(crate) enum Refused {
-    /// It showed other memory than it should have, or no card.
-    WrongMemory,
-    /// The device knows no way there.
-    NoWay {
-        #[allow(dead_code, reason = "told with the rest, as `Debug`")]
-        theirs: Ipv6Addr,
-        #[allow(dead_code, reason = "as above")]
-        source: io::Error,
-    },
+    write_order: WriteOrder,
 }
 
 impl Handshake {
@@ -42,98 +26,145 @@ impl Handshake {
         reads_max: u8,
         regions: usize,
         own_bytes: usize,
+        write_order: WriteOrder,
     ) -> Self {
-        Self { choice, reads_max, regions, own_bytes, cards: Vec::new() }
+        Self { choice, reads_max, regions, own_bytes, write_order }
     }
 
-    /// Takes the card of the next connection.
-    pub(super) fn add(&mut self, card: CardLink) {
-        self.cards.push(card);
-    }
-
-    /// Reads of one peer at once.
-    pub(super) const fn reads_max(&self) -> u8 {
-        self.reads_max
-    }
-
-    /// How many regions there are.
-    pub(super) const fn regions(&self) -> usize {
-        self.regions
-    }
-
-    /// What a peer is told.
+    /// What a peer is told; of connections that are not made yet it says nothing.
     pub(crate) fn card_for(&self, links: &[Link], peer: Rank) -> Card {
-        let of_peer = links.iter().zip(&self.cards).filter(|(link, _)| link.peer == peer);
-        Card {
-            gid: self.choice.gid.address,
-            lid: self.choice.lid,
-            mtu_bytes: self.choice.mtu_bytes,
-            reads_max: self.reads_max,
-            links: of_peer.map(|(_, card)| *card).collect(),
-        }
+        let of_peer = links.iter().filter(|link| link.peer == peer);
+        let links = of_peer.filter_map(Link::near).map(|near| near.card).collect();
+        card_of(&self.choice, self.reads_max, self.write_order, links)
     }
 
-    /// Connects to a peer, by what it told.
-    pub(crate) fn connect(
+    /// How this end of all connections with a peer is brought up, by what the peer told. This end
+    /// goes with it.
+    pub(crate) fn connections(
         &self,
         links: &mut [Link],
         peer: Rank,
         card: &[u8],
-    ) -> Result<(), Refused> {
-        let count = links.iter().filter(|link| link.peer == peer).count();
-        let card = Card::decode(card, count).ok_or(Refused::WrongMemory)?;
+    ) -> Result<Vec<Connection>, LossReason> {
+        let of_peer = || links.iter().filter(|link| link.peer == peer);
+        let card = Card::decode(card, of_peer().count()).ok_or(LossReason::WrongCard)?;
+        self.check_network(&card)?;
+        let is_right = |(link, theirs): (&Link, &CardLink)| {
+            let near = link.near();
+            near.is_some_and(|near| self.far_bytes(link.purpose, near) == Some(theirs.bytes))
+        };
+        if !of_peer().zip(&card.links).all(is_right) {
+            return Err(LossReason::WrongCard);
+        }
         let of_peer = links.iter_mut().filter(|link| link.peer == peer);
-        for (link, theirs) in of_peer.zip(&card.links) {
-            self.connect_link(link, &card, theirs)?;
+        let connections = of_peer.zip(&card.links).filter_map(|(link, theirs)| {
+            Some(self.connection(link.purpose, link.take()?, &card, theirs))
+        });
+        Ok(connections.collect())
+    }
+
+    /// Members of different networks never reach each other, however long they wait; nor do members
+    /// understand each other that keep the order of writes in different ways.
+    fn check_network(&self, card: &Card) -> Result<(), LossReason> {
+        let (own, peer) = (self.choice.link_layer, card.link_layer);
+        if own != peer {
+            return Err(LossReason::LinkLayers { own, peer });
+        }
+        let (own, peer) = (self.choice.partition.key, card.partition);
+        if !own.reaches(peer) {
+            return Err(LossReason::Partitions { own, peer });
+        }
+        if card.write_order != self.write_order {
+            return Err(LossReason::WriteOrders);
         }
         Ok(())
     }
 
-    fn connect_link(&self, link: &mut Link, card: &Card, theirs: &CardLink) -> Result<(), Refused> {
-        let bytes = usize::try_from(theirs.bytes).map_err(|_| Refused::WrongMemory)?;
-        let (expected, access, receives) = match link.purpose {
-            Purpose::Row => {
-                (self.own_bytes, Access::REMOTE_WRITE, u64::from(notices(self.regions)))
-            }
-            Purpose::Region(_) => (link.own_bytes(), Access::REMOTE_READ, 0),
-            Purpose::Blocks => (0, Access::REMOTE_WRITE, u64::from(MESSAGES_MAX)),
+    /// How much memory the other end must have.
+    fn far_bytes(&self, purpose: Purpose, near: &NearEnd) -> Option<u64> {
+        let bytes = match purpose {
+            Purpose::Row => self.own_bytes,
+            Purpose::Region(_) => near.own_bytes(),
+            Purpose::Blocks => 0,
         };
-        if bytes != expected {
-            return Err(Refused::WrongMemory);
-        }
+        u64::try_from(bytes).ok()
+    }
+
+    fn connection(
+        &self,
+        purpose: Purpose,
+        mut near: NearEnd,
+        card: &Card,
+        theirs: &CardLink,
+    ) -> Connection {
+        let (access, receives) = match purpose {
+            Purpose::Row => {
+                (Access::REMOTE_WRITE, u64::from(row_receives(self.regions, self.write_order)))
+            }
+            Purpose::Region(_) => (REGION_ACCESS, 0),
+            Purpose::Blocks => (Access::REMOTE_WRITE, u64::from(MESSAGES_MAX)),
+        };
         // As many as both take: neither end asks for more than the other serves.
         let reads_max = card.reads_max.clamp(1, self.reads_max.max(1));
-        let route = Route {
-            port: self.choice.port,
-            gid_index: self.choice.gid.index,
-            mtu: mtu_raw(self.choice.mtu_bytes.min(card.mtu_bytes)),
-            remote_gid: card.gid,
-            remote_lid: card.lid,
-            remote_number: theirs.number,
-            remote_packet: theirs.first_packet,
-            is_global: self.choice.link_layer == LinkLayer::Ethernet,
-            reads_max,
-        };
+        let route = route_to(&self.choice, card, theirs, reads_max);
         let target = Target { address: theirs.address, key: theirs.key };
-        let far = FarEnd { route, target, bytes };
-        link.limit_reads(reads_max);
-        let connected = link.connect(far, access, receives, 0);
-        connected.map_err(|source| Refused::NoWay { theirs: card.gid, source })
+        near.limit_reads(reads_max);
+        let bytes = usize::try_from(theirs.bytes).unwrap_or(0);
+        Connection { near, far: FarEnd { route, target, bytes }, access, receives }
     }
 }
 
-/// Receives for notices on a row's connection: of each kind one may be under way, and of each
-/// region one.
-pub(super) fn notices(regions: usize) -> u32 {
-    NOTICES_MAX + 2 * u32::try_from(regions).unwrap_or(0)
+/// What an end on a chosen device tells of itself.
+pub(crate) fn card_of(
+    choice: &Choice,
+    reads_max: u8,
+    write_order: WriteOrder,
+    links: Vec<CardLink>,
+) -> Card {
+    Card {
+        gid: choice.gid.address,
+        lid: choice.lid,
+        mtu_bytes: choice.mtu_bytes,
+        reads_max,
+        link_layer: choice.link_layer,
+        has_global_route: choice.service.has_global_route,
+        partition: choice.partition.key,
+        write_order,
+        links,
+    }
 }
 
-fn mtu_raw(bytes: u32) -> u32 {
-    match bytes {
-        512 => 2,
-        1024 => 3,
-        2048 => 4,
-        4096 => 5,
-        _ => 1,
+/// The way from a chosen device to one of the connections on a peer's card.
+pub(crate) fn route_to(choice: &Choice, card: &Card, theirs: &CardLink, reads_max: u8) -> Route {
+    Route {
+        port: choice.port,
+        partition_index: choice.partition.index,
+        gid_index: choice.gid.index,
+        mtu: mtu_raw(choice.mtu_bytes.min(card.mtu_bytes)),
+        remote_gid: card.gid,
+        remote_lid: card.lid,
+        remote_number: theirs.number,
+        remote_packet: theirs.first_packet,
+        // Both ends must do alike: a packet with a GID is no packet of a connection without.
+        is_global: choice.link_layer == LinkLayer::Ethernet
+            || choice.service.has_global_route
+            || card.has_global_route,
+        service: choice.service,
+        reads_max,
+    }
+}
+
+/// Receives for notices on a row's connection: of each kind one may be under way. Of each region
+/// two about its connection; and the two halves of a key, and an answer to such.
+pub(super) fn notices(regions: usize) -> u32 {
+    const REGION_NOTICES: u32 = 2 + 2 + 1;
+    NOTICES_MAX + REGION_NOTICES * u32::try_from(regions).unwrap_or(0)
+}
+
+/// All receives on a row's connection.
+pub(super) fn row_receives(regions: usize, write_order: WriteOrder) -> u32 {
+    match write_order {
+        WriteOrder::ByDevice => notices(regions),
+        WriteOrder::ByUpdates => notices(regions) + MESSAGES_MAX,
     }
 }

@@ -10,27 +10,37 @@
 //! memory of a member lies in one.
 
 mod build;
+mod cost;
 mod error;
+mod events;
 mod handshake;
+mod renewal;
+mod rights;
 mod rows;
+mod write_order;
 
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::OnceLock;
 
 use tramontane_core::fabric::{BlockLimits, Capabilities, Promises, Region, WRITES_MAX};
 use tramontane_core::ids::{NodeId, Rank, ViewId};
 use tramontane_core::layout::ROW_MAX;
 
+pub(crate) use build::{Builder, Prepared, Shared};
+pub use cost::ViewCost;
 pub use error::JoinError;
-pub(crate) use handshake::Handshake;
+pub use events::DeviceNews;
+pub(crate) use handshake::{Handshake, card_of, route_to};
 pub use rows::Rows;
 
-use crate::devices::{Choice, Device, Devices, GidChoice, Order, Wanted, discover};
-use crate::fabric::{BlockStore, GUARD_BYTES_MAX, Verbs, block_limits};
-use crate::ffi::{Context, ProtectionDomain};
-use crate::settings::Limits;
+use crate::adapter::{self, Context, PageSize, ProtectionDomain};
+use crate::commands::Workers;
+use crate::devices::ask::data_in_order;
+use crate::devices::{Choice, Device, DeviceKind, Devices, Order, Wanted};
+use crate::fabric::{BlockStore, GUARD_BYTES_MAX, Parts, Verbs, block_limits};
+use crate::settings::{Limits, WriteKeys, WriteOrder};
 use crate::timing::LossTimes;
-use build::Builder;
+use events::DeviceEvents;
 
 /// Memory beside the rows, of the same size at every member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +61,8 @@ pub struct Report {
     pub choice: Choice,
     /// What is promised.
     pub order: Order,
+    /// What keeps the order of writes.
+    pub write_order: WriteOrder,
     /// When a silent peer is given up.
     pub loss_times: LossTimes,
     /// Requests in flight to one peer.
@@ -59,18 +71,29 @@ pub struct Report {
     pub signal_every: u32,
     /// Bytes that go inline.
     pub inline_bytes_max: usize,
+    /// Bytes of the send ring of each connection; each view has one connection with each peer, and
+    /// one more where it carries blocks. What a view costs in all is told when it is made.
+    pub send_ring_bytes: u64,
 }
 
 /// A device that was chosen and opened, by one member.
 #[derive(Debug)]
 pub struct Site {
+    wanted: Wanted,
+    /// The address at which the members meet.
+    meeting: Option<IpAddr>,
     device: Device,
     choice: Choice,
-    context: Arc<Context>,
+    context: Context,
+    events: DeviceEvents,
     limits: Limits,
     loss_times: LossTimes,
     order: Order,
+    write_order: WriteOrder,
     block_store: BlockStore,
+    /// What keys are, once the device was seen to deny what it must.
+    write_keys: OnceLock<WriteKeys>,
+    workers: Workers,
 }
 
 /// What a view needs of memory and connections.
@@ -123,36 +146,65 @@ impl Site {
         limits: &Limits,
         meeting: Option<IpAddr>,
     ) -> Result<Self, JoinError> {
-        let devices = Devices::discover()
-            .map_err(|source| JoinError::from_device("libibverbs", "list the devices", source))?;
-        let choice = choose(&devices, wanted, meeting)?;
-        let device = devices.devices[choice.device].clone();
+        let devices =
+            Devices::within_reach(wanted.device.as_deref()).map_err(JoinError::from_discovery)?;
+        let choice = devices.choose_for_meeting(wanted, meeting)?;
+        let mut device = devices.devices[choice.device].clone();
+        check_vector(&device, limits)?;
         let failed = |action| move |source| (action, source);
         let open = || {
-            let context = discover::open(&device.name).map_err(failed("open it"))?;
+            let context = adapter::open(&device.name).map_err(failed("open it"))?;
             let domain =
                 ProtectionDomain::new(&context).map_err(failed("make a protection domain"))?;
-            Ok((context, BlockStore::new(Arc::new(domain))))
+            let size = if limits.huge_pages { PageSize::Huge } else { PageSize::Usual };
+            Ok((context, BlockStore::new(domain, size)))
         };
         let opened: Result<_, (&'static str, std::io::Error)> = open();
         let (context, block_store) = opened
             .map_err(|(action, source)| JoinError::from_device(&device.name, action, source))?;
-        let order = Order {
-            addresses: limits.address_order.unwrap_or(device.order.addresses),
-            visible_upon_completion: limits
-                .completion_visible
-                .unwrap_or(device.order.visible_upon_completion),
-            ..device.order
-        };
+        if device.kind == DeviceKind::Adapter && limits.write_order.is_none() {
+            // At the port that was chosen.
+            device.data_in_order = data_in_order(&context, &choice);
+            device.order = device.kind.order(device.data_in_order);
+        }
+        let (order, write_order) = write_order::decide(&device, limits)?;
         Ok(Self {
-            loss_times: LossTimes::at_least(limits.loss_time),
+            loss_times: LossTimes::at_least(
+                limits.loss_time,
+                device.kind,
+                limits.timeout_exponent_floor,
+            ),
             limits: limits.clone(),
+            wanted: wanted.clone(),
+            meeting,
             device,
             choice,
             context,
+            events: DeviceEvents::default(),
             order,
+            write_order,
             block_store,
+            write_keys: OnceLock::new(),
+            workers: Workers::at_once(),
         })
+    }
+
+    /// From now on, workers carry out the commands to the kernel that views need.
+    ///
+    /// # Errors
+    /// If the system has no descriptor or no thread left.
+    pub(crate) fn start_workers(&mut self) -> std::io::Result<()> {
+        self.workers = Workers::start(&self.context)?;
+        Ok(())
+    }
+
+    /// Whether the device failed, and was not opened again since.
+    pub(crate) const fn has_failed(&self) -> bool {
+        self.events.has_failed()
+    }
+
+    pub(crate) const fn workers(&self) -> &Workers {
+        &self.workers
     }
 
     /// Makes a view's memory, fresh and all zero, and its connections, none of which leads anywhere
@@ -161,9 +213,32 @@ impl Site {
     /// [`Verbs::rows`].
     ///
     /// # Errors
-    /// [`JoinError`]; nothing stays registered then.
+    /// [`JoinError`]; nothing stays registered then. With regions also [`JoinError::NotDenied`],
+    /// which is found by a trial, once a site.
     pub fn view(&self, options: &ViewOptions<'_>) -> Result<Verbs, JoinError> {
-        Ok(Builder::new(self, options)?.into_fabric())
+        if self.write_order == WriteOrder::ByUpdates && !options.regions.is_empty() {
+            let device = self.device.name.clone();
+            return Err(JoinError::NoWriteOrder { device, what: "regions" });
+        }
+        options.check()?;
+        let write_keys = match options.regions {
+            [] => WriteKeys::default(),
+            _ => self.write_keys()?,
+        };
+        let builder = Builder::new(self, options, write_keys)?;
+        let mut verbs = Verbs::new(Parts {
+            view: options.view,
+            links: builder.links(),
+            regions: builder.region_links(),
+            handshake: builder.handshake(self),
+            block_store: self.block_store.clone(),
+            capabilities: self.capabilities(),
+            write_order: self.write_order,
+            context: self.context.clone(),
+            place: self.workers.place(),
+            builder,
+        });
+        verbs.take_failure().map_or(Ok(verbs), Err)
     }
 
     /// What was chosen, rounded, and is promised.
@@ -172,11 +247,12 @@ impl Site {
         Report {
             choice: self.choice.clone(),
             order: self.order,
+            write_order: self.write_order,
             loss_times: self.loss_times,
             depth: self.limits.depth,
             signal_every: self.limits.signal_every,
-            inline_bytes_max: usize::try_from(self.device.limits.inline_bytes_max)
-                .unwrap_or(usize::MAX),
+            inline_bytes_max: usize::try_from(self.inline_bytes_max()).unwrap_or(usize::MAX),
+            send_ring_bytes: cost::send_ring_bytes(self.limits.depth, self.inline_bytes_max()),
         }
     }
 
@@ -205,15 +281,25 @@ impl Site {
         &self.block_store
     }
 
+    /// Bytes that go inline on each connection.
+    fn inline_bytes_max(&self) -> u32 {
+        self.limits.inline_bytes_within(self.device.limits.inline_bytes_max)
+    }
+
+    /// Which pages memory is taken in.
+    const fn page_size(&self) -> PageSize {
+        if self.limits.huge_pages { PageSize::Huge } else { PageSize::Usual }
+    }
+
     const fn device(&self) -> &Device {
         &self.device
     }
 
-    const fn choice(&self) -> &Choice {
+    pub(crate) const fn choice(&self) -> &Choice {
         &self.choice
     }
 
-    const fn context(&self) -> &Arc<Context> {
+    pub(crate) const fn context(&self) -> &Context {
         &self.context
     }
 
@@ -221,33 +307,34 @@ impl Site {
         &self.limits
     }
 
-    const fn loss_times(&self) -> &LossTimes {
+    const fn write_order(&self) -> WriteOrder {
+        self.write_order
+    }
+
+    pub(crate) const fn loss_times(&self) -> &LossTimes {
         &self.loss_times
     }
 
-    fn domain(&self) -> Result<Arc<ProtectionDomain>, JoinError> {
-        let domain = ProtectionDomain::new(&self.context).map(Arc::new);
-        domain.map_err(|source| self.failed("make a protection domain", source))
+    /// A registration that failed.
+    pub(crate) fn registration_failed(&self, bytes: usize, source: std::io::Error) -> JoinError {
+        JoinError::from_registration(&self.device.name, bytes, source)
     }
 
     /// A call that failed.
-    fn failed(&self, action: &'static str, source: std::io::Error) -> JoinError {
+    pub(crate) fn failed(&self, action: &'static str, source: std::io::Error) -> JoinError {
         JoinError::from_device(&self.device.name, action, source)
     }
 }
 
-fn choose(
-    devices: &Devices,
-    wanted: &Wanted,
-    meeting: Option<IpAddr>,
-) -> Result<Choice, JoinError> {
-    if let (GidChoice::Auto, Some(address)) = (wanted.gid, meeting) {
-        let there = Wanted { gid: GidChoice::Address(address), ..wanted.clone() };
-        if let Ok(choice) = devices.choose(&there) {
-            return Ok(choice);
+/// The completion vector that was given must be there.
+fn check_vector(device: &Device, limits: &Limits) -> Result<(), JoinError> {
+    let vectors = device.completion_vectors;
+    match limits.completion_vector {
+        Some(wanted) if wanted >= vectors => {
+            Err(JoinError::NoSuchVector { device: device.name.clone(), wanted, vectors })
         }
+        _ => Ok(()),
     }
-    Ok(devices.choose(wanted)?)
 }
 
 /// What the fabric promises of an order.

@@ -1,4 +1,7 @@
 //! The memory of one member: its own row, its copies of the peers' rows, and its regions.
+//!
+//! Behind each row, and registered with it, are bytes that mean nothing: the first writes to a peer
+//! go from there to there (`fabric::probe`).
 
 use std::io;
 use std::sync::Arc;
@@ -8,7 +11,8 @@ use tramontane_core::ids::{NodeId, Rank};
 use tramontane_core::memory::{Row, RowWriter};
 
 use super::RegionMemory;
-use crate::ffi::Pages;
+use crate::adapter::{PageSize, Pages};
+use crate::fabric::{PROBE_BYTES_MAX, probe_offset};
 
 /// The rows of a view at one member. Peers write to the copies while the fabric lives; the memory
 /// itself lives as long as a clone of this does.
@@ -27,23 +31,26 @@ struct Table {
 }
 
 impl Rows {
-    /// Takes the memory, all zero. Pages are those of the system: each row has its own.
+    /// Takes the memory, all zero: each row has pages of its own.
     pub(super) fn new(
         own: Rank,
         members: &[NodeId],
         row_bytes: &[usize],
         regions: &[RegionMemory],
+        size: PageSize,
     ) -> io::Result<Self> {
-        let pages = row_bytes.iter().map(|bytes| Pages::new(*bytes).map(Arc::new));
+        let with_probe = |bytes: usize| probe_offset(bytes).saturating_add(PROBE_BYTES_MAX);
+        let pages =
+            row_bytes.iter().map(|bytes| Pages::sized(with_probe(*bytes), size).map(Arc::new));
         let pages = pages.collect::<io::Result<Vec<_>>>()?;
-        let rows = pages.iter().map(|pages| {
-            let row = pages.row();
+        let rows = pages.iter().zip(row_bytes).map(|(pages, bytes)| {
             // SAFETY: mapped as long as the pages are there, beside which this row is kept; it is
-            // shown for no longer than the table is borrowed.
-            unsafe { Row::from_raw(row.base(), row.bytes()) }
+            // shown for no longer than the table is borrowed, and ends before the pages do.
+            unsafe { Row::from_raw(pages.base(), (*bytes).max(1)) }
         });
-        let regions =
-            regions.iter().map(|memory| Ok((memory.region, Arc::new(Pages::new(memory.bytes)?))));
+        let regions = regions
+            .iter()
+            .map(|memory| Ok((memory.region, Arc::new(Pages::sized(memory.bytes, size)?))));
         Ok(Self(Arc::new(Table {
             own,
             members: members.to_vec(),
@@ -57,6 +64,17 @@ impl Rows {
     #[must_use]
     pub fn region(&self, region: Region) -> Option<RowWriter<'_>> {
         self.0.regions.iter().find(|(id, _)| *id == region).map(|(_, pages)| pages.writer())
+    }
+
+    /// The size of a member's row, without what is behind it.
+    pub(super) fn row_bytes(&self, rank: Rank) -> usize {
+        self.0.rows[rank.index()].bytes()
+    }
+
+    /// A peer's row as it is here, for a fabric that applies the peer's writes itself.
+    pub(crate) fn copy(&self, peer: Rank) -> Option<RowWriter<'_>> {
+        let (pages, row) = (self.0.pages.get(peer.index())?, self.0.rows.get(peer.index())?);
+        (peer != self.0.own).then(|| pages.writer_of_first(row.bytes()))
     }
 
     pub(super) fn pages(&self, rank: Rank) -> &Arc<Pages> {
@@ -96,7 +114,9 @@ impl ViewRows for Rows {
     }
 
     fn row(&self) -> RowWriter<'_> {
-        self.0.pages[self.0.own.index()].writer()
+        let own = &self.0.rows[self.0.own.index()];
+        // SAFETY: mapped and writable as long as the pages are there, which this keeps.
+        unsafe { RowWriter::from_raw(own.base(), own.bytes()) }
     }
 
     fn rows(&self) -> &[Row<'_>] {

@@ -6,7 +6,9 @@
 //! | bytes | what |
 //! |---|---|
 //! | 0 to 8 | how far the writer is: [`SHOWN`], [`CONNECTED`] |
-//! | 16 to 128 | its card for the reader |
+//! | from 16 | its card for the reader, as long as the connections with a peer make it |
+//!
+//! All members of a view have as many connections with each peer, so all places are of one size.
 //!
 //! A cell that says more than the other is trusted with is no harm: a card is checked as all that a
 //! peer says, and a member that counts as connected too early loses what it is sent.
@@ -15,9 +17,7 @@ use tramontane_core::fabric::{Area, Fabric, HostFabric, Kind, Region, ViewPlan, 
 use tramontane_core::ids::{Rank, ViewId};
 
 use crate::fabric::Verbs;
-
-/// One member's place in a row.
-const PLACE_BYTES: usize = 128;
+use crate::protocol::Card;
 
 /// Where its card stands in it.
 const CARD_OFFSET: usize = 16;
@@ -31,10 +31,12 @@ const CONNECTED: u64 = 2;
 /// How far this member is with a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// It has not come on the side channel.
+    /// It has not come on the side channel, or this end is not made yet.
     Awaited,
     /// It was shown its card.
     Shown,
+    /// This end is being brought up.
+    Connecting,
     /// This end is up, and the peer is to be told.
     Up,
     /// It was told.
@@ -48,32 +50,39 @@ enum Stage {
 pub(super) struct Cards<R> {
     view: ViewId,
     rows: R,
+    /// One member's place in a row.
+    place_bytes: usize,
     /// By rank.
     stages: Vec<Stage>,
 }
 
 impl<R: ViewRows> Cards<R> {
-    /// Makes the rows for the cards of a planned view. Its digest tells views apart that go by the
-    /// same number.
-    pub(super) fn new<S>(beside: &mut S, plan: &ViewPlan<'_>) -> Result<Self, S::MemoryError>
+    /// Makes the rows for the cards of a planned view, for members with so many connections with
+    /// each peer. Its digest tells views apart that go by the same number.
+    pub(super) fn new<S>(
+        side_channel: &mut S,
+        plan: &ViewPlan<'_>,
+        connections: usize,
+    ) -> Result<Self, S::MemoryError>
     where
         S: HostFabric<Rows = R>,
     {
         let members = plan.members();
-        let row_bytes = vec![PLACE_BYTES * members.len(); members.len()];
+        let place_bytes = place_bytes(connections);
+        let row_bytes = vec![place_bytes * members.len(); members.len()];
         let (view, own) = (plan.view(), plan.own());
         let cards = ViewPlan::with_sizes(view, own, members, &row_bytes, plan.digest());
-        let rows = beside.rows(&cards)?;
+        let rows = side_channel.rows(&cards)?;
         let mut stages = vec![Stage::Awaited; members.len()];
         if let Some(stage) = stages.get_mut(own.index()) {
             *stage = Stage::Done;
         }
-        Ok(Self { view, rows, stages })
+        Ok(Self { view, rows, place_bytes, stages })
     }
 
     /// Opens them: from then on peers' cards come.
-    pub(super) fn open<S: Fabric>(&self, beside: &mut S) -> Result<(), S::Error> {
-        beside.open(self.view, &self.rows.memory())
+    pub(super) fn open<S: Fabric>(&self, side_channel: &mut S) -> Result<(), S::Error> {
+        side_channel.open(self.view, &self.rows.memory())
     }
 
     /// Whether everybody is connected, or gone.
@@ -89,74 +98,108 @@ impl<R: ViewRows> Cards<R> {
     }
 
     /// Goes on with everybody, as far as can be now.
-    pub(super) fn advance(&mut self, beside: &mut impl Fabric, verbs: &mut Verbs) {
+    pub(super) fn advance(&mut self, side_channel: &mut impl Fabric, verbs: &mut Verbs) {
         for peer in (0..).map(Rank).take(self.stages.len()) {
-            while let Some(next) = self.next(peer, beside, verbs) {
+            while let Some(next) = self.next(peer, side_channel, verbs) {
                 self.stages[peer.index()] = next;
             }
         }
     }
 
     /// What this member is next with a peer, if it can be now.
-    fn next(&self, peer: Rank, beside: &mut impl Fabric, verbs: &mut Verbs) -> Option<Stage> {
-        match self.stages[peer.index()] {
-            Stage::Awaited => self.show(peer, beside, verbs).then_some(Stage::Shown),
+    fn next(&self, peer: Rank, side_channel: &mut impl Fabric, verbs: &mut Verbs) -> Option<Stage> {
+        let stage = self.stages[peer.index()];
+        if stage != Stage::Done && verbs.loss_of(peer).is_some() {
+            return Some(Stage::Done);
+        }
+        match stage {
+            Stage::Awaited => self.show(peer, side_channel, verbs).then_some(Stage::Shown),
             Stage::Shown if self.stage_of(peer) >= SHOWN => {
                 let card = self.card(peer, verbs.card_for(peer).len())?;
-                Some(if verbs.connect(peer, &card) { Stage::Up } else { Stage::Done })
+                Some(if verbs.connect(peer, &card) { Stage::Connecting } else { Stage::Done })
             }
-            Stage::Up => self.post(peer, CONNECTED, &[], beside).then_some(Stage::Told),
+            Stage::Connecting if verbs.is_connected(peer) => Some(Stage::Up),
+            Stage::Up => self.post(peer, CONNECTED, &[], side_channel).then_some(Stage::Told),
             Stage::Told if self.stage_of(peer) >= CONNECTED => {
                 verbs.admit(peer);
                 Some(Stage::Done)
             }
-            Stage::Shown | Stage::Told | Stage::Done => None,
+            Stage::Shown | Stage::Connecting | Stage::Told | Stage::Done => None,
         }
     }
 
-    fn show(&self, peer: Rank, beside: &mut impl Fabric, verbs: &Verbs) -> bool {
-        if !beside.ready(self.view, peer) {
+    fn show(&self, peer: Rank, side_channel: &mut impl Fabric, verbs: &Verbs) -> bool {
+        if !verbs.has_card(peer) || !side_channel.ready(self.view, peer) {
             return false;
         }
         let card = verbs.card_for(peer);
-        let offset = place(peer) + CARD_OFFSET;
-        let is_stored =
-            card.len() <= PLACE_BYTES - CARD_OFFSET && self.rows.row().apply(offset, &card).is_ok();
+        let offset = self.place(peer) + CARD_OFFSET;
+        let has_place = card.len() <= self.place_bytes - CARD_OFFSET;
+        let is_stored = has_place && self.rows.row().apply(offset, &card).is_ok();
         let content = write(offset, card.len(), Kind::Content);
-        is_stored && self.post(peer, SHOWN, &[content], beside)
+        is_stored && self.post(peer, SHOWN, &[content], side_channel)
     }
 
     /// Stores how far this member is, and posts that behind what belongs to it. False if there is
     /// no room now.
-    fn post(&self, peer: Rank, state: u64, content: &[Write], beside: &mut impl Fabric) -> bool {
-        let Ok(cell) = self.rows.row().cell(place(peer)) else { return false };
+    fn post(
+        &self,
+        peer: Rank,
+        state: u64,
+        content: &[Write],
+        side_channel: &mut impl Fabric,
+    ) -> bool {
+        let Ok(cell) = self.rows.row().cell(self.place(peer)) else { return false };
         cell.publish(state);
         let mut list = content.to_vec();
-        list.push(write(place(peer), size_of::<u64>(), Kind::Guard));
-        beside.post(self.view, peer, &list, None).is_ok()
+        list.push(write(self.place(peer), size_of::<u64>(), Kind::Guard));
+        side_channel.post(self.view, peer, &list, None).is_ok()
     }
 
     /// How far a peer says that it is.
     fn stage_of(&self, peer: Rank) -> u64 {
         let rows = self.rows.rows();
-        let cell = rows.get(peer.index()).and_then(|row| row.cell(place(self.rows.own())).ok());
+        let cell =
+            rows.get(peer.index()).and_then(|row| row.cell(self.place(self.rows.own())).ok());
         cell.map_or(0, |cell| cell.load())
     }
 
     fn card(&self, peer: Rank, bytes: usize) -> Option<Vec<u8>> {
         let mut card = vec![0; bytes];
         let rows = self.rows.rows();
-        let offset = place(self.rows.own()) + CARD_OFFSET;
+        let offset = self.place(self.rows.own()) + CARD_OFFSET;
         rows.get(peer.index())?.read(offset, &mut card).ok()?;
         Some(card)
     }
+
+    /// Where a row has what it says to a member, or what a member says.
+    const fn place(&self, member: Rank) -> usize {
+        member.index() * self.place_bytes
+    }
 }
 
-const fn place(peer: Rank) -> usize {
-    peer.index() * PLACE_BYTES
+/// A cell, and behind it the card of so many connections: whole cache lines.
+const fn place_bytes(connections: usize) -> usize {
+    const CACHE_LINE: usize = 64;
+    (CARD_OFFSET + Card::bytes(connections)).next_multiple_of(CACHE_LINE)
 }
 
 const fn write(offset: usize, length: usize, kind: Kind) -> Write {
     let area = Area { region: Region::ROW, offset };
     Write { source: area, target: area, length, kind }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::REGIONS_MAX;
+
+    #[test]
+    fn a_place_has_room_for_the_card_of_any_number_of_connections() {
+        for connections in 0..=REGIONS_MAX + 2 {
+            assert!(place_bytes(connections) - CARD_OFFSET >= Card::bytes(connections));
+            assert_eq!(place_bytes(connections) % 64, 0);
+        }
+        assert_eq!(place_bytes(3), 128, "as many as one place of two cache lines holds");
+    }
 }

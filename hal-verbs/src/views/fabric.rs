@@ -14,7 +14,7 @@ use tramontane_core::ids::{NodeId, Rank, ViewId};
 use super::cards::Cards;
 use crate::fabric::{Loss, Verbs};
 use crate::protocol::Counters;
-use crate::site::{JoinError, Rows, Site, ViewOptions};
+use crate::site::{JoinError, RegionMemory, Rows, Site, ViewOptions};
 
 /// Why a view has no memory.
 #[derive(Debug, thiserror::Error)]
@@ -24,8 +24,8 @@ pub enum NoView {
     #[error(transparent)]
     Device(#[from] JoinError),
     /// The side channel has none.
-    #[error("no memory on the way beside the device: {0}")]
-    Beside(Box<dyn std::error::Error + Send + Sync>),
+    #[error("the side channel has no memory for the view: {0}")]
+    SideChannel(Box<dyn std::error::Error + Send + Sync>),
 }
 
 /// A view that was made here.
@@ -36,6 +36,10 @@ pub(super) struct OpenView<R> {
     cards: Cards<R>,
     /// It was to be retired, and something was under way.
     is_retiring: bool,
+    /// It has ended on the side channel.
+    has_ended_on_side_channel: bool,
+    /// What it waits for is among the descriptors.
+    is_watched: bool,
 }
 
 impl<R: ViewRows> OpenView<R> {
@@ -43,6 +47,27 @@ impl<R: ViewRows> OpenView<R> {
         let members = self.verbs.rows().members();
         let rank = members.iter().position(|member| *member == node)?;
         u16::try_from(rank).ok().map(Rank)
+    }
+
+    /// Takes what it waits for among the descriptors, once that is made. Closing it takes it out
+    /// again.
+    fn watch(&mut self, descriptors: &OwnedFd) {
+        let (data, flags) = (epoll::EventData::new_u64(0), epoll::EventFlags::IN);
+        let Some(completions) = self.verbs.completions() else { return };
+        if self.is_watched {
+            return;
+        }
+        self.is_watched = true;
+        if let Err(error) = epoll::add(descriptors, completions, data, flags) {
+            tracing::warn!(view = %self.id, %error, "cannot wait for a view's device");
+            self.verbs.lose_all(LossCause::Unreachable);
+        }
+    }
+
+    /// Whether somebody is awaited, or something that this member is to wait for.
+    fn is_meeting(&self) -> bool {
+        let is_to_come = self.verbs.is_building() || self.verbs.completions().is_some();
+        !self.cards.is_done() || (!self.is_watched && is_to_come)
     }
 
     fn lose(&mut self, peer: Rank, cause: LossCause) {
@@ -53,7 +78,7 @@ impl<R: ViewRows> OpenView<R> {
 
 /// The fabric of one member over RDMA, through all its views.
 ///
-/// `S` is the way beside the device: a fabric over which members tell each other where their memory
+/// `S` is the side channel: a fabric over which members tell each other where their memory
 /// is, and notice that one is gone.
 #[derive(Debug)]
 pub struct RdmaViews<S: HostFabric> {
@@ -61,44 +86,83 @@ pub struct RdmaViews<S: HostFabric> {
     /// Oldest first.
     pub(super) views: Vec<OpenView<S::Rows>>,
     /// Those that were made and are not open yet.
-    made: Vec<OpenView<S::Rows>>,
+    pub(super) made: Vec<OpenView<S::Rows>>,
+    /// Those that nobody asks for any more: workers end what is left of them.
+    forgotten: Vec<OpenView<S::Rows>>,
     pub(super) site: Site,
-    beside: S,
-    /// Those of the way beside, and of the views that are open.
-    descriptors: OwnedFd,
-    /// The way beside is to be looked at with the next poll.
+    /// The regions of each view.
+    regions: Vec<RegionMemory>,
+    side_channel: S,
+    /// Those of the side channel, of the device, and of the views that are open.
+    pub(super) descriptors: OwnedFd,
+    /// The device's is among them: not that of one that failed, which may be readable for ever.
+    pub(super) is_device_watched: bool,
+    /// The side channel is to be looked at with the next poll.
     is_look_due: bool,
     /// Somebody rang.
     is_rung: bool,
+    /// The device was asked to seal a peer's copy since the last poll that found nothing.
+    has_sealed: bool,
 }
 
 impl<S: HostFabric<Error = ErrorKind> + AsFd> RdmaViews<S> {
-    /// A member on a device that was chosen, with the way beside it.
+    /// A member on a device that was chosen, with the side channel.
+    ///
+    /// Connections are made and ended by workers from now on.
     ///
     /// # Errors
-    /// If the system has no descriptors left.
-    pub fn new(site: Site, beside: S) -> std::io::Result<Self> {
+    /// If the system has no descriptors or no threads left.
+    pub fn new(mut site: Site, side_channel: S) -> std::io::Result<Self> {
+        site.start_workers()?;
         let descriptors = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        epoll::add(&descriptors, &beside, epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
-        let (views, made) = (Vec::new(), Vec::new());
-        Ok(Self { views, made, site, beside, descriptors, is_look_due: true, is_rung: false })
+        epoll::add(
+            &descriptors,
+            &side_channel,
+            epoll::EventData::new_u64(0),
+            epoll::EventFlags::IN,
+        )?;
+        if let Some(news) = site.workers().news() {
+            epoll::add(&descriptors, news, epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
+        }
+        let mut members = Self {
+            views: Vec::new(),
+            made: Vec::new(),
+            forgotten: Vec::new(),
+            site,
+            regions: Vec::new(),
+            side_channel,
+            descriptors,
+            is_device_watched: false,
+            is_look_due: true,
+            is_rung: false,
+            has_sealed: false,
+        };
+        members.watch_device()?;
+        Ok(members)
     }
 
-    /// The way beside the device.
-    pub const fn beside(&self) -> &S {
-        &self.beside
+    /// The same, with regions in each view from now on: as many at all members, and of the same
+    /// sizes.
+    #[must_use]
+    pub fn with_regions(self, regions: &[RegionMemory]) -> Self {
+        Self { regions: regions.to_vec(), ..self }
+    }
+
+    /// The side channel.
+    pub const fn side_channel(&self) -> &S {
+        &self.side_channel
     }
 
     /// The same, to add and remove peers. It is looked at with the next poll.
-    pub const fn beside_mut(&mut self) -> &mut S {
+    pub const fn side_channel_mut(&mut self) -> &mut S {
         self.is_look_due = true;
-        &mut self.beside
+        &mut self.side_channel
     }
 
     /// Takes what came, and goes on with peers that are not connected yet: what a
     /// [`poll`](Fabric::poll) does, but that events stay.
     pub fn carry(&mut self) {
-        self.look_beside();
+        self.look_at_side_channel();
         for view in &mut self.views {
             view.verbs.collect();
         }
@@ -108,6 +172,13 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> RdmaViews<S> {
     /// room.
     pub fn flush(&mut self) {
         self.views.iter_mut().for_each(|view| view.verbs.flush());
+    }
+
+    /// Whether connections are being made or ended by workers.
+    #[must_use]
+    pub fn is_building(&self) -> bool {
+        let views = self.views.iter().chain(&self.made).chain(&self.forgotten);
+        views.into_iter().any(|view| view.verbs.is_building())
     }
 
     /// Requests that are under way, as far as is known.
@@ -128,9 +199,14 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> RdmaViews<S> {
         self.view(view)?.verbs.loss_of(peer)
     }
 
-    /// The error of a peer that was lost before it was ready.
+    /// The error of a peer that was lost before it was ready: what could not be made for it, or
+    /// that it does not answer.
     #[must_use]
-    pub fn no_answer(&self, view: ViewId, peer: Rank) -> JoinError {
+    pub fn no_answer(&mut self, view: ViewId, peer: Rank) -> JoinError {
+        let failure = self.view_mut(view).and_then(|view| view.verbs.take_failure());
+        if let Some(failure) = failure {
+            return failure;
+        }
         let report = self.site.report();
         let members = self.view(view).map(|view| view.verbs.rows().members());
         let node = members.and_then(|members| members.get(peer.index()).copied());
@@ -138,7 +214,9 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> RdmaViews<S> {
             device: report.choice.name,
             peer: node.unwrap_or_default(),
             own: report.choice.gid.address,
-            why: self.loss_of(view, peer).map_or("no answer in time".into(), Loss::to_string),
+            why: self
+                .loss_of(view, peer)
+                .map_or("no answer in time".into(), |loss| format!("{loss}{}", loss.advice())),
         }
     }
 
@@ -150,12 +228,13 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> RdmaViews<S> {
         self.views.iter_mut().find(|view| view.id == id)
     }
 
-    /// Takes what came beside, and goes on with peers that are not connected yet.
+    /// Takes what came on the side channel, and goes on with peers that are not connected yet.
     #[cold]
-    fn look_beside(&mut self) {
+    fn look_at_side_channel(&mut self) {
         self.is_look_due = false;
-        let Self { views, beside, is_rung, .. } = self;
-        while let Some(event) = beside.poll() {
+        self.site.workers().go_on();
+        let Self { views, side_channel, is_rung, descriptors, .. } = self;
+        while let Some(event) = side_channel.poll() {
             match event {
                 Event::PeerLost { view, peer, cause } => {
                     if let Some(view) = views.iter_mut().find(|open| open.id == view) {
@@ -166,18 +245,29 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> RdmaViews<S> {
                 Event::Ready { .. } | Event::Completed(_) => {}
             }
         }
-        for OpenView { verbs, cards, .. } in views {
+        for view in views {
+            view.watch(descriptors);
+            let OpenView { verbs, cards, .. } = view;
             if !cards.is_done() {
-                cards.advance(beside, verbs);
+                cards.advance(side_channel, verbs);
             }
         }
         // What was posted just now is on its way before anybody sleeps.
-        beside.check_peers();
+        side_channel.check_peers();
     }
 
     /// Whether somebody is awaited.
     fn is_meeting(&self) -> bool {
-        self.views.iter().any(|view| !view.cards.is_done())
+        self.views.iter().any(OpenView::is_meeting)
+    }
+
+    /// Seals the copy of one peer that was lost, unless another was sealed since this was called
+    /// last: a step that polls until nothing is left asks the device once at most.
+    #[inline]
+    fn seal_one(&mut self) -> bool {
+        let may_seal = !std::mem::take(&mut self.has_sealed);
+        self.has_sealed = may_seal && self.views.iter_mut().any(|view| view.verbs.seal_one());
+        self.has_sealed
     }
 
     fn poll_views(&mut self) -> Option<Event> {
@@ -185,7 +275,7 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> RdmaViews<S> {
         let Event::PeerLost { view, peer, cause } = event else { return Some(event) };
         // A member that was cut off finds its writes unanswered, as if the others were dead: only
         // what they said last tells.
-        self.look_beside();
+        self.look_at_side_channel();
         let loss = self.view(view).and_then(|open| open.verbs.loss_of(peer));
         Some(Event::PeerLost { view, peer, cause: loss.map_or(cause, |loss| loss.cause) })
     }
@@ -203,11 +293,18 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> RdmaViews<S> {
 
     /// Goes on with views that ended with something under way, and that nobody asks for any more.
     fn retire_rest(&mut self) {
-        let Self { views, beside, .. } = self;
+        let Self { views, forgotten, side_channel, .. } = self;
+        forgotten.retain_mut(|view| !view.verbs.retire(view.id));
         views.retain_mut(|view| {
-            let is_over = view.is_retiring && view.verbs.retire(view.id);
-            if is_over {
-                beside.retire(view.id);
+            if !view.is_retiring {
+                return true;
+            }
+            let is_over = view.verbs.retire(view.id);
+            // Nothing is under way, whatever is still to be ended: another may take its place.
+            if view.verbs.has_ended()
+                && !std::mem::replace(&mut view.has_ended_on_side_channel, true)
+            {
+                side_channel.retire(view.id);
             }
             !is_over
         });
@@ -222,7 +319,7 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> Fabric for RdmaViews<S> {
     }
 
     /// # Errors
-    /// [`ErrorKind::Other`] if the view is open, or the way beside does not open it, as where a
+    /// [`ErrorKind::Other`] if the view is open, or the side channel does not open it, as where a
     /// newer one was ever open; [`ErrorKind::WrongMemory`] if [`HostFabric::rows`] did not make the
     /// memory for this view, or it was used before.
     fn open(&mut self, view: ViewId, memory: &ViewMemory<'_>) -> Result<(), ErrorKind> {
@@ -233,19 +330,15 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> Fabric for RdmaViews<S> {
         let place = self.made.iter().position(is_it).ok_or(ErrorKind::WrongMemory)?;
         // A list of members that another takes the place of, under the same view.
         if let Some(place) = self.views.iter().position(|open| open.id == view) {
-            self.views.remove(place);
-            self.beside.retire(view);
+            let replaced = self.views.remove(place);
+            if !replaced.has_ended_on_side_channel {
+                self.side_channel.retire(view);
+            }
+            self.forgotten.push(replaced);
         }
         let mut opened = self.made.swap_remove(place);
-        opened.cards.open(&mut self.beside)?;
+        opened.cards.open(&mut self.side_channel)?;
         opened.verbs.open(view, memory)?;
-        // Closing it takes it out again.
-        let (data, flags) = (epoll::EventData::new_u64(0), epoll::EventFlags::IN);
-        if let Err(error) = epoll::add(&self.descriptors, &opened.verbs, data, flags) {
-            tracing::warn!(%view, %error, "cannot wait for a view's device");
-            self.beside.retire(view);
-            return Err(ErrorKind::Other);
-        }
         self.views.push(opened);
         self.is_look_due = true;
         Ok(())
@@ -255,7 +348,8 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> Fabric for RdmaViews<S> {
         self.view(view).is_some_and(|open| open.verbs.ready(view, peer))
     }
 
-    /// In all views, and beside: a member that is cut off in one is a member of none that comes.
+    /// In all views, and on the side channel: a member that is cut off in one is a member of none
+    /// that comes.
     fn cut(&mut self, view: ViewId, peer: Rank) {
         let rows = self.view(view).map(|open| open.verbs.rows());
         let Some(node) = rows.and_then(|rows| rows.members().get(peer.index()).copied()) else {
@@ -264,10 +358,18 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> Fabric for RdmaViews<S> {
         for open in &mut self.views {
             if let Some(rank) = open.rank_of(node) {
                 open.cards.forget(rank);
-                open.verbs.cut(open.id, rank);
+                if open.id == view {
+                    self.has_sealed |= open.verbs.cut_peer(view, rank);
+                } else {
+                    open.verbs.part_from(open.id, rank);
+                }
             }
         }
-        self.beside.cut(view, peer);
+        // A member whose own device failed loses all others at once, and they are none the worse:
+        // told that they are cut off, they would halt.
+        if !self.site.has_failed() {
+            self.side_channel.cut(view, peer);
+        }
     }
 
     fn retire(&mut self, view: ViewId) -> bool {
@@ -296,7 +398,13 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> Fabric for RdmaViews<S> {
             return Some(event);
         }
         if self.is_look_due || self.is_meeting() {
-            self.look_beside();
+            self.look_at_side_channel();
+            if let Some(event) = self.poll_views() {
+                return Some(event);
+            }
+        }
+        if self.seal_one() {
+            // Now it can be told.
             if let Some(event) = self.poll_views() {
                 return Some(event);
             }
@@ -311,17 +419,19 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> Fabric for RdmaViews<S> {
     }
 
     fn arm(&mut self) -> bool {
-        self.look_beside();
-        let is_quiet = self.beside.arm()
+        // What was done by now is taken below.
+        self.site.workers().take_news();
+        self.look_at_side_channel();
+        let is_quiet = self.side_channel.arm()
             && !self.is_rung
             && self.views.iter_mut().all(|view| view.verbs.arm());
-        // What came beside is taken with the next poll.
+        // What came on the side channel is taken with the next poll.
         self.is_look_due |= !is_quiet;
         is_quiet
     }
 
     fn disarm(&mut self) {
-        self.beside.disarm();
+        self.side_channel.disarm();
         self.views.iter_mut().for_each(|view| view.verbs.disarm());
     }
 
@@ -340,37 +450,48 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> HostFabric for RdmaViews<S> {
     type MemoryError = NoView;
 
     fn rows(&mut self, plan: &ViewPlan<'_>) -> Result<Rows, NoView> {
-        self.made.retain(|made| !made.verbs.rows().is_alone());
+        self.forgotten.extend(self.made.extract_if(.., |made| made.verbs.rows().is_alone()));
         let (members, id) = (plan.members(), plan.view());
         let ranks = (0..).map(Rank).take(members.len());
         let row_bytes: Vec<usize> = ranks.map(|rank| plan.row_bytes(rank)).collect();
         // First: it says whether this member has that rank.
-        let cards = Cards::new(&mut self.beside, plan);
-        let cards = cards.map_err(|error| NoView::Beside(error.into()))?;
+        let connections = 1 + self.regions.len() + usize::from(plan.has_blocks());
+        let cards = Cards::new(&mut self.side_channel, plan, connections);
+        let cards = cards.map_err(|error| NoView::SideChannel(error.into()))?;
+        self.renew_device()?;
         let verbs = self.site.view(&ViewOptions {
             view: id,
             own: plan.own(),
             members,
             row_bytes: &row_bytes,
-            regions: &[],
+            regions: &self.regions,
             blocks: plan.has_blocks(),
         })?;
         let rows = verbs.rows().clone();
-        self.made.push(OpenView { id, verbs, cards, is_retiring: false });
+        self.made.push(OpenView {
+            id,
+            verbs,
+            cards,
+            is_retiring: false,
+            has_ended_on_side_channel: false,
+            is_watched: false,
+        });
         Ok(rows)
     }
 
     fn local_bell(&self) -> S::Bell {
-        self.beside.local_bell()
+        self.side_channel.local_bell()
     }
 
     fn sleep(&mut self, timeout: Duration) -> bool {
         let until = Instant::now() + timeout;
         loop {
-            let is_called = self.beside.sleep(Duration::ZERO);
+            let is_called =
+                self.side_channel.sleep(Duration::ZERO) | self.site.workers().take_news();
             self.is_look_due |= is_called;
+            let is_told = self.check_device();
             let is_written = self.views.iter_mut().any(|view| view.verbs.sleep(Duration::ZERO));
-            if is_called || is_written {
+            if is_called || is_told || is_written {
                 return true;
             }
             let left = until.saturating_duration_since(Instant::now());
@@ -382,11 +503,8 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> HostFabric for RdmaViews<S> {
     }
 
     fn check_peers(&mut self) -> bool {
-        self.look_beside();
-        let mut is_news = false;
-        for view in &mut self.views {
-            is_news |= view.verbs.check_device();
-        }
+        self.look_at_side_channel();
+        let is_news = self.check_device();
         self.retire_rest();
         is_news
     }
@@ -395,6 +513,6 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> HostFabric for RdmaViews<S> {
         for view in &mut self.views {
             view.verbs.leave();
         }
-        self.beside.leave();
+        self.side_channel.leave();
     }
 }

@@ -261,7 +261,7 @@ fn a_block_that_does_not_fit_loses_the_peer_and_no_memory() {
     b.fabric.post_receive(way(A), into.area(0), 100, Token(1)).expect("few are posted");
     fill(&mut from, 0, &[5; 200]);
     a.fabric.send(way(B), from.area(0), 200, 1, Token(2)).expect("room");
-    assert_eq!(loss(&mut a, &mut b), LossCause::Denied);
+    assert_eq!(loss(&mut a, &mut b), LossCause::Unreachable);
     assert_eq!(look(&into, 0, 200), [0; 200], "nothing lands");
 }
 
@@ -270,7 +270,7 @@ fn a_block_without_a_receive_loses_the_peer() {
     let (mut a, mut b) = pair(&shape());
     let from = made(&a, 8);
     a.fabric.send(way(B), from.area(0), 8, 1, Token(2)).expect("room");
-    assert_eq!(loss(&mut a, &mut b), LossCause::Denied);
+    assert_eq!(loss(&mut a, &mut b), LossCause::Unreachable);
 }
 
 /// B waits for a block, and A for the word that it is there: neither looks while it sleeps.

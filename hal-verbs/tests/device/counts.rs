@@ -76,7 +76,7 @@ fn a_full_queue_is_refused_and_told_when_it_has_room() {
     while a.fabric.post(VIEW, B, &[guard(64, 8)], None).is_ok() {
         taken += 1;
     }
-    assert_eq!(taken, 256 - u64::from(tramontane_verbs::settings::RESERVE));
+    assert_eq!(taken, u64::from(Limits::default().depth - tramontane_verbs::settings::RESERVE));
     let started = Instant::now();
     for _ in 0..10_000 {
         assert_eq!(a.fabric.post(VIEW, B, &[guard(64, 8)], None), Err(ErrorKind::QueueFull));

@@ -10,12 +10,13 @@ use tramontane_core::fabric::{
 };
 use tramontane_core::ids::Rank;
 use tramontane_tcp::Tcp;
+use tramontane_verbs::devices::DeviceKind;
 use tramontane_verbs::status::WorkStatus;
 use tramontane_verbs::timing::LossTimes;
 use tramontane_verbs::{Limits, RdmaViews};
 
 use super::group::beside::{Beside, meet, meet_all, open_all};
-use super::group::{Shape, VIEW};
+use super::group::{Shape, VIEW, device};
 use super::{A, B, content, drain, guard, members, pair, wait_for};
 
 const ROW_BYTES: usize = 16_384;
@@ -30,20 +31,20 @@ fn lost(events: &[Event], peer: Rank) -> Option<LossCause> {
 #[test]
 fn silence_is_noticed_within_the_time_that_was_given() {
     let loss_time = Duration::from_millis(400);
-    let times = LossTimes::at_least(loss_time);
+    let times = LossTimes::at_least(loss_time, DeviceKind::SoftRoce, None);
     let limits = Limits { loss_time, ..Limits::default() };
     let (mut a, mut b) = pair(&Shape { limits, ..Shape::default() });
     // Its queue pair is reset: it answers nothing, and its process lives on.
     a.fabric.cut(VIEW, B);
     b.fabric.post(VIEW, A, &[guard(64, 8)], None).expect("it is not known yet");
     let mut cause = None;
-    let took = wait_for("the loss", times.total() * 6, || {
+    let took = wait_for("the loss", times.longest() * 2, || {
         cause = lost(&drain(&mut b.fabric), A);
         cause.is_some()
     });
     println!(
         "asked for {loss_time:?}, rounded to {:?} ({times:?}), noticed after {took:?}",
-        times.total()
+        times.least()
     );
     assert_eq!(cause, Some(LossCause::Unreachable));
     let loss = b.fabric.loss_of(A).expect("a loss");
@@ -121,7 +122,7 @@ const CHILD: &str = "TRAMONTANE_VERBS_TEST_CHILD";
 /// Joins as one of two processes.
 fn join_process(own: Rank, addresses: &[SocketAddr; 2], listener: Option<TcpListener>) -> Beside {
     let limits = Limits { loss_time: Duration::from_millis(500), ..Limits::default() };
-    let mut member = meet(own, addresses, listener, &limits, ROW_BYTES);
+    let mut member = meet(&device::wanted(), own, addresses, listener, &limits, ROW_BYTES);
     member.open();
     wait_for("the other", Duration::from_secs(60), || member.is_ready());
     member
@@ -169,6 +170,7 @@ fn child_process() {
 }
 
 fn start() -> (Beside, Process) {
+    assert!(device::real().is_some(), "name a device of the machine: TRAMONTANE_VERBS_DEVICE");
     let free = || TcpListener::bind("127.0.0.1:0").expect("a port");
     let (own, other) = (free(), free());
     let addresses =
@@ -203,6 +205,9 @@ fn echo(member: &mut Beside, value: u8) -> Duration {
 
 #[test]
 fn a_stopped_receiver_receives_and_goes_on() {
+    if !device::is_shared_by_processes() {
+        return;
+    }
     let (mut a, b) = start();
     println!("echoed after {:?}", echo(&mut a, 1));
     b.signal("-STOP");
@@ -239,6 +244,9 @@ fn a_stopped_receiver_receives_and_goes_on() {
 
 #[test]
 fn a_killed_peer_is_lost_at_once_and_in_mid_stream() {
+    if !device::is_shared_by_processes() {
+        return;
+    }
     let (mut a, b) = start();
     echo(&mut a, 1);
     b.signal("-KILL");
@@ -337,7 +345,6 @@ fn a_network_that_vanishes_is_a_loss_of_everybody() {
     }
     let mut told = Vec::new();
     let took = wait_for("the losses", Duration::from_secs(20), || {
-        a.fabric.check_device();
         told.extend(drain(&mut a.fabric));
         lost(&told, B).is_some() && lost(&told, Rank(2)).is_some()
     });
@@ -347,12 +354,6 @@ fn a_network_that_vanishes_is_a_loss_of_everybody() {
     assert!(a.fabric.retire(VIEW), "nothing is under way any more");
 }
 
-/// What the kernel counts: `rxe0: pd 1 cq 1 qp 1 ...`.
-fn resources() -> String {
-    let output = Command::new("rdma").args(["resource", "show"]).output().expect("the rdma tool");
-    String::from_utf8_lossy(&output.stdout).trim().to_owned()
-}
-
 /// Resident pages of this process.
 fn resident_kb() -> u64 {
     let text = std::fs::read_to_string("/proc/self/status").expect("a status");
@@ -360,8 +361,19 @@ fn resident_kb() -> u64 {
     line.split_whitespace().nth(1).and_then(|size| size.parse().ok()).expect("a number")
 }
 
+/// Says that this process runs one test and no other.
+const ALONE: &str = "TRAMONTANE_VERBS_ALONE";
+
+/// The memory of a process is also that of tests beside this one: it has a process of its own.
 #[test]
 fn nothing_is_left_after_many_rounds() {
+    if std::env::var_os(ALONE).is_none() {
+        let program = std::env::current_exe().expect("this program");
+        let mut alone = std::process::Command::new(program);
+        alone.args(["--exact", "losses::nothing_is_left_after_many_rounds", "--nocapture"]);
+        let status = alone.env(ALONE, "1").status().expect("it starts");
+        return assert!(status.success(), "{status}");
+    }
     let rounds: u32 = std::env::var("TRAMONTANE_VERBS_ROUNDS")
         .ok()
         .and_then(|text| text.parse().ok())
@@ -380,10 +392,10 @@ fn nothing_is_left_after_many_rounds() {
     };
     // The first rounds fill what allocators and libraries keep.
     (0..10).for_each(round);
-    let (before, kb) = (resources(), resident_kb());
+    let (before, kb) = (device::objects(), resident_kb());
     let started = Instant::now();
     (0..rounds).for_each(round);
-    let (after, kb_after) = (resources(), resident_kb());
+    let (after, kb_after) = (device::objects(), resident_kb());
     println!(
         "{rounds} rounds in {:?}: {before} -> {after}; {kb} kB -> {kb_after} kB",
         started.elapsed()

@@ -9,9 +9,9 @@ use tramontane_core::fabric::{Fabric as _, HostFabric as _, ViewPlan, ViewRows a
 use tramontane_core::ids::{NodeId, Rank};
 use tramontane_tcp::{Settings, Tcp};
 use tramontane_verbs::devices::Wanted;
-use tramontane_verbs::{Limits, RdmaViews, Rows, Site};
+use tramontane_verbs::{Limits, RdmaViews, RegionMemory, Rows, Site};
 
-use super::VIEW;
+use super::{VIEW, device};
 
 /// Longer than it takes to meet.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -29,11 +29,25 @@ pub struct Beside {
 
 /// Meets the others.
 pub fn meet(
+    wanted: &Wanted,
     own: Rank,
     addresses: &[SocketAddr],
     listener: Option<TcpListener>,
     limits: &Limits,
     row_bytes: usize,
+) -> Beside {
+    meet_with(wanted, own, addresses, listener, limits, row_bytes, &[])
+}
+
+/// The same, with regions.
+fn meet_with(
+    wanted: &Wanted,
+    own: Rank,
+    addresses: &[SocketAddr],
+    listener: Option<TcpListener>,
+    limits: &Limits,
+    row_bytes: usize,
+    regions: &[RegionMemory],
 ) -> Beside {
     let never = AtomicBool::new(false);
     let members = ids(u16::try_from(addresses.len()).expect("few"));
@@ -58,8 +72,8 @@ pub fn meet(
             tcp.add_peer(*peer, connection).expect("a socket");
         }
     }
-    let site = Site::open(&Wanted::default(), limits, None).expect("the lab has a device");
-    let mut fabric = RdmaViews::new(site, tcp).expect("descriptors");
+    let site = Site::open(wanted, limits, None).expect("the lab has a device");
+    let mut fabric = RdmaViews::new(site, tcp).expect("descriptors").with_regions(regions);
     let row_bytes = vec![row_bytes; members.len()];
     let plan = ViewPlan::with_sizes(VIEW, own, &members, &row_bytes, 7).with_blocks();
     let rows = fabric.rows(&plan).expect("memory");
@@ -68,14 +82,27 @@ pub fn meet(
 
 /// All members of a group in this process.
 pub fn meet_all(members: u16, limits: &Limits, row_bytes: usize) -> Vec<Beside> {
+    meet_all_with(members, limits, row_bytes, &[])
+}
+
+/// The same, with regions.
+pub fn meet_all_with(
+    members: u16,
+    limits: &Limits,
+    row_bytes: usize,
+    regions: &[RegionMemory],
+) -> Vec<Beside> {
     let listeners: Vec<TcpListener> =
         (0..members).map(|_| TcpListener::bind("127.0.0.1:0").expect("a port")).collect();
     let addresses: Vec<SocketAddr> =
         listeners.iter().map(|listener| listener.local_addr().expect("an address")).collect();
+    let wanted = &device::wanted();
     std::thread::scope(|scope| {
         let meet = |(own, listener)| {
             let addresses = &addresses;
-            scope.spawn(move || meet(own, addresses, Some(listener), limits, row_bytes))
+            scope.spawn(move || {
+                meet_with(wanted, own, addresses, Some(listener), limits, row_bytes, regions)
+            })
         };
         let meeting: Vec<_> = (0..).map(Rank).zip(listeners).map(meet).collect();
         meeting.into_iter().map(|thread| thread.join().expect("no panic")).collect()

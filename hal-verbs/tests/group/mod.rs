@@ -11,6 +11,8 @@ use tramontane_verbs::{JoinError, Limits, RegionMemory, Report, Site, Verbs, Vie
 
 #[allow(dead_code, reason = "not every test has members that meet over TCP")]
 pub mod beside;
+#[allow(dead_code, reason = "not every test asks it all")]
+pub mod device;
 #[allow(dead_code, reason = "not every test runs whole nodes")]
 pub mod nodes;
 
@@ -41,7 +43,7 @@ impl Default for Shape {
             limits: Limits::default(),
             regions: Vec::new(),
             blocks: false,
-            wanted: Wanted::default(),
+            wanted: device::wanted(),
             last_wanted: None,
         }
     }

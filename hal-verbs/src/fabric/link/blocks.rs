@@ -2,14 +2,14 @@
 //! of its own.
 //!
 //! A receive has a place in that memory for ever: it is posted again as soon as its message was
-//! read. A message that goes is copied to the place of its request, as guards are that do not go
-//! inline.
+//! read. A message that goes inline is read at the post, from a place behind them; any other is
+//! copied to the place of its request, as guards are that do not go inline.
 
 use std::io;
 use std::sync::Arc;
 
-use super::{GUARD_BYTES_MAX, Link, Purpose, Request, post_request};
-use crate::ffi::{MemoryRegion, Operation, SendBuffers, Target};
+use super::{GUARD_BYTES_MAX, Link, NearEnd, Purpose, Request, post_request};
+use crate::adapter::{MemoryRegion, Operation, SendBuffers, Target};
 use crate::protocol::blocks::{MESSAGE_BYTES, MESSAGES_MAX, Order};
 use crate::protocol::{Counters, Name};
 
@@ -17,10 +17,15 @@ use crate::protocol::{Counters, Name};
 const PLACE_BYTES: usize = 64;
 const _: () = assert!(MESSAGE_BYTES <= PLACE_BYTES && MESSAGE_BYTES <= GUARD_BYTES_MAX);
 
-/// Bytes that a connection for blocks needs for the messages that come.
-pub(crate) fn message_memory_bytes() -> usize {
-    usize::try_from(MESSAGES_MAX).unwrap_or(0) * PLACE_BYTES
-}
+/// Places of a connection: one for each receive, and one for the message that goes.
+#[allow(clippy::as_conversions, reason = "a small number, in a constant")]
+const PLACES: usize = MESSAGES_MAX as usize + 1;
+
+/// Bytes that a connection for blocks needs for its messages.
+pub(crate) const MESSAGE_MEMORY_BYTES: usize = PLACES * PLACE_BYTES;
+
+/// Where the message lies that goes inline.
+const OUTGOING: usize = MESSAGE_MEMORY_BYTES - PLACE_BYTES;
 
 impl Link {
     /// The message of so many bytes that came into a receive; none if that is no message.
@@ -28,8 +33,10 @@ impl Link {
         if usize::try_from(length) != Ok(MESSAGE_BYTES) {
             return None;
         }
+        let near = self.near.as_ref()?;
         let mut bytes = [0; MESSAGE_BYTES];
-        let read = self.source.pages().row().read(place_of(name), &mut bytes);
+        let place = near.messages.saturating_add(place_of(name));
+        let read = near.source.pages().row().read(place, &mut bytes);
         read.ok().map(|()| bytes)
     }
 
@@ -40,14 +47,21 @@ impl Link {
         message: &[u8; MESSAGE_BYTES],
         counters: &mut Counters,
     ) -> io::Result<()> {
-        let Self { queue_pair, queue, staged, index, inline_bytes_max, .. } = self;
-        let staged = staged.as_ref().ok_or(io::ErrorKind::InvalidInput)?;
-        let offset = queue.slot(queue.posted()) * GUARD_BYTES_MAX;
-        staged.pages().writer().apply(offset, message).map_err(|_| io::ErrorKind::InvalidInput)?;
+        let Self { queue, near, index, .. } = self;
+        let near = near.as_mut().ok_or(io::ErrorKind::NotConnected)?;
+        let NearEnd { queue_pair, source, messages, staging, inline_bytes_max, .. } = near;
+        let is_inline = MESSAGE_BYTES <= *inline_bytes_max;
+        let (memory, offset) = if is_inline {
+            (&**source, *messages + OUTGOING)
+        } else {
+            let staging = staging.as_ref().ok_or(io::ErrorKind::InvalidInput)?;
+            (&*staging.memory, staging.place(queue.slot(queue.posted())))
+        };
+        memory.pages().writer().apply(offset, message).map_err(|_| io::ErrorKind::InvalidInput)?;
         let request = Request {
             operation: Operation::Send,
-            range: Some((staged, offset, MESSAGE_BYTES)),
-            is_inline: MESSAGE_BYTES <= *inline_bytes_max,
+            range: Some((memory, offset, MESSAGE_BYTES)),
+            is_inline,
             token: None,
             is_signalled: false,
         };
@@ -62,7 +76,8 @@ impl Link {
         block: &Order<Arc<MemoryRegion>>,
         counters: &mut Counters,
     ) -> io::Result<()> {
-        let Self { queue_pair, queue, index, .. } = self;
+        let Self { queue, near, index, .. } = self;
+        let NearEnd { queue_pair, .. } = near.as_mut().ok_or(io::ErrorKind::NotConnected)?;
         let length = usize::try_from(block.length).map_err(|_| io::ErrorKind::InvalidInput)?;
         let request = Request {
             operation: Operation::Write(Target {
@@ -83,9 +98,11 @@ impl Link {
 pub(super) fn receive_range(
     purpose: Purpose,
     source: &MemoryRegion,
+    messages: usize,
     name: Name,
 ) -> Option<(&MemoryRegion, usize, usize)> {
-    (purpose == Purpose::Blocks).then(|| (source, place_of(name), MESSAGE_BYTES))
+    let place = messages.saturating_add(place_of(name));
+    (purpose == Purpose::Blocks).then_some((source, place, MESSAGE_BYTES))
 }
 
 /// Where the message of a receive lies.

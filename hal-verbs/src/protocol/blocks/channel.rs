@@ -163,7 +163,8 @@ impl<M> ChannelState<M> {
     /// The next block, and where it goes.
     ///
     /// # Errors
-    /// If it is longer than its receive: the peer would not take it.
+    /// If it is longer than its receive: the two ends do not agree, and nothing says which is
+    /// wrong.
     pub(super) fn begin_write(&mut self) -> Result<Option<(Block<M>, Place)>, LossCause> {
         if !self.has_write() {
             return Ok(None);
@@ -172,7 +173,7 @@ impl<M> ChannelState<M> {
             return Ok(None);
         };
         if block.length > place.length {
-            return Err(LossCause::Denied);
+            return Err(LossCause::Unreachable);
         }
         self.begun += 1;
         self.writing += 1;
@@ -271,7 +272,7 @@ impl<M> ChannelState<M> {
     /// The peer did not wait for the block that was asked for; a peer that it still concerns is
     /// lost.
     pub(super) fn hear_refusal(&self) -> Result<(), LossCause> {
-        if self.over == Over::NotYet { Err(LossCause::Denied) } else { Ok(()) }
+        if self.over == Over::NotYet { Err(LossCause::Unreachable) } else { Ok(()) }
     }
 
     /// The peer ended the channel.

@@ -2,7 +2,8 @@
 //!
 //! Each end posts [`MESSAGES_MAX`] receives, and posts each again as soon as its message is taken.
 //! Every message says how many its sender has taken. An end that has taken many and has nothing to
-//! say sends a `Credit`.
+//! say sends a `Credit`; so does an end that the other asks, if it has taken any since it last said
+//! how many.
 //!
 //! The last receive is a `Credit`'s alone, so the two ends never wait for each other: the last
 //! message of an end that can send nothing was a `Credit`, sent after the last of the other, and
@@ -32,6 +33,21 @@ impl Credits {
     pub(crate) fn owes(&self) -> bool {
         self.taken - self.told >= u64::from(MESSAGES_MAX / 2)
             && self.under_way() < u64::from(MESSAGES_MAX)
+    }
+
+    /// Whether a `Credit` may go that the peer asked for, and has anything to say.
+    pub(crate) fn may_answer(&self) -> bool {
+        self.taken > self.told && self.under_way() < u64::from(MESSAGES_MAX)
+    }
+
+    /// The number of the next message; they count from 0.
+    pub(crate) const fn next_number(&self) -> u64 {
+        self.sent
+    }
+
+    /// How many messages the peer took, as far as it said.
+    pub(crate) const fn taken_there(&self) -> u64 {
+        self.taken_there
     }
 
     const fn under_way(&self) -> u64 {
@@ -80,6 +96,14 @@ mod tests {
             assert!(self.wires[from].len() <= MESSAGES_MAX as usize, "a message without a receive");
         }
 
+        /// As an end does whose peer asked.
+        fn answer(&mut self, from: usize) {
+            if self.credits[from].may_answer() {
+                self.wires[from].push_back(self.credits[from].send());
+            }
+            assert!(self.wires[from].len() <= MESSAGES_MAX as usize, "a message without a receive");
+        }
+
         fn take(&mut self, at: usize) -> bool {
             let Some(taken) = self.wires[1 - at].pop_front() else { return false };
             assert!(self.credits[at].take(taken));
@@ -90,13 +114,14 @@ mod tests {
     proptest! {
         #[test]
         fn receives_suffice_and_nobody_waits_for_ever(
-            steps in prop::collection::vec((0..2_usize, 0..3_u8), 0..2000),
+            steps in prop::collection::vec((0..2_usize, 0..4_u8), 0..2000),
         ) {
             let mut ends = Ends::default();
             for (end, what) in steps {
                 match what {
                     0 => { ends.take(end); }
                     1 => ends.send(end, true),
+                    2 => ends.answer(end),
                     _ => ends.send(end, false),
                 }
             }

@@ -244,7 +244,7 @@ impl<M: Clone> Exchange<M> {
     }
 
     /// Ends all channels: the peer is gone, and nothing more is told of it.
-    pub(crate) fn end(self, events: &mut EventQueue) {
+    pub(crate) fn end(&mut self, events: &mut EventQueue) {
         events.give_up(self.under_way());
         events.forget(|way| way.peer == self.peer);
     }

@@ -50,7 +50,7 @@ mod model;
 mod one_end;
 
 pub(crate) use channel::{Block, RECEIVES_MAX, Receive, SENDS_MAX};
-pub(crate) use credits::MESSAGES_MAX;
+pub(crate) use credits::{Credits, MESSAGES_MAX};
 pub(crate) use event_queue::EventQueue;
 pub(crate) use exchange::{Exchange, Order};
 pub(crate) use message::{Envelope, MESSAGE_BYTES};

@@ -51,7 +51,7 @@ fn what_no_correct_member_says_loses_it() {
             &[(1, Message::Over), (1, Message::Offer { serial: 0, place: PLACE })],
             LossCause::Misbehaved,
         ),
-        (&[(1, Message::Refused)], LossCause::Denied),
+        (&[(1, Message::Refused)], LossCause::Unreachable),
     ];
     for (messages, cause) in cases {
         let (mut exchange, mut events) = end();
@@ -118,5 +118,5 @@ fn few_writes_are_under_way_and_a_block_that_does_not_fit_is_none() {
         Ok(())
     );
     exchange.send(Channel(2), Block { length: 101, ..block(0) }, &mut events).expect("room");
-    assert_eq!(exchange.next_write(0).err(), Some(LossCause::Denied));
+    assert_eq!(exchange.next_write(0).err(), Some(LossCause::Unreachable));
 }

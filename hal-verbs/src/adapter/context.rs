@@ -1,0 +1,155 @@
+//! Devices by their names, opened devices, and what can be asked of them.
+
+use std::io;
+use std::net::Ipv6Addr;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+
+use super::AsyncEvent;
+use crate::devices::GidKind;
+#[cfg(feature = "fake")]
+use crate::fake;
+use crate::ffi;
+
+/// What a device says of itself: the parts that are used.
+#[derive(Clone, Debug)]
+pub(crate) struct DeviceAttributes {
+    pub(crate) firmware: String,
+    pub(crate) node_guid: u64,
+    pub(crate) vendor_id: u32,
+    pub(crate) vendor_part_id: u32,
+    pub(crate) ports: u8,
+    pub(crate) queue_pairs_max: u32,
+    pub(crate) work_requests_max: u32,
+    pub(crate) scatter_max: u32,
+    pub(crate) completion_entries_max: u32,
+    pub(crate) memory_regions_max: u32,
+    pub(crate) region_bytes_max: u64,
+    pub(crate) reads_max: u32,
+}
+
+/// What a port says of itself: the parts that are used, as libibverbs has them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PortAttributes {
+    pub(crate) state: u32,
+    pub(crate) mtu_max: u32,
+    pub(crate) mtu_active: u32,
+    pub(crate) message_bytes_max: u32,
+    pub(crate) gids: usize,
+    pub(crate) lid: u16,
+    pub(crate) link_layer: u8,
+}
+
+/// What a device has beside its attributes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct DeviceFeatures {
+    /// `enum ibv_transport_type`.
+    pub(crate) transport: i32,
+    /// How many processors' interrupts completions can be spread over.
+    pub(crate) completion_vectors: u32,
+}
+
+/// The names of the devices that the machine has; fake ones are not among them.
+pub(crate) fn device_names() -> io::Result<Vec<String>> {
+    let list = ffi::DeviceList::new()?;
+    Ok((0..list.count()).filter_map(|index| list.name(index)).collect())
+}
+
+/// Whether a name is that of a fake device of this process.
+pub(crate) fn is_fake(name: &str) -> bool {
+    #[cfg(feature = "fake")]
+    return fake::is_registered(name);
+    #[cfg(not(feature = "fake"))]
+    return {
+        let _ = name;
+        false
+    };
+}
+
+/// Opens the device of a name: a fake one, if there is one of that name in this process.
+pub(crate) fn open(name: &str) -> io::Result<Context> {
+    #[cfg(feature = "fake")]
+    if let Some(context) = fake::open(name)? {
+        return Ok(Context { inner: Inner::Fake(context) });
+    }
+    let list = ffi::DeviceList::new()?;
+    let index = (0..list.count()).find(|index| list.name(*index).as_deref() == Some(name));
+    let context = list.open(index.ok_or(io::ErrorKind::NotFound)?)?;
+    Ok(Context { inner: Inner::Library(Arc::new(context)) })
+}
+
+/// An opened device. A clone is the same one.
+#[derive(Clone, Debug)]
+pub(crate) struct Context {
+    inner: Inner,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Inner {
+    Library(Arc<ffi::Context>),
+    #[cfg(feature = "fake")]
+    Fake(fake::Context),
+}
+
+impl Context {
+    pub(super) const fn inner(&self) -> &Inner {
+        &self.inner
+    }
+
+    /// Asks the device.
+    pub(crate) fn attributes(&self) -> io::Result<DeviceAttributes> {
+        either!(&self.inner, context => context.attributes())
+    }
+
+    /// Asks a port; they count from 1.
+    pub(crate) fn port(&self, number: u8) -> io::Result<PortAttributes> {
+        either!(&self.inner, context => context.port(number))
+    }
+
+    /// What it has beside its attributes.
+    pub(crate) fn features(&self) -> DeviceFeatures {
+        either!(&self.inner, context => context.features())
+    }
+
+    /// A port's table of partition keys, by index; zero where there is none.
+    pub(crate) fn partition_keys(&self, port: u8) -> io::Result<Vec<u16>> {
+        either!(&self.inner, context => context.partition_keys(port))
+    }
+
+    /// One entry of a port's table of addresses. All zero where there is none.
+    pub(crate) fn gid(&self, port: u8, index: u8) -> io::Result<Ipv6Addr> {
+        either!(&self.inner, context => context.gid(port, index))
+    }
+
+    /// How packets from an entry of a port's table look. `device` is the device's name.
+    pub(crate) fn gid_kind(&self, device: &str, port: u8, index: u8, is_ethernet: bool) -> GidKind {
+        let _ = device;
+        match &self.inner {
+            Inner::Library(_) => ffi::gid_kind(device, port, index, is_ethernet),
+            #[cfg(feature = "fake")]
+            Inner::Fake(context) => context.gid_kind(port, index, is_ethernet),
+        }
+    }
+
+    /// The time of workers, if the device is a fake one in virtual time.
+    #[cfg(feature = "fake")]
+    pub(crate) fn virtual_time(&self) -> Option<fake::WorkTime> {
+        match &self.inner {
+            Inner::Library(_) => None,
+            Inner::Fake(context) => context.work_time(),
+        }
+    }
+
+    /// Takes the next asynchronous event, if one waits; never blocks. The events of a context go to
+    /// whoever asks first, so one place alone may ask.
+    pub(crate) fn take_event(&self) -> Option<AsyncEvent> {
+        either!(&self.inner, context => context.take_event())
+    }
+}
+
+/// Becomes readable when an asynchronous event waits.
+impl AsFd for Context {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        either!(&self.inner, context => context.as_fd())
+    }
+}

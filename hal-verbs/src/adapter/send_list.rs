@@ -1,0 +1,169 @@
+//! Lists of requests, as they are built before they are posted.
+
+use tramontane_core::fabric::WRITES_MAX;
+
+use super::memory::Registration;
+use super::{Bind, Context, MemoryRegion, MemoryWindow, context, window};
+#[cfg(feature = "fake")]
+use crate::fake;
+use crate::ffi;
+
+/// The most requests of one list: the writes of a post, an update, and a ring behind them.
+pub(crate) const REQUESTS_MAX: usize = WRITES_MAX + 2;
+
+/// A place at the other end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Target {
+    pub(crate) address: u64,
+    pub(crate) key: u32,
+}
+
+/// What a request does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Operation {
+    Write(Target),
+    WriteWithImmediate(Target, u32),
+    Read(Target),
+    Send,
+}
+
+/// Room for one list, used again and again.
+pub(crate) struct SendBuffers {
+    inner: BuffersInner,
+}
+
+enum BuffersInner {
+    Library(ffi::SendBuffers),
+    #[cfg(feature = "fake")]
+    Fake(fake::SendBuffers),
+}
+
+impl SendBuffers {
+    /// For the queue pairs of a context.
+    pub(crate) fn new(context: &Context) -> Self {
+        let inner = match context.inner() {
+            context::Inner::Library(_) => BuffersInner::Library(ffi::SendBuffers::new()),
+            #[cfg(feature = "fake")]
+            context::Inner::Fake(_) => BuffersInner::Fake(fake::SendBuffers::new()),
+        };
+        Self { inner }
+    }
+}
+
+/// A list under construction. It borrows the memory that it names until it is posted.
+pub(crate) struct SendList<'l> {
+    inner: ListInner<'l>,
+}
+
+pub(super) enum ListInner<'l> {
+    Library(ffi::SendList<'l>),
+    #[cfg(feature = "fake")]
+    Fake(fake::SendList<'l>),
+}
+
+/// The same call on a list of either kind.
+macro_rules! either_list {
+    ($list:expr, $inner:pat => $call:expr) => {
+        match $list {
+            ListInner::Library($inner) => $call,
+            #[cfg(feature = "fake")]
+            ListInner::Fake($inner) => $call,
+        }
+    };
+}
+
+impl<'l> SendList<'l> {
+    /// An empty one.
+    #[inline]
+    pub(crate) fn new(buffers: &'l mut SendBuffers) -> Self {
+        let inner = match &mut buffers.inner {
+            BuffersInner::Library(buffers) => ListInner::Library(ffi::SendList::new(buffers)),
+            #[cfg(feature = "fake")]
+            BuffersInner::Fake(buffers) => ListInner::Fake(fake::SendList::new(buffers)),
+        };
+        Self { inner }
+    }
+
+    /// Adds a request for a range of registered memory, or for no bytes. False, and nothing is
+    /// added, if the range does not lie inside or the list is full. Bytes that go inline are read
+    /// when the list is posted.
+    #[inline]
+    pub(crate) fn push(
+        &mut self,
+        name: u64,
+        operation: Operation,
+        bytes: Option<(&'l MemoryRegion, usize, usize)>,
+        inline: bool,
+    ) -> bool {
+        let range = match bytes {
+            None => None,
+            Some((region, offset, length)) => match region.range(offset, length) {
+                None => return false,
+                range => range,
+            },
+        };
+        either_list!(&mut self.inner, list => list.push(name, operation, range, inline))
+    }
+
+    /// Adds a request that binds a window, which must not be bound, to a part of a region, under a
+    /// key that it has not had: what peers are to use from then on. The region must allow it
+    /// ([`Access::BIND_WINDOWS`]). The window works on the queue pair that this is posted to, and
+    /// on no other. None, and nothing is added, if the part does not lie inside or the list is
+    /// full.
+    ///
+    /// The window lets go of the region that it was bound to before: if that is another one, the
+    /// request that took the old key back must be done.
+    ///
+    /// [`Access::BIND_WINDOWS`]: super::Access::BIND_WINDOWS
+    pub(crate) fn push_bind(
+        &mut self,
+        name: u64,
+        window: &'l mut MemoryWindow,
+        to: &Bind<'l>,
+    ) -> Option<u32> {
+        let range = to.region.range(to.offset, to.length)?;
+        if !either_list!(&self.inner, list => list.has_room()) {
+            return None;
+        }
+        let key = window.next_key();
+        window.bound(to.region, key);
+        let is_added = match (&mut self.inner, window.inner(), to.region.registration()) {
+            (
+                ListInner::Library(list),
+                window::Inner::Library(window),
+                Registration::Library(region),
+            ) => list.push_bind(name, window, region, range, to.access, key),
+            #[cfg(feature = "fake")]
+            (ListInner::Fake(list), window::Inner::Fake(window), Registration::Fake(region)) => {
+                list.push_bind(name, window, region, range, to.access, key)
+            }
+            #[cfg(feature = "fake")]
+            _ => false,
+        };
+        is_added.then_some(key)
+    }
+
+    /// Adds a request that takes a window's key back: once it is done, nothing that names the key
+    /// is done any more, and the window may be bound again. False if the list is full.
+    pub(crate) fn push_invalidate(&mut self, name: u64, window: &MemoryWindow) -> bool {
+        either_list!(&mut self.inner, list => list.push_invalidate(name, window.key()))
+    }
+
+    /// Asks for a completion of the last request.
+    #[inline]
+    pub(crate) fn signal_last(&mut self) {
+        either_list!(&mut self.inner, list => list.signal_last());
+    }
+
+    /// Whether nothing was added.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        either_list!(&self.inner, list => list.is_empty())
+    }
+
+    /// What a queue pair of its kind takes.
+    #[inline]
+    pub(super) fn into_inner(self) -> ListInner<'l> {
+        self.inner
+    }
+}

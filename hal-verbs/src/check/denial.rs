@@ -1,0 +1,76 @@
+//! Whether a write that may not land is kept out.
+
+use std::time::{Duration, Instant};
+
+use super::connection::Ended;
+use super::reach::text;
+use super::{Check, CheckError, Judged, Session, Verdict};
+use crate::status::WorkStatus;
+
+/// What is written, first with permission and then without.
+const BYTES: usize = 4096;
+const ALLOWED: u64 = 1;
+const FORBIDDEN: u64 = 2;
+
+/// What is late has landed by then.
+const LATE_MAX: Duration = Duration::from_millis(100);
+
+/// A way of forbidding that the driver does not have.
+const UNABLE: u64 = 2;
+
+/// Writes with permission, and again after it was taken back.
+pub(super) fn write(session: &mut Session<'_>, check: Check) -> Judged {
+    let mut connection = session.connect()?;
+    connection.fill(0, BYTES, ALLOWED);
+    let first = connection.write_and_wait(0, BYTES, session.longest());
+    session.meet()?;
+    let taken_back = session.hear_number()?;
+    connection.fill(0, BYTES, FORBIDDEN);
+    let ended = connection.write_and_wait(0, BYTES, session.longest());
+    session.meet()?;
+    let landed = session.hear_number()?;
+    if first != Ended::With(WorkStatus::Success) {
+        let text = format!("a write with permission did not arrive ({})", text(first));
+        return Ok((Verdict::Failed, text));
+    }
+    if taken_back == UNABLE {
+        return Ok((
+            Verdict::Note,
+            "the driver does not take this, and nothing needs it".to_owned(),
+        ));
+    }
+    // Without the key nothing keeps members apart; the other ways are not relied upon alone.
+    let bad = if check == Check::EndedKey { Verdict::Failed } else { Verdict::Note };
+    Ok(match (landed, ended) {
+        (0, Ended::With(WorkStatus::Success)) => {
+            (bad, "it did not land, and was reported as done".to_owned())
+        }
+        (0, ended) => (Verdict::Passed, format!("it did not land: {}", text(ended))),
+        _ => (bad, "the write landed: this adapter does not deny in this way".to_owned()),
+    })
+}
+
+/// The other end: takes the right back in between, and looks what landed.
+pub(super) fn look(session: &mut Session<'_>, check: Check) -> Result<(), CheckError> {
+    let mut connection = session.connect()?;
+    session.meet()?;
+    let taken_back = match check {
+        Check::AccessFlags => connection.forbid(),
+        Check::Reset => connection.reset(),
+        _ => {
+            connection.end_key();
+            Ok(())
+        }
+    };
+    session.tell_number(if taken_back.is_ok() { 1 } else { UNABLE })?;
+    session.meet()?;
+    let until = Instant::now() + LATE_MAX;
+    let mut landed = 0;
+    while landed == 0 && Instant::now() < until {
+        let row = connection.written();
+        let is_forbidden = |at: &usize| row.cell(*at).is_ok_and(|cell| cell.load() == FORBIDDEN);
+        landed = (0..BYTES).step_by(8).filter(is_forbidden).count() as u64;
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    session.tell_number(landed)
+}

@@ -1,0 +1,60 @@
+//! How long it takes to give up a peer that is gone.
+
+use std::time::{Duration, Instant};
+
+use super::connection::Ended;
+use super::reach::text;
+use super::{CheckError, Judged, Session, Verdict};
+use crate::status::WorkStatus;
+
+/// No firmware adds more to what it is told.
+const FIRMWARE_MAX: Duration = Duration::from_secs(30);
+
+/// For timers, and for a processor that is busy.
+const SLACK: Duration = Duration::from_secs(1);
+
+impl Session<'_> {
+    /// No request that is answered or given up takes longer.
+    pub(super) fn longest(&self) -> Duration {
+        self.site.loss_times().longest() + SLACK
+    }
+}
+
+/// Writes to a peer whose end is gone, and takes the time.
+pub(super) fn write(session: &mut Session<'_>) -> Judged {
+    let mut connection = session.connect()?;
+    session.meet()?;
+    let started = Instant::now();
+    let most = session.longest() + FIRMWARE_MAX;
+    let ended = connection.write_and_wait(0, 64, most);
+    let took = started.elapsed();
+    session.meet()?;
+    let (least, longest) = (session.site.loss_times().least(), session.site.loss_times().longest());
+    let stated = format!("stated are {least:.1?} to {longest:.1?}");
+    Ok(match ended {
+        Ended::With(WorkStatus::Success) => {
+            (Verdict::Failed, "a write to an end that is gone was answered".to_owned())
+        }
+        Ended::NotYet => (
+            Verdict::Failed,
+            format!("not given up within {most:.1?}; {stated}: look at the firmware's timeouts"),
+        ),
+        Ended::With(status) if took > longest + SLACK => (
+            Verdict::Note,
+            format!(
+                "given up after {took:.1?} ({status}); {stated}: the firmware waits longer, raise \
+                 --timer-floor until that is stated"
+            ),
+        ),
+        ended => {
+            (Verdict::Passed, format!("given up after {took:.1?} ({}); {stated}", text(ended)))
+        }
+    })
+}
+
+/// The end that goes.
+pub(super) fn go(session: &mut Session<'_>) -> Result<(), CheckError> {
+    drop(session.connect()?);
+    session.meet()?;
+    session.meet()
+}

@@ -1,0 +1,241 @@
+//! An acceptance of RDMA between two hosts: what the fabric needs of their adapters and of the
+//! network between them, tried out, with a verdict for each.
+//!
+//! Both ends run the same checks in the same order, in lockstep over a [`Talk`]. In each check one
+//! end writes and the other looks; then they change places. The end that writes judges, and tells
+//! the other, so both come to the same [`Finding`]s.
+//!
+//! | check | what is tried |
+//! |---|---|
+//! | [`Check::Reach`] | a write without bytes is answered |
+//! | [`Check::PacketSize`] | one packet of the full size is answered, and sixteen at once |
+//! | [`Check::WriteOrder`] | whoever sees a counter sees what was written before it |
+//! | [`Check::ByteOrder`] | whoever sees the end of a write sees its beginning |
+//! | [`Check::Visibility`] | what is completed can be seen at the other end |
+//! | [`Check::EndedKey`] | a write with a key that was ended is refused, and changes nothing |
+//! | [`Check::AccessFlags`] | so is one that the queue pair's access flags forbid |
+//! | [`Check::Reset`] | so is one to a queue pair that was reset |
+//! | [`Check::Loss`] | a peer that is gone is given up within the time that is stated |
+//!
+//! What breaks an order may happen once in many writes: a verdict of order says what was seen in so
+//! many rounds, and proves nothing.
+//!
+//! # Invariants
+//! - A check that fails leaves nothing behind: each has a connection and memory of its own.
+//! - No wait is without an end.
+
+mod connection;
+mod denial;
+mod finding;
+mod loss;
+mod order;
+mod reach;
+mod talk;
+
+use std::io;
+use std::net::IpAddr;
+
+pub use finding::{Check, Finding, Verdict};
+pub use talk::{Talk, TcpTalk};
+
+use crate::devices::Wanted;
+use crate::settings::{Limits, WriteOrder};
+use crate::site::{JoinError, Site};
+use connection::Connection;
+
+/// What is tried, and how.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The device, port and address of this end.
+    pub wanted: Wanted,
+    /// What the fabric would be told, here and there the same.
+    pub limits: Limits,
+    /// The address at which this end talks to the other. A device that has it is preferred, as a
+    /// member of a group prefers it.
+    pub meeting: Option<IpAddr>,
+    /// Rounds of each check of order.
+    pub rounds: u64,
+}
+
+/// Which end this is. One of each kind makes a check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum End {
+    /// It writes first.
+    First,
+    /// It looks first.
+    Second,
+}
+
+/// Why the checks could not be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CheckError {
+    /// There is no device, or it refused.
+    #[error(transparent)]
+    Device(#[from] JoinError),
+    /// The other end is gone, or says what is not expected.
+    #[error("the other end ended: {0}; see what it says, and start both again")]
+    Talk(#[from] io::Error),
+    /// The other end is of another version or has other options.
+    #[error(
+        "the other end runs other checks; start the same version with the same --rounds on both \
+         hosts"
+    )]
+    Mismatch,
+    /// The other end failed, and says why itself.
+    #[error("the other end cannot connect; do what its error says, and start both again")]
+    OtherEnd,
+    /// The two would not make a group.
+    #[error(
+        "at one end devices keep the order of writes, at the other the fabric does, and such \
+         members refuse each \
+         other; give both the same --rdma-order: none, or writes where all keep it"
+    )]
+    WriteOrders,
+}
+
+/// Makes all checks, in both directions, and gives each finding to `found` as it comes.
+///
+/// # Errors
+/// [`CheckError`]: a check that fails is a finding and no error.
+pub fn run(
+    options: &Options,
+    end: End,
+    talk: &mut dyn Talk,
+    mut found: impl FnMut(&Finding),
+) -> Result<Vec<Finding>, CheckError> {
+    let site = Site::open(&options.wanted, &options.limits, options.meeting)?;
+    greet(options, end, talk)?;
+    compare_write_orders(site.report().write_order, talk)?;
+    let mut session = Session { site: &site, talk, rounds: options.rounds };
+    let mut findings: Vec<Finding> = Vec::new();
+    for check in Check::ALL {
+        for writer in [End::First, End::Second] {
+            // Nothing else says anything where packets do not come through.
+            let is_cut = findings.iter().any(|finding| {
+                matches!(finding.check, Check::Reach | Check::PacketSize)
+                    && finding.verdict == Verdict::Failed
+            });
+            let finding = match (is_cut, end == writer) {
+                (true, _) => Finding {
+                    check,
+                    from: writer,
+                    verdict: Verdict::Skipped,
+                    text: "packets do not come through: see the check that failed".to_owned(),
+                },
+                (false, true) => {
+                    let (verdict, text) = session.write(check)?;
+                    let finding = Finding { check, from: writer, verdict, text };
+                    session.talk.tell(&finding.encode())?;
+                    finding
+                }
+                (false, false) => {
+                    session.look(check)?;
+                    Finding::decode(check, writer, &session.talk.hear()?)
+                        .ok_or(CheckError::Mismatch)?
+                }
+            };
+            found(&finding);
+            findings.push(finding);
+        }
+    }
+    Ok(findings)
+}
+
+/// What stands at the beginning of the first frame: the checks, as this version has them.
+const GREETING: &[u8] = b"tramontane verbs check 1 ";
+
+/// Both ends must make the same checks, and one of each kind makes a pair.
+fn greet(options: &Options, end: End, talk: &mut dyn Talk) -> Result<(), CheckError> {
+    let greeting = |end: End| {
+        let mut greeting = GREETING.to_vec();
+        greeting.extend_from_slice(&options.rounds.to_le_bytes());
+        greeting.push(u8::from(end == End::First));
+        greeting
+    };
+    talk.tell(&greeting(end))?;
+    let other = if end == End::First { End::Second } else { End::First };
+    if talk.hear()? == greeting(other) { Ok(()) } else { Err(CheckError::Mismatch) }
+}
+
+/// Members that keep the order of writes in different ways refuse each other, so there is nothing
+/// to accept.
+fn compare_write_orders(own: WriteOrder, talk: &mut dyn Talk) -> Result<(), CheckError> {
+    talk.tell(&[u8::from(own == WriteOrder::ByUpdates)])?;
+    match talk.hear()?.as_slice() {
+        [other @ (0 | 1)] if (*other == 1) == (own == WriteOrder::ByUpdates) => Ok(()),
+        [0 | 1] => Err(CheckError::WriteOrders),
+        _ => Err(CheckError::Mismatch),
+    }
+}
+
+/// Both ends of a check, as one of them sees it.
+struct Session<'s> {
+    site: &'s Site,
+    talk: &'s mut dyn Talk,
+    rounds: u64,
+}
+
+/// A judgement, and its reason.
+type Judged = Result<(Verdict, String), CheckError>;
+
+impl Session<'_> {
+    fn write(&mut self, check: Check) -> Judged {
+        match check {
+            Check::Reach => reach::write_nothing(self),
+            Check::PacketSize => reach::write_full_packets(self),
+            Check::WriteOrder => order::write_guarded(self),
+            Check::ByteOrder => order::write_long(self),
+            Check::Visibility => order::write_and_tell(self),
+            Check::EndedKey | Check::AccessFlags | Check::Reset => denial::write(self, check),
+            Check::Loss => loss::write(self),
+        }
+    }
+
+    fn look(&mut self, check: Check) -> Result<(), CheckError> {
+        match check {
+            Check::Reach | Check::PacketSize => reach::stay(self),
+            Check::WriteOrder => order::look_guarded(self),
+            Check::ByteOrder => order::look_long(self),
+            Check::Visibility => order::look_when_told(self),
+            Check::EndedKey | Check::AccessFlags | Check::Reset => denial::look(self, check),
+            Check::Loss => loss::go(self),
+        }
+    }
+
+    /// A new connection, up at both ends.
+    fn connect(&mut self) -> Result<Connection, CheckError> {
+        let mut connection = Connection::new(self.site)?;
+        self.talk.tell(&connection.card())?;
+        let card = self.talk.hear()?;
+        let came = connection.connect(self.site, &card);
+        // Nobody writes before both ends are up; and an end that fails says so.
+        self.talk.tell(&[u8::from(came.is_ok())])?;
+        let other = self.talk.hear()?;
+        came?;
+        match other.as_slice() {
+            [1] => Ok(connection),
+            [0] => Err(CheckError::OtherEnd),
+            _ => Err(CheckError::Mismatch),
+        }
+    }
+
+    /// Waits until the other end is as far.
+    fn meet(&mut self) -> Result<(), CheckError> {
+        self.tell_number(MEET)?;
+        if self.hear_number()? == MEET { Ok(()) } else { Err(CheckError::Mismatch) }
+    }
+
+    fn tell_number(&mut self, number: u64) -> Result<(), CheckError> {
+        Ok(self.talk.tell(&number.to_le_bytes())?)
+    }
+
+    fn hear_number(&mut self) -> Result<u64, CheckError> {
+        let bytes = self.talk.hear()?;
+        bytes.try_into().map(u64::from_le_bytes).map_err(|_| CheckError::Mismatch)
+    }
+}
+
+/// What two ends that meet say.
+const MEET: u64 = 0x6d65_6574;

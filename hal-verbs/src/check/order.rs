@@ -1,0 +1,275 @@
+//! The order in which what is written becomes visible.
+
+use std::time::{Duration, Instant};
+
+use super::connection::{Connection, Part};
+use super::{CheckError, Judged, Session, Verdict};
+use crate::settings::WriteOrder;
+
+/// The counter that guards what was written before it, and the other end's answer to it, in cells
+/// of their own.
+const GUARD: usize = 0;
+const ANSWER: usize = 64;
+
+/// Where contents stand, in so many places, one after the other.
+const CONTENTS: usize = 4096;
+const PLACES: u64 = 32;
+const PLACE_BYTES: usize = 16_384;
+
+/// Where counters are written from: a device may read late, so each has a place of its own until it
+/// was answered.
+const COUNTERS: usize = 786_432;
+
+/// After so long without an answer, what was written last is written again.
+const AGAIN_AFTER: Duration = Duration::from_millis(200);
+
+/// The writer waits no longer for the answer to the last round: the other end tells it too.
+const LAST_MAX: Duration = Duration::from_secs(2);
+
+/// How far the writer may be ahead of the one that looks: less than the places.
+const AHEAD_MAX: u64 = 16;
+
+/// The lengths of contents, in turn.
+const LENGTHS: [usize; 6] = [64, 8192, 512, 16_384, 4096, 1024];
+
+/// No round takes as long, unless the connection is gone.
+const ROUND_MAX: Duration = Duration::from_secs(20);
+
+fn place(round: u64) -> usize {
+    CONTENTS + usize::try_from(round % PLACES).unwrap_or(0) * PLACE_BYTES
+}
+
+fn length(round: u64) -> usize {
+    LENGTHS[usize::try_from(round).unwrap_or(0) % LENGTHS.len()]
+}
+
+/// How many words of a range are older than a value.
+fn older(connection: &Connection, offset: usize, bytes: usize, value: u64) -> u64 {
+    let row = connection.written();
+    let is_older = |at: &usize| row.cell(*at).is_ok_and(|cell| cell.load() < value);
+    (offset..offset + bytes).step_by(8).filter(is_older).count() as u64
+}
+
+/// What one end counted, as the other is told.
+struct Counted {
+    rounds: u64,
+    broken: u64,
+}
+
+fn tell(session: &mut Session<'_>, counted: &Counted) -> Result<(), CheckError> {
+    session.tell_number(counted.rounds)?;
+    session.tell_number(counted.broken)
+}
+
+fn hear(session: &mut Session<'_>) -> Result<Counted, CheckError> {
+    Ok(Counted { rounds: session.hear_number()?, broken: session.hear_number()? })
+}
+
+/// Writes content and then its counter, again and again; the other end looks at the content as soon
+/// as it sees the counter.
+pub(super) fn write_guarded(session: &mut Session<'_>) -> Judged {
+    let mut connection = session.connect()?;
+    stream(session, &mut connection, |round| {
+        let counter = COUNTERS + usize::try_from(round % PLACES).unwrap_or(0) * 64;
+        let content = Part::at(place(round), length(round));
+        vec![content, Part { from: counter, to: GUARD, bytes: 8 }]
+    });
+    let counted = hear(session)?;
+    session.meet()?;
+    let Counted { rounds, broken } = counted;
+    let by_device = session.site.report().write_order == WriteOrder::ByDevice;
+    Ok(match (rounds == session.rounds, broken, by_device) {
+        (false, ..) => (Verdict::Failed, stopped(&counted)),
+        (true, 0, _) => (Verdict::Passed, format!("kept in {rounds} rounds")),
+        (true, _, true) => (
+            Verdict::Failed,
+            format!(
+                "{broken} of {rounds} counters overtook their content: writes are placed out of \
+                 order (adaptive routing, relaxed ordering); turn that off, or give all members \
+                 --rdma-order none"
+            ),
+        ),
+        (true, ..) => {
+            (Verdict::Note, format!("not kept ({broken} of {rounds} rounds), and not relied upon"))
+        }
+    })
+}
+
+/// The other end of [`write_guarded`].
+pub(super) fn look_guarded(session: &mut Session<'_>) -> Result<(), CheckError> {
+    let mut connection = session.connect()?;
+    let rounds = session.rounds;
+    let counted = watch(&mut connection, rounds, GUARD, |connection, from, to| {
+        (from..=to)
+            .filter(|round| older(connection, place(*round), length(*round), *round) > 0)
+            .count() as u64
+    });
+    tell(session, &counted)?;
+    session.meet()
+}
+
+/// Writes long contents; the other end looks at the whole as soon as it sees the last word.
+pub(super) fn write_long(session: &mut Session<'_>) -> Judged {
+    let mut connection = session.connect()?;
+    stream(session, &mut connection, |_| vec![Part::at(CONTENTS, PLACE_BYTES)]);
+    let counted = hear(session)?;
+    session.meet()?;
+    let Counted { rounds, broken } = counted;
+    Ok(match (rounds == session.rounds, broken, session.site.report().order.addresses) {
+        (false, ..) => (Verdict::Failed, stopped(&counted)),
+        (true, 0, _) => (Verdict::Passed, format!("kept in {rounds} rounds")),
+        (true, _, true) => (
+            Verdict::Failed,
+            format!(
+                "not kept ({broken} of {rounds} rounds), and it was promised: do not promise it"
+            ),
+        ),
+        (true, ..) => {
+            (Verdict::Note, format!("not kept ({broken} of {rounds} rounds), and not relied upon"))
+        }
+    })
+}
+
+/// The other end of [`write_long`].
+pub(super) fn look_long(session: &mut Session<'_>) -> Result<(), CheckError> {
+    let mut connection = session.connect()?;
+    let (rounds, last) = (session.rounds, CONTENTS + PLACE_BYTES - 8);
+    let counted = watch(&mut connection, rounds, last, |connection, _, to| {
+        u64::from(older(connection, CONTENTS, PLACE_BYTES, to) > 0)
+    });
+    tell(session, &counted)?;
+    session.meet()
+}
+
+/// Posts rounds, each after the last but so many was answered. Ends early if nothing answers.
+fn stream(session: &Session<'_>, connection: &mut Connection, parts: impl Fn(u64) -> Vec<Part>) {
+    // One place is written again and again: nobody may be ahead there.
+    let ahead = if parts(1).len() == 1 { 1 } else { AHEAD_MAX };
+    let mut last = Vec::new();
+    for round in 1..=session.rounds {
+        if !await_answer(connection, round.saturating_sub(ahead), &last, ROUND_MAX) {
+            return;
+        }
+        last = parts(round);
+        for part in &last {
+            connection.fill(part.from, part.bytes, round);
+        }
+        if !connection.write(&last, Instant::now() + ROUND_MAX) {
+            return;
+        }
+    }
+    // The other end says by itself how far it came.
+    let _ = await_answer(connection, session.rounds, &last, LAST_MAX);
+}
+
+/// Waits until a round is answered. An older write may land last, where a device keeps no order,
+/// and stay: so what was written last is written again from time to time. False if the connection
+/// is gone, or no answer comes in time.
+fn await_answer(
+    connection: &mut Connection,
+    round: u64,
+    last: &[Part],
+    time_limit: Duration,
+) -> bool {
+    let until = Instant::now() + time_limit;
+    let mut again_at = Instant::now() + AGAIN_AFTER;
+    while answered(connection) < round {
+        let now = Instant::now();
+        if now > until || now > again_at && !connection.write(last, until) {
+            return false;
+        }
+        if now > again_at {
+            again_at = now + AGAIN_AFTER;
+        }
+        std::thread::yield_now();
+    }
+    true
+}
+
+fn answered(connection: &Connection) -> u64 {
+    connection.written().cell(ANSWER).map_or(0, |cell| cell.load())
+}
+
+/// Watches a cell grow to the number of rounds, judges each growth at once, and answers it.
+fn watch(
+    connection: &mut Connection,
+    rounds: u64,
+    cell: usize,
+    judge: impl Fn(&Connection, u64, u64) -> u64,
+) -> Counted {
+    let mut counted = Counted { rounds: 0, broken: 0 };
+    let mut until = Instant::now() + ROUND_MAX;
+    let mut again_at = Instant::now() + AGAIN_AFTER;
+    while counted.rounds < rounds {
+        let seen = connection.written().cell(cell).map_or(0, |cell| cell.load()).min(rounds);
+        // An older write may have landed last.
+        if seen <= counted.rounds {
+            let now = Instant::now();
+            if now > until {
+                break;
+            }
+            if now > again_at {
+                again_at = now + AGAIN_AFTER;
+                if !connection.write(&[Part::at(ANSWER, 8)], until) {
+                    break;
+                }
+            }
+            std::thread::yield_now();
+            continue;
+        }
+        crate::adapter::device_read_barrier();
+        counted.broken += judge(connection, counted.rounds + 1, seen);
+        counted.rounds = seen;
+        until = Instant::now() + ROUND_MAX;
+        connection.fill(ANSWER, 8, seen);
+        if !connection.write(&[Part::at(ANSWER, 8)], until) {
+            break;
+        }
+    }
+    counted
+}
+
+/// Rounds in which a completion is told to the other end.
+const TOLD: u64 = 200;
+
+/// Writes, waits for the completion, and tells the other end over TCP; that looks at once.
+pub(super) fn write_and_tell(session: &mut Session<'_>) -> Judged {
+    let mut connection = session.connect()?;
+    let rounds = session.rounds.min(TOLD);
+    let mut unseen = 0;
+    for round in 1..=rounds {
+        connection.fill(CONTENTS, PLACE_BYTES, round);
+        connection.write_and_wait(CONTENTS, PLACE_BYTES, ROUND_MAX);
+        session.tell_number(round)?;
+        unseen += session.hear_number()?;
+    }
+    session.meet()?;
+    let is_promised = session.site.report().order.visible_upon_completion;
+    Ok(match (unseen, is_promised) {
+        (0, _) => (Verdict::Passed, format!("seen in each of {rounds} rounds")),
+        (_, true) => (
+            Verdict::Failed,
+            format!(
+                "not seen in {unseen} of {rounds} rounds, and it was promised: do not promise it"
+            ),
+        ),
+        (_, false) => {
+            (Verdict::Note, format!("not seen in {unseen} of {rounds} rounds, and not relied upon"))
+        }
+    })
+}
+
+/// The other end of [`write_and_tell`].
+pub(super) fn look_when_told(session: &mut Session<'_>) -> Result<(), CheckError> {
+    let connection = session.connect()?;
+    for _ in 0..session.rounds.min(TOLD) {
+        let round = session.hear_number()?;
+        let is_unseen = older(&connection, CONTENTS, PLACE_BYTES, round) > 0;
+        session.tell_number(u64::from(is_unseen))?;
+    }
+    session.meet()
+}
+
+fn stopped(counted: &Counted) -> String {
+    format!("the connection stopped after {} rounds; see 'reach' and 'packet size'", counted.rounds)
+}

@@ -1,0 +1,68 @@
+//! Whether packets come through at all, and whether long ones do.
+
+use std::time::Duration;
+
+use super::connection::{Connection, Ended};
+use super::{CheckError, Judged, Session, Verdict};
+use crate::status::WorkStatus;
+
+/// Packets of the full size in one write.
+const PACKETS: usize = 16;
+
+/// A write without bytes.
+pub(super) fn write_nothing(session: &mut Session<'_>) -> Judged {
+    let mut connection = session.connect()?;
+    let ended = connection.write_and_wait(0, 0, session.longest());
+    session.meet()?;
+    Ok(match ended {
+        Ended::With(WorkStatus::Success) => {
+            (Verdict::Passed, "a write without bytes is answered".to_owned())
+        }
+        ended => (
+            Verdict::Failed,
+            format!(
+                "a write without bytes is not answered ({}); choose addresses of one network with \
+                 --gid, and let UDP port 4791 pass",
+                text(ended)
+            ),
+        ),
+    })
+}
+
+/// A full packet, then several of them.
+pub(super) fn write_full_packets(session: &mut Session<'_>) -> Judged {
+    let mut connection = session.connect()?;
+    let mtu = usize::try_from(connection.mtu_bytes()).unwrap_or(0);
+    let judged = [mtu, mtu * PACKETS].into_iter().find_map(|bytes| {
+        let ended = write(&mut connection, bytes, session.longest());
+        (ended != Ended::With(WorkStatus::Success)).then(|| {
+            let text = format!(
+                "small packets pass, and a write of {bytes} B does not ({}): look at the MTU of \
+                 every switch and interface between the hosts, or give --mtu 1024",
+                text(ended)
+            );
+            (Verdict::Failed, text)
+        })
+    });
+    session.meet()?;
+    let passed = format!("packets of {mtu} B are answered");
+    Ok(judged.unwrap_or((Verdict::Passed, passed)))
+}
+
+fn write(connection: &mut Connection, bytes: usize, time_limit: Duration) -> Ended {
+    connection.write_and_wait(0, bytes, time_limit)
+}
+
+/// The end that is written to has nothing to do.
+pub(super) fn stay(session: &mut Session<'_>) -> Result<(), CheckError> {
+    let _connection = session.connect()?;
+    session.meet()
+}
+
+/// How a write ended, as a text has it.
+pub(super) fn text(ended: Ended) -> String {
+    match ended {
+        Ended::With(status) => status.to_string(),
+        Ended::NotYet => "no completion came".to_owned(),
+    }
+}

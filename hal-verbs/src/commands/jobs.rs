@@ -1,0 +1,107 @@
+//! What a job does, and what comes of it.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tramontane_core::ids::Rank;
+
+use crate::adapter::{Access, CompletionQueue, MemoryRegion};
+use crate::fabric::{BlockExchange, FarEnd, NearEnd};
+use crate::site::{Builder, JoinError, Prepared, Shared};
+
+/// Work on the objects of a view.
+#[derive(Debug)]
+pub(crate) enum Job {
+    /// Makes what all connections of a view stand on.
+    Start(Arc<Builder>),
+    /// Makes one peer's part: the registration of its copy, and this end of its connections.
+    Prepare { builder: Arc<Builder>, shared: Arc<Shared>, peer: Rank },
+    /// Brings this end of a peer's connections up.
+    Connect { peer: Rank, connections: Vec<Connection> },
+    /// Ends what is not used any more.
+    End(Remains),
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    Started(Result<Shared, JoinError>),
+    Prepared {
+        peer: Rank,
+        prepared: Result<Prepared, JoinError>,
+    },
+    /// This end is up; or the device knows no way to the other, and nothing is left of it.
+    Connected {
+        peer: Rank,
+        ends: io::Result<Vec<NearEnd>>,
+    },
+    Ended,
+    /// It was not done, or not to its end: for a peer, or for all.
+    Abandoned(Option<Rank>),
+}
+
+/// One connection that is to be brought up.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub(crate) near: NearEnd,
+    pub(crate) far: FarEnd,
+    /// What the other end may do.
+    pub(crate) access: Access,
+    /// Receives that are posted first.
+    pub(crate) receives: u64,
+}
+
+/// What is left of a peer or of a view. Dropped in the order of the fields: registrations end when
+/// no queue pair leads to them any more.
+#[derive(Debug, Default)]
+#[allow(dead_code, reason = "kept for its end")]
+pub(crate) struct Remains {
+    pub(crate) ends: Vec<NearEnd>,
+    /// Exchanges of blocks, with the memory that peers could write into.
+    pub(crate) exchanges: Vec<BlockExchange>,
+    /// Copies of rows.
+    pub(crate) copies: Vec<MemoryRegion>,
+    pub(crate) completions: Option<CompletionQueue>,
+    pub(crate) shared: Option<Arc<Shared>>,
+}
+
+impl Job {
+    /// Whose part it is, if it is one peer's.
+    pub(super) const fn peer(&self) -> Option<Rank> {
+        match self {
+            Self::Prepare { peer, .. } | Self::Connect { peer, .. } => Some(*peer),
+            Self::Start(_) | Self::End(_) => None,
+        }
+    }
+
+    /// Does it. Once `is_over`, nothing is made any more.
+    pub(super) fn run(self, is_over: &AtomicBool) -> Outcome {
+        let peer = self.peer();
+        match self {
+            Self::End(remains) => {
+                drop(remains);
+                Outcome::Ended
+            }
+            _ if is_over.load(Ordering::Relaxed) => Outcome::Abandoned(peer),
+            Self::Start(builder) => Outcome::Started(builder.start()),
+            Self::Prepare { builder, shared, peer } => {
+                Outcome::Prepared { peer, prepared: builder.prepare(&shared, peer) }
+            }
+            Self::Connect { peer, connections } => {
+                Outcome::Connected { peer, ends: connect(connections, is_over) }
+            }
+        }
+    }
+}
+
+/// All of a peer's connections, or none.
+fn connect(connections: Vec<Connection>, is_over: &AtomicBool) -> io::Result<Vec<NearEnd>> {
+    let up = |Connection { mut near, far, access, receives }: Connection| {
+        if is_over.load(Ordering::Relaxed) {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        near.connect(far, access, receives, 0).map(|()| near)
+    };
+    connections.into_iter().map(up).collect()
+}

@@ -1,0 +1,266 @@
+//! Who does the jobs: workers, which are threads of the site; or, at a site without them, the
+//! calling thread.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use rustix::event::{EventfdFlags, eventfd};
+use tramontane_core::ids::Rank;
+
+#[cfg(feature = "fake")]
+use super::lanes::Lanes;
+use super::{Job, Outcome};
+use crate::adapter::Context;
+
+/// Workers of a site. More than one, so that a way that the kernel looks for in vain, which takes
+/// it a second, does not keep the other peers waiting.
+const THREADS: usize = 4;
+
+/// Where the outcome of one job goes.
+#[derive(Debug)]
+pub(super) struct Reply {
+    sender: Sender<Outcome>,
+    peer: Option<Rank>,
+    is_over: Arc<AtomicBool>,
+    /// Tells a sleeper.
+    news: Option<Arc<OwnedFd>>,
+    is_sent: bool,
+}
+
+impl Reply {
+    pub(super) const fn new(
+        sender: Sender<Outcome>,
+        peer: Option<Rank>,
+        is_over: Arc<AtomicBool>,
+    ) -> Self {
+        Self { sender, peer, is_over, news: None, is_sent: false }
+    }
+
+    pub(super) fn send(&mut self, outcome: Outcome) {
+        self.is_sent = true;
+        // A view that is gone takes nothing more: what is left ends here.
+        let _ = self.sender.send(outcome);
+        if let Some(news) = &self.news {
+            // It fails only at 2^64 - 1 of them.
+            let _ = rustix::io::write(news, &1_u64.to_ne_bytes());
+        }
+    }
+}
+
+impl Drop for Reply {
+    fn drop(&mut self) {
+        if !self.is_sent {
+            self.send(Outcome::Abandoned(self.peer));
+        }
+    }
+}
+
+/// A job, and where its outcome goes.
+#[derive(Debug)]
+pub(super) struct Task {
+    job: Job,
+    reply: Reply,
+}
+
+impl Task {
+    fn run(self) {
+        let Self { job, mut reply } = self;
+        let outcome = job.run(&reply.is_over);
+        reply.send(outcome);
+    }
+
+    /// Does it, and keeps what came of it.
+    #[cfg(feature = "fake")]
+    pub(super) fn finish(self) -> (Reply, Outcome) {
+        let outcome = self.job.run(&self.reply.is_over);
+        (self.reply, outcome)
+    }
+}
+
+/// Where jobs are handed in.
+#[derive(Clone, Debug)]
+pub(crate) struct Place(Way);
+
+#[derive(Clone, Debug)]
+enum Way {
+    AtOnce,
+    Threads(Arc<Queue>),
+    #[cfg(feature = "fake")]
+    Lanes(Arc<Lanes>),
+}
+
+impl Way {
+    fn go_on(&self) {
+        #[cfg(feature = "fake")]
+        if let Self::Lanes(lanes) = self {
+            lanes.go_on();
+        }
+    }
+}
+
+/// Jobs that wait for a thread.
+#[derive(Debug)]
+struct Queue {
+    waiting: Mutex<Waiting>,
+    more: Condvar,
+    news: Arc<OwnedFd>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    tasks: VecDeque<Task>,
+    is_closed: bool,
+}
+
+impl Queue {
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The next job; none once all are done and no more come.
+    fn next(&self) -> Option<Task> {
+        let is_idle = |waiting: &mut Waiting| waiting.tasks.is_empty() && !waiting.is_closed;
+        let waiting = self.more.wait_while(self.waiting(), is_idle);
+        waiting.unwrap_or_else(PoisonError::into_inner).tasks.pop_front()
+    }
+
+    fn work(&self) {
+        while let Some(task) = self.next() {
+            // Whatever happens to one job, its reply says so, and the others are done.
+            let _ = catch_unwind(AssertUnwindSafe(|| task.run()));
+        }
+    }
+}
+
+impl Place {
+    pub(super) const fn is_at_once(&self) -> bool {
+        matches!(self.0, Way::AtOnce)
+    }
+
+    pub(super) fn go_on(&self) {
+        self.0.go_on();
+    }
+
+    pub(super) fn hand_in(&self, job: Job, mut reply: Reply) {
+        let queue = match &self.0 {
+            Way::Threads(queue) => queue,
+            Way::AtOnce => return Task { job, reply }.run(),
+            #[cfg(feature = "fake")]
+            Way::Lanes(lanes) => {
+                reply.news = Some(Arc::clone(lanes.news()));
+                return lanes.hand_in(Task { job, reply });
+            }
+        };
+        reply.news = Some(Arc::clone(&queue.news));
+        let mut waiting = queue.waiting();
+        if waiting.is_closed {
+            drop(waiting);
+            return Task { job, reply }.run();
+        }
+        waiting.tasks.push_back(Task { job, reply });
+        drop(waiting);
+        queue.more.notify_one();
+    }
+}
+
+/// The threads of a site, which end with it: each finishes its command, what is to be ended is
+/// ended, and what was to be made is not.
+#[derive(Debug)]
+pub(crate) struct Workers {
+    way: Way,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Workers {
+    /// None: jobs are done by whoever hands them in.
+    pub(crate) const fn at_once() -> Self {
+        Self { way: Way::AtOnce, threads: Vec::new() }
+    }
+
+    /// Threads; for a device in virtual time, lanes.
+    ///
+    /// # Errors
+    /// If the system has no descriptor or no thread left.
+    pub(crate) fn start(context: &Context) -> io::Result<Self> {
+        #[cfg(feature = "fake")]
+        if let Some(time) = context.virtual_time() {
+            let way = Way::Lanes(Arc::new(Lanes::new(time, THREADS)?));
+            return Ok(Self { way, threads: Vec::new() });
+        }
+        let _ = context;
+        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
+        let waiting = Waiting { tasks: VecDeque::new(), is_closed: false };
+        let queue = Arc::new(Queue {
+            waiting: Mutex::new(waiting),
+            more: Condvar::new(),
+            news: Arc::new(eventfd(0, flags)?),
+        });
+        let mut workers = Self { way: Way::Threads(Arc::clone(&queue)), threads: Vec::new() };
+        for _ in 0..THREADS {
+            let queue = Arc::clone(&queue);
+            let thread = std::thread::Builder::new().name("verbs commands".into());
+            workers.threads.push(thread.spawn(move || queue.work())?);
+        }
+        Ok(workers)
+    }
+
+    /// Where views hand in their jobs.
+    pub(crate) fn place(&self) -> Place {
+        Place(self.way.clone())
+    }
+
+    /// Where nobody else does so, goes on with what is due.
+    pub(crate) fn go_on(&self) {
+        self.way.go_on();
+    }
+
+    /// Becomes readable when a job is done; none where they are done at once.
+    pub(crate) fn news(&self) -> Option<BorrowedFd<'_>> {
+        match &self.way {
+            Way::AtOnce => None,
+            Way::Threads(queue) => Some(queue.news.as_fd()),
+            #[cfg(feature = "fake")]
+            Way::Lanes(lanes) => Some(lanes.news().as_fd()),
+        }
+    }
+
+    /// Whether a job was done since this was asked last.
+    pub(crate) fn take_news(&self) -> bool {
+        self.news().is_some_and(|news| rustix::io::read(news, &mut [0; 8]).is_ok())
+    }
+}
+
+impl Drop for Workers {
+    fn drop(&mut self) {
+        let Way::Threads(queue) = &self.way else { return };
+        queue.waiting().is_closed = true;
+        queue.more.notify_all();
+        for thread in self.threads.drain(..) {
+            // It catches what its jobs do.
+            let _ = thread.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    #[test]
+    fn a_job_that_is_not_done_is_told_as_that() {
+        let (sender, outcomes) = channel();
+        for peer in [None, Some(Rank(3))] {
+            drop(Reply::new(sender.clone(), peer, Arc::default()));
+            let outcome = outcomes.try_recv().expect("an outcome");
+            assert!(matches!(outcome, Outcome::Abandoned(told) if told == peer), "{outcome:?}");
+        }
+    }
+}

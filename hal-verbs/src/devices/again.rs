@@ -1,0 +1,180 @@
+//! Which address is taken after a port has changed.
+
+use std::net::IpAddr;
+
+use super::{Choice, ChoiceError, Device, Devices, GidChoice, Wanted};
+
+impl Devices {
+    /// Chooses by what the caller insists on. Where it insists on no address, that at which the
+    /// members meet is the first choice.
+    pub(crate) fn choose_for_meeting(
+        &self,
+        wanted: &Wanted,
+        meeting: Option<IpAddr>,
+    ) -> Result<Choice, ChoiceError> {
+        if let (GidChoice::Auto, Some(address)) = (wanted.gid, meeting) {
+            let there = Wanted { gid: GidChoice::Address(address), ..wanted.clone() };
+            if let Ok(choice) = self.choose(&there) {
+                return Ok(choice);
+            }
+        }
+        self.choose(wanted)
+    }
+}
+
+/// Chooses again on a device that has changed since `before` was chosen: the same address if the
+/// same port still has it, at whatever index; else another one of that port; else one of another
+/// port. An index that the caller insists on is kept as long as something stands there. A packet
+/// size that has become too large is lowered to the port's.
+///
+/// # Errors
+/// As [`Devices::choose`]. Then nothing on the device can be used now.
+pub(crate) fn choose_again(
+    device: &Device,
+    wanted: &Wanted,
+    meeting: Option<IpAddr>,
+    before: &Choice,
+) -> Result<Choice, ChoiceError> {
+    let port = device.ports.iter().find(|port| port.number == before.port);
+    let same_gid = port.and_then(|port| {
+        let is_same =
+            |gid: &&super::Gid| (gid.address, gid.kind) == (before.gid.address, before.gid.kind);
+        port.gids.iter().find(is_same).map(|gid| GidChoice::Index(gid.index))
+    });
+    let devices = Devices { devices: vec![device.clone()] };
+    let on_device = Wanted { device: Some(device.name.clone()), ..wanted.clone() };
+    let on_port = Wanted { port: Some(before.port), ..on_device.clone() };
+    let insists = matches!(wanted.gid, GidChoice::Index(_)).then(|| on_port.clone());
+    let same = same_gid.map(|gid| Wanted { gid, ..on_port.clone() });
+    let narrow =
+        insists.into_iter().chain(same).find_map(|wanted| fit(&devices, wanted, None).ok());
+    narrow.map_or_else(
+        || fit(&devices, on_port, meeting).or_else(|_| fit(&devices, on_device, meeting)),
+        Ok,
+    )
+}
+
+/// Chooses, with a packet size that the port has.
+fn fit(devices: &Devices, wanted: Wanted, meeting: Option<IpAddr>) -> Result<Choice, ChoiceError> {
+    match devices.choose_for_meeting(&wanted, meeting) {
+        Err(ChoiceError::BadMtu { .. }) => {
+            devices.choose_for_meeting(&Wanted { mtu_bytes: None, ..wanted }, meeting)
+        }
+        chosen => chosen,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::samples::rxe;
+    use super::super::{Gid, GidKind, LinkLayer, PortState};
+    use super::*;
+
+    const V2: GidKind = GidKind::RoceV2;
+
+    fn gid(index: u8, kind: GidKind, address: &str) -> Gid {
+        Gid { index, kind, address: address.parse().expect("an address") }
+    }
+
+    fn chosen(device: &Device, wanted: &Wanted) -> Choice {
+        Devices { devices: vec![device.clone()] }.choose(wanted).expect("a choice")
+    }
+
+    /// What is chosen after `change`, by a caller that wants no more than `wanted`.
+    fn again(wanted: &Wanted, change: impl FnOnce(&mut Device)) -> Result<Choice, ChoiceError> {
+        let mut device = rxe();
+        let before = chosen(&device, wanted);
+        change(&mut device);
+        choose_again(&device, wanted, None, &before)
+    }
+
+    #[test]
+    fn an_address_is_followed_to_another_index() {
+        let choice = again(&Wanted::default(), |device| {
+            // One that would be as good stands at a lower index.
+            device.ports[0].gids = vec![
+                gid(0, V2, "fe80::1"),
+                gid(1, V2, "::ffff:10.1.1.1"),
+                gid(5, GidKind::RoceV1, "::ffff:10.9.0.1"),
+                gid(6, V2, "::ffff:10.9.0.1"),
+            ];
+        });
+        assert_eq!(choice.expect("a choice").gid, gid(6, V2, "::ffff:10.9.0.1"));
+    }
+
+    #[test]
+    fn an_address_that_is_gone_is_replaced_by_the_best_that_is_there() {
+        let choice = again(&Wanted::default(), |device| {
+            device.ports[0].gids[1] = gid(1, V2, "::ffff:10.9.0.7");
+        });
+        assert_eq!(choice.expect("a choice").gid, gid(1, V2, "::ffff:10.9.0.7"));
+        let none = again(&Wanted::default(), |device| device.ports[0].gids.clear());
+        assert!(matches!(none, Err(ChoiceError::NoGid { .. })));
+    }
+
+    #[test]
+    fn the_address_at_which_members_meet_is_preferred_to_others() {
+        let mut device = rxe();
+        let before = chosen(&device, &Wanted::default());
+        device.ports[0].gids = vec![gid(0, V2, "::ffff:10.1.1.1"), gid(2, V2, "::ffff:10.9.0.7")];
+        let meeting = "10.9.0.7".parse().ok();
+        let choice = choose_again(&device, &Wanted::default(), meeting, &before);
+        assert_eq!(choice.expect("a choice").gid.index, 2);
+    }
+
+    #[test]
+    fn a_caller_that_insists_on_an_index_has_it_as_long_as_something_stands_there() {
+        let wanted = Wanted { gid: GidChoice::Index(1), ..Wanted::default() };
+        let replaced = again(&wanted, |device| {
+            device.ports[0].gids =
+                vec![gid(1, V2, "::ffff:10.9.0.7"), gid(2, V2, "::ffff:10.9.0.1")];
+        });
+        assert_eq!(replaced.expect("a choice").gid.index, 1);
+        let moved = again(&wanted, |device| device.ports[0].gids[1].index = 4);
+        assert_eq!(moved.expect("a choice").gid.index, 4);
+    }
+
+    #[test]
+    fn a_caller_that_insists_on_an_address_gets_no_other() {
+        let address = "10.9.0.1".parse().expect("an address");
+        let wanted = Wanted { gid: GidChoice::Address(address), ..Wanted::default() };
+        let gone = again(&wanted, |device| {
+            device.ports[0].gids[1] = gid(1, V2, "::ffff:10.9.0.7");
+        });
+        assert!(matches!(gone, Err(ChoiceError::NoGidFor { .. })));
+    }
+
+    #[test]
+    fn a_lid_and_a_packet_size_are_the_port_s_own() {
+        let infiniband = |lid| {
+            move |device: &mut Device| {
+                let port = &mut device.ports[0];
+                (port.link_layer, port.lid) = (LinkLayer::InfiniBand, lid);
+            }
+        };
+        assert_eq!(again(&Wanted::default(), infiniband(9)).expect("a choice").lid, 9);
+        let unmanaged = again(&Wanted::default(), infiniband(0));
+        assert!(matches!(unmanaged, Err(ChoiceError::NoLid { .. })));
+        let wanted = Wanted { mtu_bytes: Some(1024), ..Wanted::default() };
+        let lowered = again(&wanted, |device| device.ports[0].mtu_bytes = 512);
+        assert_eq!(lowered.expect("a choice").mtu_bytes, 512, "a large one no longer fits");
+    }
+
+    #[test]
+    fn another_port_is_taken_only_when_the_own_is_of_no_use() {
+        let second = |device: &mut Device| {
+            let mut port = device.ports[0].clone();
+            port.number = 2;
+            device.ports.push(port);
+        };
+        let kept = again(&Wanted::default(), second);
+        assert_eq!(kept.expect("a choice").port, 1);
+        let down = |device: &mut Device| {
+            second(device);
+            device.ports[0].state = PortState::Down;
+        };
+        assert_eq!(again(&Wanted::default(), down).expect("a choice").port, 2);
+        let wanted = Wanted { port: Some(1), ..Wanted::default() };
+        assert!(matches!(again(&wanted, down), Err(ChoiceError::NoActivePort { .. })));
+    }
+}

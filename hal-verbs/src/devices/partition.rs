@@ -1,0 +1,98 @@
+//! Partitions of an InfiniBand network: its virtual networks. Traffic flows among the members of
+//! one.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// The bit of a full member; the other 15 are the partition's number.
+const FULL_MEMBER: u16 = 1 << 15;
+
+/// A partition's key (PKey), as a port's table has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct PartitionKey(pub u16);
+
+impl PartitionKey {
+    /// The partition that every port is in, as a full member; on Ethernet there is no other.
+    pub const USUAL: Self = Self(0xffff);
+
+    /// Whether traffic flows between two ports: in the same partition, and not both limited
+    /// members.
+    #[must_use]
+    pub const fn reaches(self, other: Self) -> bool {
+        (self.0 ^ other.0) & !FULL_MEMBER == 0 && (self.0 | other.0) & FULL_MEMBER != 0
+    }
+
+    /// Whether it is the partition of that number, however a port is a member of it.
+    #[must_use]
+    pub const fn is_same_partition(self, other: Self) -> bool {
+        (self.0 ^ other.0) & !FULL_MEMBER == 0
+    }
+
+    /// Whether there is a partition of that number.
+    #[must_use]
+    pub const fn is_valid(self) -> bool {
+        self.0 & !FULL_MEMBER != 0
+    }
+
+    /// Whether the port is a full member of it.
+    #[must_use]
+    pub const fn is_full_member(self) -> bool {
+        self.0 & FULL_MEMBER != 0
+    }
+}
+
+/// In hexadecimal, as subnet managers have it.
+impl fmt::Display for PartitionKey {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{:#06x}", self.0)
+    }
+}
+
+impl FromStr for PartitionKey {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
+        let number = u16::from_str_radix(digits.unwrap_or(text), 16);
+        number
+            .ok()
+            .map(Self)
+            .filter(|key| key.is_valid())
+            .ok_or_else(|| "not a partition key in hexadecimal, such as 0x8001 or 0x1".to_owned())
+    }
+}
+
+/// One entry of a port's table of partitions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Partition {
+    /// Its index, which connections name.
+    pub index: u16,
+    /// The key there.
+    pub key: PartitionKey,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_given_in_hexadecimal() {
+        assert_eq!("0x8001".parse(), Ok(PartitionKey(0x8001)));
+        assert_eq!("ffff".parse(), Ok(PartitionKey::USUAL));
+        assert_eq!("0X1".parse(), Ok(PartitionKey(1)));
+        for bad in ["", "0", "0x8000", "0x10000", "-1", "green"] {
+            assert!(bad.parse::<PartitionKey>().is_err(), "{bad}");
+        }
+        assert_eq!(PartitionKey(0x1).to_string(), "0x0001");
+    }
+
+    #[test]
+    fn traffic_flows_in_one_partition_and_not_between_limited_members() {
+        let reaches = |one, other| PartitionKey(one).reaches(PartitionKey(other));
+        assert!(reaches(0x8001, 0x8001) && reaches(0x8001, 0x0001) && reaches(0x0001, 0x8001));
+        assert!(!reaches(0x0001, 0x0001), "both limited");
+        assert!(!reaches(0x8001, 0x8002) && !reaches(0xffff, 0x8001));
+    }
+}

@@ -1,0 +1,148 @@
+//! What workers make, as it comes: first what all connections stand on, then
+//! each peer's part, then each peer's connections once its card was here.
+//!
+//! A peer of which something cannot be made is lost, and with what all stand on, all are: told as
+//! any other loss is, and once.
+
+use std::sync::Arc;
+
+use tramontane_core::fabric::LossCause;
+use tramontane_core::ids::Rank;
+
+use super::peer::Ends;
+use super::{Life, Loss, LossReason, NearEnd, Stage, Verbs};
+use crate::adapter::CompletionQueue;
+use crate::commands::{Job, Outcome, Remains};
+use crate::site::{JoinError, Prepared, Shared};
+
+impl Verbs {
+    /// Takes what workers have done. Where jobs are done at once, all that follows is done too.
+    #[cold]
+    pub(crate) fn take_built(&mut self) {
+        while let Some(outcome) = self.commands.next_outcome() {
+            match outcome {
+                Outcome::Started(Ok(shared)) => self.started(shared),
+                Outcome::Started(Err(error)) => self.unmade(None, error),
+                Outcome::Prepared { peer, prepared: Ok(prepared) } => self.prepared(peer, prepared),
+                Outcome::Prepared { peer, prepared: Err(error) } => self.unmade(Some(peer), error),
+                Outcome::Connected { peer, ends: Ok(ends) } => self.connected(peer, ends),
+                Outcome::Connected { peer, ends: Err(error) } => {
+                    tracing::warn!(%peer, %error, "the device knows no way to a peer's address");
+                    self.lose(peer, Loss::because(LossReason::NoWay));
+                }
+                Outcome::Ended => {}
+                Outcome::Abandoned(Some(peer)) => self.lose(peer, Loss::of(LossCause::Unreachable)),
+                Outcome::Abandoned(None) => self.lose_all(LossCause::Unreachable),
+            }
+        }
+        if self.life == Life::Ending && self.commands.is_idle() {
+            self.life = Life::Retired;
+        }
+        if !self.is_cost_told && self.commands.is_idle() && self.shared.is_some() {
+            self.is_cost_told = true;
+            tracing::info!(view = %self.view, cost = %self.cost(), "a view's memory over RDMA");
+        }
+    }
+
+    /// Whether something is being made, brought up or ended.
+    pub(crate) const fn is_building(&self) -> bool {
+        !self.commands.is_idle()
+    }
+
+    /// Why something could not be made; told once.
+    pub(crate) const fn take_failure(&mut self) -> Option<JoinError> {
+        self.failure.take()
+    }
+
+    /// Something cannot be made: a peer's part, or what all stand on.
+    fn unmade(&mut self, peer: Option<Rank>, error: JoinError) {
+        tracing::warn!(view = %self.view, %error, "a view's connections cannot be made");
+        self.failure.get_or_insert(error);
+        match peer {
+            Some(peer) => self.lose(peer, Loss::of(LossCause::Unreachable)),
+            None => self.lose_all(LossCause::Unreachable),
+        }
+    }
+
+    fn started(&mut self, shared: Shared) {
+        let shared = Arc::new(shared);
+        if self.has_ended() {
+            let remains = Remains { shared: Some(shared), ..Remains::default() };
+            return self.commands.hand_in(Job::End(remains));
+        }
+        for peer in (0..).map(Rank).take(self.peers.len()) {
+            if self.rows_to[peer.index()].is_some() && self.is_awaited(peer) {
+                self.peers[peer.index()].ends = Ends::Away;
+                self.commands.hand_in(Job::Prepare {
+                    builder: Arc::clone(&self.builder),
+                    shared: Arc::clone(&shared),
+                    peer,
+                });
+            }
+        }
+        if self.armed && shared.completions.notify().is_err() {
+            self.armed = false;
+        }
+        self.completions = Some(shared.completions.clone());
+        self.own_regions = shared.own_regions();
+        self.shared = Some(shared);
+    }
+
+    fn prepared(&mut self, peer: Rank, prepared: Prepared) {
+        let Prepared { ends, copy } = prepared;
+        if self.has_ended() || !self.is_awaited(peer) {
+            let remains = Remains { ends, copies: vec![copy], ..Remains::default() };
+            return self.commands.hand_in(Job::End(remains));
+        }
+        self.copies.push(copy);
+        self.put(peer, ends);
+        self.peers[peer.index()].ends = Ends::Made;
+    }
+
+    fn connected(&mut self, peer: Rank, ends: Vec<NearEnd>) {
+        if self.has_ended() || !self.is_awaited(peer) {
+            return self.commands.hand_in(Job::End(Remains { ends, ..Remains::default() }));
+        }
+        self.put(peer, ends);
+        self.peers[peer.index()].ends = Ends::Up;
+    }
+
+    /// This end of a peer's connections comes.
+    fn put(&mut self, peer: Rank, ends: Vec<NearEnd>) {
+        let of_peer = self.links.iter_mut().filter(|link| link.peer == peer);
+        for (link, near) in of_peer.zip(ends) {
+            link.put(near);
+        }
+    }
+
+    /// What completions come into, once it is made.
+    pub(crate) const fn completions(&self) -> Option<&CompletionQueue> {
+        self.completions.as_ref()
+    }
+
+    /// Whether a peer can be shown this end of its connections.
+    pub(crate) fn has_card(&self, peer: Rank) -> bool {
+        self.ends_of(peer) == Some(Ends::Made)
+    }
+
+    /// Whether this end of a peer's connections is up: then it may be told so.
+    pub(crate) fn is_connected(&self, peer: Rank) -> bool {
+        self.ends_of(peer) == Some(Ends::Up)
+    }
+
+    fn ends_of(&self, peer: Rank) -> Option<Ends> {
+        self.peers.get(peer.index()).map(|peer| peer.ends)
+    }
+
+    /// Whether nothing is under way any more, and nothing can be posted.
+    pub(crate) const fn has_ended(&self) -> bool {
+        matches!(self.life, Life::Ending | Life::Retired)
+    }
+
+    /// Whether a peer's end is not known to be up.
+    pub(super) fn is_awaited(&self, peer: Rank) -> bool {
+        !self.has_ended()
+            && matches!(self.rows_to.get(peer.index()), Some(Some(_)))
+            && self.peers[peer.index()].stage == Stage::Awaited
+    }
+}

@@ -1,0 +1,43 @@
+//! What the device says of itself, and what it makes of the peers of a view.
+
+use tramontane_core::fabric::LossCause;
+
+use super::{Loss, Purpose, Verbs};
+use crate::adapter::{CompletionQueue, State};
+use crate::site::DeviceNews;
+use crate::status::WorkStatus;
+
+impl Verbs {
+    /// Takes what the device said ([`Site::check_device`]), as far as it is about this view. What
+    /// it finds comes out of `poll`. True if a peer is newly lost, or something else is new.
+    ///
+    /// [`Site::check_device`]: crate::Site::check_device
+    pub fn hear_device(&mut self, news: &DeviceNews) -> bool {
+        let before = self.untold;
+        let queue = self.completions.as_ref().map(CompletionQueue::id);
+        if news.has_failed() || queue.is_some_and(|id| news.names_completion_queue(id)) {
+            // What was done before is worth having.
+            self.collect();
+            self.lose_all(LossCause::Unreachable);
+        }
+        for number in news.queue_pairs() {
+            if let Some(index) = self.links.iter().position(|link| link.number() == Some(*number)) {
+                self.collect();
+                self.fail_queue_pair(index);
+            }
+        }
+        self.untold != before
+    }
+
+    /// A queue pair was said to have failed. Completions say more, and may have come first: then
+    /// there is nothing left to do.
+    fn fail_queue_pair(&mut self, index: usize) {
+        // Some events come late: a connection that was made anew meanwhile is in order.
+        let Some(link) = self.links.get(index).filter(|link| link.is_broken()) else { return };
+        if let Purpose::Region(_) = link.purpose {
+            return self.fail_region(index, WorkStatus::Flushed);
+        }
+        let (rank, queue_pair) = (link.peer, Some(State::Error.name()));
+        self.lose(rank, Loss { queue_pair, ..Loss::of(LossCause::Unreachable) });
+    }
+}

@@ -1,0 +1,206 @@
+//! This end of a connection: its queue pair, and the memory that it reads from.
+//!
+//! It belongs to one thread at a time: to a worker while it is made, brought up or ended, and to
+//! the polling thread in between.
+
+use std::io;
+use std::sync::Arc;
+
+use super::blocks::receive_range;
+use super::updates::Updates;
+use super::{FarEnd, GUARD_BYTES_MAX, Purpose};
+use crate::adapter::{Access, MemoryRegion, QueuePair, Route, SendTimes};
+use crate::protocol::{CardLink, Name};
+
+/// How far a reset moves the first packet's number, so that packets from before are not taken for
+/// new ones.
+const EPOCH_STRIDE: u32 = 0x10_0001;
+const PACKET_MASK: u32 = 0x00ff_ffff;
+
+/// How often a connection is brought up at most. A packet that came before the reset and is looked
+/// at after it breaks what is just coming up: seen on a device in software, once in some fifty
+/// times.
+const TRIES: u32 = 5;
+
+/// Where guards and messages are copied to that do not go inline: a part of memory that all
+/// connections of a domain share.
+#[derive(Debug)]
+pub(crate) struct Staging {
+    pub(crate) memory: Arc<MemoryRegion>,
+    /// Where this connection's part begins.
+    pub(crate) offset: usize,
+}
+
+impl Staging {
+    /// Where the bytes of a request lie, by its slot.
+    pub(super) const fn place(&self, slot: usize) -> usize {
+        self.offset + slot * GUARD_BYTES_MAX
+    }
+}
+
+/// This end of a connection.
+#[derive(Debug)]
+pub(crate) struct NearEnd {
+    pub(super) queue_pair: QueuePair,
+    index: u16,
+    purpose: Purpose,
+    times: SendTimes,
+    /// What a peer is told of this end.
+    pub(crate) card: CardLink,
+    pub(super) far: Option<FarEnd>,
+    /// The key of writes: that of the far memory, or one that its owner granted.
+    pub(super) write_key: u32,
+    pub(super) source: Arc<MemoryRegion>,
+    /// How much of it may be written from, and read into.
+    pub(super) own_bytes: usize,
+    /// Where this connection's messages are in that memory, if it is one for blocks.
+    pub(super) messages: usize,
+    pub(super) staging: Option<Staging>,
+    /// Only where devices keep no order between writes.
+    pub(super) updates: Option<Updates>,
+    pub(super) inline_bytes_max: usize,
+}
+
+/// What this end of a new connection is made from.
+pub(crate) struct NearParts {
+    pub(crate) queue_pair: QueuePair,
+    pub(crate) index: u16,
+    pub(crate) purpose: Purpose,
+    pub(crate) times: SendTimes,
+    pub(crate) card: CardLink,
+    pub(crate) source: Arc<MemoryRegion>,
+    /// How much of it may be written from, and read into.
+    pub(crate) own_bytes: usize,
+    /// Where this connection's messages are in that memory, if it is one for blocks.
+    pub(crate) messages: usize,
+    /// Bytes that go inline; what the queue pair takes is a limit on top.
+    pub(crate) inline_bytes_max: u32,
+}
+
+impl NearEnd {
+    pub(crate) fn new(parts: NearParts) -> Self {
+        let NearParts {
+            queue_pair,
+            index,
+            purpose,
+            times,
+            card,
+            source,
+            own_bytes,
+            messages,
+            inline_bytes_max,
+        } = parts;
+        let inline = inline_bytes_max.min(queue_pair.inline_bytes_max());
+        let inline_bytes_max = usize::try_from(inline).unwrap_or(0);
+        Self {
+            queue_pair,
+            index,
+            purpose,
+            times,
+            card,
+            far: None,
+            write_key: 0,
+            source,
+            own_bytes,
+            messages,
+            staging: None,
+            updates: None,
+            inline_bytes_max,
+        }
+    }
+
+    /// Whether it needs memory for what does not go inline; without it that is refused.
+    pub(crate) fn needs_staging(&self, bytes_max: usize) -> bool {
+        self.inline_bytes_max < bytes_max
+    }
+
+    /// Gives it that memory.
+    pub(crate) fn stage_in(&mut self, staging: Staging) {
+        self.staging = Some(staging);
+    }
+
+    /// Has lists go with updates.
+    pub(crate) fn update_with(&mut self, updates: Updates) {
+        self.updates = Some(updates);
+    }
+
+    /// How many bytes the queue pair takes inline.
+    pub(crate) fn granted_inline_bytes(&self) -> u32 {
+        self.queue_pair.inline_bytes_max()
+    }
+
+    /// Asks for at most so many reads at once: what the other end serves.
+    pub(crate) fn limit_reads(&mut self, most: u8) {
+        self.times.reads_max = self.times.reads_max.min(most);
+    }
+
+    /// Whether it was brought up: then the peer may have been told so, and may write.
+    pub(crate) const fn is_up(&self) -> bool {
+        self.far.is_some()
+    }
+
+    /// How many bytes of own memory it has.
+    pub(crate) const fn own_bytes(&self) -> usize {
+        self.own_bytes
+    }
+
+    /// Brings the connection up, from reset, in its first or a later epoch: both ends must name the
+    /// same.
+    pub(crate) fn connect(
+        &mut self,
+        far: FarEnd,
+        access: Access,
+        receives: u64,
+        epoch: u32,
+    ) -> io::Result<()> {
+        let shift = epoch.wrapping_mul(EPOCH_STRIDE);
+        let route = Route {
+            remote_packet: far.route.remote_packet.wrapping_add(shift) & PACKET_MASK,
+            ..far.route
+        };
+        let times = SendTimes {
+            first_packet: self.times.first_packet.wrapping_add(shift) & PACKET_MASK,
+            ..self.times
+        };
+        self.queue_pair.initialise(route.port, route.partition_index, access)?;
+        for number in 0..receives {
+            self.repost(Name::receive(self.index, number))?;
+        }
+        self.queue_pair.connect(&route)?;
+        self.queue_pair.start(&times)?;
+        self.far = Some(far);
+        self.write_key = far.target.key;
+        Ok(())
+    }
+
+    /// Brings the connection up again at the same other end. Only for one without receives: some
+    /// devices keep those of before a reset, and others do not.
+    pub(super) fn reconnect(&mut self, access: Access, epoch: u32) -> io::Result<()> {
+        let far = self.far.ok_or(io::ErrorKind::NotConnected)?;
+        let mut tries = TRIES;
+        loop {
+            self.reset()?;
+            match self.connect(far, access, 0, epoch) {
+                Err(_) if tries > 1 => tries -= 1,
+                result => return result,
+            }
+        }
+    }
+
+    /// Ends all traffic, both ways, at once: nothing more lands here, and nothing more is read.
+    pub(super) fn reset(&mut self) -> io::Result<()> {
+        if let Some(updates) = &mut self.updates {
+            updates.forget();
+        }
+        self.queue_pair.reset()
+    }
+
+    /// Posts a receive for a notice or a message, at the start or again.
+    pub(super) fn repost(&mut self, name: Name) -> io::Result<()> {
+        let range = match &self.updates {
+            None => receive_range(self.purpose, &self.source, self.messages, name),
+            Some(updates) => Some(updates.landing_place(name)),
+        };
+        self.queue_pair.post_receive(name.raw(), range)
+    }
+}

@@ -1,0 +1,42 @@
+//! The first writes on the connection of a row: see `fabric::probe`.
+
+use std::io;
+
+use super::{Link, NearEnd, Request, at, post_request};
+use crate::adapter::{Operation, SendBuffers};
+use crate::devices::mtu_bytes;
+use crate::fabric::{PROBE_BYTES_MAX, probe_offset};
+use crate::protocol::Counters;
+
+impl Link {
+    /// The payload of a full packet.
+    pub(crate) fn packet_bytes(&self) -> u32 {
+        let far = self.near.as_ref().and_then(|near| near.far);
+        far.map_or(0, |far| mtu_bytes(far.route.mtu))
+    }
+
+    /// Posts a write of nothing, and behind it one that fills a packet. Both are signalled.
+    pub(crate) fn post_probe(
+        &mut self,
+        buffers: &mut SendBuffers,
+        counters: &mut Counters,
+    ) -> io::Result<()> {
+        self.post_one(buffers, Operation::Write, None, None, true, counters)?;
+        let bytes = usize::try_from(self.packet_bytes()).unwrap_or(0).min(PROBE_BYTES_MAX);
+        let Self { queue, near, index, .. } = self;
+        let near = near.as_mut().ok_or(io::ErrorKind::NotConnected)?;
+        let far = near.far.ok_or(io::ErrorKind::NotConnected)?;
+        // The peer's copy of a row is as long as the row.
+        let offset = probe_offset(near.own_bytes);
+        let target = at(far.target, offset).map_err(|_| io::ErrorKind::InvalidInput)?;
+        let NearEnd { queue_pair, source, .. } = near;
+        let request = Request {
+            operation: Operation::Write(target),
+            range: Some((&**source, offset, bytes)),
+            is_inline: false,
+            token: None,
+            is_signalled: true,
+        };
+        post_request(queue_pair, queue, *index, buffers, request, counters)
+    }
+}

@@ -1,0 +1,351 @@
+//! What a row's connection carries where devices keep no order between writes: long contents as
+//! writes, and all the rest of a list as one update, a send behind them.
+//!
+//! # Why sends
+//! A write with an immediate value puts its bytes where it is told at any moment before its
+//! completion, so the guard itself could not go there, and 32 bits do not hold a guard and its
+//! place. A send lands in a receive of its own, which nobody reads before it completes, and holds
+//! all guards of a list: one receive and one completion a list, not one a guard.
+//!
+//! # Invariants
+//! - An update goes only if a receive waits for it (`Credits`), and its bytes stay where they are
+//!   until the peer has taken it.
+//! - A long content that meets what is under way waits until the peer has taken that.
+
+use std::io;
+use std::sync::Arc;
+
+use tramontane_core::fabric::{ErrorKind, Kind, Token, WRITES_MAX, Write};
+
+use super::{Behind, GUARD_BYTES_MAX, Link, NearEnd, Request, at, post_request};
+use crate::adapter::{
+    Access, MemoryRegion, Operation, Pages, ProtectionDomain, SendBuffers, SendList,
+};
+use crate::protocol::blocks::{Credits, MESSAGES_MAX};
+use crate::protocol::update::{HEAD_BYTES, RECORD_HEAD_BYTES, UPDATE_BYTES_MAX, UpdateWriter};
+use crate::protocol::{Counters, Name, Place, UnderWay};
+
+/// The longest content that is copied into an update: up to here a copy is cheaper than a request
+/// of its own.
+const COPIED_MAX: usize = 256;
+
+const _: () = assert!(
+    HEAD_BYTES + WRITES_MAX * (RECORD_HEAD_BYTES + GUARD_BYTES_MAX) <= UPDATE_BYTES_MAX,
+    "all guards of the longest list fit"
+);
+
+/// What one connection needs for updates.
+#[derive(Debug)]
+pub(crate) struct Updates {
+    credits: Credits,
+    under_way: UnderWay,
+    /// Where updates are until the peer has taken them.
+    staged: MemoryRegion,
+    /// Where those land that come; the places of notices are never filled.
+    landing: MemoryRegion,
+    /// The number of the update that asked what the peer has taken, until it says.
+    asked: Option<u64>,
+    /// The peer asked.
+    is_asked: bool,
+}
+
+/// How a list of writes goes.
+struct Plan {
+    /// By write: whether it goes by itself.
+    alone: [bool; WRITES_MAX],
+    /// How many go by themselves.
+    writes: usize,
+    /// Writes that have bytes.
+    filled: usize,
+}
+
+impl Plan {
+    /// Guards go with the update, and so do contents that are short, as long as there is room
+    /// beside the guards.
+    fn of(list: &[Write]) -> Self {
+        let record = |write: &Write| RECORD_HEAD_BYTES + write.length;
+        let guards = list.iter().filter(|write| write.kind == Kind::Guard).map(record).sum();
+        let mut room = (UPDATE_BYTES_MAX - HEAD_BYTES).saturating_sub(guards);
+        let mut plan = Self { alone: [false; WRITES_MAX], writes: 0, filled: 0 };
+        for (write, alone) in list.iter().zip(&mut plan.alone) {
+            plan.filled += usize::from(write.length > 0);
+            if write.kind == Kind::Guard || write.length == 0 {
+                continue;
+            }
+            if write.length <= COPIED_MAX && record(write) <= room {
+                room -= record(write);
+            } else {
+                *alone = true;
+                plan.writes += 1;
+            }
+        }
+        plan
+    }
+
+    /// Whether a write that goes by itself meets one before it: that would be applied after it.
+    fn crosses_itself(&self, list: &[Write]) -> bool {
+        let places = || list.iter().map(place_of).zip(self.alone);
+        self.writes > 0
+            && places().enumerate().any(|(index, (place, alone))| {
+                alone && places().take(index).any(|(earlier, _)| earlier.meets(place))
+            })
+    }
+}
+
+fn place_of(write: &Write) -> Place {
+    Place::of(write.target.offset, write.length)
+}
+
+impl Updates {
+    /// Registers room for updates, and for so many notices between them.
+    pub(crate) fn new(domain: &ProtectionDomain, notices: u32) -> io::Result<Self> {
+        let register = |places: u32, access| {
+            let bytes = usize::try_from(places).unwrap_or(0) * UPDATE_BYTES_MAX;
+            MemoryRegion::new(domain, &Arc::new(Pages::new(bytes)?), bytes, access)
+        };
+        Ok(Self {
+            credits: Credits::default(),
+            under_way: UnderWay::new(),
+            staged: register(MESSAGES_MAX, Access::empty())?,
+            landing: register(notices + MESSAGES_MAX, Access::LOCAL_WRITE)?,
+            asked: None,
+            is_asked: false,
+        })
+    }
+
+    /// How long each of its registrations is.
+    pub(crate) fn registered(&self) -> [usize; 2] {
+        [self.staged.bytes(), self.landing.bytes()]
+    }
+
+    /// The connection was reset: nothing is under way any more.
+    pub(super) fn forget(&mut self) {
+        self.under_way.clear();
+    }
+
+    /// Where a receive puts what comes.
+    pub(super) fn landing_place(&self, name: Name) -> (&MemoryRegion, usize, usize) {
+        (&self.landing, landing_offset(name), UPDATE_BYTES_MAX)
+    }
+
+    fn is_crossed(&self, list: &[Write], plan: &Plan) -> bool {
+        plan.writes > 0
+            && list
+                .iter()
+                .zip(plan.alone)
+                .any(|(write, alone)| alone && self.under_way.meets(place_of(write)))
+    }
+
+    fn is_waiting_for_answer(&self) -> bool {
+        self.asked.is_some_and(|asked| asked >= self.credits.taken_there())
+    }
+}
+
+impl Link {
+    fn updates(&self) -> Option<&Updates> {
+        self.near.as_ref()?.updates.as_ref()
+    }
+
+    const fn updates_mut(&mut self) -> Option<&mut Updates> {
+        match &mut self.near {
+            Some(near) => near.updates.as_mut(),
+            None => None,
+        }
+    }
+
+    /// Posts a list as writes and an update. True if something was posted: a list without bytes is
+    /// done at once.
+    ///
+    /// # Errors
+    /// [`ErrorKind::QueueFull`] if there is no room, no receive waits at the peer, or a long
+    /// content meets what is under way; [`ErrorKind::OutOfRange`] if one meets a write before it in
+    /// the same list.
+    pub(crate) fn post_list_as_update(
+        &mut self,
+        buffers: &mut SendBuffers,
+        list: &[Write],
+        behind: Behind,
+        token: Option<Token>,
+        counters: &mut Counters,
+    ) -> Result<bool, ErrorKind> {
+        let plan = Plan::of(list);
+        if plan.filled == 0 {
+            return Ok(false);
+        }
+        if plan.crosses_itself(list) {
+            return Err(ErrorKind::OutOfRange);
+        }
+        let updates = self.updates().ok_or(ErrorKind::Other)?;
+        let is_crossed = updates.is_crossed(list, &plan);
+        let requests = plan.writes + 1 + usize::from(behind != Behind::Nothing);
+        if is_crossed || !updates.credits.has_room() || !self.queue.has_room(requests) {
+            if is_crossed {
+                self.ask(buffers, counters).map_err(|_| ErrorKind::PeerLost)?;
+            }
+            return Err(ErrorKind::QueueFull);
+        }
+        self.post_planned(buffers, list, &plan, behind, token, counters)?;
+        Ok(true)
+    }
+
+    fn post_planned(
+        &mut self,
+        buffers: &mut SendBuffers,
+        list: &[Write],
+        plan: &Plan,
+        behind: Behind,
+        token: Option<Token>,
+        counters: &mut Counters,
+    ) -> Result<(), ErrorKind> {
+        let Self { queue, near: Some(near), index, .. } = self else {
+            return Err(ErrorKind::Other);
+        };
+        let NearEnd { queue_pair, far: Some(far), source, updates: Some(updates), .. } = near
+        else {
+            return Err(ErrorKind::Other);
+        };
+        let inline_bytes_max = near.inline_bytes_max;
+        let update = updates.credits.next_number();
+        let mut message = UpdateWriter::new(updates.credits.send(), false);
+        updates.is_asked = false;
+        let mut requests = SendList::new(buffers);
+        let mut number = queue.posted();
+        for (write, alone) in list.iter().zip(plan.alone).filter(|(write, _)| write.length > 0) {
+            updates.under_way.add(update, place_of(write));
+            counters.writes += 1;
+            counters.bytes += u64::try_from(write.length).unwrap_or(0);
+            if !alone {
+                let place = message.record(write.target.offset, write.length);
+                let place = place.ok_or(ErrorKind::OutOfRange)?;
+                let row = source.pages().row();
+                row.read(write.source.offset, place).map_err(|_| ErrorKind::OutOfRange)?;
+                continue;
+            }
+            let operation = Operation::Write(at(far.target, write.target.offset)?);
+            let range = Some((&**source, write.source.offset, write.length));
+            let inline = write.length <= inline_bytes_max;
+            counters.inline += u64::from(inline);
+            if !requests.push(Name::send(*index, number).raw(), operation, range, inline) {
+                return Err(ErrorKind::OutOfRange);
+            }
+            number += 1;
+        }
+        let (offset, length) = stage(&updates.staged, update, message.bytes(), counters)?;
+        let range = Some((&updates.staged, offset, length));
+        let inline = length <= inline_bytes_max;
+        if !requests.push(Name::send(*index, number).raw(), Operation::Send, range, inline) {
+            return Err(ErrorKind::OutOfRange);
+        }
+        number += 1;
+        if let Behind::Notice(notice) = behind {
+            let operation = Operation::WriteWithImmediate(far.target, notice);
+            requests.push(Name::send(*index, number).raw(), operation, None, false);
+            number += 1;
+            counters.notices_sent += 1;
+        }
+        let count = number - queue.posted();
+        let is_signalled = queue.signals(count, token.is_some());
+        if is_signalled {
+            requests.signal_last();
+            counters.signalled += 1;
+        }
+        counters.doorbells += 1;
+        queue.push(count, is_signalled, token);
+        queue_pair.post(requests).map_err(|_| ErrorKind::PeerLost)
+    }
+
+    /// Asks the peer what it has taken, unless it was asked, or will say by itself.
+    fn ask(&mut self, buffers: &mut SendBuffers, counters: &mut Counters) -> io::Result<()> {
+        let has_room = self.queue.has_room_for_control();
+        let Some(updates) = self.updates_mut() else { return Ok(()) };
+        let may = updates.credits.has_room() && has_room;
+        if !may || updates.is_waiting_for_answer() {
+            return Ok(());
+        }
+        updates.asked = Some(updates.credits.next_number());
+        self.post_empty_update(true, buffers, counters)
+    }
+
+    /// Tells the peer how many updates were taken, if it must know and there is room.
+    pub(crate) fn post_credit(
+        &mut self,
+        buffers: &mut SendBuffers,
+        counters: &mut Counters,
+    ) -> io::Result<()> {
+        let Some(updates) = self.updates() else { return Ok(()) };
+        let is_due = updates.credits.owes() || updates.is_asked && updates.credits.may_answer();
+        if !is_due || !self.queue.has_room_for_control() {
+            return Ok(());
+        }
+        self.post_empty_update(false, buffers, counters)
+    }
+
+    fn post_empty_update(
+        &mut self,
+        asks: bool,
+        buffers: &mut SendBuffers,
+        counters: &mut Counters,
+    ) -> io::Result<()> {
+        let Self { queue, near, index, .. } = self;
+        let near = near.as_mut().ok_or(io::ErrorKind::NotConnected)?;
+        let NearEnd { queue_pair, updates, inline_bytes_max, .. } = near;
+        let updates = updates.as_mut().ok_or(io::ErrorKind::InvalidInput)?;
+        let update = updates.credits.next_number();
+        let message = UpdateWriter::new(updates.credits.send(), asks);
+        updates.is_asked = false;
+        let (offset, length) = stage(&updates.staged, update, message.bytes(), counters)
+            .map_err(|_| io::ErrorKind::InvalidInput)?;
+        let request = Request {
+            operation: Operation::Send,
+            range: Some((&updates.staged, offset, length)),
+            is_inline: length <= *inline_bytes_max,
+            token: None,
+            is_signalled: false,
+        };
+        post_request(queue_pair, queue, *index, buffers, request, counters)
+    }
+
+    /// Copies the update of so many bytes that came into a receive; none if none can be so long.
+    pub(crate) fn read_update<'b>(
+        &self,
+        name: Name,
+        length: u32,
+        into: &'b mut [u8; UPDATE_BYTES_MAX],
+    ) -> Option<&'b [u8]> {
+        let landing = &self.updates()?.landing;
+        let into = into.get_mut(..usize::try_from(length).ok()?)?;
+        landing.pages().row().read(landing_offset(name), into).ok()?;
+        Some(into)
+    }
+
+    /// An update was applied, and its receive posted again. What it says: how many the peer has
+    /// taken, and whether it waits for the same. False if that cannot be.
+    pub(crate) fn took_update(&mut self, taken_there: u64, asks: bool) -> bool {
+        let Some(updates) = self.updates_mut() else { return false };
+        updates.is_asked |= asks;
+        let is_possible = updates.credits.take(taken_there);
+        updates.under_way.taken(updates.credits.taken_there());
+        is_possible
+    }
+}
+
+/// Copies an update to where the device reads it; gives its offset there, and its length.
+fn stage(
+    staged: &MemoryRegion,
+    update: u64,
+    bytes: &[u8],
+    counters: &mut Counters,
+) -> Result<(usize, usize), ErrorKind> {
+    let place = usize::try_from(update % u64::from(MESSAGES_MAX)).unwrap_or(0);
+    let offset = place * UPDATE_BYTES_MAX;
+    staged.pages().writer().apply(offset, bytes).map_err(|_| ErrorKind::OutOfRange)?;
+    counters.updates += 1;
+    counters.update_bytes += u64::try_from(bytes.len()).unwrap_or(0);
+    Ok((offset, bytes.len()))
+}
+
+/// Where a receive's place begins.
+fn landing_offset(name: Name) -> usize {
+    let number = usize::try_from(name.number_from(0)).unwrap_or(usize::MAX);
+    number.saturating_mul(UPDATE_BYTES_MAX)
+}

@@ -1,0 +1,104 @@
+//! Why a peer cannot be reached, where more is known than that nothing is answered: each in one
+//! line that says what to do.
+
+use std::fmt;
+
+use crate::devices::{LinkLayer, PartitionKey};
+
+/// What keeps a peer out of reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LossReason {
+    /// A write without bytes was answered, and one of a full packet never was.
+    FullPackets {
+        /// The payload of a full packet.
+        bytes: u32,
+    },
+    /// The two are on networks of different kinds.
+    LinkLayers {
+        /// What this member's port runs on.
+        own: LinkLayer,
+        /// What the peer's does.
+        peer: LinkLayer,
+    },
+    /// No traffic flows between the two partitions.
+    Partitions {
+        /// This member's.
+        own: PartitionKey,
+        /// The peer's.
+        peer: PartitionKey,
+    },
+    /// At one end devices keep the order of writes, at the other updates do.
+    WriteOrders,
+    /// The peer's card is none, or shows other memory than it should.
+    WrongCard,
+    /// The device takes no way to the address that the peer gave.
+    NoWay,
+}
+
+/// A payload that passes wherever larger packets are not configured: it fits into an Ethernet frame
+/// of 1500 bytes.
+const MTU_EVERYWHERE: u32 = 1024;
+
+impl fmt::Display for LossReason {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::FullPackets { bytes } => {
+                let smaller = if bytes > MTU_EVERYWHERE { MTU_EVERYWHERE } else { 256 };
+                write!(
+                    out,
+                    "small packets pass and full ones of {bytes} B do not: look at the MTU of \
+                     switches, or give \
+                     --mtu {smaller}"
+                )
+            }
+            Self::LinkLayers { own, peer } => write!(
+                out,
+                "this member's port runs on {own} and the peer's on {peer}: choose ports of one \
+                 network with \
+                 --device and --port"
+            ),
+            Self::Partitions { own, peer } => write!(
+                out,
+                "this member is in partition {own} and the peer in {peer}: give all members one \
+                 partition with \
+                 --pkey, and let the subnet manager make one of each two a full member"
+            ),
+            Self::WriteOrders => out.write_str(
+                "at one end devices keep the order of writes, at the other the fabric does: give \
+                 all members the \
+                 same --rdma-order: none, or writes where all keep it",
+            ),
+            Self::WrongCard => out.write_str(
+                "it does not show the memory that it should: run the same program \
+                everywhere",
+            ),
+            Self::NoWay => out.write_str(
+                "the device knows no way to the peer's address: choose \
+            addresses (GIDs) of one network",
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reason_is_one_line_and_says_what_to_do() {
+        let (own, peer) = (LinkLayer::InfiniBand, LinkLayer::Ethernet);
+        let keys = (PartitionKey(0x8001), PartitionKey(0x8002));
+        for (reason, words) in [
+            (LossReason::FullPackets { bytes: 4096 }, "--mtu 1024"),
+            (LossReason::FullPackets { bytes: 1024 }, "--mtu 256"),
+            (LossReason::LinkLayers { own, peer }, "--device"),
+            (LossReason::Partitions { own: keys.0, peer: keys.1 }, "--pkey"),
+            (LossReason::WrongCard, "same program"),
+            (LossReason::NoWay, "GIDs"),
+        ] {
+            let text = reason.to_string();
+            assert!(text.contains(words) && !text.contains('\n'), "{text}");
+        }
+    }
+}

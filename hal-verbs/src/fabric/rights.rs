@@ -1,0 +1,235 @@
+//! The keys with which peers write to own regions: made at a grant, ended when the right is taken
+//! back.
+//!
+//! Access flags of a queue pair are ignored by some drivers, and a reset revokes nothing on others;
+//! on all, a key that was ended is refused. So what a peer may do stands in its key alone, new at
+//! each grant: that of a registration of the region's memory for that peer, or of a window (see
+//! `windows`). Reading goes by another key, which every peer has from the start and which never
+//! changes.
+//!
+//! # Invariants
+//! - A new key is none that was ended, for any peer of the region, since the connection to that
+//!   peer was made anew: a write that is late finds no key again that was given to somebody else.
+//! - What a peer is told of its key is as `crate::protocol::keys` says.
+
+use std::io;
+use std::sync::Arc;
+
+use tramontane_core::fabric::{ErrorKind, PermissionEvent};
+use tramontane_core::ids::Rank;
+
+use super::Verbs;
+use super::permissions::Way;
+use super::windows::WindowKey;
+use crate::adapter::{Access, MemoryRegion, ProtectionDomain};
+use crate::protocol::Notice;
+use crate::settings::WriteKeys;
+
+/// How often another key is asked for where a device gives out one that was just ended.
+const TRIES: usize = 4;
+
+/// An own region: what keys are made from.
+#[derive(Debug)]
+pub(crate) struct OwnRegion {
+    pub(crate) domain: ProtectionDomain,
+    /// What peers read by, and what windows are bound to.
+    pub(crate) memory: Arc<MemoryRegion>,
+    pub(crate) write_keys: WriteKeys,
+}
+
+impl OwnRegion {
+    fn register(&self) -> io::Result<MemoryRegion> {
+        let access = Access::LOCAL_WRITE | Access::REMOTE_WRITE;
+        MemoryRegion::new(&self.domain, self.memory.pages(), self.memory.bytes(), access)
+    }
+}
+
+/// What one peer writes to an own region by.
+#[derive(Debug)]
+pub(super) enum WriteKey {
+    Registration(MemoryRegion),
+    Window(WindowKey),
+}
+
+impl Verbs {
+    /// Gives a peer a new key, and has it told.
+    pub(super) fn give_key(&mut self, index: usize) -> Result<(), ErrorKind> {
+        if self.regions[index].ended.is_full() {
+            // Nothing from before is taken then, so those that were ended may be forgotten.
+            self.make_anew(index)?;
+        }
+        let number = usize::from(self.regions[index].number);
+        match self.own_regions.get(number).map(|own| own.write_keys) {
+            Some(WriteKeys::Windows) => self.give_window(index)?,
+            Some(WriteKeys::Registrations) => self.give_registration(index)?,
+            None => return Err(ErrorKind::OutOfRange),
+        }
+        self.tell_peer(self.regions[index].peer);
+        Ok(())
+    }
+
+    pub(super) fn give_registration(&mut self, index: usize) -> Result<(), ErrorKind> {
+        let key = self.new_key(index)?;
+        let region = &mut self.regions[index];
+        region.announcer.tell(Some(key.remote_key()));
+        region.key = Some(WriteKey::Registration(key));
+        Ok(())
+    }
+
+    /// Ends a peer's key. When this returns, nothing more that was written with it lands.
+    pub(super) fn take_key(&mut self, index: usize) -> io::Result<()> {
+        let region = &mut self.regions[index];
+        match region.key.take() {
+            None => Ok(()),
+            Some(WriteKey::Registration(key)) => {
+                region.key_ended(key.remote_key());
+                key.end()
+            }
+            Some(WriteKey::Window(window)) => self.end_window(index, window),
+        }
+    }
+
+    /// Ends the keys of a peer that is gone, whose connections are.
+    pub(super) fn take_keys(&mut self, peer: Rank) {
+        for region in self.regions.iter_mut().filter(|region| region.peer == peer) {
+            let ended = match region.key.take() {
+                None => Ok(()),
+                Some(WriteKey::Registration(key)) => key.end(),
+                Some(WriteKey::Window(key)) => key.end(),
+            };
+            if let Err(error) = ended {
+                tracing::warn!(%peer, %error, "a key cannot be ended");
+            }
+        }
+    }
+
+    /// A key with which no write can be under way.
+    fn new_key(&mut self, index: usize) -> Result<MemoryRegion, ErrorKind> {
+        let number = self.regions[index].number;
+        let own = self.own_regions.get(usize::from(number)).ok_or(ErrorKind::OutOfRange)?;
+        // Kept until another was found: the device gives out no key twice at a time.
+        let mut refused: [Option<MemoryRegion>; TRIES] = [const { None }; TRIES];
+        for slot in &mut refused {
+            let made = own.register().map_err(|error| {
+                tracing::warn!(%error, bytes = own.memory.bytes(), "no key for a region");
+                ErrorKind::Other
+            })?;
+            if !self.is_under_way(number, made.remote_key()) {
+                return Ok(made);
+            }
+            *slot = Some(made);
+        }
+        // A device with few keys: where writes with the last may be under way, they are stopped.
+        let made = refused[TRIES - 1].take().ok_or(ErrorKind::Other)?;
+        for other in 0..self.regions.len() {
+            let region = &self.regions[other];
+            if region.number == number && region.ended.contains(made.remote_key()) {
+                self.make_anew(other)?;
+            }
+        }
+        Ok(made)
+    }
+
+    /// Whether a write of any peer may be under way with a key of a region that was ended.
+    fn is_under_way(&self, number: u8, key: u32) -> bool {
+        let mut of_region = self.regions.iter().filter(|region| region.number == number);
+        of_region.any(|region| region.ended.contains(key))
+    }
+
+    /// The connection of a region was made anew at this end, in an epoch of which the peer is told
+    /// or knows.
+    pub(super) fn renew_key(&mut self, index: usize) {
+        let region = &mut self.regions[index];
+        region.ended.clear();
+        region.holder.forget();
+        match &region.key {
+            None => {}
+            Some(WriteKey::Registration(key)) => region.announcer.tell(Some(key.remote_key())),
+            Some(WriteKey::Window(_)) => self.renew_window(index),
+        }
+    }
+
+    /// A peer speaks of a key. False if it broke the protocol.
+    pub(super) fn hear_of_key(&mut self, peer: Rank, notice: Notice) -> bool {
+        let (Notice::KeyLow { region: number, .. }
+        | Notice::KeyHigh { region: number, .. }
+        | Notice::KeyGone { region: number }
+        | Notice::KeyTaken { region: number }) = notice
+        else {
+            return true;
+        };
+        let Some(index) = self.region_numbered(peer, number) else { return false };
+        let region = &mut self.regions[index];
+        if matches!(notice, Notice::KeyTaken { .. }) {
+            return region.announcer.answered();
+        }
+        let Some(is_new) = region.holder.hear(notice, region.epoch) else { return false };
+        if let (true, Some(key)) = (is_new, region.holder.key()) {
+            let (link, is_open) = (region.link, region.way == Way::Open);
+            let was_refused = std::mem::take(&mut region.refused);
+            let name = region.region;
+            self.links[link].write_with(key);
+            if was_refused && is_open {
+                self.permissions.push(PermissionEvent::Restored { peer, region: name });
+                self.retry_due = true;
+            }
+        }
+        true
+    }
+
+    /// Sends what is due about a region's key; false if there is no room.
+    pub(super) fn send_key_notices(&mut self, row: usize, index: usize) -> bool {
+        let region = &self.regions[index];
+        let (number, epoch) = (region.number, region.epoch);
+        if region.holder.owes_answer() {
+            if !self.send_notice(row, Notice::KeyTaken { region: number }) {
+                return false;
+            }
+            self.regions[index].holder.answer_sent();
+        }
+        while let Some(notice) = self.regions[index].announcer.next(number, epoch) {
+            if !self.send_notice(row, notice) {
+                return false;
+            }
+            self.regions[index].announcer.sent(epoch);
+        }
+        true
+    }
+
+    /// Sends a peer what is due to it.
+    pub(super) fn tell_peer(&mut self, peer: Rank) {
+        if let Some(row) = self.rows_to[peer.index()] {
+            self.send_notices(row);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tramontane_core::fabric::Region;
+    use tramontane_core::ids::{NodeId, Rank, ViewId};
+
+    use crate::fake::{Clock, Network, Profile};
+    use crate::{Limits, RegionMemory, Site, ViewOptions, WriteKeys};
+
+    #[test]
+    fn the_key_that_every_peer_has_is_for_reading_alone() {
+        for write_keys in [WriteKeys::Registrations, WriteKeys::Windows] {
+            let network = Network::new(1, Clock::Virtual);
+            let device = network.add_device(Profile::strict());
+            let limits = Limits { write_keys, ..Limits::default() };
+            let site = Site::open(&device.wanted(), &limits, None).expect("it opens");
+            let options = ViewOptions {
+                view: ViewId(1),
+                own: Rank(0),
+                members: &[NodeId(1), NodeId(2)],
+                row_bytes: &[4096, 4096],
+                regions: &[RegionMemory { region: Region(3), bytes: 4096 }],
+                blocks: false,
+            };
+            let fabric = site.view(&options).expect("a view");
+            assert_eq!(fabric.own_regions.len(), 1);
+            assert!(!fabric.own_regions[0].memory.may_be_written());
+        }
+    }
+}

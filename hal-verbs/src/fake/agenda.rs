@@ -1,0 +1,43 @@
+//! What is to happen, by its moment.
+
+use std::collections::BTreeMap;
+
+/// Names one entry; entries of one moment happen in the order in which they were made.
+pub(super) type Entry = (u64, u64);
+
+/// Events that are to come.
+#[derive(Debug)]
+pub(super) struct Agenda<E> {
+    events: BTreeMap<Entry, E>,
+    made: u64,
+}
+
+impl<E> Agenda<E> {
+    pub(super) const fn new() -> Self {
+        Self { events: BTreeMap::new(), made: 0 }
+    }
+
+    /// Enters an event for a moment.
+    pub(super) fn enter(&mut self, at_ns: u64, event: E) -> Entry {
+        self.made += 1;
+        self.events.insert((at_ns, self.made), event);
+        (at_ns, self.made)
+    }
+
+    /// Takes an entry back.
+    pub(super) fn cancel(&mut self, entry: Entry) {
+        self.events.remove(&entry);
+    }
+
+    /// The moment of the next event.
+    pub(super) fn next_at(&self) -> Option<u64> {
+        self.events.first_key_value().map(|(entry, _)| entry.0)
+    }
+
+    /// Takes the next event, if it is due by a moment.
+    pub(super) fn take_due(&mut self, by_ns: u64) -> Option<(u64, E)> {
+        let first = self.events.first_entry()?;
+        let at = first.key().0;
+        (at <= by_ns).then(|| (at, first.remove()))
+    }
+}

@@ -1,0 +1,107 @@
+//! Devices that fail with few signs, or come back.
+//!
+//! [`Fault`](super::Fault) has what shows in every way at once. Here each method is one sign alone,
+//! since adapters differ in which others come with it.
+
+use std::net::Ipv6Addr;
+
+use super::hardware::Hardware;
+use super::network::{ContextId, DeviceName, Network};
+use crate::adapter::{AsyncEvent, Completion, State};
+
+impl Network {
+    /// A device that failed is there again, and may be opened. What was opened before stays dead.
+    pub fn bring_back(&self, device: &DeviceName) {
+        self.on_device(device, |hardware, device| {
+            for context in hardware.contexts.values_mut().filter(|it| it.device == device) {
+                context.is_killed = true;
+            }
+            if let Some(device) = hardware.devices.get_mut(device) {
+                device.is_fatal = false;
+            }
+        });
+    }
+
+    /// A device says that it failed, and nothing else shows it: no flush, no call that fails.
+    pub fn announce_failure(&self, device: &DeviceName) {
+        self.on_device(device, |hardware, device| {
+            hardware.tell_all(device, AsyncEvent::DeviceFatal);
+        });
+    }
+
+    /// A port takes shorter packets from now on, in bytes, and tells nobody: so it is when the
+    /// network interface below changes.
+    pub fn shrink_packets_silently(&self, device: &DeviceName, port: u8, bytes: u32) {
+        self.on_device(device, |hardware, device| {
+            let port = hardware.devices.get_mut(device).and_then(|it| it.port_mut(port));
+            if let Some(port) = port {
+                port.mtu_bytes = bytes;
+            }
+        });
+    }
+
+    /// An entry of a port's table has another address, and nobody is told yet.
+    pub fn set_address_silently(
+        &self,
+        device: &DeviceName,
+        (port, index): (u8, u8),
+        address: Ipv6Addr,
+    ) {
+        self.on_device(device, |hardware, device| {
+            let port = hardware.devices.get_mut(device).and_then(|it| it.port_mut(port));
+            if let Some(entry) = port.and_then(|port| port.gids.get_mut(usize::from(index))) {
+                entry.address = address;
+            }
+        });
+    }
+
+    /// A completion queue of a context, counted from the first that was made, runs over.
+    pub fn overrun(&self, context: ContextId, index: usize) {
+        self.core().with(|hardware| {
+            let Some(id) = queue_of(hardware, context, index) else { return };
+            if let Some(queue) = hardware.queues.get_mut(&id) {
+                queue.entries_max = queue.entries.len();
+            }
+            hardware.complete(id, 0, 0, 0, Completion::default());
+        });
+    }
+
+    /// A context is told that a completion queue failed, counted like that, and nothing else shows
+    /// it.
+    pub fn announce_queue_failure(&self, context: ContextId, index: usize) {
+        self.core().with(|hardware| {
+            let Some(id) = queue_of(hardware, context, index) else { return };
+            hardware.tell(context.0, AsyncEvent::CompletionQueueError(id));
+        });
+    }
+
+    /// A queue pair of a context, counted from the first that was made, fails. Nothing is flushed.
+    pub fn fail_queue_pair_silently(&self, context: ContextId, index: usize) {
+        self.core().with(|hardware| {
+            let mut pairs = hardware.pairs.values_mut().filter(|it| it.context == context.0);
+            if let Some(pair) = pairs.nth(index) {
+                (pair.state, pair.responder) = (State::Error, None);
+            }
+        });
+    }
+
+    /// A context is told that a queue pair failed, counted like that, whether it has or not.
+    pub fn announce_queue_pair_failure(&self, context: ContextId, index: usize) {
+        self.core().with(|hardware| {
+            let mut pairs = hardware.pairs.values().filter(|it| it.context == context.0);
+            let Some(number) = pairs.nth(index).map(|pair| pair.number) else { return };
+            hardware.tell(context.0, AsyncEvent::QueuePairError(number));
+        });
+    }
+
+    fn on_device(&self, device: &DeviceName, action: impl FnOnce(&mut Hardware, usize)) {
+        if let Some(device) = self.index(device) {
+            self.core().with(|hardware| action(hardware, device));
+        }
+    }
+}
+
+fn queue_of(hardware: &Hardware, context: ContextId, index: usize) -> Option<u64> {
+    let of_context = hardware.queues.iter().filter(|(_, it)| it.context == context.0);
+    of_context.map(|(id, _)| *id).nth(index)
+}

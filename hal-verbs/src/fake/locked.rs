@@ -1,0 +1,37 @@
+//! How much memory a process may hold in place: registrations, and the rings of its queues.
+
+use std::io;
+
+use rustix::io::Errno;
+
+use super::hardware::Hardware;
+use crate::adapter::QueuePairLimits;
+
+/// Bytes of an entry of a ring, but for what goes inline.
+const ENTRY_BYTES: u64 = 64;
+
+/// Bytes of the rings of a queue pair.
+pub(super) fn ring_bytes(limits: QueuePairLimits) -> u64 {
+    let send = ENTRY_BYTES + u64::from(limits.inline_bytes_max);
+    u64::from(limits.sends_max) * send + u64::from(limits.receives_max) * ENTRY_BYTES
+}
+
+/// Bytes of a completion queue.
+pub(super) const fn queue_bytes(entries: u64) -> u64 {
+    entries.saturating_mul(ENTRY_BYTES)
+}
+
+impl Hardware {
+    /// Refuses what a process may not hold in place beside all that it has.
+    pub(super) fn check_locked(&self, context: u64, more: u64) -> io::Result<()> {
+        let Some(most) = self.check(context)?.profile.locked_bytes_max else { return Ok(()) };
+        let regions = self.regions.values().filter(|region| region.context == context);
+        let pairs = self.pairs.values().filter(|pair| pair.context == context);
+        let queues = self.queues.values().filter(|queue| queue.context == context);
+        let entries = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+        let locked = regions.map(|region| region.bytes).sum::<u64>()
+            + pairs.map(|pair| ring_bytes(pair.limits)).sum::<u64>()
+            + queues.map(|queue| queue_bytes(entries(queue.entries_max))).sum::<u64>();
+        if locked.saturating_add(more) > most { Err(Errno::NOMEM.into()) } else { Ok(()) }
+    }
+}

@@ -1,0 +1,81 @@
+//! A verbs device that does not exist, for tests: deterministic, and with every freedom that verbs
+//! leave to a device.
+//!
+//! A [`Network`] joins devices, each as its [`Profile`] says. Members open a device by its name, as
+//! they open any other:
+//!
+//! ```text
+//! let network = Network::new(seed, Clock::Real);
+//! let device = network.add_device(Profile::strict());
+//! let site = Site::open(&device.wanted(), &Limits::default(), None)?;
+//! ```
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `network`, `profile`, `faults`, `clock` | what tests see |
+//! | `registry` | devices by their names |
+//! | `work_time` | what the commands of workers cost, in virtual time |
+//! | `context`, `memory`, `window`, `completion_queue`, `queue_pair`, `send_list` | objects as their owner has them: behind the seam `crate::adapter` |
+//! | `hardware`, `agenda`, `random` | all devices with their objects, what is to happen, chance |
+//! | `locked`, `told` | how much memory a process may lock; what options come to |
+//! | `pair`, `completions` | states, flushes, what runs over |
+//! | `request`, `requester`, `path`, `responder`, `placement` | the way of a request: out, over, in, into memory |
+//! | `local_memory` | the memory that a request or a receive names at its own end |
+//!
+//! # What it keeps to
+//! A reliable connection as in the InfiniBand specification, volume 1, chapters 9 to 11, as far as
+//! this project uses it: requests execute in order, each once; what may not be done is refused and
+//! breaks the connection; what has no answer is sent again and given up in the end; what is
+//! outstanding when a connection breaks is flushed. A message is under way as a whole, and packets
+//! are counted alone.
+//!
+//! # Invariants
+//! - The same seed and the same calls in virtual time make the same run.
+//! - Bytes are placed through the core's row types: no code here is unsafe.
+
+mod agenda;
+mod clock;
+mod completion_queue;
+mod completions;
+mod context;
+mod device_states;
+mod faults;
+mod hardware;
+mod local_memory;
+mod locked;
+mod memory;
+mod network;
+mod pair;
+mod path;
+mod placement;
+mod profile;
+mod queue_pair;
+mod random;
+mod registry;
+mod request;
+mod requester;
+mod responder;
+mod send_list;
+#[cfg(test)]
+mod tests;
+mod told;
+mod waiting;
+mod window;
+mod work_time;
+
+pub use clock::{Clock, is_inside_call};
+pub(crate) use completion_queue::CompletionQueue;
+pub(crate) use context::{Context, open};
+pub use faults::Fault;
+pub(crate) use memory::{ProtectionDomain, Registration};
+pub use network::{CommandCount, CommandKind, ContextId, Counts, DeviceName, Network};
+pub use path::Link;
+pub use profile::{
+    GidEntry, InlineGrant, Keys, Placement, PortProfile, Profile, ResetMeans, SevenRetries, Windows,
+};
+pub(crate) use queue_pair::QueuePair;
+pub(crate) use registry::is_registered;
+pub(crate) use send_list::{SendBuffers, SendList};
+pub use told::Connection;
+pub(crate) use window::MemoryWindow;
+pub(crate) use work_time::WorkTime;

@@ -1,0 +1,96 @@
+//! Ways between ports: addresses, links that are cut, slow or lossy, and packets that are too long.
+
+use super::hardware::{Device, Hardware};
+use super::profile::GidEntry;
+use crate::adapter::Route;
+use crate::devices::LinkLayer;
+
+/// A port of a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) device: usize,
+    pub(super) port: u8,
+}
+
+/// What is wrong with the way from one device to another, in that direction. By default nothing is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Link {
+    /// Nothing arrives.
+    pub is_cut: bool,
+    /// So many of a million messages are lost.
+    pub loss_per_million: u32,
+    /// So much longer takes each message, in nanoseconds.
+    pub delay_ns: u64,
+    /// Longer packets are lost, where it is not zero: in bytes of payload.
+    pub mtu_bytes: u32,
+}
+
+impl Hardware {
+    /// Where a route leads from a port, by the addresses as they are now.
+    pub(super) fn far_end(&self, from: Place, route: &Route) -> Option<Place> {
+        let port = self.devices.get(from.device)?.port(from.port)?;
+        let own_gid = port.gids.get(usize::from(route.gid_index));
+        if port.link_layer == LinkLayer::Ethernet && !own_gid.is_some_and(leads_somewhere) {
+            return None;
+        }
+        let is_it = |candidate: &super::profile::PortProfile| {
+            let has_gid = candidate
+                .gids
+                .iter()
+                .any(|gid| gid.address == route.remote_gid && leads_somewhere(gid));
+            candidate.link_layer == port.link_layer
+                && match port.link_layer {
+                    LinkLayer::Ethernet => has_gid,
+                    LinkLayer::InfiniBand => {
+                        candidate.lid == route.remote_lid && (!route.is_global || has_gid)
+                    }
+                }
+        };
+        let ports = |(device, described): (usize, &Device)| {
+            let mut numbered = (1..).zip(&described.profile.ports);
+            let found = numbered.find(|(_, candidate)| is_it(candidate));
+            found.map(|(port, _)| Place { device, port })
+        };
+        self.devices.iter().enumerate().find_map(ports)
+    }
+
+    /// Whether traffic flows at a port.
+    pub(super) fn is_up(&self, place: Place) -> bool {
+        let device = self.devices.get(place.device);
+        device.is_some_and(|device| {
+            !device.is_fatal && device.port(place.port).is_some_and(|port| port.is_up)
+        })
+    }
+
+    /// How long a message is under way; none if it is lost, for which there is a chance. `packet`
+    /// is the length of its longest packet.
+    pub(super) fn journey_ns(&mut self, from: Place, to: Place, packet: u32) -> Option<u64> {
+        let link = self.links.get(&(from.device, to.device)).copied().unwrap_or_default();
+        let is_too_long = |limit: u32| limit > 0 && packet > limit;
+        let mtu = |place: Place| {
+            let device = self.devices.get(place.device)?;
+            Some(device.port(place.port)?.mtu_bytes)
+        };
+        if is_too_long(link.mtu_bytes) || [from, to].map(mtu).into_iter().flatten().any(is_too_long)
+        {
+            self.counts.too_long += 1;
+            return None;
+        }
+        if link.is_cut || !self.is_up(from) || !self.is_up(to) {
+            self.counts.nowhere += 1;
+            return None;
+        }
+        if self.random.chance(link.loss_per_million) {
+            self.counts.lost += 1;
+            return None;
+        }
+        let profile = &self.devices.get(from.device)?.profile;
+        let (latency, jitter) = (profile.latency_ns, profile.jitter_ns);
+        let drawn = if jitter > 0 { self.random.below(jitter + 1) } else { 0 };
+        Some(latency.saturating_add(link.delay_ns).saturating_add(drawn))
+    }
+}
+
+fn leads_somewhere(gid: &GidEntry) -> bool {
+    gid.is_routed && !gid.address.is_unspecified()
+}

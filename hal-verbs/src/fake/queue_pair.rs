@@ -1,0 +1,120 @@
+//! Queue pairs, as their owner has them.
+
+use std::io;
+
+use super::network::CommandKind;
+use super::pair::Receive;
+use super::request::LocalBytes;
+use super::{CompletionQueue, ProtectionDomain, SendList};
+use crate::adapter::{Access, LocalRange, QueuePairLimits, Route, SendTimes, State};
+use crate::devices::DataInOrder;
+
+/// A reliable connection to one peer.
+#[derive(Debug)]
+pub(crate) struct QueuePair {
+    id: u64,
+    number: u32,
+    inline_bytes_max: u32,
+    domain: ProtectionDomain,
+    _completions: CompletionQueue,
+}
+
+impl QueuePair {
+    /// A new one, in reset. Both of its queues report to one completion queue.
+    pub(crate) fn new(
+        domain: &ProtectionDomain,
+        completions: &CompletionQueue,
+        limits: QueuePairLimits,
+    ) -> io::Result<Self> {
+        let opened = &domain.0.context.0;
+        let made = opened.core.command(opened.id, CommandKind::CreateQueuePair, |hardware| {
+            hardware.create_pair((opened.id, domain.0.id, completions.0.id), limits)
+        });
+        let (id, number, inline_bytes_max) = made?;
+        let domain = domain.clone();
+        Ok(Self { id, number, inline_bytes_max, domain, _completions: completions.clone() })
+    }
+
+    /// Its number, which peers need; 24 bits.
+    pub(crate) const fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// How many bytes may go inline.
+    pub(crate) const fn inline_bytes_max(&self) -> u32 {
+        self.inline_bytes_max
+    }
+
+    fn command<R>(
+        &self,
+        kind: CommandKind,
+        action: impl FnOnce(&mut super::hardware::Hardware) -> R,
+    ) -> R {
+        let opened = &self.domain.0.context.0;
+        opened.core.command(opened.id, kind, action)
+    }
+
+    /// To RESET.
+    pub(crate) fn reset(&mut self) -> io::Result<()> {
+        self.command(CommandKind::Reset, |hardware| hardware.reset_pair(self.id))
+    }
+
+    /// From reset: binds it to a port and a partition, and says what the other end may do.
+    pub(crate) fn initialise(
+        &mut self,
+        port: u8,
+        partition_index: u16,
+        access: Access,
+    ) -> io::Result<()> {
+        self.command(CommandKind::Initialise, |hardware| {
+            hardware.initialise_pair(self.id, (port, partition_index), access)
+        })
+    }
+
+    /// From initialised: says where the other end is. From now on what it sends is taken.
+    pub(crate) fn connect(&mut self, route: &Route) -> io::Result<()> {
+        self.command(CommandKind::ReadyToReceive, |hardware| hardware.connect_pair(self.id, route))
+    }
+
+    /// From connected: from now on this end may send.
+    pub(crate) fn start(&mut self, times: &SendTimes) -> io::Result<()> {
+        self.command(CommandKind::ReadyToSend, |hardware| hardware.start_pair(self.id, times))
+    }
+
+    /// Changes what the other end may do.
+    pub(crate) fn set_access(&mut self, access: Access) -> io::Result<()> {
+        self.command(CommandKind::SetAccess, |hardware| hardware.set_pair_access(self.id, access))
+    }
+
+    /// Asks the device for the state.
+    pub(crate) fn state(&self) -> State {
+        self.command(CommandKind::QueryQueuePair, |hardware| hardware.pair_state(self.id))
+    }
+
+    /// Whether the bytes of writes that come in are placed in order, as the device says.
+    pub(crate) fn data_in_order(&self) -> DataInOrder {
+        self.command(CommandKind::QueryDataInOrder, |hardware| hardware.data_in_order(self.id))
+    }
+
+    /// Posts a list with one doorbell.
+    pub(crate) fn post(&mut self, list: SendList<'_>) -> io::Result<()> {
+        let requests = list.into_requests();
+        self.domain.0.context.0.core.with(|hardware| hardware.post(self.id, requests))
+    }
+
+    /// Posts a receive: for values without bytes, or into a range of registered memory.
+    pub(crate) fn post_receive(
+        &mut self,
+        name: u64,
+        into: Option<LocalRange<'_>>,
+    ) -> io::Result<()> {
+        let receive = Receive { name, into: into.map(LocalBytes::from) };
+        self.domain.0.context.0.core.with(|hardware| hardware.post_receive(self.id, receive))
+    }
+}
+
+impl Drop for QueuePair {
+    fn drop(&mut self) {
+        self.command(CommandKind::DestroyQueuePair, |hardware| hardware.destroy_pair(self.id));
+    }
+}

@@ -1,0 +1,93 @@
+//! What a queue pair is asked to do, and the numbers of its packets.
+
+use super::window::BindWindow;
+use crate::adapter::Operation;
+
+/// Packets are numbered by 24 bits.
+pub(super) const PACKET_MASK: u32 = 0x00ff_ffff;
+
+/// How far a packet's number is ahead of another.
+pub(super) const fn ahead(packet: u32, of: u32) -> u32 {
+    packet.wrapping_sub(of) & PACKET_MASK
+}
+
+/// Whether a packet's number is another's or before it.
+pub(super) const fn is_by(packet: u32, other: u32) -> bool {
+    ahead(other, packet) <= PACKET_MASK / 2
+}
+
+/// A range of the own memory, as a request names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LocalBytes {
+    pub(super) address: u64,
+    pub(super) length: u32,
+    pub(super) key: u32,
+}
+
+/// What a request does.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Work {
+    /// Something at the other end.
+    Remote(Operation),
+    /// A window is bound.
+    Bind(BindWindow),
+    /// A window's key is taken back.
+    Invalidate(u32),
+}
+
+/// A request that is posted.
+#[derive(Clone, Debug)]
+pub(super) struct Request {
+    pub(super) name: u64,
+    pub(super) work: Work,
+    pub(super) range: Option<LocalBytes>,
+    pub(super) is_inline: bool,
+    pub(super) is_signalled: bool,
+    /// What it carries, if that was read at the post.
+    pub(super) content: Option<Vec<u8>>,
+    /// When it may execute.
+    pub(super) not_before: u64,
+    /// Its place among all that were posted.
+    pub(super) number: u64,
+    pub(super) first_packet: u32,
+    pub(super) packets: u32,
+    /// It was executed, and concerns this end alone.
+    pub(super) is_executed: bool,
+    /// What is wrong with it at this end.
+    pub(super) failure: Option<u32>,
+}
+
+impl Request {
+    pub(super) const fn new(name: u64, work: Work, range: Option<LocalBytes>) -> Self {
+        Self {
+            name,
+            work,
+            range,
+            is_inline: false,
+            is_signalled: false,
+            content: None,
+            not_before: 0,
+            number: 0,
+            first_packet: 0,
+            packets: 1,
+            is_executed: false,
+            failure: None,
+        }
+    }
+
+    pub(super) fn last_packet(&self) -> u32 {
+        self.first_packet.wrapping_add(self.packets).wrapping_sub(1) & PACKET_MASK
+    }
+
+    pub(super) const fn is_read(&self) -> bool {
+        matches!(self.work, Work::Remote(Operation::Read(_)))
+    }
+
+    pub(super) const fn is_local(&self) -> bool {
+        !matches!(self.work, Work::Remote(_))
+    }
+
+    pub(super) fn length(&self) -> u32 {
+        self.range.map_or(0, |range| range.length)
+    }
+}

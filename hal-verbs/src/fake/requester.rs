@@ -1,0 +1,424 @@
+//! The sending half of a queue pair: requests go out in order, are answered in order, and are sent
+//! again when nothing comes back.
+
+use std::collections::VecDeque;
+
+use super::hardware::{Event, Hardware};
+use super::local_memory::LOCAL_LENGTH;
+use super::profile::SevenRetries;
+use super::request::{PACKET_MASK, Request, Work, ahead, is_by};
+use super::responder::{Body, Message};
+use crate::adapter::{Completion, Operation, Route, SendTimes, State};
+use crate::devices::mtu_bytes;
+
+/// `IBV_WC_RETRY_EXC_ERR` and `IBV_WC_RNR_RETRY_EXC_ERR`.
+const RETRIES_EXCEEDED: u32 = 12;
+const RECEIVER_NOT_READY: u32 = 13;
+
+/// How often a request is sent again to a peer without a receive, and how long that is waited for:
+/// what this project's queue pairs are set to.
+const NOT_READY_RETRIES: u8 = 6;
+const NOT_READY_NS: u64 = 640_000;
+
+/// What a queue pair sends and waits for.
+#[derive(Debug, Default)]
+pub(super) struct Requester {
+    way: Option<(Route, SendTimes)>,
+    /// What is not answered, oldest first.
+    pub(super) requests: VecDeque<Request>,
+    /// How many of those were sent.
+    sent: usize,
+    /// How many of those are reads.
+    reads: usize,
+    /// How many were posted so far.
+    pub(super) posted: u64,
+    /// How many of their places in the queue are free again: a place is free once a completion of
+    /// it, or of a later one, is taken.
+    pub(super) freed: u64,
+    next_packet: u32,
+    busy_until: u64,
+    arrives_by: u64,
+    retries: u8,
+    not_ready_retries: u8,
+    waits_for_receive: bool,
+    departs: bool,
+    pub(super) timer: Option<super::agenda::Entry>,
+}
+
+impl Requester {
+    /// Where it sends to, and when again.
+    pub(super) const fn way(&self) -> Option<(Route, SendTimes)> {
+        self.way
+    }
+
+    pub(super) fn new(route: Route, times: SendTimes) -> Self {
+        Self {
+            way: Some((route, times)),
+            next_packet: times.first_packet & PACKET_MASK,
+            retries: times.retries,
+            not_ready_retries: NOT_READY_RETRIES,
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn has_place(&self, sends_max: u32) -> bool {
+        self.posted - self.freed < u64::from(sends_max)
+    }
+
+    pub(super) fn stop(&mut self) {
+        (self.way, self.sent, self.reads) = (None, 0, 0);
+    }
+
+    pub(super) fn add(&mut self, mut request: Request) {
+        let mtu = self.way.map_or(0, |(route, _)| mtu_bytes(route.mtu)).max(1);
+        request.number = self.posted - 1;
+        request.first_packet = self.next_packet;
+        let packets = request.length().div_ceil(mtu).max(1);
+        request.packets = if request.is_local() { 0 } else { packets };
+        self.next_packet = self.next_packet.wrapping_add(request.packets) & PACKET_MASK;
+        self.requests.push_back(request);
+    }
+
+    /// Whether a packet was sent, or is the one before the oldest that is not answered.
+    fn knows(&self, packet: u32) -> bool {
+        let oldest = self.requests.front().filter(|_| self.sent > 0);
+        let newest = self.sent.checked_sub(1).and_then(|index| self.requests.get(index));
+        oldest.zip(newest).is_some_and(|(oldest, newest)| {
+            let before = oldest.first_packet.wrapping_sub(1);
+            ahead(packet, before) <= ahead(newest.last_packet(), before)
+        })
+    }
+
+    /// All that is not answered is to be sent again.
+    fn rewind(&mut self) {
+        (self.sent, self.reads) = (0, 0);
+    }
+
+    /// Something was answered: trouble begins anew.
+    fn progress(&mut self) {
+        self.not_ready_retries = NOT_READY_RETRIES;
+        self.retries = self.way.map_or(0, |(_, times)| times.retries);
+    }
+}
+
+/// What comes back to a sender.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) pair: u64,
+    pub(super) epoch: u64,
+    pub(super) from: super::path::Place,
+    pub(super) says: Says,
+}
+
+/// What an answer says.
+#[derive(Debug)]
+pub(super) enum Says {
+    /// All up to a packet is done.
+    Done(u32),
+    /// The read of that packet, and all before it, is done.
+    Read { first_packet: u32, content: Vec<u8> },
+    /// The request of that packet is refused, with a status; all before it is done.
+    Refused { packet: u32, status: u32 },
+    /// No receive is there for the request of that packet; all before it is done.
+    NotReady(u32),
+    /// That packet is expected; all before it is done.
+    Expected(u32),
+}
+
+impl Hardware {
+    /// Sends what may be sent.
+    pub(super) fn pump(&mut self, id: u64) {
+        while let Some(pair) = self.pairs.get_mut(&id) {
+            let epoch = pair.epoch;
+            let requester = &mut pair.requester;
+            let Some((_, times)) = requester.way.filter(|_| !requester.waits_for_receive) else {
+                return;
+            };
+            let Some(request) = requester.requests.get(requester.sent) else { return };
+            if let Some(status) = request.failure {
+                if requester.sent == 0 {
+                    self.fail(id, status);
+                }
+                return;
+            }
+            if request.is_read() && requester.reads >= usize::from(times.reads_max.max(1)) {
+                return;
+            }
+            let at = request.not_before.max(requester.busy_until);
+            if at > self.now {
+                if !std::mem::replace(&mut requester.departs, true) {
+                    self.agenda.enter(at, Event::Depart { pair: id, epoch });
+                }
+                return;
+            }
+            self.depart(id);
+        }
+    }
+
+    /// The time has come for the next request.
+    pub(super) fn depart_due(&mut self, id: u64, epoch: u64) {
+        if let Some(pair) = self.pairs.get_mut(&id).filter(|pair| pair.epoch == epoch) {
+            pair.requester.departs = false;
+            self.pump(id);
+        }
+    }
+
+    /// Executes the next request.
+    fn depart(&mut self, id: u64) {
+        let Some(pair) = self.pairs.get(&id) else { return };
+        let Some(request) = pair.requester.requests.get(pair.requester.sent).cloned() else {
+            return;
+        };
+        let Some((route, _)) = pair.requester.way else { return };
+        let Work::Remote(operation) = request.work else {
+            return self.execute_here(id, &request);
+        };
+        let (from, epoch, number) = (pair.place(), pair.epoch, pair.number);
+        let content = match (&request.content, request.is_read()) {
+            (_, true) => self.writable(id, request.range).map(|()| Vec::new()),
+            (Some(content), false) => Ok(content.clone()),
+            (None, false) => {
+                self.counts.read_late += u64::from(request.length() > 0);
+                self.read_local(id, request.range)
+            }
+        };
+        let Some(pair) = self.pairs.get_mut(&id) else { return };
+        let requester = &mut pair.requester;
+        let most = self.devices.get(from.device).and_then(|device| device.port(from.port));
+        let most = most.map_or(0, |port| port.message_bytes_max);
+        let content = if request.length() > most { Err(LOCAL_LENGTH) } else { content };
+        let content = match content {
+            Ok(content) => content,
+            Err(status) => {
+                if let Some(request) = requester.requests.get_mut(requester.sent) {
+                    request.failure = Some(status);
+                }
+                return;
+            }
+        };
+        requester.sent += 1;
+        requester.reads += usize::from(request.is_read());
+        let speed = self.devices.get(from.device).map_or(0, |it| it.profile.bytes_per_us);
+        let bytes = u64::try_from(content.len()).unwrap_or(0);
+        requester.busy_until =
+            self.now + (bytes.saturating_mul(1000)).checked_div(speed).unwrap_or(0);
+        self.arm_timer(id);
+        let mtu = mtu_bytes(route.mtu);
+        let packet = u32::try_from(content.len()).unwrap_or(u32::MAX).min(mtu);
+        let Some(to) = self.far_end(from, &route) else {
+            self.counts.nowhere += 1;
+            return;
+        };
+        let Some(journey) = self.journey_ns(from, to, packet) else { return };
+        let body = match operation {
+            Operation::Write(target) => Body::Write { target, content, immediate: None },
+            Operation::WriteWithImmediate(target, value) => {
+                Body::Write { target, content, immediate: Some(value) }
+            }
+            Operation::Read(target) => Body::Read { target, length: request.length() },
+            Operation::Send => Body::Send { content },
+        };
+        let Some(requester) = self.pairs.get_mut(&id).map(|pair| &mut pair.requester) else {
+            return;
+        };
+        let at = requester.busy_until.saturating_add(journey).max(requester.arrives_by);
+        requester.arrives_by = at;
+        let message = Message {
+            pair: id,
+            epoch,
+            from,
+            to,
+            sender: number,
+            receiver: route.remote_number,
+            first_packet: request.first_packet,
+            packets: request.packets,
+            packet_bytes: packet,
+            body,
+        };
+        self.agenda.enter(at, Event::Arrive(message));
+    }
+
+    /// Executes a request that concerns this end alone. It is done when all before it are.
+    fn execute_here(&mut self, id: u64, request: &Request) {
+        let executed = match request.work {
+            _ if request.is_executed => Ok(()),
+            Work::Bind(bind) => self.bind(id, &bind),
+            Work::Invalidate(key) => self.invalidate(id, key),
+            Work::Remote(_) => return,
+        };
+        let Some(requester) = self.pairs.get_mut(&id).map(|pair| &mut pair.requester) else {
+            return;
+        };
+        let sent = requester.sent;
+        let Some(executing) = requester.requests.get_mut(sent) else { return };
+        executing.is_executed = true;
+        executing.failure = executed.err();
+        if executing.failure.is_none() {
+            requester.sent += 1;
+            if sent == 0 {
+                self.oldest_done(id, 0);
+            }
+        }
+    }
+
+    fn arm_timer(&mut self, id: u64) {
+        let Some(pair) = self.pairs.get_mut(&id) else { return };
+        let epoch = pair.epoch;
+        let Some((_, times)) = pair.requester.way else { return };
+        if pair.requester.timer.is_some() || times.timeout_exponent == 0 {
+            return;
+        }
+        let Some(profile) = self.devices.get(pair.device).map(|it| &it.profile) else { return };
+        let exponent = times.timeout_exponent.max(profile.timeout_exponent_min).min(31);
+        let stretch = u64::from(profile.timeout_stretch_max.max(1));
+        let factor = if stretch > 1 { 1 + self.random.below(stretch) } else { 1 };
+        let entry =
+            self.after((4096_u64 << exponent) * factor, Event::TimedOut { pair: id, epoch });
+        if let Some(pair) = self.pairs.get_mut(&id) {
+            pair.requester.timer = Some(entry);
+        }
+    }
+
+    /// Nothing was answered for so long.
+    pub(super) fn timed_out(&mut self, id: u64, epoch: u64) {
+        let Some(pair) = self.pairs.get_mut(&id).filter(|pair| pair.epoch == epoch) else { return };
+        pair.requester.timer = None;
+        if !pair.requester.waits_for_receive && pair.requester.sent > 0 {
+            self.send_again(id);
+        }
+    }
+
+    /// Sends all again that is not answered, or gives up.
+    fn send_again(&mut self, id: u64) {
+        let Some(pair) = self.pairs.get_mut(&id) else { return };
+        let Some((_, times)) = pair.requester.way else { return };
+        let profile = self.devices.get(pair.device).map(|device| &device.profile);
+        let seven = profile.map_or(SevenRetries::Seven, |profile| profile.seven_retries);
+        let is_for_ever = times.retries == 7 && seven == SevenRetries::ForEver;
+        if pair.requester.retries == 0 && !is_for_ever {
+            return self.fail(id, RETRIES_EXCEEDED);
+        }
+        pair.requester.retries = pair.requester.retries.saturating_sub(1);
+        self.counts.sent_again += 1;
+        pair.requester.rewind();
+        self.pump(id);
+    }
+
+    /// A peer without a receive is tried again.
+    pub(super) fn try_again(&mut self, id: u64, epoch: u64) {
+        if let Some(pair) = self.pairs.get_mut(&id).filter(|pair| pair.epoch == epoch) {
+            pair.requester.waits_for_receive = false;
+            pair.requester.rewind();
+            self.pump(id);
+        }
+    }
+
+    /// An answer is here.
+    pub(super) fn answered(&mut self, answer: Answer) {
+        let Answer { pair: id, epoch, from, says } = answer;
+        let Some(pair) = self.pairs.get(&id).filter(|pair| pair.epoch == epoch) else { return };
+        if pair.state != State::ReadyToSend || !self.is_up(pair.place()) || !self.is_up(from) {
+            return;
+        }
+        match says {
+            Says::Done(packet) => self.done_by(id, packet),
+            Says::Read { first_packet, content } => self.read_done(id, first_packet, content),
+            Says::Refused { packet, status } => {
+                if self.is_oldest(id, packet) {
+                    self.fail(id, status);
+                }
+            }
+            Says::NotReady(packet) => {
+                if self.is_oldest(id, packet) {
+                    self.not_ready(id, epoch);
+                }
+            }
+            Says::Expected(packet) => {
+                if self.is_oldest(id, packet) {
+                    self.send_again(id);
+                }
+            }
+        }
+        self.pump(id);
+    }
+
+    fn not_ready(&mut self, id: u64, epoch: u64) {
+        let Some(pair) = self.pairs.get_mut(&id) else { return };
+        if pair.requester.waits_for_receive {
+            return;
+        }
+        let Some(left) = pair.requester.not_ready_retries.checked_sub(1) else {
+            return self.fail(id, RECEIVER_NOT_READY);
+        };
+        pair.requester.not_ready_retries = left;
+        pair.requester.waits_for_receive = true;
+        self.counts.not_ready += 1;
+        self.after(NOT_READY_NS, Event::TryAgain { pair: id, epoch });
+    }
+
+    /// Completes all before a packet; true if the oldest left begins with it.
+    fn is_oldest(&mut self, id: u64, packet: u32) -> bool {
+        self.done_by(id, packet.wrapping_sub(1) & PACKET_MASK);
+        let pair = self.pairs.get(&id).filter(|pair| pair.state == State::ReadyToSend);
+        let oldest = pair.and_then(|pair| pair.requester.requests.front());
+        pair.is_some_and(|pair| pair.requester.sent > 0)
+            && oldest.is_some_and(|oldest| oldest.first_packet == packet)
+    }
+
+    /// All requests up to a packet are done, but for reads whose content is missing.
+    fn done_by(&mut self, id: u64, packet: u32) {
+        if !self.pairs.get(&id).is_some_and(|pair| pair.requester.knows(packet)) {
+            return;
+        }
+        while let Some(pair) = self.pairs.get(&id) {
+            let requester = &pair.requester;
+            let Some(oldest) = requester.requests.front().filter(|_| requester.sent > 0) else {
+                break;
+            };
+            if !is_by(oldest.last_packet(), packet) {
+                break;
+            }
+            if oldest.is_read() {
+                return self.send_again(id);
+            }
+            self.oldest_done(id, 0);
+        }
+    }
+
+    fn read_done(&mut self, id: u64, first_packet: u32, content: Vec<u8>) {
+        if !self.is_oldest(id, first_packet) {
+            return;
+        }
+        let oldest = self.pairs.get(&id).and_then(|pair| pair.requester.requests.front());
+        let Some(range) = oldest.filter(|oldest| oldest.is_read()).map(|oldest| oldest.range)
+        else {
+            return;
+        };
+        match self.write_local(id, range, &content) {
+            Ok(()) => self.oldest_done(id, u32::try_from(content.len()).unwrap_or(0)),
+            Err(status) => self.fail(id, status),
+        }
+    }
+
+    /// The oldest request is done.
+    fn oldest_done(&mut self, id: u64, bytes: u32) {
+        let Some(pair) = self.pairs.get_mut(&id) else { return };
+        let Some(request) = pair.requester.requests.pop_front() else { return };
+        pair.requester.sent -= 1;
+        pair.requester.reads -= usize::from(request.is_read());
+        pair.requester.progress();
+        let timer = pair.requester.timer.take();
+        let is_idle = pair.requester.sent == 0;
+        let (queue, epoch, frees) = (pair.queue, pair.epoch, request.number + 1);
+        if let Some(timer) = timer {
+            self.agenda.cancel(timer);
+        }
+        if !is_idle {
+            self.arm_timer(id);
+        }
+        if request.is_signalled {
+            let completion = Completion { name: request.name, bytes, ..Completion::default() };
+            self.complete(queue, id, epoch, frees, completion);
+        }
+    }
+}

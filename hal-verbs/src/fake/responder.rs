@@ -1,0 +1,326 @@
+//! The receiving half of a queue pair: what is taken, what is refused, and what is answered.
+
+use super::hardware::{Event, Hardware, Region};
+use super::local_memory::{LOCAL_LENGTH, LOCAL_PROTECTION};
+use super::pair::Receive;
+use super::path::Place;
+use super::placement::Spot;
+use super::request::{LocalBytes, PACKET_MASK, is_by};
+use super::requester::{Answer, Says};
+use crate::adapter::{Access, Completion, Route, Target};
+use crate::devices::mtu_bytes;
+
+/// `IBV_WC_REM_INV_REQ_ERR`, `IBV_WC_REM_ACCESS_ERR`, `IBV_WC_REM_OP_ERR`.
+const REMOTE_INVALID_REQUEST: u32 = 9;
+const REMOTE_ACCESS: u32 = 10;
+const REMOTE_OPERATION: u32 = 11;
+
+/// What a queue pair knows of the other end.
+#[derive(Debug)]
+pub(super) struct Responder {
+    pub(super) route: Route,
+    expected: u32,
+    /// The sender was told what is expected, and nothing has come since.
+    is_told: bool,
+    /// When all that came is in memory.
+    pub(super) placed_by: u64,
+    answers_by: u64,
+}
+
+impl Responder {
+    pub(super) const fn new(route: Route) -> Self {
+        let expected = route.remote_packet & PACKET_MASK;
+        Self { route, expected, is_told: false, placed_by: 0, answers_by: 0 }
+    }
+}
+
+/// A request under way.
+#[derive(Debug)]
+pub(super) struct Message {
+    /// The sender, and what it was when it sent.
+    pub(super) pair: u64,
+    pub(super) epoch: u64,
+    pub(super) from: Place,
+    pub(super) to: Place,
+    /// Numbers of the queue pairs.
+    pub(super) sender: u32,
+    pub(super) receiver: u32,
+    pub(super) first_packet: u32,
+    pub(super) packets: u32,
+    /// The longest packet's payload.
+    pub(super) packet_bytes: u32,
+    pub(super) body: Body,
+}
+
+/// What a request asks for.
+#[derive(Debug)]
+pub(super) enum Body {
+    Write { target: Target, content: Vec<u8>, immediate: Option<u32> },
+    Read { target: Target, length: u32 },
+    Send { content: Vec<u8> },
+}
+
+/// What becomes of a request.
+enum Outcome {
+    /// Done, to be answered at that moment.
+    Done(u64),
+    Read(Vec<u8>),
+    Refused(u32),
+    NotReady,
+}
+
+impl Region {
+    /// The place of a range in it, if all of it lies inside.
+    pub(super) fn offset(&self, address: u64, length: u32) -> Option<usize> {
+        let offset = address.checked_sub(self.address)?;
+        let end = offset.checked_add(u64::from(length))?;
+        if end > self.bytes { None } else { usize::try_from(offset).ok() }
+    }
+}
+
+impl Hardware {
+    /// A request arrives.
+    pub(super) fn arrive(&mut self, message: Message) {
+        let Some(id) = self.receiver(&message) else {
+            self.counts.nowhere += 1;
+            return;
+        };
+        let Some(responder) = self.pairs.get_mut(&id).and_then(|pair| pair.responder.as_mut())
+        else {
+            return;
+        };
+        let expected = responder.expected;
+        let mtu = mtu_bytes(responder.route.mtu);
+        if message.first_packet != expected {
+            return self.out_of_sequence(id, &message);
+        }
+        responder.is_told = false;
+        let outcome = if message.packet_bytes > mtu {
+            Outcome::Refused(REMOTE_INVALID_REQUEST)
+        } else {
+            self.execute(id, &message.body)
+        };
+        let last = message.first_packet.wrapping_add(message.packets - 1) & PACKET_MASK;
+        let now = self.now;
+        let (at, says) = match outcome {
+            Outcome::NotReady => (now, Says::NotReady(expected)),
+            Outcome::Refused(status) => {
+                self.answer(id, &message, now, Says::Refused { packet: expected, status });
+                self.counts.refused += 1;
+                return self.enter_error_told(id);
+            }
+            Outcome::Done(at) => (at, Says::Done(last)),
+            Outcome::Read(content) => (now, Says::Read { first_packet: expected, content }),
+        };
+        if !matches!(says, Says::NotReady(_))
+            && let Some(responder) = self.pairs.get_mut(&id).and_then(|it| it.responder.as_mut())
+        {
+            responder.expected = last.wrapping_add(1) & PACKET_MASK;
+        }
+        self.answer(id, &message, at, says);
+    }
+
+    /// The queue pair that takes a request: each of the two names the other.
+    fn receiver(&self, message: &Message) -> Option<u64> {
+        if !self.is_up(message.to) {
+            return None;
+        }
+        let id = *self.numbers.get(&(message.to.device, message.receiver))?;
+        let pair = self.pairs.get(&id)?;
+        let responder = pair.responder.as_ref()?;
+        let is_named = responder.route.remote_number == message.sender
+            && pair.port == message.to.port
+            && self.far_end(pair.place(), &responder.route) == Some(message.from);
+        is_named.then_some(id)
+    }
+
+    /// A request that was seen before is answered again; one that is ahead shows that some are
+    /// missing.
+    fn out_of_sequence(&mut self, id: u64, message: &Message) {
+        let now = self.now;
+        let Some(responder) = self.pairs.get_mut(&id).and_then(|pair| pair.responder.as_mut())
+        else {
+            return;
+        };
+        let expected = responder.expected;
+        if is_by(message.first_packet, expected) {
+            let says = match message.body {
+                Body::Read { target, length } => match self.read_remote(id, target, length) {
+                    Ok(content) => Says::Read { first_packet: message.first_packet, content },
+                    Err(_) => return,
+                },
+                _ => Says::Done(expected.wrapping_sub(1) & PACKET_MASK),
+            };
+            self.counts.seen_twice += 1;
+            let at = self.placed_by(id);
+            self.answer(id, message, at, says);
+        } else if !std::mem::replace(&mut responder.is_told, true) {
+            self.answer(id, message, now, Says::Expected(expected));
+        }
+    }
+
+    /// Sends an answer off at a moment; a connection's answers stay in order.
+    fn answer(&mut self, id: u64, message: &Message, at: u64, says: Says) {
+        let packet = match &says {
+            Says::Read { content, .. } => u32::try_from(content.len()).unwrap_or(u32::MAX),
+            _ => 0,
+        };
+        let packet = packet.min(message.packet_bytes.max(self.mtu_of(id)));
+        let Some(journey) = self.journey_ns(message.to, message.from, packet) else { return };
+        let Some(responder) = self.pairs.get_mut(&id).and_then(|pair| pair.responder.as_mut())
+        else {
+            return;
+        };
+        let arrives = at.saturating_add(journey).max(responder.answers_by);
+        responder.answers_by = arrives;
+        let (pair, epoch, from) = (message.pair, message.epoch, message.to);
+        self.agenda.enter(arrives, Event::Answer(Answer { pair, epoch, from, says }));
+    }
+
+    fn mtu_of(&self, id: u64) -> u32 {
+        let responder = self.pairs.get(&id).and_then(|pair| pair.responder.as_ref());
+        responder.map_or(0, |responder| mtu_bytes(responder.route.mtu))
+    }
+
+    fn execute(&mut self, id: u64, body: &Body) -> Outcome {
+        match body {
+            Body::Write { target, content, immediate } => {
+                self.execute_write(id, *target, content, *immediate)
+            }
+            Body::Read { target, length } => {
+                // A read pushes what was written before it.
+                self.place_all(|piece| piece.pair == id);
+                match self.read_remote(id, *target, *length) {
+                    Ok(content) => Outcome::Read(content),
+                    Err(status) => Outcome::Refused(status),
+                }
+            }
+            Body::Send { content } => self.execute_send(id, content),
+        }
+    }
+
+    fn execute_write(
+        &mut self,
+        id: u64,
+        target: Target,
+        content: &[u8],
+        immediate: Option<u32>,
+    ) -> Outcome {
+        let length = u32::try_from(content.len()).unwrap_or(u32::MAX);
+        let found = match self.remote(id, target, length, Access::REMOTE_WRITE) {
+            Ok(found) => found,
+            Err(status) => return Outcome::Refused(status),
+        };
+        let Some(value) = immediate else {
+            let Some(spot) = found else { return self.done(id) };
+            let placed_by = self.land(id, spot, content.to_vec());
+            return self.done_at(id, placed_by);
+        };
+        let Some(receive) = self.take_receive(id) else { return Outcome::NotReady };
+        // The receiver may look at all of it once it is told.
+        self.place_all(|piece| piece.pair == id);
+        if let Some(spot) = found {
+            self.store(spot.region, spot.offset, content);
+        }
+        self.received(id, receive, length, Some(value));
+        Outcome::Done(self.now)
+    }
+
+    fn execute_send(&mut self, id: u64, content: &[u8]) -> Outcome {
+        let Some(receive) = self.take_receive(id) else { return Outcome::NotReady };
+        self.place_all(|piece| piece.pair == id);
+        let written = self.write_local(id, receive.into, content);
+        let Err(status) = written else {
+            self.received(id, receive, u32::try_from(content.len()).unwrap_or(u32::MAX), None);
+            return Outcome::Done(self.now);
+        };
+        self.complete_receive(
+            id,
+            Completion { name: receive.name, status, ..Completion::default() },
+        );
+        let is_own_fault = status == LOCAL_PROTECTION;
+        debug_assert!(is_own_fault || status == LOCAL_LENGTH);
+        Outcome::Refused(if is_own_fault { REMOTE_OPERATION } else { REMOTE_INVALID_REQUEST })
+    }
+
+    /// An acknowledgement of nothing but itself.
+    fn done(&self, id: u64) -> Outcome {
+        self.done_at(id, self.placed_by(id))
+    }
+
+    fn done_at(&self, id: u64, placed_by: u64) -> Outcome {
+        let device = self.pairs.get(&id).and_then(|pair| self.devices.get(pair.device));
+        let is_early = device.is_some_and(|device| device.profile.completes_before_visible);
+        Outcome::Done(if is_early { self.now } else { placed_by })
+    }
+
+    fn take_receive(&mut self, id: u64) -> Option<Receive> {
+        self.pairs.get_mut(&id)?.receives.pop_front()
+    }
+
+    fn received(&mut self, id: u64, receive: Receive, bytes: u32, immediate: Option<u32>) {
+        let name = receive.name;
+        self.complete_receive(id, Completion { name, bytes, immediate, ..Completion::default() });
+    }
+
+    fn complete_receive(&mut self, id: u64, completion: Completion) {
+        if let Some(pair) = self.pairs.get(&id) {
+            let (queue, epoch) = (pair.queue, pair.epoch);
+            self.complete(queue, id, epoch, 0, completion);
+        }
+    }
+
+    fn read_remote(&mut self, id: u64, target: Target, length: u32) -> Result<Vec<u8>, u32> {
+        match self.remote(id, target, length, Access::REMOTE_READ)? {
+            None => Ok(Vec::new()),
+            Some(spot) => self.read_region(spot.region, spot.offset, length).ok_or(REMOTE_ACCESS),
+        }
+    }
+
+    /// Looks at all rights; gives the place; none of no bytes, whose key is not looked at.
+    fn remote(
+        &mut self,
+        id: u64,
+        target: Target,
+        length: u32,
+        access: Access,
+    ) -> Result<Option<Spot>, u32> {
+        let pair = self.pairs.get(&id).ok_or(REMOTE_ACCESS)?;
+        let device = self.devices.get(pair.device).ok_or(REMOTE_ACCESS)?;
+        if !pair.access.contains(access) {
+            if !device.profile.ignores_access_flags {
+                return Err(REMOTE_INVALID_REQUEST);
+            }
+            self.counts.flags_ignored += 1;
+        }
+        if length == 0 {
+            return Ok(None);
+        }
+        let found = self.keys.get(&(pair.device, target.key)).ok_or(REMOTE_ACCESS)?;
+        let Some(region) = self.regions.get(found) else {
+            let range = (target.address, length);
+            let led = self.through_window(*found, id, range, access).ok_or(REMOTE_ACCESS)?;
+            return Ok(Some(Spot { region: led.0, offset: led.1, window: Some(*found) }));
+        };
+        let offset = region.offset(target.address, length).ok_or(REMOTE_ACCESS)?;
+        if region.domain != pair.domain || !region.access.contains(access) {
+            return Err(REMOTE_ACCESS);
+        }
+        Ok(Some(Spot { region: *found, offset, window: None }))
+    }
+
+    /// Copies bytes of a region.
+    pub(super) fn read_region(&self, region: u64, offset: usize, length: u32) -> Option<Vec<u8>> {
+        let region = self.regions.get(&region)?;
+        let mut content = vec![0; usize::try_from(length).ok()?];
+        region.pages.row().read(offset, &mut content).ok()?;
+        Some(content)
+    }
+
+    /// Copies bytes of the own memory, as the processor itself does: no right is looked at.
+    pub(super) fn read_anywhere(&self, device: usize, range: LocalBytes) -> Option<Vec<u8>> {
+        let found = *self.keys.get(&(device, range.key))?;
+        let offset = self.regions.get(&found)?.offset(range.address, range.length)?;
+        self.read_region(found, offset, range.length)
+    }
+}

@@ -1,0 +1,108 @@
+//! What a device was told of its connections and queues, for tests that ask whether an option
+//! reaches it, and what it tells beside its attributes.
+
+use std::io;
+
+use rustix::io::Errno;
+
+use super::hardware::Hardware;
+use super::network::{DeviceName, Network};
+use super::registry;
+use super::{CompletionQueue, Context};
+use crate::adapter::DeviceFeatures;
+use crate::devices::{PartitionKey, Service};
+
+/// A connection, as its end on a device was told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Connection {
+    /// How packets are to be treated.
+    pub service: Service,
+    /// The partition, by its place in the port's table.
+    pub partition_index: u16,
+    /// Whether packets carry the GID.
+    pub is_global: bool,
+    /// The exponent of the time to a retransmission.
+    pub timeout_exponent: u8,
+    /// How many there are.
+    pub retries: u8,
+    /// Requests that it holds.
+    pub sends_max: u32,
+    /// Bytes that go inline.
+    pub inline_bytes_max: u32,
+}
+
+impl Network {
+    /// The connections of a device that may send, oldest first.
+    #[must_use]
+    pub fn connections(&self, device: &DeviceName) -> Vec<Connection> {
+        let Some(found) = registry::find(device.as_str()) else { return Vec::new() };
+        self.with_hardware(|hardware| hardware.connections(found.device))
+    }
+
+    /// The vectors of a device's completion queues, oldest first.
+    #[must_use]
+    pub fn completion_vectors(&self, device: &DeviceName) -> Vec<u32> {
+        let Some(found) = registry::find(device.as_str()) else { return Vec::new() };
+        self.with_hardware(|hardware| {
+            let is_of = |context| {
+                let context = hardware.contexts.get(context);
+                context.is_some_and(|context| context.device == found.device)
+            };
+            let queues = hardware.queues.values().filter(|queue| is_of(&queue.context));
+            queues.map(|queue| queue.vector).collect()
+        })
+    }
+}
+
+impl Hardware {
+    fn connections(&self, device: usize) -> Vec<Connection> {
+        let of_device = self.pairs.values().filter(|pair| pair.device == device);
+        let told = of_device.filter_map(|pair| {
+            let (route, times) = pair.requester.way()?;
+            Some(Connection {
+                service: route.service,
+                partition_index: pair.partition_index,
+                is_global: route.is_global,
+                timeout_exponent: times.timeout_exponent,
+                retries: times.retries,
+                sends_max: pair.limits.sends_max,
+                inline_bytes_max: pair.limits.inline_bytes_max,
+            })
+        });
+        told.collect()
+    }
+}
+
+impl Context {
+    /// What it has beside its attributes.
+    pub(crate) fn features(&self) -> DeviceFeatures {
+        self.0.core.with(|hardware| {
+            let profile = hardware.check(self.0.id).map(|device| &device.profile);
+            DeviceFeatures {
+                transport: profile.as_ref().map_or(-1, |profile| profile.transport),
+                completion_vectors: profile.map_or(1, |profile| profile.completion_vectors),
+            }
+        })
+    }
+
+    /// A port's table of partition keys.
+    pub(crate) fn partition_keys(&self, port: u8) -> io::Result<Vec<u16>> {
+        self.ask_port(port, |port| port.partitions.iter().map(|key: &PartitionKey| key.0).collect())
+    }
+}
+
+impl CompletionQueue {
+    /// A queue on a vector, which must be there.
+    pub(crate) fn on_vector(context: &Context, entries: u32, vector: u32) -> io::Result<Self> {
+        if vector >= context.features().completion_vectors {
+            return Err(Errno::INVAL.into());
+        }
+        let queue = Self::new(context, entries)?;
+        context.0.core.with(|hardware| {
+            if let Some(made) = hardware.queues.get_mut(&queue.id()) {
+                made.vector = vector;
+            }
+        });
+        Ok(queue)
+    }
+}

@@ -1,0 +1,89 @@
+//! The calls on the path of a message, and those of memory windows. In C they are inline functions,
+//! which call the driver by a pointer in the opened device. So they are here, and cost what
+//! they cost in C.
+
+use std::ffi::{c_int, c_uint};
+
+use super::structures::{ibv_cq, ibv_mw, ibv_pd, ibv_qp, ibv_recv_wr, ibv_send_wr, ibv_wc};
+
+/// Takes completions. As in `<infiniband/verbs.h>`.
+///
+/// # Safety
+/// The queue lives, and there is room for `entries`.
+#[inline]
+pub(in crate::ffi) unsafe fn ibv_poll_cq(
+    queue: *mut ibv_cq,
+    entries: c_int,
+    into: *mut ibv_wc,
+) -> c_int {
+    // SAFETY: as the caller promises; drivers fill in the pointer when a device is opened.
+    unsafe { ((*(*queue).context).ops.poll_cq)(queue, entries, into) }
+}
+
+/// Asks for an event with the next completion. As in `<infiniband/verbs.h>`.
+///
+/// # Safety
+/// The queue lives.
+#[inline]
+pub(in crate::ffi) unsafe fn ibv_req_notify_cq(queue: *mut ibv_cq, solicited_only: c_int) -> c_int {
+    // SAFETY: as above.
+    unsafe { ((*(*queue).context).ops.req_notify_cq)(queue, solicited_only) }
+}
+
+/// Posts a chain of requests. As in `<infiniband/verbs.h>`.
+///
+/// # Safety
+/// The queue pair and the chain live, and what goes inline can be read.
+#[inline]
+pub(in crate::ffi) unsafe fn ibv_post_send(
+    pair: *mut ibv_qp,
+    chain: *mut ibv_send_wr,
+    bad: *mut *mut ibv_send_wr,
+) -> c_int {
+    // SAFETY: as above.
+    unsafe { ((*(*pair).context).ops.post_send)(pair, chain, bad) }
+}
+
+/// Posts a chain of receives. As in `<infiniband/verbs.h>`.
+///
+/// # Safety
+/// The queue pair and the chain live.
+#[inline]
+pub(in crate::ffi) unsafe fn ibv_post_recv(
+    pair: *mut ibv_qp,
+    chain: *mut ibv_recv_wr,
+    bad: *mut *mut ibv_recv_wr,
+) -> c_int {
+    // SAFETY: as above.
+    unsafe { ((*(*pair).context).ops.post_recv)(pair, chain, bad) }
+}
+
+/// Makes a window; null where the driver has none. As in `<infiniband/verbs.h>`.
+///
+/// # Safety
+/// The domain lives.
+pub(in crate::ffi) unsafe fn ibv_alloc_mw(domain: *mut ibv_pd, kind: c_uint) -> *mut ibv_mw {
+    // SAFETY: as the caller promises.
+    match unsafe { (*(*domain).context).ops.alloc_mw } {
+        // SAFETY: as above.
+        Some(call) => unsafe { call(domain, kind) },
+        None => {
+            // SAFETY: the own thread's variable.
+            unsafe { *libc::__errno_location() = libc::EOPNOTSUPP };
+            std::ptr::null_mut()
+        }
+    }
+}
+
+/// Ends a window. As in `<infiniband/verbs.h>`.
+///
+/// # Safety
+/// The window lives, and was made by [`ibv_alloc_mw`].
+pub(in crate::ffi) unsafe fn ibv_dealloc_mw(window: *mut ibv_mw) -> c_int {
+    // SAFETY: as the caller promises.
+    match unsafe { (*(*window).context).ops.dealloc_mw } {
+        // SAFETY: as above.
+        Some(call) => unsafe { call(window) },
+        None => libc::EOPNOTSUPP,
+    }
+}

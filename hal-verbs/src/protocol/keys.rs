@@ -1,0 +1,370 @@
+//! How a peer learns the key with which it may write to a region, and how it stops using one.
+//!
+//! The owner makes a new key at each grant and ends it when it takes the right back. What changed
+//! goes to the peer as notices, over the connection of the rows:
+//!
+//! | notice | from | says |
+//! |---|---|---|
+//! | `KeyLow`, `KeyHigh` | the owner | write with this key: two halves of 16 bits |
+//! | `KeyGone` | the owner | the right is taken back |
+//! | `KeyTaken` | the peer | the next may come |
+//!
+//! What protects the memory is the device alone: an ended key is refused. The notices keep a
+//! correct peer from trying.
+//!
+//! # Invariants
+//! - One announcement a region is under way, so two receives are enough for it. What changes
+//!   meanwhile is told afterwards, and only the last of it.
+//! - A peer forgets its key when the connection of the region is made anew, and takes none that was
+//!   told for another epoch. So an ended key is never used in a later epoch, and its number may
+//!   come again there.
+//! - Within one epoch no key comes twice: [`EndedKeys`].
+
+use super::Notice;
+use super::epoch::tag;
+
+/// What the owner of a region tells one peer about its key.
+#[derive(Debug, Default)]
+pub(crate) struct Announcer {
+    /// What the peer is to know in the end.
+    wanted: Option<u32>,
+    /// It is to be told, after what is under way.
+    is_due: bool,
+    stage: Stage,
+    /// The last key of which anything was sent.
+    sent: Option<u32>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Stage {
+    /// Nothing is under way.
+    #[default]
+    Idle,
+    /// The first half was sent, and the second is to follow.
+    Half { key: u32, tag: u8 },
+    /// All of it was sent, and no answer came.
+    Sent,
+}
+
+impl Announcer {
+    /// The peer is to know this key, or that it has none.
+    pub(crate) const fn tell(&mut self, key: Option<u32>) {
+        self.wanted = key;
+        self.is_due = true;
+    }
+
+    /// The next notice, if one is to be sent in this epoch.
+    pub(crate) const fn next(&self, region: u8, epoch: u32) -> Option<Notice> {
+        match (self.stage, self.wanted) {
+            (Stage::Half { key, tag }, _) => {
+                Some(Notice::KeyHigh { region, tag, bits: split(key).1 })
+            }
+            (Stage::Idle, Some(key)) if self.is_due => {
+                Some(Notice::KeyLow { region, tag: tag(epoch), bits: split(key).0 })
+            }
+            (Stage::Idle, None) if self.is_due => Some(Notice::KeyGone { region }),
+            (Stage::Idle | Stage::Sent, _) => None,
+        }
+    }
+
+    /// What [`Announcer::next`] gave was sent.
+    pub(crate) const fn sent(&mut self, epoch: u32) {
+        self.stage = match (self.stage, self.wanted) {
+            (Stage::Idle, Some(key)) => {
+                self.is_due = false;
+                self.sent = Some(key);
+                Stage::Half { key, tag: tag(epoch) }
+            }
+            (Stage::Idle, None) => {
+                self.is_due = false;
+                Stage::Sent
+            }
+            (Stage::Half { .. } | Stage::Sent, _) => Stage::Sent,
+        };
+    }
+
+    /// Whether the peer may know this key, which is the last that was to be told.
+    pub(crate) fn may_be_known(&self, key: u32) -> bool {
+        self.sent == Some(key)
+    }
+
+    /// The peer answered. False if nothing was under way.
+    pub(crate) const fn answered(&mut self) -> bool {
+        let is_expected = matches!(self.stage, Stage::Sent);
+        if is_expected {
+            self.stage = Stage::Idle;
+        }
+        is_expected
+    }
+}
+
+/// The key that a peer was given for an owner's region.
+#[derive(Debug, Default)]
+pub(crate) struct Holder {
+    key: Option<u32>,
+    low: Option<u16>,
+    owes_answer: bool,
+}
+
+impl Holder {
+    /// The key to write with.
+    pub(crate) const fn key(&self) -> Option<u32> {
+        self.key
+    }
+
+    /// The connection is made anew: the key is not used again.
+    pub(crate) const fn forget(&mut self) {
+        self.key = None;
+    }
+
+    /// A notice of the owner came, in this epoch of this end. None if the notice breaks the
+    /// protocol; else whether there is a new key.
+    pub(crate) fn hear(&mut self, notice: Notice, epoch: u32) -> Option<bool> {
+        if self.owes_answer {
+            return None;
+        }
+        match notice {
+            Notice::KeyLow { bits, .. } if self.low.is_none() => {
+                self.low = Some(bits);
+                Some(false)
+            }
+            Notice::KeyHigh { tag: told, bits, .. } => {
+                let low = self.low.take()?;
+                self.owes_answer = true;
+                // One of another epoch is told again, for this one.
+                self.key = (told == tag(epoch)).then(|| join(low, bits));
+                Some(self.key.is_some())
+            }
+            Notice::KeyGone { .. } if self.low.is_none() => {
+                self.key = None;
+                self.owes_answer = true;
+                Some(false)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether the owner is to be told that the next may come.
+    pub(crate) const fn owes_answer(&self) -> bool {
+        self.owes_answer
+    }
+
+    /// It was told.
+    pub(crate) const fn answer_sent(&mut self) {
+        self.owes_answer = false;
+    }
+}
+
+/// Keys that one peer knew and that were ended since its connection was made anew: writes with them
+/// may be under way. Each is there by an announcement of its own, so the list grows no faster than
+/// the peer answers.
+#[derive(Debug, Default)]
+pub(crate) struct EndedKeys(Vec<u32>);
+
+/// So many are remembered. With more, the connection is made anew.
+const ENDED_MAX: usize = 64;
+
+impl EndedKeys {
+    /// An empty list. All its memory is taken now.
+    pub(crate) fn new() -> Self {
+        Self(Vec::with_capacity(ENDED_MAX))
+    }
+
+    /// A key was ended. There is room, if the connection was made anew when the list was full.
+    pub(crate) fn push(&mut self, key: u32) {
+        if !self.is_full() {
+            self.0.push(key);
+        }
+    }
+
+    /// Whether the connection must be made anew before there is another key.
+    pub(crate) const fn is_full(&self) -> bool {
+        self.0.len() >= ENDED_MAX
+    }
+
+    /// Whether a write with this key may be under way, without the right.
+    pub(crate) fn contains(&self, key: u32) -> bool {
+        self.0.contains(&key)
+    }
+
+    /// The connection was made anew: nothing from before is taken.
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+}
+
+#[allow(clippy::as_conversions, reason = "halves, in a const fn")]
+const fn split(key: u32) -> (u16, u16) {
+    (key as u16, (key >> 16) as u16)
+}
+
+fn join(low: u16, high: u16) -> u32 {
+    u32::from(high) << 16 | u32::from(low)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::epoch;
+    use super::*;
+
+    /// Sends what is due, and hears it; true if something was.
+    fn carry(from: &mut Announcer, to: &mut Holder, epochs: (u32, u32)) -> bool {
+        let Some(notice) = from.next(3, epochs.0) else { return false };
+        from.sent(epochs.0);
+        let arrived = Notice::decode(notice.encode()).expect("a notice");
+        assert_eq!(arrived, notice);
+        to.hear(arrived, epochs.1).expect("as agreed");
+        true
+    }
+
+    fn answer(from: &mut Announcer, to: &mut Holder) {
+        if to.owes_answer() {
+            to.answer_sent();
+            assert!(from.answered());
+        }
+    }
+
+    #[test]
+    fn a_key_arrives_in_two_halves_and_goes_in_one_notice() {
+        let (mut owner, mut peer) = (Announcer::default(), Holder::default());
+        assert_eq!(owner.next(3, 7), None);
+        owner.tell(Some(0xdead_beef));
+        assert!(!owner.may_be_known(0xdead_beef));
+        assert!(carry(&mut owner, &mut peer, (7, 7)));
+        assert!(owner.may_be_known(0xdead_beef));
+        assert_eq!(peer.key(), None, "a half is nothing");
+        assert!(carry(&mut owner, &mut peer, (7, 7)));
+        assert_eq!(peer.key(), Some(0xdead_beef));
+        owner.tell(None);
+        assert!(!carry(&mut owner, &mut peer, (7, 7)), "one at a time");
+        answer(&mut owner, &mut peer);
+        assert!(carry(&mut owner, &mut peer, (7, 7)));
+        assert_eq!(peer.key(), None);
+    }
+
+    #[test]
+    fn a_key_of_another_epoch_is_not_taken() {
+        let (mut owner, mut peer) = (Announcer::default(), Holder::default());
+        owner.tell(Some(5));
+        while carry(&mut owner, &mut peer, (7, 8)) {}
+        assert_eq!(peer.key(), None);
+        // The owner hears of the epoch, and tells it again.
+        owner.tell(Some(5));
+        answer(&mut owner, &mut peer);
+        while carry(&mut owner, &mut peer, (8, 8)) {}
+        assert_eq!(peer.key(), Some(5));
+        peer.forget();
+        assert_eq!(peer.key(), None);
+    }
+
+    #[test]
+    fn what_breaks_the_protocol_is_seen() {
+        let high = Notice::KeyHigh { region: 3, tag: 0, bits: 1 };
+        let low = Notice::KeyLow { region: 3, tag: 0, bits: 1 };
+        let gone = Notice::KeyGone { region: 3 };
+        assert_eq!(Holder::default().hear(high, 0), None, "without a first half");
+        let mut peer = Holder::default();
+        assert_eq!(peer.hear(low, 0), Some(false));
+        assert_eq!(peer.hear(low, 0), None, "twice");
+        assert_eq!(peer.hear(gone, 0), None, "between the halves");
+        assert_eq!(peer.hear(high, 0), Some(true));
+        assert_eq!(peer.hear(low, 0), None, "before the answer");
+        assert_eq!(Holder::default().hear(Notice::Ring, 0), None);
+        assert!(!Announcer::default().answered());
+    }
+
+    #[test]
+    fn ended_keys_are_remembered_until_the_connection_is_made_anew() {
+        let mut ended = EndedKeys::new();
+        let mut key = 100;
+        while !ended.is_full() {
+            assert!(!ended.contains(key));
+            ended.push(key);
+            assert!(ended.contains(key));
+            key += 1;
+        }
+        assert_eq!(key, 164);
+        ended.clear();
+        assert!(!ended.contains(100) && !ended.is_full());
+    }
+
+    proptest! {
+        /// Whatever is granted, taken back and made anew: notices come in their order, of
+        /// which at most two are under way.
+        #[test]
+        fn the_last_word_arrives_and_no_key_outlives_its_epoch(
+            deeds in proptest::collection::vec(0_u8..8, 1..200),
+        ) {
+            let (mut owner, mut peer) = (Announcer::default(), Holder::default());
+            let (mut owner_epoch, mut peer_epoch) = (0, 0);
+            let mut wire = std::collections::VecDeque::new();
+            let mut current: Option<u32> = None;
+            // Each key with the epoch that it was given in.
+            let mut given = Vec::new();
+            let mut next_key = 0x1_0000;
+            let deeds = deeds.into_iter().chain(std::iter::repeat_n(7, 20));
+            for deed in deeds {
+                match deed {
+                    0 => {
+                        next_key += 0x1_0003;
+                        current = Some(next_key);
+                        owner.tell(current);
+                    }
+                    1 => {
+                        current = None;
+                        owner.tell(None);
+                    }
+                    // The peer makes the connection anew; the owner hears of it later.
+                    2 if peer_epoch == owner_epoch => {
+                        peer_epoch = epoch::next(peer_epoch);
+                        peer.forget();
+                    }
+                    3 if peer_epoch != owner_epoch => {
+                        owner_epoch = peer_epoch;
+                        if current.is_some() {
+                            owner.tell(current);
+                        }
+                    }
+                    4 => {
+                        if let Some(notice) = owner.next(3, owner_epoch) {
+                            owner.sent(owner_epoch);
+                            wire.push_back(notice);
+                        }
+                    }
+                    5 => {
+                        if let Some(notice) = wire.pop_front() {
+                            prop_assert!(peer.hear(notice, peer_epoch).is_some());
+                        }
+                    }
+                    6 => answer(&mut owner, &mut peer),
+                    _ => {
+                        owner_epoch = peer_epoch;
+                        if current.is_some() {
+                            owner.tell(current);
+                        }
+                        for _ in 0..4 {
+                            while let Some(notice) = owner.next(3, owner_epoch) {
+                                owner.sent(owner_epoch);
+                                wire.push_back(notice);
+                            }
+                            while let Some(notice) = wire.pop_front() {
+                                prop_assert!(peer.hear(notice, peer_epoch).is_some());
+                            }
+                            answer(&mut owner, &mut peer);
+                        }
+                        prop_assert_eq!(peer.key(), current);
+                    }
+                }
+                if let Some(key) = current {
+                    given.push((key, owner_epoch));
+                }
+                prop_assert!(wire.len() <= 2);
+                if let Some(key) = peer.key() {
+                    prop_assert!(given.contains(&(key, peer_epoch)), "a key of another epoch");
+                }
+            }
+        }
+    }
+}

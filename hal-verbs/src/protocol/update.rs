@@ -1,0 +1,184 @@
+//! Updates: what one list of writes says, as one message.
+//!
+//! Where devices place writes in any order, a write cannot speak for another. There each list ends
+//! with an update, which the peer's processor applies when its receive completes: the one moment at
+//! which all earlier writes of the connection are known to be visible (InfiniBand Architecture
+//! Specification 1.4, o9-20).
+//!
+//! | bytes | what |
+//! |---|---|
+//! | 0 to 8 | how many updates its sender has taken, ever |
+//! | 8 to 10 | how many records follow |
+//! | 10 to 12 | 1 if the peer is to answer at once with what it has taken, else 0 |
+//! | then each | a record: where its bytes go in the sender's row (8), how many (2), and the bytes |
+//!
+//! Lowest byte first. A peer's bytes are checked: what no correct member sends is no update.
+
+use tramontane_core::fabric::WRITES_MAX;
+
+/// The longest update: all guards of the longest list, and a few short contents.
+pub(crate) const UPDATE_BYTES_MAX: usize = 1536;
+
+/// What stands before the records.
+pub(crate) const HEAD_BYTES: usize = 12;
+
+/// What stands before the bytes of a record.
+pub(crate) const RECORD_HEAD_BYTES: usize = 10;
+
+/// An update under construction.
+#[derive(Debug)]
+pub(crate) struct UpdateWriter {
+    bytes: [u8; UPDATE_BYTES_MAX],
+    length: usize,
+    records: u16,
+}
+
+impl UpdateWriter {
+    /// One that says how many updates were taken, and nothing else yet.
+    pub(crate) fn new(taken: u64, asks: bool) -> Self {
+        let mut bytes = [0; UPDATE_BYTES_MAX];
+        bytes[..8].copy_from_slice(&taken.to_le_bytes());
+        bytes[10] = u8::from(asks);
+        Self { bytes, length: HEAD_BYTES, records: 0 }
+    }
+
+    /// Adds a record; gives the place for its bytes. None if it does not fit.
+    pub(crate) fn record(&mut self, offset: usize, length: usize) -> Option<&mut [u8]> {
+        let short = u16::try_from(length).ok()?;
+        let start = self.length.checked_add(RECORD_HEAD_BYTES)?;
+        let end = start.checked_add(length).filter(|end| *end <= UPDATE_BYTES_MAX)?;
+        let head = self.bytes.get_mut(self.length..start)?;
+        let (place, count) = head.split_at_mut_checked(8)?;
+        place.copy_from_slice(&u64::try_from(offset).ok()?.to_le_bytes());
+        count.copy_from_slice(&short.to_le_bytes());
+        self.records += 1;
+        self.bytes[8..10].copy_from_slice(&self.records.to_le_bytes());
+        self.length = end;
+        self.bytes.get_mut(start..end)
+    }
+
+    /// How it travels.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
+}
+
+/// An update that came.
+#[derive(Debug)]
+pub(crate) struct Update<'u> {
+    /// How many updates its sender has taken, ever.
+    pub(crate) taken: u64,
+    /// Its sender waits for what this member has taken.
+    pub(crate) asks: bool,
+    records: u16,
+    rest: &'u [u8],
+}
+
+impl<'u> Update<'u> {
+    /// None if no correct member sends it.
+    pub(crate) fn decode(bytes: &'u [u8]) -> Option<Self> {
+        let (taken, rest) = bytes.split_first_chunk()?;
+        let (records, rest) = rest.split_first_chunk()?;
+        let (asks, rest) = rest.split_first_chunk()?;
+        let records = u16::from_le_bytes(*records);
+        let asks = match u16::from_le_bytes(*asks) {
+            0 => false,
+            1 => true,
+            _ => return None,
+        };
+        let update = Self { taken: u64::from_le_bytes(*taken), asks, records, rest };
+        (usize::from(records) <= WRITES_MAX && update.is_whole()).then_some(update)
+    }
+
+    /// Whether the records fill it exactly.
+    fn is_whole(&self) -> bool {
+        let mut rest = self.rest;
+        for _ in 0..self.records {
+            let Some((_, after)) = split_record(rest) else { return false };
+            rest = after;
+        }
+        rest.is_empty()
+    }
+
+    /// Its records, in the order of the list.
+    pub(crate) fn records(&self) -> impl Iterator<Item = Record<'u>> {
+        let mut rest = self.rest;
+        (0..self.records).map_while(move |_| {
+            let (record, after) = split_record(rest)?;
+            rest = after;
+            Some(record)
+        })
+    }
+}
+
+/// Where bytes go in the sender's row, and the bytes.
+type Record<'u> = (usize, &'u [u8]);
+
+/// The first record, and what follows it.
+fn split_record(bytes: &[u8]) -> Option<(Record<'_>, &[u8])> {
+    let (offset, rest) = bytes.split_first_chunk()?;
+    let (length, rest) = rest.split_first_chunk()?;
+    let length = usize::from(u16::from_le_bytes(*length));
+    let (content, rest) = rest.split_at_checked(length)?;
+    let offset = usize::try_from(u64::from_le_bytes(*offset)).ok()?;
+    (length > 0).then_some(((offset, content), rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> UpdateWriter {
+        let mut update = UpdateWriter::new(7 << 40, true);
+        update.record(64, 8).expect("room").copy_from_slice(&[1; 8]);
+        update.record(1 << 33, 3).expect("room").copy_from_slice(&[2; 3]);
+        update
+    }
+
+    #[test]
+    fn updates_survive_the_wire() {
+        let update = sample();
+        let heard = Update::decode(update.bytes()).expect("an update");
+        assert_eq!((heard.taken, heard.asks), (7 << 40, true));
+        let records: Vec<_> = heard.records().collect();
+        assert_eq!(records, [(64, &[1; 8][..]), (1 << 33, &[2; 3][..])]);
+        let empty = UpdateWriter::new(3, false);
+        let heard = Update::decode(empty.bytes()).expect("an update");
+        assert_eq!((heard.taken, heard.asks, heard.records().count()), (3, false, 0));
+    }
+
+    #[test]
+    fn the_guards_of_the_longest_list_fit() {
+        let mut update = UpdateWriter::new(0, false);
+        for at in 0..WRITES_MAX {
+            assert!(update.record(at * 64, 64).is_some());
+        }
+        assert_eq!(Update::decode(update.bytes()).expect("one").records().count(), WRITES_MAX);
+        assert!(update.record(0, UPDATE_BYTES_MAX).is_none());
+    }
+
+    #[test]
+    fn what_is_no_update_is_refused() {
+        let update = sample();
+        let bytes = update.bytes();
+        for length in 0..bytes.len() {
+            assert!(Update::decode(&bytes[..length]).is_none(), "{length}");
+        }
+        let changed = |at: usize, byte: u8| {
+            let mut bytes = bytes.to_vec();
+            bytes[at] = byte;
+            Update::decode(&bytes).is_none()
+        };
+        assert!(changed(8, 1) && changed(8, 3), "more or fewer records than there are");
+        assert!(changed(10, 2) && changed(11, 1), "a flag that is none");
+        assert!(changed(HEAD_BYTES + 8, 9), "a record that is longer than its bytes");
+        let mut long = bytes.to_vec();
+        long.push(0);
+        assert!(Update::decode(&long).is_none(), "bytes behind the last record");
+        let mut many = UpdateWriter::new(0, false);
+        for at in 0..=WRITES_MAX {
+            many.record(at, 1).expect("room");
+        }
+        assert!(Update::decode(many.bytes()).is_none(), "more records than a list has writes");
+    }
+}

@@ -1,0 +1,83 @@
+//! What a view costs of a device and of memory, for reports.
+
+use std::fmt;
+
+/// What was made for a view at one member.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ViewCost {
+    /// Queue pairs.
+    pub queue_pairs: u32,
+    /// Entries of the completion queue.
+    pub completion_entries: u32,
+    /// Registrations of memory.
+    pub registrations: u32,
+    /// Bytes in them.
+    pub registered_bytes: u64,
+    /// Bytes of the rings in which requests wait, as adapters lay them out: they are locked too.
+    pub send_ring_bytes: u64,
+}
+
+impl fmt::Display for ViewCost {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            out,
+            "{} queue pairs with {} KiB of send rings, {} completion entries, {} registrations of \
+             {} KiB",
+            self.queue_pairs,
+            self.send_ring_bytes.div_ceil(1024),
+            self.completion_entries,
+            self.registrations,
+            self.registered_bytes.div_ceil(1024)
+        )
+    }
+}
+
+/// Bytes of the send ring of a queue pair: so many requests with so many bytes inline each.
+///
+/// As most adapters lay a request out: what is to be done and where, 36 bytes, with the inline
+/// bytes behind, in units of 64; and a power of two of them.
+pub(crate) fn send_ring_bytes(depth: u32, inline_bytes_max: u32) -> u64 {
+    const HEAD_BYTES: u64 = 36;
+    const UNIT_BYTES: u64 = 64;
+    let request = (HEAD_BYTES + u64::from(inline_bytes_max)).next_multiple_of(UNIT_BYTES);
+    (u64::from(depth) * request).next_power_of_two()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Limits;
+    use crate::settings::INLINE_BYTES_USUAL;
+
+    #[test]
+    fn a_ring_has_requests_of_whole_units() {
+        assert_eq!(send_ring_bytes(64, 28), 64 * 64);
+        assert_eq!(send_ring_bytes(64, 29), 64 * 128);
+        assert_eq!(send_ring_bytes(128, 220), 128 * 256);
+        assert_eq!(send_ring_bytes(0, 0), 1);
+    }
+
+    /// At 64 members with blocks it was 18 MiB: 256 requests with 1024 bytes inline to each peer.
+    #[test]
+    fn the_usual_rings_of_64_members_take_a_few_mebibytes() {
+        let depth = Limits::default().depth;
+        let a_peer = send_ring_bytes(depth, INLINE_BYTES_USUAL) + send_ring_bytes(depth, 40);
+        assert!(63 * a_peer < 4 << 20, "{a_peer} bytes a peer");
+    }
+
+    #[test]
+    fn the_cost_is_said_in_one_line() {
+        let cost = ViewCost {
+            queue_pairs: 126,
+            completion_entries: 9,
+            registrations: 250,
+            registered_bytes: 4097,
+            send_ring_bytes: 3 << 20,
+        };
+        let text = cost.to_string();
+        assert!(
+            text.contains("126 queue pairs with 3072 KiB") && text.contains("of 5 KiB"),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,241 @@
+//! What the device says of itself between calls: read in one place, and handed on.
+//!
+//! All views of a site share one context, and an event of a context goes to whoever takes it first.
+//! So the site alone takes them ([`Site::check_device`]), and every view is shown what they mean
+//! ([`Verbs::hear_device`]).
+//!
+//! | event | what follows |
+//! |---|---|
+//! | the device failed | every view loses all its peers; the next view opens the device again |
+//! | a completion queue failed | the view of that queue loses all its peers |
+//! | a queue pair failed | its peer is lost; if it is a region's, the connection is made anew |
+//! | a port lost its link | nothing yet: what is under way goes on if the link is back within the loss time, and fails if it is not |
+//! | a port came up; its LID, GIDs, partition keys or subnet manager changed | the next view looks at the port again |
+//!
+//! # Invariants
+//! - Nothing is asked of a device after it said that it failed: its descriptor may be readable for
+//!   ever.
+//! - A call takes a bounded number of events. The rest keep the descriptor readable.
+//!
+//! [`Verbs::hear_device`]: crate::Verbs::hear_device
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+use super::Site;
+use crate::adapter::AsyncEvent;
+use crate::devices::Choice;
+
+/// Events that are taken at most at once.
+const EVENTS_MAX: usize = 64;
+
+/// What a device said, as far as views must know it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeviceNews {
+    has_failed: bool,
+    completion_queues: Vec<u64>,
+    queue_pairs: Vec<u32>,
+}
+
+impl DeviceNews {
+    /// Whether no view has to know anything.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        !self.has_failed && self.completion_queues.is_empty() && self.queue_pairs.is_empty()
+    }
+
+    /// Whether the device failed or was taken away: nothing on it works any more.
+    #[must_use]
+    pub const fn has_failed(&self) -> bool {
+        self.has_failed
+    }
+
+    /// Whether a completion queue failed, by what events name it by.
+    pub(crate) fn names_completion_queue(&self, id: u64) -> bool {
+        self.completion_queues.contains(&id)
+    }
+
+    /// Queue pairs that failed, by their numbers.
+    pub(crate) fn queue_pairs(&self) -> &[u32] {
+        &self.queue_pairs
+    }
+}
+
+/// What the events so far say of the device.
+#[derive(Debug, Default)]
+pub(super) struct DeviceEvents {
+    has_failed: bool,
+    is_port_stale: bool,
+}
+
+impl DeviceEvents {
+    /// Takes the events that wait, by `next`, and logs what somebody has to do.
+    fn take(
+        &mut self,
+        mut next: impl FnMut() -> Option<AsyncEvent>,
+        choice: &Choice,
+        loss_time: Duration,
+    ) -> DeviceNews {
+        let mut news = DeviceNews::default();
+        for _ in 0..EVENTS_MAX {
+            if self.has_failed {
+                break;
+            }
+            let Some(event) = next() else { break };
+            self.note(event, &mut news);
+            tell(event, choice, loss_time);
+        }
+        news
+    }
+
+    fn note(&mut self, event: AsyncEvent, news: &mut DeviceNews) {
+        match event {
+            AsyncEvent::DeviceFatal => (self.has_failed, news.has_failed) = (true, true),
+            AsyncEvent::CompletionQueueError(queue) => news.completion_queues.push(queue),
+            AsyncEvent::QueuePairError(number) => news.queue_pairs.push(number),
+            // Of any port: the chosen one may be another's better.
+            AsyncEvent::PortActive(_)
+            | AsyncEvent::PortError(_)
+            | AsyncEvent::LidChange(_)
+            | AsyncEvent::PkeyChange(_)
+            | AsyncEvent::GidChange(_)
+            | AsyncEvent::SubnetManager(_) => self.is_port_stale = true,
+            AsyncEvent::Other(_) => {}
+        }
+    }
+
+    /// Whether the device said that it failed.
+    pub(super) const fn has_failed(&self) -> bool {
+        self.has_failed
+    }
+
+    /// Whether what is known of the ports may be old.
+    pub(super) const fn is_port_stale(&self) -> bool {
+        self.is_port_stale
+    }
+
+    /// The ports were looked at; `is_settled` if what was found can be used.
+    pub(super) const fn looked(&mut self, is_settled: bool) {
+        self.is_port_stale = !is_settled;
+    }
+}
+
+/// One line for whoever reads logs, with what to do where something is to be done.
+fn tell(event: AsyncEvent, choice: &Choice, loss_time: Duration) {
+    let device = choice.name.as_str();
+    match event {
+        AsyncEvent::DeviceFatal => tracing::error!(
+            device,
+            "the device failed or was taken away, and all peers are lost; look at the kernel's log \
+             (dmesg); the next view opens the device again if it is back"
+        ),
+        AsyncEvent::CompletionQueueError(_) => tracing::error!(
+            device,
+            "a completion queue failed, and its view loses all peers; the next view has another; \
+             if \
+             it happens again, update the device's firmware and driver"
+        ),
+        AsyncEvent::QueuePairError(number) => {
+            tracing::debug!(device, queue_pair = number, "a queue pair failed");
+        }
+        AsyncEvent::PortError(port) if port == choice.port => tracing::warn!(
+            device,
+            port,
+            ?loss_time,
+            "the port lost its link; peers are lost if it is not back within the loss time; look \
+             at \
+             the cable, the switch and the network interface (ip link)"
+        ),
+        AsyncEvent::PortActive(port) if port == choice.port => {
+            tracing::info!(device, port, "the port has its link");
+        }
+        event => tracing::debug!(device, ?event, "the device tells"),
+    }
+}
+
+impl Site {
+    /// Takes what the device said since the last call: a system call, for a timer or a member that
+    /// wakes, and not for a loop. Show what it gives to every view of this site
+    /// ([`Verbs::hear_device`](crate::Verbs::hear_device)): nobody is told twice.
+    pub fn check_device(&mut self) -> DeviceNews {
+        let Self { context, events, choice, loss_times, .. } = self;
+        events.take(|| context.take_event(), choice, loss_times.least())
+    }
+}
+
+/// Becomes readable when [`Site::check_device`] has something to take, and perhaps for good once
+/// the device has failed.
+impl AsFd for Site {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.context.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::devices::{Devices, Wanted, samples::rxe};
+
+    fn take(events: &mut DeviceEvents, told: &[AsyncEvent]) -> (DeviceNews, usize) {
+        let devices = Devices { devices: vec![rxe()] };
+        let choice = devices.choose(&Wanted::default()).expect("a choice");
+        let mut left = told.iter().copied();
+        let news = events.take(|| left.next(), &choice, Duration::from_secs(1));
+        (news, left.len())
+    }
+
+    #[test]
+    fn a_failed_queue_or_queue_pair_is_named_to_the_views() {
+        let mut events = DeviceEvents::default();
+        let told = [
+            AsyncEvent::CompletionQueueError(7),
+            AsyncEvent::QueuePairError(17),
+            AsyncEvent::Other(4),
+        ];
+        let (news, _) = take(&mut events, &told);
+        assert!(news.names_completion_queue(7) && !news.names_completion_queue(8));
+        assert_eq!((news.queue_pairs(), news.has_failed()), (&[17][..], false));
+        assert!(!events.is_port_stale(), "the port is what it was");
+        assert!(take(&mut events, &[]).0.is_empty(), "told once");
+    }
+
+    #[test]
+    fn a_port_that_changes_loses_nobody_and_is_looked_at_again() {
+        let told = [
+            AsyncEvent::PortError(1),
+            AsyncEvent::PortActive(1),
+            AsyncEvent::LidChange(1),
+            AsyncEvent::PkeyChange(1),
+            AsyncEvent::GidChange(1),
+            AsyncEvent::SubnetManager(1),
+            AsyncEvent::GidChange(2),
+        ];
+        for event in told {
+            let mut events = DeviceEvents::default();
+            let (news, _) = take(&mut events, &[event]);
+            assert!(news.is_empty() && events.is_port_stale(), "{event:?}");
+            events.looked(false);
+            assert!(events.is_port_stale(), "nothing usable was found: it looks again");
+            events.looked(true);
+            assert!(!events.is_port_stale());
+        }
+    }
+
+    #[test]
+    fn a_device_that_failed_is_not_asked_again() {
+        let mut events = DeviceEvents::default();
+        let for_ever = [AsyncEvent::DeviceFatal; 5];
+        let (news, left) = take(&mut events, &for_ever);
+        assert!(news.has_failed() && events.has_failed());
+        assert_eq!(left, 4, "one was enough");
+        let (news, left) = take(&mut events, &for_ever);
+        assert_eq!((news.is_empty(), left), (true, 5));
+    }
+
+    #[test]
+    fn a_call_takes_a_bounded_number_of_events() {
+        let mut events = DeviceEvents::default();
+        let (news, left) = take(&mut events, &[AsyncEvent::QueuePairError(3); 100]);
+        assert_eq!((news.queue_pairs().len(), left), (64, 36));
+    }
+}

@@ -1,0 +1,73 @@
+//! What keeps the order of writes at a site: decided once, for all its views.
+
+use super::JoinError;
+use crate::devices::{Device, Order};
+use crate::settings::{Limits, WriteOrder};
+
+/// What is promised, and by what.
+///
+/// # Errors
+/// [`JoinError::NoWriteOrder`] if the device keeps no order and the fabric may not.
+pub(super) fn decide(device: &Device, limits: &Limits) -> Result<(Order, WriteOrder), JoinError> {
+    if limits.write_order.unwrap_or(device.order.writes) {
+        let order = Order {
+            writes: true,
+            addresses: limits.address_order.unwrap_or(device.order.addresses),
+            visible_upon_completion: limits
+                .completion_visible
+                .unwrap_or(device.order.visible_upon_completion),
+        };
+        return Ok((order, WriteOrder::ByDevice));
+    }
+    if !limits.allow_updates {
+        return Err(JoinError::NoWriteOrder { device: device.name.clone(), what: "views" });
+    }
+    // A payload that is copied by itself may come after its counter, and an update that is here is
+    // not applied yet, whatever the device keeps.
+    let order = Order { writes: true, addresses: false, visible_upon_completion: false };
+    Ok((order, WriteOrder::ByUpdates))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::devices::samples::rxe;
+    use crate::devices::{DataInOrder, DeviceKind};
+
+    fn device(writes: bool) -> Device {
+        let order = Order { writes, ..DeviceKind::Adapter.order(DataInOrder::Yes) };
+        Device { kind: DeviceKind::Adapter, order, ..rxe() }
+    }
+
+    fn decided(writes: bool, wanted: Option<bool>) -> WriteOrder {
+        let limits = Limits { write_order: wanted, ..Limits::default() };
+        decide(&device(writes), &limits).expect("some way").1
+    }
+
+    #[test]
+    fn the_operator_may_make_the_promise_and_withdraw_it() {
+        assert_eq!(decided(true, None), WriteOrder::ByDevice);
+        assert_eq!(decided(false, None), WriteOrder::ByUpdates);
+        assert_eq!(decided(true, Some(false)), WriteOrder::ByUpdates);
+        assert_eq!(decided(false, Some(true)), WriteOrder::ByDevice);
+    }
+
+    #[test]
+    fn updates_promise_order_between_writes_and_nothing_else() {
+        let limits = Limits {
+            write_order: Some(false),
+            address_order: Some(true),
+            completion_visible: Some(true),
+            ..Limits::default()
+        };
+        let (order, _) = decide(&device(true), &limits).expect("updates");
+        assert!(order.writes && !order.addresses && !order.visible_upon_completion);
+    }
+
+    #[test]
+    fn without_order_and_without_updates_the_device_is_refused() {
+        let limits = Limits { allow_updates: false, ..Limits::default() };
+        assert!(matches!(decide(&device(false), &limits), Err(JoinError::NoWriteOrder { .. })));
+        assert!(decide(&device(true), &limits).is_ok());
+    }
+}

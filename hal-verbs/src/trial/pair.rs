@@ -1,0 +1,185 @@
+//! Two queue pairs of one process, connected to each other: one writes to the memory of the other.
+
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::adapter::{
+    Access, BATCH, Bind, Completion, CompletionQueue, Context, MemoryRegion, MemoryWindow,
+    Operation, Pages, ProtectionDomain, QueuePair, QueuePairLimits, Route, SendBuffers, SendList,
+    SendTimes, Target,
+};
+use crate::devices::Choice;
+use crate::status::WorkStatus;
+
+/// Requests of one end at once.
+const DEPTH: u32 = 16;
+
+/// A write is given up after this, whatever the device says.
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How often a connection is brought up: see `crate::fabric::link`.
+const TRIES: u32 = 5;
+
+/// A connection that leads nowhere is given up after 4.096 us * 2^13 * 4, about 130 ms.
+const TIMEOUT_EXPONENT: u8 = 13;
+const RETRIES: u8 = 3;
+
+/// How far packets' numbers move each time.
+const STRIDE: u32 = 0x10_0001;
+const PACKET_MASK: u32 = 0x00ff_ffff;
+
+/// The two ends.
+pub(super) struct Pair {
+    writer: QueuePair,
+    pub(super) owner: QueuePair,
+    completions: CompletionQueue,
+    buffers: SendBuffers,
+    source: MemoryRegion,
+    choice: Choice,
+    epoch: u32,
+    posted: u64,
+    /// What is done, and was not asked for yet.
+    done: Vec<(u64, WorkStatus)>,
+    /// Commands to the kernel so far.
+    pub(super) commands: u32,
+}
+
+impl Pair {
+    /// Makes them, in reset. Writes are of so many bytes.
+    pub(super) fn new(
+        context: &Context,
+        choice: &Choice,
+        domain: &ProtectionDomain,
+        bytes: usize,
+    ) -> io::Result<Self> {
+        let completions = CompletionQueue::new(context, 4 * DEPTH)?;
+        let limits = QueuePairLimits { sends_max: DEPTH, receives_max: 1, inline_bytes_max: 0 };
+        let pages = Arc::new(Pages::new(bytes)?);
+        Ok(Self {
+            writer: QueuePair::new(domain, &completions, limits)?,
+            owner: QueuePair::new(domain, &completions, limits)?,
+            completions,
+            buffers: SendBuffers::new(context),
+            source: MemoryRegion::new(domain, &pages, bytes, Access::empty())?,
+            choice: choice.clone(),
+            epoch: 0,
+            posted: 0,
+            done: Vec::new(),
+            commands: 0,
+        })
+    }
+
+    /// Resets both ends, and connects them anew: the owner's end allows this.
+    pub(super) fn connect(&mut self, access: Access) -> io::Result<()> {
+        for tries in 1.. {
+            match self.try_to_connect(access) {
+                Err(_) if tries < TRIES => {}
+                result => return result,
+            }
+        }
+        Ok(())
+    }
+
+    fn try_to_connect(&mut self, access: Access) -> io::Result<()> {
+        self.epoch = self.epoch.wrapping_add(1);
+        let packet = self.epoch.wrapping_mul(STRIDE) & PACKET_MASK;
+        let numbers = [self.writer.number(), self.owner.number()];
+        let ends = [(&mut self.writer, numbers[1]), (&mut self.owner, numbers[0])];
+        for (end, remote_number) in ends {
+            end.reset()?;
+            let route = Route::to_itself(&self.choice, remote_number, packet);
+            let times = SendTimes {
+                timeout_exponent: TIMEOUT_EXPONENT,
+                retries: RETRIES,
+                first_packet: packet,
+                reads_max: 1,
+            };
+            end.bring_up(&route, access, &times)?;
+            self.commands += 4;
+        }
+        Ok(())
+    }
+
+    /// Posts a write of a value, all over; gives the request's name.
+    pub(super) fn post(&mut self, target: Target, value: u8) -> io::Result<u64> {
+        let content = vec![value; self.source.bytes()];
+        let stored = self.source.pages().writer().apply(0, &content);
+        stored.map_err(|_| io::ErrorKind::InvalidInput)?;
+        self.posted += 1;
+        let mut list = SendList::new(&mut self.buffers);
+        let range = Some((&self.source, 0, content.len()));
+        if !list.push(self.posted, Operation::Write(target), range, false) {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        list.signal_last();
+        self.writer.post(list)?;
+        Ok(self.posted)
+    }
+
+    /// Binds a window to all of a region, for writes by the peer, and waits for it; gives the key.
+    pub(super) fn bind(
+        &mut self,
+        window: &mut MemoryWindow,
+        region: &Arc<MemoryRegion>,
+    ) -> io::Result<u32> {
+        let bind = Bind { region, offset: 0, length: region.bytes(), access: Access::REMOTE_WRITE };
+        self.posted += 1;
+        let mut list = SendList::new(&mut self.buffers);
+        let key = list.push_bind(self.posted, window, &bind);
+        let key = key.ok_or(io::ErrorKind::InvalidInput)?;
+        list.signal_last();
+        self.owner.post(list)?;
+        self.wait_for_success(self.posted)?;
+        Ok(key)
+    }
+
+    /// Takes a window's key back, and waits for it.
+    pub(super) fn invalidate(&mut self, window: &MemoryWindow) -> io::Result<()> {
+        self.posted += 1;
+        let mut list = SendList::new(&mut self.buffers);
+        if !list.push_invalidate(self.posted, window) {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        list.signal_last();
+        self.owner.post(list)?;
+        self.wait_for_success(self.posted)
+    }
+
+    fn wait_for_success(&mut self, name: u64) -> io::Result<()> {
+        match self.wait_for(name)? {
+            Some(WorkStatus::Success) => Ok(()),
+            Some(status) => Err(io::Error::other(status.to_string())),
+            None => Err(io::ErrorKind::TimedOut.into()),
+        }
+    }
+
+    /// Waits for a moment.
+    pub(super) fn let_time_pass(&self) {
+        self.completions.wait(Duration::from_micros(10));
+    }
+
+    /// Waits for the completion of a request. None if none comes.
+    pub(super) fn wait_for(&mut self, name: u64) -> io::Result<Option<WorkStatus>> {
+        let until = Instant::now() + PATIENCE;
+        let mut batch = [Completion::default(); BATCH];
+        loop {
+            // Looked at first: what is quick needs no call to the kernel.
+            let mut taken = self.completions.take(&mut batch)?;
+            if taken == 0 {
+                self.completions.notify()?;
+                taken = self.completions.take(&mut batch)?;
+            }
+            let done = batch[..taken].iter();
+            self.done.extend(done.map(|it| (it.name, WorkStatus::from_raw(it.status))));
+            if let Some(index) = self.done.iter().position(|(done, _)| *done == name) {
+                return Ok(Some(self.done.swap_remove(index).1));
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if taken == 0 && !self.completions.wait(left) {
+                return Ok(None);
+            }
+            while self.completions.take_event() {}
+        }
+    }
+}

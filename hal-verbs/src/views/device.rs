@@ -1,0 +1,47 @@
+//! What the device of all views says: taken in one place, and told to every view.
+
+use std::os::fd::AsFd;
+
+use rustix::event::epoll;
+use tramontane_core::fabric::{ErrorKind, HostFabric};
+
+use super::fabric::RdmaViews;
+use crate::site::JoinError;
+
+impl<S: HostFabric<Error = ErrorKind> + AsFd> RdmaViews<S> {
+    /// Lets what the device says wake this member.
+    pub(super) fn watch_device(&mut self) -> std::io::Result<()> {
+        if !self.is_device_watched {
+            let (data, flags) = (epoll::EventData::new_u64(0), epoll::EventFlags::IN);
+            epoll::add(&self.descriptors, &self.site, data, flags)?;
+            self.is_device_watched = true;
+        }
+        Ok(())
+    }
+
+    /// Takes what the device said, and tells every view, those that are not open yet included. True
+    /// if something is new to an open one.
+    pub(super) fn check_device(&mut self) -> bool {
+        let news = self.site.check_device();
+        if news.is_empty() {
+            return false;
+        }
+        if news.has_failed() && std::mem::take(&mut self.is_device_watched) {
+            // Its descriptor would wake this member for ever.
+            let _ = epoll::delete(&self.descriptors, &self.site);
+        }
+        let views = self.views.iter_mut().chain(&mut self.made);
+        views.fold(false, |is_news, view| view.verbs.hear_device(&news) | is_news)
+    }
+
+    /// Makes the device ready for a next view. What it said before is told to the views that are
+    /// there.
+    pub(super) fn renew_device(&mut self) -> Result<(), JoinError> {
+        self.check_device();
+        self.site.renew()?;
+        if let Err(error) = self.watch_device() {
+            tracing::warn!(%error, "cannot wait for what the device says");
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,222 @@
+//! The acceptance of RDMA between two hosts, over fake devices: each defect of an adapter or a
+//! network gets the verdict that says so, and an adapter that keeps to the book passes.
+
+use std::net::{IpAddr, TcpListener, TcpStream};
+use std::time::Duration;
+
+use tramontane_verbs::Limits;
+use tramontane_verbs::check::{Check, CheckError, End, Finding, Options, TcpTalk, Verdict, run};
+use tramontane_verbs::devices::{GidKind, Wanted};
+use tramontane_verbs::fake::{
+    Clock, Fault, GidEntry, Link, Network, Placement, PortProfile, Profile, ResetMeans,
+};
+
+/// Two devices of one kind, with a change to the network between them.
+fn check(
+    profile: &Profile,
+    limits: &Limits,
+    change: impl FnOnce(&Network, [&tramontane_verbs::fake::DeviceName; 2]),
+) -> Vec<Finding> {
+    let network = Network::new(7, Clock::Real);
+    let devices = [network.add_device(profile.clone()), network.add_device(profile.clone())];
+    change(&network, [&devices[0], &devices[1]]);
+    let options = |device: &tramontane_verbs::fake::DeviceName| Options {
+        wanted: Wanted { device: Some(device.as_str().to_owned()), ..Wanted::default() },
+        limits: limits.clone(),
+        meeting: None,
+        rounds: 60,
+    };
+    let [first, second] = both([options(&devices[0]), options(&devices[1])]);
+    let (first, second) = (first.expect("the first end"), second.expect("the second end"));
+    assert_eq!(first, second, "both ends come to the same findings");
+    assert_eq!(first.len(), Check::ALL.len() * 2, "each check in both directions");
+    first
+}
+
+/// Both ends, in two threads.
+fn both(options: [Options; 2]) -> [Result<Vec<Finding>, CheckError>; 2] {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let [one, other] = options;
+    std::thread::scope(|scope| {
+        let second = scope.spawn(move || {
+            let stream = TcpStream::connect(address).expect("it listens");
+            run(&other, End::Second, &mut TcpTalk::new(stream).expect("a socket"), |_| {})
+        });
+        let (stream, _) = listener.accept().expect("it comes");
+        let mut talk = TcpTalk::new(stream).expect("a socket");
+        let first = run(&one, End::First, &mut talk, |found| println!("{found}"));
+        // What the first end had to say is said: the second need not wait for more.
+        drop(talk);
+        [first, second.join().expect("no panic")]
+    })
+}
+
+/// Peers are given up soon, so that the check of it is quick.
+fn quick() -> Limits {
+    Limits { loss_time: Duration::from_millis(20), ..Limits::default() }
+}
+
+#[track_caller]
+fn assert_verdicts(findings: &[Finding], check: Check, verdict: Verdict) -> &str {
+    let found = || findings.iter().filter(|finding| finding.check == check);
+    assert!(found().all(|finding| finding.verdict == verdict), "{check:?}: {findings:#?}");
+    found().next().map_or("", |finding| &finding.text)
+}
+
+#[test]
+fn an_adapter_that_keeps_to_the_book_passes_every_check() {
+    let findings = check(&Profile::strict(), &quick(), |_, _| {});
+    for check in Check::ALL {
+        assert_verdicts(&findings, check, Verdict::Passed);
+    }
+}
+
+#[test]
+fn writes_that_are_placed_out_of_order_fail_the_check_of_their_order_where_it_is_promised() {
+    let profile = Profile {
+        placement: Placement::WritesReordered,
+        // Longer than a thread waits for a processor.
+        placement_delay_ns: 60_000_000,
+        ..Profile::strict()
+    };
+    // What is placed is answered: the time to a loss is longer than that.
+    let loss_time = Duration::from_millis(300);
+    let limits = |promised| Limits { write_order: Some(promised), loss_time, ..Limits::default() };
+    let findings = check(&profile, &limits(true), |_, _| {});
+    let text = assert_verdicts(&findings, Check::WriteOrder, Verdict::Failed);
+    assert!(text.contains("overtook"), "{text}");
+    let findings = check(&profile, &limits(false), |_, _| {});
+    assert_verdicts(&findings, Check::WriteOrder, Verdict::Note);
+}
+
+#[test]
+fn pieces_that_are_placed_out_of_order_are_a_note_unless_their_order_is_promised() {
+    let profile = Profile {
+        placement: Placement::BytesReordered,
+        placement_delay_ns: 20_000_000,
+        ..Profile::strict()
+    };
+    let findings = check(&profile, &quick(), |_, _| {});
+    assert_verdicts(&findings, Check::ByteOrder, Verdict::Note);
+    let promised = Limits { address_order: Some(true), ..quick() };
+    let findings = check(&profile, &promised, |_, _| {});
+    assert_verdicts(&findings, Check::ByteOrder, Verdict::Failed);
+}
+
+#[test]
+fn a_completion_before_visibility_is_a_note_unless_it_is_promised() {
+    let profile = Profile {
+        completes_before_visible: true,
+        placement_delay_ns: 20_000_000,
+        ..Profile::strict()
+    };
+    let limits = |promised| Limits { completion_visible: Some(promised), ..quick() };
+    let findings = check(&profile, &limits(false), |_, _| {});
+    assert_verdicts(&findings, Check::Visibility, Verdict::Note);
+    let findings = check(&profile, &limits(true), |_, _| {});
+    assert_verdicts(&findings, Check::Visibility, Verdict::Failed);
+}
+
+#[test]
+fn access_flags_and_resets_that_deny_nothing_are_notes_for_the_operator() {
+    let profile = Profile {
+        ignores_access_flags: true,
+        reset: ResetMeans::NothingRevoked,
+        ..Profile::strict()
+    };
+    let findings = check(&profile, &quick(), |_, _| {});
+    let text = assert_verdicts(&findings, Check::AccessFlags, Verdict::Note);
+    assert!(text.contains("landed"), "{text}");
+    let text = assert_verdicts(&findings, Check::Reset, Verdict::Note);
+    assert!(text.contains("landed"), "{text}");
+    assert_verdicts(&findings, Check::EndedKey, Verdict::Passed);
+}
+
+#[test]
+fn a_path_that_loses_full_packets_fails_the_check_of_their_size() {
+    let link = Link { mtu_bytes: 1024, ..Link::default() };
+    let findings = check(&Profile::strict(), &quick(), |network, [one, other]| {
+        for (from, to) in [(one, other), (other, one)] {
+            network.inject(Fault::Link { from: from.clone(), to: to.clone(), link });
+        }
+    });
+    assert_verdicts(&findings, Check::Reach, Verdict::Passed);
+    let (size, others) = findings[2..].split_first().expect("more checks");
+    assert_eq!((size.check, size.verdict), (Check::PacketSize, Verdict::Failed), "{size}");
+    assert!(size.text.contains("MTU"), "{size}");
+    assert!(others.iter().all(|found| found.verdict == Verdict::Skipped), "{findings:#?}");
+}
+
+#[test]
+fn after_a_network_without_a_way_all_other_checks_are_skipped() {
+    let link = Link { is_cut: true, ..Link::default() };
+    let findings = check(&Profile::strict(), &quick(), |network, [one, other]| {
+        network.inject(Fault::Link { from: one.clone(), to: other.clone(), link });
+        network.inject(Fault::Link { from: other.clone(), to: one.clone(), link });
+    });
+    let (reach, others) = findings.split_at(1);
+    assert_eq!(reach[0].verdict, Verdict::Failed, "{findings:#?}");
+    assert!(others.iter().all(|found| found.verdict == Verdict::Skipped), "{findings:#?}");
+}
+
+#[test]
+fn a_firmware_that_waits_longer_than_stated_is_a_note() {
+    let profile = Profile { timeout_exponent_min: 16, ..Profile::strict() };
+    let limits = Limits { timeout_exponent_floor: Some(8), ..quick() };
+    let findings = check(&profile, &limits, |_, _| {});
+    let text = assert_verdicts(&findings, Check::Loss, Verdict::Note);
+    assert!(text.contains("firmware"), "{text}");
+}
+
+#[test]
+fn ends_with_other_rounds_refuse_each_other() {
+    let network = Network::new(7, Clock::Real);
+    let device = network.add_device(Profile::strict());
+    let options = |rounds| Options {
+        wanted: Wanted { device: Some(device.as_str().to_owned()), ..Wanted::default() },
+        limits: quick(),
+        meeting: None,
+        rounds,
+    };
+    let ended = both([options(10), options(11)]);
+    assert!(ended.iter().all(|ended| matches!(ended, Err(CheckError::Mismatch))), "{ended:?}");
+}
+
+/// A host has several networks, and only one of them leads to the other host.
+#[test]
+fn the_address_at_which_the_ends_meet_is_the_one_that_is_checked() {
+    let network = Network::new(7, Clock::Real);
+    let port = |last: u8| {
+        let gid = |address: [u8; 4], is_routed| GidEntry {
+            address: std::net::Ipv4Addr::from(address).to_ipv6_mapped(),
+            kind: GidKind::RoceV2,
+            is_routed,
+        };
+        let gids = vec![gid([10, 1, 0, last], false), gid([10, 9, 0, last], true)];
+        PortProfile { gids, ..PortProfile::default() }
+    };
+    let options = |last: u8, meeting: Option<IpAddr>| {
+        let profile = Profile { ports: vec![port(last)], ..Profile::strict() };
+        let device = network.add_device(profile);
+        Options { wanted: device.wanted(), limits: quick(), meeting, rounds: 2 }
+    };
+    let at = |last: u8| Some(IpAddr::from([10, 9, 0, last]));
+    let [found, _] = both([options(1, at(1)), options(2, at(2))]);
+    assert_verdicts(&found.expect("the first end"), Check::Reach, Verdict::Passed);
+    let [found, _] = both([options(3, None), options(4, None)]);
+    assert_eq!(found.expect("the first end")[0].verdict, Verdict::Failed);
+}
+
+#[test]
+fn ends_that_keep_the_order_of_writes_in_different_ways_refuse_each_other() {
+    let network = Network::new(7, Clock::Real);
+    let options = |write_order| Options {
+        wanted: network.add_device(Profile::strict()).wanted(),
+        limits: Limits { write_order, ..quick() },
+        meeting: None,
+        rounds: 10,
+    };
+    let ended = both([options(Some(false)), options(Some(true))]);
+    assert!(ended.iter().all(|ended| matches!(ended, Err(CheckError::WriteOrders))), "{ended:?}");
+}

@@ -1,0 +1,377 @@
+//! What a device says of itself: who is lost by it, and that the next view connects.
+
+use std::time::{Duration, Instant};
+
+use super::members::{LONG_NS, MILLISECOND_NS, Members};
+use tramontane_core::fabric::{
+    BlockEvent, BlockStore as _, BlockUse, Blocks as _, Channel, Fabric as _, HostBlocks as _,
+    HostFabric as _, LossCause, Token, ViewRows as _, Way,
+};
+use tramontane_core::ids::{Rank, ViewId};
+use tramontane_verbs::devices::{GidChoice, GidKind, LinkLayer, Wanted};
+use tramontane_verbs::fake::{Fault, GidEntry, PortProfile, Profile};
+
+const FIRST: ViewId = ViewId(1);
+const SECOND: ViewId = ViewId(2);
+const NEXT: ViewId = ViewId(3);
+const A: Rank = Rank(0);
+const B: Rank = Rank(1);
+const UNREACHABLE: LossCause = LossCause::Unreachable;
+
+/// Members in one view, which is up.
+fn members_with(profile: &Profile, count: usize) -> Members {
+    up(Members::new(profile, count))
+}
+
+fn members(count: usize) -> Members {
+    members_with(&Profile::strict(), count)
+}
+
+fn up(mut members: Members) -> Members {
+    let all: Vec<usize> = (0..members.members.len()).collect();
+    members.open(FIRST, &all);
+    assert!(members.is_ready(FIRST) && members.carries(FIRST, 1, MILLISECOND_NS));
+    assert_eq!(members.losses(), []);
+    members
+}
+
+fn gid(address: &str) -> GidEntry {
+    let address = address.parse().expect("an address");
+    GidEntry { address, kind: GidKind::RoceV2, is_routed: true }
+}
+
+/// The entry of the table that is in use at first.
+const IN_USE: u8 = 1;
+
+#[test]
+fn a_device_that_fails_loses_all_peers_of_all_views_though_the_oldest_is_retiring() {
+    let mut members = members(3);
+    members.open(SECOND, &[0, 1, 2]);
+    // Something is under way in the old view that no answer comes to, so it goes on retiring.
+    members.network.inject(Fault::PortDown(members.devices[0].clone(), 1));
+    members.post(FIRST, 0, 5);
+    assert!(!members.member(0).fabric.retire(FIRST));
+    members.losses();
+    // It is told, and nothing else shows it.
+    members.network.announce_failure(&members.devices[0]);
+    members.pass(MILLISECOND_NS);
+    let lost = members.losses();
+    let by_first = lost.iter().filter(|(process, ..)| *process == 0);
+    let by_first: Vec<_> = by_first.map(|(_, view, peer, cause)| (*view, *peer, *cause)).collect();
+    assert_eq!(by_first, [(SECOND, B, UNREACHABLE), (SECOND, Rank(2), UNREACHABLE)]);
+    assert!(members.member(0).fabric.retire(FIRST), "nothing of it is under way any more");
+}
+
+#[test]
+fn a_device_that_is_back_is_opened_again_for_the_next_view() {
+    let mut members = members(2);
+    let device = members.devices[0].clone();
+    members.network.inject(Fault::DeviceFatal(device.clone()));
+    members.pass(MILLISECOND_NS);
+    let lost = members.losses();
+    assert!(lost.contains(&(0, FIRST, B, UNREACHABLE)), "{lost:?}");
+    let gone = members.try_open(SECOND, &[0, 1], 0).expect_err("it is not back");
+    let text = gone.to_string();
+    assert!(text.contains(device.as_str()) && text.contains("dmesg"), "{text}");
+    members.network.bring_back(&device);
+    members.pass(LONG_NS);
+    members.assert_next_view(NEXT);
+    assert!(members.member(0).fabric.retire(FIRST));
+    members.pass(MILLISECOND_NS);
+    assert!(members.carries(NEXT, 7, MILLISECOND_NS), "the old view ended, and the new one not");
+}
+
+/// The memory was made before, and its owner keeps it through the failure.
+#[test]
+fn block_memory_outlives_a_failure_of_its_device() {
+    let mut members = members(2);
+    let store =
+        |members: &mut Members, process: usize| members.member(process).fabric.block_store();
+    let mut from = store(&mut members, 0).memory(100, BlockUse::Both).expect("memory");
+    let into = store(&mut members, 1).memory(100, BlockUse::Both).expect("memory");
+    let dropped = store(&mut members, 0).memory(100, BlockUse::Both).expect("memory");
+    for process in [0, 1] {
+        members.network.inject(Fault::DeviceFatal(members.devices[process].clone()));
+        members.network.bring_back(&members.devices[process]);
+    }
+    // Nobody has looked at the device when the next view is asked for.
+    members.assert_next_view(NEXT);
+    from.write(0, &[3; 100]).expect("in it");
+    let way = |peer| Way { view: NEXT, channel: Channel(0), peer };
+    let receiver = &mut members.member(1).fabric;
+    receiver.post_receive(way(A), into.area(0), 100, Token(1)).expect("room");
+    let sender = &mut members.member(0).fabric;
+    sender.send(way(B), from.area(0), 100, 9, Token(2)).expect("room");
+    members.pass(MILLISECOND_NS);
+    let came = members.member(1).fabric.poll_block();
+    assert!(
+        matches!(came, Some(BlockEvent::Received { immediate: 9, length: 100, .. })),
+        "{came:?}"
+    );
+    let mut bytes = [0; 100];
+    into.read(0, &mut bytes).expect("in it");
+    assert_eq!(bytes, [3; 100]);
+    // Its number is given again, to memory that is registered on the new device.
+    let area = dropped.area(0);
+    drop(dropped);
+    let mut again = store(&mut members, 0).memory(100, BlockUse::Both).expect("memory");
+    assert_eq!(again.area(0), area);
+    again.write(0, &[4; 100]).expect("in it");
+    members.member(1).fabric.post_receive(way(A), into.area(0), 100, Token(3)).expect("room");
+    members.member(0).fabric.send(way(B), again.area(0), 100, 8, Token(4)).expect("room");
+    members.pass(MILLISECOND_NS);
+    let came = members.member(1).fabric.poll_block();
+    assert!(matches!(came, Some(BlockEvent::Received { immediate: 8, .. })), "{came:?}");
+    into.read(0, &mut bytes).expect("in it");
+    assert_eq!(bytes, [4; 100]);
+}
+
+#[test]
+fn what_is_under_way_survives_a_port_that_is_back_within_the_loss_time() {
+    let mut members = members(3);
+    let device = members.devices[0].clone();
+    members.network.inject(Fault::PortDown(device.clone(), 1));
+    let posted = members.post(FIRST, 0, 77);
+    assert!(posted.iter().all(Result::is_ok));
+    members.pass(8 * MILLISECOND_NS);
+    assert_eq!(members.seen(FIRST, 1, A), 1, "nothing passes");
+    // A view that is made meanwhile waits for the port, as the old one does.
+    for process in [0, 1, 2] {
+        members.try_open(SECOND, &[0, 1, 2], process).expect("memory");
+    }
+    members.network.inject(Fault::PortUp(device, 1));
+    members.pass(30 * MILLISECOND_NS);
+    assert_eq!(members.losses(), []);
+    assert_eq!((members.seen(FIRST, 1, A), members.seen(FIRST, 2, A)), (77, 77));
+    assert!(members.is_ready(SECOND) && members.carries(SECOND, 5, MILLISECOND_NS));
+    members.assert_next_view(NEXT);
+}
+
+#[test]
+fn a_port_that_is_away_for_longer_loses_the_peers_and_is_used_by_the_next_view() {
+    let mut members = members(3);
+    let device = members.devices[0].clone();
+    members.network.inject(Fault::PortDown(device.clone(), 1));
+    members.post(FIRST, 0, 77);
+    members.pass(LONG_NS);
+    let lost = members.losses();
+    assert_eq!(lost, [(0, FIRST, B, UNREACHABLE), (0, FIRST, Rank(2), UNREACHABLE)]);
+    members.network.inject(Fault::PortUp(device, 1));
+    members.pass(MILLISECOND_NS);
+    members.assert_next_view(NEXT);
+}
+
+/// A device with room in its table of addresses.
+fn with_room() -> Profile {
+    let gids = vec![gid("::"), gid("::"), gid("::"), gid("::")];
+    Profile { ports: vec![PortProfile { gids, ..PortProfile::default() }], ..Profile::strict() }
+}
+
+/// Writes an address into an entry of a process's device.
+fn set_gid(members: &Members, process: usize, index: u8, address: &str) {
+    let address = address.parse().expect("an address");
+    let device = members.devices[process].clone();
+    members.network.inject(Fault::Gid { device, port: 1, index, address });
+}
+
+/// Two members whose devices have their addresses in one entry of several, and what they want.
+fn with_addresses(wishes: [Wanted; 2]) -> Members {
+    let profiles = [1, 2].map(|number| {
+        let mut profile = with_room();
+        profile.ports[0].gids[usize::from(IN_USE)] = gid(&format!("::ffff:10.0.0.{number}"));
+        profile
+    });
+    up(Members::with_wishes(&profiles, &wishes))
+}
+
+#[test]
+fn an_address_that_moves_in_the_table_is_found_by_the_next_view() {
+    let mut members = with_addresses([Wanted::default(), Wanted::default()]);
+    set_gid(&members, 0, 3, "::ffff:10.0.0.1");
+    set_gid(&members, 0, IN_USE, "::");
+    members.pass(MILLISECOND_NS);
+    members.assert_next_view(NEXT);
+}
+
+#[test]
+fn an_address_that_is_replaced_is_the_one_by_which_the_next_view_connects() {
+    let mut members = with_addresses([Wanted::default(), Wanted::default()]);
+    set_gid(&members, 0, IN_USE, "::");
+    set_gid(&members, 0, 2, "::ffff:10.0.0.9");
+    members.pass(MILLISECOND_NS);
+    members.assert_next_view(NEXT);
+}
+
+/// Nothing is chosen that the operator did not want, and the member that looks again finds it.
+#[test]
+fn an_address_that_is_insisted_on_is_waited_for() {
+    let insisted = "10.0.0.1".parse().expect("an address");
+    let wanted = Wanted { gid: GidChoice::Address(insisted), ..Wanted::default() };
+    let mut members = with_addresses([wanted, Wanted::default()]);
+    set_gid(&members, 0, IN_USE, "::");
+    set_gid(&members, 0, 2, "::ffff:10.0.0.9");
+    members.pass(MILLISECOND_NS);
+    members.open(SECOND, &[0, 1]);
+    assert!(!members.is_ready(SECOND), "its address leads nowhere");
+    // As long as nothing can be used it looks, whether it is told of something or not.
+    let (device, address) = (members.devices[0].clone(), "::ffff:10.0.0.1".parse());
+    members.network.set_address_silently(&device, (1, 3), address.expect("an address"));
+    members.pass(LONG_NS);
+    members.assert_next_view(NEXT);
+}
+
+#[test]
+fn a_lid_that_changes_is_told_by_the_cards_of_the_next_view() {
+    let port = PortProfile { link_layer: LinkLayer::InfiniBand, ..PortProfile::default() };
+    let mut members = members_with(&Profile { ports: vec![port], ..Profile::strict() }, 2);
+    members.network.inject(Fault::Lid(members.devices[0].clone(), 1, 99));
+    members.pass(MILLISECOND_NS);
+    members.post(FIRST, 1, 8);
+    members.pass(LONG_NS);
+    assert!(members.losses().contains(&(1, FIRST, A, UNREACHABLE)), "the old one leads nowhere");
+    members.assert_next_view(NEXT);
+}
+
+#[test]
+fn a_packet_size_that_shrinks_is_that_of_the_next_view_whether_it_is_told_or_not() {
+    for is_told in [true, false] {
+        let mut members = members(2);
+        let device = members.devices[0].clone();
+        if is_told {
+            members.network.inject(Fault::Mtu(device, 1, 1024));
+        } else {
+            members.network.shrink_packets_silently(&device, 1, 1024);
+        }
+        members.pass(MILLISECOND_NS);
+        members.assert_next_view(NEXT);
+        assert!(members.carries(FIRST, 3, MILLISECOND_NS), "short writes pass as before");
+    }
+}
+
+#[test]
+fn a_completion_queue_that_overruns_costs_its_own_view_and_no_other() {
+    for (failing, is_told) in
+        [FIRST, SECOND].into_iter().flat_map(|view| [(view, true), (view, false)])
+    {
+        let mut members = members(2);
+        members.open(SECOND, &[0, 1]);
+        assert!(members.is_ready(SECOND));
+        // Queues are made in the order of the views.
+        let index = if failing == FIRST { 0 } else { 1 };
+        let context = members.member(0).context;
+        if is_told {
+            members.network.announce_queue_failure(context, index);
+        } else {
+            members.network.overrun(context, index);
+        }
+        members.pass(MILLISECOND_NS);
+        let lost = members.losses();
+        let of_first: Vec<_> = lost.iter().filter(|(process, ..)| *process == 0).collect();
+        assert_eq!(of_first, [&(0, failing, B, UNREACHABLE)]);
+        let other = if failing == FIRST { SECOND } else { FIRST };
+        assert!(members.carries(other, 9, MILLISECOND_NS));
+        members.assert_next_view(NEXT);
+    }
+}
+
+#[test]
+fn a_queue_pair_that_fails_without_a_completion_costs_its_own_peer() {
+    let mut members = members(3);
+    let context = members.member(0).context;
+    // The first connection is the row's to B. Word of an earlier failure may come late.
+    members.network.announce_queue_pair_failure(context, 0);
+    members.pass(MILLISECOND_NS);
+    assert_eq!(members.losses(), [], "it is in order");
+    members.network.fail_queue_pair_silently(context, 0);
+    members.network.announce_queue_pair_failure(context, 0);
+    members.pass(MILLISECOND_NS);
+    assert_eq!(members.losses(), [(0, FIRST, B, UNREACHABLE)]);
+    let told = members.member(0).fabric.loss_of(FIRST, B).expect("a loss").to_string();
+    assert!(told.contains("state 'error'"), "{told}");
+    assert_eq!(members.post(FIRST, 0, 6)[1], Ok(()), "the other is there");
+    members.pass(MILLISECOND_NS);
+    assert_eq!(members.seen(FIRST, 2, A), 6);
+    members.assert_next_view(NEXT);
+}
+
+/// Real time passes here, as a thread sleeps.
+#[test]
+fn a_member_that_sleeps_wakes_when_its_device_fails() {
+    let mut members = members(2);
+    assert!(wakes(&mut members));
+    members.pass(MILLISECOND_NS);
+    assert!(members.losses().contains(&(0, FIRST, B, UNREACHABLE)));
+    // What it says for ever keeps nobody awake.
+    members.network.announce_failure(&members.devices[0]);
+    let sleeper = &mut members.member(0).fabric;
+    assert!(sleeper.arm());
+    let busy = processor_time();
+    assert!(!sleeper.sleep(Duration::from_millis(400)));
+    assert!(processor_time() - busy < Duration::from_millis(20));
+    sleeper.disarm();
+    // Opened again, it wakes this member as before.
+    members.assert_next_view(NEXT);
+    members.losses();
+    assert!(wakes(&mut members));
+    members.pass(MILLISECOND_NS);
+    assert!(members.losses().contains(&(0, NEXT, B, UNREACHABLE)));
+}
+
+/// Whether the first member wakes when its device says, while it sleeps, that it failed.
+fn wakes(members: &mut Members) -> bool {
+    const LONG: Duration = Duration::from_secs(20);
+    let (network, device) = (members.network.clone(), members.devices[0].clone());
+    let sleeper = &mut members.member(0).fabric;
+    assert!(sleeper.arm());
+    let teller = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(20));
+        // A change of the port wakes nobody for long.
+        network.inject(Fault::Pkey(device.clone(), 1));
+        std::thread::sleep(Duration::from_millis(20));
+        network.announce_failure(&device);
+    });
+    let started = Instant::now();
+    let is_woken = sleeper.sleep(LONG);
+    sleeper.disarm();
+    teller.join().expect("no panic");
+    is_woken && started.elapsed() < LONG / 2
+}
+
+/// What this thread has used of a processor.
+fn processor_time() -> Duration {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux has it");
+    let used = text.split_whitespace().next().and_then(|text| text.parse().ok());
+    Duration::from_nanos(used.expect("a number"))
+}
+
+/// Its memory is there, and nobody could be told.
+#[test]
+fn a_view_that_opens_on_a_device_that_has_failed_meanwhile_is_told_its_losses_then() {
+    let mut members = members(2);
+    let rows = members.make(SECOND, &[0, 1], 0).expect("memory");
+    members.network.announce_failure(&members.devices[0]);
+    members.pass(MILLISECOND_NS);
+    members.losses();
+    members.member(0).fabric.open(SECOND, &rows.memory()).expect("it opens");
+    members.pass(MILLISECOND_NS);
+    assert_eq!(members.losses(), [(0, SECOND, B, UNREACHABLE)]);
+}
+
+#[test]
+fn a_member_whose_device_failed_does_not_tell_the_others_that_they_are_cut_off() {
+    let mut members = members(3);
+    members.network.inject(Fault::DeviceFatal(members.devices[0].clone()));
+    members.pass(MILLISECOND_NS);
+    let lost = members.losses();
+    assert!(lost.contains(&(0, FIRST, B, UNREACHABLE)), "{lost:?}");
+    // As the core does with members that it suspects.
+    for peer in [B, Rank(2)] {
+        members.member(0).fabric.cut(FIRST, peer);
+    }
+    members.post(FIRST, 1, 5);
+    members.pass(2_000 * MILLISECOND_NS);
+    let lost = members.losses();
+    let of_failed = (1, FIRST, Rank(0), UNREACHABLE);
+    assert!(lost.contains(&of_failed), "they find out by themselves: {lost:?}");
+    assert!(lost.iter().all(|(.., cause)| *cause == UNREACHABLE), "{lost:?}");
+}

@@ -1,0 +1,74 @@
+//! The device of a test: one of the machine, if TRAMONTANE_VERBS_DEVICE names it, as in the lab;
+//! else a fake one, like RoCE in software.
+
+use std::cell::RefCell;
+
+use tramontane_verbs::devices::{Devices, Wanted};
+use tramontane_verbs::fake::{Clock, DeviceName, Network, Profile};
+
+/// The variable that names a device of the machine.
+const VARIABLE: &str = "TRAMONTANE_VERBS_DEVICE";
+
+thread_local! {
+    /// What a test wants instead.
+    static INSTEAD: RefCell<Option<Wanted>> = const { RefCell::new(None) };
+    /// Each test runs in a thread of its own, and has a network of its own.
+    static FAKE: (Network, DeviceName) = {
+        let network = Network::new(1, Clock::Real);
+        let device = network.add_device(Profile::soft_roce());
+        (network, device)
+    };
+}
+
+/// The name of the device of the machine, if one is to be used.
+pub fn real() -> Option<String> {
+    std::env::var(VARIABLE).ok().filter(|name| !name.is_empty())
+}
+
+/// Whether two processes see the same device: fake ones are those of a process.
+pub fn is_shared_by_processes() -> bool {
+    let is_shared = real().is_some();
+    if !is_shared {
+        println!("not tested: it needs a device that two processes share");
+    }
+    is_shared
+}
+
+/// A fake device of a kind of its own for this test, from now on.
+pub fn take_instead(profile: Profile, seed: u64) -> Network {
+    let network = Network::new(seed, Clock::Real);
+    let device = network.add_device(profile);
+    INSTEAD.set(Some(device.wanted()));
+    network
+}
+
+/// What members want.
+pub fn wanted() -> Wanted {
+    if let Some(wanted) = INSTEAD.with_borrow(Clone::clone) {
+        return wanted;
+    }
+    match real() {
+        Some(name) => Wanted { device: Some(name), ..Wanted::default() },
+        None => FAKE.with(|(_, device)| device.wanted()),
+    }
+}
+
+/// The devices that there are.
+pub fn devices() -> Devices {
+    match real() {
+        Some(_) => Devices::discover().expect("a list"),
+        None => FAKE.with(|(network, device)| network.describe(device).expect("it answers")),
+    }
+}
+
+/// What there is on the device: objects of all kinds.
+pub fn objects() -> String {
+    match real() {
+        Some(_) => {
+            let output = std::process::Command::new("rdma").args(["resource", "show"]).output();
+            let output = output.expect("the rdma tool");
+            String::from_utf8_lossy(&output.stdout).trim().to_owned()
+        }
+        None => FAKE.with(|(network, _)| format!("{} objects", network.objects())),
+    }
+}

@@ -1,0 +1,179 @@
+//! What a view takes of memory and of a device, and what is said where that is not to be had.
+
+use std::collections::BTreeSet;
+
+use tramontane_core::fabric::{BlockStore as _, BlockUse, Fabric as _, Kind, ViewRows as _};
+use tramontane_core::ids::{NodeId, Rank, ViewId};
+use tramontane_verbs::fake::{Clock, InlineGrant, Network, Profile};
+use tramontane_verbs::settings::INLINE_BYTES_USUAL;
+use tramontane_verbs::{JoinError, Limits, NoBlockMemory, Site, ViewOptions};
+
+use super::{A, B, SECOND_NS, Shape, Two, VIEW, alone};
+
+fn site(profile: Profile, limits: &Limits) -> Result<(Network, Site), JoinError> {
+    let network = Network::new(1, Clock::Virtual);
+    let device = network.add_device(profile);
+    Ok((network, Site::open(&device.wanted(), limits, None)?))
+}
+
+#[test]
+fn queues_are_as_deep_and_requests_as_long_as_is_needed() {
+    let profile = Profile {
+        limits: tramontane_verbs::devices::DeviceLimits {
+            inline_bytes_max: 1024,
+            ..Profile::strict().limits
+        },
+        ..Profile::strict()
+    };
+    let profiles = [profile.clone(), profile];
+    let mut two = Two::new(&Shape { profiles, blocks: true, ..Shape::default() });
+    two.admit();
+    let told = two.network.connections(&two.devices[0]);
+    assert_eq!(told.len(), 2);
+    for connection in told {
+        assert!(connection.sends_max <= 128, "{connection:?}");
+        assert!(connection.inline_bytes_max <= INLINE_BYTES_USUAL, "{connection:?}");
+    }
+}
+
+#[test]
+fn a_view_says_what_it_costs() {
+    let limits = Limits::default();
+    let (network, site) = site(Profile::strict(), &limits).expect("a device");
+    let before = network.objects();
+    let members: Vec<NodeId> = (0..64).map(NodeId).collect();
+    let options = ViewOptions {
+        view: VIEW,
+        own: A,
+        members: &members,
+        row_bytes: &[4096; 64],
+        regions: &[],
+        blocks: true,
+    };
+    let fabric = site.view(&options).expect("memory");
+    let cost = fabric.cost();
+    println!("{cost}");
+    assert_eq!(cost.queue_pairs, 2 * 63);
+    // Queue pairs, registrations, and one completion queue.
+    let made = usize::try_from(cost.queue_pairs + cost.registrations).expect("few") + 1;
+    assert_eq!(network.objects() - before, made);
+    assert!(cost.send_ring_bytes < 4 << 20, "{cost}");
+    let report = site.report();
+    assert_eq!(report.inline_bytes_max, usize::try_from(INLINE_BYTES_USUAL).expect("small"));
+    assert!(report.send_ring_bytes * 63 * 2 > cost.send_ring_bytes, "blocks need smaller ones");
+}
+
+/// Whatever is granted of what was asked for: short writes and guards arrive.
+#[test]
+fn writes_arrive_whatever_is_granted_to_go_inline() {
+    for inline in [InlineGrant::AsAsked, InlineGrant::RoundedUp, InlineGrant::Less] {
+        for most in [0, 28, 64, 512] {
+            let limits = tramontane_verbs::devices::DeviceLimits {
+                inline_bytes_max: most,
+                ..Profile::strict().limits
+            };
+            let profile = Profile { inline, limits, ..Profile::strict() };
+            let profiles = [profile.clone(), profile];
+            let mut two = Two::new(&Shape { profiles, ..Shape::default() });
+            two.admit();
+            two.run_for(SECOND_NS);
+            assert_eq!(two.ready(), [true, true], "{inline:?} of {most}");
+            two.fabrics[0].rows().row().apply(64, &[9; 64]).expect("in the row");
+            let area = tramontane_core::fabric::Area {
+                region: tramontane_core::fabric::Region::ROW,
+                offset: 64,
+            };
+            let write = tramontane_core::fabric::Write {
+                source: area,
+                target: area,
+                length: 64,
+                kind: Kind::Guard,
+            };
+            two.fabrics[0].post(VIEW, B, &[write], None).expect("room");
+            two.run_for(SECOND_NS);
+            let mut bytes = [0; 64];
+            two.fabrics[1].rows().rows()[A.index()].read(64, &mut bytes).expect("in the row");
+            assert_eq!(bytes, [9; 64], "{inline:?} of {most}");
+        }
+    }
+}
+
+/// The least that is locked at each step, and then one step more: whatever cannot be locked, the
+/// error names the limit.
+#[test]
+fn whatever_cannot_be_locked_the_error_names_the_limit() {
+    let mut actions = BTreeSet::new();
+    let mut locked = 0;
+    loop {
+        let profile = Profile { locked_bytes_max: Some(locked), ..Profile::strict() };
+        let made = site(profile, &Limits::default()).and_then(|(_, site)| alone(&site, A, true));
+        let Err(error) = made else { break };
+        let JoinError::LockedMemory { action, .. } = &error else { panic!("{locked} B: {error}") };
+        actions.insert(*action);
+        let text = error.to_string();
+        assert!(text.contains("may lock") && text.contains("ulimit -l"), "{text}");
+        locked += 1024;
+    }
+    let all = ["make a completion queue", "make a queue pair", "register memory"];
+    assert_eq!(actions.into_iter().collect::<Vec<_>>(), all);
+}
+
+#[test]
+fn block_memory_that_cannot_be_locked_names_the_limit() {
+    let profile = Profile { locked_bytes_max: Some(1 << 20), ..Profile::strict() };
+    let (_network, site) = site(profile, &Limits::default()).expect("a device");
+    let error = site.block_store().memory(2 << 20, BlockUse::Both).expect_err("too much");
+    assert!(matches!(error, NoBlockMemory::LockedMemory { .. }), "{error}");
+}
+
+/// Whether the machine has huge pages or not.
+#[test]
+fn members_meet_in_huge_pages_or_without_them() {
+    let limits = Limits { huge_pages: true, ..Limits::default() };
+    let (_network, site) = site(Profile::strict(), &limits).expect("a device");
+    let members = [NodeId(10), NodeId(11)];
+    let options = ViewOptions {
+        view: VIEW,
+        own: A,
+        members: &members,
+        row_bytes: &[3 << 20; 2],
+        regions: &[],
+        blocks: false,
+    };
+    let fabric = site.view(&options).expect("memory");
+    assert_eq!(fabric.rows().rows()[B.index()].bytes(), 3 << 20);
+    fabric.rows().row().apply((3 << 20) - 1, &[1]).expect("in the row");
+    site.block_store().memory(5 << 20, BlockUse::Both).expect("memory");
+}
+
+fn view_of(site: &Site, own: Rank, view: u64) -> tramontane_verbs::Verbs {
+    let options = ViewOptions {
+        view: ViewId(view),
+        own,
+        members: &super::MEMBERS,
+        row_bytes: &[64; 2],
+        regions: &[],
+        blocks: false,
+    };
+    site.view(&options).expect("memory")
+}
+
+#[test]
+fn views_are_spread_over_the_completion_vectors_unless_one_is_given() {
+    for (given, wanted) in [(None, [3, 0, 1]), (Some(2), [2, 2, 2])] {
+        let network = Network::new(1, Clock::Virtual);
+        let device = network.add_device(Profile::strict());
+        let limits = Limits { completion_vector: given, ..Limits::default() };
+        let site = Site::open(&device.wanted(), &limits, None).expect("a device");
+        let _views = [1, 2, 3].map(|view| view_of(&site, A, view));
+        assert_eq!(network.completion_vectors(&device), wanted);
+    }
+}
+
+#[test]
+fn a_completion_vector_that_is_not_there_is_refused() {
+    let limits = Limits { completion_vector: Some(4), ..Limits::default() };
+    let error = site(Profile::strict(), &limits).expect_err("no vector");
+    assert!(matches!(error, JoinError::NoSuchVector { wanted: 4, vectors: 4, .. }), "{error}");
+    assert!(error.to_string().contains("--completion-vector"), "{error}");
+}

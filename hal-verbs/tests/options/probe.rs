@@ -1,0 +1,114 @@
+//! The first writes to a peer: small packets, and full ones.
+
+use tramontane_core::fabric::{LossCause, ViewRows as _};
+use tramontane_verbs::LossReason;
+use tramontane_verbs::devices::Wanted;
+use tramontane_verbs::fake::{Link, Placement, Profile};
+
+use super::{A, B, ROW_BYTES, SECOND_NS, Shape, Two};
+
+/// Longer than a silent peer is waited for.
+const LONG_NS: u64 = 20 * SECOND_NS;
+
+/// As a switch with frames of 1500 bytes is, between adapters that were set to more.
+const BLACK_HOLE: Link = Link { is_cut: false, loss_per_million: 0, delay_ns: 0, mtu_bytes: 1500 };
+
+#[test]
+fn a_peer_that_full_packets_do_not_reach_is_lost_with_an_error_that_says_so() {
+    let mut two = Two::new(&Shape::default());
+    two.link(BLACK_HOLE);
+    two.admit();
+    let loss = two.run_until_lost(LONG_NS);
+    assert_eq!(loss.cause, LossCause::Unreachable);
+    assert_eq!(loss.reason, Some(LossReason::FullPackets { bytes: 4096 }));
+    let text = loss.to_string();
+    assert!(text.contains("small packets pass and full ones of 4096 B do not"), "{text}");
+    assert!(text.contains("--mtu 1024"), "{text}");
+    assert!(two.network.counts().too_long >= 2, "it was tried more than once");
+}
+
+#[test]
+fn with_smaller_packets_the_same_peer_is_reached() {
+    let wanted = Wanted { mtu_bytes: Some(1024), ..Wanted::default() };
+    // One of the two is enough: both take the smaller.
+    for wanted in [[wanted.clone(), Wanted::default()], [Wanted::default(), wanted]] {
+        let mut two = Two::new(&Shape { wanted, ..Shape::default() });
+        two.link(BLACK_HOLE);
+        two.admit();
+        two.run_for(SECOND_NS);
+        assert_eq!(two.ready(), [true, true]);
+    }
+}
+
+#[test]
+fn a_peer_that_nothing_reaches_is_lost_without_a_word_about_packets() {
+    let mut two = Two::new(&Shape::default());
+    two.link(Link { is_cut: true, ..Link::default() });
+    two.admit();
+    let loss = two.run_until_lost(LONG_NS);
+    assert_eq!((loss.cause, loss.reason), (LossCause::Unreachable, None));
+}
+
+#[test]
+fn a_few_lost_packets_lose_no_peer() {
+    for seed in 0..20 {
+        let mut two = Two::new(&Shape { seed, ..Shape::default() });
+        two.link(Link { loss_per_million: 250_000, ..Link::default() });
+        two.admit();
+        two.run_for(LONG_NS);
+        assert_eq!(two.ready(), [true, true], "seed {seed}");
+    }
+}
+
+/// However late a device reads, and in whatever order it places: what is tried means nothing.
+#[test]
+fn the_first_writes_change_no_row_and_carry_no_row() {
+    for seed in 0..10 {
+        let late = Profile {
+            late_read_ns: 100_000,
+            placement: Placement::BytesReordered,
+            completes_before_visible: true,
+            ..Profile::strict()
+        };
+        let profiles = [late.clone(), late];
+        let mut two = Two::new(&Shape { seed, profiles, ..Shape::default() });
+        for fabric in &two.fabrics {
+            fabric.rows().row().apply(0, &[7; ROW_BYTES]).expect("in the row");
+        }
+        two.admit();
+        two.run_for(SECOND_NS);
+        assert_eq!(two.ready(), [true, true]);
+        for (fabric, own, peer) in [(&two.fabrics[0], A, B), (&two.fabrics[1], B, A)] {
+            let (mut row, mut copy) = ([0; ROW_BYTES], [1; ROW_BYTES]);
+            let rows = fabric.rows().rows();
+            assert_eq!(
+                (rows[own.index()].bytes(), rows[peer.index()].bytes()),
+                (ROW_BYTES, ROW_BYTES)
+            );
+            rows[own.index()].read(0, &mut row).expect("in the row");
+            rows[peer.index()].read(0, &mut copy).expect("in the row");
+            assert_eq!((row, copy), ([7; ROW_BYTES], [0; ROW_BYTES]), "seed {seed}");
+        }
+    }
+}
+
+/// What lies behind a row is no part of it: neither may be posted from there nor into it.
+#[test]
+fn what_lies_behind_a_row_cannot_be_posted() {
+    use tramontane_core::fabric::{Area, ErrorKind, Fabric as _, Kind, Region, Write};
+    let mut two = Two::new(&Shape::default());
+    two.admit();
+    two.run_for(SECOND_NS);
+    let area = |offset| Area { region: Region::ROW, offset };
+    let write = |source, target| Write {
+        source: area(source),
+        target: area(target),
+        length: 8,
+        kind: Kind::Content,
+    };
+    let behind = ROW_BYTES.next_multiple_of(64);
+    for (source, target) in [(behind, 0), (0, behind), (ROW_BYTES - 4, 0), (0, ROW_BYTES - 4)] {
+        let posted = two.fabrics[0].post(super::VIEW, B, &[write(source, target)], None);
+        assert_eq!(posted, Err(ErrorKind::OutOfRange), "from {source} to {target}");
+    }
+}

@@ -1,0 +1,227 @@
+//! Devices that ignore access flags, that revoke nothing by a reset, that give keys out again, and
+//! that place late: each is one on which another way of taking rights back failed.
+
+use tramontane_core::fabric::{ErrorKind, Event, Kind, PermissionEvent, Token, Write};
+use tramontane_core::fabric::{Fabric as _, ViewRows as _};
+use tramontane_core::ids::Rank;
+use tramontane_verbs::WriteKeys;
+use tramontane_verbs::fake::{Keys, Placement, Profile, ResetMeans};
+
+use super::world::{LOG, VIEW, World};
+
+const A: Rank = Rank(0);
+const B: Rank = Rank(1);
+const C: Rank = Rank(2);
+
+/// What a seed may draw, one at a time, and all of it together.
+fn profiles() -> Vec<(String, Profile, WriteKeys)> {
+    let late = Profile {
+        placement: Placement::BytesReordered,
+        placement_delay_ns: 500_000,
+        completes_before_visible: true,
+        ..Profile::strict()
+    };
+    let profiles = [
+        ("strict", Profile::strict()),
+        ("flags ignored", Profile { ignores_access_flags: true, ..Profile::strict() }),
+        (
+            "a reset revokes nothing",
+            Profile { reset: ResetMeans::NothingRevoked, ..Profile::strict() },
+        ),
+        ("a reset is an error", Profile { reset: ResetMeans::Error, ..Profile::strict() }),
+        ("keys come again", Profile { keys: Keys::Reused, ..Profile::strict() }),
+        ("keys come again at once", Profile { keys: Keys::ReusedAtOnce, ..Profile::strict() }),
+        ("late placement", late.clone()),
+        (
+            "all of it",
+            Profile {
+                ignores_access_flags: true,
+                reset: ResetMeans::NothingRevoked,
+                keys: Keys::ReusedAtOnce,
+                late_read_ns: 50_000,
+                keeps_completions: true,
+                jitter_ns: 20_000,
+                ..late
+            },
+        ),
+    ];
+    let kinds = [WriteKeys::Registrations, WriteKeys::Windows];
+    let each = kinds.into_iter().flat_map(|keys| profiles.iter().map(move |it| (it, keys)));
+    each.map(|((what, profile), keys)| (format!("{keys:?}, {what}"), profile.clone(), keys))
+        .collect()
+}
+
+/// A is given the right by B, and a write of A's lands.
+#[track_caller]
+fn ensure_write(world: &mut World, value: u8) {
+    world.grant(B, A);
+    world.fill(A, 0, &[value; 256]);
+    world.run_until(|world| world.post(A, B, 0, 256, None).is_ok());
+    world.run_until(|world| world.look(B, 0, 256) == [value; 256]);
+}
+
+#[test]
+fn a_write_without_the_right_is_denied_on_every_device() {
+    for (what, profile, keys) in profiles() {
+        println!("{what}");
+        let mut world = World::new(2, 1, &profile, keys);
+        assert_eq!(world.post(A, B, 0, 8, None), Err(ErrorKind::Revoked), "nothing was granted");
+        for value in 1..20 {
+            ensure_write(&mut world, value);
+            world.settle();
+            world.revoke(B, A);
+            world.fill(A, 0, &[0xee; 256]);
+            // The notice has not come.
+            world.post(A, B, 0, 256, Some(Token(9))).expect("it is not known yet");
+            world.settle();
+            assert_eq!(world.look(B, 0, 256), [value; 256], "{what}: a write landed");
+            let told = world.told(A);
+            assert!(told.contains(&PermissionEvent::Denied { peer: B, region: LOG }), "{told:?}");
+            assert!(told.contains(&PermissionEvent::Restored { peer: B, region: LOG }), "{told:?}");
+            assert!(!world.events(A).contains(&Event::Completed(Token(9))));
+        }
+    }
+}
+
+#[test]
+fn what_is_under_way_never_lands_after_the_right_was_taken_back() {
+    for (what, profile, keys) in profiles() {
+        for passed_ns in [0, 500, 1_900, 2_100, 3_000, 5_000, 50_000, 200_000] {
+            let mut world = World::new(2, passed_ns, &profile, keys);
+            ensure_write(&mut world, 1);
+            world.settle();
+            world.fill(A, 0, &[2; 4096]);
+            for _ in 0..4 {
+                world.post(A, B, 0, 4096, None).expect("granted");
+            }
+            world.pass_ns(passed_ns);
+            world.revoke(B, A);
+            let at_once = world.look(B, 0, 4096);
+            world.settle();
+            assert_eq!(world.look(B, 0, 4096), at_once, "{what}, after {passed_ns} ns");
+        }
+    }
+}
+
+#[test]
+fn a_late_write_does_not_land_with_the_next_right() {
+    for (what, profile, keys) in profiles() {
+        let mut world = World::new(3, 3, &profile, keys);
+        // More often than a device has keys that differ in their lowest byte.
+        for round in 0..600_u16 {
+            let value = [u8::try_from(round % 200).expect("small") + 1; 64];
+            world.grant(B, A);
+            world.fill(A, 0, &value);
+            world.run_until(|world| world.post(A, B, 0, 64, None).is_ok());
+            world.run_until(|world| world.look(B, 0, 64) == value);
+            world.fill(A, 0, &[0xee; 64]);
+            world.post(A, B, 0, 64, None).expect("granted");
+            world.revoke(B, A);
+            let at_once = world.look(B, 0, 64);
+            // Somebody else has it, and gives it back to the one whose write is under way.
+            world.grant(B, C);
+            world.revoke(B, C);
+            world.grant(B, A);
+            world.settle();
+            assert_eq!(world.look(B, 0, 64), at_once, "{what}, round {round}");
+            world.revoke(B, A);
+            world.settle();
+        }
+    }
+}
+
+#[test]
+fn rows_and_other_peers_go_on_when_a_write_is_denied() {
+    for (what, profile, keys) in profiles() {
+        let mut world = World::new(3, 4, &profile, keys);
+        world.grant(B, C);
+        ensure_write(&mut world, 1);
+        world.settle();
+        world.revoke(B, A);
+        world.post(A, B, 0, 8, None).expect("it is not known yet");
+        world.fill(C, 512, &[7; 64]);
+        world.post(C, B, 512, 64, None).expect("granted");
+        world.fabrics[A.index()].rows().row().apply(64, &[5; 8]).expect("inside");
+        let row = [Write::of_row(64, 8, Kind::Guard)];
+        world.fabrics[A.index()].post(VIEW, B, &row, None).expect("rows are not concerned");
+        world.settle();
+        assert_eq!(world.look(B, 512, 64), [7; 64], "{what}");
+        let mut seen = [0; 8];
+        world.fabrics[B.index()].rows().rows()[A.index()].read(64, &mut seen).expect("inside");
+        assert_eq!(seen, [5; 8], "{what}");
+    }
+}
+
+#[test]
+fn a_connection_is_made_anew_once_many_keys_were_ended_over_it() {
+    let mut world = World::new(2, 7, &Profile::strict(), WriteKeys::Registrations);
+    world.grant(A, B);
+    world.run_until(|world| world.post(B, A, 512, 8, None).is_ok());
+    let (mut restored, mut given_up, mut completed) = (0, 0, 0);
+    for _ in 0..200 {
+        // What the owner itself has under way there is given up, and it is told.
+        world.post(B, A, 512, 8, Some(Token(3))).expect("granted");
+        world.grant(B, A);
+        world.settle();
+        world.revoke(B, A);
+        world.settle();
+        for event in world.told(A) {
+            assert_eq!(event, PermissionEvent::Restored { peer: B, region: LOG });
+            restored += 1;
+        }
+        let is_denial = |it: &PermissionEvent| matches!(it, PermissionEvent::Denied { .. });
+        given_up += world.told(B).iter().filter(|it| is_denial(it)).count();
+        let is_done = |it: &Event| *it == Event::Completed(Token(3));
+        completed += world.events(B).iter().filter(|it| is_done(it)).count();
+    }
+    // 64 keys are remembered.
+    assert_eq!((restored, given_up, completed), (3, 3, 197));
+    ensure_write(&mut world, 1);
+}
+
+#[test]
+fn a_right_outlives_a_break_of_its_connection() {
+    for (what, profile, keys) in profiles() {
+        let mut world = World::new(2, 6, &profile, keys);
+        for value in 1..20 {
+            ensure_write(&mut world, value);
+            world.grant(A, B);
+            world.run_until(|world| world.post(B, A, 512, 8, None).is_ok());
+            world.settle();
+            world.told(A);
+            world.revoke(A, B);
+            // Denied: it breaks the connection, over which the other has a right.
+            world.post(B, A, 512, 8, None).expect("it is not known yet");
+            world.run_until(|world| {
+                let told = world.told(A);
+                told.contains(&PermissionEvent::Restored { peer: B, region: LOG })
+            });
+            world.fill(A, 0, &[100 + value; 256]);
+            world.run_until(|world| world.post(A, B, 0, 256, None).is_ok());
+            world.settle();
+            assert_eq!(world.look(B, 0, 256), [100 + value; 256], "{what}");
+            let is_denial = |it: &PermissionEvent| matches!(it, PermissionEvent::Denied { .. });
+            assert!(!world.told(A).iter().any(is_denial), "{what}");
+            world.revoke(B, A);
+            world.settle();
+        }
+    }
+}
+
+#[test]
+fn a_peer_that_is_cut_writes_nothing_more_to_a_region() {
+    for (what, profile, keys) in profiles() {
+        let mut world = World::new(2, 5, &profile, keys);
+        ensure_write(&mut world, 1);
+        world.settle();
+        world.fill(A, 0, &[2; 64]);
+        world.post(A, B, 0, 64, None).expect("granted");
+        world.fabrics[B.index()].cut(VIEW, A);
+        let at_once = world.look(B, 0, 64);
+        for _ in 0..1000 {
+            world.pass();
+            world.fabrics[A.index()].collect();
+        }
+        assert_eq!(world.look(B, 0, 64), at_once, "{what}");
+    }
+}

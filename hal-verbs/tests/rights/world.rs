@@ -1,0 +1,173 @@
+//! Members with one region each, on fake devices in virtual time, all in one thread.
+
+use std::time::Duration;
+
+use tramontane_core::fabric::{
+    Area, ErrorKind, Event, Fabric, Kind, PermissionEvent, Permissions, Region, Token,
+    ViewRows as _, Write,
+};
+use tramontane_core::ids::{NodeId, Rank, ViewId};
+use tramontane_verbs::fake::{Clock, Network, Profile};
+use tramontane_verbs::{Limits, RegionMemory, Site, Verbs, ViewOptions, WriteKeys};
+
+pub const VIEW: ViewId = ViewId(1);
+pub const LOG: Region = Region(5);
+pub const BYTES: usize = 1 << 16;
+
+/// All of a run; members by their ranks.
+pub struct World {
+    pub network: Network,
+    pub fabrics: Vec<Verbs>,
+}
+
+impl World {
+    /// Members that are connected, each on a device of its own.
+    pub fn new(members: u16, seed: u64, profile: &Profile, write_keys: WriteKeys) -> Self {
+        let limits = Limits { write_keys, ..Limits::default() };
+        Self::with_limits(members, seed, profile, &limits)
+    }
+
+    pub fn with_limits(members: u16, seed: u64, profile: &Profile, limits: &Limits) -> Self {
+        // Regions go straight into memory: what reorders their writes is no matter of rights.
+        let (loss_time, write_order) = (Duration::from_millis(20), Some(true));
+        let limits = Limits { loss_time, write_order, ..limits.clone() };
+        let network = Network::new(seed, Clock::Virtual);
+        let ids: Vec<NodeId> = (0..members).map(|rank| NodeId(u32::from(rank) + 10)).collect();
+        let row_bytes = vec![4096; ids.len()];
+        let regions = [RegionMemory { region: LOG, bytes: BYTES }];
+        let member = |own| {
+            let device = network.add_device(profile.clone());
+            let site = Site::open(&device.wanted(), &limits, None).expect("it opens");
+            let options = ViewOptions {
+                view: VIEW,
+                own,
+                members: &ids,
+                row_bytes: &row_bytes,
+                regions: &regions,
+                blocks: false,
+            };
+            let mut fabric = site.view(&options).expect("a view");
+            let rows = fabric.rows().clone();
+            fabric.open(VIEW, &rows.memory()).expect("it opens");
+            fabric
+        };
+        let fabrics = (0..members).map(Rank).map(member).collect();
+        let mut world = Self { network, fabrics };
+        world.connect();
+        world
+    }
+
+    fn connect(&mut self) {
+        let pairs = self.pairs();
+        for (own, peer) in &pairs {
+            let card = self.fabrics[peer.index()].card_for(*own);
+            assert!(self.fabrics[own.index()].connect(*peer, &card));
+        }
+        for (own, peer) in &pairs {
+            self.fabrics[own.index()].admit(*peer);
+        }
+        self.run_until(|world| {
+            let is_ready =
+                |(own, peer): &(Rank, Rank)| world.fabrics[own.index()].ready(VIEW, *peer);
+            pairs.iter().all(is_ready)
+        });
+        for fabric in &mut self.fabrics {
+            while fabric.poll().is_some() {}
+        }
+    }
+
+    /// All ordered pairs of different members.
+    pub fn pairs(&self) -> Vec<(Rank, Rank)> {
+        let ranks = || (0..).map(Rank).take(self.fabrics.len());
+        let pairs = ranks().flat_map(|one| ranks().map(move |other| (one, other)));
+        pairs.filter(|(one, other)| one != other).collect()
+    }
+
+    /// Lets the next thing happen, if there is one, without anybody looking.
+    pub fn pass(&self) -> bool {
+        let next = self.network.next_at();
+        if let Some(at) = next {
+            self.network.run_until(at);
+        }
+        next.is_some()
+    }
+
+    /// Lets so much time pass, without anybody looking.
+    pub fn pass_ns(&self, ns: u64) {
+        self.network.run_until(self.network.now_ns() + ns);
+    }
+
+    /// All members step as time passes, until something holds.
+    #[track_caller]
+    pub fn run_until(&mut self, mut holds: impl FnMut(&mut Self) -> bool) {
+        for _ in 0..100_000 {
+            if holds(self) {
+                return;
+            }
+            for fabric in &mut self.fabrics {
+                fabric.collect();
+            }
+            if !self.pass() {
+                self.pass_ns(1000);
+            }
+        }
+        panic!("it does not come to hold");
+    }
+
+    /// All members step until nothing happens any more.
+    pub fn settle(&mut self) {
+        let mut quiet = 0;
+        while quiet < 3 {
+            for fabric in &mut self.fabrics {
+                fabric.collect();
+                fabric.flush();
+            }
+            quiet = if self.pass() { 0 } else { quiet + 1 };
+        }
+    }
+
+    /// Bytes of an owner's region.
+    pub fn look(&self, owner: Rank, offset: usize, length: usize) -> Vec<u8> {
+        let mut bytes = vec![0; length];
+        let memory = self.fabrics[owner.index()].rows().region(LOG).expect("a region");
+        memory.reader().read(offset, &mut bytes).expect("inside");
+        bytes
+    }
+
+    pub fn fill(&self, member: Rank, offset: usize, bytes: &[u8]) {
+        let memory = self.fabrics[member.index()].rows().region(LOG).expect("a region");
+        memory.apply(offset, bytes).expect("inside");
+    }
+
+    /// A member writes to the region of another what stands at the same place in its own.
+    pub fn post(
+        &mut self,
+        from: Rank,
+        to: Rank,
+        offset: usize,
+        length: usize,
+        token: Option<Token>,
+    ) -> Result<(), ErrorKind> {
+        let area = Area { region: LOG, offset };
+        let write = Write { source: area, target: area, length, kind: Kind::Content };
+        self.fabrics[from.index()].post(VIEW, to, &[write], token)
+    }
+
+    pub fn grant(&mut self, owner: Rank, peer: Rank) {
+        self.fabrics[owner.index()].grant(VIEW, peer, LOG).expect("it is there");
+    }
+
+    pub fn revoke(&mut self, owner: Rank, peer: Rank) {
+        self.fabrics[owner.index()].revoke(VIEW, peer, LOG).expect("it is there");
+    }
+
+    /// What became of permissions at a member.
+    pub fn told(&mut self, member: Rank) -> Vec<PermissionEvent> {
+        std::iter::from_fn(|| self.fabrics[member.index()].poll_permission()).collect()
+    }
+
+    /// What else a member is told.
+    pub fn events(&mut self, member: Rank) -> Vec<Event> {
+        std::iter::from_fn(|| self.fabrics[member.index()].poll()).collect()
+    }
+}

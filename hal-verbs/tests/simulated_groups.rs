@@ -1,0 +1,108 @@
+//! Whole groups over RDMA in virtual time, over many seeds: `RdmaViews` on a fake device with a
+//! side channel beside it, in the one simulated world. Each run is judged by the checker that
+//! judges everybody.
+//!
+//! A seed decides the plan, what the device is like, and what goes wrong with it. A failure prints
+//! its seed and the command that runs it again.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `device` | what a run's devices are like |
+//! | `faults` | what goes wrong with devices, and when |
+//! | `hardware` | devices and side channels as the world has them: time, crashes, faults |
+//! | `links` | ways between devices that are cut or slow for a while |
+//! | `search` | many runs, and what they came to |
+//!
+//! `TRAMONTANE_RDMA_SEED` runs the plans of that seed alone, `TRAMONTANE_RDMA_RUNS` says how many
+//! the search of 10,000 takes, and `TRAMONTANE_RDMA_FIRST` from which seed on.
+//!
+//! # What is not in it
+//! - Regions, which views of groups do not have: their rights are tested in `rights`. Nothing else
+//!   goes by access flags alone, or moves a queue pair to RESET.
+//! - Members that sleep, whose bells ring in descriptors and so in real time; and blocks.
+
+#[path = "simulated_groups/device.rs"]
+mod device;
+#[path = "simulated_groups/faults.rs"]
+mod faults;
+#[path = "simulated_groups/hardware.rs"]
+mod hardware;
+#[path = "simulated_groups/links.rs"]
+mod links;
+#[allow(dead_code, reason = "plans are not made smaller here")]
+#[path = "../../fixtures/tests/simulated_groups/membership_history/mod.rs"]
+mod membership_history;
+#[path = "simulated_groups/search.rs"]
+mod search;
+
+use tramontane_fixtures::world::{Ending, Goal, Plan};
+
+use search::{Kind, Run, search, tell};
+
+/// Seeds of changing memberships in the usual test.
+const SEEDS: u64 = 120;
+
+/// Those of fixed ones.
+const FIXED_SEEDS: u64 = 60;
+
+/// Each freedom of devices and each fault is reached in one of so many runs at least.
+const ONE_OF: u64 = 120;
+
+#[test]
+fn groups_of_changing_membership_keep_every_promise_over_rdma() {
+    let tally = search(Kind::Changing, SEEDS);
+    let wanted =
+        [Goal::PeerLost, Goal::Join, Goal::Rejoin, Goal::Takeover, Goal::Resend, Goal::ManyViews];
+    let missed: Vec<&Goal> =
+        wanted.iter().filter(|goal| !tally.reached.contains_key(goal)).collect();
+    assert!(tally.runs < SEEDS || missed.is_empty(), "no run reached {missed:?}");
+    let seldom = tally.seldom_reached(ONE_OF);
+    assert!(tally.runs < SEEDS || seldom.is_empty(), "inconclusive: seldom {seldom:?}");
+}
+
+#[test]
+fn groups_of_fixed_membership_keep_every_promise_over_rdma() {
+    let tally = search(Kind::Fixed, FIXED_SEEDS);
+    let calm = tally.endings.get(&Ending::Calm).copied().unwrap_or(0);
+    assert!(tally.runs < FIXED_SEEDS || calm * 2 > tally.runs, "{calm} calm");
+}
+
+/// For `.ci/full`, as the next.
+#[test]
+#[ignore = "takes minutes: built for release"]
+fn ten_thousand_groups_half_of_changing_membership_keep_every_promise_over_rdma() {
+    let tally = search(Kind::Changing, many() / 2);
+    let seldom = tally.seldom_reached(ONE_OF);
+    assert!(tally.runs < SEEDS || seldom.is_empty(), "inconclusive: seldom {seldom:?}");
+}
+
+#[test]
+#[ignore = "takes minutes: built for release"]
+fn ten_thousand_groups_half_of_fixed_membership_keep_every_promise_over_rdma() {
+    let tally = search(Kind::Fixed, many() / 2);
+    let seldom = tally.seldom_reached(4 * ONE_OF);
+    assert!(tally.runs < 10 * SEEDS || seldom.is_empty(), "inconclusive: seldom {seldom:?}");
+}
+
+/// Runs of both kinds.
+fn many() -> u64 {
+    search::from_environment("TRAMONTANE_RDMA_RUNS").unwrap_or(10_000)
+}
+
+#[test]
+fn a_seed_means_one_run_over_rdma() {
+    for seed in [3, 17, 40] {
+        let run = Kind::Changing.draw(seed);
+        let runs = [run.go(), run.go()];
+        assert!(runs[0] == runs[1], "seed {seed} ran in two ways");
+    }
+}
+
+#[test]
+fn a_calm_group_delivers_everything_over_rdma() {
+    let plan = Plan::spindle(3, 3, 50, 100, 1).stretched(search::STRETCH);
+    let outcome = Run::of_plan(plan).go();
+    assert_eq!(outcome.complaints, [""; 0]);
+    assert_eq!(outcome.ending, Ending::Calm, "{}", tell(&outcome));
+    assert_eq!(outcome.total(|process| process.delivered), 3 * 3 * 50);
+}

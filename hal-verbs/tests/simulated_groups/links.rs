@@ -1,0 +1,76 @@
+//! Ways between devices that are cut, slow or lossy for a while.
+
+use tramontane_verbs::fake::Link;
+
+/// The end of what never ends.
+pub const NEVER: u64 = u64::MAX;
+
+/// What is wrong with a way, from when to when, in ns.
+#[derive(Clone, Copy, Debug)]
+struct Trouble {
+    from: usize,
+    to: usize,
+    until: u64,
+    is_cut: bool,
+    delay_ns: u64,
+    loss_per_million: u32,
+}
+
+impl Trouble {
+    const fn of((from, to): (usize, usize), until: u64) -> Self {
+        Self { from, to, until, is_cut: false, delay_ns: 0, loss_per_million: 0 }
+    }
+}
+
+/// All that is wrong now.
+#[derive(Debug, Default)]
+pub struct Troubles(Vec<Trouble>);
+
+/// A way that is from now on so.
+pub type Change = (usize, usize, Link);
+
+impl Troubles {
+    /// A way is cut until then.
+    pub fn cut(&mut self, way: (usize, usize), until: u64) -> Change {
+        self.add(Trouble { is_cut: true, ..Trouble::of(way, until) })
+    }
+
+    /// A way is slower until then.
+    pub fn slow(&mut self, way: (usize, usize), until: u64, delay_ns: u64) -> Change {
+        self.add(Trouble { delay_ns, ..Trouble::of(way, until) })
+    }
+
+    /// So many of a million messages on a way are lost until then.
+    pub fn lose(&mut self, way: (usize, usize), until: u64, loss_per_million: u32) -> Change {
+        self.add(Trouble { loss_per_million, ..Trouble::of(way, until) })
+    }
+
+    fn add(&mut self, trouble: Trouble) -> Change {
+        self.0.push(trouble);
+        self.now_of(trouble.from, trouble.to)
+    }
+
+    /// When the next ends; nothing if none ever does.
+    pub fn next_end(&self) -> Option<u64> {
+        self.0.iter().map(|trouble| trouble.until).min().filter(|until| *until < NEVER)
+    }
+
+    /// Those that are over.
+    pub fn end(&mut self, now: u64) -> Vec<Change> {
+        let is_over = |trouble: &Trouble| trouble.until <= now;
+        let over: Vec<Trouble> = self.0.iter().copied().filter(is_over).collect();
+        self.0.retain(|trouble| !is_over(trouble));
+        over.iter().map(|trouble| self.now_of(trouble.from, trouble.to)).collect()
+    }
+
+    fn now_of(&self, from: usize, to: usize) -> Change {
+        let here = || self.0.iter().filter(|trouble| (trouble.from, trouble.to) == (from, to));
+        let link = Link {
+            is_cut: here().any(|trouble| trouble.is_cut),
+            delay_ns: here().map(|trouble| trouble.delay_ns).sum(),
+            loss_per_million: here().map(|trouble| trouble.loss_per_million).max().unwrap_or(0),
+            ..Link::default()
+        };
+        (from, to, link)
+    }
+}

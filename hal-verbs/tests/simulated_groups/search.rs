@@ -1,0 +1,264 @@
+//! Many runs, and what they came to.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use tramontane_fixtures::world::{Action, Ending, Goal, Outcome, Plan, Record, run_over};
+use tramontane_verbs::fake::Counts;
+
+use crate::device::Devices;
+use crate::faults::{self, Faults};
+use crate::hardware::RdmaHardware;
+use crate::membership_history::failure::judged_by;
+
+/// Plans are so many times slower than on the simulated network: the times after which an adapter
+/// sends again begin with a millisecond.
+pub const STRETCH: u64 = 20;
+
+/// The most members that a view may have, about.
+const MEMBERS_MAX: u64 = 19;
+
+/// Failures that are shown.
+const SHOWN_MAX: usize = 3;
+
+/// Whether the membership of a group may change.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    Changing,
+    Fixed,
+}
+
+impl Kind {
+    /// What a seed means.
+    pub fn draw(self, seed: u64) -> Run {
+        let devices = Devices::draw(seed);
+        let mut plan = self.plan(seed, &devices);
+        let percent = if plan.is_fixed() { 25 } else { 60 };
+        let faults = Faults::draw(&plan, &devices, percent);
+        faults.add_to(&mut plan);
+        Run { plan, devices, faults }
+    }
+
+    /// The plan of a seed, with times that its devices leave.
+    fn plan(self, seed: u64, devices: &Devices) -> Plan {
+        let plan = match self {
+            Self::Changing => Plan::random(seed),
+            // Who sleeps is woken through a descriptor, in real time.
+            Self::Fixed => Plan { sleep_after_ns: None, ..Plan::random_fixed(seed) },
+        };
+        let mut plan = plan.stretched(STRETCH);
+        let view_ns = devices.view_ns(MEMBERS_MAX);
+        if !plan.is_fixed() {
+            let way_ns = 10 * (devices.profile.latency_ns + devices.profile.jitter_ns);
+            let late_ns = devices.profile.placement_delay_ns + devices.profile.late_read_ns;
+            plan.timing.failure_timeout_ns += view_ns + way_ns + late_ns;
+            plan.timing.first_timeout_ns += 2 * (view_ns + way_ns + late_ns);
+        }
+        plan.until_ns *= 2;
+        plan
+    }
+}
+
+/// A plan, what its devices are like, and what goes wrong with them.
+#[derive(Clone, Debug)]
+pub struct Run {
+    pub plan: Plan,
+    devices: Devices,
+    faults: Faults,
+}
+
+impl Run {
+    /// A plan on devices that its seed decides, which work.
+    pub fn of_plan(plan: Plan) -> Self {
+        Self { devices: Devices::draw(plan.seed), plan, faults: Faults::default() }
+    }
+
+    /// Runs it over RDMA.
+    pub fn go(&self) -> Outcome {
+        self.go_and_count().0
+    }
+
+    /// Also what its devices did.
+    fn go_and_count(&self) -> (Outcome, Done) {
+        let Self { plan, devices, faults } = self;
+        let hardware = RdmaHardware::new(plan, devices.clone(), faults.clone());
+        let outcome = run_over(plan, &hardware, |process, _| hardware.fabric_of(process));
+        let mut outcome = outcome.expect("a right plan");
+        let complaints = outcome.complaints.len();
+        outcome.complaints.retain(|complaint| !hardware.is_excused(complaint));
+        if outcome.complaints.len() < complaints {
+            // In the world a process that has no memory for its first view does not end.
+            outcome.complaints.retain(|complaint| !complaint.starts_with("no end:"));
+        }
+        (outcome, Done { counts: hardware.counts(), struck: hardware.struck() })
+    }
+
+    /// Whether devices may end connections for good, though the side channels do not.
+    fn may_lose_peers(&self) -> bool {
+        let cuts_ns = self.plan.actions.iter().filter_map(|action| match action {
+            Action::Partition { lasting, .. } => Some(*lasting),
+            _ => None,
+        });
+        self.faults.end_connections() || self.devices.may_give_up(cuts_ns)
+    }
+
+    /// Runs it, and says what is wrong with it, and what its devices did.
+    fn judge(&self) -> (Option<Outcome>, Vec<String>, Done) {
+        let done = Mutex::new(Done::default());
+        let judged = self.faults.excused(&self.plan);
+        let (outcome, mut complaints) = judged_by(&judged, |_| {
+            let (outcome, done_now) = self.go_and_count();
+            *done.lock().expect("one thread") = done_now;
+            outcome
+        });
+        if let Some(outcome) = &outcome
+            && judged.is_fixed()
+            && judged.must_end_calm()
+            && !self.may_lose_peers()
+            && outcome.ending != Ending::Calm
+        {
+            complaints.push(format!("ended {}, and nothing excuses it", tell(outcome)));
+        }
+        (outcome, complaints, done.into_inner().unwrap_or_default())
+    }
+}
+
+/// What the devices of a run did, and what happened to them.
+#[derive(Debug, Default)]
+struct Done {
+    counts: Counts,
+    struck: BTreeSet<faults::Kind>,
+}
+
+impl Done {
+    /// What devices may do and what may happen to them, and whether it came to that.
+    fn reached(&self) -> impl Iterator<Item = (bool, &'static str)> {
+        let counts = &self.counts;
+        let counted = [
+            (counts.placed_late, "placed late"),
+            (counts.placed_out_of_order, "placed out of order"),
+            (counts.read_late, "content read late"),
+            (counts.flushed, "requests flushed"),
+            (counts.refused, "requests refused"),
+            (counts.sent_again, "requests sent again"),
+            (counts.seen_twice, "requests that came twice"),
+            (counts.lost, "messages lost by chance"),
+            (counts.too_long, "messages too long for a port"),
+            (counts.nowhere, "messages that led nowhere"),
+            (counts.overruns, "completion queues that ran over"),
+            (counts.killed_objects, "objects of a killed process destroyed"),
+        ];
+        let counted = counted.into_iter().map(|(count, name)| (count > 0, name));
+        let struck = faults::Kind::ALL.into_iter();
+        counted.chain(struck.map(|kind| (self.struck.contains(&kind), kind.name())))
+    }
+}
+
+/// What a search came to.
+#[derive(Debug, Default)]
+pub struct Tally {
+    pub runs: u64,
+    pub endings: BTreeMap<Ending, u64>,
+    pub reached: BTreeMap<Goal, u64>,
+    /// In how many runs devices had which freedom, did what, or failed how.
+    pub devices: BTreeMap<&'static str, u64>,
+    views: u64,
+    deliveries: u64,
+    failed: BTreeMap<u64, String>,
+}
+
+impl Tally {
+    /// What fewer runs reached than one of so many.
+    pub fn seldom_reached(&self, one_of: u64) -> Vec<&'static str> {
+        let seldom = self.devices.iter().filter(|(_, runs)| **runs * one_of < self.runs);
+        seldom.map(|(name, _)| *name).collect()
+    }
+
+    fn count(&mut self, outcome: &Outcome) {
+        *self.endings.entry(outcome.ending).or_default() += 1;
+        for goal in &outcome.reached {
+            *self.reached.entry(*goal).or_default() += 1;
+        }
+        self.views += outcome.views();
+        self.deliveries += outcome.count(|record| matches!(record, Record::Deliver { .. }));
+    }
+}
+
+/// Runs so many seeds of a kind, on as many threads as there are processors; or one, if the
+/// environment names it.
+///
+/// # Panics
+/// If a run breaks a promise.
+pub fn search(kind: Kind, seeds: u64) -> Tally {
+    let first = from_environment("TRAMONTANE_RDMA_FIRST").unwrap_or(0);
+    let (first, end) = match from_environment("TRAMONTANE_RDMA_SEED") {
+        Some(seed) => (seed, seed + 1),
+        None => (first, first + seeds),
+    };
+    let (next, tally) = (AtomicU64::new(first), Mutex::new(Tally::default()));
+    let began = Instant::now();
+    let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= end {
+                        return;
+                    }
+                    let run = kind.draw(seed);
+                    if end - first == 1 {
+                        println!("{}\n{:#?}\n{:#?}", run.plan, run.devices, run.faults);
+                    }
+                    let (outcome, complaints, done) = run.judge();
+                    let mut tally = tally.lock().expect("nobody panics with it");
+                    tally.runs += 1;
+                    outcome.iter().for_each(|outcome| tally.count(outcome));
+                    for (is_reached, name) in run.devices.freedoms().chain(done.reached()) {
+                        *tally.devices.entry(name).or_default() += u64::from(is_reached);
+                    }
+                    if !complaints.is_empty() {
+                        eprintln!("{kind:?} seed {seed}: {}", complaints.join("\n  "));
+                        tally.failed.insert(seed, complaints.join("\n  "));
+                    }
+                }
+            });
+        }
+    });
+    let tally = tally.into_inner().expect("nobody panicked with it");
+    println!("{kind:?}: {} runs in {:.1?}: {:?}", tally.runs, began.elapsed(), tally.endings);
+    println!("{} views, {} deliveries", tally.views, tally.deliveries);
+    tally.devices.iter().for_each(|(name, runs)| println!("{runs:6} {name}"));
+    let seeds: Vec<&u64> = tally.failed.keys().collect();
+    let shown = tally.failed.iter().take(SHOWN_MAX).map(|(seed, complaints)| {
+        format!(
+            "seed {seed}: {complaints}\n  again: TRAMONTANE_RDMA_SEED={seed} cargo test -p \
+             tramontane-verbs --test simulated_groups {}",
+            kind.name()
+        )
+    });
+    let shown = shown.collect::<Vec<_>>().join("\n");
+    assert!(tally.failed.is_empty(), "seeds {seeds:?} of {kind:?} failed:\n{shown}");
+    tally
+}
+
+impl Kind {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Changing => "groups_of_changing",
+            Self::Fixed => "groups_of_fixed",
+        }
+    }
+}
+
+/// How a run ended, for a reader.
+pub fn tell(outcome: &Outcome) -> String {
+    let lost: Vec<_> = outcome.processes.iter().map(|process| &process.lost).collect();
+    format!("{:?} at {} ns, lost {lost:?}", outcome.ending, outcome.ended_ns)
+}
+
+pub fn from_environment(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|value| value.parse().expect("a number"))
+}

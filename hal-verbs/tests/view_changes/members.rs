@@ -1,0 +1,444 @@
+//! Members of a group in virtual time, each with a fake device of its own, as polling threads hold
+//! them: they change views as a runtime does, and messages flow meanwhile.
+//!
+//! A step takes as long as its commands to the kernel: a member that waits for its device sends
+//! nothing until then.
+
+use tramontane_core::fabric::{
+    BlockStore as _, BlockUse, Event, Fabric as _, HostBlocks as _, HostFabric as _, Kind,
+    LossCause, ViewPlan, ViewRows as _, Write,
+};
+use tramontane_core::ids::{NodeId, Rank, ViewId};
+use tramontane_fixtures::side_channel::{SharedSideNetwork, SideChannel, SideNetwork, SideTiming};
+use tramontane_fixtures::world::Hardware as _;
+use tramontane_verbs::fake::{Clock, CommandKind, ContextId, DeviceName, Fault, Network, Profile};
+use tramontane_verbs::{BlockMemory, Limits, RdmaViews, Rows, Site};
+
+/// What a command takes.
+pub const MS: u64 = 1_000_000;
+
+/// Every so many steps a member looks whether its peers are there.
+const CHECK_EVERY: u64 = 4;
+
+const ROW_BYTES: usize = 4096;
+
+/// The longest block.
+pub const BLOCK_BYTES: usize = 4096;
+
+/// Where each member writes how many messages it has sent.
+const COUNTER: usize = 64;
+
+/// A view at a member.
+struct View {
+    id: ViewId,
+    rows: Rows,
+    is_retired: bool,
+}
+
+/// A member.
+pub struct Member {
+    fabric: RdmaViews<SideChannel>,
+    context: ContextId,
+    /// Oldest first.
+    views: Vec<View>,
+    /// The one that it posts in.
+    present: Option<ViewId>,
+    sent: u64,
+    steps: u64,
+    /// When it is done with its last step.
+    busy_until: u64,
+    /// Losses that it was told of.
+    pub losses: Vec<(ViewId, Rank, LossCause)>,
+}
+
+/// What a change of views cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cost {
+    pub steps: u64,
+    /// Steps in which the polling thread asked something of the kernel.
+    pub steps_with_commands: u64,
+    /// The most that a step asked.
+    pub commands_in_step_max: u64,
+    /// All commands of all members, whoever gave them.
+    pub commands: u64,
+    /// The longest time in which a member sent nothing.
+    pub silence_ns_max: u64,
+    pub ns: u64,
+}
+
+/// All of them.
+pub struct Group {
+    pub network: Network,
+    side: SharedSideNetwork,
+    names: Vec<DeviceName>,
+    pub members: Vec<Option<Member>>,
+    limits: Limits,
+    pub now: u64,
+    /// From one step of a member to the next.
+    pace_ns: u64,
+    pub cost: Cost,
+    began_at: u64,
+    commands_before: u64,
+    gone_commands: u64,
+}
+
+/// The node of a process.
+fn node(process: usize) -> NodeId {
+    NodeId(u32::try_from(process).expect("few") + 10)
+}
+
+impl Group {
+    pub fn new(processes: usize, limits: &Limits, profile: impl Fn(usize) -> Profile) -> Self {
+        let network = Network::new(7, Clock::Virtual);
+        let names: Vec<DeviceName> =
+            (0..processes).map(|process| network.add_device(profile(process))).collect();
+        let timing =
+            SideTiming { delay_ns: 20_000, jitter_ns: 0, loss_ns: 300_000, post_ns: 1_000 };
+        let side = SideNetwork::new(timing, processes, 7).shared();
+        let mut group = Self {
+            network,
+            side,
+            names,
+            members: Vec::new(),
+            limits: limits.clone(),
+            now: 0,
+            // What goes on in a small group can be looked at more closely.
+            pace_ns: if processes > 8 { 4 * MS } else { MS / 4 },
+            cost: Cost::default(),
+            began_at: 0,
+            commands_before: 0,
+            gone_commands: 0,
+        };
+        group.members = (0..processes).map(|process| Some(group.start(process))).collect();
+        group
+    }
+
+    fn start(&self, process: usize) -> Member {
+        let name = &self.names[process];
+        let site = Site::open(&name.wanted(), &self.limits, None).expect("the device is there");
+        let context = *self.network.contexts(name).last().expect("it is open");
+        let side = SideChannel::new(self.side.clone(), process).expect("descriptors");
+        let fabric = RdmaViews::new(site, side).expect("descriptors");
+        let _ = self.network.take_command_ns(context);
+        Member {
+            fabric,
+            context,
+            views: Vec::new(),
+            present: None,
+            sent: 0,
+            steps: 0,
+            busy_until: 0,
+            losses: Vec::new(),
+        }
+    }
+
+    fn commands(&self) -> u64 {
+        let of = |member: &Member| -> u64 {
+            self.network.commands(member.context).iter().map(|count| count.count).sum()
+        };
+        self.gone_commands + self.members.iter().flatten().map(of).sum::<u64>()
+    }
+
+    /// Counts anew.
+    pub fn begin_to_count(&mut self) {
+        (self.cost, self.began_at) = (Cost::default(), self.now);
+        self.commands_before = self.commands();
+    }
+
+    /// What was counted.
+    pub fn count(&mut self) -> Cost {
+        self.cost.commands = self.commands() - self.commands_before;
+        self.cost.ns = self.now - self.began_at;
+        self.cost
+    }
+
+    /// What one member does in a step beside its usual work, and what that asks of the kernel.
+    fn in_step<R>(&mut self, process: usize, work: impl FnOnce(&mut Member) -> R) -> Option<R> {
+        let member = self.members[process].as_mut()?;
+        if member.busy_until > self.now {
+            return None;
+        }
+        self.side.begin_step(process, self.now);
+        let result = work(member);
+        let _ = self.side.end_step(process, 0, 100);
+        let ns = self.network.take_command_ns(member.context);
+        let commands = ns / MS;
+        member.busy_until = self.now + ns;
+        self.cost.steps += 1;
+        self.cost.steps_with_commands += u64::from(ns > 0);
+        self.cost.commands_in_step_max = self.cost.commands_in_step_max.max(commands);
+        self.cost.silence_ns_max = self.cost.silence_ns_max.max(ns);
+        Some(result)
+    }
+
+    /// Every member that is not busy takes its step.
+    pub fn round(&mut self) {
+        for process in 0..self.members.len() {
+            self.in_step(process, Member::step);
+        }
+        let until = self.now + self.pace_ns;
+        while self.now < until {
+            let next = [self.side.next_at(), self.network.next_at()];
+            let next = next.into_iter().flatten().min().unwrap_or(until);
+            self.now = next.clamp(self.now, until);
+            let _ = self.side.run_until(self.now);
+            self.network.run_until(self.now);
+            if next >= until {
+                self.now = until;
+            }
+        }
+        let _ = self.side.run_until(self.now);
+        self.network.run_until(self.now);
+    }
+
+    /// Goes on until something holds.
+    #[track_caller]
+    pub fn until(&mut self, what: &str, most_ns: u64, mut holds: impl FnMut(&mut Self) -> bool) {
+        let limit = self.now + most_ns;
+        while !holds(self) {
+            assert!(self.now < limit, "{what} did not come within {most_ns} ns");
+            self.round();
+        }
+    }
+
+    /// Members prepare a view of these, each in a step of its own.
+    pub fn prepare(&mut self, id: u64, processes: &[usize]) {
+        let (id, members): (_, Vec<NodeId>) =
+            (ViewId(id), processes.iter().map(|process| node(*process)).collect());
+        let row_bytes = vec![ROW_BYTES; members.len()];
+        for (own, process) in (0..).map(Rank).zip(processes) {
+            let plan = ViewPlan::with_sizes(id, own, &members, &row_bytes, 7).with_blocks();
+            self.side.note_view(&plan, processes);
+            let is_there = self.members[*process].is_some();
+            let mut is_prepared = !is_there;
+            while !is_prepared {
+                is_prepared = self.in_step(*process, |member| member.prepare(&plan)).is_some();
+                if !is_prepared {
+                    self.round();
+                }
+            }
+        }
+    }
+
+    /// Whether everybody who is there is ready for everybody in a view.
+    pub fn is_ready(&self, id: u64, processes: &[usize]) -> bool {
+        let there = |process: &&usize| self.members[**process].is_some();
+        let peers: Vec<&usize> = processes.iter().filter(there).collect();
+        peers.iter().all(|process| self.is_ready_at(**process, id, processes))
+    }
+
+    /// Whether one member is ready for all others that are there.
+    pub fn is_ready_at(&self, process: usize, id: u64, processes: &[usize]) -> bool {
+        let Some(member) = &self.members[process] else { return true };
+        (0..).map(Rank).zip(processes).all(|(rank, peer)| {
+            *peer == process
+                || self.members[*peer].is_none()
+                || member.fabric.ready(ViewId(id), rank)
+        })
+    }
+
+    /// Whether two members are ready for each other.
+    pub fn are_ready(&self, id: u64, processes: &[usize], pair: [usize; 2]) -> bool {
+        let rank = |process: usize| {
+            let at = processes.iter().position(|other| *other == process).expect("a member");
+            Rank(u16::try_from(at).expect("few"))
+        };
+        [pair, [pair[1], pair[0]]].into_iter().all(|[one, other]| {
+            let member = self.members[one].as_ref().expect("it is there");
+            member.fabric.ready(ViewId(id), rank(other))
+        })
+    }
+
+    /// Members post in a view from now on.
+    pub fn go_on_in(&mut self, id: u64, processes: &[usize]) {
+        for process in processes {
+            if let Some(member) = &mut self.members[*process] {
+                member.present = Some(ViewId(id));
+            }
+        }
+    }
+
+    /// Everybody gives up a view that nobody was ready in.
+    pub fn give_up(&mut self, id: u64) {
+        for process in 0..self.members.len() {
+            while self.members[process].as_ref().is_some_and(|it| it.busy_until > self.now) {
+                self.round();
+            }
+            self.in_step(process, |member| {
+                let _ = member.fabric.retire(ViewId(id));
+                member.views.retain(|view| view.id != ViewId(id));
+            });
+        }
+    }
+
+    /// Everybody ends a view.
+    pub fn retire(&mut self, id: u64) {
+        self.until("the end of a view", 20_000 * MS, |group| {
+            let mut is_over = true;
+            for process in 0..group.members.len() {
+                let retired = group.in_step(process, |member| member.retire(ViewId(id)));
+                is_over &= group.members[process].is_none() || retired.unwrap_or(false);
+            }
+            is_over
+        });
+    }
+
+    /// A process is killed: its kernel destroys what it had, and its peers miss it.
+    pub fn kill(&mut self, process: usize) {
+        let Some(member) = self.members[process].take() else { return };
+        self.gone_commands +=
+            self.network.commands(member.context).iter().map(|count| count.count).sum::<u64>();
+        let context = member.context;
+        self.network.inject(Fault::Kill { context, oldest_first: true, step_ns: 2_000 });
+        self.side.crash(process);
+        drop(member);
+    }
+
+    /// A member leaves in order.
+    pub fn leave(&mut self, process: usize) {
+        let Some(mut member) = self.members[process].take() else { return };
+        self.gone_commands +=
+            self.network.commands(member.context).iter().map(|count| count.count).sum::<u64>();
+        self.side.begin_step(process, self.now);
+        member.fabric.leave();
+        let _ = self.side.end_step(process, 0, 100);
+        drop(member);
+    }
+
+    /// Everybody cuts who was lost, as a node does that suspects it.
+    pub fn cut_who_was_lost(&mut self) {
+        for process in 0..self.members.len() {
+            self.in_step(process, Member::cut_who_was_lost);
+        }
+    }
+
+    /// A member cuts a peer, by its rank.
+    pub fn cut(&mut self, process: usize, id: u64, peer: u16) {
+        let cut = |member: &mut Member| member.fabric.cut(ViewId(id), Rank(peer));
+        self.until("a step", 1000 * MS, |group| group.in_step(process, cut).is_some());
+    }
+
+    /// Makes block memory at a member, and uses it there at once, in one step.
+    pub fn with_blocks(
+        &mut self,
+        process: usize,
+        work: impl FnOnce(&mut RdmaViews<SideChannel>, BlockMemory),
+    ) {
+        let member = self.members[process].as_mut().expect("it is there");
+        let memory = member.fabric.block_store().memory(BLOCK_BYTES, BlockUse::Both);
+        let _ = self.network.take_command_ns(member.context);
+        self.in_step(process, |member| work(&mut member.fabric, memory.expect("memory")));
+    }
+
+    /// A member does nothing for a while.
+    pub fn pause(&mut self, process: usize, ns: u64) {
+        let member = self.members[process].as_mut().expect("it is there");
+        member.busy_until = member.busy_until.max(self.now + ns);
+    }
+
+    /// A member's device fails.
+    pub fn fail_device(&mut self, process: usize) {
+        self.network.inject(Fault::DeviceFatal(self.names[process].clone()));
+    }
+
+    /// What a member sees of a peer's messages.
+    pub fn seen(&self, process: usize, id: u64, peer: usize) -> u64 {
+        let member = self.members[process].as_ref().expect("it is there");
+        let view = member.views.iter().find(|view| view.id == ViewId(id)).expect("it is there");
+        view.rows.rows()[peer].cell(COUNTER).expect("in the row").load()
+    }
+
+    /// How often a member's process gave a command.
+    pub fn commands_of(&self, process: usize, kind: CommandKind) -> u64 {
+        let member = self.members[process].as_ref().expect("it is there");
+        let counts = self.network.commands(member.context);
+        counts.iter().filter(|count| count.kind == kind).map(|count| count.count).sum()
+    }
+
+    /// All members end.
+    pub fn end(&mut self) {
+        self.members.clear();
+    }
+
+    /// Looks whether everybody's messages of a view arrive at everybody.
+    #[track_caller]
+    pub fn assert_carried(&mut self, id: u64, processes: &[usize]) {
+        let sent: Vec<Option<u64>> = processes
+            .iter()
+            .map(|process| self.members[*process].as_ref().map(|member| member.sent))
+            .collect();
+        self.until("what was sent", 5_000 * MS, |group| {
+            processes.iter().all(|process| {
+                let Some(member) = &group.members[*process] else { return true };
+                let view = member.views.iter().find(|view| view.id == ViewId(id));
+                let rows = view.expect("it is there").rows.clone();
+                rows.rows().iter().zip(&sent).enumerate().all(|(rank, (row, sent))| {
+                    let seen = row.cell(COUNTER).expect("in the row").load();
+                    Rank(u16::try_from(rank).expect("few")) == rows.own()
+                        || sent.is_none_or(|sent| seen >= sent)
+                })
+            })
+        });
+    }
+}
+
+impl Member {
+    /// The usual work: looks at what came, and sends messages.
+    fn step(&mut self) {
+        self.steps += 1;
+        if self.steps.is_multiple_of(CHECK_EVERY) {
+            self.fabric.check_peers();
+        }
+        while let Some(event) = self.fabric.poll() {
+            if let Event::PeerLost { view, peer, cause } = event {
+                self.losses.push((view, peer, cause));
+            }
+        }
+        let Some(present) = self.present else { return };
+        let Some(view) = self.views.iter().find(|view| view.id == present) else { return };
+        self.sent += 1;
+        view.rows.row().cell(COUNTER).expect("in the row").publish(self.sent);
+        // To its neighbour, and to all others in turn.
+        let members = u64::try_from(view.rows.members().len()).expect("few");
+        for ahead in [1, 1 + self.sent % (members - 1)] {
+            let peer = (u64::from(view.rows.own().0) + ahead) % members;
+            let peer = Rank(u16::try_from(peer).expect("few"));
+            // A full queue or a peer that is gone: a later one carries it too.
+            let write = Write::of_row(COUNTER, 8, Kind::Guard);
+            let _ = self.fabric.post(present, peer, &[write], None);
+        }
+    }
+
+    /// Whether it was told of a loss in a view.
+    pub fn is_told_of_loss(&self, id: u64) -> bool {
+        self.losses.iter().any(|(view, ..)| *view == ViewId(id))
+    }
+
+    /// Whether each loss was told once.
+    pub fn was_told_once(&self) -> bool {
+        let mut told: Vec<(ViewId, Rank)> =
+            self.losses.iter().map(|(view, peer, _)| (*view, *peer)).collect();
+        told.sort_unstable();
+        told.windows(2).all(|pair| pair[0] != pair[1])
+    }
+
+    fn prepare(&mut self, plan: &ViewPlan<'_>) {
+        let rows = self.fabric.rows(plan).expect("memory");
+        self.fabric.open(plan.view(), &rows.memory()).expect("it opens");
+        self.views.push(View { id: plan.view(), rows, is_retired: false });
+    }
+
+    fn retire(&mut self, id: ViewId) -> bool {
+        let Some(view) = self.views.iter_mut().find(|view| view.id == id) else { return true };
+        if !view.is_retired {
+            view.is_retired = self.fabric.retire(id);
+        }
+        view.is_retired
+    }
+
+    fn cut_who_was_lost(&mut self) {
+        for (view, peer, _) in self.losses.clone() {
+            self.fabric.cut(view, peer);
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! The threads that carry commands out, in real time.
+
+use std::time::{Duration, Instant};
+
+use tramontane_core::fabric::{Fabric as _, HostFabric as _, ViewPlan, ViewRows as _};
+use tramontane_core::ids::{NodeId, Rank, ViewId};
+use tramontane_fixtures::side_channel::{SharedSideNetwork, SideChannel, SideNetwork, SideTiming};
+use tramontane_fixtures::world::Hardware as _;
+use tramontane_verbs::fake::{Clock, CommandKind, DeviceName, Network, Profile};
+use tramontane_verbs::{Limits, RdmaViews, Site};
+
+type Views = RdmaViews<SideChannel>;
+
+const VIEW: ViewId = ViewId(1);
+const MEMBERS: u16 = 8;
+const WAY: Duration = Duration::from_millis(300);
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Members of a view that is just being made, on a device that looks for each way for a while.
+fn members(device: &DeviceName, side: &SharedSideNetwork) -> Vec<Views> {
+    let ids: Vec<NodeId> = (0..MEMBERS).map(|rank| NodeId(u32::from(rank) + 10)).collect();
+    let row_bytes = vec![4096; ids.len()];
+    let processes: Vec<usize> = (0..ids.len()).collect();
+    let start = |process: &usize| {
+        let own = Rank(u16::try_from(*process).expect("few"));
+        let plan = ViewPlan::with_sizes(VIEW, own, &ids, &row_bytes, 7).with_blocks();
+        side.note_view(&plan, &processes);
+        let site = Site::open(&device.wanted(), &Limits::default(), None).expect("a device");
+        let channel = SideChannel::new(side.clone(), *process).expect("descriptors");
+        let mut fabric = RdmaViews::new(site, channel).expect("descriptors and threads");
+        let rows = fabric.rows(&plan).expect("memory");
+        fabric.open(VIEW, &rows.memory()).expect("it opens");
+        fabric
+    };
+    processes.iter().map(start).collect()
+}
+
+fn step(members: &mut [Views], side: &SharedSideNetwork) {
+    for member in members {
+        while member.poll().is_some() {}
+    }
+    let _ = side.run_until(side.now() + 50_000);
+    std::thread::sleep(Duration::from_micros(200));
+}
+
+#[test]
+fn a_member_that_ends_while_it_is_connected_waits_for_no_more_than_what_is_under_way() {
+    let network = Network::new(7, Clock::Real);
+    let side = SideNetwork::new(SideTiming::default(), usize::from(MEMBERS), 7).shared();
+    let way_ns = u64::try_from(WAY.as_nanos()).expect("short");
+    let profile = Profile { ready_to_receive_ns: way_ns, ..Profile::strict() };
+    let device = network.add_device(profile);
+    let mut all = members(&device, &side);
+    let until = Instant::now() + PATIENCE;
+    let is_begun = |context: &_| {
+        let commands = network.commands(*context);
+        commands.iter().any(|count| count.kind == CommandKind::ReadyToReceive)
+    };
+    while !network.contexts(&device).iter().any(is_begun) {
+        assert!(Instant::now() < until, "nobody is connected");
+        step(&mut all, &side);
+    }
+    let first = all.remove(0);
+    let began = Instant::now();
+    drop(first);
+    // Two connections with each of seven peers, by four threads.
+    let all_ways = WAY * (2 * u32::from(MEMBERS - 1)) / 4;
+    assert!(began.elapsed() < all_ways, "{:?}", began.elapsed());
+    drop(all);
+    assert_eq!(network.objects(), 0, "something is left");
+}

@@ -1,0 +1,97 @@
+//! Who keeps the order: what the device says, and what the operator says.
+
+use tramontane_core::fabric::{Fabric as _, LossCause, Promises};
+use tramontane_verbs::devices::DataInOrder;
+use tramontane_verbs::fake::{Clock, Network, Profile};
+use tramontane_verbs::{JoinError, Limits, RegionMemory, ViewOptions, WriteOrder};
+
+use super::bench::{A, B, MEMBERS, REGION, ROW_BYTES, VIEW, by_updates, member, promised, site};
+
+fn chosen(profile: Profile, limits: &Limits) -> (WriteOrder, Promises) {
+    let site = site(&Network::new(1, Clock::Virtual), profile, limits).expect("a site");
+    (site.report().write_order, site.capabilities().promises)
+}
+
+#[test]
+fn the_device_is_asked_and_the_operator_overrules_it() {
+    let adapter = |data_in_order| Profile { data_in_order, ..Profile::strict() };
+    let usual = Limits::default();
+    let cases = [
+        (adapter(DataInOrder::Yes), &usual, WriteOrder::ByDevice),
+        (adapter(DataInOrder::No), &usual, WriteOrder::ByUpdates),
+        (adapter(DataInOrder::NotKnown), &usual, WriteOrder::ByUpdates),
+        (Profile::soft_roce(), &usual, WriteOrder::ByDevice),
+        (adapter(DataInOrder::Yes), &by_updates(), WriteOrder::ByUpdates),
+        (Profile::soft_roce(), &by_updates(), WriteOrder::ByUpdates),
+        (adapter(DataInOrder::No), &promised(), WriteOrder::ByDevice),
+    ];
+    for (profile, limits, wanted) in cases {
+        let answer = profile.data_in_order;
+        let (order, promises) = chosen(profile, limits);
+        assert_eq!(order, wanted, "{answer:?}, {:?}", limits.write_order);
+        assert!(promises.contains(Promises::WRITE_ORDER), "either way it is promised");
+    }
+}
+
+#[test]
+fn updates_promise_nothing_but_order_between_writes() {
+    let limits =
+        Limits { address_order: Some(true), completion_visible: Some(true), ..by_updates() };
+    assert_eq!(chosen(Profile::soft_roce(), &limits).1, Promises::WRITE_ORDER);
+}
+
+#[test]
+fn the_table_says_what_a_device_says() {
+    for (data_in_order, said) in [
+        (DataInOrder::Yes, "order between writes: yes;"),
+        (DataInOrder::No, "order between writes: not promised;"),
+        (DataInOrder::NotKnown, "order between writes: not known;"),
+    ] {
+        let network = Network::new(1, Clock::Virtual);
+        let device = network.add_device(Profile { data_in_order, ..Profile::strict() });
+        let table = network.describe(&device).expect("it answers").to_string();
+        assert!(table.contains(said), "{table}");
+    }
+}
+
+#[test]
+fn without_order_and_without_updates_a_site_is_refused() {
+    let network = Network::new(1, Clock::Virtual);
+    let limits = Limits { allow_updates: false, ..Limits::default() };
+    let silent = || Profile { data_in_order: DataInOrder::NotKnown, ..Profile::strict() };
+    let refused = site(&network, silent(), &limits).expect_err("no order");
+    assert!(matches!(refused, JoinError::NoWriteOrder { .. }), "{refused}");
+    assert!(refused.to_string().contains("--rdma-order writes"), "{refused}");
+    let insists = Limits { write_order: Some(true), ..limits };
+    assert!(site(&network, silent(), &insists).is_ok());
+}
+
+#[test]
+fn regions_are_refused_where_lists_go_with_updates() {
+    let network = Network::new(1, Clock::Virtual);
+    let site = site(&network, Profile::strict(), &by_updates()).expect("a site");
+    let options = ViewOptions {
+        view: VIEW,
+        own: A,
+        members: &MEMBERS,
+        row_bytes: &[ROW_BYTES; 2],
+        regions: &[RegionMemory { region: REGION, bytes: 4096 }],
+        blocks: false,
+    };
+    let refused = site.view(&options).expect_err("regions");
+    assert!(matches!(refused, JoinError::NoWriteOrder { what: "regions", .. }), "{refused}");
+}
+
+#[test]
+fn members_that_differ_refuse_each_other() {
+    let network = Network::new(1, Clock::Virtual);
+    let sites = [by_updates(), promised()]
+        .map(|limits| site(&network, Profile::strict(), &limits).expect("a site"));
+    let mut a = member(&sites[0], A, [ROW_BYTES; 2]);
+    let mut b = member(&sites[1], B, [ROW_BYTES; 2]);
+    let cards = [a.fabric.card_for(B), b.fabric.card_for(A)];
+    assert!(!a.fabric.connect(B, &cards[1]) && !b.fabric.connect(A, &cards[0]));
+    let loss = a.fabric.loss_of(B).expect("lost");
+    assert_eq!(loss.cause, LossCause::Unreachable);
+    assert!(!a.fabric.ready(VIEW, B));
+}

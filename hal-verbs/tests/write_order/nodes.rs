@@ -1,0 +1,100 @@
+//! Whole nodes where nothing keeps order but the fabric.
+
+use std::time::{Duration, Instant};
+
+use tramontane_verbs::fake::Placement;
+use tramontane_verbs::{Counters, Limits};
+
+use super::bench::{by_updates, promised, reordering};
+use super::group::{device, nodes::with_nodes};
+
+const MESSAGES: u64 = 300;
+const MEMBERS: u16 = 3;
+
+/// All members deliver all messages, each as it was sent; gives what the sender's fabric did.
+fn deliver_all(limits: Limits) -> Counters {
+    let mut counters = Counters::default();
+    with_nodes(MEMBERS, limits, |seats| {
+        let (mut sent, until) = (0, Instant::now() + Duration::from_secs(60));
+        while seats.iter().any(|seat| seat.delivered < MESSAGES) {
+            assert!(Instant::now() < until, "not all is delivered");
+            while sent < MESSAGES && seats[0].send(sent) {
+                sent += 1;
+            }
+            for seat in seats.iter_mut() {
+                seat.step();
+            }
+            std::thread::sleep(Duration::from_micros(20));
+        }
+        counters = *seats[0].fabric.counters();
+    });
+    counters
+}
+
+#[test]
+fn whole_nodes_deliver_every_message_in_order_over_devices_that_keep_none() {
+    let network = device::take_instead(reordering(Placement::BytesReordered), 1);
+    let counters = deliver_all(Limits::default());
+    println!("{MESSAGES} messages to {} peers, by updates: {counters:?}", MEMBERS - 1);
+    assert!(counters.updates > 0 && network.counts().placed_out_of_order > 0);
+    assert_eq!(network.counts().not_ready, 0, "no request found no receive");
+}
+
+#[test]
+fn whole_nodes_send_no_update_where_devices_keep_order() {
+    let network = device::take_instead(tramontane_verbs::fake::Profile::strict(), 1);
+    for limits in [Limits::default(), promised()] {
+        let counters = deliver_all(limits);
+        println!("{MESSAGES} messages to {} peers, by the device: {counters:?}", MEMBERS - 1);
+        assert_eq!((counters.updates, counters.updates_taken), (0, 0));
+    }
+    assert_eq!(network.counts().placed_out_of_order, 0);
+}
+
+/// What the fabric of the sender, and that of another, did for a message that goes alone, to one
+/// peer.
+fn one_at_a_time(limits: Limits) -> [Counters; 2] {
+    let mut counters = [Counters::default(); 2];
+    with_nodes(2, limits, |seats| {
+        for number in 0..MESSAGES {
+            assert!(seats[0].send(number), "a slot is free");
+            let until = Instant::now() + Duration::from_secs(20);
+            while seats.iter().any(|seat| seat.delivered <= number || !seat.node.is_settled()) {
+                assert!(Instant::now() < until, "message {number} is not delivered");
+                for seat in seats.iter_mut() {
+                    seat.step();
+                }
+                std::thread::sleep(Duration::from_micros(10));
+            }
+        }
+        // What the sender posted last is still under way: nobody waits for it.
+        let until = Instant::now() + Duration::from_secs(20);
+        loop {
+            counters = [0, 1].map(|seat: usize| *seats[seat].fabric.counters());
+            if counters[1].updates_taken == counters[0].updates || Instant::now() > until {
+                break;
+            }
+            for seat in seats.iter_mut() {
+                seat.step();
+            }
+            std::thread::sleep(Duration::from_micros(10));
+        }
+    });
+    counters
+}
+
+#[test]
+fn a_message_costs_as_many_doorbells_either_way_and_fewer_requests_with_updates() {
+    let _network = device::take_instead(tramontane_verbs::fake::Profile::strict(), 1);
+    let by_device = one_at_a_time(promised());
+    let by_updates = one_at_a_time(by_updates());
+    for (what, [sender, other]) in [("device", by_device), ("updates", by_updates)] {
+        println!("by {what}, the sender: {sender:?}\nby {what}, the other: {other:?}");
+    }
+    for (device, updates) in by_device.iter().zip(&by_updates) {
+        assert_eq!(device.lists, updates.lists);
+        assert_eq!(updates.lists, updates.updates, "the answers tell what was taken");
+        assert_eq!(updates.doorbells, device.doorbells);
+    }
+    assert_eq!(by_updates[1].updates_taken, by_updates[0].updates, "one receive a list");
+}
