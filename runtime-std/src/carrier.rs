@@ -14,7 +14,7 @@ pub enum Carrier {
     /// TCP, on this machine or between hosts.
     #[serde(rename = "tcp")]
     Tcp,
-    /// RDMA, if this program is built with the feature verbs.
+    /// RDMA, on this machine or between hosts.
     #[serde(rename = "verbs")]
     Verbs,
 }

@@ -1,24 +1,15 @@
-//! What the commands know of RDMA whether or not it is built in: the choice of a device, counts,
-//! and what to say where it is not.
+//! What the commands know of RDMA: the choice of a device, and counts.
 //!
-//! The fabric itself is `tramontane-verbs`, behind the cargo feature `verbs`.
+//! The fabric itself is `tramontane-verbs`. Every program has it: libibverbs is opened when RDMA is
+//! first asked for, and a host without it is told which package has it.
 
-use std::net::IpAddr;
-use std::str::FromStr;
+mod values;
+
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// Whether this program has RDMA.
-pub const BUILT: bool = cfg!(feature = "verbs");
-
-/// RDMA is wanted of a program that was built without it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "this program was built without RDMA; build it with 'cargo build --release --features verbs'; the \
-     guide lists the packages that this needs (docs/guide/src/operators/rdma.md)"
-)]
-pub struct NotBuilt;
+pub use values::{Gid, Pkey, RdmaOrder};
 
 /// Members that have a key would go on in clear, and nobody said that they may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -36,8 +27,10 @@ pub const fn check_clear(is_keyed: bool, allow_clear: bool) -> Result<(), ClearN
     if is_keyed && !allow_clear { Err(ClearNotAllowed) } else { Ok(()) }
 }
 
-/// Which device is taken, where the first that works is not wanted.
+/// Which device is taken and how it is used, where the usual is not wanted. What is left out is
+/// chosen by asking the device. Each member has its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct DeviceOptions {
     /// The RDMA device [default: the first usable one; see 'tramontane verbs devices']
     pub device: Option<String>,
@@ -48,37 +41,56 @@ pub struct DeviceOptions {
     pub gid: Option<Gid>,
     /// The largest packet payload, in bytes [default: that of the port]
     pub mtu: Option<u32>,
-    /// How long a peer may leave writes unacknowledged before it counts as lost, in seconds
-    /// [default: 1]
+    /// How long a peer may leave writes unacknowledged before it counts as lost [default: 1 s, and
+    /// the failure timeout in a group]. A file has it in milliseconds.
+    #[serde(rename = "loss_timeout_ms", with = "values::milliseconds")]
     pub loss_timeout: Option<Duration>,
-}
-
-/// An entry of a port's table of addresses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Gid {
-    /// By its place.
-    Index(u8),
-    /// By what stands there.
-    Address(IpAddr),
-}
-
-impl FromStr for Gid {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let index = text.parse().map(Self::Index);
-        index.or_else(|_| text.parse().map(Self::Address)).map_err(|_| {
-            "neither an index from 0 to 254, nor an address such as 10.9.0.1 or fe80::1".to_owned()
-        })
-    }
+    /// The least exponent of timeouts that the adapter's firmware takes, 0 to 31: the time is
+    /// 4.096 us times two to its power [default: 16 for adapters, about 268 ms]
+    pub timer_floor: Option<u8>,
+    /// The traffic class of all packets; on RoCE v2 its upper six bits are the DSCP [default: 0]
+    pub traffic_class: Option<u8>,
+    /// The service level of all packets, 0 to 15: the priority on Ethernet [default: 0]
+    pub service_level: Option<u8>,
+    /// The partition of an InfiniBand network [default: 0xffff, or else the port's first]
+    pub pkey: Option<Pkey>,
+    /// Whether packets carry the GID on InfiniBand too, as routers between subnets need
+    pub grh: bool,
+    /// Whether rows and blocks are taken in huge pages, as far as the system has them
+    pub huge_pages: bool,
+    /// The completion vector: which processor a sleeping member is woken on [default: spread over
+    /// those of the device, by member and view]
+    pub completion_vector: Option<u32>,
+    /// Who keeps the order of writes: auto, none or writes; the same at all members
+    /// [default: auto, as the device says]
+    pub rdma_order: Option<RdmaOrder>,
 }
 
 impl DeviceOptions {
+    /// These options, and where they say nothing, others: a command line goes before a file.
+    #[must_use]
+    pub fn or(self, other: &Self) -> Self {
+        Self {
+            device: self.device.or_else(|| other.device.clone()),
+            port: self.port.or(other.port),
+            gid: self.gid.or(other.gid),
+            mtu: self.mtu.or(other.mtu),
+            loss_timeout: self.loss_timeout.or(other.loss_timeout),
+            timer_floor: self.timer_floor.or(other.timer_floor),
+            traffic_class: self.traffic_class.or(other.traffic_class),
+            service_level: self.service_level.or(other.service_level),
+            pkey: self.pkey.or(other.pkey),
+            grh: self.grh || other.grh,
+            huge_pages: self.huge_pages || other.huge_pages,
+            completion_vector: self.completion_vector.or(other.completion_vector),
+            rdma_order: self.rdma_order.or(other.rdma_order),
+        }
+    }
+
     /// As the fabric wants it.
-    #[cfg(feature = "verbs")]
     #[must_use]
     pub fn wanted(&self) -> tramontane_verbs::devices::Wanted {
-        use tramontane_verbs::devices::{GidChoice, Wanted};
+        use tramontane_verbs::devices::{GidChoice, PartitionKey, Service, Wanted};
         Wanted {
             device: self.device.clone(),
             port: self.port,
@@ -88,16 +100,29 @@ impl DeviceOptions {
                 Some(Gid::Address(address)) => GidChoice::Address(address),
             },
             mtu_bytes: self.mtu,
+            partition: self.pkey.map(|key| PartitionKey(key.0)),
+            service: Service {
+                traffic_class: self.traffic_class.unwrap_or(0),
+                level: self.service_level.unwrap_or(0),
+                has_global_route: self.grh,
+            },
         }
     }
 
     /// How the fabric is to behave.
-    #[cfg(feature = "verbs")]
     #[must_use]
     pub fn limits(&self) -> tramontane_verbs::Limits {
         let usual = tramontane_verbs::Limits::default();
         tramontane_verbs::Limits {
             loss_time: self.loss_timeout.unwrap_or(usual.loss_time),
+            timeout_exponent_floor: self.timer_floor,
+            huge_pages: self.huge_pages,
+            completion_vector: self.completion_vector,
+            write_order: match self.rdma_order.unwrap_or_default() {
+                RdmaOrder::Auto => None,
+                RdmaOrder::None => Some(false),
+                RdmaOrder::Writes => Some(true),
+            },
             ..usual
         }
     }
@@ -106,25 +131,16 @@ impl DeviceOptions {
 /// The devices of this machine.
 ///
 /// # Errors
-/// If the kernel does not say.
-#[cfg(feature = "verbs")]
+/// If libibverbs is not installed, or the kernel does not say.
 pub fn discover() -> Result<tramontane_verbs::devices::Devices, tramontane_verbs::JoinError> {
-    use tramontane_verbs::JoinError;
-    tramontane_verbs::devices::Devices::discover().map_err(|source| match source.kind() {
-        std::io::ErrorKind::PermissionDenied => JoinError::NotPermitted { source },
-        _ => JoinError::Device {
-            device: "libibverbs".to_owned(),
-            action: "list the devices",
-            source,
-        },
-    })
+    tramontane_verbs::devices::Devices::discover()
+        .map_err(tramontane_verbs::JoinError::from_discovery)
 }
 
 /// What would be taken of them.
 ///
 /// # Errors
 /// If nothing can be, or the kernel does not say.
-#[cfg(feature = "verbs")]
 pub fn choose(
     device: &DeviceOptions,
 ) -> Result<tramontane_verbs::devices::Choice, tramontane_verbs::JoinError> {
@@ -132,9 +148,8 @@ pub fn choose(
 }
 
 /// What was chosen and rounded, for whoever asks (HAL-3, HAL-4).
-#[cfg(feature = "verbs")]
 pub(crate) fn tell(report: &tramontane_verbs::Report) {
-    let tramontane_verbs::Report { choice, order, loss_times, .. } = report;
+    let tramontane_verbs::Report { choice, order, write_order, loss_times, .. } = report;
     tracing::info!(
         device = choice.name,
         port = choice.port,
@@ -142,10 +157,14 @@ pub(crate) fn tell(report: &tramontane_verbs::Report) {
         address = %choice.gid.address,
         mtu_bytes = choice.mtu_bytes,
         ?order,
-        loss_time = ?loss_times.total(),
+        ?write_order,
+        loss_time_least = ?loss_times.least(),
+        loss_time_longest = ?loss_times.longest(),
+        retries = loss_times.retries,
         depth = report.depth,
         signal_every = report.signal_every,
         inline_bytes_max = report.inline_bytes_max,
+        send_ring_bytes = report.send_ring_bytes,
         "writes go over RDMA"
     );
 }
@@ -177,7 +196,6 @@ pub struct PostCounts {
     pub notices_taken: u64,
 }
 
-#[cfg(feature = "verbs")]
 impl From<&tramontane_verbs::Counters> for PostCounts {
     fn from(counters: &tramontane_verbs::Counters) -> Self {
         Self {
@@ -200,13 +218,69 @@ impl From<&tramontane_verbs::Counters> for PostCounts {
 mod tests {
     use super::*;
 
-    #[test]
-    fn an_address_is_given_by_place_or_by_itself() {
-        assert_eq!("1".parse(), Ok(Gid::Index(1)));
-        assert_eq!("10.9.0.1".parse(), Ok(Gid::Address(IpAddr::from([10, 9, 0, 1]))));
-        assert!(matches!("fe80::1".parse(), Ok(Gid::Address(IpAddr::V6(_)))));
-        for bad in ["", "256", "-1", "10.9.0", "rxe0"] {
-            assert!(bad.parse::<Gid>().is_err(), "{bad}");
+    fn all() -> DeviceOptions {
+        DeviceOptions {
+            device: Some("mlx5_1".into()),
+            port: Some(2),
+            gid: Some(Gid::Index(3)),
+            mtu: Some(1024),
+            loss_timeout: Some(Duration::from_millis(1500)),
+            timer_floor: Some(12),
+            traffic_class: Some(106),
+            service_level: Some(3),
+            pkey: Some(Pkey(0x8001)),
+            grh: true,
+            huge_pages: true,
+            completion_vector: Some(5),
+            rdma_order: Some(RdmaOrder::None),
         }
+    }
+
+    #[test]
+    fn a_command_line_goes_before_a_file() {
+        let given = DeviceOptions { mtu: Some(512), ..DeviceOptions::default() };
+        let together = given.or(&all());
+        assert_eq!(together, DeviceOptions { mtu: Some(512), ..all() });
+        assert_eq!(all().or(&DeviceOptions::default()), all());
+        assert_eq!(DeviceOptions::default().or(&all()), all());
+    }
+
+    #[test]
+    fn a_file_has_the_options_by_their_names() {
+        let text = r#"
+            device = "mlx5_1"
+            port = 2
+            gid = 3
+            mtu = 1024
+            loss_timeout_ms = 1500
+            timer_floor = 12
+            traffic_class = 106
+            service_level = 3
+            pkey = "0x8001"
+            grh = true
+            huge_pages = true
+            completion_vector = 5
+            rdma_order = "none"
+        "#;
+        let read = |text: &str| toml::from_str::<DeviceOptions>(text);
+        assert_eq!(read(text).expect("options"), all());
+        let address = read("gid = \"10.9.0.1\"").expect("an address").gid;
+        assert_eq!(address, "10.9.0.1".parse().ok());
+        for bad in ["gid = \"ten\"", "pkey = 7", "pkey = \"green\"", "lid = 7"] {
+            assert!(read(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn every_option_reaches_the_fabric() {
+        let (wanted, limits) = (all().wanted(), all().limits());
+        assert_eq!((wanted.mtu_bytes, wanted.port), (Some(1024), Some(2)));
+        assert_eq!(wanted.partition.map(|key| key.0), Some(0x8001));
+        let service = wanted.service;
+        assert_eq!((service.traffic_class, service.level), (106, 3));
+        assert!(service.has_global_route && limits.huge_pages);
+        assert_eq!(limits.loss_time, Duration::from_millis(1500));
+        assert_eq!((limits.timeout_exponent_floor, limits.completion_vector), (Some(12), Some(5)));
+        assert_eq!(limits.write_order, Some(false));
     }
 }

@@ -1,15 +1,28 @@
-//! `tramontane verbs devices`: the RDMA devices of this machine, which of them would be taken, and
-//! why (HAL-3).
+//! `tramontane verbs`: the RDMA devices of this machine, which of them would be taken, and why
+//! (HAL-3).
+
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use serde::Serialize;
+use tramontane_runtime::rdma::{self, DeviceOptions};
+use tramontane_verbs::devices::{Choice, Device, Devices, Gid, GidKind, Wanted};
+use tramontane_verbs::timing::LossTimes;
 
 use super::exit::Failure;
+use super::output::print_result;
 
 pub(super) const EXAMPLES: &str = "  tramontane verbs devices
       all devices: limits, promises about order, ports, addresses; and which would be used
   tramontane verbs devices --device mlx5_1 --gid 3
       whether these would work
-  tramontane verbs devices --json";
+  tramontane verbs devices --loss-timeout 0.5 --timer-floor 12
+      how long a silent peer takes to be given up, if the firmware takes exponents from 12 on
+  tramontane verbs devices --pkey 0x8001 --service-level 3 --traffic-class 106
+      whether the port is in that partition
+  tramontane verbs devices --json
+  tramontane verbs check --help
+      an acceptance between two hosts";
 
 /// About RDMA.
 #[derive(Subcommand, Debug)]
@@ -17,6 +30,9 @@ pub(super) enum Command {
     /// List RDMA devices with their limits and promises, and which would be used and why
     #[command(after_help = super::exit::help(EXAMPLES))]
     Devices(Arguments),
+    /// Check between two hosts what RDMA groups need of adapters and network: order, denial, loss
+    #[command(after_help = super::exit::help(super::verbs_check::EXAMPLES))]
+    Check(super::verbs_check::Arguments),
 }
 
 #[derive(Args, Debug)]
@@ -28,100 +44,96 @@ pub(super) struct Arguments {
     json: bool,
 }
 
-/// Prints the devices.
+/// Prints the devices, or checks them.
 pub(super) fn run(command: &Command) -> Result<(), Failure> {
-    let Command::Devices(arguments) = command;
-    list(arguments)
+    match command {
+        Command::Devices(arguments) => list(arguments),
+        Command::Check(arguments) => super::verbs_check::run(arguments),
+    }
 }
 
-#[cfg(not(feature = "verbs"))]
-fn list(_: &Arguments) -> Result<(), Failure> {
-    Err(tramontane_runtime::rdma::NotBuilt.into())
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Listing<'l> {
+    devices: &'l [Device],
+    /// What would be taken; nothing if nothing can be.
+    choice: Option<Taken<'l>>,
+    /// Why, or why nothing.
+    why: String,
+    /// When a silent peer is given up at the earliest: what was given, as devices count.
+    loss_time_ms: u128,
+    /// And at the latest, with late retransmissions and the firmware's floor.
+    loss_time_ms_max: u128,
 }
 
-#[cfg(feature = "verbs")]
-use with_verbs::list;
+#[derive(Serialize)]
+struct Taken<'l> {
+    device: &'l str,
+    port: u8,
+    gid: Gid,
+    mtu_bytes: u32,
+}
 
-#[cfg(feature = "verbs")]
-mod with_verbs {
-    use serde::Serialize;
-    use tramontane_verbs::devices::{Choice, Device, Devices, Gid, GidKind, Wanted};
-    use tramontane_verbs::timing::LossTimes;
+fn list(arguments: &Arguments) -> Result<(), Failure> {
+    let devices = rdma::discover()?;
+    let options = arguments.device.options();
+    let wanted = options.wanted();
+    let choice = devices.choose(&wanted);
+    let times = choice.as_ref().ok().map(|choice| {
+        let (limits, kind) = (options.limits(), devices.devices[choice.device].kind);
+        LossTimes::at_least(limits.loss_time, kind, limits.timeout_exponent_floor)
+    });
+    let why = match &choice {
+        Ok(choice) => why(&options, &wanted, &devices, choice),
+        Err(error) => error.to_string(),
+    };
+    let chosen = choice.as_ref().ok();
+    let milliseconds = |time: fn(&LossTimes) -> Duration| {
+        times.as_ref().map_or(0, |times| time(times).as_millis())
+    };
+    let loss_time_ms = milliseconds(LossTimes::least);
+    let loss_time_ms_max = milliseconds(LossTimes::longest);
+    let taken = chosen.map(|choice| Taken {
+        device: &choice.name,
+        port: choice.port,
+        gid: choice.gid,
+        mtu_bytes: choice.mtu_bytes,
+    });
+    let listing =
+        Listing { devices: &devices.devices, choice: taken, why, loss_time_ms, loss_time_ms_max };
+    print_result(arguments.json, &listing, |listing| {
+        let taken = chosen.map(|choice| taken_text(choice, &listing.why));
+        let given_up = format!(
+            "a silent peer is given up after {loss_time_ms} ms at the earliest, and \
+             {loss_time_ms_max} ms at the latest\n"
+        );
+        format!("{devices}{}", taken.map_or_else(String::new, |taken| taken + &given_up))
+    })?;
+    choice.map(drop).map_err(|error| tramontane_verbs::JoinError::from(error).into())
+}
 
-    use super::Arguments;
-    use crate::exit::Failure;
-    use crate::output::print_result;
-    use tramontane_runtime::rdma::{self, DeviceOptions};
+fn taken_text(choice: &Choice, why: &str) -> String {
+    let Choice { name, port, gid, mtu_bytes, .. } = choice;
+    format!(
+        "takes {name} port {port} GID {} ({}), MTU {mtu_bytes} B: {why}\n",
+        gid.index, gid.address
+    )
+}
 
-    /// What `--json` prints.
-    #[derive(Serialize)]
-    struct Listing<'l> {
-        devices: &'l [Device],
-        /// What would be taken; nothing if nothing can be.
-        choice: Option<Taken<'l>>,
-        /// Why, or why nothing.
-        why: String,
-        /// When a silent peer is given up: what was given, as devices count.
-        loss_time_ms: u128,
-    }
-
-    #[derive(Serialize)]
-    struct Taken<'l> {
-        device: &'l str,
-        port: u8,
-        gid: Gid,
-        mtu_bytes: u32,
-    }
-
-    pub(super) fn list(arguments: &Arguments) -> Result<(), Failure> {
-        let devices = rdma::discover()?;
-        let options = arguments.device.options();
-        let wanted = options.wanted();
-        let choice = devices.choose(&wanted);
-        let loss_time = LossTimes::at_least(options.limits().loss_time).total();
-        let why = match &choice {
-            Ok(choice) => why(&options, &wanted, &devices, choice),
-            Err(error) => error.to_string(),
-        };
-        let (chosen, loss_time_ms) = (choice.as_ref().ok(), loss_time.as_millis());
-        let taken = chosen.map(|choice| Taken {
-            device: &choice.name,
-            port: choice.port,
-            gid: choice.gid,
-            mtu_bytes: choice.mtu_bytes,
-        });
-        let listing = Listing { devices: &devices.devices, choice: taken, why, loss_time_ms };
-        print_result(arguments.json, &listing, |listing| {
-            let taken = chosen.map(|choice| taken_text(choice, &listing.why));
-            let given_up = format!("a silent peer is given up after {loss_time_ms} ms\n");
-            format!("{devices}{}", taken.map_or_else(String::new, |taken| taken + &given_up))
-        })?;
-        choice.map(drop).map_err(|error| tramontane_verbs::JoinError::from(error).into())
-    }
-
-    fn taken_text(choice: &Choice, why: &str) -> String {
-        let Choice { name, port, gid, mtu_bytes, .. } = choice;
-        format!(
-            "takes {name} port {port} GID {} ({}), MTU {mtu_bytes} B: {why}\n",
-            gid.index, gid.address
-        )
-    }
-
-    fn why(options: &DeviceOptions, wanted: &Wanted, devices: &Devices, choice: &Choice) -> String {
-        let device = match (&wanted.device, devices.devices.len()) {
-            (Some(_), _) => "the device that was given",
-            (None, 1) => "the only device",
-            (None, _) => "the first device with an active port and an address",
-        };
-        let gid = match (options.gid, choice.gid.kind) {
-            (Some(_), _) => "the address that was given",
-            (None, GidKind::InfiniBand) => "its first address",
-            (None, GidKind::RoceV2) if choice.gid.address.to_ipv4_mapped().is_some() => {
-                "RoCE v2 over IPv4 before all others"
-            }
-            (None, GidKind::RoceV2) => "RoCE v2, and none over IPv4",
-            (None, GidKind::RoceV1) => "no RoCE v2 address",
-        };
-        format!("{device}; {gid} (members that meet at an address of a device take that one)")
-    }
+fn why(options: &DeviceOptions, wanted: &Wanted, devices: &Devices, choice: &Choice) -> String {
+    let device = match (&wanted.device, devices.devices.len()) {
+        (Some(_), _) => "the device that was given",
+        (None, 1) => "the only device",
+        (None, _) => "the first device with an active port and an address",
+    };
+    let gid = match (options.gid, choice.gid.kind) {
+        (Some(_), _) => "the address that was given",
+        (None, GidKind::InfiniBand) => "its first address",
+        (None, GidKind::RoceV2) if choice.gid.address.to_ipv4_mapped().is_some() => {
+            "RoCE v2 over IPv4 before all others"
+        }
+        (None, GidKind::RoceV2) => "RoCE v2, and none over IPv4",
+        (None, GidKind::RoceV1) => "no RoCE v2 address",
+    };
+    format!("{device}; {gid} (members that meet at an address of a device take that one)")
 }

@@ -13,7 +13,7 @@ use tramontane_local::interrupt::{Interrupted, WatchError};
 use tramontane_runtime::fabric::MemoryError;
 use tramontane_runtime::group::{ControlEndpointsError, DescriptionError, NoFabric, StartError};
 use tramontane_runtime::member::Stopped;
-use tramontane_runtime::rdma::{ClearNotAllowed, NotBuilt};
+use tramontane_runtime::rdma::ClearNotAllowed;
 use tramontane_runtime::shared_memory::Error as SharedMemoryError;
 
 /// The exit statuses: the one place where they are given out. Their numbers are stable.
@@ -34,7 +34,8 @@ pub(super) enum Status {
     PeerLost = 6,
     /// Members delivered different things, or not all.
     Disagreement = 7,
-    /// RDMA is wanted, and there is no device that can be used, or this program was built without.
+    /// RDMA is wanted, and there is no libibverbs or no device that can be used; or a check of it
+    /// failed.
     Device = 8,
     /// The group goes on without this member, or has no majority any more.
     Out = 9,
@@ -61,7 +62,7 @@ impl Status {
         ),
         (Self::PeerLost, "a member was lost or stalled during the run"),
         (Self::Disagreement, "members delivered different things, or not all"),
-        (Self::Device, "no usable RDMA device, or a build without RDMA"),
+        (Self::Device, "no usable RDMA device, or a check of it failed"),
         (Self::Out, "the others removed this member, or the group lost its majority"),
         (Self::NodeDown, "a node of the group file is down (status --expect-all)"),
         (Self::Interrupted, "interrupted (SIGINT)"),
@@ -201,7 +202,6 @@ macro_rules! failures {
 }
 
 failures! {
-    NotBuilt => |error| Self::with_text(Status::Device, error);
     ClearNotAllowed => |error| Self::with_text(Status::Usage, error);
     DescriptionError => |error| Self::with_text(Status::Usage, error);
     WatchError => |error| Self::system("cannot watch for signals", &error.0);
@@ -248,9 +248,18 @@ impl From<MemoryError> for Failure {
     fn from(error: MemoryError) -> Self {
         match error {
             MemoryError::SharedMemory(error) => error.into(),
-            #[cfg(feature = "verbs")]
             MemoryError::Verbs(tramontane_verbs::NoView::Device(error)) => error.into(),
             error => Self::with_text(Status::Resources, error),
+        }
+    }
+}
+
+impl From<tramontane_verbs::check::CheckError> for Failure {
+    fn from(error: tramontane_verbs::check::CheckError) -> Self {
+        use tramontane_verbs::check::CheckError as E;
+        match error {
+            E::Device(error) => error.into(),
+            error => Self::with_text(Status::Group, error),
         }
     }
 }
@@ -258,11 +267,9 @@ impl From<MemoryError> for Failure {
 impl From<LocalError> for Failure {
     fn from(error: LocalError) -> Self {
         match error {
-            LocalError::NotBuilt(error) => error.into(),
             LocalError::NoDevice(_) | LocalError::Description(_) => {
                 Self::with_text(Status::Usage, error)
             }
-            #[cfg(feature = "verbs")]
             LocalError::Verbs(error) => error.into(),
             LocalError::SharedMemory(error) => error.into(),
             LocalError::Sockets(error) => Self::system("cannot listen on the loopback", &error),
@@ -303,8 +310,6 @@ impl From<StartError> for Failure {
         use StartError as E;
         let status = match error {
             E::ControlEndpoints(error) => return error.into(),
-            E::Fabric(NoFabric::NotBuilt(error)) => return error.into(),
-            #[cfg(feature = "verbs")]
             E::Fabric(NoFabric::Rdma(error)) => return error.into(),
             E::Fabric(NoFabric::Io(error)) | E::Io(error) => {
                 return Self::system("cannot start", &error);
@@ -389,16 +394,25 @@ impl From<MeshError> for Failure {
 }
 
 /// The status of what RDMA refuses.
-#[cfg(feature = "verbs")]
 impl From<tramontane_verbs::JoinError> for Failure {
     fn from(error: tramontane_verbs::JoinError) -> Self {
         use tramontane_verbs::JoinError as E;
         use tramontane_verbs::devices::ChoiceError as C;
         let status = match &error {
-            E::Choice(C::NoDevice | C::NoActivePort { .. } | C::NoGid { .. } | C::NoLid { .. })
+            E::Choice(
+                C::NoDevice
+                | C::NoActivePort { .. }
+                | C::NoGid { .. }
+                | C::NoLid { .. }
+                | C::OtherTransport { .. },
+            )
+            | E::NoLibrary(_)
+            | E::DeviceGone { .. }
             | E::NotPermitted { .. }
+            | E::NoWriteOrder { .. }
+            | E::NotDenied { .. }
             | E::Device { .. } => Status::Device,
-            E::Choice(_) => Status::Usage,
+            E::Choice(_) | E::NoSuchVector { .. } | E::BadOptions(_) => Status::Usage,
             E::NoAnswer { .. } => Status::Group,
             E::LockedMemory { .. } | E::TooMany { .. } => Status::Resources,
             _ => Status::Other,

@@ -10,6 +10,7 @@
 //! | `plan` | schedules of block multicasts |
 //! | `adapter` | one member, driven by the conformance suite |
 //! | `devices` | RDMA devices, and which of them a group would use |
+//! | `verbs_check` | an acceptance of RDMA between two hosts |
 //! | `exit` | exit statuses and errors |
 //! | `network` | where members of several hosts meet |
 //! | `group_file` | the group file, and the errors of commands that read it |
@@ -38,6 +39,7 @@ mod output;
 mod plan;
 mod record;
 mod status;
+mod verbs_check;
 mod waiting_notice;
 
 use std::io::{self, IsTerminal as _};
@@ -110,7 +112,7 @@ enum Command {
     Bench(bench::command::Command),
     #[command(after_help = help(adapter::EXAMPLES))]
     Adapter(adapter::Arguments),
-    /// List the RDMA devices of this machine
+    /// List the RDMA devices of this machine, and check RDMA between two hosts
     #[command(subcommand, after_help = help(devices::EXAMPLES))]
     Verbs(devices::Command),
     #[command(hide = true)]

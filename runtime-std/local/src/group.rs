@@ -15,20 +15,16 @@ use tramontane_control::Listener;
 
 use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::group::{Description, DescriptionError, StartOptions};
-use tramontane_runtime::rdma::{DeviceOptions, NotBuilt};
+use tramontane_runtime::rdma::DeviceOptions;
 use tramontane_runtime::shared_memory::{self, GroupName};
 
 /// Why the members have nowhere to meet.
 #[derive(Debug, thiserror::Error)]
 pub enum LocalError {
-    /// RDMA, and this program has none.
-    #[error(transparent)]
-    NotBuilt(#[from] NotBuilt),
     /// Options of a device, and no RDMA.
     #[error("{0} is about RDMA devices; leave it out, or give --fabric verbs")]
     NoDevice(&'static str),
     /// No device to meet over.
-    #[cfg(feature = "verbs")]
     #[error(transparent)]
     Verbs(#[from] tramontane_verbs::JoinError),
     /// No name, or not the one that is known.
@@ -183,13 +179,7 @@ impl LocalPlace {
     }
 }
 
-#[cfg(feature = "verbs")]
 fn check_device(device: &DeviceOptions) -> Result<(), LocalError> {
     tramontane_runtime::rdma::choose(device)?;
     Ok(())
-}
-
-#[cfg(not(feature = "verbs"))]
-fn check_device(_: &DeviceOptions) -> Result<(), LocalError> {
-    Err(NotBuilt.into())
 }

@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 use tramontane_core::rdmc::Algorithm;
 use tramontane_runtime::carrier::Carrier;
-use tramontane_runtime::rdma::{DeviceOptions, Gid};
+use tramontane_runtime::rdma::{DeviceOptions, Gid, Pkey, RdmaOrder};
 
 /// What a value is called on the command line.
 #[must_use]
@@ -23,7 +23,7 @@ pub fn carrier() -> impl TypedValueParser<Value = Carrier> {
     let names = PossibleValuesParser::new([
         PossibleValue::new("shm").alias("shared-memory").help("Shared memory, on this machine"),
         PossibleValue::new("tcp").help("TCP, on this machine or between hosts"),
-        PossibleValue::new("verbs").help("RDMA, if this program is built with the feature verbs"),
+        PossibleValue::new("verbs").help("RDMA, on this machine or between hosts"),
     ]);
     names.map(|name| name.parse().unwrap_or_default())
 }
@@ -81,14 +81,61 @@ pub struct DeviceArguments {
     /// [default: 1]
     #[arg(long, value_name = "SECONDS", help_heading = "RDMA", value_parser = loss_timeout)]
     pub loss_timeout: Option<Duration>,
+    /// The least exponent of timeouts that the adapter's firmware takes, where you know it: it
+    /// raises shorter ones to 4.096 us times two to this power [default: 16 for adapters, 268 ms]
+    #[arg(long, value_name = "EXPONENT", help_heading = "RDMA",
+          value_parser = clap::value_parser!(u8).range(0..=31))]
+    pub timer_floor: Option<u8>,
+    /// The traffic class of all packets; on RoCE v2 its upper six bits are the DSCP [default: 0]
+    #[arg(long, value_name = "NUMBER", help_heading = "RDMA")]
+    pub traffic_class: Option<u8>,
+    /// The service level of all packets: the priority on Ethernet, the virtual lane on InfiniBand
+    /// [default: 0]
+    #[arg(long, value_name = "NUMBER", help_heading = "RDMA",
+          value_parser = clap::value_parser!(u8).range(0..=15))]
+    pub service_level: Option<u8>,
+    /// The partition of an InfiniBand network, in hexadecimal, such as 0x8001 [default: 0xffff, or
+    /// else the first of the port]
+    #[arg(long, value_name = "KEY", help_heading = "RDMA")]
+    pub pkey: Option<Pkey>,
+    /// Have packets carry the GID on InfiniBand too, as routers between subnets need; if one of two
+    /// members wants it, both do it
+    #[arg(long, help_heading = "RDMA")]
+    pub grh: bool,
+    /// Take rows and blocks in huge pages; where the system has none (sysctl vm.nr_hugepages), take
+    /// usual ones
+    #[arg(long, help_heading = "RDMA")]
+    pub huge_pages: bool,
+    /// The completion vector: which processor a sleeping member is woken on [default: spread over
+    /// those of the device, by member and view]
+    #[arg(long, value_name = "NUMBER", help_heading = "RDMA")]
+    pub completion_vector: Option<u32>,
+    /// Who keeps the order of writes: 'auto' as the device says, 'none' where switches or adapters
+    /// reorder packets, 'writes' where they are known not to; the same at all members
+    /// [default: auto]
+    #[arg(long, value_name = "ORDER", help_heading = "RDMA")]
+    pub rdma_order: Option<RdmaOrder>,
 }
 
 impl DeviceArguments {
     /// As the library takes them.
     #[must_use]
     pub fn options(&self) -> DeviceOptions {
-        let Self { device, port, gid, mtu, loss_timeout } = self.clone();
-        DeviceOptions { device, port, gid, mtu, loss_timeout }
+        DeviceOptions {
+            device: self.device.clone(),
+            port: self.port,
+            gid: self.gid,
+            mtu: self.mtu,
+            loss_timeout: self.loss_timeout,
+            timer_floor: self.timer_floor,
+            traffic_class: self.traffic_class,
+            service_level: self.service_level,
+            pkey: self.pkey,
+            grh: self.grh,
+            huge_pages: self.huge_pages,
+            completion_vector: self.completion_vector,
+            rdma_order: self.rdma_order,
+        }
     }
 
     /// The first option that was given, by name: none of them means anything to another fabric.
@@ -101,13 +148,35 @@ impl DeviceArguments {
 /// The first option that was given, by its name on the command line.
 #[must_use]
 pub fn given(options: &DeviceOptions) -> Option<&'static str> {
-    let DeviceOptions { device, port, gid, mtu, loss_timeout } = options;
+    let DeviceOptions {
+        device,
+        port,
+        gid,
+        mtu,
+        loss_timeout,
+        timer_floor,
+        traffic_class,
+        service_level,
+        pkey,
+        grh,
+        huge_pages,
+        completion_vector,
+        rdma_order,
+    } = options;
     let all = [
         ("--device", device.is_some()),
         ("--port", port.is_some()),
         ("--gid", gid.is_some()),
         ("--mtu", mtu.is_some()),
         ("--loss-timeout", loss_timeout.is_some()),
+        ("--timer-floor", timer_floor.is_some()),
+        ("--traffic-class", traffic_class.is_some()),
+        ("--service-level", service_level.is_some()),
+        ("--pkey", pkey.is_some()),
+        ("--grh", *grh),
+        ("--huge-pages", *huge_pages),
+        ("--completion-vector", completion_vector.is_some()),
+        ("--rdma-order", rdma_order.is_some()),
     ];
     all.into_iter().find(|(_, is_given)| *is_given).map(|(name, _)| name)
 }
@@ -132,6 +201,51 @@ mod tests {
         assert_eq!(loss_timeout("0.5"), Ok(Duration::from_millis(500)));
         for bad in ["0", "-1", "NaN", "inf", "1e9", "x"] {
             assert!(loss_timeout(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[derive(clap::Parser)]
+    struct Program {
+        #[command(flatten)]
+        device: DeviceArguments,
+    }
+
+    #[test]
+    fn every_option_of_a_device_is_taken_and_told_by_its_name() {
+        let command = <Program as clap::CommandFactory>::command();
+        let names: Vec<String> = command
+            .get_arguments()
+            .filter(|argument| argument.get_help_heading() == Some("RDMA"))
+            .filter_map(|argument| argument.get_long().map(|name| format!("--{name}")))
+            .collect();
+        assert!(names.len() >= 12, "{names:?}");
+        for name in names {
+            let value = match name.as_str() {
+                "--grh" | "--huge-pages" => None,
+                "--device" => Some("mlx5_0"),
+                "--pkey" => Some("0x8001"),
+                "--rdma-order" => Some("none"),
+                _ => Some("1"),
+            };
+            let arguments = ["test", name.as_str()].into_iter().chain(value);
+            let program = <Program as clap::Parser>::try_parse_from(arguments).expect(&name);
+            assert_eq!(program.device.given(), Some(name.as_str()));
+            assert_ne!(program.device.options(), DeviceOptions::default());
+        }
+        assert_eq!(DeviceArguments::default().given(), None);
+    }
+
+    #[test]
+    fn numbers_that_no_device_has_are_refused() {
+        for (option, value) in [
+            ("--service-level", "16"),
+            ("--traffic-class", "256"),
+            ("--timer-floor", "32"),
+            ("--pkey", "0x8000"),
+            ("--completion-vector", "-1"),
+        ] {
+            let read = <Program as clap::Parser>::try_parse_from(["test", option, value]);
+            assert!(read.is_err(), "{option} {value}");
         }
     }
 

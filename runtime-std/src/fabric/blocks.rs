@@ -24,7 +24,6 @@ pub enum BlockMemoryError {
     #[error(transparent)]
     Tcp(#[from] tcp::NoBlockMemory),
     /// There is none for RDMA.
-    #[cfg(feature = "verbs")]
     #[error(transparent)]
     Verbs(#[from] tramontane_verbs::NoBlockMemory),
 }
@@ -38,7 +37,6 @@ pub enum BlockStore {
     /// In this process alone.
     Tcp(tcp::BlockStore),
     /// In this process, registered with the device.
-    #[cfg(feature = "verbs")]
     Verbs(tramontane_verbs::BlockStore),
 }
 
@@ -57,7 +55,6 @@ impl fabric::BlockStore for BlockStore {
         Ok(match self {
             Self::SharedMemory(store) => store.memory(bytes, purpose)?.map(|pages| pages as _),
             Self::Tcp(store) => store.memory(bytes, purpose)?.map(|pages| pages as _),
-            #[cfg(feature = "verbs")]
             Self::Verbs(store) => store.memory(bytes, purpose)?.map(|pages| pages as _),
         })
     }
@@ -66,7 +63,6 @@ impl fabric::BlockStore for BlockStore {
         match self {
             Self::SharedMemory(store) => store.fills_late(),
             Self::Tcp(store) => store.fills_late(),
-            #[cfg(feature = "verbs")]
             Self::Verbs(store) => store.fills_late(),
         }
     }
@@ -79,7 +75,6 @@ impl HostBlocks for AnyFabric {
         match self {
             Self::SharedMemory(fabric) => BlockStore::SharedMemory(fabric.block_store()),
             Self::Tcp(fabric) => BlockStore::Tcp(fabric.block_store()),
-            #[cfg(feature = "verbs")]
             Self::Verbs(fabric) => BlockStore::Verbs(fabric.block_store()),
         }
     }

@@ -9,7 +9,6 @@ macro_rules! each {
         match $self {
             AnyFabric::SharedMemory($fabric) => $call,
             AnyFabric::Tcp($fabric) => $call,
-            #[cfg(feature = "verbs")]
             AnyFabric::Verbs($fabric) => $call,
         }
     };
@@ -31,7 +30,6 @@ use crate::member::Memory;
 use crate::rdma::PostCounts;
 use crate::shared_memory::{self, Bell, SharedMemory};
 use crate::tcp::{self, Tcp};
-#[cfg(feature = "verbs")]
 use tramontane_verbs::RdmaViews;
 
 /// A fabric of this runtime.
@@ -44,7 +42,6 @@ pub enum AnyFabric {
     /// Rows that peers hold copies of, and bring up to date as frames come over TCP.
     Tcp(Tcp),
     /// Rows that peers hold copies of, written over RDMA, with TCP beside it.
-    #[cfg(feature = "verbs")]
     Verbs(RdmaViews<Tcp>),
 }
 
@@ -74,7 +71,6 @@ impl AnyFabric {
     pub fn counts(&self) -> Option<PostCounts> {
         match self {
             Self::SharedMemory(_) | Self::Tcp(_) => None,
-            #[cfg(feature = "verbs")]
             Self::Verbs(fabric) => Some(PostCounts::from(&fabric.counters())),
         }
     }
@@ -149,7 +145,6 @@ pub enum MemoryError {
     #[error(transparent)]
     Tcp(#[from] tcp::NoRows),
     /// The device has none to give.
-    #[cfg(feature = "verbs")]
     #[error(transparent)]
     Verbs(#[from] tramontane_verbs::NoView),
 }
@@ -167,7 +162,6 @@ impl HostFabric for AnyFabric {
         match self {
             Self::SharedMemory(fabric) => AnyBell::SharedMemory(fabric.local_bell()),
             Self::Tcp(fabric) => AnyBell::Tcp(fabric.local_bell()),
-            #[cfg(feature = "verbs")]
             Self::Verbs(fabric) => AnyBell::Tcp(fabric.local_bell()),
         }
     }

@@ -16,6 +16,7 @@ use super::large::{BUFFERS_MAX, LARGE_MAX, LargeBlocks};
 use super::layout::ViewLayout;
 use super::view::View;
 use crate::carrier::Carrier;
+use crate::rdma::DeviceOptions;
 
 /// The window where nothing else is said: Spindle IV-A.2 found 100 slots best.
 pub const WINDOW_DEFAULT: u32 = 100;
@@ -74,6 +75,10 @@ pub struct Description {
     pub initial: Vec<u32>,
     /// All nodes that may ever be members.
     pub nodes: Vec<NodeDescription>,
+    /// Which RDMA device is taken and how it is used, over RDMA; each node's own affair. What a
+    /// program is started with goes before it.
+    #[serde(default)]
+    pub rdma: DeviceOptions,
     /// The subgroups; one of all nodes if left out.
     #[serde(default)]
     pub subgroups: Vec<SubgroupDescription>,
@@ -192,6 +197,12 @@ pub enum DescriptionError {
         "node {0} has no address, and the group is not on shared memory; say where it listens: address = \"10.9.0.1:7000\""
     )]
     NoAddress(u32),
+    /// Options of RDMA devices, and no RDMA.
+    #[error(
+        "the group file has a table [rdma], and the group is not on RDMA; take it out, or set \
+         fabric = \"verbs\""
+    )]
+    NotOnRdma,
     /// A heartbeat that is not well below the failure timeout.
     #[error(
         "failure_timeout_ms is less than 3 times heartbeat_ms, or one of them is 0; raise failure_timeout_ms"
@@ -278,6 +289,7 @@ impl Description {
                 .into_iter()
                 .map(|id| NodeDescription { id, address: None, state: None })
                 .collect(),
+            rdma: DeviceOptions::default(),
             subgroups: vec![subgroup],
         }
     }
@@ -296,6 +308,9 @@ impl Description {
             && let Some(node) = self.nodes.iter().find(|node| node.address.is_none())
         {
             return Err(DescriptionError::NoAddress(node.id));
+        }
+        if self.fabric != Carrier::Verbs && self.rdma != DeviceOptions::default() {
+            return Err(DescriptionError::NotOnRdma);
         }
         if self.heartbeat_ms == 0 || self.failure_timeout_ms < self.heartbeat_ms.saturating_mul(3) {
             return Err(DescriptionError::Times);

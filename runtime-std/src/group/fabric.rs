@@ -14,7 +14,7 @@ use super::description::Description;
 use crate::carrier::Carrier;
 use crate::fabric::{self, AnyFabric};
 use crate::member::Memory;
-use crate::rdma::{DeviceOptions, NotBuilt};
+use crate::rdma::DeviceOptions;
 use crate::shared_memory::{Residence, SharedMemory};
 use crate::tcp::{self, Tcp};
 
@@ -34,11 +34,7 @@ pub enum MemoryError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoFabric {
-    /// The group needs RDMA, and this program is built without it.
-    #[error(transparent)]
-    NotBuilt(#[from] NotBuilt),
     /// There is no device.
-    #[cfg(feature = "verbs")]
     #[error(transparent)]
     Rdma(#[from] tramontane_verbs::JoinError),
     /// The system has no descriptors left.
@@ -71,7 +67,7 @@ impl GroupFabric {
             (Carrier::Verbs, _) => over_rdma(
                 own,
                 address,
-                device,
+                &device.clone().or(&description.rdma),
                 Duration::from_millis(description.failure_timeout_ms),
             )?,
         };
@@ -94,8 +90,7 @@ impl GroupFabric {
     pub(super) fn is_connected(&self, node: NodeId) -> bool {
         match &self.fabric {
             AnyFabric::Tcp(fabric) => fabric.has_peer(node),
-            #[cfg(feature = "verbs")]
-            AnyFabric::Verbs(fabric) => fabric.beside().has_peer(node),
+            AnyFabric::Verbs(fabric) => fabric.side_channel().has_peer(node),
             _ => true,
         }
     }
@@ -105,8 +100,7 @@ impl GroupFabric {
     pub(super) fn part_from(&mut self, node: NodeId) {
         match &mut self.fabric {
             AnyFabric::Tcp(fabric) => fabric.part_from(node),
-            #[cfg(feature = "verbs")]
-            AnyFabric::Verbs(fabric) => fabric.beside_mut().part_from(node),
+            AnyFabric::Verbs(fabric) => fabric.side_channel_mut().part_from(node),
             _ => {}
         }
     }
@@ -126,8 +120,7 @@ impl GroupFabric {
         let Some(connection) = session.into_connection() else { return };
         let added = match &mut self.fabric {
             AnyFabric::Tcp(fabric) => fabric.add_peer(node, connection),
-            #[cfg(feature = "verbs")]
-            AnyFabric::Verbs(fabric) => fabric.beside_mut().add_peer(node, connection),
+            AnyFabric::Verbs(fabric) => fabric.side_channel_mut().add_peer(node, connection),
             _ => return,
         };
         if let Err(error) = added {
@@ -138,7 +131,6 @@ impl GroupFabric {
 
 /// Over a device, which gives a peer up no sooner than the group would, unless the description says
 /// otherwise.
-#[cfg(feature = "verbs")]
 fn over_rdma(
     own: NodeId,
     address: &Address,
@@ -155,17 +147,6 @@ fn over_rdma(
     limits.loss_time = device.loss_timeout.unwrap_or(failure_timeout);
     let site = tramontane_verbs::Site::open(&device.wanted(), &limits, meeting)?;
     crate::rdma::tell(&site.report());
-    let beside = Tcp::new(own, tcp::Settings::default())?;
-    Ok(AnyFabric::Verbs(RdmaViews::new(site, beside)?))
-}
-
-/// This program has no RDMA.
-#[cfg(not(feature = "verbs"))]
-fn over_rdma(
-    _: NodeId,
-    _: &Address,
-    _: &DeviceOptions,
-    _: Duration,
-) -> Result<AnyFabric, NoFabric> {
-    Err(NotBuilt.into())
+    let side_channel = Tcp::new(own, tcp::Settings::default())?;
+    Ok(AnyFabric::Verbs(RdmaViews::new(site, side_channel)?))
 }

@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-#[cfg(feature = "verbs")]
 use tramontane_core::fabric::LossCause;
 use tramontane_core::fabric::{
     Event, Fabric as _, HostBlocks as _, HostFabric as _, ViewMemory, ViewRows as _,
@@ -16,7 +15,6 @@ use tramontane_core::layout::Layout;
 use super::control_service::{ControlService, MemberAccess};
 use super::description::{Description, DescriptionError, Membership};
 use super::fabric::GroupFabric;
-#[cfg(feature = "verbs")]
 use super::fabric::NoFabric;
 use super::fixed::Fixed;
 use super::participant::Participant;
@@ -181,8 +179,7 @@ fn open_at_all(
     loop {
         while let Some(event) = fabric.poll() {
             if let Event::PeerLost { view: FIRST_VIEW, peer: rank, cause } = event {
-                #[cfg(feature = "verbs")]
-                if let (AnyFabric::Verbs(fabric), LossCause::Unreachable) = (&*fabric, cause) {
+                if let (AnyFabric::Verbs(fabric), LossCause::Unreachable) = (&mut *fabric, cause) {
                     return Err(NoFabric::from(fabric.no_answer(FIRST_VIEW, rank)).into());
                 }
                 let node = view.members.get(rank.index()).copied();

@@ -13,7 +13,7 @@ use tramontane_runtime::blocks::{CloseFailure, CreateError, Ended};
 
 use crate::block_group_support::*;
 use crate::fixed_support::Meeting;
-use crate::group_support::carriers;
+use crate::group_support::carriers_of_processes;
 
 /// Numbers that have channels of one view.
 const GENERATION: u64 = 1024;
@@ -157,7 +157,7 @@ fn role_take_part_until_killed() {
 #[test]
 fn a_process_that_is_killed_between_many_groups_ends_its_own_and_the_others_go_on() {
     const LAST: u64 = GENERATION + 10;
-    for fabric in carriers() {
+    for fabric in carriers_of_processes() {
         let mut meeting = Meeting::new(fabric, 3);
         meeting.leave_listening_to_another(KILLED);
         let mut child = Command::new(std::env::current_exe().expect("this program"))

@@ -1,5 +1,5 @@
 //! Groups of block multicasts: nodes that are threads of this process, over each fabric; over RDMA
-//! where there is a device, as in `hal-verbs/lab/ci groups`.
+//! where there is a device (`hal-verbs/lab/ci groups`), or a fake one is wanted.
 
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex};

@@ -1,5 +1,5 @@
 //! Groups whose membership changes, members as threads of this process: over shared memory, over
-//! TCP, and over RDMA where there is a device.
+//! TCP, and over RDMA where there is a device, or a fake one is wanted.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 

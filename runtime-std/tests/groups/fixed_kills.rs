@@ -10,7 +10,7 @@ use tramontane_runtime::group::{Description, DescriptionBuilder, Messages, start
 use tramontane_runtime::member::Stopped;
 
 use crate::fixed_support::{Meeting, PATIENCE, await_end};
-use crate::group_support::carriers;
+use crate::group_support::carriers_of_processes;
 
 const KILLED: u32 = 2;
 
@@ -47,7 +47,7 @@ fn start_role(meeting: &Meeting) -> Child {
 
 #[test]
 fn a_killed_process_ends_the_others_which_name_it() {
-    for fabric in carriers() {
+    for fabric in carriers_of_processes() {
         let mut meeting = Meeting::new(fabric, 3);
         meeting.leave_listening_to_another(KILLED);
         let mut child = start_role(&meeting);

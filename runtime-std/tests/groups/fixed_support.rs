@@ -10,6 +10,8 @@ use tramontane_runtime::group::{Description, DescriptionBuilder, Running, StartO
 use tramontane_runtime::member::Stopped;
 use tramontane_runtime::shared_memory::Root;
 
+use crate::group_support::device;
+
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Waits until a member has ended, and says why it did.
@@ -103,6 +105,7 @@ impl Meeting {
             root: Root::under(&self.folder),
             listener,
             time_limit: PATIENCE,
+            device: device(),
             ..StartOptions::new(node)
         }
     }

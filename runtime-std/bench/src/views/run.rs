@@ -16,7 +16,7 @@ use tramontane_local::group::LocalError;
 use tramontane_local::interrupt::Interrupts;
 use tramontane_local::options::name;
 use tramontane_runtime::carrier::Carrier;
-use tramontane_runtime::rdma::NotBuilt;
+use tramontane_runtime::rdma::{self, DeviceOptions};
 
 /// Runs `bench views`.
 ///
@@ -28,8 +28,9 @@ pub(crate) fn run(arguments: &Views, interrupts: &Interrupts) -> Result<ViewsRep
             "--nodes must be at least 3: of two, one is no majority".into(),
         ));
     }
-    if arguments.fabric == Carrier::Verbs && !tramontane_runtime::rdma::BUILT {
-        return Err(LocalError::from(NotBuilt).into());
+    if arguments.fabric == Carrier::Verbs {
+        // Before any process is started: each of them would say the same.
+        rdma::choose(&DeviceOptions::default()).map_err(LocalError::from)?;
     }
     let ways = if arguments.ways.is_empty() {
         Departure::value_variants().to_vec()

@@ -111,6 +111,7 @@ use tramontane_local::options::{AlgorithmName, DeviceArguments};
 use tramontane_runtime::blocks::GroupOptions;
 use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::group::{Description, LargeBlocks, StartOptions};
+use tramontane_runtime::rdma::DeviceOptions;
 
 pub(super) const EXAMPLES: &str = "  tramontane copy data.bin --to /mnt/a,/mnt/b,/mnt/c
       a file into three directories of this machine, by a process each
@@ -253,6 +254,10 @@ fn hosts(
             name: format!("{}-copy-from-{from}", description.name),
             fabric: carrier,
             allow_clear: description.allow_clear || arguments.allow_clear,
+            rdma: match carrier {
+                Carrier::Verbs => description.rdma.clone(),
+                Carrier::SharedMemory | Carrier::Tcp => DeviceOptions::default(),
+            },
             ..description.clone()
         },
         sender: from,

@@ -104,18 +104,15 @@ struct Figures(GroupStatus, Arc<Meter>);
 /// A figure of a subgroup.
 type OfSubgroup = fn(&SubgroupStatus) -> u64;
 
-/// What this program is: its version, the machine that it is built for, and whether it has RDMA.
-const BUILD: [(&str, &str); 3] = [
-    ("version", env!("CARGO_PKG_VERSION")),
-    ("processor", std::env::consts::ARCH),
-    ("rdma", if tramontane_runtime::rdma::BUILT { "yes" } else { "no" }),
-];
+/// What this program is: its version, and the machine that it is built for.
+const BUILD: [(&str, &str); 2] =
+    [("version", env!("CARGO_PKG_VERSION")), ("processor", std::env::consts::ARCH)];
 
 impl Collector for Figures {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let Self(status, meter) = self;
         let (delivered, sent) = (&meter.delivered_bytes, &meter.sent_bytes);
-        let build = "1, with the version and features of this program as labels";
+        let build = "1, with the version of this program and its processor as labels";
         write_family(&mut encoder, "build_info", build, &[(BUILD, 1)])?;
         for (name, help, value) in [
             ("views_installed", "Views that this process has installed", status.views_installed),

@@ -10,8 +10,6 @@ mod copy;
 mod copy_failures;
 mod copy_kills;
 mod copy_losses;
-#[cfg(feature = "verbs")]
-mod copy_verbs;
 mod demo;
 mod demo_failures;
 mod layout;
@@ -32,5 +30,3 @@ mod support;
 mod tcp;
 mod terminal;
 mod verbs;
-#[cfg(feature = "verbs")]
-mod verbs_device;

@@ -1,21 +1,30 @@
-//! The command line of RDMA, as far as it needs no device: what is refused, and what a build
-//! without it says.
+//! The command line of RDMA, as far as it needs no device: what is refused, and what a host says
+//! that has no RDMA.
 
-use crate::support::Place;
+use std::process::Command;
+
+use crate::support::{Ended, Place, Process};
 
 const TWO: &str = "127.0.0.1:7000,127.0.0.1:7001";
 
-#[cfg(not(feature = "verbs"))]
+/// Runs a command where the loader finds this libibverbs before all others.
+fn run_with_library(place: &Place, folder: &std::path::Path, arguments: &[&str]) -> Ended {
+    let mut command = place.command(arguments);
+    command.env("LD_LIBRARY_PATH", folder);
+    Process::start(command).wait()
+}
+
 #[test]
-fn a_build_without_rdma_says_how_to_get_it() {
+fn each_command_over_rdma_says_what_to_install_where_libibverbs_cannot_be_used() {
     let place = Place::new();
     let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("libibverbs.so.1"), "no library").expect("it is written");
     let file = folder.path().join("group.toml");
     let node = "[[nodes]]\nid = 0\naddress = \"127.0.0.1:7000\"\n";
     std::fs::write(&file, format!("name = \"g\"\nfabric = \"verbs\"\n{node}"))
         .expect("it is written");
     let file = file.to_str().expect("a path of letters");
-    let commands: [&[&str]; 10] = [
+    let commands: [&[&str]; 12] = [
         &["cast", "--fabric", "verbs", "--addresses", TWO, "--id", "0"],
         &["demo", "--fabric", "verbs"],
         &["bench", "multicast", "--fabric", "verbs"],
@@ -26,13 +35,57 @@ fn a_build_without_rdma_says_how_to_get_it() {
         &["copy", "file", "--to", ".", "--fabric", "verbs"],
         &["verbs", "devices"],
         &["verbs", "devices", "--json"],
+        &["verbs", "check", "--loopback"],
+        &["verbs", "check", "--loopback", "--json"],
     ];
     for command in commands {
-        let ended = place.run(command);
-        ended.failed(8, &["without RDMA", "cargo build --release --features verbs", "guide"]);
+        let ended = run_with_library(&place, folder.path(), command);
+        ended.failed(8, &["no RDMA here: libibverbs.so.1 cannot be opened", "install libibverbs1"]);
         assert!(ended.output.is_empty(), "{ended:?}");
     }
     place.assert_empty();
+}
+
+/// A library of that name that another project made.
+#[test]
+fn a_library_that_is_not_rdma_cores_is_told_with_the_function_that_it_lacks() {
+    let place = Place::new();
+    let folder = tempfile::tempdir().expect("a folder");
+    let library = folder.path().join("libibverbs.so.1");
+    let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".to_owned());
+    let empty = ["-shared", "-x", "c", "/dev/null", "-o"];
+    let made = Command::new(compiler).args(empty).arg(&library).status().expect("a C compiler");
+    assert!(made.success());
+    run_with_library(&place, folder.path(), &["verbs", "devices"])
+        .failed(8, &["libibverbs.so.1 has no ibv_get_device_list of IBVERBS_1.1", "install"]);
+}
+
+/// Where nobody asks for RDMA, no library is opened.
+#[test]
+fn a_host_whose_libibverbs_cannot_be_used_goes_on_without_rdma() {
+    let place = Place::new();
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("libibverbs.so.1"), "no library").expect("it is written");
+    for fabric in ["shared-memory", "tcp"] {
+        let demo = ["demo", "--fabric", fabric, "--nodes", "2", "--repeat", "1", "--json"];
+        let output = run_with_library(&place, folder.path(), &demo).succeeded();
+        assert!(String::from_utf8_lossy(&output).contains("\"agree\":true"));
+    }
+}
+
+/// On a machine that has a device there is nothing to be seen.
+#[test]
+fn a_host_without_a_device_is_told_what_to_do() {
+    let known = std::fs::read_dir("/sys/class/infiniband").map_or(0, Iterator::count);
+    if known > 0 {
+        return;
+    }
+    let place = Place::new();
+    let ended = place.run(&["verbs", "devices"]);
+    // Whether libibverbs is installed here or not.
+    let is_missing = ended.errors.contains("libibverbs.so.1 is not installed");
+    let advice = if is_missing { "ibverbs-providers" } else { "rdma link add" };
+    ended.failed(8, &["no RDMA", advice]);
 }
 
 #[test]
@@ -67,9 +120,27 @@ fn options_of_one_fabric_mean_nothing_to_another() {
         .failed(2, &["--port", "--fabric verbs"]);
     place.run(&["demo", "--mtu", "1024"]).failed(2, &["--mtu", "--fabric verbs"]);
     place.run(&["bench", "latency", "--gid", "1"]).failed(2, &["--gid", "--fabric verbs"]);
+    place.run(&["demo", "--huge-pages"]).failed(2, &["--huge-pages", "--fabric verbs"]);
+    place.run(&["demo", "--pkey", "0x8001"]).failed(2, &["--pkey", "--fabric verbs"]);
     place.run(&["bench", "multicast", "--fabric", "sim", "--port", "1"]).failed(2, &["--port"]);
     place.run(&["bench", "multicast", "--fabric", "verbs", "--probe"]).failed(2, &["--probe"]);
     place.assert_empty();
+}
+
+#[test]
+fn a_group_file_has_the_options_of_a_device_too() {
+    let place = Place::new();
+    let run = |fabric: &str, rdma: &str| {
+        let node = "[[nodes]]\nid = 0\naddress = \"127.0.0.1:7000\"\n";
+        let text = format!("name = \"g\"\nfabric = \"{fabric}\"\n{node}[rdma]\n{rdma}\n");
+        let file = place.file("group.toml", text.as_bytes());
+        place.run(&["layout", "--config", file.to_str().expect("a path of letters")])
+    };
+    run("verbs", "mtu = 1024\ngid = 3\npkey = \"0x8001\"\nloss_timeout_ms = 500").succeeded();
+    run("tcp", "mtu = 1024").failed(2, &["[rdma]", "fabric = \"verbs\""]);
+    run("verbs", "mut = 1024").failed(2, &["mut", "line"]);
+    run("verbs", "pkey = \"green\"").failed(2, &["partition key in hexadecimal"]);
+    run("verbs", "gid = \"ten\"").failed(2, &["neither an index"]);
 }
 
 #[test]
@@ -81,6 +152,12 @@ fn values_that_are_none_are_refused() {
         ("--port", "256"),
         ("--mtu", "large"),
         ("--loss-timeout", "0"),
+        ("--timer-floor", "32"),
+        ("--service-level", "16"),
+        ("--traffic-class", "256"),
+        ("--pkey", "0x8000"),
+        ("--completion-vector", "many"),
+        ("--rdma-order", "device"),
     ] {
         place.run(&["verbs", "devices", option, value]).failed(2, &[option]);
     }
@@ -90,7 +167,8 @@ fn values_that_are_none_are_refused() {
 #[test]
 fn help_has_examples_and_the_exit_statuses() {
     let place = Place::new();
-    for command in [&["verbs", "devices", "--help"][..], &["cast", "--help"], &["demo", "--help"]] {
+    let verbs = [&["verbs", "devices", "--help"][..], &["verbs", "check", "--help"]];
+    for command in verbs.into_iter().chain([&["cast", "--help"][..], &["demo", "--help"]]) {
         let text = String::from_utf8(place.run(command).succeeded()).expect("text");
         for words in ["Examples:", "verbs", "8  no usable RDMA device"] {
             assert!(text.contains(words), "{words:?} is not in {text}");

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::io::{Cursor, Read};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
@@ -20,10 +20,10 @@ use tramontane_runtime::group::{
     StartOptions, Unsent, ViewChanged, start,
 };
 use tramontane_runtime::member::{Settings, Stopped};
-#[cfg(feature = "verbs")]
 use tramontane_runtime::rdma;
 use tramontane_runtime::rdma::DeviceOptions;
 use tramontane_runtime::shared_memory::Root;
+use tramontane_verbs::fake::{Clock, DeviceName, Network, Profile};
 
 /// How long anything may take on a machine that is busy.
 pub const PATIENCE: Duration = Duration::from_secs(20);
@@ -33,14 +33,44 @@ pub const IMPATIENCE: Duration = Duration::from_secs(3);
 
 const GROUP: SubgroupId = SubgroupId(0);
 
-/// What crowds talk over: RDMA too, where there is a device.
+/// Asks that groups go over a fake device where there is no RDMA device: `.ci/full` does. It takes
+/// as long again as the other fabrics together.
+const OVER_FAKE: &str = "TRAMONTANE_GROUPS_OVER_FAKE_RDMA";
+
+/// What crowds talk over: RDMA too, where there is a device, or a fake one is wanted.
 pub fn carriers() -> Vec<Carrier> {
-    #[cfg(feature = "verbs")]
-    if rdma::choose(&DeviceOptions::default()).is_ok() {
+    let has_device = rdma::choose(&DeviceOptions::default()).is_ok();
+    if has_device {
         println!("over RDMA too");
-        return vec![Carrier::SharedMemory, Carrier::Tcp, Carrier::Verbs];
     }
-    vec![Carrier::SharedMemory, Carrier::Tcp]
+    let mut all = vec![Carrier::SharedMemory, Carrier::Tcp];
+    if has_device || std::env::var_os(OVER_FAKE).is_some() {
+        all.push(Carrier::Verbs);
+    }
+    all
+}
+
+/// What members talk over that are processes: a fake device is one process's.
+pub fn carriers_of_processes() -> Vec<Carrier> {
+    let mut all = carriers();
+    if device() != DeviceOptions::default() {
+        all.retain(|carrier| *carrier != Carrier::Verbs);
+    }
+    all
+}
+
+/// The machine's RDMA device, or a fake one of this process that all its members open.
+pub fn device() -> DeviceOptions {
+    static FAKE: OnceLock<(Network, DeviceName)> = OnceLock::new();
+    if rdma::choose(&DeviceOptions::default()).is_ok() {
+        return DeviceOptions::default();
+    }
+    let (_, name) = FAKE.get_or_init(|| {
+        let network = Network::new(1, Clock::Real);
+        let name = network.add_device(Profile::soft_roce());
+        (network, name)
+    });
+    DeviceOptions { device: Some(name.as_str().to_owned()), ..DeviceOptions::default() }
 }
 
 /// The bytes of a node's message of that number.
@@ -215,7 +245,7 @@ impl Crowd {
                         let options = StartOptions {
                             node: *node,
                             root,
-                            device: DeviceOptions::default(),
+                            device: device(),
                             listener: listener
                                 .map(|listener| listener.try_into().expect("it listens")),
                             time_limit: PATIENCE,

@@ -18,7 +18,6 @@ use tramontane_runtime::group::{
     SubgroupDescription, ViewChanged, start,
 };
 use tramontane_runtime::member::Settings;
-use tramontane_runtime::rdma::DeviceOptions;
 use tramontane_runtime::shared_memory::Root;
 
 /// How long anything may take on a machine that is busy.
@@ -183,7 +182,7 @@ impl Nodes {
         let options = StartOptions {
             node,
             root: Root::under(self.root.path()),
-            device: DeviceOptions::default(),
+            device: super::device(),
             listener: listener.map(|listener| listener.try_into().expect("it listens")),
             time_limit: PATIENCE,
             cancel: &never,

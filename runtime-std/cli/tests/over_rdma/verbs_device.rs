@@ -295,7 +295,7 @@ fn experiments_run_and_are_counted() {
     place.assert_empty();
 }
 
-/// As in `rdma link delete rxe0; command_line-... --ignored no_device`.
+/// As in `rdma link delete rxe0; over_rdma-... --ignored no_device`.
 #[test]
 #[ignore = "takes a machine without a device"]
 fn no_device_is_told_with_what_to_do() {

@@ -1,0 +1,147 @@
+//! `tramontane verbs check`: an acceptance of RDMA between two hosts, with a verdict for each thing
+//! that the fabric needs of their adapters and of the network between them.
+
+use std::io::{self, Write as _};
+use std::net::{TcpListener, TcpStream};
+
+use clap::Args;
+use serde::Serialize;
+use tramontane_verbs::check::{self, CheckError, End, Finding, Options, TcpTalk, Verdict};
+
+use super::exit::{Failure, Status};
+use super::output::print_result;
+
+pub(super) const EXAMPLES: &str =
+    "  tramontane verbs check --listen 10.9.0.1:7009     on the one host
+  tramontane verbs check 10.9.0.1:7009              on the other
+      both print the same verdicts, for both directions
+  tramontane verbs check --loopback
+      both ends in this process, over one adapter: what the adapter does, without the network
+  tramontane verbs check 10.9.0.1:7009 --device mlx5_1 --gid 3 --rounds 1000000 --json";
+
+#[derive(Args, Debug)]
+pub(super) struct Arguments {
+    /// Where the other host listens
+    #[arg(
+        value_name = "HOST:PORT",
+        required_unless_present_any = ["listen", "loopback"],
+        conflicts_with_all = ["listen", "loopback"]
+    )]
+    other: Option<String>,
+    /// Wait here for the other host
+    #[arg(long, value_name = "HOST:PORT", conflicts_with = "loopback")]
+    listen: Option<String>,
+    /// Both ends in this process, over one adapter
+    #[arg(long)]
+    loopback: bool,
+    /// Rounds of each check of order; the same on both hosts
+    #[arg(long, value_name = "COUNT", default_value_t = 10_000,
+        value_parser = clap::value_parser!(u64).range(1..))]
+    rounds: u64,
+    #[command(flatten)]
+    device: tramontane_local::options::DeviceArguments,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Report {
+    /// Which end this one is, in the findings.
+    end: End,
+    passed: bool,
+    findings: Vec<Finding>,
+}
+
+/// Makes the checks, and prints each finding as it comes.
+pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let device = arguments.device.options();
+    let options = Options {
+        wanted: device.wanted(),
+        limits: device.limits(),
+        meeting: None,
+        rounds: arguments.rounds,
+    };
+    let (end, findings) = if arguments.loopback {
+        (End::First, loopback(&options, arguments.json)?)
+    } else {
+        let (end, stream) = meet(arguments)?;
+        let meeting = stream.local_addr().ok().map(|address| address.ip().to_canonical());
+        (end, make(&Options { meeting, ..options }, end, stream, arguments.json)?)
+    };
+    let failed = findings.iter().filter(|found| found.verdict == Verdict::Failed).count();
+    let report = Report { end, passed: failed == 0, findings };
+    if arguments.json {
+        print_result(true, &report, |_| String::new())?;
+    }
+    if failed == 0 {
+        return Ok(());
+    }
+    let what = format!("{failed} of {} checks failed", report.findings.len());
+    Err(Failure::new(Status::Device, what, "do what their lines say, and check again"))
+}
+
+/// The connection over which the two ends talk.
+fn meet(arguments: &Arguments) -> Result<(End, TcpStream), Failure> {
+    let advice = "give the address at which the other host listens, such as 10.9.0.1:7009";
+    if let Some(address) = &arguments.listen {
+        let failed = |error| {
+            let what = format_args!("cannot listen at {address}: {error}");
+            Failure::usage(what, "give an address of this host, and a port that is free")
+        };
+        let listener = TcpListener::bind(address).map_err(failed)?;
+        // Without standard error nobody waits for it.
+        let _ = writeln!(io::stderr(), "waiting for the other host at {address}");
+        let (stream, _) = listener.accept().map_err(failed)?;
+        return Ok((End::First, stream));
+    }
+    let address = arguments.other.as_deref().unwrap_or_default();
+    let stream = TcpStream::connect(address)
+        .map_err(|error| Failure::group(format_args!("cannot reach {address}: {error}"), advice))?;
+    Ok((End::Second, stream))
+}
+
+fn make(
+    options: &Options,
+    end: End,
+    stream: TcpStream,
+    json: bool,
+) -> Result<Vec<Finding>, Failure> {
+    let failed = |error| Failure::system("cannot talk to the other end", &error);
+    let mut talk = TcpTalk::new(stream).map_err(failed)?;
+    let mut written = Ok(());
+    let findings = check::run(options, end, &mut talk, |found| {
+        if !json && written.is_ok() {
+            written = print(end, found);
+        }
+    });
+    written.map_err(|error| Failure::output(&error))?;
+    Ok(findings?)
+}
+
+/// Both ends here: the second in a thread, whose findings are the same.
+fn loopback(options: &Options, json: bool) -> Result<Vec<Finding>, Failure> {
+    let failed = |error| Failure::system("cannot open sockets on the loopback", &error);
+    let listener = TcpListener::bind("127.0.0.1:0").map_err(failed)?;
+    let address = listener.local_addr().map_err(failed)?;
+    std::thread::scope(|scope| {
+        let second = scope.spawn(move || {
+            let mut talk = TcpTalk::new(TcpStream::connect(address)?)?;
+            check::run(options, End::Second, &mut talk, |_| {})
+        });
+        let (stream, _) = listener.accept().map_err(failed)?;
+        let first = make(options, End::First, stream, json);
+        // An error at the second end is the cause of that of the first, or the same.
+        match (first, second.join()) {
+            (Err(_), Ok(Err(error @ CheckError::Device(_)))) => Err(error.into()),
+            (first, _) => first,
+        }
+    })
+}
+
+fn print(own: End, found: &Finding) -> io::Result<()> {
+    let direction = if found.from == own { "to them" } else { "from them" };
+    let (verdict, check) = (found.verdict.name(), found.check.name());
+    writeln!(io::stdout(), "{verdict:<8} {direction:<10} {check:<24} {}", found.text)
+}
