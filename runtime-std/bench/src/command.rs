@@ -5,8 +5,10 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use crate::blocks;
+use crate::calibration::command::{CALIBRATE_EXAMPLES, Calibrate, PREDICT_EXAMPLES, Predict};
 use crate::experiment::Kind;
-use crate::options::{Drive, FabricKind, Senders, Technique};
+use crate::options::{Drive, FabricKind, Senders, Technique, Variant};
+use crate::profiles::ProfileArguments;
 use crate::views::departure::Departure;
 use tramontane_runtime::carrier::Carrier;
 
@@ -28,6 +30,20 @@ pub enum Command {
     /// that nothing is lost.
     #[command(after_help = VIEWS_EXAMPLES)]
     Views(Views),
+    /// Print what the simulator takes a machine for: each parameter, where it comes from, and how
+    /// far it may be off.
+    #[command(after_help = PARAMETERS_EXAMPLES)]
+    Parameters(Parameters),
+    /// Hold every number and direction of the papers' texts beside the simulator's.
+    #[command(after_help = crate::record::command::EXAMPLES)]
+    Record(crate::record::command::Arguments),
+    /// Measure what parts of this machine cost, and fill a profile for the simulator.
+    #[command(after_help = CALIBRATE_EXAMPLES)]
+    Calibrate(Calibrate),
+    /// Measure runs that were not used to calibrate, simulate them, and print how far off the
+    /// simulator is.
+    #[command(after_help = PREDICT_EXAMPLES)]
+    Predict(Predict),
     /// One process of an experiment; started by the others.
     #[command(hide = true)]
     Worker(Worker),
@@ -37,6 +53,10 @@ const BLOCKS_EXAMPLES: &str = "Examples:
     tramontane bench blocks
     tramontane bench blocks --experiment algorithms --nodes 4,16 --plot blocks.svg
     tramontane bench blocks --experiment scale,delays --json
+    tramontane bench blocks --experiment breakdown --profile stampede --plot steps.svg
+    tramontane bench blocks --experiment overlap --profile apt --nodes 4,8,16,32
+    tramontane bench blocks --experiment interrupts,offload --set interrupt_ns=3000
+    tramontane bench blocks --experiment preemption --window 2
     tramontane bench blocks --fabric shm --nodes 4,8 --bytes 1048576,67108864 --probe
     tramontane bench blocks --fabric shm --nodes 4 --probe --ways own,memcpy,pieces,streaming-pieces
     tramontane bench blocks --fabric shm --experiment overlap --plot overlap.svg
@@ -52,7 +72,9 @@ const MULTICAST_EXAMPLES: &str = "Examples:
     tramontane bench multicast --fabric tcp --nodes 3 --bytes 10240 --probe
     tramontane bench multicast --fabric verbs --senders one --bytes 10240
     tramontane bench multicast --fabric sim --nodes 4,8,16 --plot spindle.svg
-    tramontane bench multicast --fabric sim --nodes 16 --without all";
+    tramontane bench multicast --fabric sim --nodes 16 --without all --seeds 9
+    tramontane bench multicast --fabric sim --profile spindle --nodes 16 --set post_ns=1000
+    tramontane bench multicast --fabric sim --variant baseline,spindle --nodes 2,8,16";
 
 /// `bench multicast`.
 #[derive(Args, Clone, Debug)]
@@ -76,7 +98,11 @@ pub struct Multicast {
     /// Messages of each sender [default: enough for about half a second]
     #[arg(long)]
     pub messages: Option<u64>,
-    /// Techniques to switch off
+    /// What the simulator runs, one after the other: this project's core, or Derecho as Spindle's
+    /// paper describes it [default: tramontane]
+    #[arg(long, value_enum, value_delimiter = ',')]
+    pub variant: Vec<Variant>,
+    /// Techniques of this project's core to switch off
     #[arg(long, value_enum, value_delimiter = ',')]
     pub without: Vec<Technique>,
     /// Neither write nor read the messages' bytes, as perftest does (not in the simulator)
@@ -85,7 +111,7 @@ pub struct Multicast {
     /// The wait after each message, in microseconds, at the senders that --delayed names
     #[arg(long, default_value_t = 0)]
     pub delay_us: u64,
-    /// Which senders wait after each message
+    /// How many senders wait after each message: the first ones
     #[arg(long, value_enum, default_value = "one")]
     pub delayed: Senders,
     /// Which thread steps the member (not in the simulator)
@@ -103,9 +129,16 @@ pub struct Multicast {
     /// after the other
     #[arg(long)]
     pub unpinned: bool,
-    /// The seed of a simulated run
+    /// The first seed of simulated runs
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
+    /// Simulated runs of each configuration, each with the next seed; the median counts
+    /// [default: 5]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    pub seeds: Option<u64>,
+    /// Which machine is simulated.
+    #[command(flatten)]
+    pub machine: ProfileArguments,
     /// Which device carries the writes.
     #[command(flatten)]
     pub device: tramontane_local::options::DeviceArguments,
@@ -211,6 +244,30 @@ pub struct Views {
     /// The seed that decides which member goes when
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+const PARAMETERS_EXAMPLES: &str = "Examples:
+    tramontane bench parameters
+    tramontane bench parameters --profile spindle
+    tramontane bench parameters --profile ./own.toml --set post_ns=500,card_send_ps=7000 --json
+
+A profile is a TOML file. What it does not set is its base's:
+
+    about = \"Our rack, measured on Monday\"
+    base = \"usual\"
+
+    [parameters]
+    post_ns = { value = 310, source = \"ib_write_bw -n 1000000\", uncertainty = 1.1 }";
+
+/// `bench parameters`.
+#[derive(Args, Clone, Debug)]
+pub struct Parameters {
+    /// Which machine.
+    #[command(flatten)]
+    pub machine: ProfileArguments,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,

@@ -7,16 +7,19 @@
 //! | `command`, `options` | the arguments |
 //! | `run` | each command: runs its experiment, and prints the report |
 //! | `experiment`, `processes`, `worker` | experiments as processes: tasks, outcomes, how they are started |
-//! | `real`, `simulated`, `report`, `paper` | `multicast` |
+//! | `real`, `simulated`, `report` | `multicast` |
 //! | `low_rate` | `latency` and `idle` |
 //! | `steady`, `large` | `views --steady` and `--large` |
 //! | `member` | the process of all these: a member of a group |
 //! | `probe`, `mesh` | probes: memory without a protocol, TCP without a protocol |
 //! | `views` | `views`: members that go and come back |
 //! | `blocks` | `blocks` |
+//! | `record` | `record` |
+//! | `profiles` | the machines that are simulated, and `parameters` |
 //! | `error`, `plot`, `progress`, `machine`, `spread`, `touch` | what all share |
 
 mod blocks;
+mod calibration;
 pub mod command;
 mod error;
 mod experiment;
@@ -26,12 +29,13 @@ mod machine;
 mod member;
 mod mesh;
 mod options;
-mod paper;
 mod plot;
 mod probe;
 mod processes;
+mod profiles;
 mod progress;
 mod real;
+mod record;
 mod report;
 mod run;
 mod simulated;

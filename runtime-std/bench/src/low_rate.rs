@@ -106,13 +106,13 @@ pub fn latency(arguments: &Latency, interrupts: &Interrupts) -> Result<LatencyRe
 }
 
 /// For each message, the time at the last of some members.
-fn last_of(lists: &[&[u32]]) -> Vec<f64> {
+pub(crate) fn last_of(lists: &[&[u32]]) -> Vec<f64> {
     (0..lists.iter().map(|list| list.len()).min().unwrap_or(0))
         .map(|index| f64::from(lists.iter().map(|list| list[index]).max().unwrap_or(0)))
         .collect()
 }
 
-fn percentile(mut numbers: Vec<f64>, percent: usize) -> f64 {
+pub(crate) fn percentile(mut numbers: Vec<f64>, percent: usize) -> f64 {
     numbers.sort_by(f64::total_cmp);
     let index = (numbers.len() * percent).div_ceil(100).saturating_sub(1);
     numbers.get(index).copied().unwrap_or(0.0)

@@ -6,7 +6,7 @@ use crate::error::BenchError;
 use crate::experiment;
 use crate::member::{Sending, Sent};
 use crate::mesh::BareMesh;
-use crate::options::{Drive, switches_without, techniques};
+use crate::options::{Drive, Variant, switches_without, techniques};
 use crate::probe::BareRing;
 use crate::processes::{self, Placement, Start};
 use crate::report::{Probe, Row};
@@ -83,6 +83,7 @@ pub fn run(
     let is_counted = arguments.drive == Drive::Caller;
     Ok(Row {
         fabric: carrier.name(),
+        variant: Variant::Tramontane,
         nodes,
         senders,
         bytes,
@@ -107,7 +108,7 @@ pub fn run(
         }),
         counts: last.iter().filter_map(|outcome| outcome.posts).collect(),
         others_alone: None,
-        paper: None,
+        inside: None,
     })
 }
 

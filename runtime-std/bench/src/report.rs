@@ -4,8 +4,10 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use crate::paper::Reported;
+use crate::options::Variant;
 use crate::plot::Drawing;
+use crate::profiles::{self, Machine};
+use crate::simulated::{self, Inside};
 use crate::spread::Spread;
 use tramontane_local::table::{Table, scaled};
 use tramontane_runtime::rdma::PostCounts;
@@ -39,6 +41,8 @@ pub enum Probe {
 pub struct Row {
     /// `shm`, `tcp`, `verbs` or `sim`.
     pub fabric: &'static str,
+    /// Which protocol it is: `tramontane`, or one of the simulator's Derechos.
+    pub variant: Variant,
     /// Members.
     pub nodes: u16,
     /// Senders among them.
@@ -71,15 +75,45 @@ pub struct Row {
     pub counts: Vec<PostCounts>,
     /// With delayed senders: bytes a second by what the others reach alone.
     pub others_alone: Option<f64>,
-    /// What the paper reports, where it does.
-    pub paper: Option<Reported>,
+    /// What only the simulator shows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub inside: Option<Inside>,
+}
+
+/// The machine that was simulated.
+#[derive(Clone, Debug, Serialize)]
+pub struct Simulated {
+    profile: String,
+    about: String,
+    /// Parameters that the command line gave other values.
+    set: Vec<profiles::Row>,
+}
+
+impl Simulated {
+    /// A machine.
+    #[must_use]
+    pub fn of(machine: &Machine) -> Self {
+        let set = machine.rows.iter().filter(|row| row.set_by == "--set").cloned();
+        Self { profile: machine.name.clone(), about: machine.about.clone(), set: set.collect() }
+    }
+
+    /// In a line.
+    fn text(&self) -> String {
+        let set: Vec<String> =
+            self.set.iter().map(|row| format!("{}={}", row.name, row.value)).collect();
+        let with = if set.is_empty() { String::new() } else { format!(", with {}", set.join(" ")) };
+        format!("simulated: {}{with}: {}", self.profile, self.about)
+    }
 }
 
 /// What `--json` prints.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report<'r> {
-    /// The machine.
+    /// The machine that this ran on.
     pub machine: String,
+    /// The machine that was simulated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub simulated: Option<Simulated>,
     /// One a configuration.
     pub rows: &'r [Row],
 }
@@ -88,8 +122,26 @@ impl Report<'_> {
     /// For people.
     #[must_use]
     pub fn text(&self) -> String {
-        format!("{}\n{}", self.machine, table(self.rows))
+        match &self.simulated {
+            Some(machine) => {
+                format!("{}\n{}", machine.text(), simulated::report::table(self.rows))
+            }
+            None => format!("{}\n{}", self.machine, table(self.rows)),
+        }
     }
+}
+
+/// Which protocol it is if it is not ours, which techniques are on, and who waits.
+pub(crate) fn labelled(row: &Row) -> String {
+    let mut techniques = match row.variant {
+        Variant::Tramontane => row.techniques.clone(),
+        variant => format!("{} (derecho {})", row.techniques, variant.name()),
+    };
+    if row.delayed > 0 {
+        // Writing to a string cannot fail.
+        let _ = write!(techniques, ", {} wait {} us", row.delayed, row.delay_us);
+    }
+    techniques
 }
 
 /// The rows as a table.
@@ -99,18 +151,13 @@ fn table(rows: &[Row]) -> String {
     let mut table = Table::new(headings, &[0, 4, 5, 11]);
     for row in rows {
         let rate = &row.messages_per_s;
-        let mut techniques = row.techniques.clone();
-        if row.delayed > 0 {
-            // Writing to a string cannot fail.
-            let _ = write!(techniques, ", {} wait {} us", row.delayed, row.delay_us);
-        }
         table.row([
             row.fabric.to_owned(),
             row.nodes.to_string(),
             row.senders.to_string(),
             row.bytes.to_string(),
             row.drive.clone(),
-            techniques,
+            labelled(row),
             scaled(rate.median),
             format!("({}..{})", scaled(rate.min), scaled(rate.max)),
             scaled(row.bytes_per_s),
@@ -148,9 +195,6 @@ fn beside(row: &Row) -> String {
     if let Some(ratio) = row.others_alone {
         words.push(format!("{:.1} % of what the others reach alone", 100.0 * ratio));
     }
-    if let Some(paper) = &row.paper {
-        words.push(format!("the paper: {:.1} GB/s ({})", paper.gigabytes_per_s, paper.source));
-    }
     words.join("; ")
 }
 
@@ -160,19 +204,18 @@ fn percent(share: &Spread) -> String {
     format!("{:.0} % ({:.0}..{:.0})", 100.0 * median, 100.0 * min, 100.0 * max)
 }
 
-/// The rows as a drawing: a line for each size of message, and the paper's numbers.
+/// The rows as a drawing: a line for each size of message and what is on.
 pub(crate) fn drawing(rows: &[Row]) -> Drawing {
     let title = rows.first().map_or_else(String::new, |row| {
         format!("Delivered at each member, {} fabric, window {}", row.fabric, row.window)
     });
     let mut drawing = Drawing::new(title, "members", "GB/s");
     for row in rows {
-        let label = format!("{} B, techniques: {}", row.bytes, row.techniques);
-        drawing.add(label, row.nodes.into(), Spread::of(&[row.bytes_per_s / 1e9]));
-    }
-    for (row, paper) in rows.iter().filter_map(|row| Some((row, row.paper?))) {
-        let figure = Spread::of(&[paper.gigabytes_per_s]);
-        drawing.add("the paper's number".into(), row.nodes.into(), figure);
+        let label = format!("{} B, techniques: {}", row.bytes, labelled(row));
+        let Spread { median, min, max } = row.messages_per_s;
+        let gigabytes = |rate: f64| rate * f64::from(row.bytes) / 1e9;
+        let figure = Spread { median: gigabytes(median), min: gigabytes(min), max: gigabytes(max) };
+        drawing.add(label, row.nodes.into(), figure);
     }
     drawing
 }

@@ -8,14 +8,18 @@ use crate::large::LargeReport;
 use crate::low_rate::{IdleReport, LatencyReport};
 use crate::machine::machine;
 use crate::options::FabricKind;
+use crate::profiles::ParametersReport;
 use crate::progress::Progress;
-use crate::report::Report;
+use crate::report::{Report, Row, Simulated};
 use crate::steady::SteadyReport;
 use crate::views::report::ViewsReport;
-use crate::{blocks, large, low_rate, real, report, simulated, steady, views, worker};
+use crate::{
+    blocks, calibration, large, low_rate, real, record, report, simulated, steady, views, worker,
+};
 use tramontane_local::group::LocalError;
 use tramontane_local::interrupt::Interrupts;
 use tramontane_local::print::print;
+use tramontane_runtime::carrier::Carrier;
 
 /// Runs an experiment and prints what came of it to `out`.
 ///
@@ -45,6 +49,13 @@ pub fn run(command: &Command, out: &mut impl Write) -> Result<(), BenchError> {
             let report = views::run::run(arguments, &Interrupts::watch()?)?;
             Ok(print(out, arguments.json, &report, ViewsReport::text)?)
         }
+        Command::Parameters(arguments) => {
+            let report = ParametersReport::of(arguments.machine.machine()?);
+            Ok(print(out, arguments.json, &report, ParametersReport::text)?)
+        }
+        Command::Record(arguments) => record::run::run(arguments, out),
+        Command::Calibrate(arguments) => calibration::run::calibrate(arguments, out),
+        Command::Predict(arguments) => calibration::run::predict(arguments, out),
         Command::Worker(arguments) => worker::run(arguments),
     }
 }
@@ -65,28 +76,76 @@ fn multicast(arguments: &Multicast, out: &mut impl Write) -> Result<(), BenchErr
         .iter()
         .flat_map(|bytes| arguments.nodes.iter().map(|nodes| (*bytes, *nodes)))
         .collect();
-    let steps = runs.len() as u64;
-    let real = match arguments.fabric.carrier() {
-        Some(carrier) => Some((carrier, Interrupts::watch()?)),
-        None => None,
-    };
-    let progress =
-        if real.is_some() { Progress::new(steps) } else { Progress::cleared_by_signals(steps) };
+    match arguments.fabric.carrier() {
+        Some(carrier) => measured(arguments, carrier, &runs, out),
+        None => simulated(arguments, &runs, out),
+    }
+}
+
+/// Runs real processes, one configuration after the other.
+fn measured(
+    arguments: &Multicast,
+    carrier: Carrier,
+    runs: &[(u32, u16)],
+    out: &mut impl Write,
+) -> Result<(), BenchError> {
+    arguments.machine.refuse()?;
+    for (option, is_given) in
+        [("--seeds", arguments.seeds.is_some()), ("--variant", !arguments.variant.is_empty())]
+    {
+        if is_given {
+            return Err(BenchError::Arguments(format!(
+                "{option} is of the simulator: leave it out, or give --fabric sim"
+            )));
+        }
+    }
+    let interrupts = Interrupts::watch()?;
+    let progress = Progress::new(runs.len() as u64);
     let mut rows = Vec::new();
     for (bytes, nodes) in runs {
         progress.set_message(format!("{nodes} members, {bytes} bytes"));
-        rows.push(match &real {
-            Some((carrier, interrupts)) => {
-                real::run(arguments, *carrier, nodes, bytes, interrupts)?
-            }
-            None => simulated::run(arguments, nodes, bytes)?,
-        });
+        rows.push(real::run(arguments, carrier, *nodes, *bytes, &interrupts)?);
         progress.inc(1);
     }
     drop(progress);
-    if let Some(path) = &arguments.plot {
-        report::drawing(&rows).write(path)?;
+    conclude(arguments, None, &rows, out)
+}
+
+/// Simulates, one configuration after the other.
+fn simulated(
+    arguments: &Multicast,
+    runs: &[(u32, u16)],
+    out: &mut impl Write,
+) -> Result<(), BenchError> {
+    if arguments.window == 0 {
+        return Err(BenchError::Arguments("--window is 0: a sender has at least one slot".into()));
     }
-    let report = Report { machine: machine(), rows: &rows };
+    let machine = arguments.machine.machine()?;
+    let variants = simulated::variants(arguments)?;
+    let seeds = simulated::seeds(arguments).len();
+    let progress = Progress::cleared_by_signals((runs.len() * variants.len() * seeds) as u64);
+    let mut rows = Vec::new();
+    let configurations = variants
+        .iter()
+        .flat_map(|variant| runs.iter().map(move |(bytes, nodes)| (*variant, *nodes, *bytes)));
+    for configuration @ (variant, nodes, bytes) in configurations {
+        progress.set_message(format!("{}, {nodes} members, {bytes} bytes", variant.name()));
+        rows.push(simulated::run(arguments, &machine, configuration, &progress)?);
+    }
+    drop(progress);
+    conclude(arguments, Some(Simulated::of(&machine)), &rows, out)
+}
+
+/// Draws and prints what came of the runs.
+fn conclude(
+    arguments: &Multicast,
+    simulated: Option<Simulated>,
+    rows: &[Row],
+    out: &mut impl Write,
+) -> Result<(), BenchError> {
+    if let Some(path) = &arguments.plot {
+        report::drawing(rows).write(path)?;
+    }
+    let report = Report { machine: machine(), simulated, rows };
     Ok(print(out, arguments.json, &report, Report::text)?)
 }

@@ -109,7 +109,7 @@ enum Command {
     /// Benchmarks of multicast, blocks, latency, idle groups and views; over shared memory, TCP or
     /// RDMA, or simulated
     #[command(subcommand, after_help = help(BENCH_EXAMPLES))]
-    Bench(bench::command::Command),
+    Bench(Box<bench::command::Command>),
     #[command(after_help = help(adapter::EXAMPLES))]
     Adapter(adapter::Arguments),
     /// List the RDMA devices of this machine, and check RDMA between two hosts

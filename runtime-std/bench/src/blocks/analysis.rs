@@ -3,10 +3,11 @@
 
 use tramontane_core::rdmc::Algorithm;
 use tramontane_core::rdmc::transfer::Window;
-use tramontane_fixtures::block_multicast::{START_NS, Setup};
+use tramontane_fixtures::block_multicast::{PAPER_WINDOW, START_NS, Setup};
 use tramontane_fixtures::plan::{Fault, Plan};
 use tramontane_fixtures::profile::Profile;
 
+use super::bed::Bed;
 use super::command::Arguments;
 use super::disturbance;
 use super::experiment::Experiment;
@@ -15,6 +16,9 @@ use super::report::Row;
 use super::schedule::steps_of;
 use super::simulated::single_row;
 use crate::error::BenchError;
+
+/// The machine that the usual hardware is.
+const MACHINE: &str = "usual";
 
 /// The paper's example.
 pub(super) const NODES: &[usize] = &[64];
@@ -25,7 +29,7 @@ pub(super) fn delays(arguments: &Arguments) -> Result<Vec<Row>, BenchError> {
     for nodes in arguments.members(NODES) {
         for (hardware, analysed) in [("ports alone", true), ("usual hardware", false)] {
             for blocks in [1024, 16] {
-                let setup = setup(arguments, nodes, blocks, analysed);
+                let setup = setup(arguments, nodes, blocks, analysed)?;
                 let full = single_row(Experiment::Delays, &setup)?;
                 let full_ms = full.latency_ms;
                 rows.push(full.beside(format!("{hardware}: nothing is slow"), ""));
@@ -33,7 +37,7 @@ pub(super) fn delays(arguments: &Arguments) -> Result<Vec<Row>, BenchError> {
             }
             rows.extend(delayed_member(
                 arguments,
-                &setup(arguments, nodes, 256, analysed),
+                &setup(arguments, nodes, 256, analysed)?,
                 hardware,
             )?);
         }
@@ -41,19 +45,17 @@ pub(super) fn delays(arguments: &Arguments) -> Result<Vec<Row>, BenchError> {
     Ok(rows)
 }
 
-fn setup(arguments: &Arguments, nodes: usize, blocks: usize, analysed: bool) -> Setup {
+fn setup(
+    arguments: &Arguments,
+    nodes: usize,
+    blocks: usize,
+    analysed: bool,
+) -> Result<Setup, BenchError> {
     let block_bytes = arguments.block_bytes();
-    let mut setup = Setup::single(
-        nodes,
-        Algorithm::Pipeline,
-        &[blocks * block_bytes],
-        block_bytes,
-        arguments.seed,
-    );
+    let mut bed = Bed::asked(arguments, MACHINE)?;
     if analysed {
-        setup.window = Window { receives: 1, sends: 1 };
-        setup.copy_byte_ps = 0;
-        setup.profile = Profile {
+        bed.window = PAPER_WINDOW;
+        bed.profile = Profile {
             post_ns: 0,
             latency_byte_ns: 0,
             latency_page_ns: 1,
@@ -62,10 +64,13 @@ fn setup(arguments: &Arguments, nodes: usize, blocks: usize, analysed: bool) -> 
             subgroup_ns: 0,
             look_ns: 0,
             received_ns: 0,
+            step_jitter_permille: 0,
             ..Profile::default()
         };
+    } else if arguments.window.is_none() {
+        bed.window = Window::default();
     }
-    setup
+    Ok(bed.single(nodes, Algorithm::Pipeline, blocks * block_bytes, block_bytes))
 }
 
 /// One link at half speed: the worst of some.

@@ -8,6 +8,7 @@ use super::experiment::Experiment;
 use super::link::Link;
 use super::real::method::Method;
 use crate::options::{FabricKind, Senders};
+use crate::profiles::ProfileArguments;
 use tramontane_local::options::AlgorithmName;
 
 /// `bench blocks`.
@@ -45,8 +46,8 @@ pub struct Arguments {
     /// fabric or the experiment]
     #[arg(long, value_enum, value_delimiter = ',')]
     pub(super) algorithm: Vec<AlgorithmName>,
-    /// Sends, and receives, that a member has under way on a real fabric [default: that of the
-    /// fabric]
+    /// Sends, and receives, that a member has under way [default: that of the fabric; in the
+    /// simulator 1, as in RDMC, and 2 for the delays experiment]
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=16))]
     pub window: Option<u16>,
     /// Which members send on a real fabric, each in a group of its own with all others [default:
@@ -90,14 +91,21 @@ pub struct Arguments {
     /// The seed of simulated runs
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
+    /// Seeds of the experiments breakdown and preemption, in which processors are taken away by
+    /// chance: so many from --seed on; the median counts
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    pub seeds: u64,
+    /// Which machine is simulated.
+    #[command(flatten)]
+    pub machine: ProfileArguments,
     /// Which device carries the blocks.
     #[command(flatten)]
     pub device: tramontane_local::options::DeviceArguments,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
-    /// Draw milliseconds over the number of members into this SVG file; on a real fabric over the
-    /// option that varies
+    /// Draw milliseconds or bytes a second over the number of members into this SVG file; the
+    /// breakdown experiment alone over its steps; on a real fabric over the option that varies
     #[arg(long)]
     pub plot: Option<PathBuf>,
 }

@@ -3,7 +3,8 @@
 use clap::ValueEnum;
 use serde::Serialize;
 
-/// One of the paper's experiments.
+/// One of the paper's experiments. Each has the machine of its figure, unless `--profile` names
+/// one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Experiment {
@@ -19,4 +20,33 @@ pub enum Experiment {
     Overlap,
     /// A slow link and a delayed member, in the simulator among 64 (4.5)
     Delays,
+    /// Where the time of one message goes, by line and by step, and a relay that is away for 100 us
+    /// (Table 1, Fig. 5); in the simulator only, as those that follow
+    Breakdown,
+    /// Messages of one block a second, and those of a protocol for small messages (Fig. 7, 4.6)
+    Small,
+    /// Polling, interrupts, or both: bandwidth and load (Fig. 11)
+    Interrupts,
+    /// A chain whose blocks are passed on by the cards, as with CORE-Direct (Fig. 12)
+    Offload,
+    /// Members whose processors are taken away now and then (4.5, 5.3)
+    Preemption,
+}
+
+impl Experiment {
+    /// Whether real fabrics cannot show it: it needs many hosts, or a processor, a card or
+    /// interrupts of its own.
+    pub(super) const fn is_simulated_only(self) -> bool {
+        match self {
+            Self::Algorithms | Self::BlockSizes | Self::Scale | Self::Overlap | Self::Delays => {
+                false
+            }
+            Self::Storage
+            | Self::Breakdown
+            | Self::Small
+            | Self::Interrupts
+            | Self::Offload
+            | Self::Preemption => true,
+        }
+    }
 }

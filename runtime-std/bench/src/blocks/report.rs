@@ -9,7 +9,7 @@ use tramontane_fixtures::block_multicast::Setup;
 use super::experiment::Experiment;
 use super::schedule::{name, steps_of};
 use crate::error::BenchError;
-use crate::plot::{Drawing, MILLISECONDS};
+use crate::plot::{Drawing, MILLISECONDS, counted};
 use crate::spread::Spread;
 use tramontane_local::options;
 use tramontane_local::table::{Table, scaled};
@@ -81,6 +81,20 @@ impl Row {
         }
     }
 
+    /// The row of a time that is no latency of one whole message.
+    pub(super) fn of_time(experiment: Experiment, setup: &Setup, latency_ms: f64) -> Self {
+        let row = Self::of_message(experiment, setup, (latency_ms * 1e6) as u64, 0);
+        Self {
+            groups: setup.groups.len(),
+            latency_ms,
+            skew_ms: None,
+            bytes_per_s: row.bytes_per_s * setup.groups.len() as f64,
+            by_port: None,
+            by_block: None,
+            ..row
+        }
+    }
+
     pub(super) fn beside(self, beside: String, paper: &'static str) -> Self {
         Self { beside, paper, ..self }
     }
@@ -123,27 +137,44 @@ pub(super) fn text(rows: &[Row]) -> String {
             time on a port, and of its time between two members alone\n"
 }
 
-/// What was simulated with several numbers of members: a line for each algorithm and size.
+/// What was simulated with several numbers of members: a line for each algorithm and size, or
+/// whatever else an experiment varies. Times where latencies are compared, else GB/s.
 ///
 /// # Errors
 /// [`BenchError::Arguments`] if there is nothing of that.
 pub(super) fn drawing(rows: &[Row]) -> Result<Drawing, BenchError> {
-    let title = "One message to all members, simulated".to_owned();
-    let mut drawing = Drawing::new(title, "members", MILLISECONDS);
-    for row in rows {
-        if matches!(row.experiment, Experiment::Algorithms | Experiment::Scale) {
-            let label = format!(
-                "{}: {}, {} MiB",
-                options::name(&row.experiment),
-                row.algorithm,
-                row.bytes >> 20
-            );
-            drawing.add(label, row.nodes as f64, Spread::of(&[row.latency_ms]));
-        }
+    let times = [Experiment::Algorithms, Experiment::Scale];
+    let rates =
+        [Experiment::Overlap, Experiment::Small, Experiment::Interrupts, Experiment::Offload];
+    let are_times = rows.iter().any(|row| times.contains(&row.experiment));
+    let (drawn, unit) = if are_times { (&times[..], MILLISECONDS) } else { (&rates[..], "GB/s") };
+    let mut drawing = Drawing::new("Messages to all members, simulated".into(), "members", unit);
+    for row in rows.iter().filter(|row| drawn.contains(&row.experiment)) {
+        let figure = if are_times { row.latency_ms } else { row.bytes_per_s / 1e9 };
+        drawing.add(row.label(), row.nodes as f64, Spread::of(&[figure]));
     }
     if drawing.series.is_empty() {
-        let what = "nothing to draw: --plot is for the experiments algorithms and scale, and for real fabrics";
+        let what = "nothing to draw: --plot is for the experiments algorithms, scale, overlap, small, interrupts, \
+                    offload and breakdown, and for real fabrics";
         return Err(BenchError::Arguments(what.into()));
     }
     Ok(drawing)
+}
+
+impl Row {
+    /// What its line is called: what it shows stands before a colon or a comma.
+    fn label(&self) -> String {
+        let experiment = options::name(&self.experiment);
+        let size = counted(self.bytes as f64);
+        match self.experiment {
+            Experiment::Algorithms | Experiment::Scale => {
+                format!("{experiment}: {}, {} MiB", self.algorithm, self.bytes >> 20)
+            }
+            Experiment::Small => format!("{experiment}: {size}B"),
+            _ => {
+                let what = self.beside.split(':').next().unwrap_or_default();
+                format!("{what}, {size}B")
+            }
+        }
+    }
 }

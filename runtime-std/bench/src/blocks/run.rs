@@ -6,9 +6,14 @@ use clap::ValueEnum as _;
 
 use super::command::Arguments;
 use super::experiment::Experiment;
-use super::{analysis, disturbance, real, report, several, single};
+use super::{
+    analysis, breakdown, disturbance, interrupts, offload, preemption, real, report, several,
+    single, small,
+};
 use crate::error::BenchError;
+use crate::progress::Progress;
 use tramontane_local::group::LocalError;
+use tramontane_local::options;
 use tramontane_local::print::print;
 
 /// Runs the experiments that are asked for, and prints what came of them.
@@ -17,6 +22,7 @@ use tramontane_local::print::print;
 /// [`BenchError`].
 pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<(), BenchError> {
     if let Some(carrier) = arguments.fabric.carrier() {
+        arguments.machine.refuse()?;
         return real::run::run(arguments, carrier, out);
     }
     check_simulated(arguments)?;
@@ -37,7 +43,9 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<(), Ben
     };
     disturbance::check(arguments, chosen, &arguments.members(analysis::NODES))?;
     let mut rows = Vec::new();
+    let progress = Progress::cleared_by_signals(chosen.len() as u64);
     for experiment in chosen {
+        progress.set_message(options::name(experiment));
         rows.extend(match experiment {
             Experiment::Algorithms => single::algorithms(arguments)?,
             Experiment::BlockSizes => single::block_sizes(arguments)?,
@@ -45,10 +53,21 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<(), Ben
             Experiment::Storage => several::storage(arguments)?,
             Experiment::Overlap => several::overlap(arguments)?,
             Experiment::Delays => analysis::delays(arguments)?,
+            Experiment::Breakdown => breakdown::breakdown(arguments)?,
+            Experiment::Small => small::small(arguments)?,
+            Experiment::Interrupts => interrupts::interrupts(arguments)?,
+            Experiment::Offload => offload::offload(arguments)?,
+            Experiment::Preemption => preemption::preemption(arguments)?,
         });
+        progress.inc(1);
     }
+    drop(progress);
     if let Some(path) = &arguments.plot {
-        report::drawing(&rows)?.write(path)?;
+        let drawing = match chosen {
+            [Experiment::Breakdown] => breakdown::drawing(arguments)?,
+            _ => report::drawing(&rows)?,
+        };
+        drawing.write(path)?;
     }
     let printed = report::Printed { seed: arguments.seed, rows: &rows };
     Ok(print(out, arguments.json, &printed, |printed| report::text(printed.rows))?)
@@ -60,7 +79,6 @@ fn check_simulated(arguments: &Arguments) -> Result<(), BenchError> {
         ("--bytes", !arguments.bytes.is_empty()),
         ("--block", !arguments.block.is_empty()),
         ("--algorithm", !arguments.algorithm.is_empty()),
-        ("--window", arguments.window.is_some()),
         ("--messages", arguments.messages.is_some()),
         ("--senders", arguments.senders.is_some()),
         ("--link-bytes-per-s", arguments.link_bytes_per_s.is_some()),

@@ -31,6 +31,16 @@ fn block_multicasts_are_simulated_and_drawn() {
     assert!(latency("pipeline") * 2.0 < latency("tree") && latency("tree") < latency("sequential"));
     let drawn = std::fs::read_to_string(&plot).expect("a plot");
     assert!(drawn.starts_with("<svg") && drawn.trim_end().ends_with("</svg>"), "{drawn}");
+    for (experiment, label) in [
+        ("breakdown", "root: wait before it"),
+        ("interrupts", "interrupts, 10 KiB"),
+        ("offload", "hybrid, one sends, by the cards, 100 MiB"),
+    ] {
+        let more = ["--experiment", experiment, "--mib", "16", "--nodes", "4", "--plot", text];
+        bench(&place, &[&["blocks"], &more[..]].concat());
+        let drawn = std::fs::read_to_string(&plot).expect("a plot");
+        assert!(drawn.contains(label), "{experiment}: {drawn}");
+    }
     let storage = bench(&place, &["blocks", "--experiment", "storage", "--writes", "30"]);
     assert_eq!(storage["rows"].as_array().map(Vec::len), Some(3), "{storage}");
 }
@@ -249,7 +259,8 @@ fn arguments_that_make_no_experiment_are_refused() {
     refused(&["--bytes", "5"], &["--bytes", "real fabrics"]);
     refused(&["--link-bytes-per-s", "5000000"], &["--link-bytes-per-s", "real fabrics"]);
     refused(&["--nodes", "1"], &["--nodes is 1"]);
-    refused(&["--experiment", "overlap", "--mib", "1", "--plot", "x.svg"], &["--plot"]);
+    refused(&["--experiment", "block-sizes", "--plot", "x.svg"], &["--plot"]);
+    refused(&["--experiment", "breakdown", "--profile", "stampde"], &["stampede"]);
     refused(
         &["--experiment", "scale", "--slow-link", "0-1"],
         &["--slow-link", "--experiment delays"],

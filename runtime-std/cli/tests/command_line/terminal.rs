@@ -106,6 +106,7 @@ fn tables_fit() {
         "demo",
         "bench multicast --fabric sim --nodes 4 --messages 2000",
         "bench multicast --nodes 2 --bytes 10240 --messages 2000 --rounds 1 --probe",
+        "bench parameters --profile spindle",
         "bench blocks --fabric sim --experiment algorithms",
         "layout --nodes 16",
     ] {
@@ -130,9 +131,6 @@ fn a_row_is_one_line_where_there_is_no_terminal() {
     let place = Place::new();
     let run = ["bench", "multicast", "--fabric", "sim", "--nodes", "4,8", "--messages", "200"];
     let text = String::from_utf8(place.run(&run).succeeded()).expect("text");
-    let rows: Vec<&str> = text.lines().filter(|line| line.starts_with("sim")).collect();
-    assert!(
-        rows.len() == 2 && rows.iter().all(|row| row.contains("the paper: 9.7 GB/s")),
-        "{text}"
-    );
+    let rows: Vec<&str> = text.lines().filter(|line| line.starts_with("sim ")).collect();
+    assert!(rows.len() == 2 && rows.iter().all(|row| row.ends_with(')')), "{text}");
 }

@@ -14,7 +14,7 @@ use crate::blocks::disturbance::{self, Disturbance};
 use crate::blocks::experiment::Experiment;
 use crate::error::BenchError;
 use crate::options::Senders;
-use tramontane_local::options::AlgorithmName;
+use tramontane_local::options::{self, AlgorithmName};
 use tramontane_runtime::blocks::GroupOptions;
 use tramontane_runtime::carrier::Carrier;
 
@@ -56,7 +56,7 @@ impl Usual {
             senders: &[Senders::One],
         };
         match experiment {
-            None | Some(Experiment::Storage) => usual,
+            None => usual,
             Some(Experiment::Algorithms) => Self {
                 nodes: &[3, 4, 8],
                 bytes: &[8 * MIB],
@@ -85,6 +85,8 @@ impl Usual {
             Some(Experiment::Delays) => {
                 Self { bytes: &[16 * MIB], blocks: &[MIB], algorithms: &[Pipeline], ..usual }
             }
+            // Refused before.
+            Some(_) => usual,
         }
     }
 }
@@ -92,10 +94,11 @@ impl Usual {
 /// Whether the arguments make cases.
 pub(super) fn check(arguments: &Arguments, carrier: Carrier) -> Result<(), BenchError> {
     let refused = |what: String| Err(BenchError::Arguments(what));
-    if arguments.experiment.contains(&Experiment::Storage) {
-        return refused(
-            "--experiment storage needs sixteen hosts: leave it out, or give --fabric sim".into(),
-        );
+    if let Some(simulated) = arguments.experiment.iter().find(|one| one.is_simulated_only()) {
+        return refused(format!(
+            "--experiment {} is of the simulator: leave it out, or give --fabric sim",
+            options::name(simulated)
+        ));
     }
     if arguments.rounds == 0 {
         return refused("--rounds is 0: at least one run is needed".into());

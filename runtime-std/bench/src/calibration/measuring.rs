@@ -1,0 +1,120 @@
+//! The runs as they are: processes of this machine, one a member, as the other experiments start
+//! them.
+
+use serde::{Deserialize, Serialize};
+use tramontane_core::multicast::Switches;
+use tramontane_local::interrupt::Interrupts;
+use tramontane_runtime::rdma::DeviceOptions;
+
+use super::errors::Quartiles;
+use super::held_out::{Fabric, Figure, HeldOut, LOW_RATE_INTERVAL_US, LOW_RATE_MESSAGES};
+use crate::error::BenchError;
+use crate::low_rate::{last_of, percentile};
+use crate::member::{LowRate, Sending};
+use crate::options::Drive;
+use crate::processes::{self, Placement, Start};
+use crate::progress::Progress;
+use crate::spread::median;
+
+/// How long a run at full speed takes, about.
+const RUN_NS: u64 = 150_000_000;
+
+/// A run and what all its rounds came to.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Measured {
+    /// Which run.
+    pub(super) run: HeldOut,
+    /// Its figure, round by round.
+    pub(super) rounds: Vec<f64>,
+}
+
+impl Measured {
+    pub(super) fn quartiles(&self) -> Quartiles {
+        Quartiles::of(&self.rounds)
+    }
+}
+
+/// Measures all runs in turn, round by round: what else the machine does meets all alike.
+pub(super) fn measure(
+    runs: Vec<HeldOut>,
+    rounds: usize,
+    interrupts: &Interrupts,
+) -> Result<Vec<Measured>, BenchError> {
+    let progress = Progress::new((runs.len() * rounds) as u64);
+    let mut measured: Vec<Measured> =
+        runs.into_iter().map(|run| Measured { run, rounds: Vec::with_capacity(rounds) }).collect();
+    for _ in 0..rounds {
+        for Measured { run, rounds } in &mut measured {
+            progress.set_message(format!("{} members, {} bytes", run.members, run.bytes));
+            rounds.push(round(run, interrupts)?);
+            progress.inc(1);
+        }
+    }
+    Ok(measured)
+}
+
+fn round(run: &HeldOut, interrupts: &Interrupts) -> Result<f64, BenchError> {
+    let start = Start {
+        carrier: run.fabric.carrier(),
+        device: &DeviceOptions::default(),
+        placement: Placement::Spread,
+        interrupts,
+    };
+    match run.figure {
+        Figure::Rate => rate(run, &start),
+        Figure::OwnLatency | Figure::PeerLatency => latency_ns(run, &start),
+    }
+}
+
+fn rate(run: &HeldOut, start: &Start<'_>) -> Result<f64, BenchError> {
+    let sending = Sending {
+        message_bytes: run.bytes as usize,
+        messages: messages(run),
+        switch_bits: Switches::all().bits(),
+        untouched: false,
+        delay_ns: run.delay_us * 1_000,
+        delayed: u16::from(run.delay_us > 0),
+        drive: Drive::Caller,
+    };
+    let outcomes = processes::run(&run.group()?, &sending, start)?;
+    Ok(median(&outcomes.iter().map(|outcome| outcome.messages_per_s).collect::<Vec<_>>()))
+}
+
+/// Messages of each sender: enough for [`RUN_NS`] on a machine that is about as fast as this one.
+fn messages(run: &HeldOut) -> u64 {
+    let byte_ns = |bytes: u64| bytes * u64::from(run.bytes) / 80;
+    let message_ns = match run.fabric {
+        Fabric::Shm => 20 + byte_ns(10),
+        Fabric::Tcp => 500 + byte_ns(40),
+    };
+    let message_ns = message_ns + run.delay_us * 1_000 / 2;
+    (RUN_NS / message_ns / u64::from(run.senders)).max(500)
+}
+
+fn latency_ns(run: &HeldOut, start: &Start<'_>) -> Result<f64, BenchError> {
+    let low_rate = LowRate {
+        message_bytes: run.bytes as usize,
+        messages: LOW_RATE_MESSAGES,
+        interval_ns: LOW_RATE_INTERVAL_US * 1_000,
+    };
+    let outcomes = processes::run(&run.group()?, &low_rate, start)?;
+    let lists: Vec<&[u32]> = outcomes.iter().map(|outcome| outcome.latency_ns.as_slice()).collect();
+    Ok(match run.figure {
+        Figure::OwnLatency => percentile(last_of(&lists[..1]), 50),
+        _ => percentile(last_of(&lists[1..]), 50),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::calibration::held_out::runs;
+
+    #[test]
+    fn a_run_is_long_enough_to_be_measured_and_short_enough_for_many() {
+        for run in runs(Fabric::Shm).iter().chain(&runs(Fabric::Tcp)) {
+            let all = messages(run) * u64::from(run.senders);
+            assert!((500..=10_000_000).contains(&all), "{run:?}: {all}");
+        }
+    }
+}
