@@ -13,7 +13,8 @@ pub(crate) const EXAMPLES: &str = "Examples:
     tramontane bench record --paper rdmc --seeds 1
     tramontane bench record --only spindle-batching-16,spindle-final-gain --own
     tramontane bench record --set post_ns=1000 --json
-    tramontane bench record --output docs/evaluation/record.md";
+    tramontane bench record --output docs/evaluation/record.md
+    tramontane bench record --tornado tornado.svg";
 
 /// `bench record`.
 #[derive(Args, Clone, Debug)]
@@ -36,6 +37,10 @@ pub struct Arguments {
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
+    /// Halve and double each parameter instead, and draw into this SVG file how far each main
+    /// conclusion moves
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["paper", "only", "own", "seeds"])]
+    pub tornado: Option<PathBuf>,
     /// Write the record into this file too, as Markdown
     #[arg(long)]
     pub output: Option<PathBuf>,

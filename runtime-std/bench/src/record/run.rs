@@ -1,6 +1,7 @@
 //! Runs what the claims need, and prints the record.
 
 use std::io::Write;
+use std::path::Path;
 
 use super::claim::{Claim, Kind, Look, Measure, Paper, Seen, Source, claims_of};
 use super::command::Arguments;
@@ -9,6 +10,7 @@ use super::own::Own;
 use super::report::{Report, Row, Summary, stated};
 use super::runs::{Cache, Missing, Runs, asked};
 use super::senders::Papers;
+use super::tornado;
 use super::verdict::{Verdict, holds, ratio};
 use crate::error::BenchError;
 use crate::progress::Progress;
@@ -20,6 +22,9 @@ use tramontane_local::print::print;
 /// # Errors
 /// [`BenchError`].
 pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<(), BenchError> {
+    if let Some(drawing) = &arguments.tornado {
+        return tornado::run(arguments, drawing, out);
+    }
     let machines = Machines::load(&arguments.machine)?;
     let claims = chosen(arguments)?;
     let seeds: Vec<u64> = (1..=arguments.seeds).collect();
@@ -44,11 +49,18 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<(), Ben
     if let Some(path) = &arguments.output {
         let command: Vec<String> = std::env::args().skip(1).collect();
         let text = report.markdown(&format!("tramontane {}", command.join(" ")));
-        std::fs::write(path, text).map_err(|error| {
-            BenchError::Setup(format!("cannot write {}: {error}", path.display()))
-        })?;
+        write_text(path, &text)?;
     }
     Ok(print(out, arguments.json, &report, Report::text)?)
+}
+
+/// Writes a page of the documentation.
+///
+/// # Errors
+/// [`BenchError::Setup`] if the file cannot be written.
+pub(super) fn write_text(path: &Path, text: &str) -> Result<(), BenchError> {
+    std::fs::write(path, text)
+        .map_err(|error| BenchError::Setup(format!("cannot write {}: {error}", path.display())))
 }
 
 /// The claims that are asked for.
