@@ -141,7 +141,8 @@ pub(super) fn breakdown(arguments: &Arguments) -> Result<Vec<Row>, BenchError> {
             let Spread { median, min, max } =
                 Spread::of(&tables.iter().map(|table| table[line]).collect::<Vec<_>>());
             let beside = format!(
-                "{name}: {median:.0} us, {:.2} of the paper's {paper:.0} ({min:.0}..{max:.0} with {} seeds)",
+                "{name}: {median:.0} us, {:.2} of the paper's {paper:.0} ({min:.0}..{max:.0} \
+                 with {} seeds)",
                 median / paper,
                 tables.len()
             );

@@ -27,7 +27,6 @@ mod breakdown;
 pub mod command;
 mod disturbance;
 mod experiment;
-#[allow(dead_code, unused_imports)] // What the record of the paper's numbers calls.
 pub(crate) mod figures;
 mod interrupts;
 mod link;

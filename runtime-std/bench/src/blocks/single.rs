@@ -18,28 +18,6 @@ pub(super) const LARGE_MACHINE: &str = "sierra";
 pub(crate) const ALGORITHMS: [Algorithm; 4] =
     [Algorithm::Pipeline, Algorithm::Chain, Algorithm::Tree, Algorithm::Sequential];
 
-/// Fig. 4: the milliseconds of one message by one algorithm.
-pub(crate) fn figure_4(
-    bed: &Bed,
-    nodes: usize,
-    algorithm: Algorithm,
-    (bytes, block_bytes): (usize, usize),
-) -> Result<f64, BenchError> {
-    let setup = bed.single(nodes, algorithm, bytes, block_bytes);
-    Ok(single_row(Experiment::Algorithms, &setup)?.latency_ms)
-}
-
-/// Fig. 6: bytes a second of one message to three receivers in blocks of that size.
-pub(crate) fn figure_6(bed: &Bed, bytes: usize, block_bytes: usize) -> Result<f64, BenchError> {
-    let setup = bed.single(4, Algorithm::Pipeline, bytes, block_bytes);
-    Ok(single_row(Experiment::BlockSizes, &setup)?.bytes_per_s)
-}
-
-/// Fig. 8: the milliseconds of 256 MB to very many.
-pub(crate) fn figure_8(bed: &Bed, nodes: usize, algorithm: Algorithm) -> Result<f64, BenchError> {
-    figure_4(bed, nodes, algorithm, (256 << 20, 1 << 20))
-}
-
 /// The paper's Fig. 4: a large and a small message, by each algorithm.
 pub(super) fn algorithms(arguments: &Arguments) -> Result<Vec<Row>, BenchError> {
     let bed = Bed::asked(arguments, MACHINE)?;
@@ -56,9 +34,10 @@ pub(super) fn algorithms(arguments: &Arguments) -> Result<Vec<Row>, BenchError> 
                 let beside = format!("{:.2} of the pipeline", row.latency_ms / pipeline_ms);
                 rows.push(row.beside(
                     beside,
-                    "sequential send and the tree do poorly as nodes grow; chain send is competitive but for small \
-                     transfers to many (Fig. 4, 5.2). MPI_Bcast, which takes 1.03 to 3 times the pipeline's time \
-                     there, is another system and is not modelled",
+                    "sequential send and the tree do poorly as nodes grow; chain send is \
+                     competitive but for small \
+                     transfers to many (Fig. 4, 5.2). MPI_Bcast, which takes 1.03 to 3 times the \
+                     pipeline's time there, is another system and is not modelled",
                 ));
             }
         }
@@ -106,7 +85,8 @@ pub(super) fn scale(arguments: &Arguments) -> Result<Vec<Row>, BenchError> {
                 of_128.map(|of_128| format!("{:.3} of 127 copies", row.latency_ms / of_128));
             rows.push(row.beside(
                 beside.unwrap_or_default(),
-                "127, 255 or 511 copies take almost the same time; sequential send grows with their number (Fig. 8, \
+                "127, 255 or 511 copies take almost the same time; sequential send grows with \
+                 their number (Fig. 8, \
                  5.2.2)",
             ));
         }

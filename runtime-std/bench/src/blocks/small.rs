@@ -67,7 +67,8 @@ pub(super) fn small(arguments: &Arguments) -> Result<Vec<Row>, BenchError> {
             let setup = bed.single(nodes, Algorithm::Tree, bytes, bytes);
             let row = Row::of_time(Experiment::Small, &setup, 1000.0 / blocks);
             let beside = format!(
-                "{blocks:.0} messages/s; by the protocol for small messages {small:.0}, {:.1} times",
+                "{blocks:.0} messages/s; by the protocol for small messages {small:.0}, {:.1} \
+                 times",
                 small / blocks
             );
             rows.push(row.beside(

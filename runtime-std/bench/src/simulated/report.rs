@@ -27,8 +27,10 @@ pub(crate) fn table(rows: &[Row]) -> String {
 
 const NOTES: &str = "\
 medians over the seeds, and for GB/s the least and the most
-posting: of the polling threads' time, all of the run's; blocked: of the senders' time, without a free slot; idle: of all steps
-sent, received, delivered: messages in a batch; latency: from ready to delivered; writes: for each message, to one peer
+posting: of the polling threads' time, all of the run's; blocked: of the senders' time, without \
+a free slot; idle: of all steps
+sent, received, delivered: messages in a batch; latency: from ready to delivered; writes: for \
+each message, to one peer
 GB/s: delivered at a member, own messages and others'
 ";
 

@@ -28,20 +28,16 @@ pub(super) const CLAIMS: &[Claim] = &[
     Claim::direction(
         "rdmc-sequential-poor",
         "5.2, Fig. 4",
-        "both sequential send and binomial tree do poorly as the number of nodes grows (sequential)",
+        "both sequential send and binomial tree do poorly as the number of nodes grows \
+         (sequential)",
         |runs| Ok(Seen::rises(&by_pipeline(runs, Way::Sequential, LARGE)?)),
     )
     .note("times the pipeline's latency"),
-    Claim::direction(
-        "rdmc-tree-poor",
-        "5.2, Fig. 4",
-        "... (binomial tree)",
-        |runs| {
-            let times = by_pipeline(runs, Way::Tree, LARGE)?;
-            let last = times.last().map_or(0.0, |(_, time)| *time);
-            Ok(Seen { holds: last > 2.0, ..Seen::rises(&times) })
-        },
-    )
+    Claim::direction("rdmc-tree-poor", "5.2, Fig. 4", "... (binomial tree)", |runs| {
+        let times = by_pipeline(runs, Way::Tree, LARGE)?;
+        let last = times.last().map_or(0.0, |(_, time)| *time);
+        Ok(Seen { holds: last > 2.0, ..Seen::rises(&times) })
+    })
     .note("times the pipeline's latency: it grows by steps, to more than twice"),
     Claim::direction(
         "rdmc-chain-competitive",
@@ -103,9 +99,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         "Copy Time 215",
         215.0,
         "us",
-        Source::Parameter(Machine::Stampede, |profile| {
-            (profile.copy_byte_ps << 20) as f64 / 1e6
-        }),
+        Source::Parameter(Machine::Stampede, |profile| (profile.copy_byte_ps << 20) as f64 / 1e6),
     )
     .note("the cost of a copied byte is this line"),
     line!("rdmc-table-total", "Total 62084", 62084.0, LatencyUs),

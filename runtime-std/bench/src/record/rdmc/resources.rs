@@ -17,9 +17,8 @@ pub(super) const CLAIMS: &[Claim] = &[
         "5.2.3, Fig. 11",
         "with pure polling, but found that this was not measurably faster than the hybrid",
         |runs| {
-            let rate = |notice| {
-                of(runs, repeated(100 * MEGABYTE, 4, notice), Figure::BytesPerSecond)
-            };
+            let rate =
+                |notice| of(runs, repeated(100 * MEGABYTE, 4, notice), Figure::BytesPerSecond);
             let (hybrid, polling) = (rate(Completions::Hybrid)?, rate(Completions::Polling)?);
             let words = format!("{} GB/s, hybrid {}", short(polling / 1e9), short(hybrid / 1e9));
             Ok(Seen { holds: polling <= hybrid * 1.02, words })
@@ -54,16 +53,17 @@ pub(super) const CLAIMS: &[Claim] = &[
             Ok(Seen { holds: small >= 75.0, words: format!("{} % by interrupts", short(small)) })
         },
     )
-    .note("the load with interrupts is at least three quarters of a processor; the 5 us of an interrupt \
-         are assumed"),
+    .note(
+        "the load with interrupts is at least three quarters of a processor; the 5 us of an \
+         interrupt are assumed",
+    ),
     Claim::direction(
         "rdmc-interrupts-bandwidth",
         "5.2.3, Fig. 11",
         "the bandwidth impact is quite minimal, particularly for large transfers",
         |runs| {
-            let rate = |notice| {
-                of(runs, repeated(100 * MEGABYTE, 4, notice), Figure::BytesPerSecond)
-            };
+            let rate =
+                |notice| of(runs, repeated(100 * MEGABYTE, 4, notice), Figure::BytesPerSecond);
             let share = rate(Completions::Interrupts)? / rate(Completions::Hybrid)?;
             Ok(Seen { holds: share >= 0.9, words: format!("{} of the hybrid's", short(share)) })
         },
@@ -81,7 +81,8 @@ pub(super) const CLAIMS: &[Claim] = &[
     Claim::direction(
         "rdmc-core-direct-exception",
         "5.2.3, Fig. 12",
-        "one scenario (... groups of size 5-8, in polling-only mode) in which our standard RDMC wins",
+        "one scenario (... groups of size 5-8, in polling-only mode) in which our standard RDMC \
+         wins",
         |runs| {
             let gains = each(&[5, 6, 7, 8], |nodes| core_direct(runs, nodes))?;
             Ok(Seen { holds: gains.iter().any(|(_, gain)| *gain < 1.0), words: listed(&gains) })
@@ -127,9 +128,8 @@ pub(super) const CLAIMS: &[Claim] = &[
         Stated::Between(1.0, 5.0),
         "times",
         |runs| {
-            let of = |nodes| {
-                latency(runs, Transfer::new(Machine::Sierra, Way::Pipeline, nodes, LARGE))
-            };
+            let of =
+                |nodes| latency(runs, Transfer::new(Machine::Sierra, Way::Pipeline, nodes, LARGE));
             Ok(of(512)? / of(2)?)
         },
     )

@@ -166,8 +166,10 @@ pub(super) const CLAIMS: &[Claim] = &[
             Ok(all.iter().map(|(_, rate)| *rate).fold(0.0, f64::max))
         },
     )
-    .note("100 MB, all members send; the best of 4, 8 and 16 members. A sender's own bytes pass no port \
-         and count here, so that the limit of 4 members is 133"),
+    .note(
+        "100 MB, all members send; the best of 4, 8 and 16 members. A sender's own bytes pass \
+         no port and count here, so that the limit of 4 members is 133",
+    ),
     Claim::number(
         "rdmc-overlap-apt",
         "5.2.2, Fig. 10b",
@@ -176,8 +178,10 @@ pub(super) const CLAIMS: &[Claim] = &[
         "Gbit/s",
         |runs| overlap(runs, Machine::Apt, 16),
     )
-    .note("100 MB, all of 16 members send. Which racks the paper's members were in is not known; here \
-         they are four a rack, and what stays in a rack is not slowed"),
+    .note(
+        "100 MB, all of 16 members send. Which racks the paper's members were in is not known; \
+         here they are four a rack, and what stays in a rack is not slowed",
+    ),
     Claim::direction(
         "rdmc-overlap-no-interference",
         "5.2.2",
