@@ -16,6 +16,7 @@
 //! | `capabilities`, `error`, `write` | promises and limits; why a call failed; one write |
 //! | `blocks`, `permissions` | two-sided transfers; regions whose owner grants writes |
 //! | `host` | what a host needs beside that: memory of views, and sleep |
+//! | `host_regions` | the same for regions: their memory, and views that come and go one by one |
 //! | `block_store`, `regions` | memory of blocks, and its numbers |
 //! | `borrowed` | the same traits for `&mut` |
 //! | `routed` | a fabric whose events pass through its host |
@@ -28,6 +29,7 @@ mod borrowed;
 mod capabilities;
 mod error;
 mod host;
+mod host_regions;
 mod permissions;
 #[cfg(feature = "blocks")]
 mod regions;
@@ -41,6 +43,7 @@ pub use blocks::{BlockEvent, BlockLimits, Blocks, Channel, Way};
 pub use capabilities::{Capabilities, Promises};
 pub use error::{ErrorKind, FabricError, LossCause};
 pub use host::{HostFabric, LocalBell, ViewPlan, ViewRows};
+pub use host_regions::{HostRegions, RegionMemory};
 pub use permissions::{PermissionEvent, Permissions};
 #[cfg(feature = "blocks")]
 pub use regions::{REGIONS_MAX, Regions, TooManyRegions};

@@ -1,10 +1,10 @@
 //! Regions whose owner says which peers may write to them: for protocols in which the writer
 //! changes (the logs of TRAM).
 //!
-//! A *region* here is memory of one size at every member, beside the rows. Its owner grants and
-//! revokes the right to write, peer by peer and region by region; every member may read all of it.
-//! A peer that has the right posts to it with [`Fabric::post`], with source and target in that
-//! region.
+//! A *region* here is memory of a process, beside its rows, which every view of that process shows.
+//! Its owner grants and revokes the right to write, peer by peer and region by region; every peer
+//! may read all of it. A peer that has the right posts to it with [`Fabric::post`]: the target is in
+//! that region, the source in the row or in any own region.
 //!
 //! Sources: TRAM (the leader writes its followers' logs under permission; TRM-3 to TRM-5), and Mu
 //! (Aguilera et al., OSDI 2020), which measured access flags against a reset of the queue pair.
@@ -67,7 +67,7 @@ pub trait Permissions: Fabric {
     /// Whether a peer may write to the own region now.
     fn may_write(&self, view: ViewId, peer: Rank, region: Region) -> bool;
 
-    /// Reads a piece of a peer's region into the own memory of the same region.
+    /// Reads a piece of a peer's region into the memory of an own region.
     /// [`Event::Completed`](super::Event::Completed) says that it is there; a cell in it may be
     /// torn.
     ///
