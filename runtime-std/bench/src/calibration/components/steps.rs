@@ -197,14 +197,21 @@ pub(in super::super) fn passed(pass: Pass) -> Result<Passed, BenchError> {
             let (build_ns, send_ns) = baton.with(0, |alone| alone.send(pass, empty_ns))??;
             let (deliver_ns, delivered) = baton.with(0, |alone| time_ns(|| alone.step(0)))?;
             if delivered? != u64::from(pass.posts * pass.messages) {
-                return Err(BenchError::Setup(
-                    "a batch came back in parts: run the microbenchmarks again".into(),
-                ));
+                // Over a network a batch comes back in parts now and then: that pass says nothing
+                // of a whole batch.
+                baton.with(0, Alone::settle)??;
+                continue;
             }
             baton.with(0, |alone| alone.step(0))??;
             for (times, time) in times.iter_mut().zip([build_ns, send_ns, deliver_ns - empty_ns]) {
                 times.push(time);
             }
+        }
+        if times[0].len() < PASSES / 2 {
+            return Err(BenchError::Setup(format!(
+                "{} of {PASSES} batches came back in parts: the machine is too busy to measure",
+                PASSES - times[0].len()
+            )));
         }
         Ok(times)
     };
