@@ -21,6 +21,8 @@ pub enum PermissionEvent {
     /// [`PermissionEvent::Restored`], posts to it are
     /// [`ErrorKind::Revoked`](super::ErrorKind::Revoked).
     Denied {
+        /// In which view: a rank is a member of one view, and many may be open.
+        view: ViewId,
         /// Whose region.
         peer: Rank,
         /// Which.
@@ -29,6 +31,8 @@ pub enum PermissionEvent {
     /// A peer's region can be posted to again, or for the first time after a post was refused.
     /// Whether the right was granted shows when it is used.
     Restored {
+        /// In which view.
+        view: ViewId,
         /// Whose region.
         peer: Rank,
         /// Which.

@@ -43,7 +43,8 @@ impl Verbs {
         // If it cannot be reset it is in error, which stops it as well.
         let _ = connection.reset();
         let (peer, region) = (region.peer, region.region);
-        self.permissions.push(PermissionEvent::Denied { peer, region });
+        let view = self.view;
+        self.permissions.push(PermissionEvent::Denied { view, peer, region });
         // Without success the peer is lost, and told as such.
         let _ = self.make_anew(index);
     }
@@ -69,7 +70,8 @@ impl Verbs {
         if is_given_up {
             // Whether it landed is not known.
             let region = region.region;
-            self.permissions.push(PermissionEvent::Denied { peer, region });
+            let view = self.view;
+            self.permissions.push(PermissionEvent::Denied { view, peer, region });
         }
         self.renew_key(index);
         self.tell_peer(peer);
@@ -104,7 +106,8 @@ impl Verbs {
         if is_denied {
             // Whether it landed is not known.
             let (peer, region) = (region.peer, region.region);
-            self.permissions.push(PermissionEvent::Denied { peer, region });
+            let view = self.view;
+            self.permissions.push(PermissionEvent::Denied { view, peer, region });
         }
         let region = &mut self.regions[index];
         region.due = Some(Notice::Reconnected { region: number, epoch });
@@ -124,7 +127,8 @@ impl Verbs {
         let region = &mut self.regions[index];
         region.way = Way::Open;
         let (peer, region) = (region.peer, region.region);
-        self.permissions.push(PermissionEvent::Restored { peer, region });
+        let view = self.view;
+        self.permissions.push(PermissionEvent::Restored { view, peer, region });
         self.retry_due = true;
     }
 

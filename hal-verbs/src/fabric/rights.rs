@@ -170,7 +170,8 @@ impl Verbs {
             let name = region.region;
             self.links[link].write_with(key);
             if was_refused && is_open {
-                self.permissions.push(PermissionEvent::Restored { peer, region: name });
+                let view = self.view;
+                self.permissions.push(PermissionEvent::Restored { view, peer, region: name });
                 self.retry_due = true;
             }
         }

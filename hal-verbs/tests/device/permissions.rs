@@ -85,7 +85,7 @@ fn ensure_denied(a: &mut Member, b: &mut Member, region: Region) {
     wait_for("the denial", SOON, || {
         step(a, b);
         events.extend(told(a));
-        events.contains(&PermissionEvent::Denied { peer: B, region })
+        events.contains(&PermissionEvent::Denied { view: VIEW, peer: B, region })
     });
     assert_eq!(look(b, region, 64, 64), before, "nothing of it lands");
     let completed = drain(&mut a.fabric);
@@ -178,7 +178,7 @@ fn who_was_refused_is_told_when_it_may_write() {
     b.fabric.grant(VIEW, A, LOG).expect("it is there");
     wait_for("the right", SOON, || {
         step(&mut a, &mut b);
-        told(&mut a) == [PermissionEvent::Restored { peer: B, region: LOG }]
+        told(&mut a) == [PermissionEvent::Restored { view: VIEW, peer: B, region: LOG }]
     });
     a.fabric.post(VIEW, B, &[write(LOG, 64, 64)], None).expect("granted");
 }

@@ -77,7 +77,10 @@ fn a_connection_of_a_region_that_fails_is_made_anew_and_loses_nobody() {
     assert!(members[0].site.check_device().is_empty(), "nobody is told twice");
     assert_eq!(pass(&network, &mut members), []);
     let told: Vec<_> = std::iter::from_fn(|| members[0].fabric.poll_permission()).collect();
-    assert!(told.contains(&PermissionEvent::Restored { peer: B, region: LOG }), "{told:?}");
+    assert!(
+        told.contains(&PermissionEvent::Restored { view: VIEW, peer: B, region: LOG }),
+        "{told:?}"
+    );
     // It carries writes again, for whoever may write.
     members[0].fabric.grant(VIEW, B, LOG).expect("a region of its own");
     pass(&network, &mut members);

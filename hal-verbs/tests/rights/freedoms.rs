@@ -76,8 +76,14 @@ fn a_write_without_the_right_is_denied_on_every_device() {
             world.settle();
             assert_eq!(world.look(B, 0, 256), [value; 256], "{what}: a write landed");
             let told = world.told(A);
-            assert!(told.contains(&PermissionEvent::Denied { peer: B, region: LOG }), "{told:?}");
-            assert!(told.contains(&PermissionEvent::Restored { peer: B, region: LOG }), "{told:?}");
+            assert!(
+                told.contains(&PermissionEvent::Denied { view: VIEW, peer: B, region: LOG }),
+                "{told:?}"
+            );
+            assert!(
+                told.contains(&PermissionEvent::Restored { view: VIEW, peer: B, region: LOG }),
+                "{told:?}"
+            );
             assert!(!world.events(A).contains(&Event::Completed(Token(9))));
         }
     }
@@ -166,7 +172,7 @@ fn a_connection_is_made_anew_once_many_keys_were_ended_over_it() {
         world.revoke(B, A);
         world.settle();
         for event in world.told(A) {
-            assert_eq!(event, PermissionEvent::Restored { peer: B, region: LOG });
+            assert_eq!(event, PermissionEvent::Restored { view: VIEW, peer: B, region: LOG });
             restored += 1;
         }
         let is_denial = |it: &PermissionEvent| matches!(it, PermissionEvent::Denied { .. });
@@ -194,7 +200,7 @@ fn a_right_outlives_a_break_of_its_connection() {
             world.post(B, A, 512, 8, None).expect("it is not known yet");
             world.run_until(|world| {
                 let told = world.told(A);
-                told.contains(&PermissionEvent::Restored { peer: B, region: LOG })
+                told.contains(&PermissionEvent::Restored { view: VIEW, peer: B, region: LOG })
             });
             world.fill(A, 0, &[100 + value; 256]);
             world.run_until(|world| world.post(A, B, 0, 256, None).is_ok());
