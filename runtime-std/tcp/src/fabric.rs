@@ -180,15 +180,15 @@ impl Fabric for Tcp {
         }
     }
 
-    /// Leads to the processes whose connections are there, and to those of its other members that
-    /// come later. Where a node is to come as a new process, that it was lost as
-    /// ([`Tcp::part_from`]) is said before.
+    /// Leads to the processes whose connections are there, and to those of other members that come
+    /// later. Where a node is to come as another process than one that is known, that one is parted
+    /// from before ([`Tcp::part_from`]).
     ///
     /// # Errors
     /// [`ErrorKind::Other`] if the view is open, or as many as may be are;
-    /// [`ErrorKind::WrongMemory`] if [`HostFabric::rows`](tramontane_core::fabric::HostFabric::rows)
-    /// did not make the memory for this view, or it was used before. So a view that ended may be
-    /// opened again in fresh memory, with another list of members, until it was used.
+    /// [`ErrorKind::WrongMemory`] if the memory was not made for this view
+    /// ([`rows`](tramontane_core::fabric::HostFabric::rows)), or was used before. So a view that
+    /// ended may be opened again in fresh memory, with another list of members, until it was used.
     fn open(&mut self, view: ViewId, memory: &ViewMemory<'_>) -> Result<(), ErrorKind> {
         if self.view(view).is_some() || self.views.len() == VIEWS_MAX {
             return Err(ErrorKind::Other);

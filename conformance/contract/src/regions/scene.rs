@@ -99,8 +99,11 @@ impl<'b, T: RegionBench> Scene<'b, T> {
         self.bench.fabric(process)
     }
 
+    /// What every process's fabric promises.
     pub(super) fn capabilities(&mut self) -> Capabilities {
-        self.bench.fabric(A).capabilities()
+        let living = ALL.into_iter().zip(&self.places).find(|(_, place)| place.is_some());
+        let process = living.map_or(A, |(process, _)| process);
+        self.bench.fabric(process).capabilities()
     }
 
     /// A view that was never there. Its id is neither above nor below all others.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::{
     MEMBERS, Member, PATIENCE, ROW_BYTES, VIEW, assert_way, connections, guard, ids, key,
-    listeners, meet, members, settle,
+    listeners, meet, members, settle, small,
 };
 use tramontane_core::fabric::{
     ErrorKind, Event, Fabric, HostFabric, Kind, LocalBell, LossCause, Token, ViewRows as _, Write,
@@ -14,11 +14,6 @@ use tramontane_core::ids::{Rank, ViewId};
 use tramontane_tcp::Settings;
 
 const NEXT: ViewId = ViewId(2);
-
-/// Buffers that are full soon.
-fn small() -> Settings {
-    Settings { socket_bytes: Some(32 << 10), ..Settings::default() }
-}
 
 /// Posts a whole row again and again until the queue is full; gives the number of lists that were
 /// taken.
