@@ -398,7 +398,7 @@ mod tests {
             core::iter::once(None).chain(core::iter::repeat_n(Some(0), 17)).collect();
         assert_eq!(tree(&wide).err(), Some(OverlayError::TooManyChildren(GroupId(0))));
         let many: std::vec::Vec<_> =
-            core::iter::once(None).chain((0..64).map(|g| Some(g / 2))).collect();
+            core::iter::once(None).chain((0..64).map(|g| Some(g >> 1))).collect();
         assert_eq!(tree(&many).err(), Some(OverlayError::TooManyGroups));
         let empty = Overlay::new(&[Group { parent: None, replicas: 0 }], LIMITS).err();
         assert_eq!(empty, Some(OverlayError::Replicas(GroupId(0))));
