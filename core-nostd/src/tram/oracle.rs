@@ -8,6 +8,7 @@
 //! Source: TRAM, section 2.1 (the weak leader oracle).
 
 use super::link::{LinkId, Memory};
+use super::log::Log;
 use super::progress::Halt;
 use super::replica::{Leadership, Replica, put, rank_of};
 use super::shape::peer_row;
@@ -23,7 +24,7 @@ impl Replica<'_> {
         }
         self.beat_at = Some(now);
         self.beats = self.beats.saturating_add(1);
-        let hears = self.hears(now);
+        let hears = if self.is_whole(memory)? { self.hears(now) } else { 0 };
         for link in self.links.peers() {
             if let Some((row, _)) = memory.link(link) {
                 put(row, peer_row::HEARTBEAT, self.beats)?;
@@ -47,8 +48,23 @@ impl Replica<'_> {
                 state.heartbeat = heartbeat;
                 state.heard_at = Some(now);
             }
+            let leads = self.granted_to.is_some_and(|(granted, _)| granted == link);
+            if leads && row.cell(peer_row::KEPT_FROM)?.load() > self.delivered {
+                self.needs_snapshot = true;
+            }
         }
         Ok(())
+    }
+
+    /// Whether the own log has all that a leader may have to pass on: not after a snapshot, before a
+    /// leader has filled it.
+    fn is_whole<M: Memory>(&mut self, memory: &M) -> Result<bool, Halt> {
+        if let Some(stamp) = self.gapped
+            && Log::new(memory.log(), self.shape).control()?.stamp != stamp
+        {
+            self.gapped = None;
+        }
+        Ok(self.gapped.is_none())
     }
 
     /// Which replicas of the group this one hears, itself included: a bit a rank.
@@ -79,7 +95,11 @@ impl Replica<'_> {
     }
 
     /// Who should lead, as far as this replica can tell.
-    pub(super) fn choice<M: Memory>(&self, now: Time, memory: &M) -> Result<Option<Rank>, Halt> {
+    pub(super) fn choice<M: Memory>(
+        &mut self,
+        now: Time,
+        memory: &M,
+    ) -> Result<Option<Rank>, Halt> {
         if let Some(leader) = self.promised.rank()
             && self.can_lead(now, leader, memory)?
         {
@@ -93,9 +113,10 @@ impl Replica<'_> {
         Ok(None)
     }
 
-    fn can_lead<M: Memory>(&self, now: Time, rank: Rank, memory: &M) -> Result<bool, Halt> {
+    fn can_lead<M: Memory>(&mut self, now: Time, rank: Rank, memory: &M) -> Result<bool, Halt> {
         if rank == self.id.rank {
-            return Ok(self.is_voter && !self.needs_snapshot && self.is_quorum(self.hears(now)));
+            let may = self.is_voter && !self.needs_snapshot && self.is_whole(memory)?;
+            return Ok(may && self.is_quorum(self.hears(now)));
         }
         let link = LinkId(rank.0);
         if !self.is_heard(now, link) || !self.is_voting(link, memory)? {
@@ -130,7 +151,7 @@ impl Replica<'_> {
         };
         let waited = self.campaign_at.is_none_or(|at| now.since(at) >= self.pause_ns());
         let is_stuck = matches!(self.leadership, Leadership::Candidate(_))
-            && self.campaign_at.is_some_and(|at| now.since(at) >= self.options.campaign_ns);
+            && self.campaign_at.is_some_and(|at| now.since(at) >= self.patience_ns());
         if (is_needed && waited) || is_stuck {
             self.begin_campaign(now, fabric, memory)?;
         }
@@ -143,6 +164,12 @@ impl Replica<'_> {
             None => 0,
             Some(failed) => self.options.heartbeat_ns.saturating_mul(1 << failed.min(6)),
         }
+    }
+
+    /// How long a campaign may take: longer after each that failed, since logs may be long.
+    fn patience_ns(&self) -> u64 {
+        let failed = self.attempts.saturating_sub(1).min(6);
+        self.options.campaign_ns.saturating_mul(1 << failed)
     }
 
     /// Whether a voter that is heard has promised its log to a later leader, or to none that this

@@ -138,6 +138,8 @@ pub struct Replica<'s> {
     pub(super) tail: u64,
     pub(super) delivered: u64,
     pub(super) needs_snapshot: bool,
+    /// It has restored a snapshot, and its log has this stamp still: a leader has not filled it.
+    pub(super) gapped: Option<Timestamp>,
     /// The number of the last heartbeat, and when it was given.
     pub(super) beats: u64,
     pub(super) beat_at: Option<Time>,
@@ -209,6 +211,7 @@ impl<'s> Replica<'s> {
             tail: 0,
             delivered: 0,
             needs_snapshot: false,
+            gapped: None,
             beats: 0,
             beat_at: None,
             turn: 0,
@@ -328,7 +331,7 @@ impl<'s> Replica<'s> {
         self.delivered
     }
 
-    /// It lacks entries that its group no longer has: it needs a snapshot of another replica.
+    /// It lacks entries that its group has no longer: it needs a snapshot of another replica.
     #[must_use]
     pub const fn needs_snapshot(&self) -> bool {
         self.needs_snapshot
@@ -372,12 +375,11 @@ impl<'s> Replica<'s> {
         if *place < self.delivered || self.is_leader() || self.counts.restore(rest).is_none() {
             return Ok(false);
         }
-        let log = Log::new(memory.log(), self.shape);
-        let control = log.control()?;
+        // The log stays as it is: it may be another's to write.
+        let stamp = Log::new(memory.log(), self.shape).control()?.stamp;
         self.delivered = *place;
-        log.set_tail(control.tail.max(*place))?;
-        log.set_decided(control.decided.max(*place))?;
         self.needs_snapshot = false;
+        self.gapped = Some(stamp);
         for link in 0..self.links.len() {
             let Ok(link) = u16::try_from(link) else { break };
             self.show_all(LinkId(link), memory)?;
@@ -479,7 +481,8 @@ impl<'s> Replica<'s> {
         u16::try_from(index).ok().map(LinkId)
     }
 
-    fn lose(&mut self, now: Time, view: ViewId) {
+    /// The peer of a view is lost.
+    pub(super) fn lose(&mut self, now: Time, view: ViewId) {
         let Some(link) = self.link_of(view) else { return };
         let Some(state) = self.state.get_mut(link.index()) else { return };
         state.attached.stage = Stage::Lost;
