@@ -39,8 +39,8 @@
 //! - **Memory is allocated before it is passed on**: a full machine is an error, never a SIGBUS.
 //! - **Memory goes with its processes.** It has no name, so a member that is killed leaves none
 //!   behind; its files are cleared by the next that starts or leaves.
-//! - **Nobody writes into another's memory**, rows, regions or blocks. What a peer posts to a region
-//!   its owner applies, under the right that the peer has then. What a peer says of a block is
+//! - **Nobody writes into another's memory**, rows, regions or blocks. What a peer posts to a
+//!   region its owner applies, under the right that the peer has then. What a peer says of a block is
 //!   compared with what can be before a byte is read, and what its sender gave up while it was read
 //!   is not told of (`block_queues`).
 //! - **Names change under the folder's lock** only (a `flock` on the folder itself), except that a

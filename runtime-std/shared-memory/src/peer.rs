@@ -248,8 +248,10 @@ impl Peer {
 
     /// Takes the newest queue that it sent for a view.
     pub(super) fn take_queue(&self, view: ViewId) -> Option<Map> {
-        let is_it = |memory: &SentMemory| matches!(memory.subject, Subject::Queue { view: of, .. } if of == view);
-        self.take(is_it)
+        self.take(|memory| match memory.subject {
+            Subject::Queue { view: of, .. } => of == view,
+            _ => false,
+        })
     }
 
     fn take(&self, is_it: impl Fn(&SentMemory) -> bool) -> Option<Map> {

@@ -1,9 +1,9 @@
 //! `Permissions` and `HostRegions` over shared memory: the owner of a region applies what its peers
 //! post, under the right that each has at that moment.
 //!
-//! Why it is so, and not by taking mappings away: see `write_queue`. What a process posts is applied
-//! when the owner polls; an owner that sleeps is rung. What it read is there when the call returns:
-//! every peer maps every region.
+//! Why it is so, and not by taking mappings away: see `write_queue`. What a process posts is
+//! applied when the owner polls; an owner that sleeps is rung. What it read is there when the call
+//! returns: every peer maps every region.
 //!
 //! No call here allocates or makes a system call on the way of a list, but for the wake of a
 //! sleeper. The first right that a peer gives in a view costs the memory of a queue, which is made

@@ -54,8 +54,8 @@ pub struct RegionMemory(pub(super) Arc<OwnRegion>);
 impl fabric::RegionMemory for RegionMemory {
     #[inline]
     fn writer(&self) -> RowWriter<'_> {
-        // SAFETY: mapped writable behind its header, from a page on, as long as the map lives, which
-        // `self` keeps. This process writes it through core's types; peers only read.
+        // SAFETY: mapped writable behind its header, from a page on, as long as the map lives,
+        // which `self` keeps. This process writes it through core's types; peers only read.
         unsafe { RowWriter::from_raw(self.0.base(), self.0.bytes()) }
     }
 }

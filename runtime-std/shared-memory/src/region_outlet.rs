@@ -244,7 +244,8 @@ impl Outlet {
         }
     }
 
-    /// Tells which regions can be posted to again: the right is there, and what was denied was told.
+    /// Tells which regions can be posted to again: the right is there, and what was denied was
+    /// told.
     pub(super) fn restore(
         &mut self,
         lane: RegionLane<'_>,
