@@ -40,9 +40,9 @@
 //! - **Memory goes with its processes.** It has no name, so a member that is killed leaves none
 //!   behind; its files are cleared by the next that starts or leaves.
 //! - **Nobody writes into another's memory**, rows, regions or blocks. What a peer posts to a
-//!   region its owner applies, under the right that the peer has then. What a peer says of a block is
-//!   compared with what can be before a byte is read, and what its sender gave up while it was read
-//!   is not told of (`block_queues`).
+//!   region its owner applies, under the right that the peer has then. What a peer says of a block
+//!   is compared with what can be before a byte is read, and what its sender gave up while it was
+//!   read is not told of (`block_queues`).
 //! - **Names change under the folder's lock** only (a `flock` on the folder itself), except that a
 //!   member unlinks what is its own. A group's folder is removed under its own lock. A process that
 //!   took the lock of one that is gone meanwhile finds out and starts again; so does one that finds
