@@ -34,6 +34,7 @@ use super::region_memory::{OwnRegions, REGIONS_MAX};
 use super::region_outlet::{TOKENS_MAX, Told};
 use super::residence::Residence;
 use super::view_regions::is_to_region;
+use super::write_queue::{list_bytes_max, ring_bytes};
 
 /// Completions that may wait for a poll; beyond it, a post with a token is refused for now.
 pub(super) const COMPLETIONS_MAX: usize = 1024;
@@ -85,6 +86,8 @@ pub struct SharedMemory {
     pub(super) has_made_rows: bool,
     pub(super) views: OpenViews,
     pub(super) own_regions: OwnRegions,
+    /// Of each queue of writes that this process makes.
+    pub(super) ring_bytes: usize,
     /// Views in which something may go between regions: the only ones that a poll looks into.
     with_queues: Vec<ViewId>,
     pub(super) completed: VecDeque<Token>,
@@ -109,6 +112,7 @@ impl SharedMemory {
             has_made_rows: false,
             views: OpenViews::default(),
             own_regions: OwnRegions::default(),
+            ring_bytes: ring_bytes(0),
             with_queues: Vec::new(),
             completed: VecDeque::with_capacity(COMPLETIONS_MAX),
             events: VecDeque::new(),
@@ -174,12 +178,12 @@ impl SharedMemory {
     /// Looks at rights that peers gave, and for queues where they were given. True if one is still
     /// to go or to come.
     fn meet_rights(&mut self) -> bool {
-        let Self { views, residence, completed, told, with_queues, .. } = self;
+        let Self { views, residence, ring_bytes, completed, told, with_queues, .. } = self;
         let mut is_awaiting = false;
         with_queues.clear();
         for view in views.iter_mut() {
             let mut told = Told { completed: &mut *completed, permissions: &mut *told };
-            let outlook = view.meet_rights(residence, &mut told);
+            let outlook = view.meet_rights((residence, *ring_bytes), &mut told);
             is_awaiting |= outlook.is_awaiting;
             if outlook.has_queues {
                 with_queues.push(view.id);
@@ -254,7 +258,8 @@ impl SharedMemory {
             return Err(ErrorKind::QueueFull);
         }
         let open = self.views.get_mut(view).ok_or(ErrorKind::Other)?;
-        open.post_to_region(to, &self.own_regions, writes, token)
+        let memory = (&self.own_regions, list_bytes_max(self.ring_bytes));
+        open.post_to_region(to, memory, writes, token)
     }
 }
 

@@ -10,7 +10,7 @@
 //! in a poll.
 
 use tramontane_core::fabric::{
-    Area, ErrorKind, HostRegions, PermissionEvent, Permissions, Region, Token,
+    Area, ErrorKind, HostRegions, PermissionEvent, Permissions, Region, RegionMemory as _, Token,
 };
 use tramontane_core::ids::{Rank, ViewId};
 
@@ -18,7 +18,7 @@ use super::error::Error;
 use super::fabric::{COMPLETIONS_MAX, SharedMemory};
 use super::open_views::VIEWS_MAX;
 use super::region_memory::{RegionIndex, RegionMemory};
-use super::write_queue::LIST_BYTES_MAX;
+use super::write_queue::{list_bytes_max, ring_bytes};
 
 impl SharedMemory {
     /// The place of an own region.
@@ -39,8 +39,9 @@ impl SharedMemory {
 }
 
 impl Permissions for SharedMemory {
+    /// More where the own regions are longer: from 120 KiB to 2 MiB. The same once they are made.
     fn region_list_bytes_max(&self) -> usize {
-        LIST_BYTES_MAX
+        list_bytes_max(self.ring_bytes)
     }
 
     fn grant(&mut self, view: ViewId, peer: Rank, region: Region) -> Result<(), ErrorKind> {
@@ -69,7 +70,7 @@ impl Permissions for SharedMemory {
         length: usize,
         token: Token,
     ) -> Result<(), ErrorKind> {
-        if length > LIST_BYTES_MAX {
+        if length > self.region_list_bytes_max() {
             return Err(ErrorKind::OutOfRange);
         }
         if self.completed.len() >= COMPLETIONS_MAX {
@@ -101,6 +102,8 @@ impl HostRegions for SharedMemory {
         if let Some(index) = RegionIndex::of(region) {
             self.own_regions[index.0] = Some(memory.clone());
         }
+        let bytes = self.own_regions.iter().flatten().map(|memory| memory.writer().bytes()).sum();
+        self.ring_bytes = ring_bytes(bytes);
         Ok(memory)
     }
 

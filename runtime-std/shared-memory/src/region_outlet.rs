@@ -16,7 +16,7 @@ use tramontane_core::memory::Row;
 
 use super::region_lanes::{RegionLane, Right};
 use super::region_memory::{OwnRegions, PeerRegions, REGIONS_MAX, RegionIndex};
-use super::write_queue::{LIST_BYTES_MAX, List, Nonsense, QueueWriter};
+use super::write_queue::{List, Nonsense, QueueWriter};
 
 /// Lists with a token that may be under way to one peer in a view.
 pub(super) const TOKENS_MAX: usize = 1024;
@@ -50,6 +50,8 @@ struct UnderWay {
 pub(super) struct Sources<'s> {
     pub(super) row: Row<'s>,
     pub(super) regions: &'s OwnRegions,
+    /// The most bytes of a list.
+    pub(super) list_bytes_max: usize,
 }
 
 impl<'s> Sources<'s> {
@@ -184,7 +186,7 @@ impl Outlet {
             }
             whole = whole.saturating_add(write.length);
         }
-        let is_short = writes.len() <= WRITES_MAX && whole <= LIST_BYTES_MAX;
+        let is_short = writes.len() <= WRITES_MAX && whole <= sources.list_bytes_max;
         if is_short { Ok(region) } else { Err(ErrorKind::OutOfRange) }
     }
 

@@ -59,7 +59,7 @@ impl OpenView {
     pub(super) fn post_to_region(
         &mut self,
         to: Rank,
-        regions: &OwnRegions,
+        (regions, list_bytes_max): (&OwnRegions, usize),
         writes: &[Write],
         token: Option<Token>,
     ) -> Result<(), ErrorKind> {
@@ -67,7 +67,7 @@ impl OpenView {
         let Self { membership, seats, own, .. } = self;
         let lane = membership.lane(to, *own).ok_or(ErrorKind::OutOfRange)?;
         let seat = &mut seats[to.index()];
-        let sources = Sources { row: membership.own_row_reader(), regions };
+        let sources = Sources { row: membership.own_row_reader(), regions, list_bytes_max };
         seat.outlet.post(lane, sources, writes, token)?;
         seat.way.iter().for_each(Bell::ring_if_asleep);
         Ok(())
@@ -122,7 +122,11 @@ impl OpenView {
 
     /// Makes, sends and takes queues where rights were given, and tells which regions can be posted
     /// to again.
-    pub(super) fn meet_rights(&mut self, residence: &Residence, told: &mut Told<'_>) -> Outlook {
+    pub(super) fn meet_rights(
+        &mut self,
+        (residence, ring_bytes): (&Residence, usize),
+        told: &mut Told<'_>,
+    ) -> Outlook {
         let Self { id, membership, seats, own, .. } = self;
         let mut outlook = Outlook::default();
         for (rank, seat) in (0..).map(Rank).zip(seats) {
@@ -131,7 +135,7 @@ impl OpenView {
             };
             let Some(lane) = membership.lane(rank, *own) else { continue };
             if outlet.wants_queue(lane) {
-                match QueueWriter::new(residence) {
+                match QueueWriter::new(residence, ring_bytes) {
                     Ok(queue) => outlet.take_queue(queue),
                     Err(error) => {
                         // It is tried again at the next look; meanwhile posts find no room.

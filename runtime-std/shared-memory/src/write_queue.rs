@@ -15,7 +15,7 @@
 //! ```text
 //! header page
 //! 128 bytes          posted: bytes ever posted; all ones once nothing more is to be taken
-//! RING_BYTES         lists, each in one piece: a list that would wrap starts at the front, and a
+//! 2^18 to 2^22       lists, each in one piece: a list that would wrap starts at the front, and a
 //!                    word of all ones says so
 //!
 //! a list             bytes of the list | region | writes     a word: 32, 16, 16 bits
@@ -48,12 +48,16 @@ use super::region_memory::{OwnRegions, RegionIndex};
 use super::residence::Residence;
 use super::sealed::{SealedMemory, Writers};
 
-/// Bytes of lists that may wait: a few hundred entries of a log, so that an owner which does not
-/// run for a while finds much to do at once.
-pub(super) const RING_BYTES: usize = 1 << 18;
+/// Bytes of lists that may wait, at least: some thousand entries of a log, so that an owner which
+/// does not run for a while finds much to do at once.
+const RING_BYTES_MIN: usize = 1 << 18;
 
-/// The most bytes of a list's writes together.
-pub(super) const LIST_BYTES_MAX: usize = RING_BYTES / 2 - LIST_HEADER_BYTES_MAX;
+/// The same, at most: sixteen writes of 64 KiB, twice, and some more.
+const RING_BYTES_MAX: usize = 1 << 22;
+
+/// A queue of which all is taken starts at the front again once so much of it was used: what is
+/// used again is in the caches.
+const HOT_BYTES: usize = 1 << 15;
 
 const WRITE_HEADER_BYTES: usize = 16;
 const LIST_HEADER_BYTES: usize = 16;
@@ -62,9 +66,6 @@ const LIST_HEADER_BYTES_MAX: usize = LIST_HEADER_BYTES + WRITES_MAX * (WRITE_HEA
 
 const RING_AT: usize = HEADER_BYTES + 2 * CACHE_LINE;
 
-/// The whole of a queue's memory, in bytes.
-pub(super) const QUEUE_BYTES: usize = RING_AT + RING_BYTES;
-
 /// In `posted`: nothing more is to be taken. In the place of a list: the next one is at the front.
 const ALL_ONES: u64 = u64::MAX;
 
@@ -72,10 +73,23 @@ const ALL_ONES: u64 = u64::MAX;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Nonsense;
 
-/// Where a count of bytes is in the ring.
-fn place_of(count: u64) -> usize {
+/// Bytes of the ring of a process whose own regions are so long together: its peers' are as long,
+/// and hold entries as large.
+pub(super) fn ring_bytes(regions: usize) -> usize {
+    let half = (regions / 2).checked_next_power_of_two().unwrap_or(RING_BYTES_MAX);
+    half.clamp(RING_BYTES_MIN, RING_BYTES_MAX)
+}
+
+/// The most bytes of a list's writes together, in a ring of that size.
+pub(super) const fn list_bytes_max(ring_bytes: usize) -> usize {
+    ring_bytes / 2 - LIST_HEADER_BYTES_MAX
+}
+
+/// Where a count of bytes is in a ring, whose size is a power of two.
+#[inline]
+fn place_of(count: u64, ring_bytes: usize) -> usize {
     // Below the ring's size.
-    usize::try_from(count % RING_BYTES as u64).unwrap_or(0)
+    usize::try_from(count & (ring_bytes as u64 - 1)).unwrap_or(0)
 }
 
 /// The room of a write's bytes in a list.
@@ -94,6 +108,7 @@ pub(super) struct QueueWriter {
     /// Until the peer has it.
     file: Option<OwnedFd>,
     serial: u64,
+    ring_bytes: usize,
     posted: u64,
 }
 
@@ -107,11 +122,11 @@ pub(super) struct List<'l> {
 
 impl QueueWriter {
     /// An empty queue.
-    pub(super) fn new(residence: &Residence) -> Result<Self, Error> {
-        let SealedMemory { file, map } = SealedMemory::new(QUEUE_BYTES, Writers::Owner)?;
+    pub(super) fn new(residence: &Residence, ring_bytes: usize) -> Result<Self, Error> {
+        let SealedMemory { file, map } = SealedMemory::new(RING_AT + ring_bytes, Writers::Owner)?;
         let serial = residence.next_serial();
         Header::new(&map).write(&residence.maker(serial));
-        Ok(Self { map, file: Some(file), serial, posted: 0 })
+        Ok(Self { map, file: Some(file), serial, ring_bytes, posted: 0 })
     }
 
     /// Whether the peer has it.
@@ -151,9 +166,11 @@ impl QueueWriter {
     ) -> Option<u64> {
         let room = |write: &Write| room_of(write.target.offset, write.length) + WRITE_HEADER_BYTES;
         let bytes = LIST_HEADER_BYTES + list.writes.iter().map(room).sum::<usize>();
-        let (place, free) = (place_of(self.posted), RING_BYTES as u64 - (self.posted - taken));
-        let to_end = RING_BYTES - place;
-        let skipped = if bytes > to_end { to_end } else { 0 };
+        let waiting = self.posted - taken;
+        let (place, free) = (self.place(self.posted), self.ring_bytes as u64 - waiting);
+        let to_end = self.ring_bytes - place;
+        let is_cold = waiting == 0 && place >= HOT_BYTES && bytes <= place;
+        let skipped = if bytes > to_end || is_cold { to_end } else { 0 };
         if (skipped + bytes) as u64 > free {
             return None;
         }
@@ -162,16 +179,21 @@ impl QueueWriter {
             ring.cell(place).ok()?.publish(ALL_ONES);
         }
         let start = self.posted + skipped as u64;
-        fill(&ring, place_of(start), bytes, list, source_of)?;
+        fill(&ring, self.place(start), bytes, list, source_of)?;
         self.posted = start + bytes as u64;
         posted_of(&self.map).store(self.posted, Ordering::Release);
         Some(start)
     }
 
+    #[inline]
+    fn place(&self, count: u64) -> usize {
+        place_of(count, self.ring_bytes)
+    }
+
     fn ring(&self) -> RowWriter<'_> {
         // SAFETY: mapped writable in one piece as long as the map lives, which `self` keeps; it
         // starts on a cache line. Its reader reads it through core's types.
-        unsafe { RowWriter::from_raw(self.map.base().add(RING_AT), RING_BYTES) }
+        unsafe { RowWriter::from_raw(self.map.base().add(RING_AT), self.ring_bytes) }
     }
 }
 
@@ -225,13 +247,17 @@ pub(super) struct Posted {
 #[derive(Debug)]
 pub(super) struct QueueReader {
     map: Map,
+    ring_bytes: usize,
     taken: u64,
 }
 
 impl QueueReader {
-    /// A queue that a peer sent, if it is as long as a queue.
+    /// A queue that a peer sent, if it is as long as a queue may be.
     pub(super) fn new(map: Map) -> Option<Self> {
-        (map.bytes() == QUEUE_BYTES).then_some(Self { map, taken: 0 })
+        let ring_bytes = map.bytes().checked_sub(RING_AT)?;
+        let is_ring =
+            ring_bytes.is_power_of_two() && (RING_BYTES_MIN..=RING_BYTES_MAX).contains(&ring_bytes);
+        is_ring.then_some(Self { map, ring_bytes, taken: 0 })
     }
 
     /// How much was taken.
@@ -247,7 +273,7 @@ impl QueueReader {
             return Ok(self.taken);
         }
         let waiting = posted.checked_sub(self.taken).ok_or(Nonsense)?;
-        if waiting > RING_BYTES as u64 { Err(Nonsense) } else { Ok(posted) }
+        if waiting > self.ring_bytes as u64 { Err(Nonsense) } else { Ok(posted) }
     }
 
     /// Takes the next list of what was posted, if any.
@@ -256,17 +282,17 @@ impl QueueReader {
         if self.taken == posted {
             return Ok(None);
         }
-        let mut place = place_of(self.taken);
+        let mut place = place_of(self.taken, self.ring_bytes);
         let mut about = self.word(place)?;
         if about == ALL_ONES {
-            self.taken += (RING_BYTES - place) as u64;
+            self.taken += (self.ring_bytes - place) as u64;
             place = 0;
             about = self.word(place)?;
         }
         let start = self.taken;
         let [bytes, region, writes] = [about & 0xffff_ffff, about >> 32 & 0xffff, about >> 48];
         let waiting = posted.checked_sub(start).ok_or(Nonsense)?;
-        let (room, least) = ((RING_BYTES - place) as u64, LIST_HEADER_BYTES as u64);
+        let (room, least) = ((self.ring_bytes - place) as u64, LIST_HEADER_BYTES as u64);
         let is_list = (least..=room.min(waiting)).contains(&bytes) && bytes % 8 == 0;
         if !is_list || writes > WRITES_MAX as u64 {
             return Err(Nonsense);
@@ -318,7 +344,7 @@ impl QueueReader {
     fn header(&self, at: usize) -> Result<(usize, usize), Nonsense> {
         let small = |number: u64| usize::try_from(number).map_err(|_| Nonsense);
         let (offset, length) = (small(self.word(at)?)?, small(self.word(at + 8)?)?);
-        if length > RING_BYTES { Err(Nonsense) } else { Ok((offset, length)) }
+        if length > self.ring_bytes { Err(Nonsense) } else { Ok((offset, length)) }
     }
 
     #[inline]
@@ -330,6 +356,6 @@ impl QueueReader {
     fn ring(&self) -> Row<'_> {
         // SAFETY: mapped in one piece as long as the map lives, which `self` keeps; it starts on a
         // cache line. Its writer writes it through core's types.
-        unsafe { Row::from_raw(self.map.base().add(RING_AT), RING_BYTES) }
+        unsafe { Row::from_raw(self.map.base().add(RING_AT), self.ring_bytes) }
     }
 }
