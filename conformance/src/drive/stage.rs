@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 use super::folder::ScenarioFolder;
 use super::history_file::HistoryFile;
 use super::interrupt::Interrupts;
+use super::leaders::Leaders;
 use super::ledger::{Fate, Ledger, Message, NodeSet, only, set};
 use super::lines::{Clock, Received};
 use super::load_clock::LoadClock;
@@ -133,6 +134,7 @@ pub(super) struct Stage<'s> {
     pub(super) highest: Vec<Option<(u64, NodeSet)>>,
     /// Of each group, the nodes that were in any of its views since their last start.
     pub(super) seen: Vec<NodeSet>,
+    pub(super) leaders: Leaders,
     pub(super) introduction: Option<Introduction>,
     /// The nodes that are cut off now.
     pub(super) parted: Vec<usize>,
@@ -200,6 +202,7 @@ impl<'s> Stage<'s> {
             last_heard: Instant::now(),
             highest: vec![None; plan.groups.len()],
             seen: vec![0; plan.groups.len()],
+            leaders: Leaders::new(plan.groups.len()),
             introduction: None,
             parted: Vec::new(),
             had_faults: false,
@@ -380,11 +383,12 @@ impl<'s> Stage<'s> {
 
     fn condition_state(&mut self, condition: &Condition) -> GoalState {
         let (reached, hopeless) = match condition {
-            Condition::Ready(nodes) => {
-                let phases = || nodes.iter().map(|node| self.members[*node].phase);
-                let over = |phase| matches!(phase, Phase::Ended | Phase::Killed | Phase::Absent);
-                (phases().all(|phase| phase == Phase::Ready), phases().any(over))
+            Condition::Ready(nodes) => self.are_ready(nodes),
+            Condition::ChosenReady => self.are_ready(&self.leaders.chosen()),
+            Condition::Led(groups) => {
+                (groups.iter().all(|group| self.leader_now(*group).is_some()), false)
             }
+            Condition::OthersLead => (self.others_lead(), false),
             Condition::Answered { node, count } => {
                 (self.members[*node].answered >= *count, !self.members[*node].runs())
             }
@@ -400,6 +404,13 @@ impl<'s> Stage<'s> {
             (false, true) => GoalState::Hopeless,
             (false, false) => GoalState::Open,
         }
+    }
+
+    /// Whether all of these can take messages, and whether any of them never will.
+    fn are_ready(&self, nodes: &[usize]) -> (bool, bool) {
+        let phases = || nodes.iter().map(|node| self.members[*node].phase);
+        let over = |phase| matches!(phase, Phase::Ended | Phase::Killed | Phase::Absent);
+        (phases().all(|phase| phase == Phase::Ready), phases().any(over))
     }
 
     /// The nodes that run and take messages.
