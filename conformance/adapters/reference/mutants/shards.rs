@@ -8,6 +8,9 @@ use crate::shards::Shards;
 /// The message with which the sequencer is wrong: the fifth of those that it could be wrong with.
 const ODD: u64 = 5;
 
+/// The same where a member must have delivered it long before it is killed.
+const EARLY: u64 = 1;
+
 /// How long a message is held back that is to come after the next.
 const HELD_MAX: Duration = Duration::from_millis(30);
 
@@ -51,7 +54,8 @@ impl Wrong {
     /// Whether this is the one to be wrong with.
     fn is_odd(&mut self, could_be: bool) -> bool {
         self.seen += u64::from(could_be);
-        let odd = could_be && !self.done && self.seen >= ODD;
+        let odd_from = if self.is(Mutant::LoseWithLeader) { EARLY } else { ODD };
+        let odd = could_be && !self.done && self.seen >= odd_from;
         self.done |= odd;
         odd
     }
