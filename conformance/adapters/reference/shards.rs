@@ -3,8 +3,8 @@
 //!
 //! Invariants:
 //! - the sequencer alone decides the order and is never killed, so an entry is stable at once;
-//! - a member gets all entries of its groups in the order, from the first one on, whenever it comes:
-//!   first those from before, which are the state that it takes over, then the others;
+//! - a member gets all entries of its groups in the order, from the first one on, whenever it
+//!   comes: first those from before, which are the state that it takes over, then the others;
 //! - a group has one leader at a time, which is connected; its term rises with each. A leader has
 //!   nothing to do here. One that does not acknowledge for [`SUSPECT`] what it was sent is
 //!   suspected, and another leads.
