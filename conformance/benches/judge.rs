@@ -24,8 +24,14 @@ const CALM: Shape = Shape {
     durable: false,
 };
 
-const SHARDS: Shards =
-    Shards { deliveries: EVENTS, groups: 8, replicas: 3, clients: 100, kills: false };
+const SHARDS: Shards = Shards {
+    deliveries: EVENTS,
+    groups: 8,
+    replicas: 3,
+    clients: 100,
+    kills: false,
+    exchanged: None,
+};
 
 fn histories(criterion: &mut Criterion) {
     let shapes = [

@@ -73,6 +73,7 @@ fn make(arguments: &Arguments, output: &mut impl Write) -> io::Result<()> {
             replicas: REPLICAS,
             clients: arguments.clients,
             kills: arguments.kill,
+            exchanged: None,
         };
         shards::write(&shards, output)?;
         return output.flush();

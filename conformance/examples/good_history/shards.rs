@@ -19,6 +19,9 @@ pub struct Shards {
     /// The first replica of each group is killed when a fifth is over, and comes back at once with
     /// the state of its group.
     pub kills: bool,
+    /// Two messages of which the last group delivers each in the place of the other: what is wrong
+    /// with the history, if anything is.
+    pub exchanged: Option<(u64, u64)>,
 }
 
 /// By how many messages a replica is behind the one before it.
@@ -74,7 +77,8 @@ pub fn write(shards: &Shards, out: &mut impl Write) -> io::Result<()> {
 
 impl Shards {
     /// How many messages make so many deliveries: one is for half of the groups or so.
-    fn messages(&self) -> u64 {
+    #[must_use]
+    pub fn messages(&self) -> u64 {
         let each = u64::from(self.groups) * u64::from(self.replicas) / 2;
         (self.deliveries / each.max(1)).max(1)
     }
@@ -84,7 +88,8 @@ impl Shards {
     }
 
     /// The groups of a message, a bit for each; never none.
-    fn groups_of(&self, message: u64) -> u64 {
+    #[must_use]
+    pub fn groups_of(&self, message: u64) -> u64 {
         let sets = (1_u64 << self.groups.min(63)) - 1;
         1 + message.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(23) % sets
     }
@@ -122,22 +127,38 @@ impl Shards {
         )
     }
 
+    /// The message that a replica delivers when it is a message's turn.
+    fn in_turn(&self, node: u32, turn: u64) -> u64 {
+        let is_last = node / self.replicas + 1 == self.groups;
+        match self.exchanged {
+            Some((one, other)) if is_last && turn == one => other,
+            Some((one, other)) if is_last && turn == other => one,
+            _ => turn,
+        }
+    }
+
     /// What a replica does in a step: it delivers the message whose turn it is, or comes back.
     fn step(&self, node: u32, step: u64, out: &mut impl Write) -> io::Result<()> {
-        let Some(message) = step.checked_sub(LAG * u64::from(node)) else { return Ok(()) };
+        let Some(turn) = step.checked_sub(LAG * u64::from(node)) else { return Ok(()) };
+        let message = self.in_turn(node, turn);
         if self.killed_at(node) == Some(step) {
-            self.come_back(node, step, message, out)?;
+            self.come_back(node, step, turn, out)?;
         }
         if message < self.messages() && self.is_for(message, node) {
-            self.deliver(node, step, message, out)?;
+            self.deliver((node, step), message, false, out)?;
         }
         Ok(())
     }
 
-    fn deliver(&self, node: u32, step: u64, message: u64, out: &mut impl Write) -> io::Result<()> {
+    /// What is replayed is a part of the state.
+    fn deliver(
+        &self,
+        (node, step): (u32, u64),
+        message: u64,
+        replayed: bool,
+        out: &mut impl Write,
+    ) -> io::Result<()> {
         let inc = self.inc(node, step);
-        let is_state =
-            self.killed_at(node) == Some(step) && step != message + LAG * u64::from(node);
         writeln!(
             out,
             r#"{{"ev":"deliver","t_ns":{},"node":"n{node}","inc":{inc},"group":"g{}","msg":"{}","sender":"c{}","bytes":100{}}}"#,
@@ -145,7 +166,7 @@ impl Shards {
             node / self.replicas,
             self.name(message),
             message % u64::from(self.clients),
-            if is_state { r#","replayed":true"# } else { "" }
+            if replayed { r#","replayed":true"# } else { "" }
         )
     }
 
@@ -155,6 +176,6 @@ impl Shards {
         writeln!(out, r#"{{"ev":"fault","t_ns":{t_ns},"kind":"kill","nodes":["n{node}"]}}"#)?;
         writeln!(out, r#"{{"ev":"start","t_ns":{t_ns},"node":"n{node}","inc":2}}"#)?;
         let state = (0..upto).filter(|message| self.is_for(*message, node));
-        state.into_iter().try_for_each(|message| self.deliver(node, step, message, out))
+        state.into_iter().try_for_each(|message| self.deliver((node, step), message, true, out))
     }
 }

@@ -4,8 +4,8 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `scenarios`, `plan`, `feature` | what is done: pure functions of a seed, the number of nodes and a scale |
-//! | `stage`, `steps`, `receiving` | the one interpreter of plans |
-//! | `member`, `leaders`, `ledger` | what it knows of members, of who leads, and of messages |
+//! | `stage`, `steps`, `settling`, `leaders`, `receiving` | the one interpreter of plans |
+//! | `member`, `ledger` | what it knows of members and messages |
 //! | `protocol`, `payload` | what passes between it and an adapter |
 //! | `process`, `lines`, `network`, `interrupt` | the operating system |
 //! | `folder`, `history_file` | what it leaves behind |
@@ -35,6 +35,7 @@ mod reach;
 mod receiving;
 mod recorded;
 mod scenarios;
+mod settling;
 mod stage;
 mod steps;
 
