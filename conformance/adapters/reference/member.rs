@@ -15,7 +15,8 @@ use crate::sequencer;
 use crate::storage::Log;
 use crate::wire::{self, Down, Membership, Up};
 
-/// Everything of the protocol but `network`: members talk over a socket in the shared folder.
+/// Everything of the protocol but `network`, as members talk over a socket in the shared folder,
+/// and what only shards have.
 const FEATURES: &[&str] = &[
     "views",
     "crash",

@@ -76,6 +76,8 @@ pub(super) enum Reach {
     SentWhileStopped { node: usize },
     /// Both sides of a partition sent while it lasted.
     SentWhileParted { side: Vec<usize> },
+    /// Each group with a member among these delivered without it what was sent while it was away.
+    WentOnWhileParted { side: Vec<usize> },
 }
 
 impl Reach {
@@ -133,6 +135,7 @@ impl Reach {
                     peer != *node
                 })
             }
+            Self::WentOnWhileParted { side } => shards::went_on_while_parted(recorded, side),
             Self::SentWhileParted { side } => {
                 let time = |kind| side.first().and_then(|node| recorded.fault_ns(kind, *node));
                 let (from, to) = (time(FaultKind::Partition), time(FaultKind::Heal));
@@ -406,6 +409,13 @@ impl fmt::Display for Reach {
             }
             Self::SentWhileStopped { node } => {
                 write!(out, "others sent while n{node} was suspended")
+            }
+            Self::WentOnWhileParted { side } => {
+                write!(
+                    out,
+                    "the groups went on without those of {} that are their members",
+                    names(side)
+                )
             }
             Self::SentWhileParted { side } => {
                 write!(out, "both sides were asked to send while {} was cut off", names(side))

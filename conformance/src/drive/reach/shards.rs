@@ -69,6 +69,27 @@ pub(super) fn killed_across(recorded: &Recorded, node: usize) -> bool {
     })
 }
 
+/// Whether each group with a member that was cut off delivered, before the cut was healed,
+/// something that was sent after it, and that this member had only later.
+pub(super) fn went_on_while_parted(recorded: &Recorded, side: &[usize]) -> bool {
+    let time =
+        |kind| side.first().and_then(|node| recorded.fault_ns(kind, *node)).unwrap_or_default();
+    let (from_ns, to_ns) = (time(FaultKind::Partition), time(FaultKind::Heal));
+    let went_on = |group: &String, members: &[usize]| {
+        recorded.messages.iter().any(|message| {
+            let in_time = |node: &usize| {
+                message.delivered.get(node).is_some_and(|delivered_ns| *delivered_ns < to_ns)
+            };
+            message.groups.contains(group)
+                && message.t_ns > from_ns
+                && members.iter().any(|node| !side.contains(node) && in_time(node))
+                && !members.iter().any(|node| side.contains(node) && in_time(node))
+        })
+    };
+    let cut = |members: &[usize]| members.iter().any(|node| side.contains(node));
+    recorded.members.iter().all(|(group, members)| !cut(members) || went_on(group, members))
+}
+
 /// How many nodes were killed, came back, and delivered something that was no replay.
 pub(super) fn came_back(recorded: &Recorded) -> usize {
     let again = recorded.deliveries.iter().filter(|one| one.inc > 1 && !one.replayed);

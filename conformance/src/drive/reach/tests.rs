@@ -267,3 +267,16 @@ fn members_that_came_back_and_delivered() {
     tells(&Reach::CameBack { count: 1 }, &yes, &sent);
     assert!(!Reach::CameBack { count: 2 }.is_reached(&recorded(&yes)));
 }
+
+#[test]
+fn groups_that_went_on_without_those_that_were_cut_off() {
+    // "n2" is a member of "g0" alone.
+    let reach = Reach::WentOnWhileParted { side: vec![2] };
+    let yes = ["f 1 partition n2", "m 2 n0 a g0 40", "d 3 n1 a 1", "f 5 heal n2", "d 6 n2 a 1"];
+    let waited = ["f 1 partition n2", "m 2 n0 a g0 40", "f 5 heal n2", "d 6 n1 a 1", "d 6 n2 a 1"];
+    tells(&reach, &yes, &waited);
+    let not_cut = ["f 1 partition n2", "m 2 n0 a g0 40", "d 3 n1 a 1", "d 4 n2 a 1", "f 5 heal n2"];
+    assert!(!reach.is_reached(&recorded(&not_cut)));
+    let before = ["m 0 n0 a g0 40", "f 1 partition n2", "d 3 n1 a 1", "f 5 heal n2", "d 6 n2 a 1"];
+    assert!(!reach.is_reached(&recorded(&before)));
+}

@@ -175,7 +175,7 @@ scenarios! {
         "each group went on with another leader, and each killed leader delivered again";
     "shards-partition", 8, [OrderAcrossGroups, OutsideSenders, Network], shards::partition,
         "A member of each group and a client are cut off, clients of both sides go on sending, and the cut is healed.",
-        "clients of both sides were asked to send while they were parted";
+        "clients of both sides sent while they were parted, and the groups went on without the members that were cut off";
 }
 
 /// The scenario of that name.

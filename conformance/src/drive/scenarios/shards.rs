@@ -14,8 +14,8 @@ const SUSPENDED_MS: u64 = 400;
 /// How long a group may take to have another leader before the plan goes on all the same.
 const OTHER_LEADER_MS_MAX: u64 = 4000;
 
-/// How long nodes stay parted.
-const PARTED_MS: u64 = 1000;
+/// How long nodes stay parted: long enough for the others to have leaders and go on.
+const PARTED_MS: u64 = 1500;
 
 /// In so many rounds is sent what is to last.
 const PACED_ROUNDS: u64 = 10;
@@ -98,9 +98,9 @@ impl Shards {
         let mut groups = self.all();
         draft.chance.shuffle(&mut groups);
         let least = if mix == Mix::Several { 2 } else { 1 };
-        // Pairs are what rings of groups are made of.
-        let pair = mix == Mix::Several && draft.chance.chance(60);
-        let most = if pair { 2 } else { groups.len() };
+        // Often as few as may be: pairs are what rings of groups are made of, and each group is to
+        // have messages for it alone.
+        let most = if draft.chance.chance(60) { least } else { groups.len() };
         groups.truncate(least + draft.chance.index(most - least + 1));
         groups.sort_unstable();
         groups
@@ -253,5 +253,6 @@ pub(super) fn partition(draft: &mut Draft) {
     draft.then(Step::Wait { ms: PARTED_MS });
     draft.then(Step::Heal);
     shards.send_paced(draft, &shards.clients, count.div_ceil(4));
-    draft.must_reach(Reach::SentWhileParted { side });
+    draft.must_reach(Reach::SentWhileParted { side: side.clone() });
+    draft.must_reach(Reach::WentOnWhileParted { side });
 }
