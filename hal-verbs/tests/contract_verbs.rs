@@ -6,6 +6,8 @@
 //! `hal-verbs/README.md`.
 
 mod group;
+#[path = "contract_verbs/regions.rs"]
+mod regions;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};

@@ -274,8 +274,7 @@ impl Permissions for Verbs {
         let index = self.region_of(view, from, source.region)?;
         let link = self.regions[index].link;
         let far = self.links[link].far_area(source.offset, length).ok_or(ErrorKind::OutOfRange)?;
-        let is_inside =
-            into.region == source.region && self.links[link].has_own_area(into.offset, length);
+        let is_inside = into.region != Region::ROW && self.links[link].has_own_area(into, length);
         if !is_inside || length == 0 || length > self.capabilities.write_bytes_max {
             return Err(ErrorKind::OutOfRange);
         }
@@ -285,7 +284,7 @@ impl Permissions for Verbs {
             counters.refused += 1;
             return Err(ErrorKind::QueueFull);
         }
-        let range = Some((into.offset, length));
+        let range = Some((into, length));
         self.waiting += 1;
         if links[link]
             .post_one(buffers, |_| Operation::Read(far), range, Some(token), true, counters)

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use tramontane_core::fabric::{
     Area, ErrorKind, Event, Fabric, Kind, PermissionEvent, Permissions, Region, Token, Write,
 };
-use tramontane_verbs::{Limits, RegionMemory, RightsWay, Site, Verdict, WriteKeys};
+use tramontane_verbs::{Limits, RightsWay, Site, Verdict, WriteKeys};
 
 use super::group::{Shape, VIEW, device};
 use super::{A, B, Member, drain, guard, pair, seen, settle, store, wait_for};
@@ -22,9 +22,8 @@ const BOTH: [WriteKeys; 2] = [WriteKeys::Registrations, WriteKeys::Windows];
 const SOON: Duration = Duration::from_secs(10);
 
 fn shape(write_keys: WriteKeys) -> Shape {
-    let memory = |region| RegionMemory { region, bytes: BYTES };
     let limits = Limits { write_keys, loss_time: Duration::from_millis(300), ..Limits::default() };
-    Shape { regions: vec![memory(LOG), memory(OTHER)], limits, ..Shape::default() }
+    Shape { regions: vec![(LOG, BYTES), (OTHER, BYTES)], limits, ..Shape::default() }
 }
 
 fn write(region: Region, offset: usize, length: usize) -> Write {
@@ -196,7 +195,7 @@ fn permissions_are_refused_for_what_does_not_exist() {
     let area = |region, offset| Area { region, offset };
     let read = a.fabric.read(VIEW, B, area(LOG, BYTES), area(LOG, 0), 1, Token(1));
     assert_eq!(read, Err(ErrorKind::OutOfRange));
-    let read = a.fabric.read(VIEW, B, area(LOG, 0), area(OTHER, 0), 8, Token(1));
+    let read = a.fabric.read(VIEW, B, area(LOG, 0), area(Region::ROW, 0), 8, Token(1));
     assert_eq!(read, Err(ErrorKind::OutOfRange));
 }
 

@@ -4,10 +4,10 @@
 
 use std::time::{Duration, Instant};
 
-use tramontane_core::fabric::{ErrorKind, Fabric, ViewRows as _};
+use tramontane_core::fabric::{ErrorKind, Fabric, Region, ViewRows as _};
 use tramontane_core::ids::{NodeId, Rank, ViewId};
 use tramontane_verbs::devices::Wanted;
-use tramontane_verbs::{JoinError, Limits, RegionMemory, Report, Site, Verbs, ViewOptions};
+use tramontane_verbs::{JoinError, Limits, Report, Site, Verbs, ViewOptions};
 
 #[allow(dead_code, reason = "not every test has members that meet over TCP")]
 pub mod beside;
@@ -27,7 +27,8 @@ pub struct Shape {
     /// Another size for each member's row, where they differ.
     pub row_sizes: Option<Vec<usize>>,
     pub limits: Limits,
-    pub regions: Vec<RegionMemory>,
+    /// With their sizes.
+    pub regions: Vec<(Region, usize)>,
     pub blocks: bool,
     pub wanted: Wanted,
     /// What the last member wants instead.
@@ -65,12 +66,14 @@ fn alone(shape: &Shape, members: &[NodeId], own: Rank) -> Result<Joined, JoinErr
     let sizes = shape.row_sizes.clone().unwrap_or_else(|| vec![shape.row_bytes; members.len()]);
     let other = shape.last_wanted.as_ref().filter(|_| own.index() + 1 == members.len());
     let site = Site::open(other.unwrap_or(&shape.wanted), &shape.limits, None)?;
+    let regions = shape.regions.iter().map(|(region, bytes)| site.region(*region, *bytes));
+    let regions = regions.collect::<Result<Vec<_>, _>>()?;
     let fabric = site.view(&ViewOptions {
         view: VIEW,
         own,
         members,
         row_bytes: &sizes,
-        regions: &shape.regions,
+        regions: &regions,
         blocks: shape.blocks,
     })?;
     Ok(Joined { fabric, report: site.report() })
