@@ -8,10 +8,12 @@ use tramontane_contract::{
 };
 use tramontane_core::fabric::HostFabric as _;
 use tramontane_core::ids::NodeId;
+use tramontane_verbs::fake::{Keys, Profile};
 use tramontane_verbs::{Limits, WriteKeys};
 
 use super::Views;
 use super::group::beside::{ids, meet_all_alone};
+use super::group::device;
 
 /// As little as a thread can wait and leave the processor to the device, which is emulated on it.
 const PASS: Duration = Duration::from_micros(20);
@@ -89,12 +91,13 @@ impl RegionBench for Processes {
 const SILENT: [&str; 1] = ["region-address-order"];
 
 #[track_caller]
-fn assert_kept(what: &str, how: &Connected) {
+fn assert_kept(what: &str, how: &Connected) -> String {
     let started = Instant::now();
     let report = run_regions(how);
     println!("Regions over verbs, {what}, in {:.1?}:\n{report}", started.elapsed());
     report.assert_kept();
     assert_eq!(report.not_applicable().collect::<Vec<_>>(), SILENT, "clauses that say nothing");
+    report.to_string()
 }
 
 #[test]
@@ -114,4 +117,18 @@ fn regions_over_verbs_keep_the_contract_by_windows_and_short_queues() {
     };
     let how = Connected { limits, rounds: 100, views_tried: 8 };
     assert_kept("windows, short queues, nothing inline", &how);
+}
+
+/// A device that executes late, and gives the numbers of keys again: what was posted by a right that
+/// is gone is still under way when the next is given.
+#[test]
+fn regions_over_verbs_keep_the_contract_where_requests_are_late_and_keys_come_again() {
+    let profile =
+        Profile { late_read_ns: 200_000, keys: Keys::ReusedAtOnce, ..Profile::soft_roce() };
+    let network = device::take_instead(profile, 7);
+    let how = Connected { limits: Limits::default(), rounds: 30, views_tried: 6 };
+    let report = assert_kept("late requests, keys that come again", &how);
+    println!("{:?}", network.counts());
+    let mut lines = report.lines().filter(|line| line.starts_with("denied-leave-no-gap"));
+    assert!(lines.all(|line| line.ends_with(" holds")), "something was under way: {report}");
 }

@@ -29,6 +29,8 @@ pub struct Shape {
     pub limits: Limits,
     /// With their sizes.
     pub regions: Vec<(Region, usize)>,
+    /// Those of the last member instead.
+    pub last_regions: Option<Vec<(Region, usize)>>,
     pub blocks: bool,
     pub wanted: Wanted,
     /// What the last member wants instead.
@@ -43,6 +45,7 @@ impl Default for Shape {
             row_sizes: None,
             limits: Limits::default(),
             regions: Vec::new(),
+            last_regions: None,
             blocks: false,
             wanted: device::wanted(),
             last_wanted: None,
@@ -64,9 +67,11 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// A member, connected to nobody.
 fn alone(shape: &Shape, members: &[NodeId], own: Rank) -> Result<Joined, JoinError> {
     let sizes = shape.row_sizes.clone().unwrap_or_else(|| vec![shape.row_bytes; members.len()]);
-    let other = shape.last_wanted.as_ref().filter(|_| own.index() + 1 == members.len());
+    let is_last = own.index() + 1 == members.len();
+    let other = shape.last_wanted.as_ref().filter(|_| is_last);
     let site = Site::open(other.unwrap_or(&shape.wanted), &shape.limits, None)?;
-    let regions = shape.regions.iter().map(|(region, bytes)| site.region(*region, *bytes));
+    let regions = shape.last_regions.as_ref().filter(|_| is_last).unwrap_or(&shape.regions);
+    let regions = regions.iter().map(|(region, bytes)| site.region(*region, *bytes));
     let regions = regions.collect::<Result<Vec<_>, _>>()?;
     let fabric = site.view(&ViewOptions {
         view: VIEW,
