@@ -115,6 +115,11 @@ impl PermissionQueue {
 }
 
 impl Verbs {
+    /// What became of a permission, as far as is known without a look at the device.
+    pub(crate) fn told_permission(&mut self) -> Option<PermissionEvent> {
+        self.permissions.events.pop_front()
+    }
+
     /// The connection that a list goes over: a region's, or else the row's.
     #[inline]
     pub(super) fn link_for(&self, row: usize, to: Rank, writes: &[Write]) -> usize {
@@ -300,6 +305,6 @@ impl Permissions for Verbs {
         if self.permissions.events.is_empty() {
             self.take_batch();
         }
-        self.permissions.events.pop_front()
+        self.told_permission()
     }
 }

@@ -111,6 +111,10 @@ pub struct RdmaViews<S: HostFabric> {
     pub(super) is_look_due: bool,
     /// Somebody rang.
     is_rung: bool,
+    /// The place of the view that is polled first.
+    turn: usize,
+    /// Views were polled since permissions were last asked for.
+    pub(super) has_polled: bool,
     /// The device was asked to seal a peer's copy since the last poll that found nothing.
     has_sealed: bool,
 }
@@ -146,6 +150,8 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> RdmaViews<S> {
             is_device_watched: false,
             is_look_due: true,
             is_rung: false,
+            turn: 0,
+            has_polled: false,
             has_sealed: false,
         };
         members.watch_device()?;
@@ -274,8 +280,28 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> RdmaViews<S> {
         self.has_sealed
     }
 
+    /// Asks one view after the other, first the one behind that which had something last: none
+    /// waits for another that always has something.
+    #[inline]
+    pub(super) fn poll_in_turn<T>(
+        &mut self,
+        mut poll: impl FnMut(&mut OpenView<S::Rows>) -> Option<T>,
+    ) -> Option<T> {
+        let count = self.views.len();
+        let first = if self.turn < count { self.turn } else { 0 };
+        let (before, from) = self.views.split_at_mut(first);
+        let found = (first..).zip(from).chain((0..).zip(before)).find_map(|(place, view)| {
+            let found = poll(view)?;
+            Some((place, found))
+        });
+        found.map(|(place, found)| {
+            self.turn = place + 1;
+            found
+        })
+    }
+
     fn poll_views(&mut self) -> Option<Event> {
-        let event = self.views.iter_mut().find_map(|view| view.verbs.poll())?;
+        let event = self.poll_in_turn(|view| view.verbs.poll())?;
         let Event::PeerLost { view, peer, cause } = event else { return Some(event) };
         // A member that was cut off finds its writes unanswered, as if the others were dead: only
         // what they said last tells.
@@ -312,9 +338,9 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> Fabric for RdmaViews<S> {
     }
 
     /// # Errors
-    /// [`ErrorKind::Other`] if the view is open, as many as may be are, or the side channel does not
-    /// open it; [`ErrorKind::WrongMemory`] if [`HostFabric::rows`] did not make the memory for this
-    /// view, or it was used before.
+    /// [`ErrorKind::Other`] if the view is open, as many as may be are, or the side channel does
+    /// not open it; [`ErrorKind::WrongMemory`] if [`HostFabric::rows`] did not make the memory for
+    /// this view, or it was used before.
     fn open(&mut self, view: ViewId, memory: &ViewMemory<'_>) -> Result<(), ErrorKind> {
         let at_work = self.views.iter().filter(|open| !open.is_retiring);
         if self.view(view).is_some_and(|open| !open.is_retiring) || at_work.count() >= VIEWS_MAX {
@@ -388,6 +414,7 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> Fabric for RdmaViews<S> {
 
     #[inline]
     fn poll(&mut self) -> Option<Event> {
+        self.has_polled = true;
         if let Some(event) = self.poll_views() {
             return Some(event);
         }

@@ -41,7 +41,11 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> Permissions for RdmaViews<S> {
     }
 
     fn poll_permission(&mut self) -> Option<PermissionEvent> {
-        self.views.iter_mut().find_map(|view| view.verbs.poll_permission())
+        // A poll has looked already, where a member polls for both.
+        if std::mem::take(&mut self.has_polled) {
+            return self.poll_in_turn(|view| view.verbs.told_permission());
+        }
+        self.poll_in_turn(|view| view.verbs.poll_permission())
     }
 }
 

@@ -119,8 +119,8 @@ fn regions_over_verbs_keep_the_contract_by_windows_and_short_queues() {
     assert_kept("windows, short queues, nothing inline", &how);
 }
 
-/// A device that executes late, and gives the numbers of keys again: what was posted by a right that
-/// is gone is still under way when the next is given.
+/// A device that executes late, and gives the numbers of keys again: what was posted by a right
+/// that is gone is still under way when the next is given.
 #[test]
 fn regions_over_verbs_keep_the_contract_where_requests_are_late_and_keys_come_again() {
     let profile =
