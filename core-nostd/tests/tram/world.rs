@@ -91,6 +91,7 @@ pub struct Sent {
 pub struct Settings {
     pub seed: u64,
     pub batching: bool,
+    pub early: bool,
     pub log_entries: u32,
     pub window: u32,
     pub clients: u16,
@@ -98,7 +99,7 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { seed: 1, batching: true, log_entries: 16, window: 4, clients: 2 }
+        Self { seed: 1, batching: true, early: true, log_entries: 16, window: 4, clients: 2 }
     }
 }
 
@@ -201,6 +202,7 @@ impl World {
             incarnation,
             is_founder,
             batching: self.settings.batching,
+            passes_on_early: self.settings.early,
         };
         let replica = Replica::open(
             self.overlay,
