@@ -65,6 +65,7 @@ pub use overlay::{
     CHILDREN_MAX, Destinations, GROUPS_MAX, Group, Limits, Overlay, OverlayError, REPLICAS_MAX,
     ReplicaId,
 };
+pub use posting::Posting;
 pub use progress::{Application, Delivered, Halt, OpenError, Progress};
 pub use replica::{LinkState, Replica, ReplicaOptions};
 pub use shape::{ReplicaBytes, Shape};
