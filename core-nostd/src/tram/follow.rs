@@ -182,14 +182,39 @@ impl Replica<'_> {
         Ok(())
     }
 
-    /// Tells a peer from which place on it could be brought up to date.
-    fn show_kept<M: Memory>(&mut self, link: LinkId, log: Log<'_>, memory: &M) -> Result<(), Halt> {
+    /// What a peer lacked below its delivered count may have been consumed by all meanwhile.
+    fn skip_consumed(&mut self, link: LinkId, log: Log<'_>) -> Result<(), Halt> {
+        for _ in 0..self.shape.entries() {
+            let Some(follow) = self.state.get(link.index()).map(|state| state.follow) else {
+                break;
+            };
+            if follow.lacking >= follow.lacking_end || self.is_kept(follow.lacking, log)? {
+                break;
+            }
+            if let Some(state) = self.state.get_mut(link.index()) {
+                state.follow.lacking = follow.lacking.saturating_add(1);
+            }
+        }
+        Ok(())
+    }
+
+    /// A peer cannot be brought up to date from the own log. It is told from which place on it could
+    /// be.
+    fn fall_behind<M: Memory>(
+        &mut self,
+        link: LinkId,
+        log: Log<'_>,
+        memory: &M,
+    ) -> Result<(), Halt> {
         let mut place = self.tail.saturating_sub(u64::from(self.shape.entries()));
         for _ in 0..self.shape.entries() {
             if self.is_kept(place, log)? {
                 break;
             }
             place = place.saturating_add(1);
+        }
+        if let Some(state) = self.state.get_mut(link.index()) {
+            state.follow.stage = FollowStage::Behind;
         }
         if let Some((row, _)) = memory.link(link) {
             put(row, peer_row::KEPT_FROM, place)?;
@@ -222,8 +247,7 @@ impl Replica<'_> {
         let Some(state) = self.state.get_mut(link.index()) else { return Ok(()) };
         let follow = &mut state.follow;
         if !is_kept || delivered > self.tail {
-            follow.stage = FollowStage::Behind;
-            return self.show_kept(link, log, memory);
+            return self.fall_behind(link, log, memory);
         }
         follow.stage = FollowStage::Repairing;
         follow.cut = cut;
@@ -252,6 +276,11 @@ impl Replica<'_> {
             if !is_followed || !state.attached.is_ready() {
                 continue;
             }
+            if !self.is_kept(state.follow.sent, log)? {
+                self.fall_behind(link, log, memory)?;
+                continue;
+            }
+            self.skip_consumed(link, log)?;
             let delivered = self.delivered_by(link, memory)?;
             for _ in 0..LISTS_MAX {
                 if !self.stream(link, delivered, decided, fabric, log, memory)? {

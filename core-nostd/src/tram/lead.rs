@@ -12,6 +12,7 @@ use super::feed::{Fed, Ring, cells};
 use super::follow::FollowStage;
 use super::link::{LinkId, Memory, Stage};
 use super::log::Log;
+use super::oracle::Standing;
 use super::progress::Halt;
 use super::replica::{Replica, rank_of};
 use super::shape::{feed_row, peer_row};
@@ -131,9 +132,9 @@ impl Replica<'_> {
     ) -> Result<(), Halt> {
         for link in self.links.peers() {
             let Some((_, row)) = memory.link(link) else { continue };
-            let standing = row.cell(peer_row::STANDING)?.load();
+            let standing = Standing::from_cell(row.cell(peer_row::STANDING)?.load());
             let Some(state) = self.state.get_mut(link.index()) else { continue };
-            let incarnation = u16::try_from(standing >> 1).unwrap_or(0);
+            let incarnation = standing.incarnation;
             let is_due = state.follow.stage == FollowStage::Synced
                 && !state.follow.is_voter
                 && state.follow.admitting != Some(incarnation);

@@ -1,7 +1,7 @@
 //! Who should lead: heartbeats, and who hears whom (TRM-8).
 //!
 //! Each replica shows a rising number and a set of the peers whose number rises. A leader is kept as
-//! long as it is heard and shows that it hears a quorum. Else the lowest rank that hears a quorum
+//! long as it is heard and shows that it leads and hears a quorum. Else the lowest rank that hears a quorum
 //! should lead: links may work in one direction only, so a replica's own ears do not suffice. The
 //! oracle may be wrong at any time. Then two replicas campaign, and timestamps decide.
 //!
@@ -90,7 +90,20 @@ impl Replica<'_> {
     pub(super) fn is_voting<M: Memory>(&self, link: LinkId, memory: &M) -> Result<bool, Halt> {
         match memory.link(link) {
             None => Ok(false),
-            Some((_, row)) => Ok(row.cell(peer_row::STANDING)?.load() & 1 == 1),
+            Some((_, row)) => {
+                Ok(Standing::from_cell(row.cell(peer_row::STANDING)?.load()).is_voter)
+            }
+        }
+    }
+
+    /// Whether a replica leads, or campaigns to.
+    fn leads<M: Memory>(&self, rank: Rank, memory: &M) -> Result<bool, Halt> {
+        if rank == self.id.rank {
+            return Ok(Standing::from_cell(self.standing()).leads);
+        }
+        match memory.link(LinkId(rank.0)) {
+            None => Ok(false),
+            Some((_, row)) => Ok(Standing::from_cell(row.cell(peer_row::STANDING)?.load()).leads),
         }
     }
 
@@ -101,6 +114,7 @@ impl Replica<'_> {
         memory: &M,
     ) -> Result<Option<Rank>, Halt> {
         if let Some(leader) = self.promised.rank()
+            && self.leads(leader, memory)?
             && self.can_lead(now, leader, memory)?
         {
             return Ok(Some(leader));
@@ -183,6 +197,28 @@ impl Replica<'_> {
             }
         }
         Ok(false)
+    }
+}
+
+/// What a replica shows its peers of its part in the group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Standing {
+    pub(super) incarnation: u16,
+    /// Whether it counts in quorums.
+    pub(super) is_voter: bool,
+    /// Whether it leads, or campaigns to.
+    pub(super) leads: bool,
+}
+
+impl Standing {
+    pub(super) fn cell(self) -> u64 {
+        let flags = (u64::from(self.leads) << 1) | u64::from(self.is_voter);
+        (u64::from(self.incarnation) << 2) | flags
+    }
+
+    pub(super) fn from_cell(cell: u64) -> Self {
+        let incarnation = u16::try_from(cell >> 2).unwrap_or(0);
+        Self { incarnation, is_voter: cell & 1 == 1, leads: cell & 2 == 2 }
     }
 }
 

@@ -17,6 +17,7 @@ use super::counts::{Counts, SourceState, UpTo};
 use super::follow::Follow;
 use super::link::{Attached, Attachment, LinkId, Memory, ReplicaLinks, Role, Stage};
 use super::log::Log;
+use super::oracle::Standing;
 use super::overlay::{CHILDREN_MAX, Destinations, Overlay, ReplicaId};
 use super::progress::{Application, Halt, OpenError, Progress};
 use super::shape::{Shape, peer_row};
@@ -127,8 +128,9 @@ pub struct Replica<'s> {
     /// Whether this replica counts in quorums.
     pub(super) is_voter: bool,
     pub(super) leadership: Leadership,
-    /// What the clients were shown of it.
+    /// What the clients, and the peers, were shown of it.
     pub(super) shown_leading: bool,
+    pub(super) shown_standing: u64,
     pub(super) campaigns: u32,
     /// When the last campaign began.
     pub(super) campaign_at: Option<Time>,
@@ -205,6 +207,7 @@ impl<'s> Replica<'s> {
             is_voter: options.is_founder,
             leadership: Leadership::Follower,
             shown_leading: false,
+            shown_standing: 0,
             campaigns: 0,
             campaign_at: None,
             attempts: 0,
@@ -296,6 +299,7 @@ impl<'s> Replica<'s> {
             }
         }
         self.show_leading(memory)?;
+        self.show_standing(memory)?;
         self.post_rows(fabric, memory)?;
         self.progress.delivered_total = self.delivered;
         Ok(self.progress)
@@ -411,7 +415,13 @@ impl<'s> Replica<'s> {
 
     /// What the other replicas see of this one's part in quorums.
     pub(super) fn standing(&self) -> u64 {
-        (u64::from(self.options.incarnation) << 1) | u64::from(self.is_voter)
+        let is_candidate = matches!(self.leadership, Leadership::Candidate(_));
+        let standing = Standing {
+            incarnation: self.options.incarnation,
+            is_voter: self.is_voter,
+            leads: self.is_leader() || is_candidate,
+        };
+        standing.cell()
     }
 
     /// The control line of a link's row is to be posted.
