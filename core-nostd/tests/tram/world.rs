@@ -562,6 +562,15 @@ impl World {
 }
 
 impl World {
+    /// A link's peer shows something to a replica.
+    pub fn poke(&mut self, id: ReplicaId, link: LinkId, offset: usize, value: u64) {
+        let Some(running) = self.replicas.get(&id) else { return };
+        let Some(Some(rows)) = running.memory.links.get(link.index()) else { return };
+        if let Ok(cell) = RowWriter::from_lines(&rows.copy).cell(offset) {
+            cell.publish(value);
+        }
+    }
+
     /// Cells that a link's peer shows to a replica.
     pub fn peek(&self, id: ReplicaId, link: u16, offsets: &[usize]) -> Vec<u64> {
         let Some((_, row)) = self.replicas[&id].memory.link(LinkId(link)) else { return vec![] };
