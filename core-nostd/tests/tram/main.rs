@@ -11,6 +11,7 @@
 )]
 
 mod calm;
+mod crash_points;
 mod faults;
 mod hostile;
 mod judge;

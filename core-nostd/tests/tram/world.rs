@@ -359,6 +359,15 @@ impl World {
         }
     }
 
+    /// Whether a group may lose a replica: the others are a quorum of replicas that count.
+    pub fn may_crash(&self, id: ReplicaId) -> bool {
+        let counts = |(other, running): &(&ReplicaId, &RunningReplica)| {
+            other.group == id.group && **other != id && running.replica.is_voter()
+        };
+        let counting = self.replicas.iter().filter(counts).count();
+        counting >= usize::from(self.overlay.quorum(id.group)) && self.replicas.contains_key(&id)
+    }
+
     /// A process does nothing until a moment; what its peers write still lands.
     pub fn pause(&mut self, id: ReplicaId, until: u64) {
         if let Some(running) = self.replicas.get(&id) {
