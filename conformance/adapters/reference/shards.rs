@@ -137,12 +137,11 @@ impl Shards {
         }
         let state = self.entries.len() as u64;
         self.tell(connection, &Down::Welcome { state });
-        let first = self.first_of_state();
-        for number in first..=state {
-            let groups = self.entries[number as usize - 1].groups.clone();
-            if self.peers.get(&connection).is_some_and(|peer| peer.is_for(&groups)) {
-                self.give(connection, number);
-            }
+        let peer = &self.peers[&connection];
+        let is_for = |number: &u64| peer.is_for(&self.entries[*number as usize - 1].groups);
+        let numbers: Vec<u64> = (1..=state).filter(is_for).skip(self.forgotten()).collect();
+        for number in numbers {
+            self.give(connection, number);
         }
         self.tell(connection, &Down::Current);
         self.elect();
