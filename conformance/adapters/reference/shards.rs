@@ -18,8 +18,12 @@ use crate::mutants::Wrong;
 use crate::sequencer::Sequence;
 use crate::wire::{self, Down, Entry, Membership, Up};
 
-/// How long a leader may leave unacknowledged what it was sent.
-const SUSPECT: Duration = Duration::from_millis(200);
+/// How long a leader may leave unacknowledged what it was sent. One that was killed need not be
+/// waited for; this is for one that is suspended, and not for one on a machine with much to do.
+const SUSPECT: Duration = Duration::from_secs(1);
+
+/// Nothing need be looked at again for so long, where something is waited for.
+const REST: Duration = Duration::from_millis(25);
 
 /// One order for all, and who is there.
 pub struct Shards {
@@ -105,7 +109,7 @@ impl Sequence for Shards {
 
     fn rest(&self) -> Option<Duration> {
         let waits = self.peers.values().any(|peer| peer.waits_since.is_some());
-        (waits || self.wrong.waits()).then_some(SUSPECT / 8)
+        (waits || self.wrong.waits()).then_some(REST)
     }
 
     fn wake(&mut self) {
