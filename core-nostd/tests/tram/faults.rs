@@ -2,7 +2,7 @@
 //! memory, pauses and cut links, one way or both. At the end all is healed, and nothing may be
 //! missing.
 
-use tramontane_core::ids::{ClientNumber, GroupId};
+use tramontane_core::ids::ClientNumber;
 use tramontane_core::tram::ReplicaId;
 
 use super::calm::some_groups;
@@ -159,10 +159,11 @@ fn seeds(count: u64) -> impl Iterator<Item = u64> {
 }
 
 fn shape_of(seed: u64) -> (&'static [Option<u16>], u16) {
-    match seed % 5 {
+    match seed % 8 {
         0 | 1 => (&[None], 3),
-        2 => (&[None, Some(0)], 3),
-        3 => (&[None, Some(0), Some(0)], 3),
+        2 | 3 => (&[None, Some(0)], 3),
+        4 => (&[None, Some(0), Some(0)], 3),
+        5 | 6 => (&[None, Some(0), Some(1)], 3),
         _ => (&[None], 5),
     }
 }
@@ -175,6 +176,7 @@ fn nothing_is_lost_doubled_or_reordered_whatever_fails() {
         let settings = Settings {
             seed,
             batching: seed % 3 != 0,
+            early: seed % 7 != 0,
             log_entries: 8 << (seed % 3),
             window: 2 + (seed % 4) as u32,
             clients: 2,

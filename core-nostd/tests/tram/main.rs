@@ -12,6 +12,7 @@
 
 mod calm;
 mod faults;
+mod hostile;
 mod judge;
 mod network;
 mod random;
