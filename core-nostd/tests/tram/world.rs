@@ -359,6 +359,15 @@ impl World {
         }
     }
 
+    /// Whether a group may lose a replica: the others are a quorum of replicas that count.
+    pub fn may_crash(&self, id: ReplicaId) -> bool {
+        let counts = |(other, running): &(&ReplicaId, &RunningReplica)| {
+            other.group == id.group && **other != id && running.replica.is_voter()
+        };
+        let counting = self.replicas.iter().filter(counts).count();
+        counting >= usize::from(self.overlay.quorum(id.group)) && self.replicas.contains_key(&id)
+    }
+
     /// A process does nothing until a moment; what its peers write still lands.
     pub fn pause(&mut self, id: ReplicaId, until: u64) {
         if let Some(running) = self.replicas.get(&id) {
@@ -562,6 +571,15 @@ impl World {
 }
 
 impl World {
+    /// A link's peer shows something to a replica.
+    pub fn poke(&mut self, id: ReplicaId, link: LinkId, offset: usize, value: u64) {
+        let Some(running) = self.replicas.get(&id) else { return };
+        let Some(Some(rows)) = running.memory.links.get(link.index()) else { return };
+        if let Ok(cell) = RowWriter::from_lines(&rows.copy).cell(offset) {
+            cell.publish(value);
+        }
+    }
+
     /// Cells that a link's peer shows to a replica.
     pub fn peek(&self, id: ReplicaId, link: u16, offsets: &[usize]) -> Vec<u64> {
         let Some((_, row)) = self.replicas[&id].memory.link(LinkId(link)) else { return vec![] };
