@@ -118,6 +118,7 @@ fn stream(writer: &mut SharedMemory, lists: &[Vec<Write>], count: u64) -> Durati
                 continue;
             }
         }
+        std::thread::yield_now();
         while let Some(event) = writer.poll() {
             is_done |= event == Event::Completed(Token(count - 1)) && posted == count;
         }
@@ -141,6 +142,8 @@ fn two_threads(criterion: &mut Criterion) {
                 scope.spawn(|| {
                     while !is_over.load(Ordering::Relaxed) {
                         black_box(owner.poll());
+                        // The writer may have to share the processor.
+                        std::thread::yield_now();
                     }
                 });
                 bencher.iter_custom(|count| stream(writer, &lists, count * LISTS));

@@ -6,6 +6,7 @@ mod descriptors;
 mod fabric;
 mod processes;
 mod regions;
+mod regions_processes;
 mod support;
 mod views;
 mod views_processes;
