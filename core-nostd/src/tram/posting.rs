@@ -1,0 +1,126 @@
+//! Lists of writes: what goes to one peer in one post.
+//!
+//! Contents that follow each other become one write. Where a short gap lies between them, the gap
+//! travels too: a write of its own costs more than a few bytes.
+
+use crate::fabric::{Area, Capabilities, Kind, WRITES_MAX, Write, WriteList};
+
+/// The longest gap that travels with its neighbours, in bytes.
+const GAP_MAX: usize = 192;
+
+/// The writes of one post, as they come together.
+#[derive(Debug)]
+pub(super) struct Posting {
+    writes: WriteList,
+    writes_max: usize,
+    bytes_max: usize,
+}
+
+impl Posting {
+    pub(super) fn new(capabilities: &Capabilities) -> Self {
+        Self {
+            writes: WriteList::new(),
+            writes_max: capabilities.writes_max.min(WRITES_MAX),
+            bytes_max: capabilities.write_bytes_max,
+        }
+    }
+
+    /// The writes so far.
+    pub(super) fn writes(&self) -> &[Write] {
+        &self.writes
+    }
+
+    /// How many more writes there is room for.
+    pub(super) fn room(&self) -> usize {
+        self.writes_max.saturating_sub(self.writes.len())
+    }
+
+    /// Adds bytes that may be read until the list is done. False if there is no room for them.
+    pub(super) fn content(&mut self, source: Area, target: Area, length: usize) -> bool {
+        if length == 0 {
+            return true;
+        }
+        if let Some(last) = self.writes.last_mut()
+            && let Some(longer) = joined(last, source, target, length, self.bytes_max)
+        {
+            last.length = longer;
+            return true;
+        }
+        self.push(Write { source, target, length, kind: Kind::Content })
+    }
+
+    /// Adds cells that travel as they are now. False if there is no room for them.
+    pub(super) fn guard(&mut self, source: Area, target: Area, length: usize) -> bool {
+        self.push(Write { source, target, length, kind: Kind::Guard })
+    }
+
+    fn push(&mut self, write: Write) -> bool {
+        self.room() > 0 && self.writes.push(write).is_ok()
+    }
+}
+
+/// The length of a write that takes in another behind it, if that is worth it.
+fn joined(
+    last: &Write,
+    source: Area,
+    target: Area,
+    length: usize,
+    bytes_max: usize,
+) -> Option<usize> {
+    let is_content = matches!(last.kind, Kind::Content);
+    if !is_content || last.source.region != source.region || last.target.region != target.region {
+        return None;
+    }
+    let ahead = source.offset.checked_sub(last.source.offset)?;
+    if target.offset.checked_sub(last.target.offset)? != ahead {
+        return None;
+    }
+    let gap = ahead.checked_sub(last.length)?;
+    let longer = ahead.checked_add(length)?;
+    (gap <= GAP_MAX && longer <= bytes_max).then_some(longer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fabric::{Promises, Region};
+
+    fn at(offset: usize) -> Area {
+        Area { region: Region::ROW, offset }
+    }
+
+    fn posting(writes_max: usize) -> Posting {
+        Posting::new(&Capabilities {
+            promises: Promises::all(),
+            writes_max,
+            write_bytes_max: 1024,
+            guard_bytes_max: 24,
+        })
+    }
+
+    #[test]
+    fn contents_next_to_each_other_are_one_write() {
+        let mut list = posting(8);
+        assert!(list.content(at(64), at(64), 100));
+        assert!(list.content(at(192), at(192), 64));
+        assert_eq!(list.writes().len(), 1);
+        assert_eq!(list.writes()[0].length, 192, "with the gap of 28 bytes");
+        assert!(list.content(at(4096), at(4096), 64));
+        assert!(list.content(at(0), at(0), 64), "which lies before the last");
+        assert!(list.content(at(64), at(128), 8), "whose target does not follow");
+        assert_eq!(list.writes().len(), 4);
+        assert!(list.guard(at(72), at(136), 8));
+        assert!(list.content(at(80), at(144), 8), "never joined with a guard");
+        assert_eq!(list.writes().len(), 6);
+    }
+
+    #[test]
+    fn a_write_grows_no_longer_than_the_fabric_takes() {
+        let mut list = posting(2);
+        assert!(list.content(at(0), at(0), 1000));
+        assert!(list.content(at(1000), at(1000), 24));
+        assert!(list.content(at(1024), at(1024), 1));
+        assert_eq!(list.writes().len(), 2);
+        assert!(!list.guard(at(0), at(0), 8), "there is no room");
+    }
+}
