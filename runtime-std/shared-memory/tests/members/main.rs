@@ -7,6 +7,7 @@ mod fabric;
 mod processes;
 mod regions;
 mod regions_processes;
+mod regions_spoilt;
 mod support;
 mod views;
 mod views_processes;
