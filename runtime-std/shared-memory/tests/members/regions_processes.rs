@@ -106,8 +106,8 @@ fn entry(number: u64) -> [Write; 2] {
     [write(0, payload, Kind::Content), write(payload, 8, Kind::Guard)]
 }
 
-/// Arguments: the folder, the incarnation, the view. As node 2, posts entries to node 1's log from 1
-/// on, as fast as they are taken, until it is released; says what it is told of its right.
+/// Arguments: the folder, the incarnation, the view. As node 2, posts entries to node 1's log from
+/// 1 on, as fast as they are taken, until it is released; says what it is told of its right.
 #[test]
 fn role_writer() {
     let Some(arguments) = role() else { return };
