@@ -104,6 +104,8 @@ pub(super) struct ChildState {
     pub(super) shape: Shape,
     /// The place of the first entry that the child may not have decided yet.
     pub(super) kept_from: u64,
+    /// How many positions the child is known to have decided.
+    pub(super) settled: u64,
 }
 
 /// Whether a replica leads.
@@ -197,6 +199,7 @@ impl<'s> Replica<'s> {
                 reach: overlay.reach(below.group),
                 shape: Shape::of(overlay, below.group),
                 kept_from: 0,
+                settled: 0,
             };
             // There is room: an overlay has no group with more children.
             let _ = children.push(child);
