@@ -196,7 +196,11 @@ impl Replica<'_> {
         state.passing.shown = shown;
         put(row, feed_row::CONFIRMED, shown.0)?;
         put(row, feed_row::SETTLED, shown.1)?;
-        self.touch(link);
+        if shown.0 > confirmed {
+            self.touch(link);
+        }
+        // What is settled matters to a child's leader after a change alone.
+        self.raise(link, shown.1, u32::MAX);
         Ok(())
     }
 
