@@ -117,21 +117,6 @@ fn report(world: &World) -> String {
             replica.delivered(),
             replica.needs_snapshot(),
         );
-        if std::env::var("TRAMONTANE_PEEK").is_ok() && id.group.0 == 1 {
-            for link in 3..6 {
-                text += &format!(
-                    "\n  link {link} {:?}",
-                    world.peek(
-                        *id,
-                        link,
-                        &[0, 64, 72, 80, 88, 96, 64 + 320, 72 + 320, 80 + 320, 88 + 320, 96 + 320]
-                    )
-                );
-            }
-        }
-        if std::env::var("TRAMONTANE_STATE").is_ok() {
-            text += &format!("\n  {replica:?}");
-        }
     }
     text
 }
