@@ -1,6 +1,6 @@
-//! Runs with faults that a seed chooses: crashes of leaders, followers and clients, restarts without
-//! memory, pauses and cut links, one way or both. At the end all is healed, and nothing may be
-//! missing.
+//! Runs with faults that a seed chooses: crashes of leaders, followers and clients, restarts
+//! without memory, pauses and cut links, one way or both. At the end all is healed, and nothing may
+//! be missing.
 
 use tramontane_core::ids::ClientNumber;
 use tramontane_core::tram::ReplicaId;
