@@ -23,6 +23,7 @@
 //! | `oracle`, `grant`, `campaign` | who should lead, who may write, how a replica becomes leader |
 //! | `follow`, `lead` | how a leader keeps its followers' logs, and gives places to messages |
 //! | `deliver`, `pass_on` | handing over, and passing on to children |
+//! | `confirm` | what the parent has decided of what it passed on early |
 //! | `rows`, `posting`, `token` | what changed, as posts |
 //! | `client` | what multicasts |
 //!
@@ -31,6 +32,7 @@
 
 mod campaign;
 mod client;
+mod confirm;
 mod counts;
 mod deliver;
 mod entry;

@@ -64,6 +64,10 @@ pub(super) mod feed_row {
     pub(in crate::tram) const WRITTEN: usize = 0;
     /// Of a client: its incarnation, and whether it is about to go.
     pub(in crate::tram) const STANDING: usize = 8;
+    /// Of a parent's leader: how many positions are decided.
+    pub(in crate::tram) const CONFIRMED: usize = 8;
+    /// Of a parent's leader: how many positions the child shows as decided there.
+    pub(in crate::tram) const SETTLED: usize = 16;
     /// Where the slots start.
     pub(in crate::tram) const SLOTS: usize = 64;
 }
@@ -97,11 +101,11 @@ impl Shape {
     #[must_use]
     pub fn of(overlay: &Overlay, group: GroupId) -> Self {
         let limits = overlay.limits();
-        let children = overlay.children(group).count();
-        let cells = HEADER_CELLS.saturating_add(children);
+        let children = overlay.children_count(group);
+        let cells = HEADER_CELLS.saturating_add(index_from_u16(children));
         Self {
             entries: limits.log_entries,
-            children: crate::ids::u16_from_index(children).unwrap_or(u16::MAX),
+            children,
             header_bytes: whole_lines(cells.saturating_mul(8)),
             payload_bytes: whole_lines(index_from_u32(limits.payload_max)),
             client_window: limits.client_window,
