@@ -21,7 +21,7 @@ pub(super) struct Seat<'o> {
 }
 
 pub(super) enum Machine<'o> {
-    Replica(Replica<'o>),
+    Replica(Box<Replica<'o>>),
     Client(Client<'o>),
 }
 
@@ -63,7 +63,8 @@ fn seat<'o>(
     let machine = match party {
         Party::Replica(id) => {
             let replica = Replica::open(plan, id, options, capabilities);
-            Machine::Replica(replica.map_err(|error| BenchError::Setup(error.to_string()))?)
+            let replica = replica.map_err(|error| BenchError::Setup(error.to_string()))?;
+            Machine::Replica(Box::new(replica))
         }
         Party::Client(number) => Machine::Client(Client::new(plan, number, options, capabilities)),
     };
