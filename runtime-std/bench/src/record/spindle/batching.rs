@@ -59,11 +59,6 @@ pub(super) const CLAIMS: &[Claim] = &[
         16.0,
         "times",
         |runs| gain(runs, Batching, Baseline, 16, Who::All),
-    )
-    .fitted()
-    .note(
-        "the baseline at 16 senders is fitted, through `slot_poll_ns`, to 0.485 GB/s: 9.7 by 20, \
-         and the same as batching's rate by 16",
     ),
     Claim::direction(
         "spindle-batching-scales",

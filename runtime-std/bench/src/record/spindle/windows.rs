@@ -43,20 +43,25 @@ pub(super) const CLAIMS: &[Claim] = &[
         100.0,
         "slots",
         |runs| {
-            let mut best = (0.0, 0.0);
-            for window in WINDOWS {
-                let rates = each(&FEW, |nodes| {
-                    rate(runs, Sending { window, ..Sending::new(Batching, nodes) })
-                })?;
-                let most = rates.iter().map(|(_, rate)| *rate).fold(0.0, f64::max);
-                if most > best.1 {
-                    best = (f64::from(window), most);
-                }
-            }
-            Ok(best.0)
+            let most: Result<Vec<(u32, f64)>, Missing> = WINDOWS
+                .into_iter()
+                .map(|window| {
+                    let of = |nodes| Sending { window, ..Sending::new(Batching, nodes) };
+                    let rates = each(&FEW, |nodes| rate(runs, of(nodes)))?;
+                    Ok((window, rates.iter().map(|(_, rate)| *rate).fold(0.0, f64::max)))
+                })
+                .collect();
+            let most = most?;
+            let best = most.iter().map(|(_, rate)| *rate).fold(0.0, f64::max);
+            // The first of those that are as good.
+            let first = most.iter().find(|(_, rate)| *rate >= 0.99 * best);
+            Ok(first.map_or(0.0, |(window, _)| f64::from(*window)))
         },
     )
-    .note("among 5, 20, 50, 100, 500 and 1000; the highest rate at any of 2, 4, 8 and 16 members"),
+    .note(
+        "among 5, 20, 50, 100, 500 and 1000, the least whose highest rate at 2, 4, 8 and 16 \
+         members is within a hundredth of the best",
+    ),
     Claim::direction(
         "spindle-window-500",
         "IV-A.2",
@@ -207,7 +212,9 @@ pub(super) const CLAIMS: &[Claim] = &[
     Claim::number("spindle-active-share-50", "IV-A.3", "48% for 50 subgroups", 48.0, "%", |runs| {
         active(runs, Batching, 50)
     }),
-    batch!("spindle-send-batch-1", "from {1.72, ...} for 1 subgroup", 1.72, 1, SendBatch),
+    batch!("spindle-send-batch-1", "from {1.72, ...} for 1 subgroup", 1.72, 1, SendBatch)
+        .fitted()
+        .note("through `lock_handoff_ns`: an application that finds the lock sooner sends more"),
     batch!("spindle-receive-batch-1", "{..., 22.18, ...}", 22.18, 1, ReceiveBatch),
     batch!("spindle-delivery-batch-1", "{..., 35.19}", 35.19, 1, DeliveryBatch),
     batch!("spindle-send-batch-2", "{6.20, ...} ... for 2", 6.20, 2, SendBatch),
