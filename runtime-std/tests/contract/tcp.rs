@@ -227,7 +227,7 @@ impl Racer for Member {
 }
 
 /// What says nothing about a fabric that tells of a completion when the kernel has the list.
-const SILENT: [&str; 1] = ["completion-visible"];
+const SILENT: [&str; 0] = [];
 
 /// And where the kernel's buffers take all that a clause posts.
 const SILENT_IF_LARGE: [&str; 4] =

@@ -4,5 +4,6 @@ mod blocks;
 mod blocks_hostile;
 mod fabric;
 mod hostile;
+mod regions_contract;
 mod support;
 mod views;

@@ -28,6 +28,11 @@ pub const PATIENCE: Duration = Duration::from_secs(20);
 
 static NEVER: AtomicBool = AtomicBool::new(false);
 
+/// Buffers that are full soon.
+pub fn small() -> Settings {
+    Settings { socket_bytes: Some(32 << 10), ..Settings::default() }
+}
+
 pub fn key() -> Option<SharedKey> {
     Some(SharedKey::from_bytes([3; 32]))
 }
