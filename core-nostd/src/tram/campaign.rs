@@ -132,16 +132,18 @@ impl Replica<'_> {
                 continue;
             }
             let granted = Timestamp::from_cell(row.cell(peer_row::GRANTED)?.load());
+            let promised = Timestamp::from_cell(row.cell(peer_row::PROMISED)?.load());
             let whole = self.shape.payloads();
             let chunk = self.capabilities.write_bytes_max & !63;
             let Some(state) = self.state.get_mut(link.index()) else { continue };
-            if granted != self.promised {
+            if granted != self.promised || promised != self.promised {
                 continue;
             }
-            if state.follow.stage == FollowStage::Asked {
-                // What is read from here on comes after the grant.
+            if matches!(state.follow.stage, FollowStage::Asked | FollowStage::Idle) {
+                // What is read from here on comes after the grant. An idle one was denied, for what
+                // an earlier campaign had under way.
                 fabric.observe_barrier();
-                state.follow.stage = FollowStage::Reading;
+                state.follow.read_again();
             }
             if state.follow.stage != FollowStage::Reading || state.follow.is_copying {
                 continue;

@@ -129,6 +129,7 @@ impl Replica<'_> {
                 None => (offset, end),
                 Some((from, to)) => (from.min(offset), to.max(end)),
             });
+            self.touch(link);
         }
         Ok(())
     }

@@ -82,6 +82,17 @@ impl Follow {
         *self = Self { stage: FollowStage::Asked, ..Self::default() };
     }
 
+    /// Its log is to be read, for the first time or once more. Lists that were posted before count
+    /// no more.
+    pub(super) fn read_again(&mut self) {
+        *self = Self {
+            stage: FollowStage::Reading,
+            posted: self.posted,
+            done: self.posted,
+            ..Self::default()
+        };
+    }
+
     /// The peer has given its log to another.
     pub(super) fn refused(&mut self) {
         self.stage = FollowStage::Idle;
@@ -145,23 +156,14 @@ impl Replica<'_> {
             }
             // A snapshot may have brought a peer further that was behind.
             let is_behind = stage == FollowStage::Behind;
-            if is_behind && self.is_kept(self.delivered_by(link, memory)?, log)? {
-                self.ask_again(link);
+            if is_behind
+                && self.is_kept(self.delivered_by(link, memory)?, log)?
+                && let Some(state) = self.state.get_mut(link.index())
+            {
+                state.follow.read_again();
             }
         }
         Ok(())
-    }
-
-    /// Reads a granted log once more.
-    fn ask_again(&mut self, link: LinkId) {
-        if let Some(state) = self.state.get_mut(link.index()) {
-            state.follow = Follow {
-                stage: FollowStage::Reading,
-                posted: state.follow.posted,
-                done: state.follow.posted,
-                ..Follow::default()
-            };
-        }
     }
 
     /// Whether the own log still has the entry at a place.
