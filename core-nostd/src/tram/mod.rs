@@ -25,6 +25,7 @@
 //! | `deliver`, `pass_on` | handing over, and passing on to children |
 //! | `rows`, `posting`, `token` | what changed, as posts |
 //! | `client` | what multicasts |
+//! | `status` | what a host shows of a replica |
 //!
 //! Sources: TRAM, whole; Mu (Aguilera et al., OSDI 2020) for permissions; requirements TRM-1 to
 //! TRM-10. Where this differs from the paper, `campaign` and `follow` say why.
@@ -48,6 +49,7 @@ mod progress;
 mod replica;
 mod rows;
 mod shape;
+mod status;
 mod timestamp;
 mod token;
 
@@ -66,4 +68,5 @@ pub use overlay::{
 pub use progress::{Application, Delivered, Halt, OpenError, Progress};
 pub use replica::{LinkState, Replica, ReplicaOptions};
 pub use shape::{ReplicaBytes, Shape};
+pub use status::LogCounts;
 pub use timestamp::Timestamp;

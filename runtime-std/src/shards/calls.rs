@@ -1,0 +1,181 @@
+//! How a process meets the others: calls to their control servers, and what it answers to calls.
+//!
+//! Of two replicas the one with the higher node id calls; a client calls all replicas. So no pair
+//! meets twice at once. A caller goes on until the two have met, or its process ends.
+//!
+//! ```text
+//! calls                                       is called
+//! Meet: a fresh view, its incarnation ----->
+//!                                     <-----  Met: its incarnation
+//! Kept                                ----->
+//! ```
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tramontane_control::{
+    Identity, OpenSessionError, OpenedSession, Purpose, Refusal, Session, SessionError,
+    incarnation, open_session,
+};
+use tramontane_core::ids::{NodeId, ViewId};
+
+use super::lives::{Life, Lives};
+use super::messages::{PATIENCE, PeerReply, PeerRequest, REPLY_MAX, REQUEST_MAX};
+use crate::group::ControlEndpoints;
+use crate::requests::Requests;
+use crate::session_messages::{receive_message, send_message};
+
+/// Between the first two calls of a node, and the longest time between two.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(100));
+
+/// Two processes have agreed on a view.
+#[derive(Debug)]
+pub(super) struct Met {
+    pub(super) node: NodeId,
+    pub(super) life: Life,
+    pub(super) view: ViewId,
+    pub(super) session: Session,
+}
+
+/// What comes of meetings.
+#[derive(Debug)]
+pub(super) enum Meeting {
+    Met(Met),
+    /// A later process of this node is known there, or this node was there before and has lost
+    /// what it knew.
+    Outdated(NodeId),
+    /// The other end has another key, another program or another configuration.
+    Refused(NodeId, OpenSessionError),
+}
+
+/// What a process needs to meet others. `R` is what it asks of the thread that drives it.
+pub(super) struct Calls<R> {
+    pub(super) identity: Identity,
+    /// The own incarnation.
+    pub(super) incarnation: u32,
+    pub(super) endpoints: ControlEndpoints,
+    pub(super) lives: Arc<Lives>,
+    pub(super) requests: Requests<R>,
+    /// Set once the process's part is over: its calls end.
+    pub(super) is_over: Arc<AtomicBool>,
+}
+
+impl<R: From<Meeting> + Send + 'static> Calls<R> {
+    /// Calls a node until the two have met, in a thread of its own.
+    pub(super) fn call(self: &Arc<Self>, node: NodeId) {
+        let calls = Arc::clone(self);
+        let spawned = std::thread::Builder::new()
+            .name("tramontane-call".into())
+            .spawn(move || calls.call_until_met(node));
+        if let Err(error) = spawned {
+            tracing::error!(%node, %error, "cannot start a thread to connect");
+        }
+    }
+
+    fn call_until_met(&self, node: NodeId) {
+        let (mut pause, pause_max) = PAUSES;
+        while !self.is_over.load(Ordering::Relaxed) {
+            match self.call_once(node) {
+                Ok(Some(meeting)) => {
+                    self.requests.ask(meeting.into());
+                    return;
+                }
+                Ok(None) => {}
+                Err(error) => tracing::debug!(%node, %error, "not met yet"),
+            }
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(pause_max);
+        }
+    }
+
+    /// One call. Nothing if the other end is not there, or not in its group yet.
+    fn call_once(&self, node: NodeId) -> Result<Option<Meeting>, SessionError> {
+        let Some(address) = self.endpoints.addresses.get(&node) else { return Ok(None) };
+        let key = self.endpoints.key.as_ref();
+        let opened =
+            open_session(address, &self.identity, key, Purpose::Peer, PATIENCE, &self.is_over);
+        let OpenedSession { node: found, incarnation: life, mut session } = match opened {
+            Ok(opened) => opened,
+            Err(error) if is_final(&error) => return Ok(Some(Meeting::Refused(node, error))),
+            Err(error) => {
+                tracing::debug!(%node, %error, "not connected yet");
+                return Ok(None);
+            }
+        };
+        if found != node {
+            tracing::error!(%node, %found, "another node is at its address");
+            return Ok(None);
+        }
+        session.stop_with(Arc::clone(&self.is_over));
+        let view = ViewId(incarnation().map_err(SessionError::Local)?);
+        let request = PeerRequest::Meet { view: view.0, incarnation: self.incarnation };
+        send_message(&mut session, &request, PATIENCE)?;
+        match receive_message(&mut session, REPLY_MAX, PATIENCE)? {
+            PeerReply::NotYet => Ok(None),
+            PeerReply::Outdated => Ok(Some(Meeting::Outdated(node))),
+            PeerReply::Met { incarnation } => {
+                let life = Life { life, incarnation };
+                if !self.lives.comes(node, life) {
+                    send_message(&mut session, &PeerRequest::Outdated, PATIENCE)?;
+                    return Ok(None);
+                }
+                send_message(&mut session, &PeerRequest::Kept, PATIENCE)?;
+                // From now on it is the fabric that ends the connection.
+                session.stop_with(Arc::default());
+                Ok(Some(Meeting::Met(Met { node, life, view, session })))
+            }
+        }
+    }
+
+    /// Answers a call.
+    pub(super) fn answer(
+        &self,
+        node: NodeId,
+        life: u64,
+        mut session: Session,
+    ) -> Result<(), SessionError> {
+        let PeerRequest::Meet { view, incarnation } =
+            receive_message(&mut session, REQUEST_MAX, PATIENCE)?
+        else {
+            return Err(SessionError::Malformed);
+        };
+        let life = Life { life, incarnation };
+        if !self.lives.is_current(node, life) {
+            return send_message(&mut session, &PeerReply::Outdated, PATIENCE);
+        }
+        let reply = PeerReply::Met { incarnation: self.incarnation };
+        send_message(&mut session, &reply, PATIENCE)?;
+        match receive_message(&mut session, REQUEST_MAX, PATIENCE)? {
+            PeerRequest::Kept if self.lives.comes(node, life) => {
+                let met = Met { node, life, view: ViewId(view), session };
+                self.requests.ask(Meeting::Met(met).into());
+            }
+            // A later process of the node came meanwhile.
+            PeerRequest::Kept => {}
+            PeerRequest::Outdated => {
+                self.requests.ask(Meeting::Outdated(node).into());
+            }
+            PeerRequest::Meet { .. } => return Err(SessionError::Malformed),
+        }
+        Ok(())
+    }
+}
+
+/// Answers a call while this process is in no group yet.
+pub(super) fn answer_not_yet(mut session: Session) -> Result<(), SessionError> {
+    let _: PeerRequest = receive_message(&mut session, REQUEST_MAX, PATIENCE)?;
+    send_message(&mut session, &PeerReply::NotYet, PATIENCE)
+}
+
+/// Whether another call would end the same way.
+pub(super) const fn is_final(error: &OpenSessionError) -> bool {
+    matches!(
+        error,
+        OpenSessionError::WrongKey
+            | OpenSessionError::OtherConfiguration { .. }
+            | OpenSessionError::Refused(
+                Refusal::Version | Refusal::KeyMode | Refusal::Key | Refusal::NotAMember
+            )
+    )
+}
