@@ -100,7 +100,6 @@ impl Replica<'_> {
             Content::Admit { rank, incarnation } => {
                 if rank == self.id.rank && incarnation == self.options.incarnation {
                     self.is_voter = true;
-                    self.show_standing(memory)?;
                 }
                 Ok(())
             }
@@ -207,10 +206,16 @@ impl Replica<'_> {
         Ok(())
     }
 
-    fn show_standing<M: Memory>(&mut self, memory: &M) -> Result<(), Halt> {
+    /// Shows the peers whether this replica counts and leads, once that has changed.
+    pub(super) fn show_standing<M: Memory>(&mut self, memory: &M) -> Result<(), Halt> {
+        let standing = self.standing();
+        if standing == self.shown_standing {
+            return Ok(());
+        }
+        self.shown_standing = standing;
         for link in self.links.peers() {
             if let Some((row, _)) = memory.link(link) {
-                put(row, peer_row::STANDING, self.standing())?;
+                put(row, peer_row::STANDING, standing)?;
                 self.touch(link);
             }
         }

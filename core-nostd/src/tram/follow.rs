@@ -9,6 +9,8 @@
 //! - Entries go before the tail that covers them, and the tail before the decided count.
 //! - The stamp goes last. A log with the new tail and the old stamp claims less than it holds, which
 //!   is safe. One with the new stamp and the old tail would claim to hold all that was decided.
+//! - Entries that a peer has delivered by a snapshot and not by its log are written before the stamp:
+//!   it may have to pass them on to a child, once it leads.
 //! - A decided count goes to a peer only with entries from that peer's delivered count on: else it
 //!   would deliver a dead entry of its own.
 //!
@@ -58,6 +60,11 @@ pub(super) struct Follow {
     /// Where it begins to differ.
     cut: u64,
     needs_cut: bool,
+    /// Where the first entry is that was written at all.
+    first: u64,
+    /// Entries below what the peer has delivered that it lacks: they are written on their own.
+    lacking: u64,
+    lacking_end: u64,
     /// How many entries were posted, and how many of them are known to be there.
     pub(super) sent: u64,
     pub(super) acknowledged: u64,
@@ -126,6 +133,13 @@ impl Follow {
         }
     }
 
+    /// The first entry that may be read from the own log still, for a list that is under way.
+    pub(super) fn under_way(&self) -> Option<u64> {
+        let is_stamped = self.stage == FollowStage::Synced;
+        let first = if is_stamped { self.acknowledged } else { self.first };
+        (self.posted != self.done).then_some(first)
+    }
+
     fn is_full(&self) -> bool {
         let under_way = self.posted.wrapping_sub(self.done) & (SEQUENCES - 1);
         index_from_u32(under_way) >= UNDER_WAY_MAX
@@ -149,7 +163,9 @@ impl Replica<'_> {
         memory: &M,
     ) -> Result<(), Halt> {
         for link in self.links.peers() {
-            let Some(state) = self.state.get(link.index()) else { continue };
+            let is_voter = self.is_voting(link, memory)?;
+            let Some(state) = self.state.get_mut(link.index()) else { continue };
+            state.follow.is_voter = is_voter;
             let stage = state.follow.stage;
             if stage == FollowStage::Read {
                 self.prepare(link, log, memory)?;
@@ -162,6 +178,47 @@ impl Replica<'_> {
             {
                 state.follow.read_again();
             }
+        }
+        Ok(())
+    }
+
+    /// What a peer lacked below its delivered count may have been consumed by all meanwhile.
+    fn skip_consumed(&mut self, link: LinkId, log: Log<'_>) -> Result<(), Halt> {
+        for _ in 0..self.shape.entries() {
+            let Some(follow) = self.state.get(link.index()).map(|state| state.follow) else {
+                break;
+            };
+            if follow.lacking >= follow.lacking_end || self.is_kept(follow.lacking, log)? {
+                break;
+            }
+            if let Some(state) = self.state.get_mut(link.index()) {
+                state.follow.lacking = follow.lacking.saturating_add(1);
+            }
+        }
+        Ok(())
+    }
+
+    /// A peer cannot be brought up to date from the own log. It is told from which place on it could
+    /// be.
+    fn fall_behind<M: Memory>(
+        &mut self,
+        link: LinkId,
+        log: Log<'_>,
+        memory: &M,
+    ) -> Result<(), Halt> {
+        let mut place = self.tail.saturating_sub(u64::from(self.shape.entries()));
+        for _ in 0..self.shape.entries() {
+            if self.is_kept(place, log)? {
+                break;
+            }
+            place = place.saturating_add(1);
+        }
+        if let Some(state) = self.state.get_mut(link.index()) {
+            state.follow.stage = FollowStage::Behind;
+        }
+        if let Some((row, _)) = memory.link(link) {
+            put(row, peer_row::KEPT_FROM, place)?;
+            self.touch(link);
         }
         Ok(())
     }
@@ -181,20 +238,22 @@ impl Replica<'_> {
     fn prepare<M: Memory>(&mut self, link: LinkId, log: Log<'_>, memory: &M) -> Result<(), Halt> {
         let copied = log.copied_control(rank_of(link))?;
         // What a peer shows as delivered is in its log, or in its snapshot.
-        let delivered = self.delivered_by(link, memory)?.min(copied.tail);
+        let delivered = self.delivered_by(link, memory)?;
         let is_kept = self.is_kept(delivered, log)?;
-        let from = delivered.max(self.tail.saturating_sub(u64::from(self.shape.entries())));
         let both = copied.tail.min(self.tail);
-        let cut = log.differs_from(rank_of(link), from.min(both), both)?;
+        let cut = log.differs_from(rank_of(link), delivered, both)?;
+        let floor = self.floor(log, memory)?.min(delivered);
+        let lacking = log.differs_from(rank_of(link), floor, delivered)?;
         let Some(state) = self.state.get_mut(link.index()) else { return Ok(()) };
         let follow = &mut state.follow;
         if !is_kept || delivered > self.tail {
-            follow.stage = FollowStage::Behind;
-            return Ok(());
+            return self.fall_behind(link, log, memory);
         }
         follow.stage = FollowStage::Repairing;
         follow.cut = cut;
         follow.needs_cut = copied.tail > cut;
+        follow.first = lacking.min(cut);
+        (follow.lacking, follow.lacking_end) = (lacking, delivered);
         follow.sent = cut;
         follow.acknowledged = cut;
         follow.decided_floor = copied.decided.min(cut);
@@ -217,6 +276,11 @@ impl Replica<'_> {
             if !is_followed || !state.attached.is_ready() {
                 continue;
             }
+            if !self.is_kept(state.follow.sent, log)? {
+                self.fall_behind(link, log, memory)?;
+                continue;
+            }
+            self.skip_consumed(link, log)?;
             let delivered = self.delivered_by(link, memory)?;
             for _ in 0..LISTS_MAX {
                 if !self.stream(link, delivered, decided, fabric, log, memory)? {
@@ -248,6 +312,9 @@ impl Replica<'_> {
             put(row, peer_row::STAGED_CUT, follow.cut)?;
             posting.guard(row_area(peer_row::STAGED_CUT), log_area(log_control::TAIL), 8);
             follow.needs_cut = false;
+        } else if follow.lacking < follow.lacking_end {
+            let (from, to) = (follow.lacking, follow.lacking_end);
+            follow.lacking = self.add_entries(from, to, &mut posting, log)?;
         } else if !self.fill(&mut follow, delivered, decided, &mut posting, log, row)? {
             return Ok(false);
         }
@@ -275,22 +342,18 @@ impl Replica<'_> {
         }
     }
 
-    /// Fills a list with entries and the control line behind them. False if there is nothing new.
-    fn fill(
+    /// Adds entries to a list, from a place up to another, as far as there is room. Gives the place
+    /// that it came to.
+    fn add_entries(
         &self,
-        follow: &mut Follow,
-        delivered: u64,
-        decided: u64,
+        from: u64,
+        limit: u64,
         posting: &mut Posting,
         log: Log<'_>,
-        row: crate::memory::RowWriter<'_>,
-    ) -> Result<bool, Halt> {
-        let entries = u64::from(self.shape.entries());
-        let limit = self.tail.min(delivered.saturating_add(entries));
-        let from = follow.sent;
+    ) -> Result<u64, Halt> {
         let mut to = from;
         // One write is kept for the headers, and two for the control line.
-        for _ in 0..entries {
+        for _ in 0..self.shape.entries() {
             let wraps = to > from && self.shape.header(to) == self.shape.header(0);
             if to >= limit || wraps || posting.room() < 4 {
                 break;
@@ -308,6 +371,32 @@ impl Replica<'_> {
             let bytes = last.saturating_sub(area.offset).saturating_add(self.shape.header_bytes());
             posting.content(area, area, bytes);
         }
+        Ok(to)
+    }
+
+    /// The place from which on every log that counts holds all entries: the children may lack them.
+    fn floor<M: Memory>(&mut self, log: Log<'_>, memory: &M) -> Result<u64, Halt> {
+        let mut floor = self.delivered;
+        for child in 0..self.children.len() {
+            floor = floor.min(self.keep_for_child(child, log, memory)?);
+        }
+        Ok(floor.max(self.tail.saturating_sub(u64::from(self.shape.entries()))))
+    }
+
+    /// Fills a list with entries and the control line behind them. False if there is nothing new.
+    fn fill(
+        &self,
+        follow: &mut Follow,
+        delivered: u64,
+        decided: u64,
+        posting: &mut Posting,
+        log: Log<'_>,
+        row: crate::memory::RowWriter<'_>,
+    ) -> Result<bool, Halt> {
+        let entries = u64::from(self.shape.entries());
+        let limit = self.tail.min(delivered.saturating_add(entries));
+        let from = follow.sent;
+        let to = self.add_entries(from, limit, posting, log)?;
         follow.sent = to;
         // All from the follower's delivered count up to here is as in the own log.
         let known = decided.min(to).max(follow.decided_floor);

@@ -12,6 +12,7 @@ use super::feed::{Fed, Ring, cells};
 use super::follow::FollowStage;
 use super::link::{LinkId, Memory, Stage};
 use super::log::Log;
+use super::oracle::Standing;
 use super::progress::Halt;
 use super::replica::{Replica, rank_of};
 use super::shape::{feed_row, peer_row};
@@ -68,6 +69,9 @@ impl Replica<'_> {
         memory: &M,
     ) -> Result<(), Halt> {
         let limit = self.log_limit(now, log, memory)?;
+        if self.tail >= limit {
+            self.cut_silent(now, fabric);
+        }
         if !self.options.batching && self.tail > log.decided()? {
             return Ok(());
         }
@@ -96,11 +100,27 @@ impl Replica<'_> {
             if rank_of(link) != self.id.rank && !is_given_up {
                 low = low.min(self.delivered_by(link, memory)?);
             }
+            // An entry stays as it is as long as a write to anyone may read it.
+            let under_way = self.state.get(link.index()).and_then(|state| state.follow.under_way());
+            low = low.min(under_way.unwrap_or(low));
         }
         for child in 0..self.children.len() {
             low = low.min(self.keep_for_child(child, log, memory)?);
         }
         Ok(low.saturating_add(u64::from(self.shape.entries())))
+    }
+
+    /// Gives up the connections of peers that are silent and whose writes hold up the log.
+    fn cut_silent<F: Fabric>(&mut self, now: Time, fabric: &mut F) {
+        for link in self.links.peers() {
+            let Some(state) = self.state.get(link.index()) else { continue };
+            let attached = state.attached;
+            let holds_up = attached.is_ready() && state.follow.under_way().is_some();
+            if holds_up && !self.is_heard(now, link) {
+                fabric.cut(attached.view, attached.peer);
+                self.lose(now, attached.view);
+            }
+        }
     }
 
     /// Proposes that replicas that have come back, and have everything, count again (TRM-5).
@@ -112,10 +132,9 @@ impl Replica<'_> {
     ) -> Result<(), Halt> {
         for link in self.links.peers() {
             let Some((_, row)) = memory.link(link) else { continue };
-            let standing = row.cell(peer_row::STANDING)?.load();
+            let standing = Standing::from_cell(row.cell(peer_row::STANDING)?.load());
             let Some(state) = self.state.get_mut(link.index()) else { continue };
-            state.follow.is_voter = standing & 1 == 1;
-            let incarnation = u16::try_from(standing >> 1).unwrap_or(0);
+            let incarnation = standing.incarnation;
             let is_due = state.follow.stage == FollowStage::Synced
                 && !state.follow.is_voter
                 && state.follow.admitting != Some(incarnation);

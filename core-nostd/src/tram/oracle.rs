@@ -1,13 +1,14 @@
 //! Who should lead: heartbeats, and who hears whom (TRM-8).
 //!
 //! Each replica shows a rising number and a set of the peers whose number rises. A leader is kept as
-//! long as it is heard and shows that it hears a quorum. Else the lowest rank that hears a quorum
+//! long as it is heard and shows that it leads and hears a quorum. Else the lowest rank that hears a quorum
 //! should lead: links may work in one direction only, so a replica's own ears do not suffice. The
 //! oracle may be wrong at any time. Then two replicas campaign, and timestamps decide.
 //!
 //! Source: TRAM, section 2.1 (the weak leader oracle).
 
 use super::link::{LinkId, Memory};
+use super::log::Log;
 use super::progress::Halt;
 use super::replica::{Leadership, Replica, put, rank_of};
 use super::shape::peer_row;
@@ -23,7 +24,7 @@ impl Replica<'_> {
         }
         self.beat_at = Some(now);
         self.beats = self.beats.saturating_add(1);
-        let hears = self.hears(now);
+        let hears = if self.is_whole(memory)? { self.hears(now) } else { 0 };
         for link in self.links.peers() {
             if let Some((row, _)) = memory.link(link) {
                 put(row, peer_row::HEARTBEAT, self.beats)?;
@@ -47,8 +48,23 @@ impl Replica<'_> {
                 state.heartbeat = heartbeat;
                 state.heard_at = Some(now);
             }
+            let leads = self.granted_to.is_some_and(|(granted, _)| granted == link);
+            if leads && row.cell(peer_row::KEPT_FROM)?.load() > self.delivered {
+                self.needs_snapshot = true;
+            }
         }
         Ok(())
+    }
+
+    /// Whether the own log has all that a leader may have to pass on: not after a snapshot, before a
+    /// leader has filled it.
+    fn is_whole<M: Memory>(&mut self, memory: &M) -> Result<bool, Halt> {
+        if let Some(stamp) = self.gapped
+            && Log::new(memory.log(), self.shape).control()?.stamp != stamp
+        {
+            self.gapped = None;
+        }
+        Ok(self.gapped.is_none())
     }
 
     /// Which replicas of the group this one hears, itself included: a bit a rank.
@@ -74,13 +90,31 @@ impl Replica<'_> {
     pub(super) fn is_voting<M: Memory>(&self, link: LinkId, memory: &M) -> Result<bool, Halt> {
         match memory.link(link) {
             None => Ok(false),
-            Some((_, row)) => Ok(row.cell(peer_row::STANDING)?.load() & 1 == 1),
+            Some((_, row)) => {
+                Ok(Standing::from_cell(row.cell(peer_row::STANDING)?.load()).is_voter)
+            }
+        }
+    }
+
+    /// Whether a replica leads, or campaigns to.
+    fn leads<M: Memory>(&self, rank: Rank, memory: &M) -> Result<bool, Halt> {
+        if rank == self.id.rank {
+            return Ok(Standing::from_cell(self.standing()).leads);
+        }
+        match memory.link(LinkId(rank.0)) {
+            None => Ok(false),
+            Some((_, row)) => Ok(Standing::from_cell(row.cell(peer_row::STANDING)?.load()).leads),
         }
     }
 
     /// Who should lead, as far as this replica can tell.
-    pub(super) fn choice<M: Memory>(&self, now: Time, memory: &M) -> Result<Option<Rank>, Halt> {
+    pub(super) fn choice<M: Memory>(
+        &mut self,
+        now: Time,
+        memory: &M,
+    ) -> Result<Option<Rank>, Halt> {
         if let Some(leader) = self.promised.rank()
+            && self.leads(leader, memory)?
             && self.can_lead(now, leader, memory)?
         {
             return Ok(Some(leader));
@@ -93,9 +127,10 @@ impl Replica<'_> {
         Ok(None)
     }
 
-    fn can_lead<M: Memory>(&self, now: Time, rank: Rank, memory: &M) -> Result<bool, Halt> {
+    fn can_lead<M: Memory>(&mut self, now: Time, rank: Rank, memory: &M) -> Result<bool, Halt> {
         if rank == self.id.rank {
-            return Ok(self.is_voter && !self.needs_snapshot && self.is_quorum(self.hears(now)));
+            let may = self.is_voter && !self.needs_snapshot && self.is_whole(memory)?;
+            return Ok(may && self.is_quorum(self.hears(now)));
         }
         let link = LinkId(rank.0);
         if !self.is_heard(now, link) || !self.is_voting(link, memory)? {
@@ -130,7 +165,7 @@ impl Replica<'_> {
         };
         let waited = self.campaign_at.is_none_or(|at| now.since(at) >= self.pause_ns());
         let is_stuck = matches!(self.leadership, Leadership::Candidate(_))
-            && self.campaign_at.is_some_and(|at| now.since(at) >= self.options.campaign_ns);
+            && self.campaign_at.is_some_and(|at| now.since(at) >= self.patience_ns());
         if (is_needed && waited) || is_stuck {
             self.begin_campaign(now, fabric, memory)?;
         }
@@ -145,6 +180,12 @@ impl Replica<'_> {
         }
     }
 
+    /// How long a campaign may take: longer after each that failed, since logs may be long.
+    fn patience_ns(&self) -> u64 {
+        let failed = self.attempts.saturating_sub(1).min(6);
+        self.options.campaign_ns.saturating_mul(1 << failed)
+    }
+
     /// Whether a voter that is heard has promised its log to a later leader, or to none that this
     /// one could wait for.
     fn is_passed_over<M: Memory>(&self, memory: &M) -> Result<bool, Halt> {
@@ -156,6 +197,28 @@ impl Replica<'_> {
             }
         }
         Ok(false)
+    }
+}
+
+/// What a replica shows its peers of its part in the group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Standing {
+    pub(super) incarnation: u16,
+    /// Whether it counts in quorums.
+    pub(super) is_voter: bool,
+    /// Whether it leads, or campaigns to.
+    pub(super) leads: bool,
+}
+
+impl Standing {
+    pub(super) fn cell(self) -> u64 {
+        let flags = (u64::from(self.leads) << 1) | u64::from(self.is_voter);
+        (u64::from(self.incarnation) << 2) | flags
+    }
+
+    pub(super) fn from_cell(cell: u64) -> Self {
+        let incarnation = u16::try_from(cell >> 2).unwrap_or(0);
+        Self { incarnation, is_voter: cell & 1 == 1, leads: cell & 2 == 2 }
     }
 }
 

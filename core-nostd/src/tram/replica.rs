@@ -17,6 +17,7 @@ use super::counts::{Counts, SourceState, UpTo};
 use super::follow::Follow;
 use super::link::{Attached, Attachment, LinkId, Memory, ReplicaLinks, Role, Stage};
 use super::log::Log;
+use super::oracle::Standing;
 use super::overlay::{CHILDREN_MAX, Destinations, Overlay, ReplicaId};
 use super::progress::{Application, Halt, OpenError, Progress};
 use super::shape::{Shape, peer_row};
@@ -127,8 +128,9 @@ pub struct Replica<'s> {
     /// Whether this replica counts in quorums.
     pub(super) is_voter: bool,
     pub(super) leadership: Leadership,
-    /// What the clients were shown of it.
+    /// What the clients, and the peers, were shown of it.
     pub(super) shown_leading: bool,
+    pub(super) shown_standing: u64,
     pub(super) campaigns: u32,
     /// When the last campaign began.
     pub(super) campaign_at: Option<Time>,
@@ -138,6 +140,8 @@ pub struct Replica<'s> {
     pub(super) tail: u64,
     pub(super) delivered: u64,
     pub(super) needs_snapshot: bool,
+    /// It has restored a snapshot, and its log has this stamp still: a leader has not filled it.
+    pub(super) gapped: Option<Timestamp>,
     /// The number of the last heartbeat, and when it was given.
     pub(super) beats: u64,
     pub(super) beat_at: Option<Time>,
@@ -203,12 +207,14 @@ impl<'s> Replica<'s> {
             is_voter: options.is_founder,
             leadership: Leadership::Follower,
             shown_leading: false,
+            shown_standing: 0,
             campaigns: 0,
             campaign_at: None,
             attempts: 0,
             tail: 0,
             delivered: 0,
             needs_snapshot: false,
+            gapped: None,
             beats: 0,
             beat_at: None,
             turn: 0,
@@ -293,6 +299,7 @@ impl<'s> Replica<'s> {
             }
         }
         self.show_leading(memory)?;
+        self.show_standing(memory)?;
         self.post_rows(fabric, memory)?;
         self.progress.delivered_total = self.delivered;
         Ok(self.progress)
@@ -328,7 +335,7 @@ impl<'s> Replica<'s> {
         self.delivered
     }
 
-    /// It lacks entries that its group no longer has: it needs a snapshot of another replica.
+    /// It lacks entries that its group has no longer: it needs a snapshot of another replica.
     #[must_use]
     pub const fn needs_snapshot(&self) -> bool {
         self.needs_snapshot
@@ -372,12 +379,11 @@ impl<'s> Replica<'s> {
         if *place < self.delivered || self.is_leader() || self.counts.restore(rest).is_none() {
             return Ok(false);
         }
-        let log = Log::new(memory.log(), self.shape);
-        let control = log.control()?;
+        // The log stays as it is: it may be another's to write.
+        let stamp = Log::new(memory.log(), self.shape).control()?.stamp;
         self.delivered = *place;
-        log.set_tail(control.tail.max(*place))?;
-        log.set_decided(control.decided.max(*place))?;
         self.needs_snapshot = false;
+        self.gapped = Some(stamp);
         for link in 0..self.links.len() {
             let Ok(link) = u16::try_from(link) else { break };
             self.show_all(LinkId(link), memory)?;
@@ -409,7 +415,13 @@ impl<'s> Replica<'s> {
 
     /// What the other replicas see of this one's part in quorums.
     pub(super) fn standing(&self) -> u64 {
-        (u64::from(self.options.incarnation) << 1) | u64::from(self.is_voter)
+        let is_candidate = matches!(self.leadership, Leadership::Candidate(_));
+        let standing = Standing {
+            incarnation: self.options.incarnation,
+            is_voter: self.is_voter,
+            leads: self.is_leader() || is_candidate,
+        };
+        standing.cell()
     }
 
     /// The control line of a link's row is to be posted.
@@ -479,7 +491,8 @@ impl<'s> Replica<'s> {
         u16::try_from(index).ok().map(LinkId)
     }
 
-    fn lose(&mut self, now: Time, view: ViewId) {
+    /// The peer of a view is lost.
+    pub(super) fn lose(&mut self, now: Time, view: ViewId) {
         let Some(link) = self.link_of(view) else { return };
         let Some(state) = self.state.get_mut(link.index()) else { return };
         state.attached.stage = Stage::Lost;

@@ -47,6 +47,8 @@ pub(super) mod peer_row {
     pub(in crate::tram) const DELIVERED: usize = 40;
     /// Its incarnation, and whether it counts in quorums.
     pub(in crate::tram) const STANDING: usize = 48;
+    /// As a leader: the first place of which it has the entry, if the peer's log ends below it.
+    pub(in crate::tram) const KEPT_FROM: usize = 56;
     /// What the peer's log control is set to: the source of those writes.
     pub(in crate::tram) const STAGED: usize = 64;
     /// The same for a tail that is cut first.

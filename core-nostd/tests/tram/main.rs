@@ -11,6 +11,7 @@
 )]
 
 mod calm;
+mod faults;
 mod judge;
 mod network;
 mod random;

@@ -2,7 +2,7 @@
 //! by piece at moments that a seed chooses.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::rc::Rc;
 
 use tramontane_core::fabric::{
@@ -66,10 +66,12 @@ struct Process {
 /// The whole network.
 pub struct Network {
     processes: Vec<Process>,
-    views: BTreeMap<ViewId, View>,
+    /// By id, from zero.
+    views: Vec<Option<View>>,
+    /// Ways on which something is under way, each once: a view, and the rank of its writer.
+    busy: Vec<(usize, usize)>,
     /// Pairs of processes between which nothing moves, from and to.
     blocked: BTreeSet<(usize, usize)>,
-    next_view: u64,
     pub random: Random,
     pub pieces: u64,
     pub denials: u64,
@@ -79,9 +81,9 @@ impl Network {
     pub fn new(seed: u64) -> Rc<RefCell<Self>> {
         Rc::new(RefCell::new(Self {
             processes: Vec::new(),
-            views: BTreeMap::new(),
+            views: vec![None],
+            busy: Vec::new(),
             blocked: BTreeSet::new(),
-            next_view: 1,
             random: Random::new(seed),
             pieces: 0,
             denials: 0,
@@ -106,36 +108,29 @@ impl Network {
 
     /// Opens a view of two processes whose rows have so many bytes.
     pub fn connect(&mut self, processes: [usize; 2], bytes: [usize; 2]) -> (ViewId, [Rc<Rows>; 2]) {
-        let view = ViewId(self.next_view);
-        self.next_view += 1;
+        let view = ViewId(self.views.len() as u64);
         let rows = [0, 1].map(|end: usize| {
             Rc::new(Rows { own: lines(bytes[end]), copy: lines(bytes[1 - end]) })
         });
         let ends =
             [0, 1].map(|end: usize| End { process: processes[end], rows: Rc::clone(&rows[end]) });
         let flights = [VecDeque::new(), VecDeque::new()];
-        self.views.insert(view, View { ends, flights, denied: [false; 2] });
+        self.views.push(Some(View { ends, flights, denied: [false; 2] }));
         (view, rows)
-    }
-
-    pub fn close(&mut self, view: ViewId) {
-        self.views.remove(&view);
-        for process in &mut self.processes {
-            process.rights.remove(&view);
-        }
     }
 
     /// A process ends: what it has under way is lost, and its peers are told.
     pub fn crash(&mut self, process: usize) {
         self.processes[process].is_alive = false;
         self.processes[process].rights.clear();
-        for (id, view) in &mut self.views {
+        for (id, view) in self.views.iter_mut().enumerate() {
+            let Some(view) = view else { continue };
             for end in 0..2 {
                 if view.ends[end].process == process {
                     view.flights = [VecDeque::new(), VecDeque::new()];
                     let peer = view.ends[1 - end].process;
                     self.processes[peer].events.push_back(Event::PeerLost {
-                        view: *id,
+                        view: ViewId(id as u64),
                         peer: Rank(end as u16),
                         cause: LossCause::Exited,
                     });
@@ -152,29 +147,43 @@ impl Network {
         self.blocked.clear();
     }
 
-    /// Lets one piece of something under way land. False if nothing can move.
+    /// Lets one piece of something under way land. False if nothing that was tried can move.
     pub fn deliver(&mut self) -> bool {
-        let mut movable = Vec::new();
-        for (id, view) in &self.views {
-            for end in 0..2 {
-                let way = (view.ends[end].process, view.ends[1 - end].process);
-                if !view.flights[end].is_empty() && !self.blocked.contains(&way) {
-                    movable.push((*id, end));
-                }
+        for _ in 0..4 {
+            if self.busy.is_empty() {
+                return false;
+            }
+            let at = self.random.below(self.busy.len());
+            let (id, end) = self.busy[at];
+            let view = self.views[id].as_ref().filter(|view| !view.flights[end].is_empty());
+            let Some(view) = view else {
+                self.busy.swap_remove(at);
+                continue;
+            };
+            let way = (view.ends[end].process, view.ends[1 - end].process);
+            if !self.blocked.contains(&way) {
+                self.move_one(ViewId(id as u64), end);
+                return true;
             }
         }
-        if movable.is_empty() {
-            return false;
+        false
+    }
+
+    fn view_mut(&mut self, view: ViewId) -> Option<&mut View> {
+        self.views.get_mut(view.0 as usize)?.as_mut()
+    }
+
+    /// Something is under way there.
+    fn is_busy(&mut self, view: ViewId, end: usize, had: usize) {
+        if had == 0 {
+            self.busy.push((view.0 as usize, end));
         }
-        let (id, end) = movable[self.random.below(movable.len())];
-        self.move_one(id, end);
-        true
     }
 
     fn move_one(&mut self, id: ViewId, end: usize) {
         self.pieces += 1;
         let piece = 8 << self.random.below(7);
-        let Some(view) = self.views.get_mut(&id) else { return };
+        let Some(view) = self.views.get_mut(id.0 as usize).and_then(Option::as_mut) else { return };
         let (writer, target) = (view.ends[end].process, view.ends[1 - end].process);
         let own = Rc::clone(&view.ends[end].rows);
         let theirs = Rc::clone(&view.ends[1 - end].rows);
@@ -261,7 +270,8 @@ pub struct NetworkEnd {
 
 impl NetworkEnd {
     fn end(network: &Network, view: ViewId, process: usize) -> Result<usize, ErrorKind> {
-        let view = network.views.get(&view).ok_or(ErrorKind::Other)?;
+        let view =
+            network.views.get(view.0 as usize).and_then(Option::as_ref).ok_or(ErrorKind::Other)?;
         let end = usize::from(view.ends[1].process == process);
         if network.processes[view.ends[1 - end].process].is_alive {
             Ok(end)
@@ -293,10 +303,20 @@ impl Fabric for NetworkEnd {
     }
 
     fn ready(&self, view: ViewId, _: Rank) -> bool {
-        self.network.borrow().views.contains_key(&view)
+        self.network.borrow().views.len() > view.0 as usize
     }
 
-    fn cut(&mut self, _: ViewId, _: Rank) {}
+    fn cut(&mut self, view: ViewId, _: Rank) {
+        let network = &mut *self.network.borrow_mut();
+        let process = self.process;
+        let Some(open) = network.view_mut(view) else { return };
+        open.flights = [VecDeque::new(), VecDeque::new()];
+        let end = usize::from(open.ends[1].process == process);
+        let peer = open.ends[1 - end].process;
+        let (rank, cause) = (Rank(end as u16), LossCause::Unreachable);
+        network.processes[peer].events.push_back(Event::PeerLost { view, peer: rank, cause });
+        network.views[view.0 as usize] = None;
+    }
 
     fn retire(&mut self, _: ViewId) -> bool {
         true
@@ -314,7 +334,8 @@ impl Fabric for NetworkEnd {
         assert!(writes.len() <= capabilities().writes_max);
         let log = Rc::clone(&network.processes[self.process].log);
         let is_late = network.random.below(2) == 0;
-        let open = network.views.get_mut(&view).ok_or(ErrorKind::Other)?;
+        let open = network.view_mut(view).ok_or(ErrorKind::Other)?;
+        let had = open.flights[end].len();
         if writes.iter().any(|write| write.target.region != Region::ROW) && open.denied[end] {
             open.denied[end] = false;
             return Err(ErrorKind::Revoked);
@@ -340,6 +361,7 @@ impl Fabric for NetworkEnd {
             open.flights[end].push_back(Flight::Write { region, offset, bytes, landed: 0 });
         }
         open.flights[end].extend(token.map(Flight::Done));
+        network.is_busy(view, end, had);
         Ok(())
     }
 
@@ -384,9 +406,11 @@ impl Permissions for NetworkEnd {
     ) -> Result<(), ErrorKind> {
         let network = &mut *self.network.borrow_mut();
         let end = Self::end(network, view, self.process)?;
-        let open = network.views.get_mut(&view).ok_or(ErrorKind::Other)?;
+        let open = network.view_mut(view).ok_or(ErrorKind::Other)?;
+        let had = open.flights[end].len();
         let (source, into) = (source.offset, into.offset);
         open.flights[end].push_back(Flight::Read { source, into, length, done: 0, token });
+        network.is_busy(view, end, had);
         Ok(())
     }
 

@@ -117,6 +117,8 @@ pub struct World {
     pub sent: BTreeMap<MessageId, Sent>,
     paused: BTreeMap<usize, u64>,
     pub random: Random,
+    /// Pairs of replicas whose connection was lost.
+    broken: Vec<(ReplicaId, ReplicaId)>,
     pub complaints: Vec<String>,
     pub leaders: u32,
     pub restored: u32,
@@ -153,6 +155,7 @@ impl World {
             sent: BTreeMap::new(),
             paused: BTreeMap::new(),
             random: Random::new(settings.seed ^ 0xabcd),
+            broken: Vec::new(),
             complaints: Vec::new(),
             leaders: 0,
             restored: 0,
@@ -383,6 +386,9 @@ impl World {
     /// One thing happens: a piece lands, or a process steps.
     pub fn advance(&mut self) {
         self.now += 100;
+        if !self.broken.is_empty() && self.random.chance(2) {
+            self.reconnect();
+        }
         if self.random.chance(60) && self.network.borrow_mut().deliver() {
             return;
         }
@@ -394,6 +400,25 @@ impl World {
         } else {
             let number = *self.clients.keys().nth(choice - replicas).expect("one of them");
             self.step_client(number);
+        }
+    }
+
+    /// Two replicas that are there meet again, once both know that they have lost each other.
+    fn reconnect(&mut self) {
+        let at = self.random.below(self.broken.len());
+        let (a, b) = self.broken[at];
+        let has_link = |id: ReplicaId, other: ReplicaId| {
+            let running = self.replicas.get(&id)?;
+            let link = running.replica.links().find_replica(self.overlay, id.group, other)?;
+            Some(running.replica.stage(link) != Stage::Absent)
+        };
+        let links = (has_link(a, b), has_link(b, a));
+        if links == (Some(false), Some(false)) {
+            self.connect_replicas(a, b);
+        }
+        let is_waiting = matches!(links, (Some(false), Some(true)) | (Some(true), Some(false)));
+        if !is_waiting {
+            self.broken.swap_remove(at);
         }
     }
 
@@ -436,12 +461,35 @@ impl World {
         self.complaints.append(&mut complaints);
         if let Err(halt) = stepped {
             self.complaints.push(format!("{id}: {halt}"));
+            if std::env::var("TRAMONTANE_STATE").is_ok() {
+                let log = Row::from_lines(&running.memory.log);
+                let cells: Vec<u64> =
+                    (0..3).map(|at| log.cell(at * 8).map_or(0, |c| c.load())).collect();
+                let marks: Vec<u64> = (0..self.settings.log_entries as usize)
+                    .map(|at| log.cell(64 + at * 64).map_or(0, |c| c.load()))
+                    .collect();
+                eprintln!(
+                    "{} {id} {halt} stamp {:?} tail decided {cells:?} marks {marks:?} leads {} delivered {}",
+                    self.now,
+                    tramontane_core::tram::Timestamp::from_cell(cells[0]),
+                    running.replica.is_leader(),
+                    running.replica.delivered()
+                );
+                eprintln!("{:?}", running.replica);
+                panic!("halted");
+            }
         }
+        let ids = self.ids();
         for (index, place) in running.memory.links.iter_mut().enumerate() {
             let link = LinkId(index as u16);
             if running.replica.stage(link) == Stage::Lost {
                 running.replica.detach(Time(self.now), link);
                 *place = None;
+                let other = ids.iter().copied().find(|other| {
+                    running.replica.links().find_replica(self.overlay, id.group, *other)
+                        == Some(link)
+                });
+                self.broken.extend(other.map(|other| (id, other)));
             }
         }
         self.admitted += u32::from(!was_voter && running.replica.is_voter());
@@ -495,5 +543,13 @@ impl World {
 
     pub fn log_region_is_one() -> u16 {
         LOG.0
+    }
+}
+
+impl World {
+    /// Cells that a link's peer shows to a replica.
+    pub fn peek(&self, id: ReplicaId, link: u16, offsets: &[usize]) -> Vec<u64> {
+        let Some((_, row)) = self.replicas[&id].memory.link(LinkId(link)) else { return vec![] };
+        offsets.iter().map(|at| row.cell(*at).map_or(u64::MAX, |cell| cell.load())).collect()
     }
 }
