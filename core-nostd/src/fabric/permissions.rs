@@ -3,8 +3,8 @@
 //!
 //! A *region* here is memory of a process, beside its rows, which every view of that process shows.
 //! Its owner grants and revokes the right to write, peer by peer and region by region; every peer
-//! may read all of it. A peer that has the right posts to it with [`Fabric::post`]: the targets of a
-//! list are all in that region, each source in the row or in any own region.
+//! may read all of it. A peer that has the right posts to it with [`Fabric::post`]: the targets of
+//! a list are all in that region, each source in the row or in any own region.
 //!
 //! Sources: TRAM (the leader writes its followers' logs under permission; TRM-3 to TRM-5), and Mu
 //! (Aguilera et al., OSDI 2020), which measured access flags against a reset of the queue pair.

@@ -1,7 +1,7 @@
 //! Processes that die with writes under way, and views that end.
 
 use tramontane_core::fabric::{
-    ErrorKind, Event, Fabric, FabricError, Kind, PermissionEvent, Permissions, Promises,
+    ErrorKind, Event, Fabric, FabricError, Kind, PermissionEvent, Permissions, Promises, Write,
 };
 
 use super::RegionBench;
@@ -66,12 +66,12 @@ fn await_loss<T: RegionBench>(
     let mut told = Vec::new();
     let lost = scene.wait(|scene| {
         told.extend(scene.take_events(at));
-        let is_it = |event: &Event| {
-            matches!(event, Event::PeerLost { view, peer: of, .. } if (*view, *of) == (link.view, peer))
+        let is_it = |event: &Event| match event {
+            Event::PeerLost { view, peer: of, .. } => (*view, *of) == (link.view, peer),
+            _ => false,
         };
         // On some fabrics only a process that writes can notice.
-        let write = tramontane_core::fabric::Write::of_row(64, 8, Kind::Guard);
-        let _ = scene.post(at, link, &[write], None);
+        let _ = scene.post(at, link, &[Write::of_row(64, 8, Kind::Guard)], None);
         Ok(told.iter().any(is_it))
     })?;
     ensure!(lost, "{at} is never told that it lost the other in {}", link.view);

@@ -68,6 +68,7 @@ pub(super) struct Scene<'b, T: RegionBench> {
     /// None for one that was lost.
     places: [Option<Place<T>>; PROCESSES],
     views: u64,
+    capabilities: Capabilities,
 }
 
 impl<'b, T: RegionBench> Scene<'b, T> {
@@ -84,7 +85,8 @@ impl<'b, T: RegionBench> Scene<'b, T> {
             let (rows, events, told) = Default::default();
             *place = Some(Place { regions, rows, events, told });
         }
-        Ok(Self { bench, places, views: 0 })
+        let capabilities = bench.fabric(A).capabilities();
+        Ok(Self { bench, places, views: 0, capabilities })
     }
 
     fn place(&self, process: Process) -> &Place<T> {
@@ -99,11 +101,8 @@ impl<'b, T: RegionBench> Scene<'b, T> {
         self.bench.fabric(process)
     }
 
-    /// What every process's fabric promises.
-    pub(super) fn capabilities(&mut self) -> Capabilities {
-        let living = ALL.into_iter().zip(&self.places).find(|(_, place)| place.is_some());
-        let process = living.map_or(A, |(process, _)| process);
-        self.bench.fabric(process).capabilities()
+    pub(super) const fn capabilities(&self) -> Capabilities {
+        self.capabilities
     }
 
     /// A view that was never there. Its id is neither above nor below all others.
