@@ -103,6 +103,8 @@ pub(super) struct SendQueue {
     /// next.
     taken_owed: Option<u64>,
     pub(super) asked: AskedReads,
+    /// How many pieces at the front are of an answer, behind which a list may wait.
+    answer_pieces: usize,
     pub(super) block_sending: BlockSending,
     sealed: Option<Sealed>,
 }
@@ -132,6 +134,7 @@ impl SendQueue {
             wake_owed: false,
             taken_owed: None,
             asked: AskedReads::default(),
+            answer_pieces: 0,
             block_sending: BlockSending::new(is_keyed),
             sealed: is_keyed.then(sealed),
         }
@@ -146,7 +149,7 @@ impl SendQueue {
 
     /// Whether a list or a frame waits: then there is no room for another list.
     pub(super) fn is_full(&self) -> bool {
-        !self.pieces.is_empty()
+        self.pieces.len() > self.answer_pieces
     }
 
     /// Adds a frame without content, behind what is owed of lists.
@@ -275,6 +278,7 @@ impl SendQueue {
             // In range, as it was when it was asked for.
             let content = LentContent::new(Source::Region(memory), offset, length);
             self.pieces.extend(content.ok().map(Piece::Lent));
+            self.answer_pieces = self.pieces.len();
         } else if self.pieces.is_empty() {
             self.block_sending.begin();
         }
@@ -338,6 +342,7 @@ impl SendQueue {
                 return;
             }
             self.pieces.pop_front();
+            self.answer_pieces = self.answer_pieces.saturating_sub(1);
         }
         self.staged.clear();
         self.gone = 0;
@@ -418,6 +423,7 @@ impl SendQueue {
         self.gone = 0;
         self.pieces.clear();
         self.asked.clear();
+        self.answer_pieces = 0;
         self.block_sending.clear();
         (self.wake_owed, self.taken_owed) = (false, None);
         if let Some(sealed) = &mut self.sealed {
@@ -427,86 +433,4 @@ impl SendQueue {
 }
 
 #[cfg(test)]
-mod tests {
-    use tramontane_core::fabric::{ViewRows as _, Write};
-
-    use crate::memory::rows_of;
-
-    use super::*;
-
-    const CELLS: usize = 128;
-
-    fn add(send_queue: &mut SendQueue, rows: &Rows, write: Write) {
-        let (view, regions) = (ViewId(1), &OwnRegions::default());
-        send_queue.add(&List { view, rows, regions, writes: &[write] }).expect("in the row");
-    }
-
-    /// What a socket takes, so many bytes at a time.
-    fn take_as_a_socket(send_queue: &mut SendQueue, most: usize) -> Vec<u8> {
-        let mut slices = [IoSlice::new(&[]); SLICES_MAX];
-        let (count, _) = send_queue.slices(&mut slices).expect("what waits is there");
-        let all: Vec<u8> = slices[..count].iter().flat_map(|slice| slice.to_vec()).collect();
-        let taken = all[..most.min(all.len())].to_vec();
-        send_queue.take(taken.len(), &mut |_| {});
-        taken
-    }
-
-    fn publish_all(rows: &Rows, value: u8) {
-        for cell in 0..CELLS {
-            let cell = rows.row().cell(cell * CELL).expect("in the row");
-            cell.publish(u64::from_ne_bytes([value; CELL]));
-        }
-    }
-
-    /// The content that arrives if cells grow after each part, of which a socket takes so many
-    /// bytes.
-    fn arrives(part: usize, ended_after: Option<usize>) -> Vec<u8> {
-        let rows = rows_of(1, &[CELLS * CELL, 64]);
-        let mut send_queue = SendQueue::new(false);
-        publish_all(&rows, 1);
-        let write = Write::of_row(0, CELLS * CELL, Kind::Content);
-        add(&mut send_queue, &rows, write);
-        let mut arrived = Vec::new();
-        let mut value = 1;
-        while send_queue.is_pending() {
-            arrived.extend(take_as_a_socket(&mut send_queue, part));
-            value += 1;
-            publish_all(&rows, value);
-            if ended_after == Some(usize::from(value)) {
-                send_queue.keep(&rows);
-                publish_all(&rows, 0);
-            }
-        }
-        arrived.split_off(HEADER)
-    }
-
-    #[test]
-    fn content_that_begins_and_ends_within_cells_arrives_as_it_is() {
-        let rows = rows_of(1, &[CELLS * CELL, 64]);
-        publish_all(&rows, 7);
-        for part in [1, 3, 8, 64, 4096] {
-            let mut send_queue = SendQueue::new(false);
-            let write = Write::of_row(CELL + 1, COPIED_MAX + 2, Kind::Content);
-            add(&mut send_queue, &rows, write);
-            let mut arrived = Vec::new();
-            while send_queue.is_pending() {
-                arrived.extend(take_as_a_socket(&mut send_queue, part));
-            }
-            assert_eq!(arrived.split_off(HEADER), [7; COPIED_MAX + 2], "in parts of {part}");
-        }
-    }
-
-    #[test]
-    fn no_half_of_a_cell_arrives_as_it_was_and_the_other_as_it_became() {
-        for part in (5..40).chain([63, 99, 511, 513]) {
-            for ended_after in [None, Some(3), Some(4)] {
-                let content = arrives(part, ended_after);
-                assert_eq!(content.len(), CELLS * CELL);
-                for (place, cell) in content.chunks(CELL).enumerate() {
-                    let whole = cell.iter().all(|byte| *byte == cell[0] && *byte > 0);
-                    assert!(whole, "cell {place} in parts of {part}: {cell:?}");
-                }
-            }
-        }
-    }
-}
+mod tests;
