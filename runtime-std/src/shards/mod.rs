@@ -18,12 +18,15 @@
 //! | `description`, `places` | the overlay file; names, ids and node ids |
 //! | `start`, `start_error`, `founding` | how a process becomes a replica; whether it forms its group or comes back |
 //! | `replica`, `engine`, `snapshot` | the application's side; what drives a replica; what one that comes back takes over |
-//! | `client`, `seat` | a client; how it gets its number |
+//! | `client`, `client_engine`, `seat` | a client; what drives it; how it gets its number |
 //! | `lent`, `links`, `fabric` | memory that the core borrows; views of two; what carries them |
 //! | `calls`, `lives`, `messages`, `service` | how processes meet; which lives are known; what they say; the control server |
-//! | `request`, `status`, `operator` | what other threads ask; what is seen from outside; who asks for that |
+//! | `request`, `status`, `ask` | what other threads ask; what is seen from outside; who asks for that |
 
+mod ask;
 mod calls;
+mod client;
+mod client_engine;
 mod description;
 mod engine;
 mod fabric;
@@ -35,12 +38,15 @@ mod messages;
 mod places;
 mod replica;
 mod request;
+mod seat;
 mod service;
 mod snapshot;
 mod start;
 mod start_error;
 mod status;
 
+pub use ask::{AskError, Operator};
+pub use client::{Client, ClientError, Delivery};
 pub use description::{CLIENTS_MAX, Description, DescriptionError, GroupDescription, Replicas};
 pub use places::{NoSuchPlace, Places};
 pub use replica::Replica;
@@ -48,4 +54,6 @@ pub use start::{Running, StartOptions, start};
 pub use start_error::StartError;
 pub use status::ReplicaStatus;
 pub use tramontane_core::ids::GroupId;
-pub use tramontane_core::tram::{Answers, Delivered, Destinations, MessageId, ReplicaId};
+pub use tramontane_core::tram::{
+    Answered, Answers, Delivered, Destinations, MessageId, ReplicaId, SendError,
+};

@@ -123,7 +123,12 @@ impl Place {
 
     /// A new life of a node.
     pub(super) fn identity(&self, node: NodeId) -> std::io::Result<Identity> {
-        Ok(Identity { node, incarnation: incarnation()?, digest: self.digest })
+        Ok(self.identity_of(node, incarnation()?))
+    }
+
+    /// That life of a node.
+    pub(super) const fn identity_of(&self, node: NodeId, life: u64) -> Identity {
+        Identity { node, incarnation: life, digest: self.digest }
     }
 
     /// The place of a node in the folder where the processes meet.

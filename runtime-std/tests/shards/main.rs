@@ -1,0 +1,4 @@
+//! Shards: replicas and clients over shared memory and TCP.
+
+mod calm;
+mod support;
