@@ -203,26 +203,6 @@ impl<'m> RowWriter<'m> {
         Ok(())
     }
 
-    /// Stores cells of another row, in address order, each at once and with release.
-    ///
-    /// # Errors
-    /// If either range is not inside its row, or does not start on a cell.
-    pub fn copy(
-        &self,
-        offset: usize,
-        from: Row<'_>,
-        at: usize,
-        cells: usize,
-    ) -> Result<(), OutOfRow> {
-        let (mut offset, mut at) = (offset, at);
-        for _ in 0..cells {
-            self.cell(offset)?.publish(from.cell(at)?.load());
-            offset = offset.saturating_add(8);
-            at = at.saturating_add(8);
-        }
-        Ok(())
-    }
-
     /// Stores bytes of another row, as [`apply`](Self::apply) does, without a buffer between: for a
     /// fabric that carries them from one memory to another. Fastest where both offsets are as far
     /// behind a multiple of 8. Where the two ranges overlap, some mix comes of it.
@@ -278,6 +258,26 @@ impl<'m> RowWriter<'m> {
             source.read(source_offset.saturating_add(done), part)?;
             self.apply(offset.saturating_add(done), part)?;
             done = done.saturating_add(count);
+        }
+        Ok(())
+    }
+
+    /// Stores cells of another row, in address order, each at once and with release.
+    ///
+    /// # Errors
+    /// If either range is not inside its row, or does not start on a cell.
+    pub fn copy(
+        &self,
+        offset: usize,
+        from: Row<'_>,
+        at: usize,
+        cells: usize,
+    ) -> Result<(), OutOfRow> {
+        let (mut offset, mut at) = (offset, at);
+        for _ in 0..cells {
+            self.cell(offset)?.publish(from.cell(at)?.load());
+            offset = offset.saturating_add(8);
+            at = at.saturating_add(8);
         }
         Ok(())
     }

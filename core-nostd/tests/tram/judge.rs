@@ -70,11 +70,7 @@ fn has_cycle(orders: &[&[(u64, MessageId)]]) -> bool {
 /// has delivered, at replicas that are there.
 pub fn missing(world: &World) -> Vec<String> {
     let mut wrong = Vec::new();
-    let delivered: BTreeSet<MessageId> = world
-        .histories
-        .values()
-        .flat_map(|history| history.messages.iter().map(|(_, message)| *message))
-        .collect();
+    let delivered: BTreeSet<MessageId> = world.ever.values().copied().collect();
     for (message, sent) in &world.sent {
         let client = world.clients.get(&message.client);
         let is_correct = client.is_some_and(|running| running.incarnation == message.incarnation);

@@ -112,6 +112,8 @@ pub struct World {
     pub replicas: BTreeMap<ReplicaId, RunningReplica>,
     incarnations: BTreeMap<ReplicaId, u16>,
     pub histories: BTreeMap<ReplicaId, History>,
+    /// What any replica has ever delivered at a place of its group, those that are gone included.
+    pub ever: BTreeMap<(GroupId, u64), MessageId>,
     pub clients: BTreeMap<ClientNumber, RunningClient>,
     client_incarnations: BTreeMap<ClientNumber, u32>,
     pub sent: BTreeMap<MessageId, Sent>,
@@ -150,6 +152,7 @@ impl World {
             replicas: BTreeMap::new(),
             incarnations: BTreeMap::new(),
             histories: BTreeMap::new(),
+            ever: BTreeMap::new(),
             clients: BTreeMap::new(),
             client_incarnations: BTreeMap::new(),
             sent: BTreeMap::new(),
@@ -188,10 +191,12 @@ impl World {
             Lent::new(usize::from(self.settings.clients) + 1),
             Lent::new(PAYLOAD_MAX as usize),
         );
+        let every = self.ids().len() as u64;
         let options = ReplicaOptions {
-            heartbeat_ns: 4_000,
-            suspect_ns: 60_000,
-            campaign_ns: 100_000,
+            // Long enough that this network carries them beside everything else.
+            heartbeat_ns: 2_500 * every,
+            suspect_ns: 25_000 * every,
+            campaign_ns: 50_000 * every,
             lease_ns: 300_000,
             incarnation,
             is_founder,
@@ -389,7 +394,7 @@ impl World {
         if !self.broken.is_empty() && self.random.chance(2) {
             self.reconnect();
         }
-        if self.random.chance(60) && self.network.borrow_mut().deliver() {
+        if self.random.chance(75) && self.network.borrow_mut().deliver() {
             return;
         }
         let replicas = self.replicas.len();
@@ -438,9 +443,15 @@ impl World {
             self.restore(id, &mut running);
         }
         let (history, sent) = (self.histories.get_mut(&id).expect("a history"), &self.sent);
+        let ever = &mut self.ever;
         let mut complaints = Vec::new();
         let mut deliver = |message: &Delivered<'_>| {
             history.messages.push((message.place, message.id));
+            let before = *ever.entry((id.group, message.place)).or_insert(message.id);
+            if before != message.id {
+                let place = message.place;
+                complaints.push(format!("{id}: {} at {place}, not {before}", message.id));
+            }
             match sent.get(&message.id) {
                 None => complaints.push(format!("{id}: {} was never sent", message.id)),
                 Some(sent) => {
