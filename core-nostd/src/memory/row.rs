@@ -262,26 +262,6 @@ impl<'m> RowWriter<'m> {
         Ok(())
     }
 
-    /// Stores cells of another row, in address order, each at once and with release.
-    ///
-    /// # Errors
-    /// If either range is not inside its row, or does not start on a cell.
-    pub fn copy(
-        &self,
-        offset: usize,
-        from: Row<'_>,
-        at: usize,
-        cells: usize,
-    ) -> Result<(), OutOfRow> {
-        let (mut offset, mut at) = (offset, at);
-        for _ in 0..cells {
-            self.cell(offset)?.publish(from.cell(at)?.load());
-            offset = offset.saturating_add(8);
-            at = at.saturating_add(8);
-        }
-        Ok(())
-    }
-
     /// Stores a byte that is not part of a whole group, with what else is in its group: a copy has
     /// one writer.
     fn store_byte(&self, offset: usize, byte: u8) -> Result<(), OutOfRow> {

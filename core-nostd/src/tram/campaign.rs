@@ -23,6 +23,7 @@
 //!
 //! Source: TRAM, sections 5.4 and 5.5 (Algorithms 3 and 4).
 
+use super::feed::whole_cells;
 use super::follow::FollowStage;
 use super::link::{LinkId, Memory};
 use super::log::{Control, Log, log_area};
@@ -32,7 +33,7 @@ use super::shape::peer_row;
 use super::timestamp::Timestamp;
 use super::token::{CAMPAIGNS, Ticket, Work};
 use crate::fabric::{ErrorKind, Fabric, FabricError, Permissions};
-use crate::ids::{Time, index_from_u32};
+use crate::ids::Time;
 
 /// The most payloads that are read at a time.
 const READS_MAX: u32 = 16;
@@ -249,8 +250,7 @@ impl Replica<'_> {
                 self.leadership = Leadership::Follower;
                 return Ok(());
             };
-            let length = index_from_u32(entry.length());
-            if length > 0 {
+            if entry.length() > 0 {
                 let area = log_area(self.shape.payload(copying.next));
                 let ticket = Ticket {
                     work: Work::CopyPayload,
@@ -258,7 +258,7 @@ impl Replica<'_> {
                     campaign: self.campaigns,
                     sequence: 0,
                 };
-                let whole = length.next_multiple_of(8);
+                let whole = whole_cells(entry.length());
                 let read = fabric.read(state.view, state.peer, area, area, whole, ticket.token());
                 if read.is_err() {
                     break;

@@ -137,7 +137,9 @@ impl<'o> ClientLinks<'o> {
     /// How many links.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.overlay.all().iter().map(|group| usize::from(self.overlay.replicas(group))).sum()
+        let groups = self.overlay.all().iter();
+        let replicas = groups.map(|group| usize::from(self.overlay.replicas(group)));
+        replicas.fold(0, usize::saturating_add)
     }
 
     /// Never: an overlay has a replica.

@@ -70,7 +70,9 @@ impl Ring<'_> {
         let body = at.saturating_add(CACHE_LINE);
         match payload {
             Payload::Bytes(bytes) => row.apply(body, bytes)?,
-            Payload::Cells(from, offset) => row.copy(body, from, offset, cells(fed.length))?,
+            Payload::Cells(from, offset) => {
+                row.copy_from(body, &from, offset, whole_cells(fed.length))?
+            }
         }
         put(MARK, ordinal.next().0)
     }
@@ -140,9 +142,9 @@ impl Ring<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BadSlot;
 
-/// How many cells hold so many bytes.
-pub(super) fn cells(bytes: u32) -> usize {
-    index_from_u32(bytes).saturating_add(7) >> 3
+/// Bytes of the cells that hold so many bytes: a payload is copied by whole cells.
+pub(super) fn whole_cells(bytes: u32) -> usize {
+    index_from_u32(bytes).saturating_add(7) & !7
 }
 
 #[cfg(test)]

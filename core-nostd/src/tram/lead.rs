@@ -8,7 +8,7 @@
 
 use super::counts::{SourceCount, UpTo};
 use super::entry::{Content, Entry, Message, Positions, Source};
-use super::feed::{Fed, Ring, cells};
+use super::feed::{Fed, Ring, whole_cells};
 use super::follow::FollowStage;
 use super::link::{LinkId, Memory, Stage};
 use super::log::Log;
@@ -244,7 +244,12 @@ impl Replica<'_> {
             };
             fabric.observe_barrier();
             let payload = self.shape.payload(self.tail);
-            log.memory().copy(payload, row, ring.payload(count.next), cells(fed.length))?;
+            log.memory().copy_from(
+                payload,
+                &row,
+                ring.payload(count.next),
+                whole_cells(fed.length),
+            )?;
             self.progress.copied_bytes =
                 self.progress.copied_bytes.saturating_add(u64::from(fed.length));
             let message = Message {

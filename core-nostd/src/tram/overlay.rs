@@ -170,6 +170,9 @@ impl Overlay {
         if groups.is_empty() {
             return Err(OverlayError::NoGroups);
         }
+        if groups.len() > GROUPS_MAX {
+            return Err(OverlayError::TooManyGroups);
+        }
         let mut placed = heapless::Vec::new();
         let mut root = None;
         for (id, group) in ids(groups) {
@@ -189,7 +192,7 @@ impl Overlay {
         }
         let mut overlay = Self { groups: placed, limits, digest: 0 };
         for (id, _) in ids(groups) {
-            if overlay.children(id).count() > CHILDREN_MAX {
+            if usize::from(overlay.children_count(id)) > CHILDREN_MAX {
                 return Err(OverlayError::TooManyChildren(id));
             }
         }
@@ -251,6 +254,12 @@ impl Overlay {
         ids(&self.groups).filter(move |(_, placed)| of_group(placed)).map(|(id, _)| id)
     }
 
+    /// How many children a group has.
+    #[must_use]
+    pub fn children_count(&self, group: GroupId) -> u16 {
+        self.children(group).fold(0, |count, _| count.saturating_add(1))
+    }
+
     /// The group and all groups below it.
     #[must_use]
     pub fn reach(&self, group: GroupId) -> Destinations {
@@ -290,12 +299,9 @@ impl Overlay {
     }
 }
 
-/// A list's members with their ids. A list that is too long ends early.
+/// A list's members with their ids. No overlay has more than [`GROUPS_MAX`].
 fn ids<T: Copy>(groups: &[T]) -> impl Iterator<Item = (GroupId, T)> + '_ {
-    groups
-        .iter()
-        .enumerate()
-        .filter_map(|(index, group)| u16_from_index(index).map(|id| (GroupId(id), *group)))
+    (0..64_u16).map(GroupId).zip(groups.iter().copied())
 }
 
 fn check_limits(limits: &Limits) -> Result<(), OverlayError> {

@@ -97,11 +97,11 @@ impl Shape {
     #[must_use]
     pub fn of(overlay: &Overlay, group: GroupId) -> Self {
         let limits = overlay.limits();
-        let children = overlay.children(group).count();
-        let cells = HEADER_CELLS.saturating_add(children);
+        let children = overlay.children_count(group);
+        let cells = HEADER_CELLS.saturating_add(index_from_u16(children));
         Self {
             entries: limits.log_entries,
-            children: crate::ids::u16_from_index(children).unwrap_or(u16::MAX),
+            children,
             header_bytes: whole_lines(cells.saturating_mul(8)),
             payload_bytes: whole_lines(index_from_u32(limits.payload_max)),
             client_window: limits.client_window,

@@ -1,7 +1,7 @@
 //! Runs without faults.
 
 use tramontane_core::ids::{ClientNumber, GroupId};
-use tramontane_core::tram::Destinations;
+use tramontane_core::tram::{Destinations, SendError};
 
 use super::judge::{missing, safety};
 use super::world::{Settings, World};
@@ -69,4 +69,26 @@ fn trees_of_groups() {
         let settings = Settings { seed, clients: 3, ..Settings::default() };
         calm_run(&[None, Some(0), Some(0), Some(1)], 3, settings, 60);
     }
+}
+
+#[test]
+fn a_client_that_has_left_may_come_again_and_its_place_begins_anew() {
+    let mut world = World::new(&[None, Some(0)], 3, Settings::default());
+    let number = ClientNumber(0);
+    for _ in 0..3 {
+        for _ in 0..10 {
+            let groups = some_groups(&mut world);
+            let _ = world.multicast(number, groups, 8);
+            world.run(2_000);
+        }
+        world.leave(number);
+        let to = Destinations::of(GroupId(0));
+        assert_eq!(world.multicast(number, to, 8), Err(SendError::Closed));
+        assert!(
+            world.run_until(400_000, |world| world.has_left(number) && missing(world).is_empty())
+        );
+        world.crash_client(number);
+        world.start_client(number);
+    }
+    assert_eq!(safety(&world), Vec::<String>::new());
 }

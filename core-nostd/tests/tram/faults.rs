@@ -2,7 +2,7 @@
 //! memory, pauses and cut links, one way or both. At the end all is healed, and nothing may be
 //! missing.
 
-use tramontane_core::ids::{ClientNumber, GroupId};
+use tramontane_core::ids::ClientNumber;
 use tramontane_core::tram::ReplicaId;
 
 use super::calm::some_groups;

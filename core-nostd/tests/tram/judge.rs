@@ -7,10 +7,13 @@ use tramontane_core::tram::{MessageId, ReplicaId};
 
 use super::world::World;
 
+/// What one replica delivered: places and messages.
+type Order<'h> = &'h [(u64, MessageId)];
+
 /// What is wrong with the histories so far, whatever comes later.
 pub fn safety(world: &World) -> Vec<String> {
     let mut wrong = world.complaints.clone();
-    let mut longest: BTreeMap<GroupId, (ReplicaId, &[(u64, MessageId)])> = BTreeMap::new();
+    let mut longest: BTreeMap<GroupId, (ReplicaId, Order<'_>)> = BTreeMap::new();
     for (id, history) in &world.histories {
         let mut seen = BTreeSet::new();
         for (place, message) in &history.messages {
@@ -30,7 +33,7 @@ pub fn safety(world: &World) -> Vec<String> {
             (*other, *before) = (*id, &history.messages);
         }
     }
-    let orders: Vec<&[(u64, MessageId)]> = longest.values().map(|(_, order)| *order).collect();
+    let orders: Vec<Order<'_>> = longest.values().map(|(_, order)| *order).collect();
     if has_cycle(&orders) {
         wrong.push("the groups' orders have a cycle".to_owned());
     }
@@ -38,7 +41,7 @@ pub fn safety(world: &World) -> Vec<String> {
 }
 
 /// Whether several sequences have no common order.
-fn has_cycle(orders: &[&[(u64, MessageId)]]) -> bool {
+fn has_cycle(orders: &[Order<'_>]) -> bool {
     let mut before: BTreeMap<MessageId, usize> = BTreeMap::new();
     let mut after: BTreeMap<MessageId, Vec<MessageId>> = BTreeMap::new();
     for order in orders {

@@ -8,7 +8,7 @@ use tramontane_core::ids::{ClientNumber, GroupId, Rank, Time};
 use tramontane_core::memory::{Line, Row, RowWriter};
 use tramontane_core::tram::{
     Answers, Attachment, Client, ClientLink, ClientLinks, ClientOptions, Delivered, Destinations,
-    Group, GroupState, LOG, Limits, LinkId, LinkState, Memory, MessageId, MessageState, Overlay,
+    Group, GroupState, Limits, LinkId, LinkState, Memory, MessageId, MessageState, Overlay,
     Replica, ReplicaId, ReplicaLinks, ReplicaOptions, Role, SendError, Shape, SourceState, Stage,
 };
 
@@ -528,6 +528,12 @@ impl World {
         }
     }
 
+    /// Whether no group keeps a place for a client.
+    pub fn has_left(&self, number: ClientNumber) -> bool {
+        let running = &self.clients[&number];
+        running.client.has_left(&running.memory).expect("it fits")
+    }
+
     /// A client says that it leaves.
     pub fn leave(&mut self, number: ClientNumber) {
         if let Some(running) = self.clients.get_mut(&number) {
@@ -550,10 +556,6 @@ impl World {
             self.advance();
         }
         holds(self)
-    }
-
-    pub fn log_region_is_one() -> u16 {
-        LOG.0
     }
 }
 
