@@ -2,8 +2,9 @@
 //!
 //! ```sh
 //! tramontane shards --example-config base >overlay.toml
-//! # Each replica in a process of its own: tramontane shards --config overlay.toml --id g1.0 --quiet
-//! cargo run --release -p tramontane-runtime --example shards_client -- overlay.toml g1,g2 100000 64
+//! # Each replica in a process of its own:
+//! tramontane shards --config overlay.toml --id g1.0 --quiet
+//! cargo run --release -p tramontane-runtime --example shards_client overlay.toml g1,g2 100000 64
 //! ```
 //!
 //! The arguments are the overlay file, the groups, how many messages, and how many bytes each has.

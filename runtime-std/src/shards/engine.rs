@@ -164,7 +164,8 @@ impl<F: ShardFabric, R: Replica> Engine<F, R> {
         if let Err(error) = fabric.connect(node, session) {
             tracing::warn!(%node, %error, "a connection is not used");
         }
-        let overlay = service.places.overlay();
+        let places = &service.places;
+        let overlay = places.overlay();
         let agreed = Agreed {
             node,
             life: life.life,
@@ -173,9 +174,15 @@ impl<F: ShardFabric, R: Replica> Engine<F, R> {
             row_bytes: row_bytes(overlay, service.own.group, link),
             digest: calls.identity.digest,
         };
-        let attachment = links
-            .open(fabric, link, &agreed)
-            .map_err(|error| Stopped::NoMemory(error.to_string()))?;
+        let attachment = match links.open(fabric, link, &agreed) {
+            Ok(attachment) => attachment,
+            // It calls again.
+            Err(error) if places.client(node).is_some() => {
+                tracing::warn!(%node, %error, "a client is not connected");
+                return Ok(());
+            }
+            Err(error) => return Err(Stopped::NoMemory(error.to_string())),
+        };
         cell.with_dependent_mut(|_, replica| replica.attach(now, link, attachment, links))
             .map_err(Stopped::Shard)
     }

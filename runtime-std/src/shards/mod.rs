@@ -31,6 +31,8 @@ mod description;
 mod engine;
 mod fabric;
 mod founding;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod hostile_bytes;
 mod lent;
 mod links;
 mod lives;

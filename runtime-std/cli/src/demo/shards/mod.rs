@@ -45,8 +45,8 @@ const REPLICAS: u16 = 3;
 /// Options of the bank.
 #[derive(Args, Debug)]
 pub(super) struct BankOptions {
-    /// Run a bank over eight groups of three replicas instead: clients transfer money between one to
-    /// eight groups, and leaders are killed meanwhile; in the end all money must be there
+    /// Run a bank over eight groups of three replicas instead: clients transfer money between one
+    /// to eight groups, and leaders are killed meanwhile; in the end all money must be there
     #[arg(long, conflicts_with_all = ["nodes", "senders", "input", "block", "message_max", "window",
                                       "repeat", "device", "port", "gid"])]
     pub(super) shards: bool,
