@@ -11,16 +11,15 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
-use tramontane_core::ids::{ClientNumber, GroupId, NodeId, Time};
+use tramontane_core::ids::{ClientNumber, NodeId, Time};
 use tramontane_core::tram::{
-    Application, Delivered, LinkId, Overlay, Progress, ReplicaId, ReplicaLinks, Role, Shape, Stage,
-    Timestamp,
+    Application, Delivered, LinkId, Progress, ReplicaId, ReplicaLinks, Role, Stage, Timestamp,
 };
 
 use super::calls::{Calls, Meeting, Met};
 use super::fabric::ShardFabric;
 use super::lent::ReplicaCell;
-use super::links::{Agreed, Links};
+use super::links::{Agreed, Links, row_bytes};
 use super::replica::Replica;
 use super::request::Request;
 use super::service::Service;
@@ -482,25 +481,5 @@ impl<F: ShardFabric, R: Replica> Steps for Engine<F, R> {
             self.parts.calls.is_over.store(true, Ordering::Relaxed);
             self.parts.fabric.leave();
         }
-    }
-}
-
-/// Bytes of the own row of a link's view, and of the peer's.
-fn row_bytes(overlay: &Overlay, group: GroupId, link: LinkId) -> (usize, usize) {
-    let own = Shape::of(overlay, group);
-    let links = ReplicaLinks::of(overlay, group);
-    match links.role(link) {
-        Some(Role::Peer(_)) => (own.peer_row_bytes(), own.peer_row_bytes()),
-        Some(Role::Parent(_)) => (own.child_row_bytes(), own.parent_row_bytes()),
-        Some(Role::Child { child, .. }) => {
-            let child = overlay.children(group).nth(usize::from(child)).unwrap_or_default();
-            let below = Shape::of(overlay, child);
-            (below.parent_row_bytes(), below.child_row_bytes())
-        }
-        Some(Role::Client(_)) => {
-            let replies = own.reply_row_bytes(overlay.limits().client_window);
-            (replies, own.client_row_bytes())
-        }
-        None => (0, 0),
     }
 }

@@ -72,6 +72,9 @@ pub(super) struct Standing {
     pub(super) founders: Option<Vec<u64>>,
     /// The incarnation that the one who asks may have.
     pub(super) incarnation: u16,
+    /// How many replicas of the group have come back and do not count yet, the one who asks
+    /// included.
+    pub(super) returning: u16,
     /// The clients that are known.
     pub(super) clients: Vec<(u16, Life)>,
 }
