@@ -170,14 +170,29 @@ impl Replica<'_> {
             if stage == FollowStage::Read {
                 self.prepare(link, log, memory)?;
             }
-            // A snapshot may have brought a peer further that was behind.
-            let is_behind = stage == FollowStage::Behind;
-            if is_behind
-                && self.is_kept(self.delivered_by(link, memory)?, log)?
-                && let Some(state) = self.state.get_mut(link.index())
-            {
-                state.follow.read_again();
+            if stage == FollowStage::Behind {
+                self.look_again(link, log, memory)?;
             }
+        }
+        Ok(())
+    }
+
+    /// A snapshot may have brought a peer further that was behind. If not far enough, it is told how
+    /// far it must come.
+    fn look_again<M: Memory>(
+        &mut self,
+        link: LinkId,
+        log: Log<'_>,
+        memory: &M,
+    ) -> Result<(), Halt> {
+        let Some((row, _)) = memory.link(link) else { return Ok(()) };
+        let delivered = self.delivered_by(link, memory)?;
+        if !self.is_kept(delivered, log)? {
+            let told = row.reader().cell(peer_row::KEPT_FROM)?.load();
+            return if told > delivered { Ok(()) } else { self.fall_behind(link, log, memory) };
+        }
+        if let Some(state) = self.state.get_mut(link.index()) {
+            state.follow.read_again();
         }
         Ok(())
     }
@@ -307,7 +322,7 @@ impl Replica<'_> {
         if follow.is_full() {
             return Ok(false);
         }
-        let mut posting = Posting::new(&self.capabilities);
+        let mut posting = Posting::to_region(&self.capabilities, fabric.region_list_bytes_max());
         if follow.needs_cut {
             put(row, peer_row::STAGED_CUT, follow.cut)?;
             posting.guard(row_area(peer_row::STAGED_CUT), log_area(log_control::TAIL), 8);
@@ -359,8 +374,10 @@ impl Replica<'_> {
                 break;
             }
             let Some(entry) = log.load(to)? else { return Err(Halt::NoEntry) };
+            // The header goes at the end, and has its room kept.
             let area = log_area(self.shape.payload(to));
-            if !posting.content(area, area, index_from_u32(entry.length())) {
+            let bytes = index_from_u32(entry.length());
+            if !posting.keeps(self.shape.header_bytes()) || !posting.content(area, area, bytes) {
                 break;
             }
             to = to.saturating_add(1);
@@ -369,7 +386,7 @@ impl Replica<'_> {
             let area = log_area(self.shape.header(from));
             let last = self.shape.header(to.saturating_sub(1));
             let bytes = last.saturating_sub(area.offset).saturating_add(self.shape.header_bytes());
-            posting.content(area, area, bytes);
+            posting.kept(area, bytes);
         }
         Ok(to)
     }
