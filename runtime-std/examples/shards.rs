@@ -1,4 +1,4 @@
-//! A replica of an overlay that counts what it is handed, and a client that multicasts as fast as
+//! A replica of an overlay that answers what it is handed, and a client that multicasts as fast as
 //! it can and prints how fast that is.
 //!
 //! ```sh
@@ -43,11 +43,9 @@ fn run_replica(
     name: &str,
 ) -> Result<(), Box<dyn std::error::Error>> {
     let replica = places.replica_named(name)?;
-    let mut count = 0_u64;
-    let application = move |_: &Delivered<'_>| {
-        count += 1;
-        0
-    };
+    // The client hears how long the message was.
+    let application =
+        |message: &Delivered<'_>| u8::try_from(message.payload.len()).unwrap_or(u8::MAX);
     let running = start(description, replica, StartOptions::default(), application)?;
     loop {
         if let Some(stopped) = running.stopped() {

@@ -66,6 +66,10 @@ pub struct Description {
     /// Orders all that is there at once. False: one message at a time, as in the paper.
     #[serde(default = "batching_default")]
     pub batching: bool,
+    /// Passes messages on to children while their own group replicates them. False: once they are
+    /// decided, as in the paper.
+    #[serde(default = "pass_on_early_default")]
+    pub pass_on_early: bool,
     /// The groups, each with its parent; the order is part of what all must have alike.
     pub groups: Vec<GroupDescription>,
 }
@@ -131,6 +135,9 @@ const fn message_max_default() -> u32 {
 const fn batching_default() -> bool {
     true
 }
+const fn pass_on_early_default() -> bool {
+    true
+}
 
 impl Description {
     /// Reads an overlay file, and checks all of it. Relative paths are taken from beside it.
@@ -188,6 +195,7 @@ impl Description {
             log_entries: log_entries_default(),
             message_max: message_max_default(),
             batching: batching_default(),
+            pass_on_early: pass_on_early_default(),
             groups: groups.collect(),
         }
     }

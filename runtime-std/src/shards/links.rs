@@ -95,18 +95,23 @@ impl<F: HostRegions<Error = ErrorKind>> Links<F> {
         Ok(Attachment { view, peer, incarnation })
     }
 
-    /// Gives up a link's view. Gives the node and the life that it was shared with.
-    pub(super) fn close(&mut self, fabric: &mut F, link: LinkId) -> Option<(NodeId, u64)> {
+    /// Gives up a link's view. Gives its id, and the node and the life that it was shared with.
+    pub(super) fn close(&mut self, fabric: &mut F, link: LinkId) -> Option<(ViewId, NodeId, u64)> {
         let OpenView { view, node, life, rows, .. } = self.open.get_mut(link.index())?.take()?;
         if !fabric.retire(view) {
             self.retiring.push((view, rows));
         }
-        Some((node, life))
+        Some((view, node, life))
     }
 
     /// Goes on to retire what was given up.
     pub(super) fn retire(&mut self, fabric: &mut F) {
         self.retiring.retain(|(view, _)| !fabric.retire(*view));
+    }
+
+    /// The view of a link.
+    pub(super) fn view(&self, link: LinkId) -> Option<ViewId> {
+        self.open.get(link.index())?.as_ref().map(|open| open.view)
     }
 
     /// The life at the other end of a link.

@@ -31,6 +31,8 @@ pub(super) enum PeerRequest {
     Kept,
     /// The other end is not the process that it should be: a later one of its node is known.
     Outdated,
+    /// Of one that does not call: it has given up this view, and wants to be called again.
+    CallAgain { view: u64 },
 }
 
 /// What a caller hears.
