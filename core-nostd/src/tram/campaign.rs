@@ -1,7 +1,8 @@
 //! How a replica becomes leader: it gathers the right to write a quorum's logs, and makes its own
 //! log hold all that can have been decided (TRM-4).
 //!
-//! 1. It asks all peers with a timestamp above all that it knows.
+//! 1. It asks all peers with a timestamp above all that it knows. What it wrote to their logs
+//!    before has landed, or was refused, when a peer sees that.
 //! 2. It reads the control line and all headers of each log that it is granted, after the grant.
 //! 3. Once a quorum's are read, its own included, it takes the log with the highest stamp, and of
 //!    equal stamps the longest. It copies what it lacks of it, and puts its own timestamp on it.
@@ -312,6 +313,7 @@ impl Replica<'_> {
     pub(super) fn ask(&mut self, link: LinkId) {
         self.touch(link);
         if let Some(state) = self.state.get_mut(link.index()) {
+            state.asks = true;
             state.follow.ask();
         }
     }

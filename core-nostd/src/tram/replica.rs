@@ -72,6 +72,8 @@ pub struct LinkState {
     /// Of a peer: its last heartbeat, and when it came.
     pub(super) heartbeat: u64,
     pub(super) heard_at: Option<Time>,
+    /// Of a peer: the request for its log is to be posted.
+    pub(super) asks: bool,
     /// Of a peer: how its log is written.
     pub(super) follow: Follow,
     /// Of a child's replica: what is passed on to it.

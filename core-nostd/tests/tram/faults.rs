@@ -121,7 +121,7 @@ fn report(world: &World) -> String {
     text
 }
 
-fn seeds(count: u64) -> impl Iterator<Item = u64> {
+pub fn seeds(count: u64) -> impl Iterator<Item = u64> {
     let from = std::env::var("TRAMONTANE_SEED").ok().and_then(|seed| seed.parse().ok());
     let count = std::env::var("TRAMONTANE_SEEDS")
         .ok()
