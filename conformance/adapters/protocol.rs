@@ -63,6 +63,9 @@ pub struct Group {
     pub group: String,
     pub members: Vec<String>,
     pub senders: Vec<String>,
+    /// All that are or may become members.
+    #[serde(default)]
+    pub all_members: Vec<String>,
 }
 
 /// What the driver keeps to.
@@ -112,6 +115,11 @@ pub enum Line<'a> {
     Durable {
         group: &'a str,
         upto: u64,
+    },
+    Leader {
+        group: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        term: Option<u64>,
     },
     Stats {
         posts: u64,

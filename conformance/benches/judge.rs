@@ -7,6 +7,7 @@
 mod good_history;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use good_history::shards::{self, Shards};
 use good_history::{Shape, write};
 use tramontane_conformance::check::{Outcome, judge};
 
@@ -23,6 +24,15 @@ const CALM: Shape = Shape {
     durable: false,
 };
 
+const SHARDS: Shards = Shards {
+    deliveries: EVENTS,
+    groups: 8,
+    replicas: 3,
+    clients: 100,
+    kills: false,
+    exchanged: None,
+};
+
 fn histories(criterion: &mut Criterion) {
     let shapes = [
         ("8 nodes", CALM),
@@ -35,11 +45,21 @@ fn histories(criterion: &mut Criterion) {
             Shape { kill: true, restart: true, durable: true, ..CALM },
         ),
     ];
-    let mut bench = criterion.benchmark_group("100,000 records");
-    bench.throughput(Throughput::Elements(EVENTS)).sample_size(10);
-    for (name, shape) in shapes {
+    let written = shapes.into_iter().map(|(name, shape)| {
         let mut text = Vec::new();
         write(&shape, &mut text).expect("memory takes everything");
+        (name, text)
+    });
+    let of_shards = [("24 replicas", false), ("24 replicas, 8 of them back", true)];
+    let of_shards = of_shards.into_iter().map(|(name, kills)| {
+        let mut text = Vec::new();
+        let shards = Shards { kills, ..SHARDS };
+        shards::write(&shards, &mut text).expect("memory takes everything");
+        (name, text)
+    });
+    let mut bench = criterion.benchmark_group("100,000 records");
+    bench.throughput(Throughput::Elements(EVENTS)).sample_size(10);
+    for (name, text) in written.chain(of_shards) {
         bench.bench_function(name, |bencher| {
             bencher.iter(|| {
                 let verdict = judge(&text[..]).expect("the history keeps its rules");

@@ -89,6 +89,19 @@ id! {
     Step(u64)
 }
 id! {
+    /// A group's place in the list of an overlay, from zero (TRM-1).
+    GroupId(u16)
+}
+id! {
+    /// A client's number in an overlay, from zero: at most one client has it at a time (TRM-7).
+    ClientNumber(u16)
+}
+id! {
+    /// How many messages one source gave to a group before this one: a client's ordinal, or a
+    /// position in what a parent passes on to its child (TRM-6).
+    Ordinal(u64)
+}
+id! {
     /// A moment, in nanoseconds since any fixed one. The core has no clock: the caller gives the
     /// time of each step, and the application gives the time after an upcall.
     Time(u64)
@@ -112,6 +125,22 @@ impl SubgroupId {
 
 impl SenderRank {
     /// The rank as an index into a list of senders.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        index_from_u16(self.0)
+    }
+}
+
+impl GroupId {
+    /// The id as an index into the list of groups.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        index_from_u16(self.0)
+    }
+}
+
+impl ClientNumber {
+    /// The number as an index into the list of clients.
     #[must_use]
     pub const fn index(self) -> usize {
         index_from_u16(self.0)

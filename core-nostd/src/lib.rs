@@ -26,6 +26,7 @@
 //! |---|---|
 //! | `views` | a membership that changes: the module `view`, `node::ViewNode`, and the columns of the view protocol in [`layout`] |
 //! | `blocks` | block multicast: the module `rdmc`, `fabric::Blocks`, and in [`layout`] channels and subgroups with large messages |
+//! | `tram` | order across many groups: the module `tram` |
 //! | `defmt` | formats for a `defmt` logger |
 //!
 //! A slot may hold the descriptor of a large message in every build, so that the stages of
@@ -46,6 +47,8 @@ pub mod node;
 pub mod rdmc;
 pub mod smc;
 mod sync;
+#[cfg(feature = "tram")]
+pub mod tram;
 pub mod turn;
 #[cfg(feature = "views")]
 pub mod view;

@@ -20,13 +20,33 @@ const UNTOLD_MAX: u64 = 16;
 pub enum Step {
     /// A stable entry.
     Entry(Entry),
+    /// One from before the member came: it is a part of the state that it takes over.
+    State(Entry),
+    /// The member has all of that state.
+    Current,
+    /// The member leads the group.
+    Leads { group: String, term: u64 },
     /// The member gives up.
     Halt(String),
 }
 
+/// When a member tells the driver that it can take messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Greeting {
+    /// It is a member of no group, and waits for nothing.
+    AtOnce,
+    /// It has its first view.
+    WithFirstStep,
+    /// It has taken over the state of its groups, and has no views.
+    WhenCurrent,
+}
+
 /// The member's application side.
 pub struct Delivery {
-    log: Log,
+    /// Where deliveries are kept, if they are.
+    log: Option<Log>,
+    /// The groups of the member.
+    own: Vec<String>,
     pause_ms: Arc<AtomicU64>,
     spoiler: Arc<Mutex<Spoiler>>,
     /// The installed view of each group of the member.
@@ -40,9 +60,15 @@ pub struct Delivery {
 
 impl Delivery {
     /// Nothing is delivered yet.
-    pub fn new(log: Log, pause_ms: Arc<AtomicU64>, spoiler: Arc<Mutex<Spoiler>>) -> Self {
+    pub fn new(
+        log: Option<Log>,
+        own: Vec<String>,
+        pause_ms: Arc<AtomicU64>,
+        spoiler: Arc<Mutex<Spoiler>>,
+    ) -> Self {
         Self {
             log,
+            own,
             pause_ms,
             spoiler,
             views: BTreeMap::new(),
@@ -61,18 +87,20 @@ impl Delivery {
         self.tell_durable();
     }
 
-    /// Greets the driver once the member has its first view, if it is to have any, and takes steps
-    /// until the member is at its end.
-    pub fn run(mut self, kept: Vec<Kept>, outsider: bool, steps: &Receiver<Step>) {
-        if outsider {
-            crate::member::greet();
+    /// Greets the driver when it is time, and takes steps until the member is at its end.
+    pub fn run(mut self, kept: Vec<Kept>, greeting: Greeting, steps: &Receiver<Step>) {
+        if greeting == Greeting::AtOnce {
+            self.greet();
         }
         let mut next = steps.recv();
-        if !outsider {
-            crate::member::greet();
+        if greeting == Greeting::WithFirstStep {
+            self.greet();
         }
         self.replay(kept);
         while let Ok(step) = next {
+            if matches!(step, Step::Current) && greeting == Greeting::WhenCurrent {
+                self.greet();
+            }
             let spoiled = lock(&self.spoiler).steps(step);
             for step in spoiled {
                 self.take(step);
@@ -88,19 +116,29 @@ impl Delivery {
         }
     }
 
+    /// A member that keeps nothing has no views.
+    fn greet(&self) {
+        crate::member::greet(self.log.is_none());
+    }
+
     fn take(&mut self, step: Step) {
         match step {
             Step::Entry(Entry::Message { sender, groups, payload }) => {
-                let mine = groups.iter().find(|group| self.views.contains_key(*group));
-                let Some(group) = mine.or(groups.first()).cloned() else { return };
+                let Some(group) = self.group_of(&groups) else { return };
                 let delivery =
                     Kept { view: self.views.get(&group).copied(), group, sender, payload };
                 self.deliver(&delivery, false);
-                if let Err(error) = self.log.keep(&delivery) {
+                if let Some(Err(error)) = self.log.as_mut().map(|log| log.keep(&delivery)) {
                     halt("halted", &format!("the log cannot be written: {error}"));
                 }
                 std::thread::sleep(Duration::from_millis(self.pause_ms.swap(0, Ordering::Relaxed)));
             }
+            Step::State(Entry::Message { sender, groups, payload }) => {
+                let Some(group) = self.group_of(&groups) else { return };
+                self.deliver(&Kept { view: None, group, sender, payload }, true);
+            }
+            Step::State(_) | Step::Current => {}
+            Step::Leads { group, term } => say(&Line::Leader { group: &group, term: Some(term) }),
             Step::Entry(Entry::View { group, view, members }) => {
                 say(&Line::View { group: &group, view, members: &members });
                 self.views.insert(group, view);
@@ -111,6 +149,14 @@ impl Delivery {
             }
             Step::Halt(text) => halt("halted", &text),
         }
+    }
+
+    /// The group by which a message for these groups comes.
+    fn group_of(&self, groups: &[String]) -> Option<String> {
+        let has_view = |group: &&String| self.views.contains_key(*group);
+        let is_own = |group: &&String| self.own.contains(*group);
+        let mine = groups.iter().find(has_view).or_else(|| groups.iter().find(is_own));
+        mine.or(groups.first()).cloned()
     }
 
     /// Calls the application, which is the driver.

@@ -10,6 +10,7 @@
 //! | [`protocol`] | the driver's commands and the member's lines |
 //! | [`wire`] | what members and the sequencer say to each other |
 //! | [`order`] | the sequencer's state: the one order, views, and when an entry is stable |
+//! | [`shards`] | the same for disjoint groups without views, which clients send to |
 //! | [`sequencer`] | its process: how it starts, serves and ends |
 //! | [`member`] | a member's threads |
 //! | [`delivery`] | how a member delivers, replays and makes durable |
@@ -23,6 +24,7 @@ mod order;
 #[path = "../protocol.rs"]
 mod protocol;
 mod sequencer;
+mod shards;
 mod storage;
 mod wire;
 
@@ -41,9 +43,14 @@ struct Arguments {
     #[arg(long, value_name = "NODE", requires = "mutant")]
     at: Option<String>,
     /// List the mutants: name, the check that must name it, a scenario in which it shows with 4
-    /// nodes, the node that must be wrong there, what is wrong
+    /// nodes (those with shards: with --shards and 11 nodes), the node that must be wrong there,
+    /// what is wrong
     #[arg(long)]
     list_mutants: bool,
+    /// Have no views: members are replicas of disjoint groups that keep nothing on disk, and other
+    /// nodes are clients
+    #[arg(long)]
+    shards: bool,
     /// Serve the folder that this process works in
     #[arg(long, hide = true)]
     sequencer: bool,
@@ -56,7 +63,11 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let mutation = arguments.mutant.map(|mutant| mutants::Mutation::new(mutant, arguments.at));
-    let ran = if arguments.sequencer { sequencer::serve(mutation) } else { member::run(mutation) };
+    let ran = if arguments.sequencer {
+        sequencer::serve(arguments.shards, mutation)
+    } else {
+        member::run(arguments.shards, mutation)
+    };
     match ran {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

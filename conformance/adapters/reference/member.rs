@@ -8,14 +8,15 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::delivery::{Delivery, Step};
+use crate::delivery::{Delivery, Greeting, Step};
 use crate::mutants::{Mutation, Spoiler, lock};
 use crate::protocol::{self, Command, Init, Line, halt, say};
 use crate::sequencer;
 use crate::storage::Log;
-use crate::wire::{self, Down, Up};
+use crate::wire::{self, Down, Membership, Up};
 
-/// Everything of the protocol but `network`: members talk over a socket in the shared folder.
+/// Everything of the protocol but `network`, as members talk over a socket in the shared folder,
+/// and what only shards have.
 const FEATURES: &[&str] = &[
     "views",
     "crash",
@@ -28,6 +29,23 @@ const FEATURES: &[&str] = &[
     "several-groups",
     "order-across-groups",
     "outside-senders",
+    "suspension",
+    "empty-messages",
+    "large-messages",
+    "huge-messages",
+];
+
+/// What is claimed of shards: no views, and no restart from storage.
+const FEATURES_OF_SHARDS: &[&str] = &[
+    "crash",
+    "rejoin",
+    "durable",
+    "pause",
+    "stats",
+    "several-groups",
+    "order-across-groups",
+    "outside-senders",
+    "leaders",
     "suspension",
     "empty-messages",
     "large-messages",
@@ -52,33 +70,44 @@ impl Uplink {
 /// A member, as its commands see it.
 struct Member {
     init: Init,
+    shards: bool,
     uplink: Arc<Uplink>,
     pause_ms: Arc<AtomicU64>,
     spoiler: Arc<Mutex<Spoiler>>,
 }
 
 /// Runs a member until the driver has had enough of it.
-pub fn run(mutation: Option<Mutation>) -> std::io::Result<()> {
+pub fn run(shards: bool, mutation: Option<Mutation>) -> std::io::Result<()> {
     let mut input = BufReader::new(std::io::stdin());
     let init = hear_init(&mut input);
     let mutation = mutation.map(|mutation| mutation.settle(&init));
     let spoiler = Arc::new(Mutex::new(Spoiler::new(mutation.as_ref(), &init)));
-    let (log, kept) = Log::open(&init.storage)?;
+    let (log, kept) = if shards {
+        (None, Vec::new())
+    } else {
+        let (log, kept) = Log::open(&init.storage)?;
+        (Some(log), kept)
+    };
     std::env::set_current_dir(&init.shared)?;
-    let (uplink, downlink) = join(&init, mutation.as_ref())?;
+    let (uplink, downlink, state) = join(&init, shards, mutation.as_ref())?;
     let uplink = Arc::new(uplink);
 
     let pause_ms = Arc::new(AtomicU64::new(0));
-    let delivery = Delivery::new(log, Arc::clone(&pause_ms), Arc::clone(&spoiler));
+    let own = groups_of(&init);
+    let delivery = Delivery::new(log, own.clone(), Arc::clone(&pause_ms), Arc::clone(&spoiler));
     let (steps, incoming) = channel();
-    let outsider = groups_of(&init).is_empty();
-    std::thread::spawn(move || delivery.run(kept, outsider, &incoming));
+    let greeting = match (own.is_empty(), shards) {
+        (true, _) => Greeting::AtOnce,
+        (false, false) => Greeting::WithFirstStep,
+        (false, true) => Greeting::WhenCurrent,
+    };
+    std::thread::spawn(move || delivery.run(kept, greeting, &incoming));
     let listening = Arc::clone(&uplink);
-    std::thread::spawn(move || listen(downlink, &listening, &steps));
+    std::thread::spawn(move || listen(downlink, state, &listening, &steps));
     if lock(&spoiler).chatters() {
         chatter(Arc::clone(&uplink));
     }
-    Member { init, uplink, pause_ms, spoiler }.obey(input);
+    Member { init, shards, uplink, pause_ms, spoiler }.obey(input);
     halt("done", "")
 }
 
@@ -96,11 +125,11 @@ fn hear_init(input: &mut impl BufRead) -> Init {
 }
 
 /// Tells the driver that the member is ready.
-pub fn greet() {
+pub fn greet(shards: bool) {
     say(&Line::InitOk {
         name: "reference",
         version: env!("CARGO_PKG_VERSION"),
-        features: FEATURES,
+        features: if shards { FEATURES_OF_SHARDS } else { FEATURES },
     });
 }
 
@@ -108,6 +137,16 @@ pub fn greet() {
 fn groups_of(init: &Init) -> Vec<String> {
     let named = init.groups.iter().filter(|group| group.members.contains(&init.node));
     named.map(|group| group.group.clone()).collect()
+}
+
+/// The same, with all nodes that are or may become members.
+fn memberships(init: &Init) -> Vec<Membership> {
+    let named = init.groups.iter().filter(|group| group.members.contains(&init.node));
+    let of = |group: &protocol::Group| Membership {
+        group: group.group.clone(),
+        members: group.all_members.clone(),
+    };
+    named.map(of).collect()
 }
 
 /// The next command. What cannot be understood is logged and passed over.
@@ -127,36 +166,41 @@ fn next_command(input: &mut impl BufRead) -> Option<Command> {
 /// Connects to the sequencer and waits until it has let the member in.
 fn join(
     init: &Init,
+    shards: bool,
     mutation: Option<&Mutation>,
-) -> std::io::Result<(Uplink, BufReader<UnixStream>)> {
+) -> std::io::Result<(Uplink, BufReader<UnixStream>, u64)> {
     let deadline = Instant::now() + Duration::from_millis(init.limits.deadline_ms);
     loop {
-        let stream = sequencer::connect(deadline, mutation)?;
+        let stream = sequencer::connect(deadline, shards, mutation)?;
         let mut downlink = BufReader::new(stream.try_clone()?);
         let uplink = Uplink { stream: Mutex::new(stream), posts: AtomicU64::new(0) };
-        uplink.post(&Up::Hello { node: init.node.clone(), groups: groups_of(init) });
+        uplink.post(&Up::Hello { node: init.node.clone(), groups: memberships(init) });
         // A sequencer that was just about to end says nothing.
-        if let Some(Down::Welcome) = wire::next(&mut downlink) {
-            return Ok((uplink, downlink));
+        if let Some(Down::Welcome { state }) = wire::next(&mut downlink) {
+            return Ok((uplink, downlink, state));
         }
     }
 }
 
-/// Hears the sequencer: acknowledges entries, and hands them on once they are stable.
-fn listen(mut downlink: BufReader<UnixStream>, uplink: &Uplink, steps: &Sender<Step>) {
+/// Hears the sequencer: acknowledges entries, and hands them on once they are stable. Those up to
+/// `state` were ordered before the member came.
+fn listen(mut downlink: BufReader<UnixStream>, state: u64, uplink: &Uplink, steps: &Sender<Step>) {
     let mut unstable = std::collections::VecDeque::new();
     let (mut have, mut acknowledged) = (0, 0);
     while let Some(down) = wire::next(&mut downlink) {
         match down {
-            Down::Welcome => {}
+            Down::Welcome { .. } => {}
+            Down::Current => drop(steps.send(Step::Current)),
+            Down::Leads { group, term } => drop(steps.send(Step::Leads { group, term })),
             Down::Entry { number, entry } => {
-                have = number;
+                have = number.max(have);
                 unstable.push_back((number, entry));
             }
             Down::Stable { upto } => {
                 let stable = unstable.iter().take_while(|(number, _)| *number <= upto).count();
-                for (_, entry) in unstable.drain(..stable) {
-                    let _ = steps.send(Step::Entry(entry));
+                for (number, entry) in unstable.drain(..stable) {
+                    let known = number <= state;
+                    let _ = steps.send(if known { Step::State(entry) } else { Step::Entry(entry) });
                 }
             }
             Down::Taken { message } => say(&Line::Ok { message: Some(&message) }),
@@ -192,12 +236,12 @@ impl Member {
                     self.pause_ms.fetch_add(ms, Ordering::Relaxed);
                     say(&Line::Ok { message: None });
                 }
-                Command::Leave => drop(self.uplink.post(&Up::Leave)),
+                Command::Leave if !self.shards => drop(self.uplink.post(&Up::Leave)),
                 Command::Stats => {
                     say(&Line::Stats { posts: self.uplink.posts.load(Ordering::Relaxed) })
                 }
                 Command::Stop => break,
-                Command::Init(_) | Command::Unknown => {
+                Command::Init(_) | Command::Leave | Command::Unknown => {
                     let text = "no such command here";
                     say(&Line::Error { code: "unsupported", definite: true, message: None, text });
                 }

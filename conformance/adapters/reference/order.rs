@@ -18,7 +18,8 @@ use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
 use crate::mutants::Mutation;
-use crate::wire::{self, Down, Entry, Up};
+use crate::sequencer::Sequence;
+use crate::wire::{self, Down, Entry, Membership, Up};
 
 /// Members that come, leave or are lost within this time make one change of views.
 const GATHER: Duration = Duration::from_millis(50);
@@ -91,36 +92,21 @@ impl Change {
     }
 }
 
-impl Order {
-    /// Nobody is there.
-    pub fn new(mutation: Option<Mutation>) -> Self {
-        let kept = std::fs::read(VIEW_IDS).ok().and_then(|text| serde_json::from_slice(&text).ok());
-        Self {
-            next: 1,
-            pending: VecDeque::new(),
-            connections: BTreeMap::new(),
-            members: BTreeMap::new(),
-            view_ids: kept.unwrap_or_default(),
-            change: Change::default(),
-            mutation,
-        }
-    }
-
-    /// Whether nobody is connected.
-    pub fn is_alone(&self) -> bool {
+impl Sequence for Order {
+    fn is_alone(&self) -> bool {
         self.connections.is_empty()
     }
 
-    /// A member has connected.
-    pub fn open(&mut self, connection: u64, outbox: Sender<Arc<str>>) {
+    fn open(&mut self, connection: u64, outbox: Sender<Arc<str>>) {
         self.connections.insert(connection, Connection { outbox, node: None });
     }
 
-    /// A connection has said something. One that was replaced is not heard.
-    pub fn hear(&mut self, connection: u64, up: Up) {
+    fn hear(&mut self, connection: u64, up: Up) {
         let Some(known) = self.connections.get(&connection) else { return };
         match (up, known.node.clone()) {
-            (Up::Hello { node, groups }, None) => self.admit(connection, &node, groups),
+            (Up::Hello { node, groups }, None) => {
+                self.admit(connection, &node, names(groups));
+            }
             (Up::Send { message, groups, payload }, Some(sender)) => {
                 let to = self.addressees(&groups);
                 let entry = Entry::Message { sender, groups, payload };
@@ -141,8 +127,7 @@ impl Order {
         self.settle();
     }
 
-    /// A connection is gone.
-    pub fn close(&mut self, connection: u64) {
+    fn close(&mut self, connection: u64) {
         let gone = self.connections.remove(&connection);
         for pending in &mut self.pending {
             pending.lacking.remove(&connection);
@@ -154,9 +139,30 @@ impl Order {
         self.settle();
     }
 
-    /// How long nothing need be done if nothing comes.
-    pub fn rest(&self) -> Option<Duration> {
+    fn rest(&self) -> Option<Duration> {
         self.change.due.map(|due| due.saturating_duration_since(Instant::now()))
+    }
+
+    fn wake(&mut self) {
+        if self.rest().is_some_and(|rest| rest.is_zero()) {
+            self.change_views();
+        }
+    }
+}
+
+impl Order {
+    /// Nobody is there.
+    pub fn new(mutation: Option<Mutation>) -> Self {
+        let kept = std::fs::read(VIEW_IDS).ok().and_then(|text| serde_json::from_slice(&text).ok());
+        Self {
+            next: 1,
+            pending: VecDeque::new(),
+            connections: BTreeMap::new(),
+            members: BTreeMap::new(),
+            view_ids: kept.unwrap_or_default(),
+            change: Change::default(),
+            mutation,
+        }
     }
 
     fn admit(&mut self, connection: u64, node: &str, groups: Vec<String>) {
@@ -170,7 +176,7 @@ impl Order {
         if let Some(known) = self.connections.get_mut(&connection) {
             known.node = Some(node.to_owned());
         }
-        self.tell(connection, &Down::Welcome);
+        self.tell(connection, &Down::Welcome { state: 0 });
         self.change.coming.push((node.to_owned(), groups));
         self.change.begin();
     }
@@ -182,7 +188,7 @@ impl Order {
     }
 
     /// Gives all groups the views that are due.
-    pub fn change_views(&mut self) {
+    fn change_views(&mut self) {
         let change = std::mem::take(&mut self.change);
         for group in change.coming.iter().flat_map(|(_, groups)| groups) {
             self.members.entry(group.clone()).or_default();
@@ -305,4 +311,8 @@ impl Order {
             let _ = known.outbox.send(line);
         }
     }
+}
+
+fn names(groups: Vec<Membership>) -> Vec<String> {
+    groups.into_iter().map(|of| of.group).collect()
 }

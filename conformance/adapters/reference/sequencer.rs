@@ -16,8 +16,9 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-use crate::mutants::Mutation;
+use crate::mutants::{Mutation, Wrong};
 use crate::order::Order;
+use crate::shards::Shards;
 use crate::wire::{self, Up};
 
 /// The socket's name in the shared folder. Both sides work in that folder: a whole path may be too
@@ -30,6 +31,22 @@ const IDLE_MAX: Duration = Duration::from_secs(3);
 /// How long it rests when nothing comes.
 const REST: Duration = Duration::from_millis(100);
 
+/// The state of the sequencer: what decides the one order.
+pub trait Sequence {
+    /// Whether nobody is connected.
+    fn is_alone(&self) -> bool;
+    /// A member has connected.
+    fn open(&mut self, connection: u64, outbox: Sender<Arc<str>>);
+    /// A connection has said something. One that was replaced is not heard.
+    fn hear(&mut self, connection: u64, up: Up);
+    /// A connection is gone.
+    fn close(&mut self, connection: u64);
+    /// How long nothing need be done if nothing comes.
+    fn rest(&self) -> Option<Duration>;
+    /// Does what time has brought.
+    fn wake(&mut self);
+}
+
 /// What comes from the members' connections, which are numbered.
 enum Event {
     Opened(u64, Sender<Arc<str>>),
@@ -38,11 +55,15 @@ enum Event {
 }
 
 /// Connects to the sequencer of the folder that this process works in, and starts it if need be.
-pub fn connect(deadline: Instant, mutation: Option<&Mutation>) -> std::io::Result<UnixStream> {
+pub fn connect(
+    deadline: Instant,
+    shards: bool,
+    mutation: Option<&Mutation>,
+) -> std::io::Result<UnixStream> {
     loop {
         match UnixStream::connect(SOCKET) {
             Err(error) if Instant::now() > deadline => return Err(error),
-            Err(_) => start(mutation)?,
+            Err(_) => start(shards, mutation)?,
             connected => return connected,
         }
         // Starting takes a few milliseconds. One that is started in vain ends by itself.
@@ -55,10 +76,11 @@ pub fn connect(deadline: Instant, mutation: Option<&Mutation>) -> std::io::Resul
     }
 }
 
-fn start(mutation: Option<&Mutation>) -> std::io::Result<()> {
+fn start(shards: bool, mutation: Option<&Mutation>) -> std::io::Result<()> {
     let log = File::options().append(true).create(true).open("sequencer.log")?;
     Command::new(std::env::current_exe()?)
         .arg("--sequencer")
+        .args(shards.then_some("--shards"))
         .args(mutation.map(Mutation::arguments).into_iter().flatten())
         .stdin(Stdio::null())
         .stdout(Stdio::null())
@@ -68,7 +90,7 @@ fn start(mutation: Option<&Mutation>) -> std::io::Result<()> {
 }
 
 /// Serves the folder that this process works in, until it is not needed any more.
-pub fn serve(mutation: Option<Mutation>) -> std::io::Result<()> {
+pub fn serve(shards: bool, mutation: Option<Mutation>) -> std::io::Result<()> {
     let lock = File::create("sequencer.lock")?;
     if lock.try_lock().is_err() {
         return Ok(());
@@ -83,11 +105,15 @@ pub fn serve(mutation: Option<Mutation>) -> std::io::Result<()> {
             let _ = attend(connection, stream, &events);
         }
     });
-    run(Order::new(mutation), &incoming);
+    if shards {
+        run(Shards::new(Wrong::new(mutation)), &incoming);
+    } else {
+        run(Order::new(mutation), &incoming);
+    }
     std::fs::remove_file(SOCKET)
 }
 
-fn run(mut order: Order, incoming: &Receiver<Event>) {
+fn run(mut order: impl Sequence, incoming: &Receiver<Event>) {
     let mut busy = Instant::now();
     while busy.elapsed() < IDLE_MAX && Path::new(SOCKET).exists() {
         match incoming.recv_timeout(order.rest().map_or(REST, |rest| rest.min(REST))) {
@@ -96,9 +122,7 @@ fn run(mut order: Order, incoming: &Receiver<Event>) {
             Ok(Event::Closed(connection)) => order.close(connection),
             Err(_) => {}
         }
-        if order.rest().is_some_and(|rest| rest.is_zero()) {
-            order.change_views();
-        }
+        order.wake();
         if !order.is_alone() {
             busy = Instant::now();
         }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Up {
     /// The node, and the groups of which it is to be a member. The first frame.
-    Hello { node: String, groups: Vec<String> },
+    Hello { node: String, groups: Vec<Membership> },
     /// Order this. `message` comes back in [`Down::Taken`] and goes no further.
     Send { message: String, groups: Vec<String>, payload: String },
     /// The member has all entries up to this one.
@@ -19,11 +19,23 @@ pub enum Up {
     Stop,
 }
 
+/// A group of a member, with all nodes that are or may become members.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Membership {
+    pub group: String,
+    pub members: Vec<String>,
+}
+
 /// The sequencer to a member.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Down {
-    /// The member is let in: whatever anyone sends from now on comes after its first views.
-    Welcome,
+    /// The member is let in: whatever anyone sends from now on comes after its first views, and
+    /// after the entries up to this one, which are the state that it takes over.
+    Welcome { state: u64 },
+    /// The member has all of the state.
+    Current,
+    /// The member leads the group from now on.
+    Leads { group: String, term: u64 },
     /// The next of the entries that are for this member. Not to be acted on before it is stable.
     Entry { number: u64, entry: Entry },
     /// All members that they concern have the entries up to this one.

@@ -19,6 +19,7 @@
 //! | `losing` | lost peers |
 //! | `sleeping` | doorbells |
 //! | `blocks` | blocks, on fabrics that carry them ([`run_blocks`]) |
+//! | `regions` | regions with permissions, and many views, on fabrics that have them ([`run_regions`]) |
 //!
 //! The clauses see a fabric through the trait alone. What they compare is bytes that they read from
 //! the rows, as a member would.
@@ -35,6 +36,7 @@ mod opening;
 mod ordering;
 mod promises;
 mod refusal;
+mod regions;
 mod report;
 mod scene;
 mod sleeping;
@@ -42,6 +44,10 @@ mod testbed;
 mod values;
 
 pub use blocks::{BLOCK_BYTES_MIN, BlockBench, clauses as block_clauses};
+pub use regions::{
+    PROCESSES, Process, RegionBench, RegionTestbed, Turns, interleave, race_in_threads,
+    region_clauses, run_regions, run_regions_chosen,
+};
 pub use report::{Breach, Clause, Entry, Finding, Outcome, Report, Verdict};
 pub use testbed::{Actor, Bench, MEMBERS, Next, ROW_BYTES_MIN, Seat, Testbed, VIEW, Wake};
 

@@ -4,6 +4,8 @@
 //! a few are under way. Nothing is held but where each node is, so a history of any length can be
 //! written.
 
+pub mod shards;
+
 use std::io::{self, Write};
 
 /// What a history is like.

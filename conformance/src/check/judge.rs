@@ -145,6 +145,12 @@ impl Judge {
                 self.durability.secured((&self.roster, &self.groups), (start, group), *upto, line);
                 Ok(())
             }
+            Event::Leader { t_ns, node, inc, group, .. } => {
+                self.roster.record(node, *inc, *t_ns)?;
+                self.groups.declared(group)?;
+                self.quiescence.active(*t_ns);
+                Ok(())
+            }
             Event::Stats { t_ns, node, inc, posts } => {
                 let start = self.roster.record(node, *inc, *t_ns)?;
                 self.quiescence.counted(start, line, *t_ns, *posts);

@@ -37,6 +37,10 @@ features! {
     OrderAcrossGroups => "order-across-groups";
     /// A sender need not be a member.
     OutsideSenders => "outside-senders";
+    /// A group has one leader at a time, who says so.
+    Leaders => "leaders";
+    /// A killed member can come back with nothing, and takes over the state of its group.
+    Rejoin => "rejoin";
     /// Members talk over the addresses that they are given, and survive partitions.
     Network => "network";
     /// A member that is suspended for a while goes on, or halts with notice.

@@ -4,7 +4,7 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `scenarios`, `plan`, `feature` | what is done: pure functions of a seed, the number of nodes and a scale |
-//! | `stage`, `steps`, `receiving` | the one interpreter of plans |
+//! | `stage`, `steps`, `settling`, `leaders`, `receiving` | the one interpreter of plans |
 //! | `member`, `ledger` | what it knows of members and messages |
 //! | `protocol`, `payload` | what passes between it and an adapter |
 //! | `process`, `lines`, `network`, `interrupt` | the operating system |
@@ -20,6 +20,7 @@ mod feature;
 mod folder;
 mod history_file;
 mod interrupt;
+mod leaders;
 mod ledger;
 mod lines;
 mod load_clock;
@@ -34,6 +35,7 @@ mod reach;
 mod receiving;
 mod recorded;
 mod scenarios;
+mod settling;
 mod stage;
 mod steps;
 
@@ -45,13 +47,12 @@ pub use feature::Feature;
 pub use interrupt::Interrupts;
 pub use scenarios::{SCENARIOS, Scenario};
 
-use crate::history::GroupOrder;
 use crate::report::{Case, Run};
 use folder::{Folder, ScenarioFolder};
 use load_clock::LoadClock;
 use network::Network;
 use outcome::Played;
-use plan::{Condition, Group, Plan, Step};
+use plan::{Condition, Plan, Step};
 use stage::{Ending, Introduction, Setting, Stage};
 
 /// The most nodes that a run can have.
@@ -264,7 +265,7 @@ impl Driver<'_> {
         }
         if !scenario.needs.is_empty()
             && self.introduction.is_none()
-            && let Err(ending) = self.ask()
+            && let Err(ending) = self.ask(scenario)
         {
             return match ending {
                 Ending::Broken { what, log } => Ok(outcome::broken(scenario, seed, what, log)),
@@ -349,15 +350,12 @@ impl Driver<'_> {
         self.folder.scenario(name, &names)
     }
 
-    /// Starts the members once, only to learn what they claim.
-    fn ask(&mut self) -> Result<(), Ending> {
+    /// Starts the members once, only to learn what they claim: in the groups of a scenario, since
+    /// a system may not have those of another.
+    fn ask(&mut self, scenario: &Scenario) -> Result<(), Ending> {
         let everyone: Vec<usize> = (0..self.setting.nodes).collect();
         let plan = Plan {
-            groups: vec![Group {
-                members: everyone.clone(),
-                senders: everyone.clone(),
-                order: GroupOrder::Total,
-            }],
+            groups: scenario.plan(self.setting.seed, self.setting.nodes, 1).groups,
             steps: vec![
                 Step::Start(everyone.clone()),
                 Step::Await(Condition::Ready(everyone)),

@@ -74,6 +74,10 @@ pub(super) enum Step {
     Continue(usize),
     /// End members' processes without warning, one after the other with so much time between them.
     Kill { nodes: Vec<usize>, gap_us: u64 },
+    /// Choose a node of each of these groups by its part in it, for deeds.
+    Choose { part: Part, groups: Vec<usize> },
+    /// Do this to the nodes that were chosen last.
+    ToChosen(Deed),
     /// Cut these nodes off from the others.
     Part(Vec<usize>),
     /// Join them again.
@@ -88,6 +92,28 @@ pub(super) enum Step {
     Settle,
     /// Have all members stop.
     StopAll,
+}
+
+/// The part of a member in its group. The system decides who has it, and members tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// It leads the group.
+    Leader,
+    /// It runs and does not lead: the one in this place, counted round, of those.
+    Follower { place: usize },
+}
+
+/// What is done to nodes that were chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Deed {
+    /// End their processes without warning, all at once.
+    Kill,
+    /// Start them again.
+    Start,
+    /// Suspend their processes.
+    Stop,
+    /// Resume them.
+    Continue,
 }
 
 /// Something to wait for.
@@ -105,6 +131,14 @@ pub(super) enum Condition {
     Ended(usize),
     /// All others that still run have a view without these nodes.
     ViewWithout(Vec<usize>),
+    /// Each of these groups has a leader that runs.
+    Led(Vec<usize>),
+    /// Another member leads each of the groups for which nodes were chosen.
+    OthersLead,
+    /// The nodes that were chosen can take messages.
+    ChosenReady,
+    /// Each of the nodes that were chosen has delivered so many messages since its start.
+    ChosenDelivered { count: u64 },
 }
 
 /// A plan in the making.

@@ -74,6 +74,8 @@ pub(super) struct GroupMembers<'a> {
     pub(super) group: &'a str,
     pub(super) members: Vec<&'a str>,
     pub(super) senders: Vec<&'a str>,
+    /// All nodes that are or may become members, in an order that never changes.
+    pub(super) all_members: Vec<&'a str>,
 }
 
 /// What the driver keeps to.
@@ -114,6 +116,10 @@ pub(super) enum Notice {
     Durable {
         group: String,
         upto: u64,
+    },
+    Leader {
+        group: String,
+        term: Option<u64>,
     },
     Stats {
         posts: u64,
@@ -223,8 +229,8 @@ mod tests {
         assert!(matches!(notice, Ok(Notice::Error { definite: false, .. })), "{notice:?}");
     }
 
-    /// Adapters of this version read these lines: others need another version, and then these are
-    /// written anew.
+    /// Adapters of this version read these lines. They ignore a field that is new; any other change
+    /// needs another version, and then these are written anew.
     #[test]
     fn the_lines_of_commands_belong_to_the_version_of_the_protocol() {
         assert_eq!(VERSION, 1);
@@ -234,7 +240,12 @@ mod tests {
             inc: 2,
             join: true,
             nodes: vec![NodeAddress { node: "n0", address: "127.0.0.1:1" }],
-            groups: vec![GroupMembers { group: "g0", members: vec!["n0"], senders: vec!["n1"] }],
+            groups: vec![GroupMembers {
+                group: "g0",
+                members: vec!["n0"],
+                senders: vec!["n1"],
+                all_members: vec!["n0", "n2"],
+            }],
             limits: Limits { message_bytes_max: 3, huge_bytes_max: 4, window: 5, deadline_ms: 6 },
             seed: 7,
             shared: Path::new("/shared"),
@@ -249,7 +260,7 @@ mod tests {
             Command::Stop,
         ];
         let lines = [
-            r#"{"type":"init","protocol":1,"node":"n0","inc":2,"join":true,"nodes":[{"node":"n0","address":"127.0.0.1:1"}],"groups":[{"group":"g0","members":["n0"],"senders":["n1"]}],"limits":{"message_bytes_max":3,"huge_bytes_max":4,"window":5,"deadline_ms":6},"seed":7,"shared":"/shared","storage":"/storage"}"#,
+            r#"{"type":"init","protocol":1,"node":"n0","inc":2,"join":true,"nodes":[{"node":"n0","address":"127.0.0.1:1"}],"groups":[{"group":"g0","members":["n0"],"senders":["n1"],"all_members":["n0","n2"]}],"limits":{"message_bytes_max":3,"huge_bytes_max":4,"window":5,"deadline_ms":6},"seed":7,"shared":"/shared","storage":"/storage"}"#,
             r#"{"type":"multicast","message":"n0/1/0","groups":["g0"],"bytes":100}"#,
             r#"{"type":"pause","ms":8}"#,
             r#"{"type":"leave"}"#,
@@ -305,6 +316,11 @@ mod tests {
                 r#"{"type":"durable","group":"g0","upto":3}"#,
                 Notice::Durable { group: text("g0"), upto: 3 },
             ),
+            (
+                r#"{"type":"leader","group":"g0","term":4}"#,
+                Notice::Leader { group: text("g0"), term: Some(4) },
+            ),
+            (r#"{"type":"leader","group":"g0"}"#, Notice::Leader { group: text("g0"), term: None }),
             (r#"{"type":"stats","posts":3}"#, Notice::Stats { posts: 3 }),
             (r#"{"type":"halt","reason":"done"}"#, halt(HaltReason::Done)),
             (r#"{"type":"halt","reason":"left"}"#, halt(HaltReason::Left)),

@@ -3,6 +3,7 @@
 //! A system that does nothing keeps every promise of order. So a scenario whose history does not
 //! show what the scenario is about has shown nothing, and its verdict is inconclusive.
 
+mod shards;
 #[cfg(test)]
 mod tests;
 
@@ -56,10 +57,27 @@ pub(super) enum Reach {
     KilledBeforeViewWith { node: usize, joined: usize },
     /// These delivered before their kill and after their restart.
     Restarted { nodes: Vec<usize> },
+    /// In each group a member delivered messages for it alone and for several in turns.
+    AloneAndAcross,
+    /// The leader of the group was killed while messages for it were under way; another leads then,
+    /// and the group goes on.
+    LeaderKilled { group: usize },
+    /// A member of the group that did not lead was killed while messages for it were under way.
+    FollowerKilled { group: usize },
+    /// The leader of the group was suspended; another led before it was resumed.
+    LeaderPaused { group: usize },
+    /// At its kill, messages of its own for several groups were under way.
+    KilledAcross { node: usize },
+    /// So many nodes that were killed came back, and delivered something new.
+    CameBack { count: usize },
+    /// All addressees delivered a message of a later start of the node.
+    SentAgain { node: usize },
     /// Others sent while it was suspended.
     SentWhileStopped { node: usize },
     /// Both sides of a partition sent while it lasted.
     SentWhileParted { side: Vec<usize> },
+    /// Each group with a member among these delivered without it what was sent while it was away.
+    WentOnWhileParted { side: Vec<usize> },
 }
 
 impl Reach {
@@ -98,12 +116,26 @@ impl Reach {
                 killed_before_view(recorded, *node, *joined, |members| members.contains(joined))
             }
             Self::Restarted { nodes } => nodes.iter().all(|node| restarted(recorded, *node, nodes)),
+            Self::AloneAndAcross => shards::alone_and_across(recorded),
+            Self::LeaderKilled { group } => shards::leader_killed(recorded, *group),
+            Self::FollowerKilled { group } => shards::follower_killed(recorded, *group),
+            Self::LeaderPaused { group } => shards::leader_paused(recorded, *group),
+            Self::KilledAcross { node } => shards::killed_across(recorded, *node),
+            Self::CameBack { count } => shards::came_back(recorded) >= *count,
+            Self::SentAgain { node } => {
+                let again = |place: usize| {
+                    let message = &recorded.messages[place];
+                    message.sender == *node && message.inc > 1
+                };
+                delivered(recorded, again) > 0
+            }
             Self::SentWhileStopped { node } => {
                 let time = |kind| recorded.fault_ns(kind, *node);
                 sent_between(recorded, time(FaultKind::Stop), time(FaultKind::Continue), |peer| {
                     peer != *node
                 })
             }
+            Self::WentOnWhileParted { side } => shards::went_on_while_parted(recorded, side),
             Self::SentWhileParted { side } => {
                 let time = |kind| side.first().and_then(|node| recorded.fault_ns(kind, *node));
                 let (from, to) = (time(FaultKind::Partition), time(FaultKind::Heal));
@@ -343,8 +375,47 @@ impl fmt::Display for Reach {
             Self::Restarted { nodes } => {
                 write!(out, "{} delivered before the kill and after the restart", names(nodes))
             }
+            Self::AloneAndAcross => out.write_str(
+                "in each group, messages for it alone and for several groups came in turns",
+            ),
+            Self::LeaderKilled { group } => {
+                write!(
+                    out,
+                    "the leader of g{group} was killed under load, and the group went on with another"
+                )
+            }
+            Self::FollowerKilled { group } => {
+                write!(out, "a member of g{group} that did not lead was killed under load")
+            }
+            Self::LeaderPaused { group } => {
+                write!(
+                    out,
+                    "the leader of g{group} was suspended under load, and another led before it was \
+                     resumed"
+                )
+            }
+            Self::KilledAcross { node } => {
+                write!(
+                    out,
+                    "messages of n{node} for several groups were not yet delivered everywhere when \
+                     it was killed"
+                )
+            }
+            Self::CameBack { count } => {
+                write!(out, "{count} killed members or more came back and delivered what was new")
+            }
+            Self::SentAgain { node } => {
+                write!(out, "a message of n{node} from after its restart was delivered by all")
+            }
             Self::SentWhileStopped { node } => {
                 write!(out, "others sent while n{node} was suspended")
+            }
+            Self::WentOnWhileParted { side } => {
+                write!(
+                    out,
+                    "the groups went on without those of {} that are their members",
+                    names(side)
+                )
             }
             Self::SentWhileParted { side } => {
                 write!(out, "both sides were asked to send while {} was cut off", names(side))

@@ -115,6 +115,18 @@ impl Stage<'_> {
                 })?;
                 Ok(())
             }
+            Notice::Leader { group, term } => {
+                let place = self.known_group(origin, text, &group)?;
+                self.leaders.take(place, (node, inc), term);
+                self.history_file.of(node, t_ns, |t_ns, node| Event::Leader {
+                    t_ns,
+                    node,
+                    inc,
+                    group: group.as_str().into(),
+                    term,
+                })?;
+                Ok(())
+            }
             Notice::Stats { posts } => {
                 if !self.members[node].take_asked(Asked::Stats) {
                     return Err(self.broken(origin, "an answer to nothing that is open", text));

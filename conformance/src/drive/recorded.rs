@@ -10,6 +10,8 @@ use crate::history::{Event, FaultKind, HistoryError, Reader};
 pub(super) struct Message {
     pub(super) t_ns: u64,
     pub(super) sender: usize,
+    /// Which of the sender's starts.
+    pub(super) inc: u32,
     pub(super) groups: Vec<String>,
     pub(super) bytes: u64,
     pub(super) refused: bool,
@@ -35,6 +37,15 @@ pub(super) struct View {
     pub(super) members: Vec<usize>,
 }
 
+/// That a node said that it leads a group.
+#[derive(Debug)]
+pub(super) struct Lead {
+    pub(super) t_ns: u64,
+    pub(super) node: usize,
+    pub(super) group: String,
+    pub(super) term: Option<u64>,
+}
+
 /// A fault.
 #[derive(Debug)]
 pub(super) struct Fault {
@@ -50,6 +61,7 @@ pub(super) struct Recorded {
     pub(super) messages: Vec<Message>,
     pub(super) deliveries: Vec<Delivery>,
     pub(super) views: Vec<View>,
+    pub(super) leads: Vec<Lead>,
     pub(super) faults: Vec<Fault>,
     /// When nodes' processes began.
     pub(super) starts: Vec<(usize, u64)>,
@@ -96,10 +108,14 @@ impl Recorded {
             Event::View { t_ns, node, members, .. } => {
                 self.views.push(View { t_ns, node: number(&node), members: numbers(&members) });
             }
+            Event::Leader { t_ns, node, group, term, .. } => {
+                let (node, group) = (number(&node), group.into_owned());
+                self.leads.push(Lead { t_ns, node, group, term });
+            }
             Event::Fault { t_ns, kind, nodes } => {
                 self.faults.push(Fault { t_ns, kind, nodes: numbers(&nodes) })
             }
-            Event::Multicast { t_ns, node, msg, groups, bytes, .. } => {
+            Event::Multicast { t_ns, node, inc, msg, groups, bytes, .. } => {
                 names.insert(msg.into_owned(), self.messages.len());
                 let groups = groups.into_iter().map(|group| group.into_owned()).collect();
                 let (sender, bytes) = (number(&node), bytes.unwrap_or(0));
@@ -107,6 +123,7 @@ impl Recorded {
                 self.messages.push(Message {
                     t_ns,
                     sender,
+                    inc,
                     groups,
                     bytes,
                     refused: false,

@@ -8,6 +8,8 @@
 //! |---|---|
 //! | `stage` | the state, giving orders, and waiting |
 //! | `steps` | what each step of a plan does |
+//! | `settling` | whether all was delivered |
+//! | `leaders` | who leads, and what is done to whom by that |
 //! | `receiving` | what each line of a member means |
 
 use std::collections::VecDeque;
@@ -18,7 +20,8 @@ use std::time::{Duration, Instant};
 use super::folder::ScenarioFolder;
 use super::history_file::HistoryFile;
 use super::interrupt::Interrupts;
-use super::ledger::{Fate, Ledger, Message, NodeSet, only, set};
+use super::leaders::Leaders;
+use super::ledger::{Fate, Ledger, Message, NodeSet, set};
 use super::lines::{Clock, Received};
 use super::load_clock::LoadClock;
 use super::member::{Asked, Member, Order, Phase};
@@ -101,7 +104,8 @@ pub(super) enum Goal<'p> {
 impl Goal<'_> {
     /// Whether it is that a member has come to a number.
     fn is_count(&self) -> bool {
-        matches!(self, Self::Met(Condition::Answered { .. } | Condition::Delivered { .. }))
+        use Condition::{Answered, ChosenDelivered, Delivered};
+        matches!(self, Self::Met(Answered { .. } | Delivered { .. } | ChosenDelivered { .. }))
     }
 }
 
@@ -133,6 +137,7 @@ pub(super) struct Stage<'s> {
     pub(super) highest: Vec<Option<(u64, NodeSet)>>,
     /// Of each group, the nodes that were in any of its views since their last start.
     pub(super) seen: Vec<NodeSet>,
+    pub(super) leaders: Leaders,
     pub(super) introduction: Option<Introduction>,
     /// The nodes that are cut off now.
     pub(super) parted: Vec<usize>,
@@ -200,6 +205,7 @@ impl<'s> Stage<'s> {
             last_heard: Instant::now(),
             highest: vec![None; plan.groups.len()],
             seen: vec![0; plan.groups.len()],
+            leaders: Leaders::new(plan.groups.len()),
             introduction: None,
             parted: Vec::new(),
             had_faults: false,
@@ -380,11 +386,20 @@ impl<'s> Stage<'s> {
 
     fn condition_state(&mut self, condition: &Condition) -> GoalState {
         let (reached, hopeless) = match condition {
-            Condition::Ready(nodes) => {
-                let phases = || nodes.iter().map(|node| self.members[*node].phase);
-                let over = |phase| matches!(phase, Phase::Ended | Phase::Killed | Phase::Absent);
-                (phases().all(|phase| phase == Phase::Ready), phases().any(over))
+            Condition::Ready(nodes) => self.are_ready(nodes),
+            Condition::ChosenDelivered { count } => {
+                let chosen = self.leaders.chosen();
+                let mut members = chosen.iter().map(|node| &self.members[*node]);
+                (
+                    members.clone().all(|member| member.delivered >= *count),
+                    !members.all(|member| member.runs()),
+                )
             }
+            Condition::ChosenReady => self.are_ready(&self.leaders.chosen()),
+            Condition::Led(groups) => {
+                (groups.iter().all(|group| self.leader_now(*group).is_some()), false)
+            }
+            Condition::OthersLead => (self.others_lead(), false),
             Condition::Answered { node, count } => {
                 (self.members[*node].answered >= *count, !self.members[*node].runs())
             }
@@ -402,108 +417,11 @@ impl<'s> Stage<'s> {
         }
     }
 
-    /// The nodes that run and take messages.
-    fn live(&self) -> NodeSet {
-        let ready = |node: &usize| self.members[*node].phase == Phase::Ready;
-        (0..self.members.len()).filter(ready).fold(0, |set, node| set | only(node))
-    }
-
-    /// Whether all others that run have a view of each group that is without these.
-    fn have_views_without(&self, nodes: NodeSet) -> bool {
-        let others = self.members.iter().enumerate().filter(|(node, _)| only(*node) & nodes == 0);
-        let mut running = others.map(|(_, member)| member).filter(|member| member.runs());
-        running.all(|member| member.views.iter().flatten().all(|view| view & nodes == 0))
-            && self.highest.iter().any(Option::is_some)
-    }
-
-    /// The members of a group now, as far as can be told: all but those that its highest view has
-    /// removed.
-    fn members_now(&self, group: usize, live: NodeSet) -> NodeSet {
-        let members = set(&self.plan.groups[group].members) & live;
-        // One that no view has named is still about to get in.
-        self.highest[group].map_or(members, |(_, view)| (view | !self.seen[group]) & members)
-    }
-
-    /// Whether no order is open, all that run agree on a view, and each message was delivered by
-    /// each node that should. A loose count: it decides when to go on, and judges nothing.
-    fn is_delivered(&mut self) -> bool {
-        let live = self.live();
-        let present = self.present(live);
-        let busy = |(node, member): (usize, &Member)| {
-            let waits = !member.orders.is_empty() || !member.unanswered.is_empty();
-            // One that was removed may wait for an answer for ever.
-            member.phase == Phase::Starting || only(node) & present != 0 && waits
-        };
-        !self.members.iter().enumerate().any(busy)
-            && self.views_agree(live)
-            && self.first_lacking(live).is_none()
-    }
-
-    /// The live nodes that no group has removed.
-    fn present(&self, live: NodeSet) -> NodeSet {
-        (0..self.plan.groups.len()).fold(live, |present, group| {
-            let members = set(&self.plan.groups[group].members);
-            present & (self.members_now(group, live) | !members)
-        })
-    }
-
-    /// Whether the highest view of each group holds all nodes that are in and no node that is gone,
-    /// and its members have all installed it.
-    fn views_agree(&self, live: NodeSet) -> bool {
-        self.highest.iter().enumerate().all(|(group, highest)| {
-            let Some((_, view)) = highest else { return true };
-            let installed = |node: usize| self.members[node].views[group] == Some(*view);
-            (0..self.members.len()).filter(|node| only(*node) & view != 0).all(installed)
-                && view & !live == 0
-                && self.members_now(group, live) & !view == 0
-        })
-    }
-
-    /// The first message that some node still has to deliver.
-    pub(super) fn first_lacking(&mut self, live: NodeSet) -> Option<(usize, NodeSet)> {
-        let now: Vec<NodeSet> =
-            (0..self.plan.groups.len()).map(|group| self.members_now(group, live)).collect();
-        let has_views: Vec<bool> = self.highest.iter().map(Option::is_some).collect();
-        let present = self.present(live);
-        let (plan, members) = (self.plan, &self.members);
-        let all = |message: &Message| {
-            message.groups.iter().fold(0, |all, group| all | set(&plan.groups[*group].members))
-        };
-        // In a group with views a joiner, or one that came back, owes only what was sent after
-        // that.
-        let late = |place: usize| {
-            let late =
-                |member: &Member| (member.joined || member.inc > 1) && member.ready_at > place;
-            (0..members.len())
-                .filter(|node| late(&members[*node]))
-                .fold(0, |set, node| set | only(node))
-        };
-        let awaited = |place: usize, message: &Message| {
-            let sender = &members[message.sender];
-            let groups = &message.groups;
-            let stands = sender.inc == message.inc && only(message.sender) & present != 0;
-            if message.delivered == 0 && (message.fate == Fate::Unsure || !stands) {
-                return 0;
-            }
-            let due = groups.iter().fold(0, |due, group| {
-                due | now[*group] & !if has_views[*group] { late(place) } else { 0 }
-            });
-            due & !message.delivered
-        };
-        self.ledger.first_open(all, awaited)
-    }
-
-    /// Says which message is missing, for a note.
-    pub(super) fn missing(&mut self) -> Option<String> {
-        let live = self.live();
-        let (place, lacking) = self.first_lacking(live)?;
-        let nodes = (0..self.members.len()).filter(|node| only(*node) & lacking != 0);
-        let names: Vec<String> = nodes.map(node_name).collect();
-        Some(format!(
-            "{} was not delivered by {}",
-            self.ledger.message(place).name,
-            names.join(", ")
-        ))
+    /// Whether all of these can take messages, and whether any of them never will.
+    fn are_ready(&self, nodes: &[usize]) -> (bool, bool) {
+        let phases = || nodes.iter().map(|node| self.members[*node].phase);
+        let over = |phase| matches!(phase, Phase::Ended | Phase::Killed | Phase::Absent);
+        (phases().all(|phase| phase == Phase::Ready), phases().any(over))
     }
 
     /// The end of a member's log, for people.

@@ -60,6 +60,8 @@ impl Stage<'_> {
             Step::Stop(node) => self.suspend(*node)?,
             Step::Continue(node) => self.resume(*node)?,
             Step::Kill { nodes, gap_us } => self.kill(nodes, Duration::from_micros(*gap_us))?,
+            Step::Choose { part, groups } => return Ok(self.choose(*part, groups)),
+            Step::ToChosen(deed) => self.do_to_chosen(*deed)?,
             Step::Part(side) => self.part(side)?,
             Step::Heal => self.heal()?,
             Step::Await(condition) => return self.require(condition),
@@ -84,7 +86,7 @@ impl Stage<'_> {
     }
 
     /// Starts nodes' processes, all before any is waited for.
-    fn start(&mut self, nodes: &[usize]) -> Result<(), Ending> {
+    pub(super) fn start(&mut self, nodes: &[usize]) -> Result<(), Ending> {
         let join = self.members.iter().any(|member| member.runs());
         for &node in nodes {
             let member = &self.members[node];
@@ -124,14 +126,14 @@ impl Stage<'_> {
         let present = |list: &[usize]| -> Vec<&str> {
             list.iter().filter(is_there).map(|node| self.members[*node].name.as_str()).collect()
         };
-        let of = |(name, group): (&'_ String, &super::plan::Group)| {
-            (name.clone(), present(&group.members), present(&group.senders))
+        let all = |list: &[usize]| -> Vec<&str> {
+            list.iter().map(|node| self.members[*node].name.as_str()).collect()
         };
-        let described: Vec<_> = groups.iter().zip(&self.plan.groups).map(of).collect();
-        let groups = described.iter().map(|(group, members, senders)| GroupMembers {
-            group,
-            members: members.clone(),
-            senders: senders.clone(),
+        let groups = groups.iter().zip(&self.plan.groups).map(|(name, group)| GroupMembers {
+            group: name,
+            members: present(&group.members),
+            senders: present(&group.senders),
+            all_members: all(&group.members),
         });
         self.send(
             node,
@@ -161,17 +163,21 @@ impl Stage<'_> {
     /// Waits for what must come about. If it does not, why the rest of the plan makes no sense.
     fn require(&mut self, condition: &Condition) -> Result<Option<String>, Ending> {
         let time = match condition {
-            Condition::Ready(_) => self.setting.deadline + MARGIN,
+            Condition::Ready(_) | Condition::ChosenReady => self.setting.deadline + MARGIN,
             _ => self.setting.deadline,
         };
         let state = self.wait_patiently(&Goal::Met(condition), time)?;
         if state == GoalState::Reached {
             return Ok(None);
         }
-        if state == GoalState::Open
-            && let Condition::Ready(nodes) = condition
-        {
-            return Err(self.no_answer(nodes));
+        match condition {
+            Condition::Ready(nodes) if state == GoalState::Open => {
+                return Err(self.no_answer(nodes));
+            }
+            Condition::ChosenReady if state == GoalState::Open => {
+                return Err(self.no_answer(&self.leaders.chosen()));
+            }
+            _ => {}
         }
         let missing = self.missing().map(|missing| format!("; {missing}")).unwrap_or_default();
         let why =
@@ -191,7 +197,7 @@ impl Stage<'_> {
         }
     }
 
-    fn suspend(&mut self, node: usize) -> Result<(), Ending> {
+    pub(super) fn suspend(&mut self, node: usize) -> Result<(), Ending> {
         self.had_faults = true;
         let member = &mut self.members[node];
         if let Some(process) = member.process.as_ref().filter(|_| member.runs()) {
@@ -204,7 +210,7 @@ impl Stage<'_> {
         Ok(())
     }
 
-    fn resume(&mut self, node: usize) -> Result<(), Ending> {
+    pub(super) fn resume(&mut self, node: usize) -> Result<(), Ending> {
         let member = &mut self.members[node];
         if !std::mem::take(&mut member.suspended) {
             return Ok(());
@@ -220,7 +226,7 @@ impl Stage<'_> {
 
     /// Kills members one after the other, and then records what they had said before, and the kills
     /// after it.
-    fn kill(&mut self, nodes: &[usize], gap: Duration) -> Result<(), Ending> {
+    pub(super) fn kill(&mut self, nodes: &[usize], gap: Duration) -> Result<(), Ending> {
         self.had_faults = true;
         let mut victims: Vec<usize> = nodes.to_vec();
         victims.retain(|node| self.members[*node].runs());
@@ -390,6 +396,15 @@ impl std::fmt::Display for Condition {
             Self::AllDelivered => out.write_str("that all is delivered"),
             Self::Ended(node) => write!(out, "that n{node} ends"),
             Self::ViewWithout(nodes) => write!(out, "a view without {}", names(nodes)),
+            Self::Led(groups) => {
+                let groups: Vec<String> = groups.iter().map(|group| group_name(*group)).collect();
+                write!(out, "that {} is led", groups.join(", "))
+            }
+            Self::OthersLead => out.write_str("that another member leads"),
+            Self::ChosenDelivered { count } => {
+                write!(out, "that the chosen members deliver {count} messages")
+            }
+            Self::ChosenReady => out.write_str("that the chosen members can take messages"),
         }
     }
 }

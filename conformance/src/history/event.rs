@@ -140,6 +140,20 @@ pub enum Event<'a> {
         /// The place, from 0, of the last such delivery among those of this start in this group.
         upto: u64,
     },
+    /// A member leads its group from now on.
+    Leader {
+        /// When.
+        t_ns: u64,
+        /// The member.
+        node: Cow<'a, str>,
+        /// Which of its starts.
+        inc: u32,
+        /// The group.
+        group: Cow<'a, str>,
+        /// The number of its term, which rises from leader to leader of the group.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        term: Option<u64>,
+    },
     /// What a member counted.
     Stats {
         /// When.

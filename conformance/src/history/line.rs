@@ -37,6 +37,7 @@ struct Line<'a> {
     replayed: Option<bool>,
     upto: Option<u64>,
     posts: Option<u64>,
+    term: Option<u64>,
     kind: Option<FaultKind>,
     #[serde(borrow)]
     nodes: Option<Vec<Cow<'a, str>>>,
@@ -88,6 +89,7 @@ fn event(line: Line<'_>) -> Result<Event<'_>, Trouble> {
             { view: line.view, msg: line.msg, sender: line.sender, bytes: line.bytes,
               digest: line.digest, replayed: line.replayed.unwrap_or(false) }),
         "durable" => record!(Durable { t_ns, node, inc, group, upto }),
+        "leader" => record!(Leader { t_ns, node, inc, group } { term: line.term }),
         "stats" => record!(Stats { t_ns, node, inc, posts }),
         "fault" => record!(Fault { t_ns, kind, nodes }),
         "end" => record!(End { t_ns, node, inc, reason }),
@@ -107,6 +109,7 @@ mod tests {
         r#"{"ev":"multicast","t_ns":12,"node":"n0","inc":1,"msg":"n0/1/0","groups":["g0"],"bytes":100,"digest":"..."}"#,
         r#"{"ev":"deliver","t_ns":31,"node":"n2","inc":1,"group":"g0","view":1,"msg":"n0/1/0","digest":"..."}"#,
         r#"{"ev":"durable","t_ns":40,"node":"n2","inc":1,"group":"g0","upto":0}"#,
+        r#"{"ev":"leader","t_ns":41,"node":"n2","inc":1,"group":"g0","term":3}"#,
         r#"{"ev":"fault","t_ns":50,"kind":"kill","nodes":["n1"]}"#,
         r#"{"ev":"end","t_ns":99,"node":"n0","inc":1,"reason":"done"}"#,
     ];

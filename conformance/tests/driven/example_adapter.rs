@@ -15,7 +15,8 @@ pub fn the_example_passes_what_it_claims_and_the_rest_is_unsupported() {
         return;
     }
     let folder = TempDir::new().expect("a folder");
-    let statuses = runs::play_all(&format!("python3 '{EXAMPLE}'"), 3, 20.0, folder.path());
+    let adapter = format!("python3 '{EXAMPLE}'");
+    let statuses = runs::play(&adapter, 3, Vec::new(), 20.0, folder.path());
     let claimed = [
         "one-sender",
         "all-senders",

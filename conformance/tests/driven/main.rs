@@ -27,7 +27,10 @@ macro_rules! tests {
 fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     arguments.test_threads = arguments.test_threads.or(Some(AT_ONCE));
-    let long = tests! { mutants: the_reference_keeps_every_promise_and_reaches_every_scenario };
+    let long = tests! { mutants:
+        the_reference_keeps_every_promise_and_reaches_every_scenario
+        the_reference_without_views_keeps_every_promise_of_shards
+    };
     let starved = tests! { starved:
         what_a_starved_run_lacks_is_never_taken_for_broken
         even_a_loss_cannot_be_told_from_a_delay_on_a_starved_machine

@@ -10,6 +10,7 @@ use libtest_mimic::Trial;
 use serde_json::Value;
 use tempfile::TempDir;
 use tramontane_conformance::check::CheckId;
+use tramontane_conformance::drive::SCENARIOS;
 
 use crate::runs::{self, Results, Run};
 
@@ -18,6 +19,12 @@ const REFERENCE: &str = env!("CARGO_BIN_EXE_tramontane-reference");
 /// How many nodes the mutants are shown with: the fewest with which any two groups of a node have
 /// another member in common, in `across-groups`.
 const NODES: u32 = 4;
+
+/// The same for scenarios with groups of replicas: three groups of three, and two clients.
+const NODES_OF_SHARDS: u32 = 11;
+
+/// What these scenarios are called.
+const SHARDS: &str = "shards";
 
 /// How many seeds a mutant has to be wrong in: whether there is an occasion can be chance.
 const SEEDS: u64 = 3;
@@ -50,27 +57,60 @@ fn mutants() -> Vec<Mutant> {
 }
 
 fn run(folder: &Path, scenario: &str, seed: u64, arguments: &str) -> Results {
-    let adapter = format!("'{REFERENCE}' {arguments}");
-    Run { adapter, nodes: NODES, scenarios: &[scenario], seed, deadline_s: DEADLINE_S }.run(folder)
+    let (nodes, mode) =
+        if is_of_shards(scenario) { (NODES_OF_SHARDS, "--shards") } else { (NODES, "") };
+    let adapter = format!("'{REFERENCE}' {mode} {arguments}");
+    Run { adapter, nodes, scenarios: &[scenario], seed, deadline_s: DEADLINE_S }.run(folder)
 }
 
 pub fn the_reference_keeps_every_promise_and_reaches_every_scenario() {
     let folder = TempDir::new().expect("a folder");
-    let statuses = runs::play_all(&format!("'{REFERENCE}'"), 5, DEADLINE_S, folder.path());
+    // Shards need more nodes, and have a test of their own.
+    let statuses = passes("", 5, Vec::new(), folder.path(), |scenario| {
+        scenario != "partition" && !is_of_shards(scenario)
+    });
+    assert!(statuses > 20, "{statuses}");
+    let results = std::fs::read(folder.path().join("1/results.json")).expect("there are results");
+    let results: Value = serde_json::from_slice(&results).expect("results are JSON");
+    assert!(results["implementation"].as_str().is_some_and(|name| name.starts_with("reference")));
+    assert_nothing_is_left_behind(folder.path());
+}
+
+pub fn the_reference_without_views_keeps_every_promise_of_shards() {
+    let folder = TempDir::new().expect("a folder");
+    let shards = SCENARIOS.iter().map(|scenario| scenario.name).filter(|name| is_of_shards(name));
+    let shards: Vec<String> = shards.map(str::to_owned).collect();
+    let statuses = passes("--shards", NODES_OF_SHARDS, shards, folder.path(), |scenario| {
+        scenario != "shards-partition"
+    });
+    assert!(statuses >= 10, "{statuses}");
+    assert_nothing_is_left_behind(folder.path());
+}
+
+fn is_of_shards(scenario: &str) -> bool {
+    scenario.starts_with(SHARDS)
+}
+
+/// Plays these scenarios, or all, and says how many there were. Those that are possible pass; the
+/// others are unsupported, as members talk over sockets in a folder.
+fn passes(
+    mode: &str,
+    nodes: u32,
+    scenarios: Vec<String>,
+    folder: &Path,
+    is_possible: impl Fn(&str) -> bool,
+) -> usize {
+    let adapter = format!("'{REFERENCE}' {mode}");
+    let statuses = runs::play(&adapter, nodes, scenarios, DEADLINE_S, folder);
     for (scenario, status) in &statuses {
-        // Its members talk over sockets in a folder.
-        let expected = if scenario == "partition" { "unsupported" } else { "passed" };
+        let expected = if is_possible(scenario) { "passed" } else { "unsupported" };
         if status == runs::STARVED {
             println!("inconclusive: this machine has no time for {scenario}");
             continue;
         }
         assert_eq!(status, expected, "{scenario}");
     }
-    assert!(statuses.len() > 20, "{statuses:?}");
-    let results = std::fs::read(folder.path().join("1/results.json")).expect("there are results");
-    let results: Value = serde_json::from_slice(&results).expect("results are JSON");
-    assert!(results["implementation"].as_str().is_some_and(|name| name.starts_with("reference")));
-    assert_nothing_is_left_behind(folder.path());
+    statuses.len()
 }
 
 /// A test for each mutant, with its name.
@@ -131,6 +171,8 @@ impl Mutant {
             "killed" => |record| record["kind"] == "kill",
             "leaver" => |record| record["reason"] == "left",
             "survivor" => |record| record["reason"] == "done",
+            "member" => |record| record["ev"] == "group",
+            "client" => |record| record["ev"] == "multicast",
             at => panic!("which node is {at}?"),
         };
         run(folder, &self.scenario, seed, "");
@@ -140,6 +182,7 @@ impl Mutant {
             history.lines().map(|line| serde_json::from_str(line).expect("a record is JSON"));
         let record: Value = records.find(is_meant).expect("it is done to somebody");
         let node = record["node"].as_str().or(record["nodes"][0].as_str());
+        let node = node.or(record["members"][0].as_str());
         Some(node.expect("the record names a node").to_owned())
     }
 }

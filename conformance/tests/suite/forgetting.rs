@@ -11,14 +11,14 @@ use crate::{good_history, random_histories};
 
 /// What becomes of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
+pub enum Kind {
     Held,
     Broken,
     Inconclusive,
     NotJudged,
 }
 
-fn kinds(verdict: &Verdict) -> Vec<(CheckId, Kind)> {
+pub fn kinds(verdict: &Verdict) -> Vec<(CheckId, Kind)> {
     let kind = |outcome: &Outcome| match outcome {
         Outcome::Held { .. } => Kind::Held,
         Outcome::Broken { .. } => Kind::Broken,
@@ -28,7 +28,7 @@ fn kinds(verdict: &Verdict) -> Vec<(CheckId, Kind)> {
     verdict.judgements.iter().map(|of| (of.check, kind(&of.outcome))).collect()
 }
 
-fn judged(history: &[u8], messages: usize) -> Result<Verdict, HistoryError> {
+pub fn judged(history: &[u8], messages: usize) -> Result<Verdict, HistoryError> {
     let mut judge = Judge::holding(messages);
     let mut reader = Reader::new(history);
     loop {
@@ -124,7 +124,7 @@ fn with_replays(change: impl Fn(&mut Vec<String>)) -> String {
     others.join("\n") + "\n"
 }
 
-fn broken(verdict: &Verdict) -> Vec<CheckId> {
+pub fn broken(verdict: &Verdict) -> Vec<CheckId> {
     kinds(verdict)
         .into_iter()
         .filter(|(_, kind)| *kind == Kind::Broken)

@@ -18,6 +18,8 @@ const LINES: &str = r#"{"ev":"run","version":1,"scenario":"calm","seed":7,"adapt
 {"ev":"refused","t_ns":1,"node":"n0","inc":2,"msg":"m","definite":false,"code":"full"}
 {"ev":"deliver","t_ns":1,"node":"n0","inc":2,"group":"g0","view":3,"msg":"m","sender":"n1","bytes":4,"digest":"d","replayed":true}
 {"ev":"deliver","t_ns":1,"node":"n0","inc":2,"group":"g0","msg":null}
+{"ev":"leader","t_ns":1,"node":"n0","inc":2,"group":"g0","term":7}
+{"ev":"leader","t_ns":1,"node":"n0","inc":2,"group":"g0"}
 {"ev":"durable","t_ns":1,"node":"n0","inc":2,"group":"g0","upto":5}
 {"ev":"stats","t_ns":1,"node":"n0","inc":2,"posts":6}
 {"ev":"fault","t_ns":1,"kind":"kill","nodes":["n0"]}
@@ -92,6 +94,8 @@ fn events() -> Vec<Event<'static>> {
             digest: None,
             replayed: false,
         },
+        Event::Leader { t_ns, node: node.clone(), inc, group: group.clone(), term: Some(7) },
+        Event::Leader { t_ns, node: node.clone(), inc, group: group.clone(), term: None },
         Event::Durable { t_ns, node: node.clone(), inc, group, upto: 5 },
         Event::Stats { t_ns, node: node.clone(), inc, posts: 6 },
     ];

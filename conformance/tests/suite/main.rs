@@ -11,4 +11,5 @@ mod judges;
 mod naive;
 mod random_histories;
 mod samples;
+mod shards;
 mod two_statements;

@@ -78,6 +78,10 @@ bad! {
         "A restarted node replays a message and then delivers it as new, in the last event before its end.";
     "integrity-once-by-two-groups" breaks "integrity-once":
         "A message to two groups comes once by each of them.";
+    "integrity-once-after-a-leader-change" breaks "integrity-once":
+        "A message that n1 delivered as a follower is doubled when it comes to lead the group.";
+    "integrity-once-in-the-state-and-new" breaks "integrity-once":
+        "A member that came back took over a message with the state, and delivers it as new too.";
     "integrity-sent-by-nobody" breaks "integrity-sent":
         "A message comes that nobody multicast; all deliver it.";
     "integrity-sent-though-refused" breaks "integrity-sent":
@@ -96,6 +100,8 @@ bad! {
         "A message comes by a group that was never declared.";
     "integrity-addressee-empty-group" breaks "integrity-addressee":
         "A group without members: the outside sender delivers its own message.";
+    "integrity-addressee-of-another-shard" breaks "integrity-addressee":
+        "A client's message for g0 is delivered by the member of another group.";
     "integrity-bytes-digest" breaks "integrity-bytes":
         "One node delivers other bytes.";
     "integrity-bytes-of-an-empty-message" breaks "integrity-bytes":
@@ -112,6 +118,8 @@ bad! {
         "The sender is no member; with views, the members that are there get nothing of it.";
     "validity-while-parted" breaks "validity":
         "The partition never heals, so no promise of liveness holds; the message before it was lost all the same.";
+    "validity-after-a-leader-change" breaks "validity":
+        "The leader is killed, and the next one never orders what a client had sent to the old one.";
     "agreement-one-lacks" breaks "agreement":
         "n0 delivers its message, n1 never does.";
     "agreement-the-last" breaks "agreement":
@@ -120,12 +128,16 @@ bad! {
         "In the last view, where nobody goes on, one of three lacks a message.";
     "agreement-half-of-the-groups" breaks "agreement":
         "A message to two groups with views reaches one of them only.";
+    "agreement-after-a-leader-change" breaks "agreement":
+        "A message for two groups is lost in one of them, whose leader was killed.";
     "uniform-agreement-crashed" breaks "uniform-agreement":
         "n2 delivers and crashes; the others never get it.";
     "uniform-agreement-its-own" breaks "uniform-agreement":
         "The sender delivers its own message as its last event and crashes; the others go on to the next view without it.";
     "uniform-agreement-came-back" breaks "uniform-agreement":
         "The crashed node came back and halted: what its first start delivered is missing at the other.";
+    "uniform-agreement-leader-and-client" breaks "uniform-agreement":
+        "The leader delivers a client's message, and both are killed; the followers never get it.";
     "sender-order-all-alike" breaks "sender-order":
         "All deliver the second message of n0 before its first.";
     "sender-order-left-out" breaks "sender-order":
@@ -140,12 +152,20 @@ bad! {
         "The last two deliveries of a node that then crashed are the wrong way round.";
     "total-order-two-starts" breaks "total-order":
         "A group of one: what was not durable is delivered again after the restart, in another order.";
+    "total-order-leader-that-was-suspended" breaks "total-order":
+        "A leader was suspended, and delivers in its own order what its successor had put in another.";
     "acyclic-order-two-groups" breaks "acyclic-order":
         "Two nodes in two groups deliver a message of each the other way round.";
     "acyclic-order-three-crashed" breaks "acyclic-order":
         "Three nodes of one group each deliver two of three messages, in a ring, and crash.";
     "acyclic-order-three-groups" breaks "acyclic-order":
         "Three groups of two: every pair of nodes shares one message only, and the orders make a ring.";
+    "acyclic-order-two-shards" breaks "acyclic-order":
+        "Two groups without a common member deliver two messages for both in different orders.";
+    "acyclic-order-three-shards" breaks "acyclic-order":
+        "Three groups without common members: any two share one message, and the orders make a ring.";
+    "acyclic-order-child-after-a-leader-change" breaks "acyclic-order":
+        "A group has another order than its parent, since a member leads it that did not know the parent's.";
     "prefix-order-crashed" breaks "prefix-order":
         "The crashed node delivered the second message and not the first.";
     "prefix-order-removed" breaks "prefix-order":
@@ -154,6 +174,8 @@ bad! {
         "A leaver skips a message just before it leaves.";
     "prefix-order-of-one-group" breaks "prefix-order":
         "A group with an order of its own: the crashed node has a gap in it.";
+    "prefix-order-across-shards" breaks "prefix-order":
+        "The crashed member of one group skipped a message that the member of another delivered before.";
     "total-order-of-one-group" breaks "total-order":
         "A group with an order of its own has two orders.";
     "view-unique-two-lists" breaks "view-unique":
@@ -204,6 +226,8 @@ bad! {
         "Of two durable messages the last is not replayed.";
     "durable-kept-second-restart" breaks "durable-kept":
         "The first restart is killed before it gets far; the second replays the wrong message in that place.";
+    "durable-kept-hole-in-the-state" breaks "durable-kept":
+        "The state that a member took over when it came back lacks the first message.";
     "liveness-after-the-heal" breaks "liveness":
         "Once the partition has healed, n0 sends, and nobody delivers it.";
     "liveness-at-the-last-fault" breaks "liveness":
@@ -261,6 +285,14 @@ good! {
         "A message to two groups comes once, by either of them.";
     "outside-sender":
         "A sender that is no member delivers nothing.";
+    "took-over-the-state":
+        "A member comes back, and what it takes over has what was delivered while it was down.";
+    "shards-alone-and-together":
+        "Two groups without a common member: only messages for both have one order in both.";
+    "client-crashed-in-the-middle":
+        "A client crashed in the middle of its multicasts: one came to both groups, one to none.";
+    "two-that-say-they-lead":
+        "A leader that was suspended says again that it leads; who leads is no promise.";
     "prefix-of-the-crashed":
         "Three nodes crash with prefixes of different length.";
     "independent-groups":
@@ -308,6 +340,8 @@ malformed! {
     "sender-twice" at 1: "A sender is named twice.";
     "view-of-no-group" at 3: "A view of a group that was not declared.";
     "durable-in-no-group" at 3: "Something durable in a group that was not declared.";
+    "leader-of-no-group" at 3:
+        "A leader of a group that was never declared.";
     "multicast-to-no-group" at 3: "A multicast to a group that was not declared.";
     "multicast-to-nobody" at 3: "A multicast to no group at all.";
     "multicast-to-one-group-twice" at 3: "A multicast that names a group twice.";

@@ -65,6 +65,10 @@ impl<F: Fabric + ?Sized> Fabric for &mut F {
 }
 
 impl<F: Permissions + ?Sized> Permissions for &mut F {
+    fn region_list_bytes_max(&self) -> usize {
+        (**self).region_list_bytes_max()
+    }
+
     fn grant(&mut self, view: ViewId, peer: Rank, region: Region) -> Result<(), F::Error> {
         (**self).grant(view, peer, region)
     }

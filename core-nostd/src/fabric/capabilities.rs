@@ -2,6 +2,11 @@
 
 bitflags::bitflags! {
     /// Promises about order, told apart because hardware gives some without the others (HAL-1).
+    ///
+    /// They hold for rows and for regions ([`Permissions`](super::Permissions)) alike, but for
+    /// [`SHARED`](Self::SHARED): a write to a region is carried on every fabric, since its owner
+    /// says who may write. So of a region, a guard has the bytes of the call, and a list is
+    /// completed once its bytes are there, also where rows are shared.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct Promises: u32 {
         /// The bytes of one write become visible in the order of their addresses, so a counter at
@@ -11,7 +16,8 @@ bitflags::bitflags! {
         const WRITE_ORDER = 1 << 1;
         /// When a list is completed, its bytes are visible at the peer.
         const COMPLETION_VISIBLE = 1 << 2;
-        /// The peers' rows are this node's own memory: a store in the own row is the write.
+        /// The peers' rows are this node's own memory: a store in the own row is the write. Of rows
+        /// alone.
         const SHARED = 1 << 3;
     }
 }

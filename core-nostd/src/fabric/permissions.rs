@@ -3,8 +3,8 @@
 //!
 //! A *region* here is memory of a process, beside its rows, which every view of that process shows.
 //! Its owner grants and revokes the right to write, peer by peer and region by region; every peer
-//! may read all of it. A peer that has the right posts to it with [`Fabric::post`]: the target is
-//! in that region, the source in the row or in any own region.
+//! may read all of it. A peer that has the right posts to it with [`Fabric::post`]: the targets of
+//! a list are all in that region, each source in the row or in any own region.
 //!
 //! Sources: TRAM (the leader writes its followers' logs under permission; TRM-3 to TRM-5), and Mu
 //! (Aguilera et al., OSDI 2020), which measured access flags against a reset of the queue pair.
@@ -50,6 +50,12 @@ pub enum PermissionEvent {
 ///   for that region; rows and other regions go on.
 /// - No call blocks.
 pub trait Permissions: Fabric {
+    /// The most bytes of one list to a region, all its writes together, and of one read. A list
+    /// that is longer is [`ErrorKind::OutOfRange`](super::ErrorKind::OutOfRange).
+    fn region_list_bytes_max(&self) -> usize {
+        self.capabilities().write_bytes_max
+    }
+
     /// Lets a peer write to the own region. Writes that it posts once it knows of this (the
     /// protocol tells it) land; where its fabric must hear of it first, or the connection must be
     /// made anew, they are [`ErrorKind::QueueFull`](super::ErrorKind::QueueFull) or `Revoked` until

@@ -57,6 +57,17 @@ impl<W> Regions<W> {
         Ok(region)
     }
 
+    /// Gives a memory the region that is asked for. False if another has it, or it is none.
+    pub fn take_this(&mut self, region: Region, memory: W, is_gone: impl Fn(&W) -> bool) -> bool {
+        let index = usize::from(region.0).checked_sub(1);
+        let Some(slot) = index.and_then(|index| self.slots.get_mut(index)) else { return false };
+        let is_free = slot.as_ref().is_none_or(is_gone);
+        if is_free {
+            *slot = Some(memory);
+        }
+        is_free
+    }
+
     /// What finds the memory of a region, if the region was ever given.
     #[must_use]
     pub fn get(&self, region: Region) -> Option<&W> {
@@ -91,6 +102,18 @@ mod tests {
         assert!(regions.get(Region(2)).and_then(Weak::upgrade).is_none());
         assert_eq!(regions.take(Arc::downgrade(&memories[0]), is_gone), Ok(Region(2)));
         assert_eq!(regions.take(Arc::downgrade(&memories[0]), is_gone), Ok(Region(4)));
+    }
+
+    #[test]
+    fn a_region_that_is_asked_for_is_given_once_and_passed_over_by_others() {
+        let mut regions = Regions::<u8>::new();
+        assert!(regions.take_this(Region(2), 7, |_| false));
+        assert!(!regions.take_this(Region(2), 8, |_| false) && regions.get(Region(2)) == Some(&7));
+        assert_eq!(regions.take(0, |_| false), Ok(Region(1)));
+        assert_eq!(regions.take(0, |_| false), Ok(Region(3)));
+        assert!(!regions.take_this(Region::ROW, 0, |_| true));
+        assert!(!regions.take_this(Region(u16::MAX), 0, |_| true));
+        assert!(regions.take_this(Region(2), 9, |memory| *memory == 7));
     }
 
     #[test]

@@ -1,6 +1,9 @@
 //! A fabric whose events pass through its host.
 
-use super::{Capabilities, Event, Fabric, Token, ViewMemory, Write};
+use super::{
+    Area, Capabilities, Event, Fabric, PermissionEvent, Permissions, Region, Token, ViewMemory,
+    Write,
+};
 use crate::ids::{Rank, ViewId};
 
 /// A fabric whose events pass through its host: two views are open during a change, and the node
@@ -68,5 +71,39 @@ impl<F: Fabric, P: FnMut(&mut F) -> Option<Event>> Fabric for Routed<F, P> {
     #[inline]
     fn observe_barrier(&self) {
         self.fabric.observe_barrier();
+    }
+}
+
+impl<F: Permissions, P: FnMut(&mut F) -> Option<Event>> Permissions for Routed<F, P> {
+    fn region_list_bytes_max(&self) -> usize {
+        self.fabric.region_list_bytes_max()
+    }
+
+    fn grant(&mut self, view: ViewId, peer: Rank, region: Region) -> Result<(), F::Error> {
+        self.fabric.grant(view, peer, region)
+    }
+
+    fn revoke(&mut self, view: ViewId, peer: Rank, region: Region) -> Result<(), F::Error> {
+        self.fabric.revoke(view, peer, region)
+    }
+
+    fn may_write(&self, view: ViewId, peer: Rank, region: Region) -> bool {
+        self.fabric.may_write(view, peer, region)
+    }
+
+    fn read(
+        &mut self,
+        view: ViewId,
+        from: Rank,
+        source: Area,
+        into: Area,
+        length: usize,
+        token: Token,
+    ) -> Result<(), F::Error> {
+        self.fabric.read(view, from, source, into, length, token)
+    }
+
+    fn poll_permission(&mut self) -> Option<PermissionEvent> {
+        self.fabric.poll_permission()
     }
 }

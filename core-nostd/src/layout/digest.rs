@@ -4,15 +4,15 @@
 
 /// The digest so far.
 #[derive(Clone, Copy)]
-pub(super) struct Digest(u64);
+pub(crate) struct Digest(u64);
 
 impl Digest {
-    pub(super) const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self(0xcbf2_9ce4_8422_2325)
     }
 
     /// Takes in eight bytes, lowest first.
-    pub(super) const fn with(self, value: u64) -> Self {
+    pub(crate) const fn with(self, value: u64) -> Self {
         let mut digest = self.0;
         let mut rest: &[u8] = &value.to_le_bytes();
         while let [byte, tail @ ..] = rest {
@@ -22,7 +22,7 @@ impl Digest {
         Self(digest)
     }
 
-    pub(super) const fn get(self) -> u64 {
+    pub(crate) const fn get(self) -> u64 {
         self.0
     }
 }

@@ -26,6 +26,8 @@ mod map;
 mod views;
 
 pub use configuration::{Delivery, Group, LayoutError, Subgroup};
+#[cfg(feature = "tram")]
+pub(crate) use digest::Digest;
 pub use map::{ControlCell, Layout, RingShape, StateSizes};
 #[cfg(feature = "views")]
 pub(crate) use views::FLAGS_PER_WORD;

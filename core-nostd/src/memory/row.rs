@@ -105,6 +105,18 @@ impl<'m> Row<'m> {
         Ok(())
     }
 
+    /// So many whole groups of 8 from an offset on.
+    fn groups(&self, offset: usize, count: usize) -> Result<&'m [AtomicU64], OutOfRow> {
+        self.check(offset, count.checked_mul(8).ok_or(OutOfRow)?)?;
+        if !offset.is_multiple_of(8) {
+            return Err(OutOfRow);
+        }
+        // SAFETY: in range and aligned, by the checks above; the memory lives for `'m`; rule 1.
+        Ok(unsafe {
+            core::slice::from_raw_parts(self.base.add(offset).cast::<AtomicU64>().as_ptr(), count)
+        })
+    }
+
     /// The byte at an offset, out of its group.
     fn byte(&self, offset: usize) -> Result<u8, OutOfRow> {
         let within = offset % 8;
@@ -187,6 +199,90 @@ impl<'m> RowWriter<'m> {
                     rest = tail;
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// Stores bytes of another row, as [`apply`](Self::apply) does, without a buffer between: for a
+    /// fabric that carries them from one memory to another. Fastest where both offsets are as far
+    /// behind a multiple of 8. Where the two ranges overlap, some mix comes of it.
+    ///
+    /// # Errors
+    /// If one of the ranges is not inside its row.
+    pub fn copy_from(
+        &self,
+        offset: usize,
+        source: &Row<'_>,
+        source_offset: usize,
+        length: usize,
+    ) -> Result<(), OutOfRow> {
+        self.row.check(offset, length)?;
+        source.check(source_offset, length)?;
+        let (behind, source_behind) = (offset % 8, source_offset % 8);
+        if behind != source_behind {
+            return self.copy_by_buffer(offset, source, source_offset, length);
+        }
+        let head = (8_usize.saturating_sub(behind) % 8).min(length);
+        let (start, source_start) =
+            (offset.saturating_add(head), source_offset.saturating_add(head));
+        let rest = length.saturating_sub(head);
+        let tail = rest % 8;
+        let body = rest.saturating_sub(tail);
+        self.copy_part(offset, source, source_offset, head)?;
+        if body > 0 {
+            between_accesses();
+            let (groups, from) = (body >> 3, source_start);
+            let (to, from) = (self.row.groups(start, groups)?, source.groups(from, groups)?);
+            for (to, from) in to.iter().zip(from) {
+                to.store(from.load(Ordering::Acquire), Ordering::Release);
+            }
+        }
+        let (end, source_end) = (start.saturating_add(body), source_start.saturating_add(body));
+        self.copy_part(end, source, source_end, tail)
+    }
+
+    /// The same for bytes of one group, in the same places of it at both ends.
+    fn copy_part(
+        &self,
+        offset: usize,
+        source: &Row<'_>,
+        source_offset: usize,
+        length: usize,
+    ) -> Result<(), OutOfRow> {
+        if length == 0 {
+            return Ok(());
+        }
+        let within = offset % 8;
+        let to = self.row.cell(offset.saturating_sub(within));
+        let from = source.cell(source_offset.saturating_sub(within));
+        let (Ok(Cell(to)), Ok(Cell(from))) = (to, from) else {
+            return self.copy_by_buffer(offset, source, source_offset, length);
+        };
+        let bits = |bytes: usize| u32::try_from(bytes.saturating_mul(8)).unwrap_or(u32::MAX);
+        let ones = u64::MAX.checked_shr(bits(8_usize.saturating_sub(length))).unwrap_or(0);
+        // In the order of addresses, on whatever machine.
+        let mask = u64::from_le(ones.checked_shl(bits(within)).unwrap_or(0));
+        let kept = to.load(Ordering::Relaxed) & !mask;
+        to.store(kept | (from.load(Ordering::Acquire) & mask), Ordering::Release);
+        Ok(())
+    }
+
+    /// The same for what is not in whole groups at both ends.
+    fn copy_by_buffer(
+        &self,
+        offset: usize,
+        source: &Row<'_>,
+        source_offset: usize,
+        length: usize,
+    ) -> Result<(), OutOfRow> {
+        let mut buffer = [0; 64];
+        let mut done = 0_usize;
+        while done < length {
+            let count = length.saturating_sub(done).min(buffer.len());
+            let part = buffer.get_mut(..count).ok_or(OutOfRow)?;
+            source.read(source_offset.saturating_add(done), part)?;
+            self.apply(offset.saturating_add(done), part)?;
+            done = done.saturating_add(count);
         }
         Ok(())
     }
@@ -291,6 +387,33 @@ mod tests {
         }
         assert!(writer.apply(6, &[1; 8]).is_err());
         assert!(writer.reader().read(6, &mut [0; 8]).is_err());
+    }
+
+    #[test]
+    fn what_is_copied_from_a_row_lands_at_any_two_alignments_and_nowhere_else() {
+        let (from, to) = (lines::<2>(), lines::<2>());
+        let (source, target) = (RowWriter::from_lines(&from), RowWriter::from_lines(&to));
+        let bytes: [u8; 128] = core::array::from_fn(|i| u8::try_from(i + 1).unwrap_or(0));
+        assert!(source.apply(0, &bytes).is_ok());
+        for (offset, source_offset) in (0..16).flat_map(|one| (0..16).map(move |two| (one, two))) {
+            for length in [0, 1, 5, 7, 8, 9, 15, 16, 17, 24, 61, 100, 112] {
+                assert!(target.apply(0, &[0; 128]).is_ok());
+                let copied = target.copy_from(offset, &source.reader(), source_offset, length);
+                assert!(copied.is_ok());
+                let mut expected = [0; 128];
+                expected[offset..offset + length]
+                    .copy_from_slice(&bytes[source_offset..source_offset + length]);
+                let mut seen = [0; 128];
+                assert!(target.reader().read(0, &mut seen).is_ok());
+                assert_eq!(seen, expected, "{length} bytes from {source_offset} to {offset}");
+            }
+        }
+        for (offset, source_offset, length) in
+            [(121, 0, 8), (0, 121, 8), (usize::MAX, 0, 8), (0, usize::MAX, 8), (0, 0, usize::MAX)]
+        {
+            let reader = source.reader();
+            assert!(target.copy_from(offset, &reader, source_offset, length).is_err());
+        }
     }
 
     /// Two threads that store and copy the same bytes: groups may be mixed, and none is torn.

@@ -14,7 +14,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use tramontane_core::fabric::{self, BlockUse};
+use tramontane_core::fabric::{self, BlockUse, Region};
 use tramontane_core::ids::ViewId;
 use tramontane_core::memory::{BlockPages, OutOfBlock};
 
@@ -51,11 +51,12 @@ impl fabric::BlockStore for BlockStore {
     fn memory(&self, bytes: usize, _: BlockUse) -> Result<BlockMemory, Error> {
         let whole = bytes.saturating_add(HEADER_BYTES);
         check_space(whole_pages(std::iter::once(whole)), || 0)?;
-        self.0.make_region(whole)
+        let own = self.0.make_memory(whole)?;
+        Ok(BlockMemory::new(self.0.take_region(&own)?, own))
     }
 }
 
-/// Block memory, as its owner and its owner's fabrics have it.
+/// Block memory or a region, as its owner and its owner's fabrics have it.
 #[derive(Debug)]
 pub struct OwnRegion {
     /// The number that no other memory of this process ever has.
@@ -73,6 +74,17 @@ impl OwnRegion {
         view: ViewId,
     ) -> rustix::io::Result<bool> {
         let subject = Subject::Block { view, serial: self.serial };
+        residence.send(peer.id(), subject, self.file.as_fd())
+    }
+
+    /// The same of a region, which all views show.
+    pub(super) fn send_region_to(
+        &self,
+        residence: &Residence,
+        peer: &Peer,
+        region: Region,
+    ) -> rustix::io::Result<bool> {
+        let subject = Subject::Region { region, serial: self.serial };
         residence.send(peer.id(), subject, self.file.as_fd())
     }
 }
@@ -97,15 +109,15 @@ impl Drop for OwnRegion {
 }
 
 impl Residence {
-    fn make_region(self: &Arc<Self>, bytes: usize) -> Result<BlockMemory, Error> {
+    /// Memory of this process that peers may map, signed.
+    pub(super) fn make_memory(&self, bytes: usize) -> Result<Arc<OwnRegion>, Error> {
         if self.has_left() {
             return Err(Error::HasLeft { node: self.node() });
         }
         let SealedMemory { file, map } = SealedMemory::new_large(bytes, Writers::Owner)?;
         let serial = self.next_serial();
         Header::new(&map).write(&self.maker(serial));
-        let own = Arc::new(OwnRegion { serial, map, file });
-        Ok(BlockMemory::new(self.take_region(&own)?, own))
+        Ok(Arc::new(OwnRegion { serial, map, file }))
     }
 }
 

@@ -24,7 +24,7 @@ impl SharedMemory {
     /// Does what a [`poll_block`](Blocks::poll_block) does that finds nothing to tell: looks at
     /// what peers say, and copies a piece. What became of it waits for `poll_block`.
     pub fn carry_blocks(&mut self) {
-        for view in &mut self.views {
+        for view in self.views.iter_mut() {
             view.carry_blocks(&mut self.events);
         }
     }
@@ -56,8 +56,7 @@ impl Blocks for SharedMemory {
         length: usize,
         token: Token,
     ) -> Result<(), ErrorKind> {
-        let view =
-            self.views.iter_mut().find(|view| view.id == from.view).ok_or(ErrorKind::Other)?;
+        let view = self.views.get_mut(from.view).ok_or(ErrorKind::Other)?;
         view.target(from.peer)?;
         let range = self.residence.block_range(into, length).ok_or(ErrorKind::OutOfRange)?;
         let exchange = view.exchange.as_mut().ok_or(ErrorKind::OutOfRange)?;
@@ -72,14 +71,14 @@ impl Blocks for SharedMemory {
         immediate: u32,
         token: Token,
     ) -> Result<(), ErrorKind> {
-        let view = self.views.iter_mut().find(|view| view.id == to.view).ok_or(ErrorKind::Other)?;
+        let view = self.views.get_mut(to.view).ok_or(ErrorKind::Other)?;
         view.target(to.peer)?;
         let range = self.residence.block_range(source, length).ok_or(ErrorKind::OutOfRange)?;
         view.send_block((to.peer, to.channel), range, immediate, token)
     }
 
     fn close(&mut self, view: ViewId, channel: Channel) {
-        if let Some(view) = self.views.iter_mut().find(|open| open.id == view)
+        if let Some(view) = self.views.get_mut(view)
             && let Some(exchange) = &mut view.exchange
         {
             exchange.close(&view.membership, channel);

@@ -18,6 +18,7 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, bind, recv, recvmsg,
     sendmsg_addr, socket_with,
 };
+use tramontane_core::fabric::Region;
 use tramontane_core::ids::{NodeId, ViewId};
 
 use super::folder::Folder;
@@ -25,7 +26,7 @@ use super::folder::Folder;
 /// Descriptors in one datagram, at most.
 const FILES_MAX: usize = 2;
 
-const MAGIC: u64 = u64::from_le_bytes(*b"tramfds\x01");
+const MAGIC: u64 = u64::from_le_bytes(*b"tramfds\x02");
 
 /// The words of a message, 8 bytes each, little endian.
 const WORDS: usize = 6;
@@ -37,21 +38,37 @@ pub(super) enum Subject {
     Row { view: ViewId, digest: u64 },
     /// Block memory that is sent from in a view: its one descriptor.
     Block { view: ViewId, serial: u64 },
+    /// A region, which all views of the two processes show: its one descriptor.
+    Region { region: Region, serial: u64 },
+    /// A queue of writes to the receiver's regions in a view: its one descriptor.
+    Queue { view: ViewId, serial: u64 },
 }
 
 impl Subject {
-    /// In which view it is used.
-    pub(super) const fn view(self) -> ViewId {
+    /// The number that stands in the memory's own header.
+    pub(super) fn number(self) -> u64 {
+        self.to_words()[2]
+    }
+
+    /// Which kind, of which view or region, and its number.
+    fn to_words(self) -> [u64; 3] {
         match self {
-            Self::Row { view, .. } | Self::Block { view, .. } => view,
+            Self::Row { view, digest } => [1, view.0, digest],
+            Self::Block { view, serial } => [2, view.0, serial],
+            Self::Region { region, serial } => [3, u64::from(region.0), serial],
+            Self::Queue { view, serial } => [4, view.0, serial],
         }
     }
 
-    /// The number that stands in the memory's own header.
-    pub(super) const fn number(self) -> u64 {
-        match self {
-            Self::Row { digest: number, .. } | Self::Block { serial: number, .. } => number,
-        }
+    fn from_words([kind, of, number]: [u64; 3]) -> Option<Self> {
+        let (view, serial) = (ViewId(of), number);
+        Some(match kind {
+            1 => Self::Row { view, digest: number },
+            2 => Self::Block { view, serial },
+            3 => Self::Region { region: Region(u16::try_from(of).ok()?), serial },
+            4 => Self::Queue { view, serial },
+            _ => return None,
+        })
     }
 }
 
@@ -65,13 +82,9 @@ pub(super) struct Message {
 
 impl Message {
     fn to_bytes(self) -> [u8; 8 * WORDS] {
-        let kind = match self.subject {
-            Subject::Row { .. } => 1,
-            Subject::Block { .. } => 2,
-        };
         let Self { node, incarnation, subject } = self;
-        let words =
-            [MAGIC, u64::from(node.get()), incarnation, kind, subject.view().0, subject.number()];
+        let [kind, of, number] = subject.to_words();
+        let words = [MAGIC, u64::from(node.get()), incarnation, kind, of, number];
         let mut bytes = [0; 8 * WORDS];
         for (place, word) in bytes.chunks_exact_mut(8).zip(words) {
             place.copy_from_slice(&word.to_le_bytes());
@@ -82,13 +95,8 @@ impl Message {
     fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (words, []) = bytes.as_chunks::<8>() else { return None };
         let words: [_; WORDS] = words.try_into().ok()?;
-        let [magic, node, incarnation, kind, view, number] = words.map(u64::from_le_bytes);
-        let view = ViewId(view);
-        let subject = match kind {
-            1 => Subject::Row { view, digest: number },
-            2 => Subject::Block { view, serial: number },
-            _ => return None,
-        };
+        let [magic, node, incarnation, kind, of, number] = words.map(u64::from_le_bytes);
+        let subject = Subject::from_words([kind, of, number])?;
         let node = NodeId(u32::try_from(node).ok()?);
         (magic == MAGIC).then_some(Self { node, incarnation, subject })
     }
@@ -182,7 +190,12 @@ mod tests {
     #[test]
     fn a_message_comes_as_it_was_and_nothing_else_is_taken_for_one() {
         let view = ViewId(u64::MAX);
-        for subject in [Subject::Row { view, digest: 7 }, Subject::Block { view, serial: 1 }] {
+        for subject in [
+            Subject::Row { view, digest: 7 },
+            Subject::Block { view, serial: 1 },
+            Subject::Region { region: Region(u16::MAX), serial: 2 },
+            Subject::Queue { view, serial: u64::MAX },
+        ] {
             let message = Message { node: NodeId(u32::MAX), incarnation: 5, subject };
             let bytes = message.to_bytes();
             assert_eq!(Message::from_bytes(&bytes), Some(message));

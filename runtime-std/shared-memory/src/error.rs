@@ -45,6 +45,14 @@ pub enum Error {
     /// As many block memories as there may be are there.
     #[error(transparent)]
     TooManyRegions(#[from] TooManyRegions),
+    /// A region cannot be made.
+    #[error("region {region} cannot be made: {reason}; make each once, before the first view")]
+    RegionRefused {
+        /// Its number.
+        region: u16,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
     /// This process has left the group.
     #[error("node {node} has left the group; start it again to come back")]
     HasLeft {
@@ -182,6 +190,7 @@ mod tests {
             Error::OtherMember { rank: Rank(1), listed: NodeId(4), node: NodeId(5) },
             Error::ViewIsThere { view: ViewId(3) },
             TooManyRegions.into(),
+            Error::RegionRefused { region: 9, reason: "a view was made already" },
             Error::HasLeft { node: NodeId(5) },
             Error::DuplicateId { id: NodeId(2), group, pid: 77 },
             Error::WrongDigest { peer: NodeId(2) },

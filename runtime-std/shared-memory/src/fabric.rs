@@ -1,4 +1,4 @@
-//! The `Fabric` over shared rows: nothing travels.
+//! The `Fabric` over shared rows: of rows, nothing travels.
 //!
 //! The release store in the own row is the write, and it is visible before `post` is called; so a
 //! post has only to check its ranges and to wake its target if that sleeps. A list is complete when
@@ -18,8 +18,8 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tramontane_core::fabric::{
-    Capabilities, ErrorKind, Event, Fabric, HostFabric, LocalBell, Promises, Region, Token,
-    ViewMemory, ViewPlan, WRITES_MAX, Write,
+    Capabilities, ErrorKind, Event, Fabric, HostFabric, LocalBell, PermissionEvent, Promises,
+    Region, Token, ViewMemory, ViewPlan, WRITES_MAX, Write,
 };
 use tramontane_core::ids::{Rank, ViewId};
 use tramontane_core::layout::{CACHE_LINE, ROW_MAX};
@@ -29,16 +29,22 @@ use super::exchange::Exchange;
 use super::futex::Bell;
 use super::mappings::{Mappings, Membership};
 use super::open_view::OpenView;
+use super::open_views::{OpenViews, VIEWS_MAX};
+use super::region_memory::{OwnRegions, REGIONS_MAX};
+use super::region_outlet::{TOKENS_MAX, Told};
 use super::residence::Residence;
+use super::view_regions::is_to_region;
+use super::write_queue::{list_bytes_max, ring_bytes};
 
 /// Completions that may wait for a poll; beyond it, a post with a token is refused for now.
-const COMPLETIONS_MAX: usize = 1024;
-
-/// Views that can be open at once: a change has two.
-const VIEWS_MAX: usize = 2;
+pub(super) const COMPLETIONS_MAX: usize = 1024;
 
 /// What is told of a member of a view: that it is ready, and that it is lost.
 const EVENTS_A_MEMBER: usize = 2;
+
+/// What may be told of a region between two polls of rights, if its owner changes its mind at each
+/// poll: for more, there is an allocation.
+const EVENTS_A_REGION: usize = 4;
 
 /// Polls between two looks for rows that are missing: at first, and where nobody has come for long.
 const LOOK_POLLS_MIN: u32 = 64;
@@ -76,15 +82,22 @@ pub struct SharedMemory {
     bell: Bell,
     /// Memory of views that are not open yet; the caller that asked for it keeps it.
     made: Vec<Weak<Membership>>,
-    /// Oldest first.
-    pub(super) views: Vec<OpenView>,
-    /// The newest view that was ever open here.
-    newest: Option<ViewId>,
-    completed: VecDeque<Token>,
+    /// Memory for a view was made: the regions are as they stay.
+    pub(super) has_made_rows: bool,
+    pub(super) views: OpenViews,
+    pub(super) own_regions: OwnRegions,
+    /// Of each queue of writes that this process makes.
+    pub(super) ring_bytes: usize,
+    /// Views in which something may go between regions: the only ones that a poll looks into.
+    with_queues: Vec<ViewId>,
+    pub(super) completed: VecDeque<Token>,
     /// Readiness and losses that `poll` has not told yet.
     pub(super) events: VecDeque<Event>,
-    /// A member's row is missing, and that member may still bring it.
+    /// What became of rights, and was not told yet.
+    pub(super) told: VecDeque<PermissionEvent>,
+    /// A member's row or queue is missing, and that member may still bring it.
     is_awaiting: bool,
+    is_armed: bool,
     pace: Pace,
 }
 
@@ -96,11 +109,16 @@ impl SharedMemory {
             residence: Arc::clone(residence),
             bell: residence.bell(),
             made: Vec::new(),
-            views: Vec::with_capacity(VIEWS_MAX),
-            newest: None,
+            has_made_rows: false,
+            views: OpenViews::default(),
+            own_regions: OwnRegions::default(),
+            ring_bytes: ring_bytes(0),
+            with_queues: Vec::new(),
             completed: VecDeque::with_capacity(COMPLETIONS_MAX),
             events: VecDeque::new(),
+            told: VecDeque::new(),
             is_awaiting: false,
+            is_armed: false,
             pace: Pace::new(),
         }
     }
@@ -120,38 +138,92 @@ impl SharedMemory {
         self.events.pop_front()
     }
 
-    /// Somebody rang: perhaps for a row that was made.
+    /// Somebody rang: perhaps for a row that was made, or a right that was given.
     #[cold]
     fn woken(&mut self) -> Event {
-        self.pace = Pace::new();
-        self.look();
+        if self.bell.take_news() {
+            self.pace = Pace::new();
+            self.look();
+        }
         Event::Woken
+    }
+
+    /// Something is expected of a peer: polls look for it, at first often.
+    pub(super) fn await_news(&mut self) {
+        (self.is_awaiting, self.pace) = (true, Pace::new());
     }
 
     /// Sends rows that peers do not have, and looks for those that are missing here or were made
     /// anew. The first comes first: of two that look for each other, one at least finds the other's
-    /// row, and rings.
+    /// row, and rings. Then the same for the queues of regions.
     #[cold]
     fn look(&mut self) {
-        let mut is_missing = false;
-        for view in &mut self.views {
-            is_missing |= view.send_rows(&self.residence);
+        let (mut is_row_missing, mut is_queue_missing) = (false, false);
+        for view in self.views.iter_mut() {
+            is_row_missing |= view.send_rows(&self.residence);
+            is_queue_missing |= view.awaits_queues();
         }
-        if is_missing {
+        if is_row_missing || is_queue_missing {
             self.residence.receive();
-            for view in &mut self.views {
+        }
+        if is_row_missing {
+            for view in self.views.iter_mut() {
                 view.put_rows(&mut self.events);
             }
         }
-        self.count_awaited();
+        self.is_awaiting = self.meet_rights();
+        self.is_awaiting |= self.views.iter().any(OpenView::is_awaiting);
     }
 
-    fn count_awaited(&mut self) {
-        self.is_awaiting = self.views.iter().any(OpenView::is_awaiting);
+    /// Looks at rights that peers gave, and for queues where they were given. True if one is still
+    /// to go or to come.
+    fn meet_rights(&mut self) -> bool {
+        let Self { views, residence, ring_bytes, completed, told, with_queues, .. } = self;
+        let mut is_awaiting = false;
+        with_queues.clear();
+        for view in views.iter_mut() {
+            let mut told = Told { completed: &mut *completed, permissions: &mut *told };
+            let outlook = view.meet_rights((residence, *ring_bytes), &mut told);
+            is_awaiting |= outlook.is_awaiting;
+            if outlook.has_queues {
+                with_queues.push(view.id);
+            }
+        }
+        // What may become an event without a poll between: no poll allocates.
+        let most = COMPLETIONS_MAX + with_queues.len() * TOKENS_MAX;
+        completed.reserve(most.saturating_sub(completed.len()));
+        let most = with_queues.len() * EVENTS_A_REGION * REGIONS_MAX;
+        told.reserve(most.saturating_sub(told.len()));
+        is_awaiting
+    }
+
+    /// Applies what peers posted to the own regions, and hears what became of the own posts. True
+    /// if something was applied.
+    #[inline]
+    fn carry_regions(&mut self) -> bool {
+        let Self { views, own_regions, with_queues, completed, told, events, .. } = self;
+        let mut has_applied = false;
+        for id in with_queues.iter() {
+            let Some(view) = views.get_mut(*id) else { continue };
+            let mut told = Told { completed: &mut *completed, permissions: &mut *told };
+            has_applied |= view.carry_regions(own_regions, &mut told, events);
+        }
+        has_applied
+    }
+
+    /// What a poll has to report of regions, if any is shown to or by a peer that writes.
+    #[inline]
+    fn next_of_regions(&mut self) -> Option<Event> {
+        let has_applied = self.carry_regions();
+        if let Some(token) = self.completed.pop_front() {
+            return Some(Event::Completed(token));
+        }
+        // Who is about to sleep is told that something came: it may have looked before it polled.
+        (has_applied && self.is_armed).then_some(Event::Woken)
     }
 
     fn view(&self, id: ViewId) -> Option<&OpenView> {
-        self.views.iter().find(|view| view.id == id)
+        self.views.get(id)
     }
 
     /// Takes the memory that a view is opened with, if it was made for that.
@@ -174,6 +246,23 @@ fn is_carried(write: &Write, row_bytes: usize) -> bool {
     fits && write.source == write.target && write.source.region == Region::ROW
 }
 
+impl SharedMemory {
+    /// A list to a peer's region. It is carried, not shared: see `permissions`.
+    fn post_to_region(
+        &mut self,
+        (view, to): (ViewId, Rank),
+        writes: &[Write],
+        token: Option<Token>,
+    ) -> Result<(), ErrorKind> {
+        if token.is_some() && self.completed.len() >= COMPLETIONS_MAX {
+            return Err(ErrorKind::QueueFull);
+        }
+        let open = self.views.get_mut(view).ok_or(ErrorKind::Other)?;
+        let memory = (&self.own_regions, list_bytes_max(self.ring_bytes));
+        open.post_to_region(to, memory, writes, token)
+    }
+}
+
 impl Fabric for SharedMemory {
     type Error = ErrorKind;
 
@@ -187,21 +276,19 @@ impl Fabric for SharedMemory {
     }
 
     /// # Errors
-    /// [`ErrorKind::Other`] if the view is open, a newer one was ever opened, or two are open;
+    /// [`ErrorKind::Other`] if the view is open, or as many are as may be;
     /// [`ErrorKind::WrongMemory`] if [`HostFabric::rows`] did not make the memory for this view, or
     /// it was used before. So a view that ended may be opened again in fresh memory, with another
-    /// list of members, until a newer one is.
+    /// list of members; that it is not opened once it was installed is its host's part.
     fn open(&mut self, view: ViewId, memory: &ViewMemory<'_>) -> Result<(), ErrorKind> {
-        let is_old = self.newest > Some(view) || self.view(view).is_some();
-        if is_old || self.views.len() == VIEWS_MAX {
+        if self.view(view).is_some() || self.views.len() >= VIEWS_MAX {
             return Err(ErrorKind::Other);
         }
         let membership = self.take_made(view, memory).ok_or(ErrorKind::WrongMemory)?;
         let members = |view: &OpenView| view.membership.ids().len();
         let told = self.views.iter().map(members).sum::<usize>() + memory.members.len();
         self.events.reserve(EVENTS_A_MEMBER * told);
-        self.views.push(OpenView::new(view, membership));
-        self.newest = Some(view);
+        self.views.add(OpenView::new(view, membership));
         self.pace = Pace::new();
         self.look();
         Ok(())
@@ -215,24 +302,25 @@ impl Fabric for SharedMemory {
     /// that come.
     fn cut(&mut self, view: ViewId, peer: Rank) {
         let Some(node) = self.view(view).and_then(|view| view.node_at(peer)) else { return };
-        for view in &mut self.views {
+        for view in self.views.iter_mut() {
             view.cut(node);
         }
-        self.count_awaited();
     }
 
     fn retire(&mut self, view: ViewId) -> bool {
-        if let Some(place) = self.views.iter().position(|open| open.id == view) {
-            self.views.remove(place).end();
+        if let Some(open) = self.views.remove(view) {
+            open.end();
             let is_of = |event: &Event| match event {
                 Event::Ready { view: of, .. } | Event::PeerLost { view: of, .. } => *of == view,
                 Event::Completed(_) | Event::Woken => false,
             };
             self.events.retain(|event| !is_of(event));
-            // A view that is older than the newest is never opened again.
-            let oldest = self.views.iter().map(|view| view.id).min().or(self.newest);
-            self.residence.forget_before(oldest.unwrap_or(view));
-            self.count_awaited();
+            self.told.retain(|event| match event {
+                PermissionEvent::Denied { view: of, .. }
+                | PermissionEvent::Restored { view: of, .. } => *of != view,
+            });
+            self.with_queues.retain(|of| *of != view);
+            self.residence.forget_what_is_over();
         }
         // Nothing is ever in flight: peers read, and what they read stays mapped at their side. A
         // block that they are just copying is not told of any more.
@@ -247,6 +335,9 @@ impl Fabric for SharedMemory {
         writes: &[Write],
         token: Option<Token>,
     ) -> Result<(), ErrorKind> {
+        if is_to_region(writes) {
+            return self.post_to_region((view, to), writes, token);
+        }
         let open = self.view(view).ok_or(ErrorKind::Other)?;
         let bell = open.target(to)?;
         if writes.len() > WRITES_MAX
@@ -278,6 +369,12 @@ impl Fabric for SharedMemory {
                 return event;
             }
         }
+        if !self.with_queues.is_empty() {
+            let event = self.next_of_regions();
+            if event.is_some() {
+                return event;
+            }
+        }
         if self.bell.doorbell().take() { Some(self.woken()) } else { None }
     }
 
@@ -290,13 +387,16 @@ impl Fabric for SharedMemory {
     fn arm(&mut self) -> bool {
         let has_blocks =
             self.views.iter().filter_map(|view| view.exchange.as_ref()).any(Exchange::has_work);
-        self.completed.is_empty()
+        self.is_armed = self.completed.is_empty()
             && self.events.is_empty()
+            && self.told.is_empty()
             && !has_blocks
-            && self.bell.doorbell().arm()
+            && self.bell.doorbell().arm();
+        self.is_armed
     }
 
     fn disarm(&mut self) {
+        self.is_armed = false;
         self.bell.doorbell().disarm();
     }
 
@@ -317,6 +417,7 @@ impl HostFabric for SharedMemory {
 
     /// Fresh memory: see [`Residence::rows`].
     fn rows(&mut self, plan: &ViewPlan<'_>) -> Result<Mappings, Error> {
+        self.has_made_rows = true;
         let rows = self.residence.rows(plan)?;
         self.made.retain(|made| made.strong_count() > 0);
         self.made.push(Arc::downgrade(rows.membership()));
@@ -340,11 +441,12 @@ impl HostFabric for SharedMemory {
     /// goes on. One that is killed does not.
     fn check_peers(&mut self) -> bool {
         let mut is_news = false;
-        for view in &mut self.views {
+        for view in self.views.iter_mut() {
             is_news |= view.check(&mut self.events);
         }
         // Also what nothing asks for yet, so that no sender finds the queue full for long.
         self.residence.receive();
+        self.residence.forget_what_is_over();
         self.look();
         is_news
     }

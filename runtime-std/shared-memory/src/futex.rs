@@ -17,10 +17,11 @@
 
 use std::sync::Arc;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering, compiler_fence, fence};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, compiler_fence, fence};
 use std::time::Duration;
 
 use rustix::thread::{MembarrierCommand, Timespec, futex, membarrier};
+use tramontane_core::layout::CACHE_LINE;
 
 use super::doorbell::{Doorbell, Machine};
 use super::map::Map;
@@ -139,6 +140,22 @@ impl Bell {
     /// `Woken`.
     pub fn ring(&self) {
         self.doorbell().ring();
+    }
+
+    /// Rings, and says that there is something to look for: memory that was sent, a right that was
+    /// given. A look goes through all views, so a ring alone is no reason for one.
+    pub(super) fn ring_for_news(&self) {
+        self.news().store(1, Ordering::Release);
+        self.ring();
+    }
+
+    /// For the member that was rung: whether there is something to look for.
+    pub(super) fn take_news(&self) -> bool {
+        self.news().swap(0, Ordering::AcqRel) != 0
+    }
+
+    fn news(&self) -> &AtomicU64 {
+        self.map.cell(CACHE_LINE)
     }
 
     /// The protocol on this bell.

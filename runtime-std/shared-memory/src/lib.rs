@@ -39,9 +39,10 @@
 //! - **Memory is allocated before it is passed on**: a full machine is an error, never a SIGBUS.
 //! - **Memory goes with its processes.** It has no name, so a member that is killed leaves none
 //!   behind; its files are cleared by the next that starts or leaves.
-//! - **Nobody writes into another's memory**, rows or blocks. What a peer says of a block is
-//!   compared with what can be before a byte is read, and what its sender gave up while it was read
-//!   is not told of (`block_queues`).
+//! - **Nobody writes into another's memory**, rows, regions or blocks. What a peer posts to a
+//!   region its owner applies, under the right that the peer has then. What a peer says of a block
+//!   is compared with what can be before a byte is read, and what its sender gave up while it was
+//!   read is not told of (`block_queues`).
 //! - **Names change under the folder's lock** only (a `flock` on the folder itself), except that a
 //!   member unlinks what is its own. A group's folder is removed under its own lock. A process that
 //!   took the lock of one that is gone meanwhile finds out and starts again; so does one that finds
@@ -61,7 +62,11 @@
 //! | `residence`, `view_rows` | a process's place, and fresh rows for each view |
 //! | `mappings` | the rows of one view |
 //! | `row_plan` | which rows there are, and how long each is |
-//! | `open_view`, `fabric` | the fabric over them |
+//! | `open_view`, `open_views`, `fabric` | the fabric over them |
+//! | `region_memory` | regions, which all views of a process show |
+//! | `write_queue`, `region_lanes` | what a writer says to the owner of a region, and the owner to it |
+//! | `region_inlet`, `region_outlet` | the two ends of that |
+//! | `view_regions`, `permissions` | the regions of a view, and the fabric's side of them |
 //! | `block_memory` | what blocks are sent from and received into |
 //! | `block_queues` | what members say to each other of blocks |
 //! | `sending`, `receiving`, `copying` | blocks to one peer, from one peer, and the copy |
@@ -90,20 +95,29 @@ mod member_file;
 #[cfg(test)]
 mod mounted;
 mod open_view;
+mod open_views;
 mod peer;
+mod permissions;
 mod receiving;
+mod region_inlet;
+mod region_lanes;
+mod region_memory;
+mod region_outlet;
 mod residence;
 mod root;
 mod row_plan;
 mod sealed;
 mod sending;
 mod space;
+mod view_regions;
 mod view_rows;
+mod write_queue;
 
 pub use block_memory::{BlockMemory, BlockStore, OwnRegion};
 pub use error::Error;
 pub use fabric::SharedMemory;
 pub use futex::{Bell, Fences, register_barrier};
 pub use mappings::Mappings;
+pub use region_memory::RegionMemory;
 pub use residence::Residence;
 pub use root::{GroupName, Root};

@@ -72,6 +72,11 @@ impl Map {
         Ok(map)
     }
 
+    /// The same for what may be very long and is seldom read: pages come as they are read.
+    pub(super) fn new_sparse(file: BorrowedFd<'_>, bytes: usize) -> rustix::io::Result<Self> {
+        Self::of_file(file, bytes, ProtFlags::READ, MapFlags::SHARED)
+    }
+
     fn of_file(
         file: BorrowedFd<'_>,
         bytes: usize,

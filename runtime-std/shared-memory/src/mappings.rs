@@ -11,6 +11,7 @@ use super::futex::Bell;
 use super::header::{HEADER_BYTES, Header};
 use super::map::Map;
 use super::peer::Peer;
+use super::region_lanes::RegionLane;
 use super::residence::Residence;
 use super::row_plan::RowPlan;
 use super::view_rows::OwnRow;
@@ -20,8 +21,8 @@ use super::view_rows::OwnRow;
 pub(super) struct Membership {
     own: Rank,
     plan: RowPlan,
-    /// By rank: header, row, and block queues. The own one can be written; a peer's may
-    /// be zeros still.
+    /// By rank: header, row, block queues, and lanes about regions. The own one can be written; a
+    /// peer's may be zeros still.
     rows: Vec<Arc<Map>>,
     view: ViewId,
     /// The own row as it is sent to peers, until it is given up.
@@ -89,6 +90,20 @@ impl Membership {
     /// What a member says of blocks, if the view is one with blocks.
     pub(super) fn queues(&self, rank: Rank) -> Option<BlockQueues<'_>> {
         Some(BlockQueues::new(self.row_map(rank)?, self.plan.queues_at(rank)?))
+    }
+
+    /// What an owner of regions says to another member.
+    #[inline]
+    pub(super) fn lane(&self, owner: Rank, of: Rank) -> Option<RegionLane<'_>> {
+        let is_member = of.index() < self.rows.len();
+        let map = self.row_map(owner).filter(|_| is_member)?;
+        Some(RegionLane::new(map, self.plan.lanes_at(owner), of))
+    }
+
+    /// The own row, to be read.
+    #[inline]
+    pub(super) fn own_row_reader(&self) -> Row<'_> {
+        self.views[self.own.index()]
     }
 
     /// Bytes of the own row.

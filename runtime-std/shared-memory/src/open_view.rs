@@ -10,16 +10,22 @@ use super::exchange::{Exchange, Range};
 use super::futex::Bell;
 use super::mappings::Membership;
 use super::peer::Peer;
+use super::region_inlet::Inlet;
+use super::region_outlet::Outlet;
 use super::residence::Residence;
 
 /// One member of one view.
 #[derive(Debug, Default)]
-struct Seat {
+pub(super) struct Seat {
     /// Its bell, as long as it may be posted to: its row is here, and it is neither cut off nor
     /// lost.
-    way: Option<Bell>,
+    pub(super) way: Option<Bell>,
     /// The process that has this place in the view: one that comes again later is none of it.
-    peer: Option<Arc<Peer>>,
+    pub(super) peer: Option<Arc<Peer>>,
+    /// What it may write to the own regions.
+    pub(super) inlet: Inlet,
+    /// What is posted to its regions.
+    pub(super) outlet: Outlet,
     has_row: bool,
     /// Whether it was sent the own row.
     is_told: bool,
@@ -36,14 +42,15 @@ impl Seat {
         }
     }
 
-    fn is_gone(&self) -> bool {
+    pub(super) fn is_gone(&self) -> bool {
         self.is_cut || self.loss.is_some()
     }
 
     /// Opens the way, if the row is there.
     fn admit(&mut self) {
-        if !self.is_gone() && self.has_row {
-            self.way = self.peer.as_ref().and_then(|peer| peer.bell().cloned());
+        if let Some(peer) = self.peer.as_ref().filter(|_| !self.is_gone() && self.has_row) {
+            self.way = peer.bell().cloned();
+            self.outlet.show(peer.regions());
         }
     }
 }
@@ -54,9 +61,9 @@ pub(super) struct OpenView {
     pub(super) id: ViewId,
     pub(super) membership: Arc<Membership>,
     pub(super) row_bytes: usize,
-    own: Rank,
+    pub(super) own: Rank,
     /// By rank; that of the own rank stays empty.
-    seats: Vec<Seat>,
+    pub(super) seats: Vec<Seat>,
     /// Its blocks, if its rows have block queues.
     pub(super) exchange: Option<Exchange>,
 }
@@ -105,17 +112,19 @@ impl OpenView {
 
     /// Ends all that is between this process and a node.
     pub(super) fn cut(&mut self, node: NodeId) {
-        let Self { seats, membership, own, exchange, .. } = self;
-        for (rank, seat) in (0..).map(Rank).zip(seats) {
-            if rank != *own && membership.node_at(rank) == Some(node) {
-                (seat.is_cut, seat.way) = (true, None);
-                if let Some(peer) = &seat.peer {
-                    peer.cut();
-                }
-                if let Some(exchange) = exchange {
-                    exchange.give_up(membership, rank);
-                }
+        for rank in (0..self.seats.len()).map(rank_at) {
+            if rank == self.own || self.node_at(rank) != Some(node) {
+                continue;
             }
+            let seat = &mut self.seats[rank.index()];
+            (seat.is_cut, seat.way) = (true, None);
+            if let Some(peer) = &seat.peer {
+                peer.cut();
+            }
+            if let Some(exchange) = &mut self.exchange {
+                exchange.give_up(&self.membership, rank);
+            }
+            self.end_regions(rank);
         }
     }
 
@@ -153,7 +162,7 @@ impl OpenView {
                 continue;
             };
             match membership.put_row(rank, &peer) {
-                Ok(true) => peer.bell().into_iter().for_each(Bell::ring),
+                Ok(true) => peer.bell().into_iter().for_each(Bell::ring_for_news),
                 Ok(false) => continue,
                 Err(error) => {
                     tracing::debug!(view = %id, %rank, %error, "cannot map a peer's row");
@@ -184,13 +193,14 @@ impl OpenView {
 
     /// Counts a member as lost; `events` is told.
     #[cold]
-    fn lose(&mut self, rank: Rank, cause: LossCause, events: &mut VecDeque<Event>) {
+    pub(super) fn lose(&mut self, rank: Rank, cause: LossCause, events: &mut VecDeque<Event>) {
         let seat = &mut self.seats[rank.index()];
         (seat.loss, seat.way) = (Some(cause), None);
         events.push_back(Event::PeerLost { view: self.id, peer: rank, cause });
         if let Some(exchange) = &mut self.exchange {
             exchange.give_up(&self.membership, rank);
         }
+        self.end_regions(rank);
     }
 
     /// Looks at what peers say of blocks, and copies a piece; `events` is told whom that loses.
@@ -243,6 +253,7 @@ impl OpenView {
         if let Some(exchange) = &mut self.exchange {
             exchange.end(&self.membership);
         }
+        (0..self.seats.len()).for_each(|index| self.end_regions(rank_at(index)));
         self.membership.give_up();
     }
 
@@ -253,7 +264,7 @@ impl OpenView {
 }
 
 /// The rank of a seat: there are no more seats than ranks.
-fn rank_at(index: usize) -> Rank {
+pub(super) fn rank_at(index: usize) -> Rank {
     Rank(u16::try_from(index).unwrap_or(u16::MAX))
 }
 
@@ -271,7 +282,7 @@ fn send_row(
         seat.bind(&peer);
     }
     if let Some(peer) = seat.peer.as_ref().filter(|_| !seat.is_cut) {
-        seat.is_told = membership.send_row(peer)?;
+        seat.is_told = residence.send_regions(peer)? && membership.send_row(peer)?;
     }
     Ok(())
 }

@@ -2,10 +2,10 @@
 //! the memory that it sent.
 
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use tramontane_core::fabric::{LossCause, REGIONS_MAX};
+use tramontane_core::fabric::{LossCause, REGIONS_MAX, Region};
 use tramontane_core::ids::{NodeId, ViewId};
 
 use super::descriptors::{Message, Subject};
@@ -14,12 +14,13 @@ use super::futex::Bell;
 use super::header::{HEADER_BYTES, Header, Maker};
 use super::map::{Access, Map};
 use super::member_file::{Identity, MemberFile, State};
+use super::region_memory::{PeerRegion, PeerRegions, RegionIndex};
 use super::sealed::{Unusable, Writers, check};
 use super::space::BELL_BYTES;
 
-/// Rows that one process may have sent and not given up: those of the two views of a change, and
-/// some to spare.
-const ROWS_MAX: usize = 16;
+/// Rows, and queues of writes, that one process may have sent ahead: for views that are not open
+/// here. How many are used is bounded by the views of this process.
+const AHEAD_MAX: usize = 64;
 
 /// Block memory that it may have sent and that no block has come from: all, in two views.
 const BLOCKS_MAX: usize = 2 * REGIONS_MAX;
@@ -28,10 +29,12 @@ const BLOCKS_MAX: usize = 2 * REGIONS_MAX;
 #[derive(Debug)]
 struct SentMemory {
     subject: Subject,
-    /// Of a row its header, of block memory all.
+    /// Of a row its header, of all else the whole.
     map: Map,
     /// A row's descriptor, and its whole length.
     row: Option<(OwnedFd, usize)>,
+    /// A view has it.
+    is_used: bool,
 }
 
 /// A peer's process. One that comes again under the same id is another.
@@ -43,6 +46,10 @@ pub(super) struct Peer {
     bell: OnceLock<Bell>,
     /// The rows and block memory that it sent.
     sent: Mutex<Vec<SentMemory>>,
+    /// Its regions, which all views show.
+    regions: Mutex<PeerRegions>,
+    /// How many of the own regions it was sent.
+    regions_told: AtomicUsize,
     /// Nothing is to do with this process any more, in whatever view.
     is_cut: AtomicBool,
 }
@@ -67,6 +74,8 @@ impl Peer {
             file,
             bell: OnceLock::new(),
             sent: Mutex::default(),
+            regions: Mutex::default(),
+            regions_told: AtomicUsize::new(0),
             is_cut: AtomicBool::new(false),
         }))
     }
@@ -117,16 +126,20 @@ impl Peer {
         let subject = message.subject;
         let (file, bell) = match (subject, files) {
             (Subject::Row { .. }, [Some(row), Some(bell)]) => (row, Some(bell)),
-            (Subject::Block { .. }, [Some(memory), None]) => (memory, None),
-            _ => return Err(Unusable::Message),
+            (Subject::Row { .. }, _) | (_, [_, Some(_)] | [None, None]) => {
+                return Err(Unusable::Message);
+            }
+            (_, [Some(memory), None]) => (memory, None),
         };
         let bytes = check(file.as_fd(), Writers::Owner)?;
         if bytes < HEADER_BYTES {
             return Err(Unusable::Length);
         }
-        let map = match bell {
-            Some(_) => Map::new(file.as_fd(), HEADER_BYTES, Access::Read),
-            None => Map::new_large(file.as_fd(), bytes, Access::Read),
+        let map = match subject {
+            Subject::Row { .. } => Map::new(file.as_fd(), HEADER_BYTES, Access::Read),
+            Subject::Queue { .. } => Map::new(file.as_fd(), bytes, Access::Read),
+            Subject::Block { .. } => Map::new_large(file.as_fd(), bytes, Access::Read),
+            Subject::Region { .. } => Map::new_sparse(file.as_fd(), bytes),
         };
         let map = map.map_err(|_| Unusable::NotMemory)?;
         let maker = Maker {
@@ -140,16 +153,50 @@ impl Peer {
         if let Some(bell) = bell.as_ref().filter(|_| self.bell.get().is_none()) {
             self.take_bell(bell)?;
         }
-        self.keep(SentMemory { subject, map, row: bell.map(|_| (file, bytes)) })
+        if let Subject::Region { region, .. } = subject {
+            return self.keep_region(region, map, &maker);
+        }
+        self.keep(SentMemory { subject, map, row: bell.map(|_| (file, bytes)), is_used: false })
+    }
+
+    /// A region stays as it was first sent: views know it by then. It may be sent again, by a
+    /// process that forgot this one meanwhile.
+    fn keep_region(&self, region: Region, map: Map, maker: &Maker) -> Result<(), Unusable> {
+        let index = RegionIndex::of(region).ok_or(Unusable::TooMany)?;
+        let place = &mut self.regions.lock().unwrap_or_else(PoisonError::into_inner)[index.0];
+        match place {
+            Some(known) if known.is_by(maker) => {}
+            Some(_) => return Err(Unusable::TooMany),
+            None => *place = Some(Arc::new(PeerRegion::new(map))),
+        }
+        Ok(())
+    }
+
+    /// The regions that it sent. It sends them before its first row.
+    pub(super) fn regions(&self) -> PeerRegions {
+        self.regions.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// How many of the own regions it was sent, in the order in which they were made.
+    pub(super) fn regions_told(&self) -> usize {
+        self.regions_told.load(Ordering::Relaxed)
+    }
+
+    /// Counts one more. One call at a time.
+    pub(super) fn note_region_told(&self) {
+        self.regions_told.fetch_add(1, Ordering::Relaxed);
     }
 
     fn keep(&self, new: SentMemory) -> Result<(), Unusable> {
         let mut sent = self.sent();
         // Memory that was made anew takes the place of that which was given up.
         sent.retain(|other| other.subject != new.subject && !Header::new(&other.map).is_over());
-        let of_its_kind = sent.iter().filter(|other| other.row.is_some() == new.row.is_some());
-        let most = if new.row.is_some() { ROWS_MAX } else { BLOCKS_MAX };
-        if of_its_kind.count() >= most {
+        let kind = std::mem::discriminant(&new.subject);
+        let is_ahead =
+            |other: &&SentMemory| !other.is_used && std::mem::discriminant(&other.subject) == kind;
+        let most =
+            if matches!(new.subject, Subject::Block { .. }) { BLOCKS_MAX } else { AHEAD_MAX };
+        if sent.iter().filter(is_ahead).count() >= most {
             return Err(Unusable::TooMany);
         }
         sent.push(new);
@@ -185,7 +232,9 @@ impl Peer {
         if *bytes != place.bytes() {
             refused(self.id(), Unusable::Length);
         } else if !Header::new(&sent[at].map).is_over() {
-            return place.replace(file.as_fd()).map(|()| true);
+            place.replace(file.as_fd())?;
+            sent[at].is_used = true;
+            return Ok(true);
         }
         sent.swap_remove(at);
         Ok(false)
@@ -193,20 +242,33 @@ impl Peer {
 
     /// Takes block memory that it sent for a view.
     pub(super) fn take_block(&self, view: ViewId, serial: u64) -> Option<Map> {
-        let mut sent = self.sent();
         let subject = Subject::Block { view, serial };
-        let at = sent.iter().position(|memory| memory.subject == subject)?;
-        Some(sent.swap_remove(at).map)
+        self.take(|memory| memory.subject == subject)
     }
 
-    /// Forgets what it sent for views before this one.
-    pub(super) fn forget_before(&self, view: ViewId) {
-        self.sent().retain(|memory| memory.subject.view() >= view);
+    /// Takes the newest queue that it sent for a view.
+    pub(super) fn take_queue(&self, view: ViewId) -> Option<Map> {
+        self.take(|memory| match memory.subject {
+            Subject::Queue { view: of, .. } => of == view,
+            _ => false,
+        })
+    }
+
+    fn take(&self, is_it: impl Fn(&SentMemory) -> bool) -> Option<Map> {
+        let mut sent = self.sent();
+        let at = sent.iter().rposition(is_it)?;
+        Some(sent.remove(at).map)
+    }
+
+    /// Forgets what its owner has given up.
+    pub(super) fn forget_what_is_over(&self) {
+        self.sent().retain(|memory| !Header::new(&memory.map).is_over());
     }
 
     /// Whether it has sent something that may still be of use.
     pub(super) fn has_sent(&self) -> bool {
-        !self.sent().is_empty() && self.loss().is_none()
+        let has_regions = self.regions().iter().any(Option::is_some);
+        (has_regions || !self.sent().is_empty()) && self.loss().is_none()
     }
 
     fn sent(&self) -> MutexGuard<'_, Vec<SentMemory>> {

@@ -48,6 +48,8 @@ pub struct Residence {
     /// Processes that were found: each is looked at once, however many views have it.
     peers: Mutex<Vec<Arc<Peer>>>,
     regions: Mutex<Regions<Weak<OwnRegion>>>,
+    /// Regions that all views show; they stay.
+    own_regions: Mutex<Vec<(Region, Arc<OwnRegion>)>>,
     /// The last serial number that was given to block memory.
     serial: AtomicU64,
 }
@@ -88,6 +90,7 @@ impl Residence {
             files: Mutex::new(Some(files)),
             peers: Mutex::default(),
             regions: Mutex::default(),
+            own_regions: Mutex::default(),
             serial: AtomicU64::new(0),
         })
     }
@@ -242,11 +245,24 @@ impl Residence {
         Ok(Some(found))
     }
 
-    /// Forgets processes that no view uses, and what was sent for views before this one.
-    pub(super) fn forget_before(&self, view: ViewId) {
+    /// Forgets processes that no view uses, and what was sent and given up by its owner since.
+    pub(super) fn forget_what_is_over(&self) {
         let mut peers = self.peers();
-        peers.iter().for_each(|peer| peer.forget_before(view));
+        peers.iter().for_each(|peer| peer.forget_what_is_over());
         peers.retain(|peer| Arc::strong_count(peer) > 1 || peer.has_sent());
+    }
+
+    /// Sends the own regions to a peer that has not got them. False if some are to be sent again
+    /// later.
+    pub(super) fn send_regions(&self, peer: &Peer) -> rustix::io::Result<bool> {
+        let own = self.own_regions();
+        while let Some((region, memory)) = own.get(peer.regions_told()) {
+            if !memory.send_region_to(self, peer, *region)? {
+                return Ok(false);
+            }
+            peer.note_region_told();
+        }
+        Ok(true)
     }
 
     /// Counts a row of this process.
@@ -272,6 +288,17 @@ impl Residence {
     pub(super) fn take_region(&self, memory: &Arc<OwnRegion>) -> Result<Region, TooManyRegions> {
         let is_gone = |memory: &Weak<OwnRegion>| memory.strong_count() == 0;
         self.regions().take(Arc::downgrade(memory), is_gone)
+    }
+
+    /// Gives a region the number that is asked for, if it is free.
+    pub(super) fn take_this_region(&self, region: Region, memory: &Arc<OwnRegion>) -> bool {
+        let is_gone = |memory: &Weak<OwnRegion>| memory.strong_count() == 0;
+        self.regions().take_this(region, Arc::downgrade(memory), is_gone)
+    }
+
+    /// The regions that all views show.
+    pub(super) fn own_regions(&self) -> MutexGuard<'_, Vec<(Region, Arc<OwnRegion>)>> {
+        self.own_regions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A range of block memory that is there.

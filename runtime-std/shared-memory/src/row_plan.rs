@@ -8,6 +8,7 @@ use tramontane_core::ids::{NodeId, Rank};
 
 use super::block_queues;
 use super::header::HEADER_BYTES;
+use super::region_lanes;
 
 /// What a digest is mixed with where blocks go between the members: "blocks", as a number.
 const WITH_BLOCKS: u64 = u64::from_le_bytes(*b"blocks\0\x01");
@@ -55,10 +56,15 @@ impl RowPlan {
         self.has_blocks.then(|| HEADER_BYTES.saturating_add(self.row_bytes(rank)))
     }
 
-    /// The whole of the file of a member's row, in bytes.
-    pub(super) fn file_bytes(&self, rank: Rank) -> usize {
+    /// Where a member's lanes about regions stand in the file of its row.
+    pub(super) fn lanes_at(&self, rank: Rank) -> usize {
         let queues = if self.has_blocks { block_queues::bytes(self.members.len()) } else { 0 };
         HEADER_BYTES.saturating_add(self.row_bytes(rank)).saturating_add(queues)
+    }
+
+    /// The whole of the file of a member's row, in bytes.
+    pub(super) fn file_bytes(&self, rank: Rank) -> usize {
+        self.lanes_at(rank).saturating_add(region_lanes::bytes(self.members.len()))
     }
 
     /// The same of all members, in rank order.
@@ -74,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn queues_stand_behind_each_row_where_blocks_go() {
+    fn queues_and_lanes_stand_behind_each_row() {
         let members = [NodeId(1), NodeId(2)];
         let planned = ViewPlan::with_sizes(ViewId(1), Rank(0), &members, &[64, 128], 5);
         let plan = RowPlan::new(&planned);
@@ -82,10 +88,16 @@ mod tests {
             (plan.row_bytes(Rank(0)), plan.row_bytes(Rank(1)), plan.row_bytes(Rank(2))),
             (64, 128, 0)
         );
-        assert_eq!((plan.queues_at(Rank(1)), plan.file_bytes(Rank(1))), (None, HEADER_BYTES + 128));
+        let lanes = region_lanes::bytes(2);
+        assert_eq!((plan.queues_at(Rank(1)), plan.lanes_at(Rank(1))), (None, HEADER_BYTES + 128));
+        assert_eq!(plan.file_bytes(Rank(1)), HEADER_BYTES + 128 + lanes);
         let blocks = RowPlan::new(&planned.with_blocks());
         assert_ne!(blocks.digest(), plan.digest(), "members that differ in this are told so");
         assert_eq!(blocks.queues_at(Rank(1)), Some(HEADER_BYTES + 128));
-        assert_eq!(blocks.file_bytes(Rank(1)), HEADER_BYTES + 128 + block_queues::bytes(2));
+        let queues = HEADER_BYTES + 128 + block_queues::bytes(2);
+        assert_eq!(
+            (blocks.lanes_at(Rank(1)), blocks.file_bytes(Rank(1))),
+            (queues, queues + lanes)
+        );
     }
 }

@@ -140,7 +140,10 @@ mod tests {
         assert!(!first.is_member(NodeId(2)).expect("a folder"));
         let theirs = second.rows(&plan(1)).expect("memory");
         assert!(first.is_member(NodeId(2)).expect("a folder"));
-        assert_eq!(first.held_by_peers(&rows), 4096 + 8192);
+        assert_eq!(
+            first.held_by_peers(&rows),
+            whole_pages(std::iter::once(rows.file_bytes(Rank(1))))
+        );
         let other = ViewPlan::with_sizes(ViewId(1), Rank(0), &members, &[4096, 8192], 6);
         assert_eq!(first.held_by_peers(&RowPlan::new(&other)), 0, "rows of another layout");
         drop(theirs);

@@ -1,5 +1,5 @@
-//! What follows the header of a write or of a piece of a block: where it goes, as far as it has
-//! come.
+//! What follows the header of a write, or of a piece of a block or an answer: where it goes, as far
+//! as it has come.
 
 use std::net::TcpStream;
 use std::os::fd::AsRawFd as _;
@@ -14,9 +14,13 @@ use tramontane_core::memory::BlockPages as _;
 use super::blocks::{BlockBytes, PieceHeader};
 use super::incoming::End;
 use super::memory::Rows;
+use super::regions::RegionMemory;
 
 /// Why the connection ends of a peer whose write does not fit.
 const OUTSIDE_ROW: End = End::Malformed("a write outside its row");
+
+/// And of one whose write to a region does not.
+const OUTSIDE_REGION: End = End::Malformed("a write outside its region");
 
 /// Why that of one ends whose block does not fit.
 const OUTSIDE_RECEIVE: End = End::Malformed("a block outside its receive");
@@ -26,29 +30,46 @@ const OUTSIDE_RECEIVE: End = End::Malformed("a block outside its receive");
 pub(super) enum Target {
     /// To the reader's copy of the peer's row.
     Row { rows: Rows, rank: Rank, offset: usize },
+    /// To a region of the reader.
+    Region { memory: RegionMemory, offset: usize },
     /// To a receive.
     Block { memory: Arc<BlockBytes>, offset: usize },
-    /// Nowhere: the view has ended, or the channel was closed.
+    /// Nowhere: the view has ended, the channel was closed, or the right was taken back.
     Nowhere,
 }
 
-/// A write, or a piece of a block, whose header was read.
+/// What the bytes are.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Content {
+    Write,
+    Piece(PieceHeader),
+    Answer,
+}
+
+/// A write, a piece of a block or of an answer, whose header was read.
 #[derive(Debug)]
 pub(super) struct Body {
     view: ViewId,
     target: Target,
     left: usize,
-    /// If it is of a block.
-    piece: Option<PieceHeader>,
+    content: Content,
 }
 
 impl Body {
     pub(super) const fn of_write(view: ViewId, target: Target, left: usize) -> Self {
-        Self { view, target, left, piece: None }
+        Self { view, target, left, content: Content::Write }
     }
 
     pub(super) const fn of_piece(piece: PieceHeader, target: Target) -> Self {
-        Self { view: piece.view, target, left: piece.length, piece: Some(piece) }
+        Self { view: piece.view, target, left: piece.length, content: Content::Piece(piece) }
+    }
+
+    pub(super) const fn of_answer(view: ViewId, target: Target, left: usize) -> Self {
+        Self { view, target, left, content: Content::Answer }
+    }
+
+    pub(super) const fn content(&self) -> &Content {
+        &self.content
     }
 
     pub(super) const fn view(&self) -> ViewId {
@@ -57,12 +78,8 @@ impl Body {
 
     /// Whether it is of a block of this channel.
     pub(super) fn is_of(&self, view: ViewId, channel: Channel) -> bool {
-        self.piece.is_some_and(|piece| (piece.view, piece.channel) == (view, channel))
-    }
-
-    /// The piece, if it is one that is stored.
-    pub(super) fn piece(&self) -> Option<&PieceHeader> {
-        self.piece.as_ref().filter(|_| self.is_stored())
+        matches!(&self.content, Content::Piece(piece)
+            if (piece.view, piece.channel) == (view, channel))
     }
 
     /// Bytes that did not come yet.
@@ -76,7 +93,7 @@ impl Body {
 
     /// Whether it is read by cells, of which none must be seen half.
     pub(super) const fn has_cells(&self) -> bool {
-        matches!(self.target, Target::Row { .. })
+        matches!(self.target, Target::Row { .. } | Target::Region { .. })
     }
 
     /// Stores nothing more.
@@ -91,7 +108,9 @@ impl Body {
         }
         match &self.target {
             // What follows the last border of a cell waits for the rest of its cell.
-            Target::Row { offset, .. } => count.saturating_sub((offset + count) % 8),
+            Target::Row { offset, .. } | Target::Region { offset, .. } => {
+                count.saturating_sub((offset + count) % 8)
+            }
             Target::Block { .. } | Target::Nowhere => count,
         }
     }
@@ -100,7 +119,7 @@ impl Body {
     /// are no cells.
     pub(super) const fn to_border(&self, held: usize) -> usize {
         match &self.target {
-            Target::Row { offset, .. } => 8 - (*offset + held) % 8,
+            Target::Row { offset, .. } | Target::Region { offset, .. } => 8 - (*offset + held) % 8,
             Target::Block { .. } | Target::Nowhere => 1,
         }
     }
@@ -110,6 +129,9 @@ impl Body {
         match &self.target {
             Target::Row { rows, rank, offset } => {
                 rows.address(*rank, *offset, length).map_err(|_| OUTSIDE_ROW).map(Some)
+            }
+            Target::Region { memory, offset } => {
+                memory.address(*offset, length).map_err(|_| OUTSIDE_REGION).map(Some)
             }
             Target::Block { memory, offset } => {
                 memory.at(*offset, length).map_err(|_| OUTSIDE_RECEIVE).map(Some)
@@ -149,6 +171,9 @@ impl Body {
             Target::Row { rows, rank, offset } => {
                 rows.store(*rank, *offset, bytes).map_err(|_| OUTSIDE_ROW)?;
             }
+            Target::Region { memory, offset } => {
+                memory.store(*offset, bytes).map_err(|_| OUTSIDE_REGION)?;
+            }
             Target::Block { memory, offset } => {
                 memory.store(*offset, bytes).map_err(|_| OUTSIDE_RECEIVE)?;
             }
@@ -160,7 +185,10 @@ impl Body {
 
     /// So many bytes have come.
     fn pass(&mut self, count: usize) {
-        if let Target::Row { offset, .. } | Target::Block { offset, .. } = &mut self.target {
+        if let Target::Row { offset, .. }
+        | Target::Region { offset, .. }
+        | Target::Block { offset, .. } = &mut self.target
+        {
             *offset += count;
         }
         self.left -= count;

@@ -1,13 +1,15 @@
 //! One peer's connection: its socket, what goes, what comes, and how it ended. It ends once, for
 //! good: a peer that comes again is another process, with another connection.
 
-use std::io::ErrorKind;
+use std::io;
 use std::net::{Shutdown, TcpStream};
 use std::time::Duration;
 
 use rustix::net::sockopt;
 use tramontane_control::Cipher;
-use tramontane_core::fabric::{Channel, LossCause, Token, ViewRows as _, Way, Write};
+use tramontane_core::fabric::{
+    Area, BlockEvent, Channel, ErrorKind, LossCause, Region, Token, ViewRows as _, Way,
+};
 use tramontane_core::ids::{NodeId, Rank, ViewId};
 use tramontane_core::memory::OutOfRow;
 
@@ -15,7 +17,8 @@ use super::blocks::{Closed, Full, Receive, SendingBlock};
 use super::frame::Frame;
 use super::incoming::{End, Incoming, Notice};
 use super::memory::Rows;
-use super::send_queue::{SendQueue, Sent};
+use super::regions::{OwnRegions, PostedRead, Right};
+use super::send_queue::{List, SendQueue, Sent};
 use super::watch::Change;
 
 /// The shortest time between two of the kernel's own probes.
@@ -62,6 +65,8 @@ pub(super) struct Connection {
     loss: Option<LossCause>,
     /// Its peer is out of all views.
     is_parted: bool,
+    /// The peer was told of the regions here.
+    has_told_regions: bool,
     /// Whether the loss is still to be told.
     pub(super) is_untold: bool,
 }
@@ -71,7 +76,7 @@ impl Connection {
         peer: NodeId,
         connection: tramontane_control::Connection,
         settings: &Settings,
-    ) -> std::io::Result<Self> {
+    ) -> io::Result<Self> {
         let tramontane_control::Connection { stream, cipher } = connection;
         set(&stream, settings)?;
         let is_keyed = cipher.is_some();
@@ -89,6 +94,7 @@ impl Connection {
             is_unreachable: false,
             loss: None,
             is_parted: false,
+            has_told_regions: false,
             is_untold: false,
         })
     }
@@ -109,6 +115,17 @@ impl Connection {
     /// Its process is out of all views: another one may take its place.
     pub(super) const fn part(&mut self) {
         self.is_parted = true;
+    }
+
+    /// Whether nobody needs it any more, if no view leads to it.
+    pub(super) const fn is_over(&self) -> bool {
+        !self.is_live() && (self.is_parted || !self.is_untold)
+    }
+
+    /// Whether a view that is opened now has lost its process: one that goes on from a view with
+    /// it, or the first to hear of the loss.
+    pub(super) const fn is_lost_in(&self, goes_on: bool) -> bool {
+        !self.is_parted && (goes_on || self.is_untold)
     }
 
     pub(super) const fn loss(&self) -> Option<LossCause> {
@@ -148,12 +165,34 @@ impl Connection {
         self.is_live() && self.readable
     }
 
+    /// Whether the peer has ended a view that is open here.
+    pub(super) fn is_over_there(&self, view: ViewId) -> bool {
+        self.incoming.landings.is_over_there(view)
+    }
+
+    /// Tells the peer of the regions here, before the first view.
+    fn tell_regions(&mut self, own: &OwnRegions) {
+        if !std::mem::replace(&mut self.has_told_regions, true) {
+            self.incoming.regions.own = own.clone();
+            for frame in self.incoming.regions.told() {
+                self.send_queue.push_frame(frame);
+            }
+        }
+    }
+
     /// Opens a view at this end, some of whose channels may have been closed, and tells the peer.
     /// True if it is ready.
-    pub(super) fn open(&mut self, view: ViewId, rows: &Rows, closed: Closed, peer: Rank) -> bool {
+    pub(super) fn open(
+        &mut self,
+        view: ViewId,
+        (rows, regions): (&Rows, &OwnRegions),
+        closed: Closed,
+        peer: Rank,
+    ) -> bool {
         if !self.is_live() {
             return false;
         }
+        self.tell_regions(regions);
         self.incoming.block_receiving.open(view, closed);
         let row_bytes = u64::try_from(rows.row().bytes()).unwrap_or(u64::MAX);
         self.send_queue.push_frame(Frame::Open { view, row_bytes, digest: rows.digest() });
@@ -166,11 +205,70 @@ impl Connection {
         }
     }
 
-    /// Ends a view: its memory is neither read nor written any more.
+    /// Ends a view: its memory is neither read nor written any more. The peer is told, behind what
+    /// was taken of it.
     pub(super) fn retire(&mut self, view: ViewId, rows: &Rows) {
-        self.incoming.retire(view);
+        let was_open = self.incoming.retire(view);
         self.send_queue.keep(rows);
         self.send_queue.block_sending.retire(view);
+        if was_open && self.is_live() {
+            self.owe_taken();
+            self.send_queue.push_frame(Frame::Close { view });
+        }
+    }
+
+    /// Gives the peer a right to write to an own region. The caller flushes.
+    pub(super) fn grant(&mut self, view: ViewId, region: Region, right: Right) {
+        self.incoming.regions.give(view, region, right);
+        self.send_queue.push_frame(Frame::Right { view, region, right: right.get() });
+    }
+
+    /// Takes it back, and tells the peer, behind what was taken with it. The caller flushes.
+    pub(super) fn revoke(&mut self, view: ViewId, region: Region) {
+        if self.incoming.take_back(view, region) {
+            self.owe_taken();
+            self.send_queue.push_frame(Frame::Right { view, region, right: 0 });
+        }
+    }
+
+    pub(super) fn may_write(&self, view: ViewId, region: Region) -> bool {
+        self.incoming.regions.given(view, region).is_some()
+    }
+
+    /// Whether an area lies in a region of the peer.
+    pub(super) fn has_area(&self, area: Area, length: usize) -> bool {
+        self.incoming.regions.has_area(area, length)
+    }
+
+    /// Whether this member may write to a region of the peer.
+    pub(super) fn has_right(&self, view: ViewId, region: Region) -> bool {
+        self.incoming.regions.held(view, region).is_some()
+    }
+
+    /// Whether a list may be posted that the peer confirms.
+    pub(super) fn has_list_room(&self) -> bool {
+        self.incoming.regions.unconfirmed.has_room()
+    }
+
+    /// Asks for bytes of a region that lie at an offset in it. The caller flushes.
+    pub(super) fn ask(&mut self, read: PostedRead, offset: u64) -> Result<(), ErrorKind> {
+        if self.is_broken {
+            // The next poll says why.
+            return Ok(());
+        }
+        let PostedRead { view, region, left, .. } = read;
+        let length = u32::try_from(left).map_err(|_| ErrorKind::OutOfRange)?;
+        self.incoming.regions.note_read(read)?;
+        self.incoming.landings.note_post(view);
+        self.send_queue.push_frame(Frame::Read { view, region, offset, length });
+        Ok(())
+    }
+
+    /// The peer is owed the number of its lists that are done.
+    fn owe_taken(&mut self) {
+        if let Some(lists) = self.incoming.regions.coming.news() {
+            self.send_queue.owe_taken(lists);
+        }
     }
 
     /// Ends a channel: the memory of its blocks is neither read nor written any more.
@@ -194,20 +292,28 @@ impl Connection {
         self.incoming.block_receiving.add(receive)
     }
 
-    /// Adds a list to what goes. The caller looked whether there is room, and flushes.
+    /// Adds a list to what goes: to rows, or to this region. The peer confirms what has a token,
+    /// and all that goes to a region. The caller looked whether there is room, and flushes.
     pub(super) fn post(
         &mut self,
-        view: ViewId,
-        rows: &Rows,
-        writes: &[Write],
+        list: &List<'_>,
+        region: Region,
         token: Option<Token>,
     ) -> Result<(), OutOfRow> {
         if self.is_broken {
             // The next poll says why.
             return Ok(());
         }
+        let view = list.view;
         self.incoming.landings.note_post(view);
-        self.send_queue.add(view, rows, writes, token)
+        let regions = &mut self.incoming.regions;
+        let right = regions.held(view, region).map_or(0, Right::get);
+        if token.is_some() || region != Region::ROW {
+            let writes = u32::try_from(list.writes.len()).map_err(|_| OutOfRow)?;
+            self.send_queue.push_frame(Frame::List { view, region, writes, right });
+            regions.note_list(view, region, token);
+        }
+        self.send_queue.add(list)
     }
 
     pub(super) fn wake(&mut self) {
@@ -234,15 +340,25 @@ impl Connection {
 
     /// Reads and stores what has come, within bounds.
     pub(super) fn read(&mut self, mut notify: impl FnMut(Notice)) {
-        let Some(stream) = &self.stream else { return };
-        let mut last = None;
-        let read =
-            self.incoming.read(stream, self.cipher.as_mut(), self.hung_up, |said| match said {
-                Notice::Left => last = last.or(Some(LossCause::Left)),
-                Notice::Denied => last = last.or(Some(LossCause::Denied)),
-                Notice::Ready(..) | Notice::Rung | Notice::Block(_) => notify(said),
-            });
-        match (last, read) {
+        let Self { stream: Some(stream), incoming, send_queue, .. } = self else { return };
+        let (mut last, mut failure) = (None, None);
+        let read = incoming.read(stream, self.cipher.as_mut(), self.hung_up, |said| match said {
+            Notice::Left => last = last.or(Some(LossCause::Left)),
+            Notice::Denied => last = last.or(Some(LossCause::Denied)),
+            Notice::Ended(view) => {
+                let sent = |way, token| notify(Notice::Block(BlockEvent::Sent { way, token }));
+                send_queue.block_sending.pass_over(view, sent);
+                failure = failure.take().or(send_queue.answer(Frame::Closed { view }).err());
+            }
+            Notice::Asked(read) => failure = failure.take().or(send_queue.asked.add(read).err()),
+            Notice::Ready(..)
+            | Notice::Rung
+            | Notice::Block(_)
+            | Notice::Completed(_)
+            | Notice::Permission(_) => notify(said),
+        });
+        self.owe_taken();
+        match (last, failure.map_or(read, Err)) {
             (Some(cause), _) => self.lose(cause),
             (None, Ok(more)) => self.readable = more,
             (None, Err(end)) => self.end(&end),
@@ -285,6 +401,7 @@ impl Connection {
         }
         // What was not begun does not go.
         self.send_queue.block_sending.give_up();
+        self.send_queue.asked.clear();
         while self.is_sendable() {
             self.flush(|_| {});
         }
@@ -308,15 +425,17 @@ impl Connection {
 }
 
 /// Whether an error means that the other end is gone, rather than that it is silent.
-fn is_ended(kind: ErrorKind) -> bool {
+fn is_ended(kind: io::ErrorKind) -> bool {
     matches!(
         kind,
-        ErrorKind::ConnectionReset | ErrorKind::ConnectionAborted | ErrorKind::BrokenPipe
+        io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::BrokenPipe
     )
 }
 
 /// The kernel never waits to fill a segment, and notices a host that is gone.
-fn set(stream: &TcpStream, settings: &Settings) -> std::io::Result<()> {
+fn set(stream: &TcpStream, settings: &Settings) -> io::Result<()> {
     stream.set_nonblocking(true)?;
     stream.set_nodelay(true)?;
     if let Some(bytes) = settings.socket_bytes {

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use tramontane_core::fabric::{BlockEvent, Channel, ErrorKind, Event};
+use tramontane_core::fabric::{BlockEvent, Channel, ErrorKind, Event, PermissionEvent};
 use tramontane_core::ids::{Rank, ViewId};
 
 use super::incoming::Notice;
@@ -16,6 +16,7 @@ const EVENTS_MAX: usize = 1024;
 pub(super) struct EventQueue {
     events: VecDeque<Event>,
     blocks: VecDeque<BlockEvent>,
+    permissions: VecDeque<PermissionEvent>,
     /// A peer rang.
     is_rung: bool,
 }
@@ -24,28 +25,32 @@ impl EventQueue {
     pub(super) fn new() -> Self {
         let events = VecDeque::with_capacity(EVENTS_MAX);
         // What is posted while there is room may bring more: then it grows, and stays as long.
-        Self { events, blocks: VecDeque::with_capacity(EVENTS_MAX), is_rung: false }
+        let blocks = VecDeque::with_capacity(EVENTS_MAX);
+        Self { events, blocks, permissions: VecDeque::new(), is_rung: false }
     }
 
     pub(super) fn push(&mut self, event: Event) {
         self.events.push_back(event);
     }
 
-    /// Takes note of what a peer has taken.
-    pub(super) fn sent(&mut self, sent: Sent) {
-        match sent {
-            Sent::List(token) => self.events.push_back(Event::Completed(token)),
-            Sent::Block(way, token) => self.blocks.push_back(BlockEvent::Sent { way, token }),
-        }
+    /// Takes note of a block that has gone.
+    pub(super) fn sent(&mut self, Sent { way, token }: Sent) {
+        self.blocks.push_back(BlockEvent::Sent { way, token });
     }
 
-    /// Takes note of what a peer sent, but for its last frame.
+    /// Takes note of what a peer sent, as far as the member is to know it.
     pub(super) fn received(&mut self, notice: Notice) {
         match notice {
             Notice::Ready(view, peer) => self.events.push_back(Event::Ready { view, peer }),
             Notice::Rung => self.is_rung = true,
             Notice::Block(event) => self.blocks.push_back(event),
-            Notice::Left | Notice::Denied => {}
+            Notice::Completed(token) => self.events.push_back(Event::Completed(token)),
+            Notice::Permission(event) => {
+                // What comes last counts; so there are few, whatever a peer sends.
+                self.permissions.retain(|other| *other != event);
+                self.permissions.push_back(event);
+            }
+            Notice::Left | Notice::Denied | Notice::Asked(_) | Notice::Ended(_) => {}
         }
     }
 
@@ -60,7 +65,11 @@ impl EventQueue {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.has_no_event() && self.blocks.is_empty()
+        self.has_no_event() && self.blocks.is_empty() && self.permissions.is_empty()
+    }
+
+    pub(super) fn has_no_permission(&self) -> bool {
+        self.permissions.is_empty()
     }
 
     pub(super) fn has_no_event(&self) -> bool {
@@ -77,8 +86,13 @@ impl EventQueue {
         };
         if let Event::PeerLost { view, peer, .. } = event {
             self.forget_blocks(view, |_, of| of == peer);
+            self.permissions.retain(|event| place_of(event) != (view, peer));
         }
         Some(event)
+    }
+
+    pub(super) fn next_permission(&mut self) -> Option<PermissionEvent> {
+        self.permissions.pop_front()
     }
 
     pub(super) fn next_block(&mut self) -> Option<BlockEvent> {
@@ -101,6 +115,15 @@ impl EventQueue {
             Event::Completed(_) | Event::Woken => false,
         };
         self.events.retain(|event| !is_of(event));
+        self.permissions.retain(|event| place_of(event).0 != view);
         self.forget_blocks(view, |_, _| true);
+    }
+}
+
+/// In which view, and of which peer.
+const fn place_of(event: &PermissionEvent) -> (ViewId, Rank) {
+    match event {
+        PermissionEvent::Denied { view, peer, .. }
+        | PermissionEvent::Restored { view, peer, .. } => (*view, *peer),
     }
 }

@@ -1,47 +1,51 @@
 //! The `Fabric` over TCP: writes travel as frames, and their receiver stores them into its own copy
-//! of the sender's row, in the order in which they were posted.
+//! of the sender's row, or into a region that the sender may write to, in the order in which they
+//! were posted. It confirms lists that were posted with a token: how many it is done with goes with
+//! what it sends next, or with the next poll.
 //!
 //! A post is a system call, unless the socket is full; then that peer's next posts are `QueueFull`
 //! until it has taken what waits. A poll is one system call, and one or two more for each peer that
 //! sent something. After the start nothing is allocated on the way of a message.
 
 use std::cell::RefCell;
-use std::os::fd::{AsFd, BorrowedFd};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tramontane_core::fabric::{
-    Capabilities, ErrorKind, Event, Fabric, HostFabric, Kind, Promises, Region, Token, ViewMemory,
-    ViewPlan, ViewRows, WRITES_MAX, Write,
+    Capabilities, ErrorKind, Event, Fabric, Promises, Token, ViewMemory, WRITES_MAX, Write,
 };
 use tramontane_core::ids::{NodeId, Rank, ViewId};
-use tramontane_core::memory::Row;
 
 use super::blocks::{BlockStore, Closed};
 use super::connection::{Connection, Settings};
 use super::event_queue::EventQueue;
-use super::frame::{Frame, WRITE_MAX};
-use super::memory::{MadeRows, NoRows, Rows};
+use super::frame::WRITE_MAX;
+use super::memory::MadeRows;
+use super::regions::{OwnRegions, RightNumbers};
 use super::send_queue::GUARD_MAX;
 use super::views::{Route, View};
-use super::watch::{Bell, Change, Watch};
+use super::watch::{Change, Watch};
 
-/// Views that can be open at once: a change has two.
-const VIEWS_MAX: usize = 2;
+/// Views that can be open at once.
+pub(super) const VIEWS_MAX: usize = 256;
 
 /// The TCP fabric of one member.
 #[derive(Debug)]
 pub struct Tcp {
-    own: NodeId,
-    settings: Settings,
-    watch: Watch,
+    pub(super) own: NodeId,
+    pub(super) settings: Settings,
+    pub(super) watch: Watch,
     // Borrowed from behind a shared reference for the last frame, and to look.
     pub(super) connections: RefCell<Vec<Connection>>,
     /// Memory of views that are not open yet; the caller that asked for it keeps it.
-    made: Vec<MadeRows>,
-    /// Oldest first.
+    pub(super) made: Vec<MadeRows>,
+    /// In the order in which they were opened.
     pub(super) views: Vec<View>,
-    /// The newest view that was ever open here.
-    newest: Option<ViewId>,
+    pub(super) regions: OwnRegions,
+    /// Memory of a view was made: no region can be made any more.
+    pub(super) has_made_views: bool,
+    pub(super) right_numbers: RightNumbers,
+    /// What came was looked at since permissions were last asked for.
+    pub(super) has_carried: bool,
     pub(super) store: BlockStore,
     pub(super) events: EventQueue,
 }
@@ -59,67 +63,19 @@ impl Tcp {
             connections: RefCell::new(Vec::new()),
             made: Vec::new(),
             views: Vec::new(),
-            newest: None,
+            regions: OwnRegions::default(),
+            has_made_views: false,
+            right_numbers: RightNumbers::default(),
+            has_carried: false,
             store: BlockStore::default(),
             events: EventQueue::new(),
         })
     }
 
-    /// Adds a peer that was met, before or after the first view that has it as a member is opened.
-    /// A peer that comes again takes the place of the process that it was.
-    ///
-    /// # Errors
-    /// [`std::io::ErrorKind::AlreadyExists`] if that peer is there; else what the system says of
-    /// the socket.
-    pub fn add_peer(
-        &mut self,
-        peer: NodeId,
-        connection: tramontane_control::Connection,
-    ) -> std::io::Result<()> {
-        let connections = self.connections.get_mut();
-        let before = connections.iter().position(|before| before.peer == peer);
-        if peer == self.own || before.is_some_and(|index| connections[index].is_used()) {
-            return Err(std::io::ErrorKind::AlreadyExists.into());
-        }
-        let connection = Connection::new(peer, connection, &self.settings)?;
-        let index = before.unwrap_or(connections.len());
-        if let Some(stream) = connection.stream() {
-            self.watch.add(index, stream)?;
-        }
-        if before.is_some() {
-            // Earlier views do not lead to the process that came since.
-            for route in self.views.iter_mut().flat_map(|view| &mut view.routes) {
-                if *route == Route::Through(index) {
-                    *route = Route::Gone;
-                }
-            }
-            connections[index] = connection;
-        } else {
-            connections.push(connection);
-        }
-        self.open_newest_to(index);
-        Ok(())
-    }
-
-    /// Takes the memory that a view is opened with, if it was made for that.
-    fn take_made(&mut self, view: ViewId, memory: &ViewMemory<'_>) -> Option<Rows> {
-        let is_it = |rows: &Rows| {
-            rows.view() == view
-                && rows.own() == memory.own
-                && rows.members() == memory.members
-                && is_same(&rows.row().reader(), &memory.row.reader())
-                && rows.rows().len() == memory.rows.len()
-                && rows.rows().iter().zip(memory.rows).all(|(made, given)| is_same(made, given))
-        };
-        let found = |(place, made): (usize, &MadeRows)| Some((place, made.get().filter(is_it)?));
-        let (place, rows) = self.made.iter().enumerate().find_map(found)?;
-        self.made.swap_remove(place);
-        Some(rows)
-    }
-
     /// Sends and stores what can be now, without waiting. What it finds comes out of `poll`, which
     /// does the same. True if a peer is newly lost.
     pub fn carry(&mut self) -> bool {
+        self.has_carried = true;
         self.look(Duration::ZERO);
         self.flush();
         let mut is_lost = false;
@@ -145,7 +101,7 @@ impl Tcp {
 
     /// Takes note of what changed; waits for it at most `timeout`. True if that is worth to wake
     /// for.
-    fn look(&mut self, timeout: Duration) -> bool {
+    pub(super) fn look(&mut self, timeout: Duration) -> bool {
         let connections = self.connections.get_mut();
         let mut is_news = false;
         self.watch.wait(timeout, |change| match change {
@@ -162,7 +118,7 @@ impl Tcp {
 
     /// Sends what waits, as far as the sockets take it, within bounds. True if a queue that was
     /// full has room again, or a block has gone.
-    fn flush(&mut self) -> bool {
+    pub(super) fn flush(&mut self) -> bool {
         let Self { connections, events, .. } = self;
         let (mut is_room, had_no_block) = (false, events.has_no_block());
         for connection in
@@ -185,7 +141,7 @@ impl Tcp {
     }
 
     /// Whether more can be sent at once.
-    fn is_sendable(&self) -> bool {
+    pub(super) fn is_sendable(&self) -> bool {
         self.connections.borrow().iter().any(Connection::is_sendable)
     }
 
@@ -203,49 +159,38 @@ impl Tcp {
         }
     }
 
-    fn view(&self, id: ViewId) -> Option<&View> {
+    pub(super) fn view(&self, id: ViewId) -> Option<&View> {
         self.views.iter().find(|view| view.id == id)
     }
-}
-
-/// Whether two rows are the same memory.
-fn is_same(one: &Row<'_>, other: &Row<'_>) -> bool {
-    (one.base(), one.bytes()) == (other.base(), other.bytes())
-}
-
-/// Whether a write is one that can be carried: from the own row into the peer's copy of it.
-fn is_carried(write: &Write, row_bytes: usize) -> bool {
-    let fits = |offset: usize| offset.checked_add(write.length).is_some_and(|end| end <= row_bytes);
-    let is_row = (write.source.region, write.target.region) == (Region::ROW, Region::ROW);
-    let most = match write.kind {
-        Kind::Content => WRITE_MAX,
-        Kind::Guard => GUARD_MAX,
-    };
-    is_row && write.length <= most && fits(write.source.offset) && fits(write.target.offset)
 }
 
 impl Fabric for Tcp {
     type Error = ErrorKind;
 
-    /// Writes keep their order, and so do the bytes of one. That a list is completed says that the
-    /// kernel has it, and nothing of the peer.
+    /// Writes keep their order, and so do the bytes of one. That a list is completed was said by
+    /// the peer, which has stored it.
     fn capabilities(&self) -> Capabilities {
         Capabilities {
-            promises: Promises::ADDRESS_ORDER.union(Promises::WRITE_ORDER),
+            promises: Promises::ADDRESS_ORDER
+                .union(Promises::WRITE_ORDER)
+                .union(Promises::COMPLETION_VISIBLE),
             writes_max: WRITES_MAX,
             write_bytes_max: WRITE_MAX,
             guard_bytes_max: GUARD_MAX,
         }
     }
 
+    /// Leads to the processes whose connections are there, and to those of other members that come
+    /// later. Where a node is to come as another process than one that is known, that one is parted
+    /// from before ([`Tcp::part_from`]).
+    ///
     /// # Errors
-    /// [`ErrorKind::Other`] if the view is open, a newer one was ever opened, or two are open;
-    /// [`ErrorKind::WrongMemory`] if [`HostFabric::rows`] did not make the memory for this view, or
-    /// it was used before. So a view that ended may be opened again in fresh memory, with another
-    /// list of members, until a newer one is.
+    /// [`ErrorKind::Other`] if the view is open, or as many as may be are;
+    /// [`ErrorKind::WrongMemory`] if the memory was not made for this view
+    /// ([`rows`](tramontane_core::fabric::HostFabric::rows)), or was used before. So a view that
+    /// ended may be opened again in fresh memory, with another list of members, until it was used.
     fn open(&mut self, view: ViewId, memory: &ViewMemory<'_>) -> Result<(), ErrorKind> {
-        let is_old = self.newest > Some(view) || self.view(view).is_some();
-        if is_old || self.views.len() == VIEWS_MAX {
+        if self.view(view).is_some() || self.views.len() == VIEWS_MAX {
             return Err(ErrorKind::Other);
         }
         let rows = self.take_made(view, memory).ok_or(ErrorKind::WrongMemory)?;
@@ -255,15 +200,16 @@ impl Fabric for Tcp {
             // A node that was no member of the view before, or has not come in it yet, comes as
             // another process than the one that was lost.
             let goes_on = self.views.last().is_none_or(|before| before.has_met(*member));
-            let is_route =
-                |known: &Connection| known.peer == *member && (goes_on || known.is_used());
+            let is_route = |known: &Connection| {
+                known.peer == *member && (known.is_used() || known.is_lost_in(goes_on))
+            };
             let route = connections.iter().position(is_route);
             if let Some(connection) = route.and_then(|index| connections.get_mut(index)) {
                 if let (Some(cause), false) = (connection.loss(), connection.is_untold) {
                     // EventQueue in an older view, and as true in this one.
                     self.events.push(Event::PeerLost { view, peer: rank, cause });
                 }
-                if connection.open(view, &rows, Closed::default(), rank) {
+                if connection.open(view, (&rows, &self.regions), Closed::default(), rank) {
                     self.events.push(Event::Ready { view, peer: rank });
                 }
                 connection.flush(|sent| self.events.sent(sent));
@@ -272,7 +218,6 @@ impl Fabric for Tcp {
         }
         let (members, closed) = (memory.members.to_vec(), Closed::default());
         self.views.push(View { id: view, rows, members, routes, closed });
-        self.newest = Some(view);
         self.tell_losses();
         Ok(())
     }
@@ -305,10 +250,12 @@ impl Fabric for Tcp {
     fn retire(&mut self, view: ViewId) -> bool {
         let Some(place) = self.views.iter().position(|open| open.id == view) else { return true };
         let View { rows, .. } = self.views.remove(place);
-        for connection in self.connections.get_mut() {
+        let Self { connections, events, .. } = self;
+        for connection in connections.get_mut() {
             connection.retire(view, &rows);
+            connection.flush(|sent| events.sent(sent));
         }
-        self.events.retire(view);
+        events.retire(view);
         true
     }
 
@@ -319,26 +266,7 @@ impl Fabric for Tcp {
         writes: &[Write],
         token: Option<Token>,
     ) -> Result<(), ErrorKind> {
-        let Self { views, connections, events, .. } = self;
-        let open = views.iter().find(|open| open.id == view).ok_or(ErrorKind::Other)?;
-        let connection = open.reach(to, connections.get_mut())?;
-        let rows = &open.rows;
-        let row_bytes = rows.row().bytes();
-        if writes.len() > WRITES_MAX || !writes.iter().all(|write| is_carried(write, row_bytes)) {
-            return Err(ErrorKind::OutOfRange);
-        }
-        if !connection.is_ready(view) || (token.is_some() && !events.has_room()) {
-            return Err(ErrorKind::QueueFull);
-        }
-        if connection.is_full() {
-            connection.flush(|sent| events.sent(sent));
-            if connection.is_full() {
-                return Err(ErrorKind::QueueFull);
-            }
-        }
-        connection.post(view, rows, writes, token).map_err(|_| ErrorKind::OutOfRange)?;
-        connection.flush(|sent| events.sent(sent));
-        Ok(())
+        self.post_list(view, to, writes, token)
     }
 
     fn poll(&mut self) -> Option<Event> {
@@ -371,68 +299,4 @@ impl Fabric for Tcp {
 
     /// Nothing: the thread that stores what came is the one that looks at it.
     fn observe_barrier(&self) {}
-}
-
-/// Becomes readable when a socket has something, or the own bell was rung: for a caller that waits
-/// for other things too.
-impl AsFd for Tcp {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.watch.as_fd()
-    }
-}
-
-impl HostFabric for Tcp {
-    type Bell = Bell;
-    type Rows = Rows;
-    type MemoryError = NoRows;
-
-    fn rows(&mut self, plan: &ViewPlan<'_>) -> Result<Rows, NoRows> {
-        let (view, rank) = (plan.view(), plan.own());
-        if plan.members().get(rank.index()) != Some(&self.own) {
-            return Err(NoRows::NotAMember { node: self.own, rank, view });
-        }
-        let rows = Rows::new(plan)?;
-        self.made.retain(|made| made.get().is_some());
-        self.made.push(rows.downgrade());
-        Ok(rows)
-    }
-
-    fn local_bell(&self) -> Bell {
-        self.watch.bell().clone()
-    }
-
-    fn sleep(&mut self, timeout: Duration) -> bool {
-        let start = Instant::now();
-        loop {
-            // A member that was refused for a full queue is woken once there is room, and not for
-            // each part that goes.
-            let left = if self.is_sendable() {
-                Duration::ZERO
-            } else {
-                timeout.saturating_sub(start.elapsed())
-            };
-            if self.look(left) | self.flush() || self.is_sendable() {
-                return true;
-            }
-            if start.elapsed() >= timeout {
-                return false;
-            }
-        }
-    }
-
-    /// The kernel wakes a sleeper as soon as something comes: to give way and look again costs
-    /// whole time slices.
-    fn idle_time(&self) -> Duration {
-        Duration::ZERO
-    }
-
-    fn check_peers(&mut self) -> bool {
-        self.carry()
-    }
-
-    fn leave(&mut self) {
-        for connection in self.connections.borrow_mut().iter_mut() {
-            connection.farewell(Frame::Leave);
-        }
-    }
 }

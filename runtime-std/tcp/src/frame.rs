@@ -1,12 +1,22 @@
 //! The frames that two members exchange once they have met, one after the other.
 //!
-//! ```text
-//! 0 kind: 1 open, 2 write, 3 wake, 4 leave, 5 cut, 6 piece of a block 1 zero 2-3 write: the
-//! region, 0 is the writer's row; piece: the channel; else zero 4-7 bytes that follow this header
-//! 8-15 view 16-23 write: where the bytes go in the region; open: how long the sender's own row is;
-//! piece: bytes still to come of the block, these included (16-19), and the block's number (20-23);
-//! else zero 24-31 open alone: the digest of the layout by which the sender's memory was made
-//! ```
+//! | kind | 2-3 | 4-7 | 8-15 | 16-23 |
+//! |---|---|---|---|---|
+//! | 1 open | | 8 | view | bytes of the sender's own row |
+//! | 2 write | region | bytes that follow | view | offset in the region |
+//! | 3 wake, 4 leave, 5 cut | | | | |
+//! | 6 piece of a block | channel | bytes that follow | view | bytes left, number |
+//! | 7 list | region | how many writes | view | the right, 0 for a row |
+//! | 8 taken | | | | lists so far |
+//! | 9 right | region | | view | the right, 0 for none |
+//! | 10 region | region | | | its bytes |
+//! | 11 close, 12 closed | | | view | |
+//! | 13 read | region | how many bytes | view | offset in the region |
+//! | 14 piece of an answer | region | bytes that follow | view | bytes left |
+//!
+//! Byte 0 is the kind, byte 1 is zero, and so is what the table leaves out. Bytes left include
+//! those that follow; of a block they have 32 bits, and its number the other 32. Behind the header
+//! of an open are 8 more bytes: the digest of the layout by which the sender's memory was made.
 //!
 //! Least byte first. There is no frame that the reader must believe: each is compared with what the
 //! reader has, and the first that does not fit ends the connection. The incarnation of either end
@@ -31,7 +41,8 @@ pub(super) enum Frame {
     /// The sender's memory for a view can be written to; its own row is so long, and its layout has
     /// this digest. It replaces what the sender sent of that view before.
     Open { view: ViewId, row_bytes: u64, digest: u64 },
-    /// `length` bytes follow, for the reader's copy of the sender's region.
+    /// `length` bytes follow: for the reader's copy of the sender's row, or for a region of the
+    /// reader.
     Write { view: ViewId, region: Region, offset: u64, length: u32 },
     /// The doorbell.
     Wake,
@@ -42,6 +53,24 @@ pub(super) enum Frame {
     /// `length` bytes of a block follow; of the block, `left` bytes are still to come, those
     /// included.
     Block { view: ViewId, channel: Channel, length: u32, left: u32, immediate: u32 },
+    /// The next writes, so many, are one list, which the reader confirms. All are to rows, or all
+    /// to this region of the reader, with this right.
+    List { view: ViewId, region: Region, writes: u32, right: u64 },
+    /// The sender is done with so many lists of the reader, counted from the start.
+    Taken { lists: u64 },
+    /// The reader may write to the sender's region with this right; with 0 it may not.
+    Right { view: ViewId, region: Region, right: u64 },
+    /// The sender has a region of so many bytes.
+    Region { region: Region, bytes: u64 },
+    /// The sender has ended a view that it opened.
+    Close { view: ViewId },
+    /// The sender knows that the reader has ended a view, and writes nothing more in it.
+    Closed { view: ViewId },
+    /// The sender asks for bytes of the reader's region.
+    Read { view: ViewId, region: Region, offset: u64, length: u32 },
+    /// `length` bytes of the sender's region follow, for the reader's oldest read that has no
+    /// answer; of it `left` bytes are still to come, those included.
+    Answer { view: ViewId, region: Region, length: u32, left: u64 },
 }
 
 const OPEN: u8 = 1;
@@ -50,19 +79,22 @@ const WAKE: u8 = 3;
 const LEAVE: u8 = 4;
 const CUT: u8 = 5;
 const BLOCK: u8 = 6;
+const LIST: u8 = 7;
+const TAKEN: u8 = 8;
+const RIGHT: u8 = 9;
+const REGION: u8 = 10;
+const CLOSE: u8 = 11;
+const CLOSED: u8 = 12;
+const READ: u8 = 13;
+const ANSWER: u8 = 14;
 
 /// A frame's bytes; [`Frame::length`] of them count.
 pub(super) type FrameBytes = [u8; HEADER + OPEN_REST];
 
 impl Frame {
-    /// How many bytes it has, without those of a write or a block.
+    /// How many bytes it has, without those of a write, a block or an answer.
     pub(super) const fn length(self) -> usize {
-        match self {
-            Self::Open { .. } => HEADER + OPEN_REST,
-            Self::Write { .. } | Self::Block { .. } | Self::Wake | Self::Leave | Self::Cut => {
-                HEADER
-            }
-        }
+        if matches!(self, Self::Open { .. }) { HEADER + OPEN_REST } else { HEADER }
     }
 
     pub(super) fn encode(self) -> FrameBytes {
@@ -81,6 +113,20 @@ impl Frame {
             Self::Wake => (WAKE, 0, 0, 0, 0, 0),
             Self::Leave => (LEAVE, 0, 0, 0, 0, 0),
             Self::Cut => (CUT, 0, 0, 0, 0, 0),
+            Self::List { view, region, writes, right } => {
+                (LIST, region.0, writes, view.0, right, 0)
+            }
+            Self::Taken { lists } => (TAKEN, 0, 0, 0, lists, 0),
+            Self::Right { view, region, right } => (RIGHT, region.0, 0, view.0, right, 0),
+            Self::Region { region, bytes } => (REGION, region.0, 0, 0, bytes, 0),
+            Self::Close { view } => (CLOSE, 0, 0, view.0, 0, 0),
+            Self::Closed { view } => (CLOSED, 0, 0, view.0, 0, 0),
+            Self::Read { view, region, offset, length } => {
+                (READ, region.0, length, view.0, offset, 0)
+            }
+            Self::Answer { view, region, length, left } => {
+                (ANSWER, region.0, length, view.0, left, 0)
+            }
         };
         let mut bytes = [0; HEADER + OPEN_REST];
         bytes[0] = kind;
@@ -120,6 +166,14 @@ impl Frame {
             WAKE => Self::Wake,
             LEAVE => Self::Leave,
             CUT => Self::Cut,
+            LIST => Self::List { view, region, writes: length, right: last },
+            TAKEN => Self::Taken { lists: last },
+            RIGHT => Self::Right { view, region, right: last },
+            REGION => Self::Region { region, bytes: last },
+            CLOSE => Self::Close { view },
+            CLOSED => Self::Closed { view },
+            READ => Self::Read { view, region, offset: last, length },
+            ANSWER => Self::Answer { view, region, length, left: last },
             _ => return Decoded::Nonsense,
         };
         // One frame has one form: whatever is set that means nothing is not a member's.
@@ -146,9 +200,10 @@ pub(super) enum Decoded {
 mod tests {
     use super::*;
 
-    fn frames() -> [Frame; 8] {
+    fn frames() -> Vec<Frame> {
         let view = ViewId(u64::MAX - 3);
-        [
+        let region = Region(u16::MAX - 1);
+        vec![
             Frame::Open { view, row_bytes: 1 << 40, digest: u64::MAX - 7 },
             Frame::Write { view, region: Region(7), offset: u64::MAX, length: u32::MAX },
             Frame::Write { view: ViewId(1), region: Region::ROW, offset: 0, length: 0 },
@@ -163,6 +218,14 @@ mod tests {
                 immediate: u32::MAX - 1,
             },
             Frame::Block { view: ViewId(1), channel: Channel(0), length: 0, left: 0, immediate: 0 },
+            Frame::List { view, region, writes: u32::MAX, right: u64::MAX },
+            Frame::Taken { lists: u64::MAX },
+            Frame::Right { view, region, right: u64::MAX },
+            Frame::Region { region, bytes: u64::MAX },
+            Frame::Close { view },
+            Frame::Closed { view },
+            Frame::Read { view, region, offset: u64::MAX, length: u32::MAX },
+            Frame::Answer { view, region, length: u32::MAX, left: u64::MAX },
         ]
     }
 
@@ -202,12 +265,20 @@ mod tests {
                 left: 0x8182_8384,
                 immediate: 0x9192_9394,
             },
+            Frame::List { view, region: Region(0x3132), writes: 0x5152, right: 0x7172 },
+            Frame::Taken { lists: 0x7172 },
+            Frame::Right { view, region: Region(0x3132), right: 0x7172 },
+            Frame::Region { region: Region(0x3132), bytes: 0x7172 },
+            Frame::Close { view },
+            Frame::Closed { view },
+            Frame::Read { view, region: Region(0x3132), offset: 0x4142, length: 0x5152 },
+            Frame::Answer { view, region: Region(0x3132), length: 0x5152, left: 0x7172 },
         ];
         let hex = |frame: &Frame| {
             let bytes = frame.encode();
             bytes[..frame.length()].iter().map(|byte| format!("{byte:02x}")).collect::<String>()
         };
-        assert_eq!(tramontane_control::VERSION, 4);
+        assert_eq!(tramontane_control::VERSION, 5);
         assert_eq!(
             frames.each_ref().map(hex),
             [
@@ -218,13 +289,21 @@ mod tests {
                 "040000000000000000000000000000000000000000000000",
                 "050000000000000000000000000000000000000000000000",
                 "060062617271000008070605040302018483828194939291",
+                "070032315251000008070605040302017271000000000000",
+                "080000000000000000000000000000007271000000000000",
+                "090032310000000008070605040302017271000000000000",
+                "0a0032310000000000000000000000007271000000000000",
+                "0b0000000000000008070605040302010000000000000000",
+                "0c0000000000000008070605040302010000000000000000",
+                "0d0032315251000008070605040302014241000000000000",
+                "0e0032315251000008070605040302017271000000000000",
             ]
         );
     }
 
     #[test]
     fn what_means_nothing_is_refused() {
-        for kind in (0..=u8::MAX).filter(|kind| !(OPEN..=BLOCK).contains(kind)) {
+        for kind in (0..=u8::MAX).filter(|kind| !(OPEN..=ANSWER).contains(kind)) {
             let mut bytes = [0; HEADER];
             bytes[0] = kind;
             assert_eq!(Frame::decode(&bytes), Decoded::Nonsense);
@@ -240,6 +319,13 @@ mod tests {
         }
         for frame in [Frame::Wake, Frame::Leave, Frame::Cut] {
             for at in 1..HEADER {
+                let mut bytes = frame.encode();
+                bytes[at] = 1;
+                assert_eq!(Frame::decode(&bytes), Decoded::Nonsense, "{frame:?} with byte {at}");
+            }
+        }
+        for frame in [Frame::Close { view: ViewId(1) }, Frame::Taken { lists: 1 }] {
+            for at in 2..8 {
                 let mut bytes = frame.encode();
                 bytes[at] = 1;
                 assert_eq!(Frame::decode(&bytes), Decoded::Nonsense, "{frame:?} with byte {at}");

@@ -1,29 +1,56 @@
 //! Whatever bytes, where a peer's frames are read: for a fuzzer, and for the tests here, which make
 //! them at random.
 
-use tramontane_core::fabric::ViewRows as _;
+use tramontane_core::fabric::{Region, Token, ViewRows as _};
 use tramontane_core::ids::{Rank, ViewId};
 
 use super::blocks::Closed;
 use super::frame::{Decoded, Frame};
 use super::incoming::Incoming;
 use super::memory::{Rows, rows_of};
+use super::regions::{OwnRegions, PostedRead, Right};
 
 const VIEW: ViewId = ViewId(1);
 const DIGEST: u64 = 7;
 const PEER: Rank = Rank(1);
 const ROW_BYTES: usize = 256;
 
+/// The peer may write to the first of the regions, with this right.
+const REGIONS: [Region; 2] = [Region(1), Region(2)];
+const RIGHT: Right = Right::MIN;
+
+/// A reader whose peer is the peer of the view, and has a right.
+fn reader(rows: &Rows, regions: &OwnRegions) -> Incoming {
+    let mut incoming = Incoming::new(false);
+    incoming.block_receiving.open(VIEW, Closed::default());
+    incoming.landings.open(VIEW, rows, PEER).map(drop).unwrap_or_else(|end| panic!("{end:?}"));
+    incoming.regions.own = regions.clone();
+    incoming.regions.give(VIEW, REGIONS[0], RIGHT);
+    incoming
+}
+
+fn regions() -> OwnRegions {
+    let mut regions = OwnRegions::default();
+    for region in REGIONS {
+        regions.make(region, ROW_BYTES).unwrap_or_else(|error| panic!("{error}"));
+    }
+    regions
+}
+
 /// Reads bytes as a peer's stream, in pieces of the length that the first byte gives.
 ///
 /// # Panics
-/// If anything but the peer's own row changes, or a frame has two forms.
+/// If anything but the peer's own row and what it may write to changes, or a frame has two forms.
 pub fn frames(bytes: &[u8]) {
     let Some((piece, bytes)) = bytes.split_first() else { return };
     let rows = rows_of(DIGEST, &[ROW_BYTES; 3]);
-    let mut incoming = Incoming::new(false);
-    incoming.block_receiving.open(VIEW, Closed::default());
-    incoming.landings.open(VIEW, &rows, PEER).map(drop).unwrap_or_else(|end| panic!("{end:?}"));
+    let regions = regions();
+    let mut incoming = reader(&rows, &regions);
+    // It waits for an answer, into the region that the peer may write to.
+    let into = regions.get(REGIONS[0]).cloned();
+    let (view, region, token) = (VIEW, REGIONS[1], Token(1));
+    let read = PostedRead { view, region, into, offset: 8, left: 40, token };
+    incoming.regions.note_read(read).unwrap_or_else(|kind| panic!("{kind}"));
     for piece in bytes.chunks(usize::from(*piece) + 1) {
         if incoming.feed(piece, |_| {}).is_err() {
             break;
@@ -33,6 +60,8 @@ pub fn frames(bytes: &[u8]) {
         is_empty(&rows, Rank(0)) && is_empty(&rows, Rank(2)),
         "somebody else's row has changed"
     );
+    let closed = regions.get(REGIONS[1]).and_then(|memory| memory.content(0, ROW_BYTES).ok());
+    assert_eq!(closed, Some(&[0; ROW_BYTES][..]), "a region has changed without a right");
     if let Decoded::Frame(frame) = Frame::decode(bytes) {
         assert_eq!(
             bytes[..frame.length()],
@@ -51,9 +80,10 @@ fn is_empty(rows: &Rows, of: Rank) -> bool {
 mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
-    use tramontane_core::fabric::{Channel, Region};
+    use tramontane_core::fabric::Channel;
 
     use super::*;
+    use crate::frame::HEADER;
 
     fn frame() -> impl Strategy<Value = Vec<u8>> {
         let number = || prop_oneof![0..300_u64, any::<u64>()];
@@ -74,6 +104,35 @@ mod tests {
                 Frame::Write { view, region: Region(region), offset, length }
             }),
             Just(Frame::Wake),
+            (view(), 0..3_u16, prop_oneof![Just(1), number()], 0..4_u32).prop_map(
+                |(view, region, right, writes)| Frame::List {
+                    view,
+                    region: Region(region),
+                    writes,
+                    right
+                }
+            ),
+            number().prop_map(|lists| Frame::Taken { lists }),
+            (view(), 0..3_u16, number()).prop_map(|(view, region, right)| Frame::Right {
+                view,
+                region: Region(region),
+                right
+            }),
+            (0..3_u16, number())
+                .prop_map(|(region, bytes)| Frame::Region { region: Region(region), bytes }),
+            view().prop_map(|view| Frame::Close { view }),
+            view().prop_map(|view| Frame::Closed { view }),
+            (view(), 0..3_u16, number(), short()).prop_map(|(view, region, offset, length)| {
+                Frame::Read { view, region: Region(region), offset, length }
+            }),
+            (view(), 0..3_u16, short(), prop_oneof![Just(40), number()]).prop_map(
+                |(view, region, length, left)| Frame::Answer {
+                    view,
+                    region: Region(region),
+                    length,
+                    left
+                }
+            ),
             (view(), any::<u16>(), short(), short(), any::<u32>()).prop_map(
                 |(view, channel, length, left, immediate)| Frame::Block {
                     view,
@@ -85,10 +144,12 @@ mod tests {
             ),
         ];
         (frames, vec(any::<u8>(), 0..300)).prop_map(|(frame, mut content)| {
-            if let Frame::Write { length, .. } = frame {
+            if let Frame::Write { length, .. } | Frame::Answer { length, .. } = frame {
                 // Most are whole, so that the next is read where it begins.
                 content
                     .resize(usize::try_from(length).map_or(0, |length| length.min(ROW_BYTES)), 7);
+            } else if !matches!(frame, Frame::Block { .. }) {
+                content.clear();
             }
             [&frame.encode()[..frame.length()], &content].concat()
         })
@@ -98,13 +159,20 @@ mod tests {
     fn a_write_lands_here() {
         // Otherwise what is tried below ends at the first frame.
         let rows = rows_of(DIGEST, &[ROW_BYTES; 3]);
-        let mut incoming = Incoming::new(false);
-        incoming.landings.open(VIEW, &rows, PEER).map(drop).expect("it opens");
+        let regions = regions();
+        let mut incoming = reader(&rows, &regions);
         let open = Frame::Open { view: VIEW, row_bytes: ROW_BYTES as u64, digest: DIGEST };
         let write = Frame::Write { view: VIEW, region: Region::ROW, offset: 8, length: 8 };
         let bytes = [&open.encode()[..], &write.encode()[..write.length()], &[7; 8]].concat();
         incoming.feed(&bytes, |_| {}).expect("a member's");
         assert!(!is_empty(&rows, PEER));
+        let (view, region) = (VIEW, REGIONS[0]);
+        let list = Frame::List { view, region, writes: 1, right: RIGHT.get() };
+        let write = Frame::Write { view, region, offset: 8, length: 8 };
+        let bytes = [&list.encode()[..HEADER], &write.encode()[..HEADER], &[7; 8]].concat();
+        incoming.feed(&bytes, |_| {}).expect("a member's");
+        let landed = regions.get(region).and_then(|memory| memory.content(8, 8).ok());
+        assert_eq!(landed, Some(&[7; 8][..]));
     }
 
     proptest! {

@@ -5,20 +5,21 @@
 //!   no cell is ever seen half. What has come of a group waits until the rest has.
 //! - Nothing is stored before its frame was compared with the reader's own memory: a view that is
 //!   open at both ends, and in it the peer's own row and a range inside, or the receive that waits
-//!   for the block.
+//!   for the block, or a region that the peer may write to, or a read that waits for the answer.
 
 use std::io;
 use std::net::TcpStream;
 
 use rustix::io::ioctl_fionread;
 use tramontane_control::{Cipher, RECORD_CONTENT_MAX, RECORD_HEADER, RECORD_MAX};
-use tramontane_core::fabric::{BlockEvent, Channel, Region};
+use tramontane_core::fabric::{Area, BlockEvent, Channel, PermissionEvent, Region, Token};
 use tramontane_core::ids::{Rank, ViewId};
 
 use super::blocks::{BlockReceiving, PieceHeader, Place};
-use super::body::{Body, Target};
+use super::body::{Body, Content, Target};
 use super::frame::{Decoded, Frame};
 use super::landing::Landings;
+use super::regions::{AskedRead, PeerRegions, Right};
 
 /// What is read at once, where frames are short.
 const READ_MAX: usize = 128 << 10;
@@ -33,7 +34,7 @@ const DIRECT_MIN: usize = 8 << 10;
 const TURN_BYTES: usize = 1 << 20;
 
 /// What a peer has sent that the member must learn of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) enum Notice {
     /// Both ends have opened this view, in which the peer has this rank.
     Ready(ViewId, Rank),
@@ -45,6 +46,14 @@ pub(super) enum Notice {
     Denied,
     /// A block of it is here.
     Block(BlockEvent),
+    /// It is done with a list that was posted with this token, or the answer to a read is here.
+    Completed(Token),
+    /// It gave a right, or took one back.
+    Permission(PermissionEvent),
+    /// It asks for bytes of a region.
+    Asked(AskedRead),
+    /// It ended a view, and waits to hear that this end knows.
+    Ended(ViewId),
 }
 
 /// How a stream ended.
@@ -69,6 +78,7 @@ pub(super) struct Incoming {
     is_long: bool,
     pub(super) landings: Landings,
     pub(super) block_receiving: BlockReceiving,
+    pub(super) regions: PeerRegions,
     /// Bytes of records that are not whole yet, where there is a cipher.
     sealed: Option<Sealed>,
 }
@@ -89,17 +99,29 @@ impl Incoming {
             is_long: false,
             landings: Landings::default(),
             block_receiving: BlockReceiving::default(),
+            regions: PeerRegions::default(),
             sealed: is_keyed.then(|| Sealed { bytes: vec![0; 2 * RECORD_MAX].into(), length: 0 }),
         }
     }
 
-    /// Ends a view: nothing of it is stored any more.
-    pub(super) fn retire(&mut self, view: ViewId) {
-        self.landings.retire(view);
+    /// Ends a view: nothing of it is stored any more. True if the peer is to be told.
+    pub(super) fn retire(&mut self, view: ViewId) -> bool {
         self.block_receiving.retire(view);
+        self.regions.retire(view);
         if let Some(body) = self.body.as_mut().filter(|body| body.view() == view) {
             body.drop_rest();
         }
+        self.landings.retire(view)
+    }
+
+    /// Takes a right back: nothing more of the peer is stored in that region. True if it had it.
+    pub(super) fn take_back(&mut self, view: ViewId, region: Region) -> bool {
+        let had = self.regions.take_back(view, region);
+        let is_under_way = self.regions.coming.drop_to(view, Some(region));
+        if let Some(body) = self.body.as_mut().filter(|_| is_under_way) {
+            body.drop_rest();
+        }
+        had
     }
 
     /// Ends a channel: no block of it is stored any more.
@@ -114,6 +136,7 @@ impl Incoming {
     /// comes again.
     pub(super) fn clear(&mut self) {
         self.block_receiving.clear();
+        self.regions.clear();
         self.body = None;
         (self.buffer, self.start, self.end) = (Box::default(), 0, 0);
         self.sealed = None;
@@ -290,10 +313,15 @@ impl Incoming {
     /// If the write or piece under way is whole, goes on to the next frame.
     fn finish(&mut self, notify: &mut impl FnMut(Notice)) -> bool {
         let Some(body) = self.body.take_if(|body| body.left() == 0) else { return false };
-        if let Some(piece) = body.piece()
-            && let Some(event) = self.block_receiving.finish(piece)
-        {
-            notify(Notice::Block(event));
+        match body.content() {
+            Content::Write => self.regions.coming.go_on(),
+            Content::Answer => {
+                self.regions.reads.finish().map(Notice::Completed).into_iter().for_each(notify);
+            }
+            Content::Piece(piece) if body.is_stored() => {
+                self.block_receiving.finish(piece).map(Notice::Block).into_iter().for_each(notify);
+            }
+            Content::Piece(_) => {}
         }
         true
     }
@@ -327,12 +355,16 @@ impl Incoming {
     }
 
     fn take(&mut self, frame: Frame, notify: &mut impl FnMut(Notice)) -> Result<(), End> {
+        if self.regions.coming.coming().is_some() && !matches!(frame, Frame::Write { .. }) {
+            return Err(End::Malformed("a list that does not go on"));
+        }
+        let Self { landings, regions, .. } = self;
         match frame {
             Frame::Write { view, region, offset, length } => {
-                self.take_write(view, region, offset, length)?
+                self.take_write(view, region, offset, length)?;
             }
             Frame::Open { view, row_bytes, digest } => {
-                if let Some(rank) = self.landings.take_open(view, row_bytes, digest)? {
+                if let Some(rank) = landings.take_open(view, row_bytes, digest)? {
                     notify(Notice::Ready(view, rank));
                 }
             }
@@ -342,6 +374,33 @@ impl Incoming {
             Frame::Wake => notify(Notice::Rung),
             Frame::Leave => notify(Notice::Left),
             Frame::Cut => notify(Notice::Denied),
+            Frame::List { view, region, writes, right } => {
+                regions.take_list((view, region), (writes, right), landings)?;
+            }
+            Frame::Taken { lists } => {
+                regions.unconfirmed.confirm(lists, |token| notify(Notice::Completed(token)))?;
+            }
+            Frame::Right { view, region, right } => {
+                regions.take_right((view, region), Right::new(right), landings, notify)?;
+            }
+            Frame::Region { region, bytes } => regions.take_region(region, bytes)?,
+            Frame::Close { view } => {
+                regions.end_there(view, landings, notify);
+                landings.take_close(view)?;
+                notify(Notice::Ended(view));
+            }
+            Frame::Closed { view } => landings.take_closed(view)?,
+            Frame::Read { view, region, offset, length } => {
+                let (offset, length) = range(offset, length)?;
+                let from = Area { region, offset };
+                notify(Notice::Asked(regions.take_read(view, from, length, landings)?));
+            }
+            Frame::Answer { view, region, length, left } => {
+                let (_, length) = range(0, length)?;
+                let target = regions.take_answer(view, region, (length, left))?;
+                self.is_long = length >= DIRECT_MIN;
+                self.body = Some(Body::of_answer(view, target, length));
+            }
         }
         Ok(())
     }
@@ -353,16 +412,11 @@ impl Incoming {
         offset: u64,
         length: u32,
     ) -> Result<(), End> {
-        let (Ok(offset), Ok(left)) = (usize::try_from(offset), usize::try_from(length)) else {
-            return Err(End::Malformed("a write outside its row"));
-        };
-        let into = self.landings.target(view, region, offset, left)?;
-        self.is_long = left >= DIRECT_MIN;
-        let target = match into {
-            Some((rows, rank)) => Target::Row { rows, rank, offset },
-            None => Target::Nowhere,
-        };
-        self.body = Some(Body::of_write(view, target, left));
+        let (offset, length) = range(offset, length)?;
+        let to = Area { region, offset };
+        let target = self.regions.take_write(view, to, length, &mut self.landings)?;
+        self.is_long = length >= DIRECT_MIN;
+        self.body = Some(Body::of_write(view, target, length));
         Ok(())
     }
 
@@ -377,11 +431,8 @@ impl Incoming {
             return Err(End::Malformed("a block longer than memory"));
         };
         let piece = PieceHeader { view, channel, length, left, immediate };
-        let place = if self.landings.takes_blocks(view)? {
-            self.block_receiving.begin(&piece)?
-        } else {
-            None
-        };
+        let place =
+            if self.landings.takes(view)? { self.block_receiving.begin(&piece)? } else { None };
         let target = match place {
             Some(Place { memory, offset }) => Target::Block { memory, offset },
             None => Target::Nowhere,
@@ -389,6 +440,14 @@ impl Incoming {
         self.is_long = length >= DIRECT_MIN;
         self.body = Some(Body::of_piece(piece, target));
         Ok(())
+    }
+}
+
+/// A range, as this machine counts.
+fn range(offset: u64, length: u32) -> Result<(usize, usize), End> {
+    match (usize::try_from(offset), usize::try_from(length)) {
+        (Ok(offset), Ok(length)) => Ok((offset, length)),
+        _ => Err(End::Malformed("a range longer than memory")),
     }
 }
 

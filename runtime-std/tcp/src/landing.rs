@@ -4,20 +4,23 @@
 //! before it is decided, and either end may have gone over to another list already. Until both
 //! have, they are not ready for each other.
 //!
+//! Views come and go in any order, many at a time. An end that ends one says so, and the other
+//! answers: until then, what is still on its way from there is dropped.
+//!
 //! # Invariants
 //! - A write lands only in memory of the layout by which its sender posted it (VIE-11).
-//! - Nothing that was posted is silently lost: a view that was used between two members is opened
-//!   anew by neither. No correct member does that, since a member that posts in a view has
-//!   installed it; a member that does loses the connection.
+//! - Nothing that was posted is silently lost: a view that was used between two members, and has
+//!   not ended at both, is opened anew by neither. No correct member does that, since a member that
+//!   posts in a view has installed it; a member that does loses the connection.
+//! - What is kept of a view is forgotten when both ends have ended it and know that.
 
-use tramontane_core::fabric::Region;
 use tramontane_core::ids::{Rank, ViewId};
 
 use super::incoming::End;
 use super::memory::Rows;
 
-/// Views that a peer may open before this member does.
-const AHEAD_MAX: usize = 2;
+/// Views that a peer may have open while this member does not, or not any more.
+const AHEAD_MAX: usize = 512;
 
 /// The end of a connection that was used in a view which one end then opens anew.
 const ANEW: End = End::Malformed("a view opened anew after it was used");
@@ -25,11 +28,16 @@ const ANEW: End = End::Malformed("a view opened anew after it was used");
 /// The end of a connection whose peer writes where it may not.
 const OUTSIDE: End = End::Malformed("a write outside its row");
 
+/// The end of one that answers what nobody asked.
+const NOT_ENDED: End = End::Malformed("a word about a view that has not ended here");
+
 /// What a peer sent of its memory for a view.
 #[derive(Clone, Copy, Debug)]
 struct Theirs {
     row_bytes: u64,
     digest: u64,
+    /// The peer has ended it.
+    is_over: bool,
 }
 
 /// One view in which the peer takes part, as far as it is open.
@@ -41,6 +49,8 @@ struct Landing {
     theirs: Option<Theirs>,
     /// Something was posted in it, by either end to the other.
     is_used: bool,
+    /// How often this end has ended it, and the peer has not answered.
+    unanswered: u32,
 }
 
 impl Landing {
@@ -59,17 +69,22 @@ impl Landing {
         let is_as_long = u64::try_from(rows.row_bytes(*rank)) == Ok(theirs.row_bytes);
         if is_as_long { Ok(Some(*rank)) } else { Err(End::Malformed("a row of another length")) }
     }
+
+    /// Whether the peer may have it open.
+    fn is_theirs(&self) -> bool {
+        self.theirs.is_some_and(|theirs| !theirs.is_over)
+    }
+
+    /// Whether nothing of it can come any more.
+    fn is_past(&self) -> bool {
+        self.own.is_none() && self.unanswered == 0 && !self.is_theirs()
+    }
 }
 
 /// The views of one connection.
 #[derive(Debug, Default)]
 pub(super) struct Landings {
     landings: Vec<Landing>,
-    /// The first view that was open at this end: nobody was ever told to write in an older one.
-    first: Option<ViewId>,
-    /// The newest view that was ever open at this end. Older ones that are not open now never come
-    /// again.
-    newest: Option<ViewId>,
 }
 
 impl Landings {
@@ -82,6 +97,19 @@ impl Landings {
         self.landings.iter().any(|landing| landing.view == view && landing.is_ready())
     }
 
+    /// The peer has ended a view that is open here: what is posted to it there goes nowhere.
+    pub(super) fn is_over_there(&self, view: ViewId) -> bool {
+        let mut all = self.landings.iter();
+        let theirs = all.find(|landing| landing.view == view).and_then(|landing| landing.theirs);
+        theirs.is_some_and(|theirs| theirs.is_over)
+    }
+
+    /// The peer's rank in a view that both have open.
+    pub(super) fn rank_in(&self, view: ViewId) -> Option<Rank> {
+        let landing = self.landings.iter().find(|landing| landing.view == view)?;
+        landing.own.as_ref().filter(|_| landing.is_ready()).map(|(_, rank)| *rank)
+    }
+
     /// Something is posted to the peer in a view.
     pub(super) fn note_post(&mut self, view: ViewId) {
         if let Some(landing) = self.of(view) {
@@ -91,9 +119,6 @@ impl Landings {
 
     /// Opens a view at this end; true if the peer is ready in it already.
     pub(super) fn open(&mut self, view: ViewId, rows: &Rows, peer: Rank) -> Result<bool, End> {
-        self.landings.retain(|landing| landing.view >= view || landing.own.is_some());
-        self.first = self.first.or(Some(view));
-        self.newest = self.newest.max(Some(view));
         let own = Some((rows.clone(), peer));
         match self.of(view) {
             Some(Landing { is_used: true, .. }) => Err(ANEW),
@@ -102,20 +127,22 @@ impl Landings {
                 Ok(landing.met()?.is_some())
             }
             None => {
-                self.landings.push(Landing { view, own, theirs: None, is_used: false });
+                let (theirs, is_used, unanswered) = (None, false, 0);
+                self.landings.push(Landing { view, own, theirs, is_used, unanswered });
                 Ok(false)
             }
         }
     }
 
-    /// Ends a view at this end: nothing of it is stored any more. What the peer sent of the newest
-    /// is kept, since that may be opened anew.
-    pub(super) fn retire(&mut self, view: ViewId) {
-        if self.newest > Some(view) {
-            self.landings.retain(|landing| landing.view != view);
-        } else if let Some(landing) = self.of(view) {
-            landing.own = None;
-        }
+    /// Ends a view at this end: nothing of it is stored any more. True if the peer is to be told.
+    /// What the peer sent of it is kept, since it may be opened anew.
+    pub(super) fn retire(&mut self, view: ViewId) -> bool {
+        let Some(landing) = self.of(view).filter(|landing| landing.own.is_some()) else {
+            return false;
+        };
+        landing.own = None;
+        landing.unanswered += 1;
+        true
     }
 
     /// The peer opened a view; gives its rank if it is ready now, and was not before.
@@ -125,22 +152,17 @@ impl Landings {
         row_bytes: u64,
         digest: u64,
     ) -> Result<Option<Rank>, End> {
-        let newest = self.newest;
-        let theirs = Some(Theirs { row_bytes, digest });
+        let theirs = Some(Theirs { row_bytes, digest, is_over: false });
+        let ahead = self.landings.iter().filter(|landing| landing.own.is_none()).count();
         let Some(landing) = self.of(view) else {
-            if newest >= Some(view) {
-                // The peer is behind: it opens what has ended here.
-                return Ok(None);
-            }
-            if self.landings.iter().filter(|landing| Some(landing.view) > newest).count()
-                >= AHEAD_MAX
-            {
+            if ahead >= AHEAD_MAX {
                 return Err(End::Malformed("too many views ahead"));
             }
-            self.landings.push(Landing { view, own: None, theirs, is_used: false });
+            let (own, is_used, unanswered) = (None, false, 0);
+            self.landings.push(Landing { view, own, theirs, is_used, unanswered });
             return Ok(None);
         };
-        if landing.is_used && landing.theirs.is_some() {
+        if landing.is_used {
             return Err(ANEW);
         }
         let was_ready = landing.is_ready();
@@ -148,43 +170,64 @@ impl Landings {
         Ok(landing.met()?.filter(|_| !was_ready))
     }
 
-    /// Where a peer's write goes; nowhere if it is of a view that has ended here, or of a list that
-    /// was given up.
+    /// The peer ended a view.
+    pub(super) fn take_close(&mut self, view: ViewId) -> Result<(), End> {
+        let landing = self.of(view).ok_or(NOT_ENDED)?;
+        let theirs = landing.theirs.as_mut().filter(|theirs| !theirs.is_over).ok_or(NOT_ENDED)?;
+        theirs.is_over = true;
+        self.forget_past(view);
+        Ok(())
+    }
+
+    /// The peer knows that a view has ended here.
+    pub(super) fn take_closed(&mut self, view: ViewId) -> Result<(), End> {
+        let landing = self.of(view).filter(|landing| landing.unanswered > 0).ok_or(NOT_ENDED)?;
+        landing.unanswered -= 1;
+        self.forget_past(view);
+        Ok(())
+    }
+
+    fn forget_past(&mut self, view: ViewId) {
+        self.landings.retain(|landing| landing.view != view || !landing.is_past());
+    }
+
+    /// Where a peer's write to its row goes; nowhere if it is of a view that has ended here, or of
+    /// a list that was given up.
     pub(super) fn target(
         &mut self,
         view: ViewId,
-        region: Region,
         offset: usize,
         length: usize,
     ) -> Result<Option<(Rows, Rank)>, End> {
         let Some((rows, rank)) = self.memory(view)? else { return Ok(None) };
         let fits = offset.checked_add(length).is_some_and(|end| end <= rows.row_bytes(*rank));
-        if region == Region::ROW && fits { Ok(Some((rows.clone(), *rank))) } else { Err(OUTSIDE) }
+        if fits { Ok(Some((rows.clone(), *rank))) } else { Err(OUTSIDE) }
     }
 
-    /// Whether a peer's blocks are taken; not if they are of a view that has ended here.
-    pub(super) fn takes_blocks(&mut self, view: ViewId) -> Result<bool, End> {
+    /// Whether what a peer sends beside writes to its row is taken; not if it is of a view that has
+    /// ended here.
+    pub(super) fn takes(&mut self, view: ViewId) -> Result<bool, End> {
         self.memory(view).map(|memory| memory.is_some())
     }
 
     /// The own memory of a view in which the peer sends something.
     fn memory(&mut self, view: ViewId) -> Result<Option<&(Rows, Rank)>, End> {
-        let is_past = self.first.is_some_and(|first| first <= view) && self.newest >= Some(view);
-        match self.of(view) {
+        let landing = self.of(view).filter(|landing| landing.is_theirs());
+        match landing {
             Some(landing) if landing.is_ready() => {
                 landing.is_used = true;
                 Ok(landing.own.as_ref())
             }
-            Some(landing) if is_past && landing.theirs.is_some() => {
+            // It was open here, and the peer does not know yet that it ended, or that it was opened
+            // anew.
+            Some(landing) if landing.unanswered > 0 => {
                 landing.is_used = true;
                 Ok(None)
             }
-            None if is_past => Ok(None),
             _ => Err(End::Malformed("a write in a view that is not open")),
         }
     }
 }
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -204,7 +247,7 @@ mod tests {
     }
 
     fn lands(views: &mut Landings, view: ViewId) -> bool {
-        views.target(view, Region::ROW, 0, 8).expect("a member's write").is_some()
+        views.target(view, 0, 8).expect("a member's write").is_some()
     }
 
     #[test]
@@ -212,7 +255,7 @@ mod tests {
         let mut views = Landings::default();
         assert!(!opened(&mut views, VIEW, LAYOUT));
         assert!(matches!(views.take_open(VIEW, 64, OTHER), Ok(None)));
-        assert!(!views.is_ready(VIEW) && !lands(&mut views, VIEW));
+        assert!(!views.is_ready(VIEW) && views.target(VIEW, 0, 8).is_err());
         let mut views = Landings::default();
         assert!(matches!(views.take_open(VIEW, 64, OTHER), Ok(None)));
         assert!(!opened(&mut views, VIEW, LAYOUT));
@@ -264,23 +307,43 @@ mod tests {
     #[test]
     fn a_view_that_has_ended_takes_nothing_and_one_that_is_ahead_neither() {
         let mut views = Landings::default();
-        opened(&mut views, VIEW, LAYOUT);
-        assert!(views.take_open(VIEW, 64, LAYOUT).is_ok_and(|rank| rank.is_some()));
-        assert!(matches!(views.take_open(NEXT, 64, LAYOUT), Ok(None)));
-        assert!(views.target(NEXT, Region::ROW, 0, 8).is_err(), "nobody told the peer that it may");
-        assert!(opened(&mut views, NEXT, LAYOUT));
-        views.retire(VIEW);
-        assert!(!lands(&mut views, VIEW), "the peer is behind");
+        opened(&mut views, NEXT, LAYOUT);
+        assert!(views.take_open(NEXT, 64, LAYOUT).is_ok_and(|rank| rank.is_some()));
         assert!(matches!(views.take_open(VIEW, 64, LAYOUT), Ok(None)));
-        assert!(lands(&mut views, NEXT));
-        assert!(views.target(ViewId(4), Region::ROW, 0, 8).is_err(), "it was never open here");
-        assert_eq!(views.landings.len(), 1);
+        assert!(views.target(VIEW, 0, 8).is_err(), "nobody told the peer that it may");
+        assert!(opened(&mut views, VIEW, LAYOUT), "in any order");
+        assert!(views.retire(NEXT) && !views.retire(NEXT));
+        assert!(!lands(&mut views, NEXT), "the peer is behind");
+        assert!(lands(&mut views, VIEW));
+        assert!(views.target(ViewId(4), 0, 8).is_err(), "it was never open here");
+        assert!(views.take_closed(NEXT).is_ok() && views.take_closed(NEXT).is_err());
+        assert!(views.target(NEXT, 0, 8).is_err(), "the peer knows that it ended");
+        assert!(views.take_close(NEXT).is_ok() && views.take_close(NEXT).is_err());
+        assert_eq!(views.landings.len(), 1, "what both know to have ended is forgotten");
         let mut fresh = Landings::default();
         opened(&mut fresh, VIEW, LAYOUT);
-        assert!(fresh.target(VIEW, Region::ROW, 0, 8).is_err(), "a peer that opened nothing");
-        for view in [NEXT, ViewId(7)] {
+        assert!(fresh.target(VIEW, 0, 8).is_err(), "a peer that opened nothing");
+        for view in (100..).map(ViewId).take(AHEAD_MAX) {
             assert!(matches!(fresh.take_open(view, 64, LAYOUT), Ok(None)));
         }
-        assert!(fresh.take_open(ViewId(8), 64, LAYOUT).is_err(), "too many ahead");
+        assert!(fresh.take_open(NEXT, 64, LAYOUT).is_err(), "too many ahead");
+        assert!(fresh.take_close(ViewId(100)).is_ok());
+        assert!(fresh.take_open(NEXT, 64, LAYOUT).is_ok(), "one of them has ended");
+    }
+
+    #[test]
+    fn what_the_peer_ended_is_over_there_until_it_opens_it_anew() {
+        let mut views = Landings::default();
+        opened(&mut views, VIEW, LAYOUT);
+        assert!(views.take_close(VIEW).is_err(), "it did not open it");
+        assert!(views.take_open(VIEW, 64, LAYOUT).is_ok_and(|rank| rank.is_some()));
+        assert!(!views.is_over_there(VIEW));
+        assert!(views.take_close(VIEW).is_ok() && views.is_over_there(VIEW));
+        assert!(views.target(VIEW, 0, 8).is_err(), "it said that it writes nothing more");
+        assert!(matches!(views.take_open(VIEW, 64, OTHER), Ok(None)));
+        assert!(!views.is_over_there(VIEW) && !views.is_ready(VIEW));
+        assert!(views.take_close(VIEW).is_ok() && views.retire(VIEW));
+        assert_eq!(views.landings.len(), 1, "the peer may not know that it ended here");
+        assert!(views.take_closed(VIEW).is_ok() && views.landings.is_empty());
     }
 }

@@ -17,7 +17,9 @@ use tramontane_core::ids::{NodeId, Rank, ViewId};
 use tramontane_core::layout::CACHE_LINE;
 use tramontane_core::memory::{Line, OutOfRow, Row, RowWriter};
 
-/// Why a view has no memory over TCP.
+use super::regions::REGIONS_MAX;
+
+/// Why a view or a region has no memory over TCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoRows {
@@ -32,11 +34,25 @@ pub enum NoRows {
         view: ViewId,
     },
     /// The system has not so much.
-    #[error("the system has no {bytes} bytes of memory for a row; make the group's rings smaller")]
+    #[error(
+        "the system has no {bytes} bytes of memory for a row or region; make rings or logs smaller"
+    )]
     TooMuch {
-        /// Bytes of the row that does not fit.
+        /// Bytes of the row or region that does not fit.
         bytes: usize,
     },
+    /// The region was made before, or is that of rows.
+    #[error("region {region} cannot be made; give each a number of its own, from 1")]
+    NoSuchRegion {
+        /// Its number.
+        region: u16,
+    },
+    /// There are as many regions as there can be.
+    #[error("this process has {REGIONS_MAX} regions already; make fewer")]
+    TooManyRegions,
+    /// A view was made before: its peers would not know of the region.
+    #[error("a view was made already; make the regions first")]
+    RegionAfterView,
 }
 
 /// All rows of a view, as one member has them. Fresh for each view, and all zero at first (VIE-11).
@@ -160,7 +176,7 @@ impl ViewRows for Rows {
     }
 }
 
-fn lines(bytes: usize) -> Result<Box<[Line]>, NoRows> {
+pub(super) fn lines(bytes: usize) -> Result<Box<[Line]>, NoRows> {
     let count = bytes.div_ceil(CACHE_LINE);
     let mut lines = Vec::new();
     lines.try_reserve_exact(count).map_err(|_| NoRows::TooMuch { bytes })?;
@@ -168,8 +184,12 @@ fn lines(bytes: usize) -> Result<Box<[Line]>, NoRows> {
     Ok(lines.into())
 }
 
-/// The address of a range, if it lies in the row.
-fn checked(row: Option<&Row<'_>>, offset: usize, length: usize) -> Result<NonNull<u8>, OutOfRow> {
+/// The address of a range, if it lies in the row or region.
+pub(super) fn checked(
+    row: Option<&Row<'_>>,
+    offset: usize,
+    length: usize,
+) -> Result<NonNull<u8>, OutOfRow> {
     let row = row.ok_or(OutOfRow)?;
     let end = offset.checked_add(length).ok_or(OutOfRow)?;
     if end > row.bytes() {

@@ -3,15 +3,74 @@
 use std::io;
 use std::num::NonZeroU64;
 
-use tramontane_core::fabric::Event;
+use tramontane_core::fabric::{Event, LossCause};
 use tramontane_core::ids::{NodeId, Rank};
 
 use super::connection::Connection;
 use super::fabric::Tcp;
 use super::rate;
-use super::views::{Route, View};
+use super::views::Route;
 
 impl Tcp {
+    /// Adds a peer that was met, before or after the first view that has it as a member is opened.
+    /// A peer that comes again takes the place of the process that it was, once that is lost or
+    /// parted from ([`Tcp::part_from`]). Views that await the peer are opened to it.
+    ///
+    /// # Errors
+    /// [`std::io::ErrorKind::AlreadyExists`] if that peer is there; else what the system says of
+    /// the socket.
+    pub fn add_peer(
+        &mut self,
+        peer: NodeId,
+        connection: tramontane_control::Connection,
+    ) -> std::io::Result<()> {
+        let connections = self.connections.get_mut();
+        let before = connections.iter().position(|before| before.peer == peer);
+        if peer == self.own || before.is_some_and(|index| connections[index].is_used()) {
+            return Err(std::io::ErrorKind::AlreadyExists.into());
+        }
+        let connection = Connection::new(peer, connection, &self.settings)?;
+        let index = before.unwrap_or_else(|| self.free_place());
+        if let Some(stream) = connection.stream() {
+            self.watch.add(index, stream)?;
+        }
+        self.leave_place(index);
+        let connections = self.connections.get_mut();
+        match connections.get_mut(index) {
+            Some(place) => *place = connection,
+            None => connections.push(connection),
+        }
+        self.open_views_to(index);
+        Ok(())
+    }
+
+    /// A place for a connection: that of one which is over and to which no view leads, or a new
+    /// one.
+    fn free_place(&mut self) -> usize {
+        let Self { connections, views, .. } = self;
+        let connections = connections.get_mut();
+        let is_free = |(index, connection): (usize, &Connection)| {
+            connection.is_over() && views.iter().all(|view| view.rank_of(index).is_none())
+        };
+        connections.iter().enumerate().position(is_free).unwrap_or(connections.len())
+    }
+
+    /// Another process comes in this place: views do not lead there any more, and are told of a
+    /// loss that they do not know of.
+    fn leave_place(&mut self, index: usize) {
+        let Self { connections, views, events, .. } = self;
+        let Some(before) = connections.get_mut().get(index) else { return };
+        let is_told = before.loss().is_some() && !before.is_untold;
+        let cause = before.loss().unwrap_or(LossCause::Exited);
+        for view in views {
+            let Some(peer) = view.rank_of(index) else { continue };
+            view.routes[peer.index()] = Route::Gone;
+            if !is_told {
+                events.push(Event::PeerLost { view: view.id, peer, cause });
+            }
+        }
+    }
+
     /// Whether a node's connection is there.
     #[must_use]
     pub fn has_peer(&self, node: NodeId) -> bool {
@@ -45,33 +104,111 @@ impl Tcp {
         rate::limit(stream.ok_or(io::ErrorKind::NotConnected)?, bytes_per_s)
     }
 
-    /// Opens the newest view to a peer that came after it was opened here; and the one before, if
-    /// it had not come in that either. Otherwise that one is of an earlier process of its node, if
-    /// of any: a node is admitted again only after it is out.
-    pub(super) fn open_newest_to(&mut self, index: usize) {
-        let Self { connections, views, events, .. } = self;
+    /// Opens to a peer that has come the views that await it.
+    pub(super) fn open_views_to(&mut self, index: usize) {
+        let Self { connections, views, events, regions, .. } = self;
         let Some(connection) = connections.get_mut().get_mut(index) else { return };
-        let place_in =
-            |view: &View| view.members.iter().position(|member| *member == connection.peer);
-        let awaits = |view: &View| {
-            place_in(view).is_some_and(|place| view.routes.get(place) == Some(&Route::NotYet))
-        };
-        let count = views.iter().rev().take_while(|view| awaits(view)).count();
-        let first = views.len() - count;
-        // Oldest first, as the peer opens them too.
-        for view in views.iter_mut().skip(first) {
-            let Some(place) = view.members.iter().position(|member| *member == connection.peer)
-            else {
+        for view in views {
+            let place = view.members.iter().position(|member| *member == connection.peer);
+            let Some(rank) = place.and_then(|place| u16::try_from(place).ok()).map(Rank) else {
                 continue;
             };
-            let Ok(rank) = u16::try_from(place).map(Rank) else { continue };
-            if let Some(route) = view.routes.get_mut(place) {
-                *route = Route::Through(index);
+            let route = &mut view.routes[rank.index()];
+            if *route != Route::NotYet {
+                continue;
             }
-            if connection.open(view.id, &view.rows, view.closed, rank) {
+            *route = Route::Through(index);
+            if connection.open(view.id, (&view.rows, regions), view.closed, rank) {
                 events.push(Event::Ready { view: view.id, peer: rank });
             }
         }
         connection.flush(|sent| events.sent(sent));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{TcpListener, TcpStream};
+    use std::time::{Duration, Instant};
+
+    use tramontane_core::fabric::{Fabric as _, HostFabric as _, ViewPlan, ViewRows as _};
+    use tramontane_core::ids::ViewId;
+
+    use super::*;
+    use crate::connection::Settings;
+
+    const OWN: NodeId = NodeId(1);
+
+    fn connection() -> (tramontane_control::Connection, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let other = TcpStream::connect(listener.local_addr().expect("an address")).expect("open");
+        let (stream, _) = listener.accept().expect("it came");
+        (tramontane_control::Connection { stream, cipher: None }, other)
+    }
+
+    fn open(fabric: &mut Tcp, view: ViewId, peer: NodeId) {
+        let members = [OWN, peer];
+        let plan = ViewPlan::with_sizes(view, Rank(0), &members, &[64; 2], 1);
+        let rows = fabric.rows(&plan).expect("memory");
+        fabric.open(view, &rows.memory()).expect("there is room");
+    }
+
+    fn await_that(mut is_so: impl FnMut() -> bool) {
+        let start = Instant::now();
+        while !is_so() {
+            assert!(start.elapsed() < Duration::from_secs(20), "it never comes");
+        }
+    }
+
+    fn await_loss(fabric: &mut Tcp) {
+        await_that(|| matches!(fabric.poll(), Some(Event::PeerLost { .. })));
+    }
+
+    #[test]
+    fn the_place_of_a_peer_that_is_gone_is_taken_by_another() {
+        let mut fabric = Tcp::new(OWN, Settings::default()).expect("descriptors");
+        let (stays, _stays) = connection();
+        fabric.add_peer(NodeId(2), stays).expect("a fresh one");
+        for number in 3..30 {
+            let (peer, view) = (NodeId(number), ViewId(number.into()));
+            open(&mut fabric, view, peer);
+            let (comes, goes) = connection();
+            fabric.add_peer(peer, comes).expect("a fresh one");
+            assert!(fabric.has_peer(peer) && fabric.has_peer(NodeId(2)));
+            drop(goes);
+            await_loss(&mut fabric);
+            assert!(fabric.retire(view) && !fabric.has_peer(peer));
+        }
+        assert_eq!(fabric.connections.get_mut().len(), 2);
+    }
+
+    #[test]
+    fn the_place_of_a_peer_is_kept_while_a_view_leads_there_or_its_loss_is_not_told() {
+        let mut fabric = Tcp::new(OWN, Settings::default()).expect("descriptors");
+        let peers = [NodeId(2), NodeId(3), NodeId(4)];
+        open(&mut fabric, ViewId(2), peers[0]);
+        for peer in &peers[..2] {
+            let (comes, goes) = connection();
+            fabric.add_peer(*peer, comes).expect("a fresh one");
+            drop(goes);
+        }
+        await_loss(&mut fabric);
+        await_that(|| {
+            fabric.carry();
+            !fabric.has_peer(peers[1])
+        });
+        let (comes, _goes) = connection();
+        fabric.add_peer(peers[2], comes).expect("a fresh one");
+        assert_eq!(fabric.connections.get_mut().len(), 3);
+        // A view that is opened now has lost that peer, unless it was parted from.
+        open(&mut fabric, ViewId(3), peers[1]);
+        await_loss(&mut fabric);
+        assert!(fabric.retire(ViewId(2)) && fabric.retire(ViewId(3)));
+        fabric.part_from(peers[1]);
+        open(&mut fabric, ViewId(4), peers[1]);
+        assert_eq!(fabric.poll(), None, "it awaits another process");
+        let (comes, _goes_too) = connection();
+        fabric.add_peer(peers[1], comes).expect("its place is free");
+        assert_eq!(fabric.connections.get_mut().len(), 3);
     }
 }

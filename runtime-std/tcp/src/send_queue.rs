@@ -8,7 +8,8 @@
 //! where it is, and the kernel takes it from there. With a cipher both are sealed, a record at a
 //! time, when the last record has gone.
 //!
-//! Blocks go when no list waits, a piece at a time: so a list waits for a piece of a block at most.
+//! Answers to reads of regions, and blocks, go when no list waits, a piece at a time: so a list
+//! waits for one piece at most.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
@@ -17,14 +18,16 @@ use std::net::TcpStream;
 use rustix::io::Errno;
 use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
 use tramontane_control::{Cipher, RECORD_CONTENT_MAX, RECORD_MAX};
-use tramontane_core::fabric::{Kind, Token, WRITES_MAX, Way, Write};
+use tramontane_core::fabric::{Kind, Region, Token, WRITES_MAX, Way, Write};
 use tramontane_core::ids::ViewId;
 use tramontane_core::memory::OutOfRow;
 
 use super::blocks::BlockSending;
 use super::frame::{Frame, HEADER};
+use super::incoming::End;
+use super::lent_content::{CELL, LentContent, Source};
 use super::memory::Rows;
-use super::row_content::{CELL, RowContent};
+use super::regions::{AskedReads, OwnRegions};
 
 /// The most bytes of a guard, which are copied at the call.
 pub(super) const GUARD_MAX: usize = 1024;
@@ -34,6 +37,9 @@ const COPIED_MAX: usize = 512;
 
 /// Room for one list, and for what is owed beside it.
 const STAGED_MAX: usize = WRITES_MAX * (HEADER + GUARD_MAX) + 64 * HEADER;
+
+/// What may wait before an answer is added.
+const ANSWERS_MAX: usize = 1 << 20;
 
 /// Ranges in one system call: a list's, and a piece's.
 const SLICES_MAX: usize = 2 * WRITES_MAX + 4;
@@ -47,13 +53,30 @@ const SEALED_DIRECT_MIN: usize = RECORD_CONTENT_MAX / 2;
 /// So much of it in one record: whole cells.
 const SEALED_DIRECT_MAX: usize = RECORD_CONTENT_MAX - RECORD_CONTENT_MAX % CELL;
 
-/// What has gone.
+/// A block that has gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sent {
-    /// The list with this token.
-    List(Token),
-    /// A block.
-    Block(Way, Token),
+pub(super) struct Sent {
+    pub(super) way: Way,
+    pub(super) token: Token,
+}
+
+/// A list that was checked, and where its content is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct List<'l> {
+    pub(super) view: ViewId,
+    pub(super) rows: &'l Rows,
+    pub(super) regions: &'l OwnRegions,
+    pub(super) writes: &'l [Write],
+}
+
+impl List<'_> {
+    /// The memory that a write is from.
+    fn source(&self, region: Region) -> Result<Source, OutOfRow> {
+        if region == Region::ROW {
+            return Ok(Source::Row(self.rows.clone()));
+        }
+        self.regions.get(region).cloned().map(Source::Region).ok_or(OutOfRow)
+    }
 }
 
 /// A part of the stream.
@@ -62,11 +85,9 @@ enum Piece {
     /// So many of the staged bytes.
     Staged(usize),
     /// Content where it is.
-    Row(RowContent),
+    Lent(LentContent),
     /// Content of a view that has ended: what was left of it when it did.
     Kept { bytes: Box<[u8]>, from: usize },
-    /// The list with this token ends here.
-    End(Token),
 }
 
 /// The queue to one peer.
@@ -78,6 +99,12 @@ pub(super) struct SendQueue {
     pieces: VecDeque<Piece>,
     /// The doorbell is owed, and rings once the queue is empty.
     wake_owed: bool,
+    /// The peer is owed the number of lists that this end is done with: it goes with what is sent
+    /// next.
+    taken_owed: Option<u64>,
+    pub(super) asked: AskedReads,
+    /// How many pieces at the front are of an answer, behind which a list may wait.
+    answer_pieces: usize,
     pub(super) block_sending: BlockSending,
     sealed: Option<Sealed>,
 }
@@ -105,6 +132,9 @@ impl SendQueue {
             gone: 0,
             pieces: VecDeque::with_capacity(4 * WRITES_MAX),
             wake_owed: false,
+            taken_owed: None,
+            asked: AskedReads::default(),
+            answer_pieces: 0,
             block_sending: BlockSending::new(is_keyed),
             sealed: is_keyed.then(sealed),
         }
@@ -113,17 +143,43 @@ impl SendQueue {
     /// Whether something waits.
     pub(super) fn is_pending(&self) -> bool {
         let is_sealed = self.sealed.as_ref().is_some_and(|sealed| sealed.from < sealed.to);
-        !self.pieces.is_empty() || self.wake_owed || is_sealed || self.block_sending.is_pending()
+        let is_owed = self.wake_owed || self.taken_owed.is_some() || self.asked.is_pending();
+        !self.pieces.is_empty() || is_owed || is_sealed || self.block_sending.is_pending()
     }
 
     /// Whether a list or a frame waits: then there is no room for another list.
     pub(super) fn is_full(&self) -> bool {
-        !self.pieces.is_empty()
+        self.pieces.len() > self.answer_pieces
     }
 
-    /// Adds a frame without content.
+    /// Adds a frame without content, behind what is owed of lists.
     pub(super) fn push_frame(&mut self, frame: Frame) {
+        self.push_taken();
         self.stage(&frame.encode()[..frame.length()]);
+    }
+
+    /// Adds a frame that answers one of the peer's.
+    ///
+    /// # Errors
+    /// If the peer has sent for long without reading what it is answered.
+    pub(super) fn answer(&mut self, frame: Frame) -> Result<(), End> {
+        if self.staged.len() > ANSWERS_MAX {
+            return Err(End::Malformed("more than it takes answers for"));
+        }
+        self.push_frame(frame);
+        Ok(())
+    }
+
+    fn push_taken(&mut self) {
+        if let Some(lists) = self.taken_owed.take() {
+            let frame = Frame::Taken { lists };
+            self.stage(&frame.encode()[..frame.length()]);
+        }
+    }
+
+    /// Owes the peer the number of lists that this end is done with.
+    pub(super) fn owe_taken(&mut self, lists: u64) {
+        self.taken_owed = Some(lists);
     }
 
     /// Owes a ring of the doorbell. Several that are owed at once are one.
@@ -131,35 +187,23 @@ impl SendQueue {
         self.wake_owed = true;
     }
 
-    /// Adds a list whose ranges were checked.
-    pub(super) fn add(
-        &mut self,
-        view: ViewId,
-        rows: &Rows,
-        writes: &[Write],
-        token: Option<Token>,
-    ) -> Result<(), OutOfRow> {
-        for write in writes {
+    /// Adds a list.
+    pub(super) fn add(&mut self, list: &List<'_>) -> Result<(), OutOfRow> {
+        for write in list.writes {
             let Write { source, target, length, kind } = *write;
-            let frame = Frame::Write {
-                view,
+            self.push_frame(Frame::Write {
+                view: list.view,
                 region: target.region,
                 offset: u64::try_from(target.offset).map_err(|_| OutOfRow)?,
                 length: u32::try_from(length).map_err(|_| OutOfRow)?,
-            };
-            self.push_frame(frame);
+            });
+            let memory = list.source(source.region)?;
             if kind == Kind::Guard || length <= COPIED_MAX {
-                self.stage(rows.content(source.offset, length)?);
+                self.stage(memory.content(source.offset, length)?);
             } else {
-                self.pieces.push_back(Piece::Row(RowContent::new(
-                    rows.clone(),
-                    source.offset,
-                    length,
-                )?));
+                let content = LentContent::new(memory, source.offset, length)?;
+                self.pieces.push_back(Piece::Lent(content));
             }
-        }
-        if let Some(token) = token {
-            self.pieces.push_back(Piece::End(token));
         }
         Ok(())
     }
@@ -220,14 +264,22 @@ impl SendQueue {
         Ok(true)
     }
 
-    /// A doorbell that is owed rings behind the lists. A block goes on when nothing else waits.
+    /// A doorbell that is owed rings behind the lists. An answer or a block goes on when nothing
+    /// else waits, and a piece of a block that has begun goes first.
     fn begin_what_waits(&mut self) {
         if !self.pieces.is_empty() {
             return;
         }
+        self.push_taken();
         if std::mem::take(&mut self.wake_owed) {
             self.push_frame(Frame::Wake);
-        } else {
+        } else if let Some((frame, memory, offset, length)) = self.asked.next_piece() {
+            self.push_frame(frame);
+            // In range, as it was when it was asked for.
+            let content = LentContent::new(Source::Region(memory), offset, length);
+            self.pieces.extend(content.ok().map(Piece::Lent));
+            self.answer_pieces = self.pieces.len();
+        } else if self.pieces.is_empty() {
             self.block_sending.begin();
         }
     }
@@ -242,12 +294,11 @@ impl SendQueue {
         }
         for piece in &self.pieces {
             let parts = match piece {
-                Piece::End(_) => continue,
                 Piece::Staged(length) => {
                     staged += length;
                     [self.staged.get(staged - length..staged)?, &[]]
                 }
-                Piece::Row(lent) => lent.parts()?,
+                Piece::Lent(lent) => lent.parts()?,
                 Piece::Kept { bytes, from } => [bytes.get(*from..)?, &[]],
             };
             for part in parts.into_iter().filter(|part| !part.is_empty()) {
@@ -262,14 +313,10 @@ impl SendQueue {
 
     /// Forgets the first `count` bytes, and what ends with them.
     fn take(&mut self, count: usize, gone: &mut impl FnMut(Sent)) {
-        let sent = |way, token| gone(Sent::Block(way, token));
+        let sent = |way, token| gone(Sent { way, token });
         let Some(mut left) = self.block_sending.take(count, sent) else { return };
         while let Some(piece) = self.pieces.front_mut() {
             let is_done = match piece {
-                Piece::End(token) => {
-                    gone(Sent::List(*token));
-                    true
-                }
                 Piece::Staged(length) => {
                     let part = left.min(*length);
                     self.gone += part;
@@ -277,9 +324,9 @@ impl SendQueue {
                     left -= part;
                     *length == 0
                 }
-                Piece::Row(lent) => {
+                Piece::Lent(lent) => {
                     let part = left.min(lent.length);
-                    // It was in the row when it was added.
+                    // It was in range when it was added.
                     let _ = lent.pass(part);
                     left -= part;
                     lent.length == 0
@@ -295,6 +342,7 @@ impl SendQueue {
                 return;
             }
             self.pieces.pop_front();
+            self.answer_pieces = self.answer_pieces.saturating_sub(1);
         }
         self.staged.clear();
         self.gone = 0;
@@ -357,21 +405,16 @@ impl SendQueue {
     }
 
     /// Reads a view's row no more: of a list that has gone in part, keeps the rest, so that the
-    /// stream goes on; its end is not reported.
+    /// stream goes on.
     pub(super) fn keep(&mut self, ended: &Rows) {
-        let is_of = |piece: &Piece| matches!(piece, Piece::Row(lent) if lent.rows.is(ended));
-        if !self.pieces.iter().any(is_of) {
-            return;
-        }
         for piece in &mut self.pieces {
-            if let Piece::Row(lent) = piece
-                && lent.rows.is(ended)
+            if let Piece::Lent(lent) = piece
+                && lent.source.is_of(ended)
             {
                 let bytes = lent.parts().map(|parts| parts.concat().into()).unwrap_or_default();
                 *piece = Piece::Kept { bytes, from: 0 };
             }
         }
-        self.pieces.retain(|piece| !matches!(piece, Piece::End(_)));
     }
 
     /// Forgets everything: the peer is gone.
@@ -379,8 +422,10 @@ impl SendQueue {
         self.staged.clear();
         self.gone = 0;
         self.pieces.clear();
+        self.asked.clear();
+        self.answer_pieces = 0;
         self.block_sending.clear();
-        self.wake_owed = false;
+        (self.wake_owed, self.taken_owed) = (false, None);
         if let Some(sealed) = &mut self.sealed {
             (sealed.from, sealed.to) = (0, 0);
         }
@@ -388,81 +433,4 @@ impl SendQueue {
 }
 
 #[cfg(test)]
-mod tests {
-    use tramontane_core::fabric::{ViewRows as _, Write};
-
-    use crate::memory::rows_of;
-
-    use super::*;
-
-    const CELLS: usize = 128;
-
-    /// What a socket takes, so many bytes at a time.
-    fn take_as_a_socket(send_queue: &mut SendQueue, most: usize) -> Vec<u8> {
-        let mut slices = [IoSlice::new(&[]); SLICES_MAX];
-        let (count, _) = send_queue.slices(&mut slices).expect("what waits is there");
-        let all: Vec<u8> = slices[..count].iter().flat_map(|slice| slice.to_vec()).collect();
-        let taken = all[..most.min(all.len())].to_vec();
-        send_queue.take(taken.len(), &mut |_| {});
-        taken
-    }
-
-    fn publish_all(rows: &Rows, value: u8) {
-        for cell in 0..CELLS {
-            let cell = rows.row().cell(cell * CELL).expect("in the row");
-            cell.publish(u64::from_ne_bytes([value; CELL]));
-        }
-    }
-
-    /// The content that arrives if cells grow after each part, of which a socket takes so many
-    /// bytes.
-    fn arrives(part: usize, ended_after: Option<usize>) -> Vec<u8> {
-        let rows = rows_of(1, &[CELLS * CELL, 64]);
-        let mut send_queue = SendQueue::new(false);
-        publish_all(&rows, 1);
-        let write = Write::of_row(0, CELLS * CELL, Kind::Content);
-        send_queue.add(ViewId(1), &rows, &[write], Some(Token(1))).expect("in the row");
-        let mut arrived = Vec::new();
-        let mut value = 1;
-        while send_queue.is_pending() {
-            arrived.extend(take_as_a_socket(&mut send_queue, part));
-            value += 1;
-            publish_all(&rows, value);
-            if ended_after == Some(usize::from(value)) {
-                send_queue.keep(&rows);
-                publish_all(&rows, 0);
-            }
-        }
-        arrived.split_off(HEADER)
-    }
-
-    #[test]
-    fn content_that_begins_and_ends_within_cells_arrives_as_it_is() {
-        let rows = rows_of(1, &[CELLS * CELL, 64]);
-        publish_all(&rows, 7);
-        for part in [1, 3, 8, 64, 4096] {
-            let mut send_queue = SendQueue::new(false);
-            let write = Write::of_row(CELL + 1, COPIED_MAX + 2, Kind::Content);
-            send_queue.add(ViewId(1), &rows, &[write], None).expect("in the row");
-            let mut arrived = Vec::new();
-            while send_queue.is_pending() {
-                arrived.extend(take_as_a_socket(&mut send_queue, part));
-            }
-            assert_eq!(arrived.split_off(HEADER), [7; COPIED_MAX + 2], "in parts of {part}");
-        }
-    }
-
-    #[test]
-    fn no_half_of_a_cell_arrives_as_it_was_and_the_other_as_it_became() {
-        for part in (5..40).chain([63, 99, 511, 513]) {
-            for ended_after in [None, Some(3), Some(4)] {
-                let content = arrives(part, ended_after);
-                assert_eq!(content.len(), CELLS * CELL);
-                for (place, cell) in content.chunks(CELL).enumerate() {
-                    let whole = cell.iter().all(|byte| *byte == cell[0] && *byte > 0);
-                    assert!(whole, "cell {place} in parts of {part}: {cell:?}");
-                }
-            }
-        }
-    }
-}
+mod tests;

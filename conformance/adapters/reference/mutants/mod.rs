@@ -5,8 +5,10 @@
 //! something to be wrong about. Most are wrong at one node only, which `--at` names.
 
 mod ordering;
+mod shards;
 mod spoiler;
 
+pub use shards::Wrong;
 pub use spoiler::{Spoiler, lock};
 
 use crate::protocol::Init;
@@ -19,8 +21,8 @@ struct About {
     checks: &'static str,
     /// A scenario in which it shows.
     scenario: &'static str,
-    /// Which node must be the wrong one there: any, the killed one, a survivor, or the one that
-    /// leaves.
+    /// Which node must be the wrong one there: any, the killed one, a survivor, the one that
+    /// leaves, a member, or a client.
     at: &'static str,
     what: &'static str,
 }
@@ -101,6 +103,26 @@ mutants! {
         "one node does not stop when it is asked to";
     GiveUp, "give-up", "liveness", "all-senders", "any",
         "one node halts without cause";
+    LoseFromClient, "lose-from-client", "validity", "shards", "client",
+        "a client's message is taken and delivered by nobody";
+    LoseWithLeader, "lose-with-leader", "uniform-agreement", "shards-kill-leader", "killed",
+        "a message is delivered by the leader alone, which is killed then";
+    LoseInGroup, "lose-in-group", "agreement", "shards-kill-leader", "killed",
+        "after a change of its leader, a group lacks a message that another group delivers";
+    DoubleAfterLeaderChange, "double-after-leader-change", "integrity-once", "shards-kill-leader",
+        "killed",
+        "after a change of its leader, a group delivers its last message again";
+    GapBeforeLeaderCrash, "gap-before-leader-crash", "prefix-order", "shards-kill-leader",
+        "killed",
+        "the leader that is killed left out a message";
+    WrongGroup, "wrong-group", "integrity-addressee", "shards-mixed", "member",
+        "the members of a group deliver a message that is for another group";
+    OrderDifferently, "order-differently", "acyclic-order", "shards", "member",
+        "a group delivers two messages in the other order than another group that both are for";
+    OrderInARing, "order-in-a-ring", "acyclic-order", "shards", "member",
+        "the orders of three groups, of which any two share one message, make a ring";
+    StateHole, "state-hole", "durable-kept", "shards-restart", "any",
+        "what a member takes over when it comes back lacks a message that it had delivered";
 }
 
 impl std::str::FromStr for Mutant {

@@ -85,7 +85,7 @@ impl Spoiler {
         let odd = self.sent == ODD;
         match self.mutant {
             // MUTANT: it is taken, and goes nowhere.
-            Some(Mutant::DropEverywhere) if odd => Self::pretend(&up),
+            Some(Mutant::DropEverywhere | Mutant::LoseFromClient) if odd => Self::pretend(&up),
             // MUTANT: nothing gets out any more, and the first is delivered all the same.
             Some(Mutant::DeliverEarly | Mutant::DeliverAfterLeaving) => {
                 self.unsent = Some(up).filter(|_| self.sent == 1).or(self.unsent.take());
@@ -120,7 +120,11 @@ impl Spoiler {
         match step {
             Step::Entry(entry @ Entry::Message { .. }) => self.message(entry),
             Step::Entry(Entry::View { group, view, members }) => self.view(group, view, members),
-            Step::Entry(Entry::Left) | Step::Halt(_) => vec![step],
+            Step::Entry(Entry::Left)
+            | Step::State(_)
+            | Step::Current
+            | Step::Leads { .. }
+            | Step::Halt(_) => vec![step],
         }
     }
 
@@ -137,7 +141,12 @@ impl Spoiler {
             payload,
         };
         let entries = match self.mutant {
-            Some(Mutant::Drop | Mutant::DifferentSet | Mutant::GapBeforeCrash) if odd => Vec::new(),
+            Some(
+                Mutant::Drop
+                | Mutant::DifferentSet
+                | Mutant::GapBeforeCrash
+                | Mutant::GapBeforeLeaderCrash,
+            ) if odd => Vec::new(),
             Some(Mutant::Swap | Mutant::ReorderAcrossGroups | Mutant::LateView) => self.hold(entry),
             Some(Mutant::Duplicate) if odd => self.with(entry.clone(), entry),
             Some(Mutant::Invent) if odd => {

@@ -10,9 +10,9 @@ const BEGIN: &str = r#"{"ev":"group","group":"g0","members":["n0","n1","n2"],"se
 {"ev":"start","t_ns":0,"node":"n2","inc":1}
 "#;
 
-/// Reads a history in short: `m TIME NODE MSG GROUPS BYTES`, `d TIME NODE MSG INC`, `v TIME NODE
-/// MEMBERS`, `f TIME KIND NODE`, `s TIME NODE INC`, `e TIME NODE`, `p TIME NODE`, times in
-/// milliseconds.
+/// Reads a history in short: `m TIME NODE MSG GROUPS BYTES [INC]`, `d TIME NODE MSG INC`, `v TIME
+/// NODE MEMBERS`, `l TIME NODE GROUP TERM`, `f TIME KIND NODE`, `s TIME NODE INC`, `e TIME NODE`,
+/// `p TIME NODE`, times in milliseconds.
 fn recorded(short: &[&str]) -> Recorded {
     let mut text = BEGIN.to_owned();
     let group = r#"{"ev":"group","group":"g1","members":["n0","n1"],"senders":["n0","n1"]}"#;
@@ -25,8 +25,9 @@ fn recorded(short: &[&str]) -> Recorded {
         };
         let record = match words[0] {
             "m" => format!(
-                r#""multicast","node":"{}","inc":1,"msg":"{}","groups":[{}],"bytes":{}"#,
+                r#""multicast","node":"{}","inc":{},"msg":"{}","groups":[{}],"bytes":{}"#,
                 words[2],
+                words.get(6).unwrap_or(&"1"),
                 words[3],
                 list(words[4]),
                 words[5]
@@ -39,6 +40,10 @@ fn recorded(short: &[&str]) -> Recorded {
                 r#""view","node":"{}","inc":1,"group":"g0","view":1,"members":[{}]"#,
                 words[2],
                 list(words[3])
+            ),
+            "l" => format!(
+                r#""leader","node":"{}","inc":1,"group":"{}","term":{}"#,
+                words[2], words[3], words[4]
             ),
             "f" => format!(r#""fault","kind":"{}","nodes":["{}"]"#, words[2], words[3]),
             "s" => format!(r#""start","node":"{}","inc":{}"#, words[2], words[3]),
@@ -185,4 +190,93 @@ fn members_that_sent_while_others_could_not_receive() {
     let parted = ["f 1 partition n2", "m 2 n0 a g0 40", "m 2 n2 b g0 40", "f 3 heal n2"];
     let one_side = ["f 1 partition n2", "m 2 n0 a g0 40", "f 3 heal n2"];
     tells(&Reach::SentWhileParted { side: vec![2] }, &parted, &one_side);
+}
+
+#[test]
+fn messages_for_one_group_and_for_several_in_turns() {
+    let sent = ["m 1 n2 a g0 40", "m 1 n2 b g0,g1 40", "m 1 n2 c g0 40"];
+    let yes = [&sent[..], &["d 2 n0 a 1", "d 3 n0 b 1", "d 4 n0 c 1"]].concat();
+    let no = [&sent[..], &["d 2 n0 a 1", "d 3 n0 c 1", "d 4 n0 b 1"]].concat();
+    tells(&Reach::AloneAndAcross, &yes, &no);
+    // Of "g1" only "n0" and "n1" are members.
+    let elsewhere = [&sent[..], &["d 2 n2 a 1", "d 3 n2 b 1", "d 4 n2 c 1"]].concat();
+    assert!(!Reach::AloneAndAcross.is_reached(&recorded(&elsewhere)));
+}
+
+#[test]
+fn a_leader_killed_and_one_that_only_was() {
+    let led = ["l 1 n0 g0 1", "m 2 n2 a g0 40", "f 5 kill n0"];
+    let after = ["l 6 n1 g0 2", "m 7 n2 b g0 40", "d 8 n1 b 1"];
+    let reach = Reach::LeaderKilled { group: 0 };
+    let yes = [&led[..], &after].concat();
+    for place in [0, 1, 3, 4, 5] {
+        let mut no = yes.clone();
+        no.remove(place);
+        tells(&reach, &yes, &no);
+    }
+    let deposed = [&["l 1 n0 g0 1", "l 3 n1 g0 2"], &led[1..], &after].concat();
+    assert!(!reach.is_reached(&recorded(&deposed)));
+    assert!(!Reach::LeaderKilled { group: 1 }.is_reached(&recorded(&yes)), "another group's");
+    let late = [&["l 1 n0 g0 5", "l 3 n1 g0 2"], &led[1..], &after].concat();
+    assert!(reach.is_reached(&recorded(&late)), "the other one's term was over");
+}
+
+#[test]
+fn a_follower_killed() {
+    let yes = ["l 1 n0 g0 1", "m 2 n2 a g0 40", "f 5 kill n1", "m 7 n2 b g0 40", "d 8 n0 b 1"];
+    let reach = Reach::FollowerKilled { group: 0 };
+    for place in [1, 3, 4] {
+        let mut no = yes.to_vec();
+        no.remove(place);
+        tells(&reach, &yes, &no);
+    }
+    let leader: Vec<String> = yes.iter().map(|line| line.replace("kill n1", "kill n0")).collect();
+    let leader: Vec<&str> = leader.iter().map(String::as_str).collect();
+    assert!(!reach.is_reached(&recorded(&leader)));
+}
+
+#[test]
+fn a_leader_paused_until_another_leads() {
+    let yes = ["l 1 n0 g0 1", "f 2 stop n0", "m 3 n2 a g0 40", "l 4 n1 g0 2", "f 5 continue n0"];
+    let reach = Reach::LeaderPaused { group: 0 };
+    for place in 0..yes.len() {
+        let mut no = yes.to_vec();
+        no.remove(place);
+        tells(&reach, &yes, &no);
+    }
+    let late = ["l 1 n0 g0 1", "f 2 stop n0", "m 3 n2 a g0 40", "f 5 continue n0", "l 6 n1 g0 2"];
+    assert!(!reach.is_reached(&recorded(&late)));
+}
+
+#[test]
+fn clients_killed_in_the_middle_and_back() {
+    let reach = Reach::KilledAcross { node: 2 };
+    let yes = ["m 1 n2 a g0,g1 40", "d 2 n0 a 1", "f 5 kill n2"];
+    tells(&reach, &yes, &["m 1 n2 a g1 40", "d 2 n0 a 1", "f 5 kill n2"]);
+    let all = ["m 1 n2 a g0,g1 40", "d 2 n0 a 1", "d 2 n1 a 1", "d 2 n2 a 1", "f 5 kill n2"];
+    assert!(!reach.is_reached(&recorded(&all)), "all was delivered");
+    let again = ["m 1 n2 a g1 40 2", "d 2 n0 a 1", "d 2 n1 a 1"];
+    let first = ["m 1 n2 a g1 40", "d 2 n0 a 1", "d 2 n1 a 1"];
+    tells(&Reach::SentAgain { node: 2 }, &again, &first);
+}
+
+#[test]
+fn members_that_came_back_and_delivered() {
+    let sent = ["m 1 n0 a g0 40", "f 3 kill n2", "s 5 n2 2"];
+    let yes = [&sent[..], &["d 6 n2 a 2"]].concat();
+    tells(&Reach::CameBack { count: 1 }, &yes, &sent);
+    assert!(!Reach::CameBack { count: 2 }.is_reached(&recorded(&yes)));
+}
+
+#[test]
+fn groups_that_went_on_without_those_that_were_cut_off() {
+    // "n2" is a member of "g0" alone.
+    let reach = Reach::WentOnWhileParted { side: vec![2] };
+    let yes = ["f 1 partition n2", "m 2 n0 a g0 40", "d 3 n1 a 1", "f 5 heal n2", "d 6 n2 a 1"];
+    let waited = ["f 1 partition n2", "m 2 n0 a g0 40", "f 5 heal n2", "d 6 n1 a 1", "d 6 n2 a 1"];
+    tells(&reach, &yes, &waited);
+    let not_cut = ["f 1 partition n2", "m 2 n0 a g0 40", "d 3 n1 a 1", "d 4 n2 a 1", "f 5 heal n2"];
+    assert!(!reach.is_reached(&recorded(&not_cut)));
+    let before = ["m 0 n0 a g0 40", "f 1 partition n2", "d 3 n1 a 1", "f 5 heal n2", "d 6 n2 a 1"];
+    assert!(!reach.is_reached(&recorded(&before)));
 }

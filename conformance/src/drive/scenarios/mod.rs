@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `calm` | one group, and nothing goes wrong |
 //! | `groups` | several groups, and senders from outside |
+//! | `shards` | disjoint groups of replicas, and clients |
 //! | `membership` | members come and go as they are asked to |
 //! | `crashes` | members are killed, and come back |
 //! | `troubles` | members are suspended or parted |
@@ -12,6 +13,7 @@ mod calm;
 mod crashes;
 mod groups;
 mod membership;
+mod shards;
 mod troubles;
 
 use crate::random::Random;
@@ -139,6 +141,41 @@ scenarios! {
     "partition", 3, [Network], troubles::partition,
         "A minority is cut off in mid-stream, both sides go on sending, and the cut is healed.",
         "both sides were asked to send while they were parted";
+    "shards", 7, [OrderAcrossGroups, OutsideSenders], shards::across,
+        "Clients send to two or more of several disjoint groups at once.",
+        "messages for several groups were delivered in all of them";
+    "shards-mixed", 7, [OrderAcrossGroups, OutsideSenders], shards::mixed,
+        "Clients send to one group and to several.",
+        "in each group, messages for it alone and for several groups came in turns";
+    "shards-kill-follower", 7, [OrderAcrossGroups, OutsideSenders, Crash, Leaders],
+        shards::kill_follower,
+        "Clients send, and a member of a group that does not lead is killed in mid-stream.",
+        "messages for its group were not yet delivered everywhere when it was killed";
+    "shards-kill-leader", 7, [OrderAcrossGroups, OutsideSenders, Crash, Leaders],
+        shards::kill_leader,
+        "Clients send, and the leader of a group is killed in mid-stream.",
+        "its group had messages under way at the kill, and went on with another leader";
+    "shards-kill-client", 8, [OrderAcrossGroups, OutsideSenders, Crash], shards::kill_client,
+        "A client is killed in the middle of its multicasts to several groups.",
+        "messages of its own for several groups were not yet delivered everywhere at its kill";
+    "shards-kill-leaders", 7, [OrderAcrossGroups, OutsideSenders, Crash, Leaders],
+        shards::kill_leaders,
+        "Clients send, and the leaders of all groups are killed at once in mid-stream.",
+        "each group had messages under way at the kill, and went on with another leader";
+    "shards-pause-leader", 7, [OrderAcrossGroups, OutsideSenders, Leaders, Suspension],
+        shards::pause_leader,
+        "The leader of a group is suspended until another leads, and then resumed.",
+        "another led, and messages for the group were sent, before it was resumed";
+    "shards-restart", 8, [OrderAcrossGroups, OutsideSenders, Crash, Rejoin], shards::restart,
+        "A member of a group and a client are killed, and come back while others send.",
+        "both came back: the member delivered what was new, and all delivered what the client sent";
+    "shards-each-leader", 7, [OrderAcrossGroups, OutsideSenders, Crash, Leaders, Rejoin],
+        shards::each_leader,
+        "The leader of each group in turn is killed and comes back, while clients send.",
+        "each group went on with another leader, and each killed leader delivered again";
+    "shards-partition", 8, [OrderAcrossGroups, OutsideSenders, Network], shards::partition,
+        "A member of each group and a client are cut off, clients of both sides go on sending, and the cut is healed.",
+        "clients of both sides sent while they were parted, and the groups went on without the members that were cut off";
 }
 
 /// The scenario of that name.
@@ -151,7 +188,7 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
-    use crate::drive::plan::Step;
+    use crate::drive::plan::{Deed, Group, Step};
     use crate::drive::protocol;
 
     /// Every plan with up to that many nodes.
@@ -192,7 +229,8 @@ mod tests {
             let large = scenario.needs.contains(&Feature::LargeMessages);
             let huge = scenario.needs.contains(&Feature::HugeMessages);
             let empty = scenario.needs.contains(&Feature::EmptyMessages);
-            let several = scenario.needs.contains(&Feature::SeveralGroups);
+            let several = scenario.needs.contains(&Feature::SeveralGroups)
+                || scenario.needs.contains(&Feature::OrderAcrossGroups);
             let outside = scenario.needs.contains(&Feature::OutsideSenders);
             assert!(several || plan.groups.len() == 1, "{}", scenario.name);
             for group in &plan.groups {
@@ -225,25 +263,82 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_majority_is_never_taken_away_for_good() {
-        for (scenario, nodes, plan) in plans(9, 5) {
-            let mut down = HashSet::new();
-            let mut parted = 0;
-            for step in &plan.steps {
-                match step {
-                    Step::Kill { nodes, .. } => down.extend(nodes.iter().copied()),
-                    Step::Start(starting) => down.retain(|node| !starting.contains(node)),
-                    Step::Part(side) => parted = side.len(),
-                    Step::Heal => parted = 0,
-                    _ => {}
+    /// Who is down and who is cut off, as a plan goes on.
+    #[derive(Default)]
+    struct Away {
+        down: HashSet<usize>,
+        parted: HashSet<usize>,
+        /// Groups of which a node was chosen, and groups of which a chosen one is down.
+        chosen: Vec<usize>,
+        chosen_down: HashSet<usize>,
+    }
+
+    impl Away {
+        fn take(&mut self, step: &Step) {
+            match step {
+                Step::Kill { nodes, .. } => self.down.extend(nodes),
+                Step::Start(starting) => self.down.retain(|node| !starting.contains(node)),
+                Step::Part(side) => self.parted.extend(side),
+                Step::Heal => self.parted.clear(),
+                Step::Choose { groups, .. } => self.chosen.clone_from(groups),
+                Step::ToChosen(Deed::Kill | Deed::Stop) => {
+                    for group in &self.chosen {
+                        assert!(self.chosen_down.insert(*group), "two of one group");
+                    }
                 }
+                Step::ToChosen(Deed::Start | Deed::Continue) => {
+                    self.chosen_down.retain(|group| !self.chosen.contains(group));
+                }
+                _ => {}
+            }
+        }
+
+        /// How many members of a group are away.
+        fn of(&self, place: usize, group: &Group) -> usize {
+            let named = self.down.union(&self.parted).filter(|node| group.members.contains(node));
+            named.count() + usize::from(self.chosen_down.contains(&place))
+        }
+    }
+
+    #[test]
+    fn a_majority_of_a_group_is_never_taken_away_for_good() {
+        for (scenario, nodes, plan) in plans(14, 5) {
+            let mut away = Away::default();
+            for step in &plan.steps {
+                away.take(step);
                 // A full restart is the one thing that takes everyone down, and everyone comes
                 // back.
-                let everyone = down.len() == nodes;
-                assert!(everyone || 2 * (down.len() + parted) < nodes, "{}", scenario.name);
+                if away.down.len() < nodes {
+                    for (place, group) in plan.groups.iter().enumerate() {
+                        let size = group.members.len();
+                        assert!(2 * away.of(place, group) < size, "{}", scenario.name);
+                    }
+                }
             }
-            assert!(2 * down.len() < nodes && parted == 0, "{}", scenario.name);
+            assert!(away.down.len() < nodes && away.parted.is_empty(), "{}", scenario.name);
+        }
+    }
+
+    #[test]
+    fn shards_are_disjoint_and_clients_are_members_of_none() {
+        for (scenario, nodes, plan) in plans(28, 6) {
+            if !scenario.name.starts_with("shards") {
+                continue;
+            }
+            let members: Vec<usize> =
+                plan.groups.iter().flat_map(|group| group.members.clone()).collect();
+            let distinct: HashSet<&usize> = members.iter().collect();
+            assert_eq!(distinct.len(), members.len(), "{}", scenario.name);
+            assert!(plan.groups.len() >= 2 && members.len() == plan.groups.len() * 3);
+            for group in &plan.groups {
+                assert!(group.senders.iter().all(|client| !distinct.contains(client)));
+                assert_eq!(group.senders.len(), nodes - members.len(), "{}", scenario.name);
+            }
+            let several = plan.steps.iter().any(|step| match step {
+                Step::Send(list) => list.iter().any(|sending| sending.groups.len() > 1),
+                _ => false,
+            });
+            assert!(several, "{}", scenario.name);
         }
     }
 }

@@ -192,6 +192,7 @@ pub(super) fn nodes<'a>(event: &'a Event<'_>) -> Vec<&'a str> {
         | Event::Refused { node, .. }
         | Event::Deliver { node, .. }
         | Event::Durable { node, .. }
+        | Event::Leader { node, .. }
         | Event::Stats { node, .. }
         | Event::End { node, .. } => vec![node],
         Event::Fault { nodes, .. } => nodes.iter().map(|node| &**node).collect(),
@@ -211,9 +212,10 @@ pub(super) fn message<'a>(event: &'a Event<'_>) -> Option<&'a str> {
 /// The group by which a record came.
 fn group<'a>(event: &'a Event<'_>) -> Option<&'a str> {
     match event {
-        Event::Deliver { group, .. } | Event::View { group, .. } | Event::Durable { group, .. } => {
-            Some(group)
-        }
+        Event::Deliver { group, .. }
+        | Event::View { group, .. }
+        | Event::Durable { group, .. }
+        | Event::Leader { group, .. } => Some(group),
         _ => None,
     }
 }

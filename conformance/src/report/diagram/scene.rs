@@ -196,7 +196,10 @@ impl Column<'_> {
 
     /// Whether it is drawn as a tag on the lane, with its label inside.
     pub(super) fn is_tag(&self) -> bool {
-        matches!(self.event, Event::View { .. } | Event::Durable { .. } | Event::Stats { .. })
+        matches!(
+            self.event,
+            Event::View { .. } | Event::Durable { .. } | Event::Leader { .. } | Event::Stats { .. }
+        )
     }
 
     /// What is written at it: the second line says by which group and in which view, where that
@@ -229,6 +232,10 @@ impl Column<'_> {
             Event::Durable { upto, group: by, .. } => {
                 let group = group(by).map(|group| format!(" of {group}"));
                 vec![format!("durable to {upto}{}", group.unwrap_or_default())]
+            }
+            Event::Leader { group: by, term, .. } => {
+                let term = term.map(|term| format!("term {term}"));
+                vec![format!("leads {}", name(by)), term.unwrap_or_default()]
             }
             Event::Stats { posts, .. } => vec![format!("{posts} posts")],
             Event::Start { inc, .. } => vec![format!("start {inc}")],
@@ -304,9 +311,10 @@ fn messages(columns: &[Column<'_>]) -> Vec<String> {
 fn groups<'a>(event: &'a Event<'_>) -> Vec<&'a str> {
     match event {
         Event::Multicast { groups, .. } => groups.iter().map(|group| &**group).collect(),
-        Event::Deliver { group, .. } | Event::View { group, .. } | Event::Durable { group, .. } => {
-            vec![group]
-        }
+        Event::Deliver { group, .. }
+        | Event::View { group, .. }
+        | Event::Durable { group, .. }
+        | Event::Leader { group, .. } => vec![group],
         _ => Vec::new(),
     }
 }
@@ -324,6 +332,7 @@ const fn time_of(event: &Event<'_>) -> Option<u64> {
         | Event::Refused { t_ns, .. }
         | Event::Deliver { t_ns, .. }
         | Event::Durable { t_ns, .. }
+        | Event::Leader { t_ns, .. }
         | Event::Stats { t_ns, .. }
         | Event::Fault { t_ns, .. }
         | Event::End { t_ns, .. } => Some(*t_ns),

@@ -49,7 +49,9 @@ fn breaks_groups(event: &Event<'_>, before: Records<'_, '_>) -> bool {
         Event::Group { group, members, senders, .. } => {
             is_told(group) || is_used(group) || has_doubles(members) || has_doubles(senders)
         }
-        Event::View { group, .. } | Event::Durable { group, .. } => !is_told(group),
+        Event::View { group, .. } | Event::Durable { group, .. } | Event::Leader { group, .. } => {
+            !is_told(group)
+        }
         Event::Multicast { groups, .. } => groups.iter().any(|group| !is_told(group)),
         _ => false,
     }
@@ -151,6 +153,7 @@ fn start_of<'e>(event: &'e Event<'_>) -> Option<(&'e str, u32)> {
         | Event::Refused { node, inc, .. }
         | Event::Deliver { node, inc, .. }
         | Event::Durable { node, inc, .. }
+        | Event::Leader { node, inc, .. }
         | Event::Stats { node, inc, .. }
         | Event::End { node, inc, .. } => Some((node, *inc)),
         Event::Run { .. } | Event::Group { .. } | Event::Fault { .. } | Event::Unknown { .. } => {
@@ -176,6 +179,7 @@ pub fn time(event: &Event<'_>) -> Option<u64> {
         | Event::Refused { t_ns, .. }
         | Event::Deliver { t_ns, .. }
         | Event::Durable { t_ns, .. }
+        | Event::Leader { t_ns, .. }
         | Event::Stats { t_ns, .. }
         | Event::Fault { t_ns, .. }
         | Event::End { t_ns, .. } => Some(*t_ns),

@@ -42,6 +42,7 @@ fn is_silent(world: &World<'_>, from_ns: u64, until_ns: u64) -> bool {
             event,
             Event::Start { .. }
                 | Event::View { .. }
+                | Event::Leader { .. }
                 | Event::Multicast { .. }
                 | Event::Deliver { .. }
                 | Event::Fault { .. }

@@ -93,6 +93,30 @@ pub fn groups(chance: &mut impl Chance, nodes: usize) -> Vec<Group> {
         .collect()
 }
 
+/// Between two and four groups of one to three replicas, which share none, and clients behind them,
+/// which send; with the number of all nodes.
+pub fn shards(chance: &mut impl Chance) -> (Vec<Group>, usize) {
+    let count = 2 + chance.index(3);
+    let mut nodes = 0;
+    let mut groups: Vec<Group> = (0..count)
+        .map(|number| {
+            let first = nodes;
+            nodes += 1 + chance.index(3);
+            Group {
+                name: format!("g{number}"),
+                members: (first..nodes).collect(),
+                senders: Vec::new(),
+                order: GroupOrder::Total,
+                viewed: false,
+                view: None,
+            }
+        })
+        .collect();
+    let clients = nodes..nodes + 1 + chance.index(3);
+    groups.iter_mut().for_each(|group| group.senders = clients.clone().collect());
+    (groups, clients.end)
+}
+
 /// What order a group promises.
 pub fn order(chance: &mut impl Chance) -> GroupOrder {
     match chance.below(10) {

@@ -12,7 +12,12 @@ use super::{Chance, Records};
 struct Chaos<'c, C> {
     chance: &'c mut C,
     records: Records,
+    /// Nodes that are members.
     nodes: usize,
+    /// Nodes behind those, which are members of no group.
+    clients: usize,
+    /// Whether no node is a member of two groups. Then messages are for several.
+    disjoint: bool,
     groups: usize,
     viewed: bool,
     messages: usize,
@@ -23,11 +28,20 @@ struct Chaos<'c, C> {
 pub fn records(chance: &mut impl Chance) -> Records {
     let nodes = 2 + chance.index(3);
     let groups = 1 + chance.index(3);
-    let viewed = chance.percent(40);
-    let mut chaos =
-        Chaos { chance, records: Vec::new(), nodes, groups, viewed, messages: 0, now_ns: 0 };
+    let disjoint = chance.percent(40);
+    let mut chaos = Chaos {
+        clients: if disjoint { 1 + chance.index(2) } else { 0 },
+        viewed: !disjoint && chance.percent(40),
+        chance,
+        records: Vec::new(),
+        nodes,
+        disjoint,
+        groups,
+        messages: 0,
+        now_ns: 0,
+    };
     chaos.tell_groups();
-    for node in 0..nodes {
+    for node in 0..nodes + chaos.clients {
         chaos.start(node);
     }
     for _ in 0..chaos.chance.between(1, 4) {
@@ -35,6 +49,9 @@ pub fn records(chance: &mut impl Chance) -> Records {
     }
     for node in 0..nodes {
         chaos.live(node);
+    }
+    for client in 0..chaos.clients {
+        chaos.die(nodes + client);
     }
     chaos.records
 }
@@ -48,14 +65,19 @@ impl<C: Chance> Chaos<'_, C> {
     fn tell_groups(&mut self) {
         for group in 0..self.groups {
             let mut members: Vec<usize> = (0..self.nodes).collect();
-            if self.chance.percent(60) && self.groups > 1 {
+            if self.disjoint {
+                members.retain(|node| node % self.groups == group);
+            } else if self.chance.percent(60) && self.groups > 1 {
                 members.remove(self.chance.index(self.nodes));
             }
+            let is_shard = self.disjoint || self.chance.percent(70);
             self.records.push(Event::Group {
                 group: format!("g{group}").into(),
                 members: members.iter().map(|node| format!("n{node}").into()).collect(),
-                senders: (0..self.nodes).map(|node| format!("n{node}").into()).collect(),
-                order: if self.chance.percent(70) { GroupOrder::Total } else { order(self.chance) },
+                senders: (0..self.nodes + self.clients)
+                    .map(|node| format!("n{node}").into())
+                    .collect(),
+                order: if is_shard { GroupOrder::Total } else { order(self.chance) },
             });
         }
     }
@@ -85,8 +107,18 @@ impl<C: Chance> Chaos<'_, C> {
 
     fn multicast(&mut self) {
         let t_ns = self.tick();
-        let sender = self.chance.index(self.nodes);
+        let sender = match self.clients {
+            0 => self.chance.index(self.nodes),
+            clients => self.nodes + self.chance.index(clients),
+        };
         let group = self.chance.index(self.groups);
+        let others = (0..self.groups).filter(|other| *other != group);
+        let mut groups = vec![format!("g{group}").into()];
+        for other in others {
+            if self.disjoint && self.chance.percent(60) {
+                groups.push(format!("g{other}").into());
+            }
+        }
         let msg = format!("m{}/{group}", self.messages).into();
         self.messages += 1;
         self.records.push(Event::Multicast {
@@ -94,7 +126,7 @@ impl<C: Chance> Chaos<'_, C> {
             node: format!("n{sender}").into(),
             inc: 1,
             msg,
-            groups: vec![format!("g{group}").into()],
+            groups,
             bytes: None,
             digest: None,
         });
@@ -103,16 +135,16 @@ impl<C: Chance> Chaos<'_, C> {
     /// All that a node does after it has started.
     fn live(&mut self, node: usize) {
         let sent = self.records.iter().filter_map(|event| match event {
-            Event::Multicast { msg, groups, .. } => Some((msg.clone(), groups[0].clone())),
+            Event::Multicast { msg, groups, .. } => Some((msg.clone(), groups.clone())),
             _ => None,
         });
         let mut left: Vec<_> = sent.collect();
         let lazy = self.chance.percent(60);
         while !left.is_empty() {
             let place = if self.chance.percent(70) { 0 } else { self.chance.index(left.len()) };
-            let (msg, group) = left.remove(place);
+            let (msg, groups) = left.remove(place);
             if !(lazy && self.chance.percent(40)) {
-                self.deliver(node, msg, group);
+                groups.into_iter().for_each(|group| self.deliver(node, msg.clone(), group));
             }
         }
         if self.viewed && node + 1 < self.nodes && self.chance.percent(60) {

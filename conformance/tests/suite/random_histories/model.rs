@@ -6,7 +6,7 @@
 
 use tramontane_conformance::history::{EndReason, Event, FaultKind, GroupOrder};
 
-use super::cast::{Delivered, Group, Item, Message, Node, groups, nodes};
+use super::cast::{Delivered, Group, Item, Message, Node, groups, nodes, shards as shards_of};
 use super::{Chance, Records};
 
 /// The group, and what has been written down of it.
@@ -19,12 +19,19 @@ pub struct Model<'c, C> {
     pub messages: Vec<Message>,
     pub order: Vec<Item>,
     pub faulty: bool,
+    /// Whether groups share no members, have no views, and only others send.
+    pub shards: bool,
 }
 
 /// A history that is right, or rarely breaks a promise of progress.
 pub fn records(chance: &mut impl Chance) -> Records {
-    let count = 1 + chance.index(5);
-    let groups = groups(chance, count);
+    let shards = chance.percent(25);
+    let (groups, count) = if shards {
+        shards_of(chance)
+    } else {
+        let count = 1 + chance.index(5);
+        (groups(chance, count), count)
+    };
     let nodes = nodes(groups.len(), count);
     let mut model = Model {
         chance,
@@ -35,10 +42,13 @@ pub fn records(chance: &mut impl Chance) -> Records {
         messages: Vec::new(),
         order: Vec::new(),
         faulty: false,
+        shards,
     };
     model.tell_groups();
     model.begin();
-    for _ in 0..model.chance.between(3, 44) {
+    // More nodes have to do with each message.
+    let steps_max = if shards { 70 } else { 44 };
+    for _ in 0..model.chance.between(3, steps_max) {
         model.step();
     }
     if !model.chance.percent(20) {

@@ -152,6 +152,7 @@ fn alter(chance: &mut impl Chance, record: &mut Event<'static>, known: &Records)
         },
         Event::Deliver { .. } => alter_delivery(chance, record, known),
         Event::Durable { upto, .. } => *upto = chance.below(4),
+        Event::Leader { term, .. } => *term = Some(chance.below(3)),
         Event::Stats { posts, .. } => *posts = (*posts + chance.below(3)).saturating_sub(1),
         Event::Fault { kind, nodes, .. } => match chance.below(2) {
             0 => alter_list(chance, nodes),
@@ -238,6 +239,7 @@ fn subjects(event: &Event<'static>) -> Vec<Cow<'static, str>> {
         | Event::Refused { node, .. }
         | Event::Deliver { node, .. }
         | Event::Durable { node, .. }
+        | Event::Leader { node, .. }
         | Event::Stats { node, .. }
         | Event::End { node, .. } => vec![node.clone()],
         Event::Fault { nodes, .. } => nodes.clone(),
@@ -257,6 +259,7 @@ fn time_mut<'e>(event: &'e mut Event<'static>) -> Option<&'e mut u64> {
         | Event::Refused { t_ns, .. }
         | Event::Deliver { t_ns, .. }
         | Event::Durable { t_ns, .. }
+        | Event::Leader { t_ns, .. }
         | Event::Stats { t_ns, .. }
         | Event::Fault { t_ns, .. }
         | Event::End { t_ns, .. } => Some(t_ns),

@@ -3,7 +3,7 @@
 use tramontane_conformance::history::{EndReason, Event, FaultKind, GroupOrder};
 
 use super::Chance;
-use super::cast::{Delivered, Message};
+use super::cast::{Delivered, Item, Message};
 use super::model::Model;
 
 /// Longer than the silence that quiescence asks for.
@@ -29,6 +29,7 @@ impl<C: Chance> Model<'_, C> {
             88..91 if up => self.cut_off(node),
             91..93 => self.suspend(node),
             93..94 => self.heal(node),
+            94..95 if self.shards => self.lead(),
             94..95 => self.renew_view(),
             95..97 if up => self.return_from_a_crash(node),
             _ if !up && self.chance.percent(60) => self.start(node),
@@ -263,11 +264,49 @@ impl<C: Chance> Model<'_, C> {
             return;
         }
         self.write_start(node);
+        if self.shards && self.chance.percent(60) {
+            return self.take_over(node);
+        }
         for delivered in &log[..keeps] {
             self.write_delivery(node, delivered, true);
         }
         self.nodes[node].log = log[..keeps].to_vec();
         self.join(node);
+    }
+
+    /// A node comes back with all that its group has delivered.
+    fn take_over(&mut self, node: usize) {
+        let is_own = |group: &usize| self.groups[*group].members.contains(&node);
+        let state = self.order.iter().filter_map(|item| match item {
+            Item::Message(message) => {
+                let group = self.messages[*message].groups.iter().copied().find(is_own)?;
+                Some(Delivered { message: *message, group, view: None })
+            }
+            Item::View { .. } => None,
+        });
+        let state: Vec<Delivered> = state.collect();
+        for delivered in &state {
+            self.write_delivery(node, delivered, true);
+        }
+        self.nodes[node].log = state;
+        self.nodes[node].at = self.order.len();
+    }
+
+    /// A member of some group says that it leads.
+    fn lead(&mut self) {
+        let group = self.chance.index(self.groups.len());
+        let up = |node: &usize| self.nodes[*node].up;
+        let members: Vec<usize> = self.groups[group].members.iter().copied().filter(up).collect();
+        let Some(node) = self.chance.pick(&members) else { return };
+        let t_ns = self.tick();
+        let term = self.chance.percent(70).then_some(t_ns);
+        self.records.push(Event::Leader {
+            t_ns,
+            node: self.nodes[node].name.clone().into(),
+            inc: self.nodes[node].inc,
+            group: self.groups[group].name.clone().into(),
+            term,
+        });
     }
 
     /// A start that is killed while it replays, or of which nothing more is heard.

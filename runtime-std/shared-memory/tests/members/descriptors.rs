@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::support::descriptors::{
-    BELL_SEALS, HEADER, SEALS, Said, memory, send, send_bytes, signed,
+    BELL_SEALS, HEADER, SEALS, Said, memory, row_file_bytes, send, send_bytes, signed,
 };
 use crate::support::views::{GROUP, Resident, bytes, claim, layout_of, layout_with, see, store};
 use crate::support::{Place, Role, role, say, wait_for_release};
@@ -28,11 +28,6 @@ fn memory_files() -> Vec<File> {
     // As a peer opens what it was sent, or more.
     let reopen = |path: PathBuf| OpenOptions::new().read(true).write(true).open(path).ok();
     open.map(|entry| entry.path()).filter(is_memory).filter_map(reopen).collect()
-}
-
-/// The bytes of a member's row in the test's layout, with its header.
-fn row_bytes(layout: &Layout<'_>, rank: u16) -> usize {
-    HEADER + layout.row_bytes(Rank(rank))
 }
 
 fn group(place: &Place) -> PathBuf {
@@ -119,7 +114,7 @@ impl Silent {
 
     fn row(&self) -> Vec<u8> {
         let Said { node, incarnation, number, .. } = self.said;
-        signed(node, incarnation, number, row_bytes(&self.layout, 1))
+        signed(node, incarnation, number, row_file_bytes(&self.layout, 1))
     }
 
     fn send(&self, said: Said, files: &[&OwnedFd]) {

@@ -104,13 +104,11 @@ fn two_views_are_open_at_once_and_never_mix() {
     store(&new, 8, 2);
     assert_eq!((see(&old_theirs, 0, 8), see(&new_theirs, 1, 8)), (1, 2));
     assert_eq!((see(&old_theirs, 1, 8), see(&new_theirs, 0, 8)), (0, 0));
-    assert_eq!(first.open(3, &[1, 2]).err(), Some(ErrorKind::Other), "a change has two views");
     assert!(first.fabric.retire(ViewId(1)) && first.fabric.retire(ViewId(1)));
     assert_eq!(first.fabric.post(ViewId(1), Rank(1), &WRITE, None), Err(ErrorKind::Other));
     assert_eq!(first.fabric.post(ViewId(2), Rank(0), &WRITE, None), Ok(()));
     assert_eq!(see(&old_theirs, 0, 8), 1, "who is behind reads on");
-    assert_eq!(first.open(1, &[1, 2]).err(), Some(ErrorKind::Other), "a view that ended");
-    first.open(3, &[1, 2]).expect("there is room for one again");
+    first.open(3, &[1, 2]).expect("there is room for more");
     assert_eq!(second.open(2, &[1, 2]).err(), Some(ErrorKind::Other), "it is open");
     drop((old, new, old_theirs, new_theirs, first, second));
     place.assert_empty();

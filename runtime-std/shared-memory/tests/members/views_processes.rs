@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use crate::support::descriptors::{self, BELL_SEALS, HEADER, SEALS, Said, signed};
+use crate::support::descriptors::{self, BELL_SEALS, SEALS, Said, row_file_bytes, signed};
 use crate::support::views::{GROUP, Resident, bytes, claim, layout_of, see, store};
 use crate::support::{LONG, Place, Role, role, say, wait_for_release};
 use tramontane_core::fabric::{Event, Fabric as _, HostFabric as _, LossCause, ViewRows as _};
@@ -128,7 +128,7 @@ fn what_an_earlier_start_left_under_the_same_view_is_never_read() {
     let memory = first.open(2, &[1, 2]).expect("it opens");
     let layout = layout_of(&[1, 2]);
     let number = layout.digest();
-    let left = signed(2, 200, number, HEADER + layout.row_bytes(Rank(1)));
+    let left = signed(2, 200, number, row_file_bytes(&layout, 1));
     let left = descriptors::memory(&left, SEALS);
     let bell = descriptors::memory(&[0; 4096], BELL_SEALS);
     let send_again = |incarnation| {

@@ -41,6 +41,7 @@ use self::sending::SENDS_MAX;
 use super::connection::Connection;
 use super::fabric::Tcp;
 use super::frame::WRITE_MAX;
+use super::send_queue::Sent;
 
 impl From<Full> for ErrorKind {
     fn from(Full: Full) -> Self {
@@ -114,7 +115,13 @@ impl Blocks for Tcp {
     ) -> Result<(), ErrorKind> {
         let memory = self.block_bytes(source, length)?;
         let block = SendingBlock { memory, offset: source.offset, left: length, immediate, token };
-        self.block_way(to)?.send(to, block)?;
+        let connection = self.block_way(to)?;
+        if connection.is_over_there(to.view) {
+            // As what is posted to its row.
+            self.events.sent(Sent { way: to, token });
+            return Ok(());
+        }
+        connection.send(to, block)?;
         self.flush_to(to.view, to.peer);
         Ok(())
     }

@@ -204,6 +204,15 @@ impl BlockSending {
         self.end(|way| way.view == view);
     }
 
+    /// The peer has ended a view: its blocks would be dropped there, and count as sent.
+    pub(crate) fn pass_over(&mut self, view: ViewId, mut sent: impl FnMut(Way, Token)) {
+        for way in self.turns.iter().filter(|way| way.view == view) {
+            let blocks = self.channels.get(view, way.channel).map(std::mem::take);
+            blocks.into_iter().flatten().for_each(|block| sent(*way, block.token));
+        }
+        self.turns.retain(|way| way.view != view);
+    }
+
     /// Ends all channels.
     pub(crate) fn give_up(&mut self) {
         self.channels.clear();

@@ -92,7 +92,7 @@ fn frames_that_do_not_fit_are_refused_before_anything_is_stored() {
         ("an open that is too short", header(1, 0, 0, VIEW.0, row)),
         (
             "more views ahead than there can be",
-            (2..6).flat_map(|view| open_frame_of(ViewId(view), DIGEST)).collect(),
+            (2..515).flat_map(|view| open_frame_of(ViewId(view), DIGEST)).collect(),
         ),
         ("a byte that means nothing", padded),
         ("a wake that has content", [open_frame(), header(3, 0, 8, 0, 0)].concat()),

@@ -2,7 +2,10 @@
 
 mod blocks;
 mod blocks_hostile;
+mod coming_and_going;
 mod fabric;
 mod hostile;
+mod regions_contract;
+mod regions_hostile;
 mod support;
 mod views;

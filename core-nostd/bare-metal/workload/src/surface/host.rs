@@ -65,6 +65,7 @@ mod blocks {
         black_box(Regions::<u8>::default());
         let Ok(region) = region else { return };
         black_box(regions.get(region));
+        black_box(regions.take_this(black_box(Region(2)), 9, |gone| *gone == black_box(3)));
         let mut memory = black_box(BlockMemory::new(region, &pages));
         black_box((memory.region(), memory.area(black_box(8)), memory.bytes(), memory.base()));
         let _ = black_box(memory.write(black_box(8), black_box(&[7; 40][..])));

@@ -9,6 +9,8 @@ mod memory;
 mod protocol;
 #[cfg(feature = "blocks")]
 mod rdmc;
+#[cfg(feature = "tram")]
+mod tram;
 #[cfg(feature = "blocks")]
 mod transfer;
 #[cfg(feature = "views")]
@@ -28,6 +30,8 @@ pub fn call_everything() {
     rdmc::call();
     #[cfg(feature = "blocks")]
     transfer::call();
+    #[cfg(feature = "tram")]
+    tram::call();
     #[cfg(feature = "views")]
     views::call();
 }

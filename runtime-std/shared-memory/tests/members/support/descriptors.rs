@@ -14,6 +14,9 @@ use rustix::net::{
     SocketType, sendmsg_addr, socket,
 };
 
+use tramontane_core::ids::Rank;
+use tramontane_core::layout::Layout;
+
 /// All seals of a member's memory.
 pub const SEALS: SealFlags =
     SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::FUTURE_WRITE).union(SealFlags::SEAL);
@@ -23,6 +26,12 @@ pub const BELL_SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union
 
 /// Bytes of a memory's header.
 pub const HEADER: usize = 4096;
+
+/// The whole of the memory of a row, in bytes: behind the row are lanes about regions, three cache
+/// lines a member.
+pub fn row_file_bytes(layout: &Layout<'_>, rank: u16) -> usize {
+    HEADER + layout.row_bytes(Rank(rank)) + layout.members() * 192
+}
 
 /// Memory of that content.
 pub fn memory(content: &[u8], seals: SealFlags) -> OwnedFd {
@@ -48,8 +57,9 @@ pub fn signed(node: u32, incarnation: u64, number: u64, bytes: usize) -> Vec<u8>
 pub struct Said {
     pub node: u32,
     pub incarnation: u64,
-    /// 1 for a row, 2 for block memory.
+    /// 1 for a row, 2 for block memory, 3 for a region, 4 for a queue of writes.
     pub kind: u64,
+    /// Or the region.
     pub view: u64,
     /// A row's digest, or the number of block memory.
     pub number: u64,
@@ -58,7 +68,7 @@ pub struct Said {
 /// Sends descriptors to a node of the group in that folder.
 pub fn send(group: &Path, to: u32, said: Said, files: &[&OwnedFd]) {
     let Said { node, incarnation, kind, view, number } = said;
-    let magic = u64::from_le_bytes(*b"tramfds\x01");
+    let magic = u64::from_le_bytes(*b"tramfds\x02");
     let words = [magic, u64::from(node), incarnation, kind, view, number];
     send_bytes(group, to, &words.map(u64::to_le_bytes).concat(), files);
 }

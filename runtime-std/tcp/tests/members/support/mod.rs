@@ -13,20 +13,30 @@ use tramontane_control::{
     Connection, Mesh, MeshOptions, RECORD_CONTENT_MAX, RECORD_MAX, SharedKey,
 };
 use tramontane_core::fabric::{
-    ErrorKind, Event, Fabric, HostFabric as _, Kind, ViewPlan, ViewRows as _, Write,
+    Area, ErrorKind, Event, Fabric, HostFabric as _, HostRegions as _, Kind, PermissionEvent,
+    Permissions as _, Region, RegionMemory as _, ViewPlan, ViewRows as _, Write,
 };
 use tramontane_core::ids::{NodeId, Rank, ViewId};
-use tramontane_tcp::{Rows, Settings, Tcp};
+use tramontane_tcp::{RegionMemory, Rows, Settings, Tcp};
 
 pub const VIEW: ViewId = ViewId(1);
 pub const ROW_BYTES: usize = 64 << 10;
 pub const MEMBERS: u16 = 3;
+
+/// The region that every member has, and its length.
+pub const LOG: Region = Region(1);
+pub const LOG_BYTES: usize = 64 << 10;
 
 /// The digest of the layout of all rows here.
 pub const DIGEST: u64 = 42;
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
 static NEVER: AtomicBool = AtomicBool::new(false);
+
+/// Buffers that are full soon.
+pub fn small() -> Settings {
+    Settings { socket_bytes: Some(32 << 10), ..Settings::default() }
+}
 
 pub fn key() -> Option<SharedKey> {
     Some(SharedKey::from_bytes([3; 32]))
@@ -98,6 +108,7 @@ pub struct Member {
     pub own: Rank,
     pub fabric: Tcp,
     pub rows: Rows,
+    pub log: RegionMemory,
 }
 
 impl Member {
@@ -108,8 +119,9 @@ impl Member {
                 fabric.add_peer(peer, connection).expect("a socket");
             }
         }
+        let log = fabric.region(LOG, LOG_BYTES).expect("memory");
         let rows = fabric.rows(&plan(own, VIEW, DIGEST, &ids())).expect("memory");
-        Self { own, fabric, rows }
+        Self { own, fabric, rows, log }
     }
 
     /// Opens a view on rows of its own, and gives them.
@@ -144,6 +156,18 @@ impl Member {
 
     pub fn events(&mut self) -> Vec<Event> {
         std::iter::from_fn(|| self.fabric.poll()).collect()
+    }
+
+    /// What it is told of rights.
+    pub fn told(&mut self) -> Vec<PermissionEvent> {
+        std::iter::from_fn(|| self.fabric.poll_permission()).collect()
+    }
+
+    /// What lies in its log.
+    pub fn logged(&self, offset: usize, length: usize) -> Vec<u8> {
+        let mut bytes = vec![0; length];
+        self.log.writer().reader().read(offset, &mut bytes).expect("in the region");
+        bytes
     }
 
     /// Polls until a peer is lost, and says how.
@@ -206,6 +230,12 @@ pub fn settle(members: &mut [Member]) {
 
 pub fn guard(offset: usize) -> Write {
     Write::of_row(offset, 8, Kind::Guard)
+}
+
+/// A write from the own log to the same place of the peer's.
+pub fn log_write(offset: usize, length: usize) -> Write {
+    let area = Area { region: LOG, offset };
+    Write { source: area, target: area, length, kind: Kind::Content }
 }
 
 /// One member stores a number and posts it; the other sees it.

@@ -1,0 +1,68 @@
+//! Regions whose owner says who may write, and many views open at once, on fabrics that have them
+//! ([`run_regions`]).
+//!
+//! Every view here is one of two members, as those of protocols whose writer changes are. A scene
+//! opens and retires them one by one, while others work.
+//!
+//! | module | clauses about |
+//! |---|---|
+//! | `views` | many views at once, and one memory that all of them show |
+//! | `rights` | who may write: nobody at first, then whom the owner lets |
+//! | `denial` | what a right that was taken back leaves behind, and what goes on beside it |
+//! | `carrying` | values, completions, full queues, and the ring for an owner that sleeps |
+//! | `order` | content and guard, in a list and in lists one after the other |
+//! | `reading` | reads of a peer's region |
+//! | `bounds` | what is refused, and that nothing of it happens |
+//! | `ending` | processes that die, and views that end |
+
+mod bounds;
+mod carrying;
+mod denial;
+mod ending;
+mod order;
+mod reading;
+mod rights;
+mod scene;
+mod testbed;
+mod views;
+
+pub use testbed::{
+    PROCESSES, Process, RegionBench, RegionTestbed, Turns, interleave, race_in_threads,
+};
+
+use crate::report::{Clause, Report};
+
+/// All clauses about regions and many views, in the order in which they are run.
+#[must_use]
+pub fn region_clauses<B: RegionBench>() -> Vec<Clause<B>> {
+    [
+        views::clauses(),
+        rights::clauses(),
+        denial::clauses(),
+        carrying::clauses(),
+        order::clauses(),
+        reading::clauses(),
+        bounds::clauses(),
+        ending::clauses(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// Judges a fabric by every clause about regions and many views, each with processes of its own.
+pub fn run_regions<T: RegionTestbed>(testbed: &T) -> Report {
+    run_regions_chosen(testbed, |_| true)
+}
+
+/// The same by the clauses whose ids are chosen.
+pub fn run_regions_chosen<T: RegionTestbed>(testbed: &T, chosen: impl Fn(&str) -> bool) -> Report {
+    let mut report = Report::default();
+    for index in 0..region_clauses::<T::Bench<'static>>().len() {
+        if !chosen(region_clauses::<T::Bench<'static>>()[index].id) {
+            continue;
+        }
+        testbed.with(|bench| report.add(&region_clauses()[index], bench));
+    }
+    report
+}

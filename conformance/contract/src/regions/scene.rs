@@ -1,0 +1,419 @@
+//! What the clauses about regions have in common: processes with their regions, views between two
+//! of them, and the usual steps.
+
+use std::collections::BTreeMap;
+
+use tramontane_core::fabric::{
+    Area, Capabilities, ErrorKind, Event, Fabric, FabricError, HostFabric, HostRegions, Kind,
+    PermissionEvent, Permissions, Region, RegionMemory, Token, ViewPlan, ViewRows, Write,
+};
+use tramontane_core::ids::{NodeId, Rank, ViewId};
+
+use super::testbed::{PROCESSES, Process, RegionBench};
+use crate::report::{Breach, ensure};
+
+/// The processes of every bench.
+pub(super) const A: Process = Process(0);
+pub(super) const B: Process = Process(1);
+pub(super) const C: Process = Process(2);
+pub(super) const ALL: [Process; PROCESSES] = [A, B, C];
+
+/// The regions that every process has.
+pub(super) const LOG: Region = Region(1);
+pub(super) const OTHER: Region = Region(2);
+
+/// Each process's regions are as long as it wants them: of these bytes.
+pub(super) const LOG_BYTES: [usize; PROCESSES] = [65_536, 32_768, 49_152];
+pub(super) const OTHER_BYTES: usize = 8192;
+
+/// Bytes of every row.
+pub(super) const ROW_BYTES: usize = 4096;
+
+/// The memory of a fabric's regions and rows.
+pub(super) type Memory<T> = <<T as RegionBench>::Fabric as HostRegions>::RegionMemory;
+type Rows<T> = <<T as RegionBench>::Fabric as HostFabric>::Rows;
+
+/// A view of two processes, in rank order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Link {
+    pub(super) view: ViewId,
+    pub(super) members: [Process; 2],
+}
+
+impl Link {
+    /// The rank of the other.
+    pub(super) fn peer_of(&self, process: Process) -> Rank {
+        Rank(u16::from(self.members[0] == process))
+    }
+
+    fn rank_of(&self, process: Process) -> Rank {
+        Rank(u16::from(self.members[1] == process))
+    }
+}
+
+/// What a process has and was told.
+struct Place<T: RegionBench> {
+    regions: [Memory<T>; 2],
+    rows: BTreeMap<ViewId, Rows<T>>,
+    events: Vec<Event>,
+    told: Vec<PermissionEvent>,
+}
+
+/// Processes at work.
+pub(super) struct Scene<'b, T: RegionBench> {
+    pub(super) bench: &'b mut T,
+    /// None for one that was lost.
+    places: [Option<Place<T>>; PROCESSES],
+    views: u64,
+    capabilities: Capabilities,
+}
+
+impl<'b, T: RegionBench> Scene<'b, T> {
+    /// The processes, each with its regions.
+    pub(super) fn new(bench: &'b mut T) -> Result<Self, Breach> {
+        let mut places = [const { None }; PROCESSES];
+        for (process, place) in ALL.into_iter().zip(&mut places) {
+            let mut make = |region, bytes| {
+                bench.fabric(process).region(region, bytes).map_err(|error| {
+                    Breach(format!("{process} cannot make {region:?} of {bytes} bytes: {error}"))
+                })
+            };
+            let regions = [make(LOG, LOG_BYTES[process.0])?, make(OTHER, OTHER_BYTES)?];
+            let (rows, events, told) = Default::default();
+            *place = Some(Place { regions, rows, events, told });
+        }
+        let capabilities = bench.fabric(A).capabilities();
+        Ok(Self { bench, places, views: 0, capabilities })
+    }
+
+    fn place(&self, process: Process) -> &Place<T> {
+        self.places[process.0].as_ref().expect("a clause uses nobody who was lost")
+    }
+
+    fn place_mut(&mut self, process: Process) -> &mut Place<T> {
+        self.places[process.0].as_mut().expect("a clause uses nobody who was lost")
+    }
+
+    pub(super) fn fabric(&mut self, process: Process) -> &mut T::Fabric {
+        self.bench.fabric(process)
+    }
+
+    pub(super) const fn capabilities(&self) -> Capabilities {
+        self.capabilities
+    }
+
+    /// A view that was never there. Its id is neither above nor below all others.
+    pub(super) fn fresh_link(&mut self, members: [Process; 2]) -> Link {
+        self.views += 1;
+        Link { view: ViewId(self.views.wrapping_mul(0x9e37_79b1) % (1 << 32)), members }
+    }
+
+    /// Opens a view at one of its two members.
+    pub(super) fn open(&mut self, process: Process, link: Link) -> Result<(), Breach> {
+        let nodes = self.bench.nodes();
+        let members: [NodeId; 2] = link.members.map(|member| nodes[member.0]);
+        let (own, sizes) = (link.rank_of(process), [ROW_BYTES; 2]);
+        let plan = ViewPlan::with_sizes(link.view, own, &members, &sizes, link.view.0 ^ 0x5eed);
+        let rows = self.fabric(process).rows(&plan).map_err(|error| {
+            Breach(format!("{process} cannot make the rows of {}: {error}", link.view))
+        })?;
+        let opened = self.fabric(process).open(link.view, &rows.memory());
+        opened.map_err(|error| {
+            Breach(format!("{process} cannot open {}: {}", link.view, error.kind()))
+        })?;
+        self.place_mut(process).rows.insert(link.view, rows);
+        Ok(())
+    }
+
+    /// Waits until both members of a view can be written to.
+    pub(super) fn await_ready(&mut self, link: Link) -> Result<(), Breach> {
+        let is_ready = self.wait(|scene| {
+            let ready = |process: Process| {
+                scene.bench.fabric(process).ready(link.view, link.peer_of(process))
+            };
+            Ok(link.members.map(ready) == [true; 2])
+        })?;
+        ensure!(is_ready, "both opened {}, and one is never ready", link.view);
+        Ok(())
+    }
+
+    /// A view of two processes, open and ready at both.
+    pub(super) fn link(&mut self, members: [Process; 2]) -> Result<Link, Breach> {
+        let link = self.fresh_link(members);
+        members.into_iter().try_for_each(|member| self.open(member, link))?;
+        self.await_ready(link)?;
+        Ok(link)
+    }
+
+    /// Ends a view at a process, and forgets its rows.
+    pub(super) fn retire(&mut self, process: Process, link: Link) -> Result<(), Breach> {
+        let ended = self.wait(|scene| Ok(scene.fabric(process).retire(link.view)))?;
+        ensure!(ended, "{} never comes to its end at {process}", link.view);
+        self.place_mut(process).rows.remove(&link.view);
+        Ok(())
+    }
+
+    /// A process polls until there is nothing to report.
+    pub(super) fn step(&mut self, process: Process) -> Result<(), Breach> {
+        let Self { bench, places, .. } = self;
+        let Some(place) = &mut places[process.0] else { return Ok(()) };
+        let fabric = bench.fabric(process);
+        let mut polls = 0;
+        while let Some(event) = fabric.poll() {
+            place.events.push(event);
+            polls += 1;
+            ensure!(polls < 100_000, "polling {process} never ends: {event:?}");
+        }
+        while let Some(event) = fabric.poll_permission() {
+            place.told.push(event);
+            polls += 1;
+            ensure!(polls < 200_000, "polling {process} for rights never ends: {event:?}");
+        }
+        Ok(())
+    }
+
+    /// A little time passes, in which these processes poll.
+    pub(super) fn pass(&mut self, steppers: &[Process]) -> Result<(), Breach> {
+        self.bench.pass();
+        steppers.iter().try_for_each(|process| self.step(*process))
+    }
+
+    /// Everything that is under way comes: all poll.
+    pub(super) fn settle(&mut self) -> Result<(), Breach> {
+        self.settle_with(&ALL)
+    }
+
+    /// The same, while these alone poll.
+    pub(super) fn settle_with(&mut self, steppers: &[Process]) -> Result<(), Breach> {
+        (0..self.bench.passes_to_settle()).try_for_each(|_| self.pass(steppers))
+    }
+
+    /// Waits for a condition, while all poll. False if it never came.
+    pub(super) fn wait(
+        &mut self,
+        mut done: impl FnMut(&mut Self) -> Result<bool, Breach>,
+    ) -> Result<bool, Breach> {
+        for _ in 0..self.bench.patience_passes() {
+            if done(self)? {
+                return Ok(true);
+            }
+            self.pass(&ALL)?;
+        }
+        Ok(false)
+    }
+
+    pub(super) fn post(
+        &mut self,
+        from: Process,
+        link: Link,
+        writes: &[Write],
+        token: Option<u64>,
+    ) -> Result<(), ErrorKind> {
+        let posted =
+            self.fabric(from).post(link.view, link.peer_of(from), writes, token.map(Token));
+        posted.map_err(|error| error.kind())
+    }
+
+    /// Posts what must go through sooner or later, since the right is there.
+    pub(super) fn post_through(
+        &mut self,
+        from: Process,
+        link: Link,
+        writes: &[Write],
+        token: Option<u64>,
+    ) -> Result<(), Breach> {
+        let mut last = Ok(());
+        let passed = self.wait(|scene| {
+            last = scene.post(from, link, writes, token);
+            match last {
+                Ok(()) => Ok(true),
+                // The fabric of the writer may not have heard of the right yet.
+                Err(ErrorKind::QueueFull | ErrorKind::Revoked) => Ok(false),
+                Err(kind) => Err(Breach(format!("a post of {from} in {} is {kind}", link.view))),
+            }
+        })?;
+        ensure!(passed, "{from} has the right in {}, and a post stays {last:?}", link.view);
+        Ok(())
+    }
+
+    /// The same, while the writer alone polls.
+    pub(super) fn post_through_alone(
+        &mut self,
+        from: Process,
+        link: Link,
+        writes: &[Write],
+    ) -> Result<(), Breach> {
+        let mut last = Err(ErrorKind::QueueFull);
+        for _ in 0..self.bench.patience_passes() {
+            last = self.post(from, link, writes, None);
+            if last != Err(ErrorKind::QueueFull) {
+                break;
+            }
+            self.pass(&[from])?;
+        }
+        last.map_err(|kind| Breach(format!("a post of {from} in {} is {kind}", link.view)))
+    }
+
+    /// The owner lets the other member of a view write.
+    pub(super) fn grant(
+        &mut self,
+        owner: Process,
+        link: Link,
+        region: Region,
+    ) -> Result<(), Breach> {
+        let granted = self.fabric(owner).grant(link.view, link.peer_of(owner), region);
+        granted.map_err(|error| {
+            Breach(format!("{owner} cannot grant {region:?} in {}: {}", link.view, error.kind()))
+        })?;
+        ensure!(self.may_write(owner, link, region), "what was granted does not show");
+        Ok(())
+    }
+
+    /// The owner takes the right back.
+    pub(super) fn revoke(
+        &mut self,
+        owner: Process,
+        link: Link,
+        region: Region,
+    ) -> Result<(), Breach> {
+        let revoked = self.fabric(owner).revoke(link.view, link.peer_of(owner), region);
+        revoked.map_err(|error| {
+            Breach(format!("{owner} cannot revoke {region:?} in {}: {}", link.view, error.kind()))
+        })?;
+        ensure!(!self.may_write(owner, link, region), "what was revoked does not show");
+        Ok(())
+    }
+
+    /// Whether the other member of a view may write to the owner's region.
+    pub(super) fn may_write(&mut self, owner: Process, link: Link, region: Region) -> bool {
+        self.fabric(owner).may_write(link.view, link.peer_of(owner), region)
+    }
+
+    /// The memory of a process's own region.
+    pub(super) fn memory(&self, process: Process, region: Region) -> &Memory<T> {
+        &self.place(process).regions[usize::from(region == OTHER)]
+    }
+
+    /// What lies in a process's own region now.
+    pub(super) fn look(
+        &self,
+        process: Process,
+        region: Region,
+        offset: usize,
+        length: usize,
+    ) -> Vec<u8> {
+        let mut bytes = vec![0; length];
+        let read = self.memory(process, region).writer().reader().read(offset, &mut bytes);
+        debug_assert!(read.is_ok(), "a clause looks outside a region");
+        bytes
+    }
+
+    /// All of a process's own region now.
+    pub(super) fn snapshot(&self, process: Process, region: Region) -> Vec<u8> {
+        self.look(process, region, 0, self.memory(process, region).writer().bytes())
+    }
+
+    /// Stores bytes in a process's own region.
+    pub(super) fn fill(&self, process: Process, region: Region, offset: usize, bytes: &[u8]) {
+        let stored = self.memory(process, region).writer().apply(offset, bytes);
+        debug_assert!(stored.is_ok(), "a clause stores outside a region");
+    }
+
+    /// Stores bytes in a process's own row of a view.
+    pub(super) fn fill_row(&self, process: Process, link: Link, offset: usize, bytes: &[u8]) {
+        let stored = self.place(process).rows[&link.view].row().apply(offset, bytes);
+        debug_assert!(stored.is_ok(), "a clause stores outside a row");
+    }
+
+    /// What a process sees of its peer's row in a view.
+    pub(super) fn look_row(
+        &self,
+        holder: Process,
+        link: Link,
+        offset: usize,
+        length: usize,
+    ) -> Vec<u8> {
+        let mut bytes = vec![0; length];
+        let rows = &self.place(holder).rows[&link.view];
+        let read = rows.rows()[link.peer_of(holder).index()].read(offset, &mut bytes);
+        debug_assert!(read.is_ok(), "a clause looks outside a row");
+        bytes
+    }
+
+    /// What a process was told since this was last asked.
+    pub(super) fn take_events(&mut self, process: Process) -> Vec<Event> {
+        std::mem::take(&mut self.place_mut(process).events)
+    }
+
+    /// What a process was told of rights since this was last asked.
+    pub(super) fn take_told(&mut self, process: Process) -> Vec<PermissionEvent> {
+        std::mem::take(&mut self.place_mut(process).told)
+    }
+
+    /// The tokens that completed at a process since its events were last taken.
+    pub(super) fn completed(&self, process: Process) -> Vec<u64> {
+        let token = |event: &Event| match event {
+            Event::Completed(Token(token)) => Some(*token),
+            _ => None,
+        };
+        self.place(process).events.iter().filter_map(token).collect()
+    }
+
+    /// Ends a process, with all that it has. Gives the reason if that cannot be provoked.
+    pub(super) fn lose(&mut self, process: Process) -> Option<&'static str> {
+        self.places[process.0] = None;
+        self.bench.lose(process).err()
+    }
+
+    /// A write to the peer's region lands, sooner or later; each value a different one. One that is
+    /// posted with an earlier right, of whose end the writer has not heard, may be denied once.
+    pub(super) fn ensure_lands(
+        &mut self,
+        (from, to): (Process, Process),
+        link: Link,
+        region: Region,
+        value: u8,
+    ) -> Result<(), Breach> {
+        let (view, peer) = (link.view, link.peer_of(from));
+        let denied = PermissionEvent::Denied { view, peer, region };
+        let denials =
+            |scene: &Self| scene.place(from).told.iter().filter(|event| **event == denied).count();
+        let has_landed = |scene: &Self| scene.look(to, region, 256, 64) == [value; 64];
+        self.fill(from, region, 256, &[value; 64]);
+        for _ in 0..2 {
+            let before = denials(self);
+            self.post_through(from, link, &[between(region, 256, 64, Kind::Content)], None)?;
+            self.wait(|scene| Ok(has_landed(scene) || denials(scene) > before))?;
+            if has_landed(self) {
+                return Ok(());
+            }
+        }
+        Err(Breach(format!("a write of {from} to {region:?} of {to} in {view} is lost")))
+    }
+
+    /// A write of a row comes, sooner or later.
+    pub(super) fn ensure_row(
+        &mut self,
+        (from, to): (Process, Process),
+        link: Link,
+        value: u8,
+    ) -> Result<(), Breach> {
+        self.fill_row(from, link, 64, &[value; 8]);
+        self.post_through(from, link, &[Write::of_row(64, 8, Kind::Guard)], None)?;
+        let came = self.wait(|scene| Ok(scene.look_row(to, link, 64, 8) == [value; 8]))?;
+        ensure!(came, "a write of {from}'s row in {} does not come to {to}", link.view);
+        Ok(())
+    }
+}
+
+/// A write between the same places of two regions.
+pub(super) fn between(region: Region, offset: usize, length: usize, kind: Kind) -> Write {
+    let area = Area { region, offset };
+    Write { source: area, target: area, length, kind }
+}
+
+/// A write from the own row to a region.
+pub(super) fn from_row(source: usize, region: Region, target: usize, length: usize) -> Write {
+    let source = Area { region: Region::ROW, offset: source };
+    Write { source, target: Area { region, offset: target }, length, kind: Kind::Content }
+}

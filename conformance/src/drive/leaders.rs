@@ -1,0 +1,122 @@
+//! Who leads which group, as members say, and the nodes that a plan chose by that.
+//!
+//! A plan cannot know who will lead: the system decides it. So a plan chooses a group's leader, or
+//! a follower, when it comes to that, and what it does then is done to the one that was chosen.
+
+use std::time::Duration;
+
+use super::plan::{Deed, Part};
+use super::stage::{Ending, Stage, group_name};
+
+/// A member that said that it leads, in one of its starts.
+#[derive(Clone, Copy, Debug)]
+struct Lead {
+    start: (usize, u32),
+    term: u64,
+}
+
+/// A node that was chosen for its part in a group.
+#[derive(Clone, Copy, Debug)]
+struct Choice {
+    group: usize,
+    node: usize,
+}
+
+/// What members said of leading, and what was chosen.
+#[derive(Debug)]
+pub(super) struct Leaders {
+    /// Of each group, the last that said so.
+    of_group: Vec<Option<Lead>>,
+    chosen: Vec<Choice>,
+}
+
+impl Leaders {
+    /// Nobody has said anything yet.
+    pub(super) fn new(groups: usize) -> Self {
+        Self { of_group: vec![None; groups], chosen: Vec::new() }
+    }
+
+    /// A start of a node says that it leads. What it says too late, for a term that is over, is
+    /// passed over.
+    pub(super) fn take(&mut self, group: usize, start: (usize, u32), term: Option<u64>) {
+        let known = self.of_group[group].map_or(0, |lead| lead.term);
+        let term = term.unwrap_or(known);
+        if term >= known {
+            self.of_group[group] = Some(Lead { start, term });
+        }
+    }
+
+    /// The nodes that were chosen last.
+    pub(super) fn chosen(&self) -> Vec<usize> {
+        self.chosen.iter().map(|choice| choice.node).collect()
+    }
+}
+
+impl Stage<'_> {
+    /// The leader of a group, if it still runs.
+    pub(super) fn leader_now(&self, group: usize) -> Option<usize> {
+        let (node, inc) = self.leaders.of_group[group]?.start;
+        let member = &self.members[node];
+        (member.runs() && member.inc == inc).then_some(node)
+    }
+
+    /// Whether another node leads each of the groups for which nodes were chosen.
+    pub(super) fn others_lead(&self) -> bool {
+        let chosen = &self.leaders.chosen;
+        chosen
+            .iter()
+            .all(|choice| self.leader_now(choice.group).is_some_and(|leader| leader != choice.node))
+    }
+
+    /// Chooses a node of each group. If there is none, why the rest of the plan makes no sense.
+    pub(super) fn choose(&mut self, part: Part, groups: &[usize]) -> Option<String> {
+        self.leaders.chosen.clear();
+        for &group in groups {
+            let Some(node) = self.node_with(part, group) else {
+                let part = if part == Part::Leader { "leads" } else { "follows" };
+                return Some(format!("no member of {} {part}", group_name(group)));
+            };
+            self.leaders.chosen.push(Choice { group, node });
+        }
+        None
+    }
+
+    fn node_with(&self, part: Part, group: usize) -> Option<usize> {
+        let leader = self.leader_now(group);
+        let Part::Follower { place } = part else { return leader };
+        let members = &self.plan.groups[group].members;
+        let follows = |node: &usize| self.members[*node].runs() && Some(*node) != leader;
+        let followers: Vec<usize> = members.iter().copied().filter(follows).collect();
+        followers.get(place.checked_rem(followers.len())?).copied()
+    }
+
+    /// Does something to the nodes that were chosen.
+    pub(super) fn do_to_chosen(&mut self, deed: Deed) -> Result<(), Ending> {
+        let chosen = self.leaders.chosen();
+        match deed {
+            Deed::Kill => self.kill(&chosen, Duration::ZERO),
+            Deed::Start => self.start(&chosen),
+            Deed::Stop => chosen.into_iter().try_for_each(|node| self.suspend(node)),
+            Deed::Continue => chosen.into_iter().try_for_each(|node| self.resume(node)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_that_said_so_leads_unless_its_term_is_over() {
+        let mut leaders = Leaders::new(2);
+        let leader = |leaders: &Leaders| leaders.of_group[0].map(|lead| lead.start.0);
+        assert_eq!(leader(&leaders), None);
+        leaders.take(0, (2, 1), Some(5));
+        leaders.take(0, (1, 1), Some(4));
+        assert_eq!(leader(&leaders), Some(2), "an old leader speaks late");
+        leaders.take(0, (0, 1), None);
+        assert_eq!(leader(&leaders), Some(0), "without terms the last one counts");
+        leaders.take(1, (3, 1), Some(9));
+        assert_eq!(leader(&leaders), Some(0), "groups have nothing to do with each other");
+    }
+}

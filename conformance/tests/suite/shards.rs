@@ -1,0 +1,99 @@
+//! Long histories of groups of replicas and of clients: right ones, and ones in which two messages
+//! change places in one group.
+
+use tramontane_conformance::check::CheckId;
+
+use crate::forgetting::{Kind, broken, judged, kinds};
+use crate::good_history::shards::{Shards, write};
+
+/// One replica of each group comes back in mid-stream with the state of its group.
+const SHARDS: Shards = Shards {
+    deliveries: 20_000,
+    groups: 8,
+    replicas: 3,
+    clients: 20,
+    kills: true,
+    exchanged: None,
+};
+
+/// The last group, as a set.
+const LAST: u64 = 1 << (SHARDS.groups - 1);
+
+/// How many messages a judge holds before it forgets any.
+const HELD: [usize; 3] = [usize::MAX, 16, 0];
+
+fn history(shards: &Shards) -> Vec<u8> {
+    let mut text = Vec::new();
+    write(shards, &mut text).expect("memory takes everything");
+    text
+}
+
+/// Two messages of two clients that come one after the other in the last group, such that their
+/// other groups, and a message between them, are as is wanted.
+fn pair(wanted: impl Fn(u64, u64, &[u64]) -> bool) -> (u64, u64) {
+    let is_for_last = |message: &u64| SHARDS.groups_of(*message) & LAST != 0;
+    let others = |message: u64| SHARDS.groups_of(message) & !LAST;
+    let half = SHARDS.messages() / 2;
+    let found = (half..SHARDS.messages()).filter(is_for_last).find_map(|one| {
+        let other = (one + 1..SHARDS.messages()).find(is_for_last)?;
+        let between: Vec<u64> = (one + 1..other).map(others).collect();
+        let clients = u64::from(SHARDS.clients);
+        (one % clients != other % clients && wanted(others(one), others(other), &between))
+            .then_some((one, other))
+    });
+    found.expect("there are such two")
+}
+
+#[test]
+fn a_right_history_breaks_nothing_however_little_is_held() {
+    let history = history(&SHARDS);
+    for messages in HELD {
+        let verdict = judged(&history, messages).expect("it keeps its rules");
+        assert_eq!(broken(&verdict), [], "holding {messages}");
+        let said = kinds(&verdict);
+        for check in [
+            CheckId::IntegrityOnce,
+            CheckId::IntegrityAddressee,
+            CheckId::Validity,
+            CheckId::Agreement,
+            CheckId::UniformAgreement,
+            CheckId::TotalOrder,
+            CheckId::PrefixOrder,
+            CheckId::AcyclicOrder,
+        ] {
+            assert!(said.contains(&(check, Kind::Held)), "{check}, holding {messages}");
+        }
+    }
+}
+
+#[test]
+fn an_order_that_another_group_contradicts_is_found_in_a_long_history() {
+    let exchanged = Some(pair(|one, other, _| one & other != 0));
+    assert_acyclic_order_is_broken(&Shards { exchanged, ..SHARDS });
+}
+
+#[test]
+fn an_order_that_only_three_groups_together_contradict_is_found_in_a_long_history() {
+    let in_between = |one: u64, other: u64, between: &[u64]| {
+        between.iter().any(|groups| groups & one != 0 && groups & other != 0)
+    };
+    let exchanged =
+        Some(pair(|one, other, between| one & other == 0 && in_between(one, other, between)));
+    assert_acyclic_order_is_broken(&Shards { exchanged, ..SHARDS });
+}
+
+#[test]
+fn an_order_that_nobody_can_see_to_be_another_is_right() {
+    // Nothing comes between them, and no other group is told of both.
+    let exchanged = Some(pair(|one, other, between| one & other == 0 && between.is_empty()));
+    let verdict = judged(&history(&Shards { exchanged, ..SHARDS }), usize::MAX);
+    assert_eq!(broken(&verdict.expect("it keeps its rules")), []);
+}
+
+fn assert_acyclic_order_is_broken(shards: &Shards) {
+    let history = history(shards);
+    for messages in HELD {
+        let verdict = judged(&history, messages).expect("it keeps its rules");
+        assert_eq!(broken(&verdict), [CheckId::AcyclicOrder], "holding {messages}");
+    }
+}

@@ -1,0 +1,320 @@
+//! How a replica becomes leader: it gathers the right to write a quorum's logs, and makes its own
+//! log hold all that can have been decided (TRM-4).
+//!
+//! 1. It asks all peers with a timestamp above all that it knows. What it wrote to their logs
+//!    before has landed, or was refused, when a peer sees that.
+//! 2. It reads the control line and all headers of each log that it is granted, after the grant.
+//! 3. Once a quorum's are read, its own included, it takes the log with the highest stamp, and of
+//!    equal stamps the longest. It copies what it lacks of it, and puts its own timestamp on it.
+//!
+//! Then it leads. It brings each log to its own state before that log counts (see `follow`).
+//!
+//! # Why nothing decided is lost
+//! A log with stamp *s* is a beginning of the log that leader *s* had in its time, and holds all
+//! of the log with which that leader began. An entry is decided once a quorum's logs have the
+//! stamp of one leader and reach past the entry. Let *t* be the first later leader whose log
+//! lacks it. Leader *t* has read a log of that quorum after its owner granted to *t*, so that log
+//! had the entry, with that leader's stamp or a later one. The log that *t* took has a stamp at
+//! least as high. If it is the same stamp, it is at least as long, and has the entry. If it is a
+//! later one below *t*, its leader's log had the entry, since *t* is the first that lacks it. So
+//! *t* has it.
+//!
+//! The paper compares timestamps entry by entry. That needs each entry rewritten under the new
+//! timestamp before it counts, which the paper leaves out, and by which it loses messages. One
+//! stamp for the whole log does the same with one cell.
+//!
+//! Source: TRAM, sections 5.4 and 5.5 (Algorithms 3 and 4).
+
+use super::feed::whole_cells;
+use super::follow::FollowStage;
+use super::link::{LinkId, Memory};
+use super::log::{Control, Log, log_area};
+use super::progress::Halt;
+use super::replica::{Leadership, Replica, put, rank_of};
+use super::shape::peer_row;
+use super::timestamp::Timestamp;
+use super::token::{CAMPAIGNS, Ticket, Work};
+use crate::fabric::{ErrorKind, Fabric, FabricError, Permissions};
+use crate::ids::Time;
+
+/// The most payloads that are read at a time.
+const READS_MAX: u32 = 16;
+
+/// How far a campaign is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Campaign {
+    /// Logs are asked for and read.
+    Gathering,
+    /// Entries that the own log lacks are copied from a peer's.
+    Copying(Copying),
+}
+
+/// The entries that are copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Copying {
+    from: LinkId,
+    start: u64,
+    next: u64,
+    end: u64,
+    decided: u64,
+    under_way: u32,
+}
+
+impl Campaign {
+    /// A payload that was read is there.
+    pub(super) fn payload_came(&mut self) {
+        if let Self::Copying(copying) = self {
+            copying.under_way = copying.under_way.saturating_sub(1);
+        }
+    }
+}
+
+impl Replica<'_> {
+    /// Asks all peers for their logs, with a timestamp above all that are known.
+    pub(super) fn begin_campaign<F: Fabric + Permissions, M: Memory>(
+        &mut self,
+        now: Time,
+        fabric: &mut F,
+        memory: &M,
+    ) -> Result<(), Halt> {
+        if !self.take_back(fabric) {
+            return Ok(());
+        }
+        let mut round = self.promised.round();
+        for link in self.links.peers() {
+            if let (true, Some((_, row))) = (self.is_ready(link), memory.link(link)) {
+                let promised = Timestamp::from_cell(row.cell(peer_row::PROMISED)?.load());
+                round = round.max(promised.round());
+            }
+        }
+        let incarnation = self.options.incarnation;
+        let timestamp = Timestamp::new(round.saturating_add(1), incarnation, self.id.rank);
+        if timestamp <= self.promised {
+            return Ok(());
+        }
+        self.promise(timestamp, memory)?;
+        self.campaigns = self.campaigns.wrapping_add(1) & (CAMPAIGNS - 1);
+        self.campaign_at = Some(now);
+        self.attempts = self.attempts.saturating_add(1);
+        self.leadership = Leadership::Candidate(Campaign::Gathering);
+        for link in self.links.peers() {
+            if let Some((row, _)) = memory.link(link) {
+                put(row, peer_row::REQUEST, timestamp.cell())?;
+            }
+            self.ask(link);
+        }
+        self.progress.campaigns = self.progress.campaigns.saturating_add(1);
+        Ok(())
+    }
+
+    /// The next of what a candidate has to do.
+    pub(super) fn campaign<F: Fabric + Permissions, M: Memory>(
+        &mut self,
+        now: Time,
+        fabric: &mut F,
+        memory: &M,
+    ) -> Result<(), Halt> {
+        self.copy_headers(fabric, memory)?;
+        let Leadership::Candidate(campaign) = self.leadership else { return Ok(()) };
+        let log = Log::new(memory.log(), self.shape);
+        match campaign {
+            Campaign::Gathering => self.choose(log, memory),
+            Campaign::Copying(copying) => self.copy_payloads(now, copying, fabric, log, memory),
+        }
+    }
+
+    /// Reads the logs that were granted.
+    pub(super) fn copy_headers<F: Fabric + Permissions, M: Memory>(
+        &mut self,
+        fabric: &mut F,
+        memory: &M,
+    ) -> Result<(), Halt> {
+        for link in self.links.peers() {
+            let Some((_, row)) = memory.link(link) else { continue };
+            if !self.is_ready(link) {
+                continue;
+            }
+            let granted = Timestamp::from_cell(row.cell(peer_row::GRANTED)?.load());
+            let promised = Timestamp::from_cell(row.cell(peer_row::PROMISED)?.load());
+            let whole = self.shape.payloads();
+            let chunk = self.capabilities.write_bytes_max.min(fabric.region_list_bytes_max()) & !63;
+            let Some(state) = self.state.get_mut(link.index()) else { continue };
+            if granted != self.promised || promised != self.promised {
+                continue;
+            }
+            if matches!(state.follow.stage, FollowStage::Asked | FollowStage::Idle) {
+                // What is read from here on comes after the grant. An idle one was denied, for what
+                // an earlier campaign had under way.
+                fabric.observe_barrier();
+                state.follow.read_again();
+            }
+            if state.follow.stage != FollowStage::Reading || state.follow.is_copying {
+                continue;
+            }
+            let done = state.follow.copied_bytes;
+            if done >= whole {
+                state.follow.stage = FollowStage::Read;
+                continue;
+            }
+            let length = whole.saturating_sub(done).min(chunk);
+            let (view, peer) = (state.attached.view, state.attached.peer);
+            let into = log_area(self.shape.copy_at(rank_of(link)).saturating_add(done));
+            let ticket =
+                Ticket { work: Work::CopyHeaders, link, campaign: self.campaigns, sequence: 0 };
+            let read = fabric.read(view, peer, log_area(done), into, length, ticket.token());
+            match read.map_err(|error| error.kind()) {
+                Ok(()) => state.follow.copy_begins(length),
+                Err(ErrorKind::Revoked) => state.follow.refused(),
+                Err(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the log that holds all that can have been decided, once a quorum's logs are read.
+    fn choose<M: Memory>(&mut self, log: Log<'_>, memory: &M) -> Result<(), Halt> {
+        let own = log.control()?;
+        let (mut best, mut from) = ((own.stamp, own.tail), None);
+        let mut decided = own.decided;
+        let mut voters = 1_u16;
+        for link in self.links.peers() {
+            let is_read = self
+                .state
+                .get(link.index())
+                .is_some_and(|state| state.follow.stage == FollowStage::Read);
+            if !is_read || !self.is_voting(link, memory)? {
+                continue;
+            }
+            voters = voters.saturating_add(1);
+            let Control { stamp, tail, decided: known } = log.copied_control(rank_of(link))?;
+            decided = decided.max(known);
+            if (stamp, tail) > best {
+                (best, from) = ((stamp, tail), Some(link));
+            }
+        }
+        if voters < self.overlay.quorum(self.id.group) {
+            return Ok(());
+        }
+        match from {
+            None => self.lead(own.tail, decided, log, memory),
+            Some(from) => self.begin_copy(from, best.1, decided, log),
+        }
+    }
+
+    fn begin_copy(
+        &mut self,
+        from: LinkId,
+        end: u64,
+        decided: u64,
+        log: Log<'_>,
+    ) -> Result<(), Halt> {
+        let own = log.control()?;
+        let both = own.tail.min(end);
+        let start = log.differs_from(rank_of(from), self.delivered, both)?;
+        let is_held = end.saturating_sub(start) <= u64::from(self.shape.entries())
+            && (start >= end || log.load_copied(rank_of(from), start)?.is_some());
+        if !is_held {
+            // The others' logs begin above what this replica has delivered.
+            self.needs_snapshot = true;
+            self.leadership = Leadership::Follower;
+            return Ok(());
+        }
+        // What differs was never decided: the log with the higher stamp lacks it.
+        log.set_tail(start.min(own.tail))?;
+        let copying = Copying { from, start, next: start, end, decided, under_way: 0 };
+        self.leadership = Leadership::Candidate(Campaign::Copying(copying));
+        Ok(())
+    }
+
+    fn copy_payloads<F: Fabric + Permissions, M: Memory>(
+        &mut self,
+        now: Time,
+        mut copying: Copying,
+        fabric: &mut F,
+        log: Log<'_>,
+        memory: &M,
+    ) -> Result<(), Halt> {
+        let rank = rank_of(copying.from);
+        let Some(state) = self.state.get(copying.from.index()).map(|state| state.attached) else {
+            return Ok(());
+        };
+        if !state.is_ready() {
+            // The peer is gone with what it had: another quorum has it, too.
+            self.leadership = Leadership::Follower;
+            return self.begin_campaign(now, fabric, memory);
+        }
+        for _ in 0..READS_MAX {
+            if copying.next >= copying.end || copying.under_way >= READS_MAX {
+                break;
+            }
+            let Some(entry) = log.load_copied(rank, copying.next)? else {
+                self.needs_snapshot = true;
+                self.leadership = Leadership::Follower;
+                return Ok(());
+            };
+            if entry.length() > 0 {
+                let area = log_area(self.shape.payload(copying.next));
+                let ticket = Ticket {
+                    work: Work::CopyPayload,
+                    link: copying.from,
+                    campaign: self.campaigns,
+                    sequence: 0,
+                };
+                let whole = whole_cells(entry.length());
+                let read = fabric.read(state.view, state.peer, area, area, whole, ticket.token());
+                if read.is_err() {
+                    break;
+                }
+                copying.under_way = copying.under_way.saturating_add(1);
+            }
+            copying.next = copying.next.saturating_add(1);
+        }
+        if copying.next < copying.end || copying.under_way > 0 {
+            self.leadership = Leadership::Candidate(Campaign::Copying(copying));
+            return Ok(());
+        }
+        let mut place = copying.start;
+        for _ in 0..self.shape.entries() {
+            if place >= copying.end {
+                break;
+            }
+            if let Some(entry) = log.load_copied(rank, place)? {
+                log.store(place, &entry)?;
+            }
+            place = place.saturating_add(1);
+        }
+        log.set_tail(copying.end)?;
+        self.lead(copying.end, copying.decided, log, memory)
+    }
+
+    /// Begins to lead, with a log that holds all that can have been decided.
+    fn lead<M: Memory>(
+        &mut self,
+        tail: u64,
+        decided: u64,
+        log: Log<'_>,
+        memory: &M,
+    ) -> Result<(), Halt> {
+        // What the parent has replaced was never decided here, nor was anything behind it.
+        let tail = self.uncontradicted(tail, log, memory)?;
+        log.set_tail(tail)?;
+        self.is_contradicted = false;
+        if self.recount(log, tail)? != tail {
+            return Err(Halt::NotContinued);
+        }
+        log.set_stamp(self.promised)?;
+        log.set_decided(decided.min(tail).max(self.delivered))?;
+        self.tail = tail;
+        self.leadership = Leadership::Leader;
+        self.begin_passing_on(tail, log)
+    }
+
+    /// A peer's log is to be asked for.
+    pub(super) fn ask(&mut self, link: LinkId) {
+        self.touch(link);
+        if let Some(state) = self.state.get_mut(link.index()) {
+            state.asks = true;
+            state.follow.ask();
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! What all replicas of a group know alike from the entries that they have processed: how much of
+//! each source was taken, which clients are there, and how much was passed on to each child.
+//!
+//! A leader keeps the same numbers a second time, up to the end of its log: what it proposes next
+//! must continue them (TRM-6). Both are worked out by the same function.
+//!
+//! # Invariants
+//! - Messages of one source have rising ordinals without gaps, and those of one child rising
+//!   positions without gaps.
+//! - A client's ordinals begin at zero with each incarnation.
+
+use super::entry::{Content, Entry, Source};
+use super::overlay::CHILDREN_MAX;
+use crate::ids::{ClientNumber, Ordinal};
+
+/// What is known of one source.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct SourceCount {
+    /// The ordinal of its next message.
+    pub(super) next: Ordinal,
+    /// Of a client: whose messages are taken.
+    pub(super) incarnation: u32,
+    pub(super) is_open: bool,
+}
+
+/// What a replica keeps of one source: a list of these is lent to it, one for the parent and one
+/// for each client.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SourceState {
+    pub(super) taken: SourceCount,
+    pub(super) proposed: SourceCount,
+}
+
+/// Up to where something is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum UpTo {
+    /// What was delivered.
+    Delivered,
+    /// What stands in the own log.
+    Proposed,
+}
+
+/// The counts of all sources and children.
+#[derive(Debug)]
+pub(super) struct Counts<'s> {
+    sources: &'s mut [SourceState],
+    /// The next position for each child: delivered, and proposed.
+    children: heapless::Vec<(Ordinal, Ordinal), CHILDREN_MAX>,
+}
+
+/// An entry does not continue what came before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct NotContinued;
+
+impl<'s> Counts<'s> {
+    pub(super) fn new(sources: &'s mut [SourceState], children: usize) -> Self {
+        sources.fill(SourceState::default());
+        let mut positions = heapless::Vec::new();
+        // There is room: an overlay has no group with more children.
+        let _ = positions.resize(children, (Ordinal::ZERO, Ordinal::ZERO));
+        Self { sources, children: positions }
+    }
+
+    pub(super) fn source(&self, source: Source, up_to: UpTo) -> SourceCount {
+        let state = self.sources.get(source.index()).copied().unwrap_or_default();
+        match up_to {
+            UpTo::Delivered => state.taken,
+            UpTo::Proposed => state.proposed,
+        }
+    }
+
+    pub(super) fn client(&self, client: ClientNumber, up_to: UpTo) -> SourceCount {
+        self.source(Source::Client(client), up_to)
+    }
+
+    pub(super) fn child(&self, child: usize, up_to: UpTo) -> Ordinal {
+        let (delivered, proposed) = self.children.get(child).copied().unwrap_or_default();
+        match up_to {
+            UpTo::Delivered => delivered,
+            UpTo::Proposed => proposed,
+        }
+    }
+
+    /// What is proposed is what is delivered, again.
+    pub(super) fn forget_proposed(&mut self) {
+        for state in self.sources.iter_mut() {
+            state.proposed = state.taken;
+        }
+        for (delivered, proposed) in &mut self.children {
+            *proposed = *delivered;
+        }
+    }
+
+    /// Counts an entry in, if it continues what was counted.
+    pub(super) fn count(&mut self, entry: &Entry, up_to: UpTo) -> Result<(), NotContinued> {
+        for child in 0..self.children.len() {
+            let position = entry.position(child);
+            if position.is_some_and(|position| position != self.child(child, up_to)) {
+                return Err(NotContinued);
+            }
+        }
+        self.count_content(&entry.content, up_to)?;
+        for (child, (delivered, proposed)) in self.children.iter_mut().enumerate() {
+            let Some(position) = entry.position(child) else { continue };
+            match up_to {
+                UpTo::Delivered => *delivered = position.next(),
+                UpTo::Proposed => *proposed = position.next(),
+            }
+        }
+        Ok(())
+    }
+
+    fn count_content(&mut self, content: &Content, up_to: UpTo) -> Result<(), NotContinued> {
+        match *content {
+            Content::Message(message) => {
+                let count = self.source_mut(message.source, up_to).ok_or(NotContinued)?;
+                let is_its_own = match message.source {
+                    Source::Parent => true,
+                    Source::Client(client) => {
+                        count.is_open
+                            && message.id.client == client
+                            && message.id.incarnation == count.incarnation
+                    }
+                };
+                if !is_its_own || count.next != message.ordinal {
+                    return Err(NotContinued);
+                }
+                count.next = message.ordinal.next();
+            }
+            Content::Open { client, incarnation } => {
+                let count = self.source_mut(Source::Client(client), up_to).ok_or(NotContinued)?;
+                *count = SourceCount { next: Ordinal::ZERO, incarnation, is_open: true };
+            }
+            Content::Close { client, incarnation } => {
+                let count = self.source_mut(Source::Client(client), up_to).ok_or(NotContinued)?;
+                count.is_open = count.is_open && count.incarnation != incarnation;
+            }
+            Content::Admit { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn source_mut(&mut self, source: Source, up_to: UpTo) -> Option<&mut SourceCount> {
+        let state = self.sources.get_mut(source.index())?;
+        Some(match up_to {
+            UpTo::Delivered => &mut state.taken,
+            UpTo::Proposed => &mut state.proposed,
+        })
+    }
+
+    /// How many cells a snapshot of the counts has.
+    pub(super) fn cells(&self) -> usize {
+        self.sources.len().saturating_mul(2).saturating_add(self.children.len())
+    }
+
+    /// Stores what was delivered. None if the cells are not exactly as many.
+    pub(super) fn save(&self, cells: &mut [u64]) -> Option<()> {
+        let mut cells = cells.iter_mut();
+        for state in self.sources.iter() {
+            let taken = state.taken;
+            *cells.next()? = taken.next.0;
+            *cells.next()? = (u64::from(taken.incarnation) << 1) | u64::from(taken.is_open);
+        }
+        for (delivered, _) in &self.children {
+            *cells.next()? = delivered.0;
+        }
+        cells.next().is_none().then_some(())
+    }
+
+    /// Takes over what another replica saved. None if the cells are not exactly as many.
+    pub(super) fn restore(&mut self, cells: &[u64]) -> Option<()> {
+        if cells.len() != self.cells() {
+            return None;
+        }
+        let mut cells = cells.iter().copied();
+        for state in self.sources.iter_mut() {
+            let next = Ordinal(cells.next()?);
+            let standing = cells.next()?;
+            let incarnation = u32::try_from(standing >> 1).ok()?;
+            state.taken = SourceCount { next, incarnation, is_open: standing & 1 == 1 };
+        }
+        for (delivered, _) in &mut self.children {
+            *delivered = Ordinal(cells.next()?);
+        }
+        self.forget_proposed();
+        Some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::Rank;
+    use crate::tram::entry::{Message, MessageId, Positions};
+    use crate::tram::overlay::Destinations;
+
+    fn message(source: Source, incarnation: u32, ordinal: u64, position: Option<u64>) -> Entry {
+        let client = ClientNumber(0);
+        let content = Content::Message(Message {
+            source,
+            ordinal: Ordinal(ordinal),
+            id: MessageId { client, incarnation, number: ordinal },
+            destinations: Destinations(1),
+            length: 0,
+        });
+        Entry { content, positions: Positions::from_slice(&[position.map(Ordinal)]).expect("one") }
+    }
+
+    fn change(content: Content) -> Entry {
+        Entry { content, positions: Positions::new() }
+    }
+
+    #[test]
+    fn a_clients_messages_are_counted_from_its_opening_on() {
+        let client = ClientNumber(0);
+        let source = Source::Client(client);
+        let mut sources = [SourceState::default(); 2];
+        let mut counts = Counts::new(&mut sources, 1);
+        let up_to = UpTo::Delivered;
+        let mut count = |entry: Entry| counts.count(&entry, up_to);
+        assert_eq!(count(message(source, 1, 0, None)), Err(NotContinued), "not open");
+        assert_eq!(count(change(Content::Open { client, incarnation: 1 })), Ok(()));
+        assert_eq!(count(message(source, 2, 0, None)), Err(NotContinued), "of another");
+        assert_eq!(count(message(source, 1, 0, Some(0))), Ok(()));
+        assert_eq!(count(message(source, 1, 0, None)), Err(NotContinued), "twice");
+        assert_eq!(count(message(source, 1, 1, Some(0))), Err(NotContinued), "a position twice");
+        assert_eq!(count(change(Content::Close { client, incarnation: 9 })), Ok(()));
+        assert_eq!(count(message(source, 1, 1, Some(1))), Ok(()), "another was closed");
+        assert_eq!(count(change(Content::Close { client, incarnation: 1 })), Ok(()));
+        assert_eq!(count(message(source, 1, 2, None)), Err(NotContinued), "closed");
+        assert_eq!(count(change(Content::Open { client, incarnation: 2 })), Ok(()));
+        assert_eq!(count(message(source, 2, 0, None)), Ok(()), "begins at zero");
+        let stranger = Source::Client(ClientNumber(1));
+        assert_eq!(count(message(stranger, 1, 0, None)), Err(NotContinued), "no such source");
+        assert_eq!(count(change(Content::Admit { rank: Rank(1), incarnation: 1 })), Ok(()));
+        assert_eq!(counts.child(0, UpTo::Delivered), Ordinal(2));
+        assert_eq!(counts.child(0, UpTo::Proposed), Ordinal(0));
+    }
+
+    #[test]
+    fn what_was_saved_is_restored() {
+        let mut sources = [SourceState::default(); 3];
+        let mut counts = Counts::new(&mut sources, 2);
+        let client = ClientNumber(1);
+        counts.count(&change(Content::Open { client, incarnation: 7 }), UpTo::Delivered).expect("");
+        counts.count(&message(Source::Parent, 0, 0, Some(0)), UpTo::Delivered).expect("");
+        let mut cells = [0; 8];
+        assert_eq!(counts.cells(), 8);
+        assert_eq!(counts.save(&mut cells[..7]), None);
+        assert_eq!(counts.save(&mut cells), Some(()));
+        let mut others = [SourceState::default(); 3];
+        let mut restored = Counts::new(&mut others, 2);
+        assert_eq!(restored.restore(&cells[..7]), None);
+        assert_eq!(restored.restore(&cells), Some(()));
+        assert_eq!(restored.source(Source::Parent, UpTo::Proposed).next, Ordinal(1));
+        let opened = restored.client(client, UpTo::Delivered);
+        assert!(opened.is_open && opened.incarnation == 7);
+        assert_eq!(restored.child(0, UpTo::Delivered), Ordinal(1));
+    }
+}

@@ -1,0 +1,309 @@
+//! Entries of a log: one message, or one change of who takes part.
+//!
+//! An entry's header is a row of cells and its payload lies apart. The header's first cell is its
+//! mark: the place, plus one. A header without the mark of its place is no entry: it is of an
+//! earlier lap, or was never written.
+//!
+//! Source: TRAM, section 5.1; requirement TRM-6.
+
+use super::overlay::{CHILDREN_MAX, Destinations};
+use super::shape::Shape;
+use crate::ids::{ClientNumber, Ordinal, Rank};
+use crate::memory::{OutOfRow, Row, RowWriter};
+
+/// What names a message in all groups: no two messages have the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct MessageId {
+    /// The client that multicast it.
+    pub client: ClientNumber,
+    /// That client's incarnation.
+    pub incarnation: u32,
+    /// How many messages that client had multicast before.
+    pub number: u64,
+}
+
+impl core::fmt::Display for MessageId {
+    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(out, "{}/{}/{}", self.client, self.incarnation, self.number)
+    }
+}
+
+impl MessageId {
+    pub(super) fn party_cell(self) -> u64 {
+        (u64::from(self.incarnation) << 32) | u64::from(self.client.0)
+    }
+
+    pub(super) fn from_cells(party: u64, number: u64) -> Self {
+        let client = u16::try_from(party & 0xffff).unwrap_or(0);
+        let incarnation = u32::try_from(party >> 32).unwrap_or(0);
+        Self { client: ClientNumber(client), incarnation, number }
+    }
+}
+
+/// Where a message came from: the parent of the group, or a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub enum Source {
+    /// The parent passed it on.
+    Parent,
+    /// A client of this group multicast it: the group is the lowest common ancestor.
+    Client(ClientNumber),
+}
+
+impl Source {
+    /// Its index in the list of sources.
+    pub(super) fn index(self) -> usize {
+        match self {
+            Self::Parent => 0,
+            Self::Client(number) => number.index().saturating_add(1),
+        }
+    }
+
+    fn from_index(index: u64) -> Self {
+        match index.checked_sub(1) {
+            None => Self::Parent,
+            Some(number) => Self::Client(ClientNumber(u16::try_from(number).unwrap_or(u16::MAX))),
+        }
+    }
+
+    fn cell(self) -> u64 {
+        match self {
+            Self::Parent => 0,
+            Self::Client(number) => u64::from(number.0).saturating_add(1),
+        }
+    }
+}
+
+/// What an entry decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub(super) enum Content {
+    /// The next message of a source.
+    Message(Message),
+    /// From here on, messages of this incarnation of a client are taken, and of no earlier one.
+    Open { client: ClientNumber, incarnation: u32 },
+    /// No more messages of this incarnation are taken.
+    Close { client: ClientNumber, incarnation: u32 },
+    /// A replica that lost its memory counts in quorums from here on (TRM-5).
+    Admit { rank: Rank, incarnation: u16 },
+}
+
+/// A message without its payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub(super) struct Message {
+    pub(super) source: Source,
+    pub(super) ordinal: Ordinal,
+    pub(super) id: MessageId,
+    pub(super) destinations: Destinations,
+    pub(super) length: u32,
+}
+
+/// The positions of a message in what the group passes on to its children.
+pub(super) type Positions = heapless::Vec<Option<Ordinal>, CHILDREN_MAX>;
+
+/// One entry, without its payload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub(super) content: Content,
+    /// By child, in the order of the overlay.
+    pub(super) positions: Positions,
+}
+
+impl Entry {
+    /// Bytes of its payload.
+    pub(super) const fn length(&self) -> u32 {
+        match self.content {
+            Content::Message(message) => message.length,
+            _ => 0,
+        }
+    }
+
+    /// The position for a child, if the message goes there.
+    pub(super) fn position(&self, child: usize) -> Option<Ordinal> {
+        self.positions.get(child).copied().flatten()
+    }
+}
+
+const MESSAGE: u64 = 1;
+const OPEN: u64 = 2;
+const CLOSE: u64 = 3;
+const ADMIT: u64 = 4;
+
+const MARK: usize = 0;
+const KIND: usize = 8;
+const ORDINAL: usize = 16;
+const PARTY: usize = 24;
+const NUMBER: usize = 32;
+const DESTINATIONS: usize = 40;
+const LENGTH: usize = 48;
+const POSITIONS: usize = 64;
+
+/// Stores the header of the entry at a place: the mark last.
+pub(super) fn store(
+    log: RowWriter<'_>,
+    shape: &Shape,
+    place: u64,
+    entry: &Entry,
+) -> Result<(), OutOfRow> {
+    let at = shape.header(place);
+    let put = |offset: usize, value: u64| -> Result<(), OutOfRow> {
+        log.cell(at.saturating_add(offset))?.publish(value);
+        Ok(())
+    };
+    put(MARK, 0)?;
+    let (kind, ordinal, id, destinations) = match entry.content {
+        Content::Message(message) => (
+            MESSAGE | (message.source.cell() << 8),
+            message.ordinal.0,
+            message.id,
+            message.destinations.0,
+        ),
+        Content::Open { client, incarnation } => {
+            (OPEN, 0, MessageId { client, incarnation, number: 0 }, 0)
+        }
+        Content::Close { client, incarnation } => {
+            (CLOSE, 0, MessageId { client, incarnation, number: 0 }, 0)
+        }
+        Content::Admit { rank, incarnation } => {
+            let client = ClientNumber(rank.0);
+            (ADMIT, 0, MessageId { client, incarnation: u32::from(incarnation), number: 0 }, 0)
+        }
+    };
+    put(KIND, kind)?;
+    put(ORDINAL, ordinal)?;
+    put(PARTY, id.party_cell())?;
+    put(NUMBER, id.number)?;
+    put(DESTINATIONS, destinations)?;
+    put(LENGTH, u64::from(entry.length()))?;
+    let mut offset = POSITIONS;
+    for child in 0..usize::from(shape.children()) {
+        let position = entry.position(child).map_or(0, |position| position.next().0);
+        put(offset, position)?;
+        offset = offset.saturating_add(8);
+    }
+    put(MARK, place.saturating_add(1))
+}
+
+/// The entry at a place, from headers that start at `base`: the own log's, or a copy of a peer's.
+/// None if there is none, or none that makes sense.
+pub(super) fn load(
+    log: Row<'_>,
+    shape: &Shape,
+    base: usize,
+    place: u64,
+) -> Result<Option<Entry>, OutOfRow> {
+    let at = base.saturating_add(shape.header(place));
+    let get = |offset: usize| -> Result<u64, OutOfRow> {
+        Ok(log.cell(at.saturating_add(offset))?.load())
+    };
+    if get(MARK)? != place.saturating_add(1) {
+        return Ok(None);
+    }
+    let kind = get(KIND)?;
+    let id = MessageId::from_cells(get(PARTY)?, get(NUMBER)?);
+    let (client, incarnation) = (id.client, id.incarnation);
+    let content = match kind & 0xff {
+        MESSAGE => {
+            let length = u32::try_from(get(LENGTH)?).unwrap_or(u32::MAX);
+            if length > shape.payload_max() {
+                return Ok(None);
+            }
+            Content::Message(Message {
+                source: Source::from_index(kind >> 8),
+                ordinal: Ordinal(get(ORDINAL)?),
+                id,
+                destinations: Destinations(get(DESTINATIONS)?),
+                length,
+            })
+        }
+        OPEN => Content::Open { client, incarnation },
+        CLOSE => Content::Close { client, incarnation },
+        ADMIT => {
+            let incarnation = u16::try_from(incarnation).unwrap_or(0);
+            Content::Admit { rank: Rank(client.0), incarnation }
+        }
+        _ => return Ok(None),
+    };
+    let mut positions = Positions::new();
+    let mut offset = POSITIONS;
+    for _ in 0..shape.children() {
+        let position = get(offset)?.checked_sub(1).map(Ordinal);
+        // There is room: no group has more children.
+        let _ = positions.push(position);
+        offset = offset.saturating_add(8);
+    }
+    Ok(Some(Entry { content, positions }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::GroupId;
+    use crate::memory::Line;
+    use crate::tram::overlay::{Group, Limits, Overlay};
+
+    fn shape() -> Shape {
+        let limits = Limits {
+            clients: 2,
+            log_entries: 2,
+            client_window: 1,
+            parent_window: 1,
+            payload_max: 64,
+        };
+        let child = Group { parent: Some(GroupId(0)), replicas: 1 };
+        let groups = [Group { parent: None, replicas: 1 }, child, child];
+        Shape::of(&Overlay::new(&groups, limits).expect("a tree"), GroupId(0))
+    }
+
+    #[test]
+    fn what_is_stored_is_loaded_from_its_place_alone() {
+        let shape = shape();
+        let lines: std::vec::Vec<Line> =
+            (0..=shape.log_bytes() >> 6).map(|_| Line::new()).collect();
+        let log = RowWriter::from_lines(&lines);
+        let id = MessageId { client: ClientNumber(1), incarnation: 7, number: 1 << 40 };
+        let message = Message {
+            source: Source::Client(ClientNumber(1)),
+            ordinal: Ordinal(3),
+            id,
+            destinations: Destinations(6),
+            length: 64,
+        };
+        let contents = [
+            Content::Message(message),
+            Content::Message(Message { source: Source::Parent, ..message }),
+            Content::Open { client: ClientNumber(1), incarnation: 7 },
+            Content::Close { client: ClientNumber(0), incarnation: 8 },
+            Content::Admit { rank: Rank(2), incarnation: 65_535 },
+        ];
+        for (place, content) in contents.into_iter().enumerate() {
+            let place = u64::try_from(place).expect("small");
+            let positions = Positions::from_slice(&[None, Some(Ordinal(place))]).expect("two");
+            let entry = Entry { content, positions };
+            store(log, &shape, place, &entry).expect("in the log");
+            assert_eq!(load(log.reader(), &shape, 0, place), Ok(Some(entry)));
+            assert_eq!(load(log.reader(), &shape, 0, place + 2), Ok(None), "of a later lap");
+        }
+    }
+
+    #[test]
+    fn a_header_that_makes_no_sense_is_no_entry() {
+        let shape = shape();
+        let lines: std::vec::Vec<Line> =
+            (0..=shape.log_bytes() >> 6).map(|_| Line::new()).collect();
+        let log = RowWriter::from_lines(&lines);
+        let at = shape.header(0);
+        log.cell(at).expect("a cell").publish(1);
+        for kind in [0, 9, 0xff] {
+            log.cell(at + KIND).expect("a cell").publish(kind);
+            assert_eq!(load(log.reader(), &shape, 0, 0), Ok(None));
+        }
+        log.cell(at + KIND).expect("a cell").publish(MESSAGE);
+        log.cell(at + LENGTH).expect("a cell").publish(65);
+        assert_eq!(load(log.reader(), &shape, 0, 0), Ok(None), "longer than any message");
+        log.cell(at + LENGTH).expect("a cell").publish(64);
+        assert!(matches!(load(log.reader(), &shape, 0, 0), Ok(Some(_))));
+    }
+}

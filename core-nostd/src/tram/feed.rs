@@ -1,0 +1,252 @@
+//! Feeds: a ring of messages in a row, from a client or a parent's replica to one replica.
+//!
+//! Messages of one source have ordinals without gaps. Each replica of the group gets them in a ring
+//! of its own, and takes them at its own pace: a slot is written again once that replica has taken
+//! its message. A feeder may leave out messages that the replica has taken already, which it learnt
+//! from its group. So a slot has a mark, the ordinal plus one, beside the count of all that is
+//! written.
+//!
+//! A count goes out as a guard behind the slots that it speaks for.
+//!
+//! Source: TRAM, section 5.1 (the buffers); requirements TRM-6, TRM-7, SMC-6.
+
+use super::entry::MessageId;
+use super::overlay::Destinations;
+use super::posting::Posting;
+use super::shape::{Shape, feed_row};
+use crate::fabric::{Area, Region};
+use crate::ids::{Ordinal, index_from_u32};
+use crate::layout::CACHE_LINE;
+use crate::memory::{OutOfRow, Row, RowWriter};
+
+const MARK: usize = 0;
+const PARTY: usize = 8;
+const NUMBER: usize = 16;
+const DESTINATIONS: usize = 24;
+const LENGTH: usize = 32;
+
+/// A message in a slot, without its payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Fed {
+    pub(super) id: MessageId,
+    pub(super) destinations: Destinations,
+    pub(super) length: u32,
+}
+
+/// Where a payload is copied from.
+#[derive(Clone, Copy)]
+pub(super) enum Payload<'p> {
+    Bytes(&'p [u8]),
+    /// From cells of a row.
+    Cells(Row<'p>, usize),
+}
+
+/// A ring of slots in a row.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ring<'r> {
+    pub(super) shape: &'r Shape,
+    pub(super) window: u32,
+    /// Bytes of the cells that go out as the guard behind slots: the count, and what follows it.
+    guard_bytes: usize,
+}
+
+impl<'r> Ring<'r> {
+    /// A client's ring.
+    pub(super) const fn of_client(shape: &'r Shape) -> Self {
+        Self { shape, window: shape.client_window(), guard_bytes: 8 }
+    }
+
+    /// A ring of the parent's replica: what is decided goes out with the count.
+    pub(super) const fn of_parent(shape: &'r Shape) -> Self {
+        Self { shape, window: shape.parent_window(), guard_bytes: 24 }
+    }
+
+    /// The name of the message that the slot of an ordinal has, if it has that ordinal's.
+    pub(super) fn name(
+        &self,
+        row: Row<'_>,
+        ordinal: Ordinal,
+    ) -> Result<Option<MessageId>, OutOfRow> {
+        let at = self.shape.slot(ordinal.0, self.window);
+        let get = |offset: usize| row.cell(at.saturating_add(offset)).map(|cell| cell.load());
+        if get(MARK)? != ordinal.next().0 {
+            return Ok(None);
+        }
+        Ok(Some(MessageId::from_cells(get(PARTY)?, get(NUMBER)?)))
+    }
+
+    /// Stores a message in its slot.
+    pub(super) fn store(
+        &self,
+        row: RowWriter<'_>,
+        ordinal: Ordinal,
+        fed: &Fed,
+        payload: Payload<'_>,
+    ) -> Result<(), OutOfRow> {
+        let at = self.shape.slot(ordinal.0, self.window);
+        let put = |offset: usize, value: u64| -> Result<(), OutOfRow> {
+            row.cell(at.saturating_add(offset))?.publish(value);
+            Ok(())
+        };
+        put(MARK, 0)?;
+        put(PARTY, fed.id.party_cell())?;
+        put(NUMBER, fed.id.number)?;
+        put(DESTINATIONS, fed.destinations.0)?;
+        put(LENGTH, u64::from(fed.length))?;
+        let body = at.saturating_add(CACHE_LINE);
+        match payload {
+            Payload::Bytes(bytes) => row.apply(body, bytes)?,
+            Payload::Cells(from, offset) => {
+                row.copy_from(body, &from, offset, whole_cells(fed.length))?
+            }
+        }
+        put(MARK, ordinal.next().0)
+    }
+
+    /// Adds slots to a list, from one ordinal up to another, and the count behind them. Gives the
+    /// ordinal that it came to: as far as there was room.
+    pub(super) fn post(
+        &self,
+        row: RowWriter<'_>,
+        posting: &mut Posting,
+        from: Ordinal,
+        to: Ordinal,
+    ) -> Result<Ordinal, OutOfRow> {
+        let mut ordinal = from;
+        // One write is kept for the count. A list is never longer than a window.
+        for _ in 0..self.window {
+            if ordinal >= to || posting.room() < 2 {
+                break;
+            }
+            let at = self.shape.slot(ordinal.0, self.window);
+            let length = row.reader().cell(at.saturating_add(LENGTH))?.load();
+            let length = u32::try_from(length).unwrap_or(0).min(self.shape.payload_max());
+            let bytes = CACHE_LINE.saturating_add(index_from_u32(length));
+            let area = Area { region: Region::ROW, offset: at };
+            if !posting.content(area, area, bytes) {
+                break;
+            }
+            ordinal = ordinal.next();
+        }
+        if ordinal > from {
+            row.cell(feed_row::WRITTEN)?.publish(ordinal.0);
+            self.post_count(posting);
+        }
+        Ok(ordinal)
+    }
+
+    /// Adds the count, and what goes with it, to a list.
+    pub(super) fn post_count(&self, posting: &mut Posting) {
+        let area = Area { region: Region::ROW, offset: feed_row::WRITTEN };
+        posting.guard(area, area, self.guard_bytes);
+    }
+
+    /// The message with an ordinal, if it is there. A slot that makes no sense is an error.
+    pub(super) fn look(&self, row: Row<'_>, ordinal: Ordinal) -> Result<Option<Fed>, BadSlot> {
+        let get = |offset: usize| row.cell(offset).map(|cell| cell.load()).map_err(|_| BadSlot);
+        if get(feed_row::WRITTEN)? <= ordinal.0 {
+            return Ok(None);
+        }
+        let at = self.shape.slot(ordinal.0, self.window);
+        let at_slot = |offset: usize| get(at.saturating_add(offset));
+        if at_slot(MARK)? != ordinal.next().0 {
+            return Ok(None);
+        }
+        let length = u32::try_from(at_slot(LENGTH)?).map_err(|_| BadSlot)?;
+        if length > self.shape.payload_max() {
+            return Err(BadSlot);
+        }
+        Ok(Some(Fed {
+            id: MessageId::from_cells(at_slot(PARTY)?, at_slot(NUMBER)?),
+            destinations: Destinations(at_slot(DESTINATIONS)?),
+            length,
+        }))
+    }
+
+    /// Where the payload of a message is.
+    pub(super) fn payload(&self, ordinal: Ordinal) -> usize {
+        self.shape.slot(ordinal.0, self.window).saturating_add(CACHE_LINE)
+    }
+}
+
+/// A slot holds what no correct feeder writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct BadSlot;
+
+/// Bytes of the cells that hold so many bytes: a payload is copied by whole cells.
+pub(super) fn whole_cells(bytes: u32) -> usize {
+    index_from_u32(bytes).saturating_add(7) & !7
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fabric::{Capabilities, Kind, Promises};
+    use crate::ids::{ClientNumber, GroupId};
+    use crate::memory::Line;
+    use crate::tram::overlay::{Group, Limits, Overlay};
+
+    const FABRIC: Capabilities = Capabilities {
+        promises: Promises::all(),
+        writes_max: 3,
+        write_bytes_max: 4096,
+        guard_bytes_max: 24,
+    };
+
+    fn shape() -> Shape {
+        let limits = Limits {
+            clients: 1,
+            log_entries: 4,
+            client_window: 4,
+            parent_window: 4,
+            payload_max: 512,
+        };
+        let group = Group { parent: None, replicas: 1 };
+        Shape::of(&Overlay::new(&[group], limits).expect("a group"), GroupId(0))
+    }
+
+    fn fed(number: u64, length: u32) -> Fed {
+        let id = MessageId { client: ClientNumber(0), incarnation: 3, number };
+        Fed { id, destinations: Destinations(1), length }
+    }
+
+    #[test]
+    fn a_message_is_seen_once_its_count_was_posted() {
+        let shape = shape();
+        let ring = Ring::of_client(&shape);
+        let lines: std::vec::Vec<Line> =
+            (0..shape.client_row_bytes() >> 6).map(|_| Line::new()).collect();
+        let row = RowWriter::from_lines(&lines);
+        for number in 0..4 {
+            let bytes = [u8::try_from(number).expect("small"); 5];
+            ring.store(row, Ordinal(number), &fed(number, 5), Payload::Bytes(&bytes)).expect("in");
+        }
+        assert_eq!(ring.look(row.reader(), Ordinal(0)), Ok(None), "it is stored and not posted");
+        let mut posting = Posting::new(&FABRIC);
+        let to = ring.post(row, &mut posting, Ordinal(0), Ordinal(4)).expect("in the row");
+        assert_eq!(to, Ordinal(2), "two slots and a count fill the list");
+        let guard = posting.writes().last().map(|write| (write.kind, write.target.offset));
+        assert_eq!(guard, Some((Kind::Guard, feed_row::WRITTEN)));
+        assert_eq!(ring.look(row.reader(), Ordinal(1)), Ok(Some(fed(1, 5))));
+        assert_eq!(ring.look(row.reader(), Ordinal(2)), Ok(None));
+        assert_eq!(ring.look(row.reader(), Ordinal(5)), Ok(None));
+        let mut payload = [0; 5];
+        row.reader().read(ring.payload(Ordinal(1)), &mut payload).expect("in the row");
+        assert_eq!(payload, [1; 5]);
+    }
+
+    #[test]
+    fn a_slot_that_was_left_out_is_not_taken_for_another_lap() {
+        let shape = shape();
+        let ring = Ring::of_client(&shape);
+        let lines: std::vec::Vec<Line> =
+            (0..shape.client_row_bytes() >> 6).map(|_| Line::new()).collect();
+        let row = RowWriter::from_lines(&lines);
+        ring.store(row, Ordinal(1), &fed(1, 0), Payload::Bytes(&[])).expect("in the row");
+        row.cell(feed_row::WRITTEN).expect("a cell").publish(9);
+        assert_eq!(ring.look(row.reader(), Ordinal(5)), Ok(None));
+        let at = shape.slot(1, 4);
+        row.cell(at + LENGTH).expect("a cell").publish(513);
+        assert_eq!(ring.look(row.reader(), Ordinal(1)), Err(BadSlot));
+    }
+}

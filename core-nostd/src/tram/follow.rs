@@ -1,0 +1,502 @@
+//! How a leader keeps the log of one peer like its own.
+//!
+//! After the grant a leader reads the peer's control line and headers. It finds where that log
+//! begins to differ from its own, cuts it there, and writes all from there on. Only then does it
+//! put its stamp on the log. From then on the log counts in quorums, and new entries follow
+//! (TRM-3).
+//!
+//! # What is written before what
+//! - The cut goes before the entries behind it: an entry below the tail never changes.
+//! - Entries go before the tail that covers them, and the tail before the decided count.
+//! - The stamp goes last. A log with the new tail and the old stamp claims less than it holds,
+//!   which is safe. One with the new stamp and the old tail would claim to hold all that was
+//!   decided.
+//! - Entries that a peer has delivered by a snapshot and not by its log are written before the
+//!   stamp: it may have to pass them on to a child, once it leads.
+//! - A decided count goes to a peer only with entries from that peer's delivered count on: else it
+//!   would deliver a dead entry of its own.
+//!
+//! Source: TRAM, sections 5.3 and 5.5.
+
+use super::link::{LinkId, Memory};
+use super::log::{Log, log_area};
+use super::posting::Posting;
+use super::progress::Halt;
+use super::replica::{Replica, put, rank_of};
+use super::shape::{log_control, peer_row};
+use super::token::{SEQUENCES, Ticket, Work};
+use crate::fabric::{Area, ErrorKind, Fabric, FabricError, Permissions, Region};
+use crate::ids::index_from_u32;
+
+/// The most lists under way to one peer's log.
+const UNDER_WAY_MAX: usize = 16;
+
+/// The most lists that one step posts to one peer's log.
+const LISTS_MAX: usize = 8;
+
+/// How far a leader, or a candidate, is with a peer's log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum FollowStage {
+    /// It was not asked for, or was given to another leader.
+    #[default]
+    Idle,
+    Asked,
+    Reading,
+    Read,
+    /// It ends below all that the leader has kept: the peer needs a snapshot.
+    Behind,
+    /// What differs is being replaced.
+    Repairing,
+    /// It has the leader's stamp: it counts in quorums.
+    Synced,
+}
+
+/// Which followers are posted to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stream {
+    /// Those that lack entries.
+    Entries,
+    /// Those also that only have not been told how much is decided.
+    All,
+}
+
+/// What a leader keeps of one peer's log.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Follow {
+    pub(super) stage: FollowStage,
+    /// A read of its headers is under way.
+    pub(super) is_copying: bool,
+    pub(super) copied_bytes: usize,
+    copying_bytes: usize,
+    /// Where it begins to differ.
+    cut: u64,
+    needs_cut: bool,
+    /// Where the first entry is that was written at all.
+    first: u64,
+    /// Entries below what the peer has delivered that it lacks: they are written on their own.
+    lacking: u64,
+    lacking_end: u64,
+    /// How many entries were posted, and how many of them are known to be there.
+    pub(super) sent: u64,
+    pub(super) acknowledged: u64,
+    /// The decided count that was posted, and the one that was there before.
+    decided_sent: u64,
+    decided_floor: u64,
+    stamp_sent: bool,
+    /// Lists that were posted and are done, and up to where each of those under way reaches.
+    posted: u32,
+    done: u32,
+    tails: [u64; UNDER_WAY_MAX],
+    /// The list that carries the stamp.
+    stamped_by: u32,
+    /// Whether the peer counts in quorums, as it shows.
+    pub(super) is_voter: bool,
+    /// The incarnation whose admission was proposed.
+    pub(super) admitting: Option<u16>,
+}
+
+impl Follow {
+    pub(super) fn ask(&mut self) {
+        *self = Self { stage: FollowStage::Asked, ..Self::default() };
+    }
+
+    /// Its log is to be read, for the first time or once more. Lists that were posted before count
+    /// no more.
+    pub(super) fn read_again(&mut self) {
+        *self = Self {
+            stage: FollowStage::Reading,
+            posted: self.posted,
+            done: self.posted,
+            ..Self::default()
+        };
+    }
+
+    /// The peer has given its log to another.
+    pub(super) fn refused(&mut self) {
+        self.stage = FollowStage::Idle;
+    }
+
+    pub(super) fn copy_begins(&mut self, bytes: usize) {
+        self.is_copying = true;
+        self.copying_bytes = bytes;
+    }
+
+    pub(super) fn copied(&mut self) {
+        if self.is_copying {
+            self.is_copying = false;
+            self.copied_bytes = self.copied_bytes.saturating_add(self.copying_bytes);
+        }
+    }
+
+    /// A list is done, and with it all before it.
+    pub(super) fn appended(&mut self, sequence: u32) {
+        let ahead = self.posted.wrapping_sub(sequence) & (SEQUENCES - 1);
+        let under_way = self.posted.wrapping_sub(self.done) & (SEQUENCES - 1);
+        if ahead == 0 || ahead > under_way {
+            return;
+        }
+        self.done = sequence.wrapping_add(1) & (SEQUENCES - 1);
+        let tail = self.tails.get(index_from_u32(sequence) % UNDER_WAY_MAX).copied().unwrap_or(0);
+        self.acknowledged = self.acknowledged.max(tail);
+        let is_stamped = self.stamped_by.wrapping_sub(sequence) & (SEQUENCES - 1) == 0;
+        if self.stage == FollowStage::Repairing && self.stamp_sent && is_stamped {
+            self.stage = FollowStage::Synced;
+        }
+    }
+
+    /// The first entry that may be read from the own log still, for a list that is under way.
+    pub(super) fn under_way(&self) -> Option<u64> {
+        let is_stamped = self.stage == FollowStage::Synced;
+        let first = if is_stamped { self.acknowledged } else { self.first };
+        (self.posted != self.done).then_some(first)
+    }
+
+    fn is_full(&self) -> bool {
+        let under_way = self.posted.wrapping_sub(self.done) & (SEQUENCES - 1);
+        index_from_u32(under_way) >= UNDER_WAY_MAX
+    }
+
+    fn took(&mut self, tail: u64) -> u32 {
+        let sequence = self.posted;
+        if let Some(slot) = self.tails.get_mut(index_from_u32(sequence) % UNDER_WAY_MAX) {
+            *slot = tail;
+        }
+        self.posted = sequence.wrapping_add(1) & (SEQUENCES - 1);
+        sequence
+    }
+}
+
+impl Replica<'_> {
+    /// Finds for each log that was read where it begins to differ.
+    pub(super) fn prepare_followers<M: Memory>(
+        &mut self,
+        log: Log<'_>,
+        memory: &M,
+    ) -> Result<(), Halt> {
+        for link in self.links.peers() {
+            let is_voter = self.is_voting(link, memory)?;
+            let Some(state) = self.state.get_mut(link.index()) else { continue };
+            state.follow.is_voter = is_voter;
+            let stage = state.follow.stage;
+            if stage == FollowStage::Read {
+                self.prepare(link, log, memory)?;
+            }
+            if stage == FollowStage::Behind {
+                self.look_again(link, log, memory)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A snapshot may have brought a peer further that was behind. If not far enough, it is told
+    /// how far it must come.
+    fn look_again<M: Memory>(
+        &mut self,
+        link: LinkId,
+        log: Log<'_>,
+        memory: &M,
+    ) -> Result<(), Halt> {
+        let Some((row, _)) = memory.link(link) else { return Ok(()) };
+        let delivered = self.delivered_by(link, memory)?;
+        if !self.is_kept(delivered, log)? {
+            let told = row.reader().cell(peer_row::KEPT_FROM)?.load();
+            return if told > delivered { Ok(()) } else { self.fall_behind(link, log, memory) };
+        }
+        if let Some(state) = self.state.get_mut(link.index()) {
+            state.follow.read_again();
+        }
+        Ok(())
+    }
+
+    /// What a peer lacked below its delivered count may have been consumed by all meanwhile.
+    fn skip_consumed(&mut self, link: LinkId, log: Log<'_>) -> Result<(), Halt> {
+        for _ in 0..self.shape.entries() {
+            let Some(follow) = self.state.get(link.index()).map(|state| state.follow) else {
+                break;
+            };
+            if follow.lacking >= follow.lacking_end || self.is_kept(follow.lacking, log)? {
+                break;
+            }
+            if let Some(state) = self.state.get_mut(link.index()) {
+                state.follow.lacking = follow.lacking.saturating_add(1);
+            }
+        }
+        Ok(())
+    }
+
+    /// A peer cannot be brought up to date from the own log. It is told from which place on it
+    /// could be.
+    fn fall_behind<M: Memory>(
+        &mut self,
+        link: LinkId,
+        log: Log<'_>,
+        memory: &M,
+    ) -> Result<(), Halt> {
+        let mut place = self.tail.saturating_sub(u64::from(self.shape.entries()));
+        for _ in 0..self.shape.entries() {
+            if self.is_kept(place, log)? {
+                break;
+            }
+            place = place.saturating_add(1);
+        }
+        if let Some(state) = self.state.get_mut(link.index()) {
+            state.follow.stage = FollowStage::Behind;
+        }
+        if let Some((row, _)) = memory.link(link) {
+            put(row, peer_row::KEPT_FROM, place)?;
+            self.touch(link);
+        }
+        Ok(())
+    }
+
+    /// Whether the own log still has the entry at a place.
+    fn is_kept(&self, place: u64, log: Log<'_>) -> Result<bool, Halt> {
+        Ok(place >= self.tail || log.load(place)?.is_some())
+    }
+
+    pub(super) fn delivered_by<M: Memory>(&self, link: LinkId, memory: &M) -> Result<u64, Halt> {
+        match memory.link(link) {
+            None => Ok(0),
+            Some((_, row)) => Ok(row.cell(peer_row::DELIVERED)?.load()),
+        }
+    }
+
+    fn prepare<M: Memory>(&mut self, link: LinkId, log: Log<'_>, memory: &M) -> Result<(), Halt> {
+        let copied = log.copied_control(rank_of(link))?;
+        // What a peer shows as delivered is in its log, or in its snapshot.
+        let delivered = self.delivered_by(link, memory)?;
+        let is_kept = self.is_kept(delivered, log)?;
+        let both = copied.tail.min(self.tail);
+        let cut = log.differs_from(rank_of(link), delivered, both)?;
+        let floor = self.floor(log, memory)?.min(delivered);
+        let lacking = log.differs_from(rank_of(link), floor, delivered)?;
+        let Some(state) = self.state.get_mut(link.index()) else { return Ok(()) };
+        let follow = &mut state.follow;
+        if !is_kept || delivered > self.tail {
+            return self.fall_behind(link, log, memory);
+        }
+        follow.stage = FollowStage::Repairing;
+        follow.cut = cut;
+        follow.needs_cut = copied.tail > cut;
+        follow.first = lacking.min(cut);
+        (follow.lacking, follow.lacking_end) = (lacking, delivered);
+        follow.sent = cut;
+        follow.acknowledged = cut;
+        follow.decided_floor = copied.decided.min(cut);
+        follow.decided_sent = 0;
+        Ok(())
+    }
+
+    /// Posts to each follower what it lacks.
+    pub(super) fn stream_all<F: Fabric + Permissions, M: Memory>(
+        &mut self,
+        what: Stream,
+        fabric: &mut F,
+        log: Log<'_>,
+        memory: &M,
+    ) -> Result<(), Halt> {
+        let decided = log.decided()?;
+        for link in self.links.peers() {
+            let Some(state) = self.state.get(link.index()) else { continue };
+            let is_followed =
+                matches!(state.follow.stage, FollowStage::Repairing | FollowStage::Synced);
+            if !is_followed || !state.attached.is_ready() {
+                continue;
+            }
+            if !self.is_kept(state.follow.sent, log)? {
+                self.fall_behind(link, log, memory)?;
+                continue;
+            }
+            self.skip_consumed(link, log)?;
+            let has_entries = self.state.get(link.index()).is_some_and(|state| {
+                state.follow.stage == FollowStage::Repairing || state.follow.sent < self.tail
+            });
+            if what == Stream::Entries && !has_entries {
+                continue;
+            }
+            let delivered = self.delivered_by(link, memory)?;
+            for _ in 0..LISTS_MAX {
+                if !self.stream(link, delivered, decided, fabric, log, memory)? {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Posts one list to a follower's log. False if there was nothing to post, or no room.
+    fn stream<F: Fabric + Permissions, M: Memory>(
+        &mut self,
+        link: LinkId,
+        delivered: u64,
+        decided: u64,
+        fabric: &mut F,
+        log: Log<'_>,
+        memory: &M,
+    ) -> Result<bool, Halt> {
+        let Some((row, _)) = memory.link(link) else { return Ok(false) };
+        let Some(state) = self.state.get(link.index()) else { return Ok(false) };
+        let (attached, mut follow) = (state.attached, state.follow);
+        if follow.is_full() {
+            return Ok(false);
+        }
+        let mut posting = Posting::to_region(&self.capabilities, fabric.region_list_bytes_max());
+        if follow.needs_cut {
+            put(row, peer_row::STAGED_CUT, follow.cut)?;
+            posting.guard(row_area(peer_row::STAGED_CUT), log_area(log_control::TAIL), 8);
+            follow.needs_cut = false;
+        } else if follow.lacking < follow.lacking_end {
+            let (from, to) = (follow.lacking, follow.lacking_end);
+            follow.lacking = self.add_entries(from, to, &mut posting, log)?;
+        } else if !self.fill(&mut follow, delivered, decided, &mut posting, log, row)? {
+            return Ok(false);
+        }
+        let sequence = follow.took(follow.sent);
+        if follow.stamp_sent && !state.follow.stamp_sent {
+            follow.stamped_by = sequence;
+        }
+        let ticket = Ticket { work: Work::Append, link, campaign: self.campaigns, sequence };
+        let posted =
+            fabric.post(attached.view, attached.peer, posting.writes(), Some(ticket.token()));
+        let writes = u32::try_from(posting.writes().len()).unwrap_or(u32::MAX);
+        let Some(state) = self.state.get_mut(link.index()) else { return Ok(false) };
+        match posted.map_err(|error| error.kind()) {
+            Ok(()) => {
+                state.follow = follow;
+                self.progress.lists = self.progress.lists.saturating_add(1);
+                self.progress.writes = self.progress.writes.saturating_add(writes);
+                Ok(true)
+            }
+            Err(ErrorKind::Revoked) => {
+                state.follow.refused();
+                Ok(false)
+            }
+            Err(_) => Ok(false),
+        }
+    }
+
+    /// Adds entries to a list, from a place up to another, as far as there is room. Gives the place
+    /// that it came to.
+    fn add_entries(
+        &self,
+        from: u64,
+        limit: u64,
+        posting: &mut Posting,
+        log: Log<'_>,
+    ) -> Result<u64, Halt> {
+        let mut to = from;
+        // One write is kept for the headers, and two for the control line.
+        for _ in 0..self.shape.entries() {
+            let wraps = to > from && self.shape.header(to) == self.shape.header(0);
+            if to >= limit || wraps || posting.room() < 4 {
+                break;
+            }
+            let Some(entry) = log.load(to)? else { return Err(Halt::NoEntry) };
+            // The header goes at the end, and has its room kept.
+            let area = log_area(self.shape.payload(to));
+            let bytes = index_from_u32(entry.length());
+            if !posting.keeps(self.shape.header_bytes()) || !posting.content(area, area, bytes) {
+                break;
+            }
+            to = to.saturating_add(1);
+        }
+        if to > from {
+            let area = log_area(self.shape.header(from));
+            let last = self.shape.header(to.saturating_sub(1));
+            let bytes = last.saturating_sub(area.offset).saturating_add(self.shape.header_bytes());
+            posting.kept(area, bytes);
+        }
+        Ok(to)
+    }
+
+    /// The place from which on every log that counts holds all entries: the children may lack them.
+    fn floor<M: Memory>(&mut self, log: Log<'_>, memory: &M) -> Result<u64, Halt> {
+        let mut floor = self.delivered;
+        for child in 0..self.children.len() {
+            floor = floor.min(self.keep_for_child(child, log, memory)?);
+        }
+        Ok(floor.max(self.tail.saturating_sub(u64::from(self.shape.entries()))))
+    }
+
+    /// Fills a list with entries and the control line behind them. False if there is nothing new.
+    fn fill(
+        &self,
+        follow: &mut Follow,
+        delivered: u64,
+        decided: u64,
+        posting: &mut Posting,
+        log: Log<'_>,
+        row: crate::memory::RowWriter<'_>,
+    ) -> Result<bool, Halt> {
+        let entries = u64::from(self.shape.entries());
+        let limit = self.tail.min(delivered.saturating_add(entries));
+        let from = follow.sent;
+        let to = self.add_entries(from, limit, posting, log)?;
+        follow.sent = to;
+        // All from the follower's delivered count up to here is as in the own log.
+        let known = decided.min(to).max(follow.decided_floor);
+        let stamps = !follow.stamp_sent && to == self.tail;
+        if to == from && !stamps && known <= follow.decided_sent {
+            return Ok(false);
+        }
+        follow.decided_sent = known;
+        put(row, peer_row::STAGED.saturating_add(log_control::TAIL), to)?;
+        put(row, peer_row::STAGED.saturating_add(log_control::DECIDED), known)?;
+        posting.guard(
+            row_area(peer_row::STAGED.saturating_add(log_control::TAIL)),
+            log_area(log_control::TAIL),
+            16,
+        );
+        if stamps {
+            put(row, peer_row::STAGED, self.promised.cell())?;
+            posting.guard(row_area(peer_row::STAGED), log_area(log_control::STAMP), 8);
+            follow.stamp_sent = true;
+        }
+        Ok(true)
+    }
+}
+
+const fn row_area(offset: usize) -> Area {
+    Area { region: Region::ROW, offset }
+}
+
+const _: () = assert!(log_control::STAMP == 0 && log_control::DECIDED == log_control::TAIL + 8);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_done_in_their_order_and_late_ones_of_before_are_passed_over() {
+        let mut follow = Follow { stage: FollowStage::Repairing, ..Follow::default() };
+        let first = follow.took(3);
+        let second = follow.took(5);
+        follow.stamp_sent = true;
+        follow.stamped_by = second;
+        follow.appended(second.wrapping_add(1));
+        assert_eq!(follow.acknowledged, 0, "which was not posted");
+        follow.appended(first);
+        assert_eq!((follow.acknowledged, follow.stage), (3, FollowStage::Repairing));
+        follow.appended(second);
+        assert_eq!((follow.acknowledged, follow.stage), (5, FollowStage::Synced));
+        follow.appended(first);
+        assert_eq!(follow.acknowledged, 5);
+    }
+
+    #[test]
+    fn only_so_many_lists_are_under_way() {
+        let mut follow = Follow::default();
+        for list in 0..40_u64 {
+            assert!(!follow.is_full());
+            let sequence = follow.took(list);
+            if list >= 15 {
+                follow.appended(sequence.wrapping_sub(15) & (SEQUENCES - 1));
+                assert_eq!(follow.acknowledged, list - 15);
+            }
+        }
+        let sequence = follow.took(40);
+        assert!(follow.is_full());
+        follow.appended(sequence);
+        assert!(!follow.is_full(), "all before are done with it");
+    }
+}

@@ -1,0 +1,117 @@
+//! Who may write to the own log: requests are answered in the order of their timestamps (TRM-3).
+//!
+//! The right of the one before is taken back first, and only then is the next given. So what a
+//! candidate reads after the grant is all that the one before can ever have written here.
+//!
+//! A replica that lost its memory gives its log too, so that it can be brought up to date. It does
+//! not count in quorums meanwhile, and shows that (TRM-5).
+//!
+//! Source: TRAM, section 5.4 (Algorithm 3).
+
+use super::link::{LinkId, Memory};
+use super::log::LOG;
+use super::progress::Halt;
+use super::replica::{Leadership, Replica, put, rank_of};
+use super::shape::peer_row;
+use super::timestamp::Timestamp;
+use crate::fabric::{Fabric, Permissions};
+
+impl Replica<'_> {
+    /// Grants the own log to the highest request, if it is above all before.
+    pub(super) fn answer_requests<F: Fabric + Permissions, M: Memory>(
+        &mut self,
+        fabric: &mut F,
+        memory: &M,
+    ) -> Result<(), Halt> {
+        let mut highest: Option<(Timestamp, LinkId)> = None;
+        for link in self.links.peers() {
+            if !self.is_ready(link) {
+                continue;
+            }
+            let Some((_, row)) = memory.link(link) else { continue };
+            let request = Timestamp::from_cell(row.cell(peer_row::REQUEST)?.load());
+            if request.rank() != Some(rank_of(link)) || !self.is_new(request, link) {
+                continue;
+            }
+            if highest.is_none_or(|(other, _)| request > other) {
+                highest = Some((request, link));
+            }
+        }
+        match highest {
+            None => Ok(()),
+            Some((request, link)) => self.grant(request, link, fabric, memory),
+        }
+    }
+
+    /// Whether a request is to be answered: above all before, or the last one again, over another
+    /// view.
+    fn is_new(&self, request: Timestamp, link: LinkId) -> bool {
+        if request != self.promised {
+            return request > self.promised;
+        }
+        let view = self.state.get(link.index()).map(|state| state.attached.view);
+        view.is_some_and(|view| self.granted_to != Some((link, view)))
+    }
+
+    fn grant<F: Fabric + Permissions, M: Memory>(
+        &mut self,
+        request: Timestamp,
+        link: LinkId,
+        fabric: &mut F,
+        memory: &M,
+    ) -> Result<(), Halt> {
+        let Some(attached) = self.state.get(link.index()).map(|state| state.attached) else {
+            return Ok(());
+        };
+        if !self.take_back(fabric) {
+            return Ok(());
+        }
+        self.leadership = Leadership::Follower;
+        self.promise(request, memory)?;
+        if fabric.grant(attached.view, attached.peer, LOG).is_err() {
+            // The next step tries again: the last request is answered over another view.
+            return Ok(());
+        }
+        self.granted_to = Some((link, attached.view));
+        self.attempts = 0;
+        self.progress.granted = self.progress.granted.saturating_add(1);
+        if let Some((row, _)) = memory.link(link) {
+            put(row, peer_row::GRANTED, request.cell())?;
+        }
+        Ok(())
+    }
+
+    /// Takes the right to the own log back from whoever has it. False if the fabric cannot.
+    pub(super) fn take_back<F: Fabric + Permissions>(&mut self, fabric: &mut F) -> bool {
+        let Some((link, view)) = self.granted_to else { return true };
+        let peer = self.state.get(link.index()).map(|state| state.attached.peer);
+        // Where a view is gone, its rights are, too.
+        let is_there =
+            self.state.get(link.index()).is_some_and(|state| state.attached.view == view);
+        if let (true, Some(peer)) = (is_there, peer) {
+            // On an error other than this the fabric has cut the peer, so nothing lands either.
+            let _ = fabric.revoke(view, peer, LOG);
+            if fabric.may_write(view, peer, LOG) {
+                return false;
+            }
+        }
+        self.granted_to = None;
+        true
+    }
+
+    /// Takes a timestamp for the highest, and shows it.
+    pub(super) fn promise<M: Memory>(
+        &mut self,
+        timestamp: Timestamp,
+        memory: &M,
+    ) -> Result<(), Halt> {
+        self.promised = timestamp;
+        for link in self.links.peers() {
+            if let Some((row, _)) = memory.link(link) {
+                put(row, peer_row::PROMISED, timestamp.cell())?;
+                self.touch(link);
+            }
+        }
+        Ok(())
+    }
+}

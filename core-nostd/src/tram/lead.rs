@@ -1,0 +1,315 @@
+//! What a leader does with messages: it gives each a place, in runs, and decides what a quorum has.
+//!
+//! Sources take turns. Each gives all that is there, in its own order, as far as the log has room.
+//! A log has room for an entry if the entry that it replaces is consumed: by each replica of the
+//! group that is there, and by a quorum of each child that the entry was for (TRM-6).
+//!
+//! Source: TRAM, section 5.3; requirements TRM-3, TRM-6, TRM-7, BAT-1.
+
+use super::counts::{SourceCount, UpTo};
+use super::entry::{Content, Entry, Message, Positions, Source};
+use super::feed::{Fed, Ring, whole_cells};
+use super::follow::FollowStage;
+use super::link::{LinkId, Memory, Stage};
+use super::log::Log;
+use super::oracle::Standing;
+use super::progress::Halt;
+use super::replica::{Replica, rank_of};
+use super::shape::{feed_row, peer_row};
+use crate::fabric::Fabric;
+use crate::ids::{ClientNumber, Time};
+use crate::memory::Row;
+
+impl Replica<'_> {
+    /// Counts as decided what a quorum has, and the parent has decided if it came from there.
+    pub(super) fn decide<M: Memory>(&mut self, log: Log<'_>, memory: &M) -> Result<(), Halt> {
+        let before = log.decided()?;
+        let mut highest = before;
+        let quorum = self.overlay.quorum(self.id.group);
+        if self.has(self.tail) >= quorum && self.tail > highest {
+            highest = self.tail;
+        } else {
+            for link in self.links.peers() {
+                let Some(reached) = self.reached(link) else { continue };
+                if reached > highest && self.has(reached) >= quorum {
+                    highest = reached;
+                }
+            }
+        }
+        let highest = self.confirmed(before, highest, log, memory)?;
+        if highest > before {
+            log.set_decided(highest)?;
+            self.attempts = 0;
+        }
+        Ok(())
+    }
+
+    /// Up to where a voter's log is known to be like the own one.
+    fn reached(&self, link: LinkId) -> Option<u64> {
+        let state = self.state.get(link.index())?;
+        let counts = state.follow.stage == FollowStage::Synced && state.follow.is_voter;
+        counts.then_some(state.follow.acknowledged)
+    }
+
+    /// How many logs reach so far.
+    fn has(&self, place: u64) -> u16 {
+        let mut count = u16::from(self.tail >= place);
+        for link in self.links.peers() {
+            if self.reached(link).is_some_and(|reached| reached >= place) {
+                count = count.saturating_add(1);
+            }
+        }
+        count
+    }
+
+    /// Gives places to what the sources have.
+    pub(super) fn propose<F: Fabric, M: Memory>(
+        &mut self,
+        now: Time,
+        fabric: &mut F,
+        log: Log<'_>,
+        memory: &M,
+    ) -> Result<(), Halt> {
+        let limit = self.log_limit(now, log, memory)?;
+        if self.tail >= limit {
+            self.cut_silent(now, fabric);
+        }
+        if !self.options.batching && self.tail > log.decided()? {
+            return Ok(());
+        }
+        let limit =
+            if self.options.batching { limit } else { limit.min(self.tail.saturating_add(1)) };
+        self.propose_admissions(limit, log, memory)?;
+        self.propose_parents(limit, fabric, log, memory)?;
+        let clients = self.overlay.limits().clients;
+        for step in 0..clients {
+            if self.tail >= limit {
+                break;
+            }
+            let number = self.turn.saturating_add(step).checked_rem(clients).unwrap_or(0);
+            self.propose_client(now, ClientNumber(number), limit, fabric, log, memory)?;
+        }
+        self.turn = self.turn.saturating_add(1).checked_rem(clients).unwrap_or(0);
+        Ok(())
+    }
+
+    /// Up to which place the log has room.
+    fn log_limit<M: Memory>(&mut self, now: Time, log: Log<'_>, memory: &M) -> Result<u64, Halt> {
+        let mut low = self.delivered;
+        for link in self.links.peers() {
+            let stage = self.state.get(link.index()).map(|state| state.follow.stage);
+            let is_given_up = stage == Some(FollowStage::Behind) || !self.is_heard(now, link);
+            if rank_of(link) != self.id.rank && !is_given_up {
+                low = low.min(self.delivered_by(link, memory)?);
+            }
+            // An entry stays as it is as long as a write to anyone may read it.
+            let under_way = self.state.get(link.index()).and_then(|state| state.follow.under_way());
+            low = low.min(under_way.unwrap_or(low));
+        }
+        for child in 0..self.children.len() {
+            low = low.min(self.keep_for_child(child, log, memory)?);
+        }
+        Ok(low.saturating_add(u64::from(self.shape.entries())))
+    }
+
+    /// Gives up the connections of peers that are silent and whose writes hold up the log.
+    fn cut_silent<F: Fabric>(&mut self, now: Time, fabric: &mut F) {
+        for link in self.links.peers() {
+            let Some(state) = self.state.get(link.index()) else { continue };
+            let attached = state.attached;
+            let holds_up = attached.is_ready() && state.follow.under_way().is_some();
+            if holds_up && !self.is_heard(now, link) {
+                fabric.cut(attached.view, attached.peer);
+                self.lose(now, attached.view);
+            }
+        }
+    }
+
+    /// Proposes that replicas that have come back, and have everything, count again (TRM-5).
+    fn propose_admissions<M: Memory>(
+        &mut self,
+        limit: u64,
+        log: Log<'_>,
+        memory: &M,
+    ) -> Result<(), Halt> {
+        for link in self.links.peers() {
+            let Some((_, row)) = memory.link(link) else { continue };
+            let standing = Standing::from_cell(row.cell(peer_row::STANDING)?.load());
+            let Some(state) = self.state.get_mut(link.index()) else { continue };
+            let incarnation = standing.incarnation;
+            let is_due = state.follow.stage == FollowStage::Synced
+                && !state.follow.is_voter
+                && state.follow.admitting != Some(incarnation);
+            if is_due && self.tail < limit {
+                state.follow.admitting = Some(incarnation);
+                let content = Content::Admit { rank: rank_of(link), incarnation };
+                self.append(content, log)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes what the parent's replicas have passed on.
+    fn propose_parents<F: Fabric, M: Memory>(
+        &mut self,
+        limit: u64,
+        fabric: &F,
+        log: Log<'_>,
+        memory: &M,
+    ) -> Result<(), Halt> {
+        // What is decided goes before what may be replaced: a leader that was deposed shows
+        // messages that the next one does not have.
+        for is_decided in [true, false] {
+            for link in self.links.parents() {
+                if !self.is_ready(link) {
+                    continue;
+                }
+                let Some((_, row)) = memory.link(link) else { continue };
+                self.progress.looked = self.progress.looked.saturating_add(1);
+                let next = self.counts.source(Source::Parent, UpTo::Proposed).next;
+                let confirmed = row.cell(feed_row::CONFIRMED)?.load();
+                if is_decided == (confirmed > next.0) {
+                    self.take_from(Source::Parent, link, row, limit, fabric, log)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes what a client has multicast here, after the entry that opens its place.
+    fn propose_client<F: Fabric, M: Memory>(
+        &mut self,
+        now: Time,
+        client: ClientNumber,
+        limit: u64,
+        fabric: &mut F,
+        log: Log<'_>,
+        memory: &M,
+    ) -> Result<(), Halt> {
+        let link = self.links.client(client);
+        let Some(state) = self.state.get(link.index()) else { return Ok(()) };
+        let (attached, is_bad) = (state.attached, state.is_bad);
+        let count = self.counts.client(client, UpTo::Proposed);
+        let is_there = attached.stage == Stage::Ready && !is_bad;
+        let Some((_, row)) = memory.link(link).filter(|_| is_there) else {
+            let is_over = is_bad || now.since(attached.since) > self.options.lease_ns;
+            if count.is_open && is_over && attached.stage != Stage::Waiting {
+                let content = Content::Close { client, incarnation: count.incarnation };
+                self.append(content, log)?;
+            }
+            return Ok(());
+        };
+        self.progress.looked = self.progress.looked.saturating_add(1);
+        let standing = row.cell(feed_row::STANDING)?.load();
+        let incarnation = attached.incarnation;
+        let is_going = standing & 1 == 1;
+        let has_messages = row.cell(feed_row::WRITTEN)?.load() > 0;
+        if !is_current(count, incarnation) {
+            let is_new = incarnation > count.incarnation;
+            if is_new && !is_going && has_messages && self.tail < limit {
+                self.append(Content::Open { client, incarnation }, log)?;
+            } else {
+                return Ok(());
+            }
+        }
+        self.take_from(Source::Client(client), link, row, limit, fabric, log)?;
+        let count = self.counts.client(client, UpTo::Proposed);
+        let is_done = row.cell(feed_row::WRITTEN)?.load() <= count.next.0;
+        if is_going && is_done && count.is_open && self.tail < limit {
+            self.append(Content::Close { client, incarnation }, log)?;
+        }
+        Ok(())
+    }
+
+    /// Takes all that one source has in one ring, as far as the log has room.
+    fn take_from<F: Fabric>(
+        &mut self,
+        source: Source,
+        link: LinkId,
+        row: Row<'_>,
+        limit: u64,
+        fabric: &F,
+        log: Log<'_>,
+    ) -> Result<(), Halt> {
+        let shape = self.shape;
+        let ring = match source {
+            Source::Parent => Ring::of_parent(&shape),
+            Source::Client(_) => Ring::of_client(&shape),
+        };
+        for _ in 0..ring.window {
+            if self.tail >= limit {
+                break;
+            }
+            let count = self.counts.source(source, UpTo::Proposed);
+            let fed = match ring.look(row, count.next) {
+                Ok(None) => break,
+                Ok(Some(fed)) if self.is_acceptable(source, count, &fed) => fed,
+                _ => {
+                    if let Some(state) = self.state.get_mut(link.index()) {
+                        state.is_bad = true;
+                    }
+                    break;
+                }
+            };
+            fabric.observe_barrier();
+            let payload = self.shape.payload(self.tail);
+            log.memory().copy_from(
+                payload,
+                &row,
+                ring.payload(count.next),
+                whole_cells(fed.length),
+            )?;
+            self.progress.copied_bytes =
+                self.progress.copied_bytes.saturating_add(u64::from(fed.length));
+            let message = Message {
+                source,
+                ordinal: count.next,
+                id: fed.id,
+                destinations: fed.destinations,
+                length: fed.length,
+            };
+            self.append(Content::Message(message), log)?;
+        }
+        Ok(())
+    }
+
+    /// Whether a message may come from there: from a client that says its own name, and for groups
+    /// that this group reaches.
+    fn is_acceptable(&self, source: Source, count: SourceCount, fed: &Fed) -> bool {
+        match source {
+            Source::Parent => fed.destinations.meets(self.overlay.reach(self.id.group)),
+            Source::Client(client) => {
+                fed.id.client == client
+                    && fed.id.incarnation == count.incarnation
+                    && self.overlay.lowest_common_ancestor(fed.destinations) == Some(self.id.group)
+            }
+        }
+    }
+
+    /// Puts an entry at the end of the own log.
+    fn append(&mut self, content: Content, log: Log<'_>) -> Result<(), Halt> {
+        let mut positions = Positions::new();
+        for (child, state) in self.children.iter().enumerate() {
+            let goes_there = match content {
+                Content::Message(message) => message.destinations.meets(state.reach),
+                _ => false,
+            };
+            let position = goes_there.then(|| self.counts.child(child, UpTo::Proposed));
+            // There is room: both lists have the same bound.
+            let _ = positions.push(position);
+        }
+        let entry = Entry { content, positions };
+        if self.counts.count(&entry, UpTo::Proposed).is_err() {
+            return Err(Halt::NotContinued);
+        }
+        log.store(self.tail, &entry)?;
+        self.tail = self.tail.saturating_add(1);
+        log.set_tail(self.tail)?;
+        self.progress.proposed = self.progress.proposed.saturating_add(1);
+        Ok(())
+    }
+}
+
+fn is_current(count: SourceCount, incarnation: u32) -> bool {
+    count.is_open && count.incarnation == incarnation
+}

@@ -1,0 +1,286 @@
+//! Links: with whom a replica or a client shares a view of two.
+//!
+//! Each process has a list of links in a fixed order, so that a link's place in the list says who
+//! is at the other end:
+//!
+//! ```text
+//! replica: | own group, by rank | parent's replicas | replicas of each child | clients |
+//! client:  | replicas of each group, by rank |
+//! ```
+//!
+//! A host opens a view, attaches it, and detaches it when the peer is lost. A peer that comes back
+//! comes with a new view. What the host lends for each step is a [`Memory`].
+
+use super::overlay::{CHILDREN_MAX, Overlay, ReplicaId};
+use crate::ids::{ClientNumber, GroupId, Rank, Time, ViewId, u16_from_index};
+use crate::memory::{Row, RowWriter};
+
+/// A link's place in a process's list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct LinkId(pub u16);
+
+impl LinkId {
+    /// The place as an index.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        crate::ids::index_from_u16(self.0)
+    }
+}
+
+/// The memory that a host lends for a step.
+pub trait Memory {
+    /// The own region with the log. A client has none, and is never asked.
+    fn log(&self) -> RowWriter<'_>;
+
+    /// The own row of a link's view, and the peer's row. None if the link is not attached.
+    fn link(&self, link: LinkId) -> Option<(RowWriter<'_>, Row<'_>)>;
+}
+
+impl<M: Memory + ?Sized> Memory for &M {
+    fn log(&self) -> RowWriter<'_> {
+        (**self).log()
+    }
+
+    fn link(&self, link: LinkId) -> Option<(RowWriter<'_>, Row<'_>)> {
+        (**self).link(link)
+    }
+}
+
+/// A view of two that a host has opened for a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Attachment {
+    /// The view.
+    pub view: ViewId,
+    /// The peer's rank in it.
+    pub peer: Rank,
+    /// Which incarnation the peer is of, as it said when it was met.
+    pub incarnation: u32,
+}
+
+/// Who is at the other end of a replica's link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub enum Role {
+    /// A replica of the own group.
+    Peer(Rank),
+    /// A replica of the parent.
+    Parent(Rank),
+    /// A replica of a child; the child by its place among the children.
+    Child {
+        /// Which child.
+        child: u16,
+        /// Which of its replicas.
+        rank: Rank,
+    },
+    /// A client.
+    Client(ClientNumber),
+}
+
+/// How far a link is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub enum Stage {
+    /// No view is attached.
+    #[default]
+    Absent,
+    /// A view is attached, and the peer's memory is not there yet.
+    Waiting,
+    /// Both ends are there.
+    Ready,
+    /// The fabric reported that the peer is lost.
+    Lost,
+}
+
+/// What a process keeps of a link, whoever is at the other end.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Attached {
+    pub(super) stage: Stage,
+    pub(super) view: ViewId,
+    pub(super) peer: Rank,
+    pub(super) incarnation: u32,
+    /// Since when the stage is what it is.
+    pub(super) since: Time,
+    /// The control line of the own row is to be posted.
+    pub(super) dirty: bool,
+}
+
+impl Attached {
+    pub(super) const fn is_ready(&self) -> bool {
+        matches!(self.stage, Stage::Ready)
+    }
+}
+
+/// Which links a replica has, by their places.
+#[derive(Clone, Debug)]
+pub struct ReplicaLinks {
+    peers: u16,
+    parents: u16,
+    children: heapless::Vec<Below, CHILDREN_MAX>,
+    clients: u16,
+}
+
+/// A child's replicas among the links.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Below {
+    pub(super) group: GroupId,
+    first: u16,
+    replicas: u16,
+}
+
+impl ReplicaLinks {
+    /// The links of a group's replicas.
+    #[must_use]
+    pub fn of(overlay: &Overlay, group: GroupId) -> Self {
+        let peers = overlay.replicas(group);
+        let parents = overlay.parent(group).map_or(0, |parent| overlay.replicas(parent));
+        let mut first = peers.saturating_add(parents);
+        let mut children = heapless::Vec::new();
+        for child in overlay.children(group) {
+            let replicas = overlay.replicas(child);
+            // There is room: an overlay has no group with more children.
+            let _ = children.push(Below { group: child, first, replicas });
+            first = first.saturating_add(replicas);
+        }
+        Self { peers, parents, children, clients: overlay.limits().clients }
+    }
+
+    /// How many links.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        usize::from(self.first_client()).saturating_add(usize::from(self.clients))
+    }
+
+    /// Never: a replica has a link for each client.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whose link is at a place.
+    #[must_use]
+    pub fn role(&self, link: LinkId) -> Option<Role> {
+        let mut rest = link.0;
+        if rest < self.peers {
+            return Some(Role::Peer(Rank(rest)));
+        }
+        rest = rest.saturating_sub(self.peers);
+        if rest < self.parents {
+            return Some(Role::Parent(Rank(rest)));
+        }
+        for (child, below) in self.children.iter().enumerate() {
+            let rank = link.0.checked_sub(below.first).filter(|rank| *rank < below.replicas);
+            if let (Some(rank), Some(child)) = (rank, u16_from_index(child)) {
+                return Some(Role::Child { child, rank: Rank(rank) });
+            }
+        }
+        let client = link.0.checked_sub(self.first_client())?;
+        (client < self.clients).then_some(Role::Client(ClientNumber(client)))
+    }
+
+    /// Where a link is in the list.
+    #[must_use]
+    pub fn find(&self, role: Role) -> Option<LinkId> {
+        let link = match role {
+            Role::Peer(rank) => (rank.0 < self.peers).then_some(rank.0),
+            Role::Parent(rank) => {
+                (rank.0 < self.parents).then(|| self.peers.saturating_add(rank.0))
+            }
+            Role::Child { child, rank } => self
+                .children
+                .get(usize::from(child))
+                .filter(|below| rank.0 < below.replicas)
+                .map(|below| below.first.saturating_add(rank.0)),
+            Role::Client(number) => {
+                (number.0 < self.clients).then(|| self.first_client().saturating_add(number.0))
+            }
+        };
+        link.map(LinkId)
+    }
+
+    /// Where the link to a replica of a group is, as the own, the parent's or a child's.
+    #[must_use]
+    pub fn find_replica(
+        &self,
+        overlay: &Overlay,
+        own: GroupId,
+        other: ReplicaId,
+    ) -> Option<LinkId> {
+        if other.group == own {
+            return self.find(Role::Peer(other.rank));
+        }
+        if overlay.parent(own) == Some(other.group) {
+            return self.find(Role::Parent(other.rank));
+        }
+        let child = self.children.iter().position(|below| below.group == other.group)?;
+        self.find(Role::Child { child: u16_from_index(child)?, rank: other.rank })
+    }
+
+    pub(super) fn peers(&self) -> impl Iterator<Item = LinkId> + use<> {
+        (0..self.peers).map(LinkId)
+    }
+
+    pub(super) fn parents(&self) -> impl Iterator<Item = LinkId> + use<> {
+        (self.peers..self.peers.saturating_add(self.parents)).map(LinkId)
+    }
+
+    pub(super) fn child(&self, child: usize) -> impl Iterator<Item = LinkId> + use<> {
+        let below = self.children.get(child);
+        let (first, replicas) = below.map_or((0, 0), |below| (below.first, below.replicas));
+        (first..first.saturating_add(replicas)).map(LinkId)
+    }
+
+    pub(super) fn client(&self, number: ClientNumber) -> LinkId {
+        LinkId(self.first_client().saturating_add(number.0))
+    }
+
+    pub(super) fn clients(&self) -> impl Iterator<Item = ClientNumber> + use<> {
+        (0..self.clients).map(ClientNumber)
+    }
+
+    pub(super) fn below(&self) -> &[Below] {
+        &self.children
+    }
+
+    fn first_client(&self) -> u16 {
+        let children = self.children.last().map(|below| below.first.saturating_add(below.replicas));
+        children.unwrap_or(self.peers.saturating_add(self.parents))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tram::overlay::{Group, Limits};
+
+    #[test]
+    fn each_link_has_one_place() {
+        let limits = Limits {
+            clients: 5,
+            log_entries: 2,
+            client_window: 1,
+            parent_window: 1,
+            payload_max: 64,
+        };
+        let of = |parent: Option<u16>, replicas| Group { parent: parent.map(GroupId), replicas };
+        let groups = [of(None, 3), of(Some(0), 2), of(Some(1), 4), of(Some(1), 1)];
+        let overlay = Overlay::new(&groups, limits).expect("a tree");
+        for group in 0..4 {
+            let links = ReplicaLinks::of(&overlay, GroupId(group));
+            for link in 0..u16_from_index(links.len()).expect("few") {
+                let role = links.role(LinkId(link)).expect("a role");
+                assert_eq!(links.find(role), Some(LinkId(link)));
+            }
+            assert_eq!(links.role(LinkId(u16_from_index(links.len()).expect("few"))), None);
+        }
+        let links = ReplicaLinks::of(&overlay, GroupId(1));
+        assert_eq!(links.len(), 2 + 3 + 4 + 1 + 5);
+        let child = ReplicaId { group: GroupId(3), rank: Rank(0) };
+        let role = Role::Child { child: 1, rank: Rank(0) };
+        assert_eq!(links.find_replica(&overlay, GroupId(1), child), links.find(role));
+        let grandparent = ReplicaId { group: GroupId(0), rank: Rank(2) };
+        assert_eq!(links.find_replica(&overlay, GroupId(2), grandparent), None);
+        assert_eq!(links.client(ClientNumber(4)), LinkId(14));
+    }
+}

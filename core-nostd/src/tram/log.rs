@@ -1,0 +1,139 @@
+//! The own log, and the copies of peers' logs that a candidate reads into the same region.
+//!
+//! A log is a beginning of the log of one leader, whose timestamp is its *stamp*. So two logs
+//! compare as two numbers do: the one with the higher stamp, and of equal stamps the longer one,
+//! holds everything that can have been decided (see `campaign`).
+//!
+//! # Invariants
+//! - Delivered, decided, tail: each is at most the next.
+//! - An entry below the tail changes only after a tail below it was stored.
+
+use super::entry::{self, Entry};
+use super::shape::{Shape, log_control};
+use super::timestamp::Timestamp;
+use crate::fabric::{Area, Region};
+use crate::ids::Rank;
+use crate::layout::CACHE_LINE;
+use crate::memory::{OutOfRow, RowWriter};
+
+/// The region of a replica that holds its log.
+pub const LOG: Region = Region(1);
+
+/// A place in the region of logs.
+pub(super) const fn log_area(offset: usize) -> Area {
+    Area { region: LOG, offset }
+}
+
+/// The control line of a log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Control {
+    pub(super) stamp: Timestamp,
+    pub(super) tail: u64,
+    pub(super) decided: u64,
+}
+
+/// The own log.
+#[derive(Clone, Copy)]
+pub(super) struct Log<'m> {
+    memory: RowWriter<'m>,
+    shape: Shape,
+}
+
+impl<'m> Log<'m> {
+    pub(super) const fn new(memory: RowWriter<'m>, shape: Shape) -> Self {
+        Self { memory, shape }
+    }
+
+    pub(super) const fn memory(&self) -> RowWriter<'m> {
+        self.memory
+    }
+
+    /// The control line.
+    pub(super) fn control(&self) -> Result<Control, OutOfRow> {
+        self.control_at(0)
+    }
+
+    /// The control line of the copy of a peer's log.
+    pub(super) fn copied_control(&self, peer: Rank) -> Result<Control, OutOfRow> {
+        self.control_at(self.shape.copy_at(peer))
+    }
+
+    fn control_at(&self, base: usize) -> Result<Control, OutOfRow> {
+        let row = self.memory.reader();
+        let get = |offset: usize| -> Result<u64, OutOfRow> {
+            Ok(row.cell(base.saturating_add(offset))?.load())
+        };
+        // In this order: a leader stores the tail before it stores how much of it is decided.
+        let decided = get(log_control::DECIDED)?;
+        let tail = get(log_control::TAIL)?;
+        let stamp = Timestamp::from_cell(get(log_control::STAMP)?);
+        Ok(Control { stamp, tail, decided })
+    }
+
+    pub(super) fn decided(&self) -> Result<u64, OutOfRow> {
+        Ok(self.memory.reader().cell(log_control::DECIDED)?.load())
+    }
+
+    pub(super) fn set_decided(&self, decided: u64) -> Result<(), OutOfRow> {
+        self.set(log_control::DECIDED, decided)
+    }
+
+    pub(super) fn set_tail(&self, tail: u64) -> Result<(), OutOfRow> {
+        self.set(log_control::TAIL, tail)
+    }
+
+    pub(super) fn set_stamp(&self, stamp: Timestamp) -> Result<(), OutOfRow> {
+        self.set(log_control::STAMP, stamp.cell())
+    }
+
+    fn set(&self, offset: usize, value: u64) -> Result<(), OutOfRow> {
+        self.memory.cell(offset)?.publish(value);
+        Ok(())
+    }
+
+    /// The entry at a place, if it is there.
+    pub(super) fn load(&self, place: u64) -> Result<Option<Entry>, OutOfRow> {
+        entry::load(self.memory.reader(), &self.shape, 0, place)
+    }
+
+    /// The entry at a place in the copy of a peer's log.
+    pub(super) fn load_copied(&self, peer: Rank, place: u64) -> Result<Option<Entry>, OutOfRow> {
+        entry::load(self.memory.reader(), &self.shape, self.shape.copy_at(peer), place)
+    }
+
+    /// Stores an entry's header.
+    pub(super) fn store(&self, place: u64, entry: &Entry) -> Result<(), OutOfRow> {
+        entry::store(self.memory, &self.shape, place, entry)
+    }
+
+    /// Where the headers of a peer's log begin to differ from the own ones, between two places.
+    pub(super) fn differs_from(&self, peer: Rank, from: u64, to: u64) -> Result<u64, OutOfRow> {
+        let mut place = from;
+        for _ in 0..self.shape.entries() {
+            if place >= to {
+                break;
+            }
+            let copied = self.load_copied(peer, place)?;
+            if copied.is_none() || copied != self.load(place)? {
+                break;
+            }
+            place = place.saturating_add(1);
+        }
+        Ok(place)
+    }
+
+    /// Copies the payload of an entry out.
+    pub(super) fn payload<'p>(
+        &self,
+        place: u64,
+        length: u32,
+        into: &'p mut [u8],
+    ) -> Result<&'p [u8], OutOfRow> {
+        let length = crate::ids::index_from_u32(length);
+        let into = into.get_mut(..length).ok_or(OutOfRow)?;
+        self.memory.reader().read(self.shape.payload(place), into)?;
+        Ok(into)
+    }
+}
+
+const _: () = assert!(log_control::DECIDED + 8 <= CACHE_LINE);

@@ -1,0 +1,75 @@
+//! Order across many groups: TRAM over permissions, with the feature `tram`.
+//!
+//! A service that is sharded has a group of replicas for each shard. A client multicasts a message
+//! to any set of groups. All of their replicas deliver it, and any two that deliver the same two
+//! messages deliver them in the same order. Messages for different groups have no common order to
+//! pay for.
+//!
+//! The groups form a tree. A message is ordered first at the lowest group that reaches all its
+//! destinations, and passed down from there. Within a group the leader writes its followers' logs
+//! under a right that they give to one leader at a time.
+//!
+//! In the order to read it:
+//!
+//! | module | subject |
+//! |---|---|
+//! | `overlay` | the tree of groups |
+//! | `shape` | where things lie in logs and rows |
+//! | `link` | with whom a process shares a view of two |
+//! | `timestamp`, `entry`, `counts` | who leads; what a log holds; what all know alike from it |
+//! | `feed` | rings of messages: from clients, and from a parent |
+//! | `log` | the own log |
+//! | `replica` | a replica, and its step |
+//! | `oracle`, `grant`, `campaign` | who should lead, who may write, how a replica becomes leader |
+//! | `follow`, `lead` | how a leader keeps its followers' logs, and gives places to messages |
+//! | `deliver`, `pass_on` | handing over, and passing on to children |
+//! | `confirm` | what the parent has decided of what it passed on early |
+//! | `rows`, `posting`, `token` | what changed, as posts |
+//! | `client` | what multicasts |
+//! | `status` | what a host shows of a replica |
+//!
+//! Sources: TRAM, whole; Mu (Aguilera et al., OSDI 2020) for permissions; requirements TRM-1 to
+//! TRM-10. Where this differs from the paper, `campaign` and `follow` say why.
+
+mod campaign;
+mod client;
+mod confirm;
+mod counts;
+mod deliver;
+mod entry;
+mod feed;
+mod follow;
+mod grant;
+mod lead;
+mod link;
+mod log;
+mod oracle;
+mod overlay;
+mod pass_on;
+mod posting;
+mod progress;
+mod replica;
+mod rows;
+mod shape;
+mod status;
+mod timestamp;
+mod token;
+
+pub use client::{
+    Answered, Answers, Client, ClientLink, ClientLinks, ClientOptions, GroupState, MessageState,
+    SendError,
+};
+pub use counts::SourceState;
+pub use entry::MessageId;
+pub use link::{Attachment, LinkId, Memory, ReplicaLinks, Role, Stage};
+pub use log::LOG;
+pub use overlay::{
+    CHILDREN_MAX, Destinations, GROUPS_MAX, Group, Limits, Overlay, OverlayError, REPLICAS_MAX,
+    ReplicaId,
+};
+pub use posting::Posting;
+pub use progress::{Application, Delivered, Halt, OpenError, Progress};
+pub use replica::{LinkState, Replica, ReplicaOptions};
+pub use shape::{ReplicaBytes, Shape};
+pub use status::LogCounts;
+pub use timestamp::Timestamp;

@@ -1,0 +1,426 @@
+//! The overlay: which groups there are, and which of them passes messages on to which (TRM-1).
+//!
+//! All processes know the same overlay, and a digest of it stands in every plan of a view. Sets of
+//! groups are words of 64 bits, so routing is a few operations for each child.
+//!
+//! # Invariants
+//! - The groups form one tree. No walk in it is longer than the number of groups.
+//! - The reach of a group holds the group and the reach of each of its children.
+//!
+//! Source: TRAM, section 4.
+
+use crate::ids::{GroupId, Rank, index_from_u16, u16_from_index, u64_from_index};
+use crate::layout::Digest;
+
+/// The most groups of an overlay: a set of them is one cell.
+pub const GROUPS_MAX: usize = 64;
+
+/// The most children of one group.
+pub const CHILDREN_MAX: usize = 16;
+
+/// The most replicas of one group.
+pub const REPLICAS_MAX: usize = 16;
+
+/// One group of an overlay, as its author writes it down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// The group that passes messages on to this one. The root has none.
+    pub parent: Option<GroupId>,
+    /// How many replicas it has. A minority of them may fail.
+    pub replicas: u16,
+}
+
+/// Sizes that all processes of an overlay have alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// How many clients there may be at a time.
+    pub clients: u16,
+    /// Entries of a replica's log.
+    pub log_entries: u32,
+    /// Messages of one client that one group may not have taken yet.
+    pub client_window: u32,
+    /// Messages that a parent has passed on, and that a replica of its child has not taken yet.
+    pub parent_window: u32,
+    /// Bytes of the largest message.
+    pub payload_max: u32,
+}
+
+/// A set of groups: what a message is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Destinations(pub u64);
+
+impl Destinations {
+    /// One group.
+    #[must_use]
+    pub const fn of(group: GroupId) -> Self {
+        match 1_u64.checked_shl(widen(group.0)) {
+            Some(bit) => Self(bit),
+            None => Self(0),
+        }
+    }
+
+    /// These groups and another.
+    #[must_use]
+    pub const fn with(self, group: GroupId) -> Self {
+        Self(self.0 | Self::of(group).0)
+    }
+
+    /// Whether a group is among them.
+    #[must_use]
+    pub const fn contains(self, group: GroupId) -> bool {
+        self.0 & Self::of(group).0 != 0
+    }
+
+    /// Whether any group is in both sets.
+    #[must_use]
+    pub const fn meets(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    /// Whether all of these are in the other set.
+    #[must_use]
+    pub const fn is_within(self, other: Self) -> bool {
+        self.0 & !other.0 == 0
+    }
+
+    /// How many groups.
+    #[must_use]
+    pub const fn count(self) -> u32 {
+        self.0.count_ones()
+    }
+
+    /// The groups, in the order of their ids.
+    pub fn iter(self) -> impl Iterator<Item = GroupId> {
+        (0..64_u16).map(GroupId).filter(move |group| self.contains(*group))
+    }
+}
+
+#[allow(clippy::as_conversions)]
+const fn widen(value: u16) -> u32 {
+    value as u32
+}
+
+/// Why a list of groups is no overlay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub enum OverlayError {
+    /// There is no group.
+    NoGroups,
+    /// There are more than [`GROUPS_MAX`] groups.
+    TooManyGroups,
+    /// A group has no replica, or more than [`REPLICAS_MAX`].
+    Replicas(GroupId),
+    /// A group's parent is not in the list.
+    UnknownParent(GroupId),
+    /// A group's way upwards does not end at the root: it is its own ancestor.
+    Cycle(GroupId),
+    /// A second group without a parent.
+    SecondRoot(GroupId),
+    /// A group has more than [`CHILDREN_MAX`] children.
+    TooManyChildren(GroupId),
+    /// There are no clients, a window or a log without room, or more than memory can address.
+    Limits,
+}
+
+impl core::fmt::Display for OverlayError {
+    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::NoGroups => out.write_str("an overlay needs a group"),
+            Self::TooManyGroups => write!(out, "an overlay has at most {GROUPS_MAX} groups"),
+            Self::Replicas(group) => {
+                write!(out, "group {group} needs 1 to {REPLICAS_MAX} replicas")
+            }
+            Self::UnknownParent(group) => write!(out, "the parent of group {group} is unknown"),
+            Self::Cycle(group) => write!(out, "group {group} is its own ancestor"),
+            Self::SecondRoot(group) => write!(out, "group {group} is a second root"),
+            Self::TooManyChildren(group) => {
+                write!(out, "group {group} has more than {CHILDREN_MAX} children")
+            }
+            Self::Limits => out.write_str("a limit of the overlay is zero or too large"),
+        }
+    }
+}
+
+impl core::error::Error for OverlayError {}
+
+/// What is derived of a group.
+#[derive(Clone, Copy, Debug)]
+struct Placed {
+    group: Group,
+    reach: Destinations,
+    depth: u16,
+}
+
+/// A tree of groups that was checked.
+#[derive(Clone, Debug)]
+pub struct Overlay {
+    groups: heapless::Vec<Placed, GROUPS_MAX>,
+    limits: Limits,
+    digest: u64,
+}
+
+impl Overlay {
+    /// Checks a list of groups.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, with its group.
+    pub fn new(groups: &[Group], limits: Limits) -> Result<Self, OverlayError> {
+        check_limits(&limits)?;
+        if groups.is_empty() {
+            return Err(OverlayError::NoGroups);
+        }
+        if groups.len() > GROUPS_MAX {
+            return Err(OverlayError::TooManyGroups);
+        }
+        let mut placed = heapless::Vec::new();
+        let mut root = None;
+        for (id, group) in ids(groups) {
+            let count = index_from_u16(group.replicas);
+            if count == 0 || count > REPLICAS_MAX {
+                return Err(OverlayError::Replicas(id));
+            }
+            if group.parent.is_none() && root.replace(id).is_some() {
+                return Err(OverlayError::SecondRoot(id));
+            }
+            let depth = depth_of(groups, id)?;
+            let one = Placed { group, reach: Destinations::of(id), depth };
+            placed.push(one).map_err(|_| OverlayError::TooManyGroups)?;
+        }
+        for (id, _) in ids(groups) {
+            add_to_ancestors(&mut placed, id);
+        }
+        let mut overlay = Self { groups: placed, limits, digest: 0 };
+        for (id, _) in ids(groups) {
+            if usize::from(overlay.children_count(id)) > CHILDREN_MAX {
+                return Err(OverlayError::TooManyChildren(id));
+            }
+        }
+        overlay.digest = overlay.compute_digest();
+        Ok(overlay)
+    }
+
+    /// How many groups.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.groups.len()
+    }
+
+    /// Never: an overlay has a group.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.groups.is_empty()
+    }
+
+    /// The sizes that all have alike.
+    #[must_use]
+    pub const fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// What tells this overlay from others.
+    #[must_use]
+    pub const fn digest(&self) -> u64 {
+        self.digest
+    }
+
+    /// All groups.
+    #[must_use]
+    pub fn all(&self) -> Destinations {
+        ids(&self.groups).fold(Destinations(0), |all, (id, _)| all.with(id))
+    }
+
+    /// How many replicas a group has. Zero if there is no such group.
+    #[must_use]
+    pub fn replicas(&self, group: GroupId) -> u16 {
+        self.groups.get(group.index()).map_or(0, |placed| placed.group.replicas)
+    }
+
+    /// How many replicas of a group make a quorum: any two quorums share one.
+    #[must_use]
+    pub fn quorum(&self, group: GroupId) -> u16 {
+        (self.replicas(group) >> 1).saturating_add(1)
+    }
+
+    /// The parent of a group.
+    #[must_use]
+    pub fn parent(&self, group: GroupId) -> Option<GroupId> {
+        self.groups.get(group.index()).and_then(|placed| placed.group.parent)
+    }
+
+    /// The children of a group, in the order of their ids.
+    pub fn children(&self, group: GroupId) -> impl Iterator<Item = GroupId> + '_ {
+        let of_group = move |placed: &Placed| placed.group.parent == Some(group);
+        ids(&self.groups).filter(move |(_, placed)| of_group(placed)).map(|(id, _)| id)
+    }
+
+    /// How many children a group has.
+    #[must_use]
+    pub fn children_count(&self, group: GroupId) -> u16 {
+        self.children(group).fold(0, |count, _| count.saturating_add(1))
+    }
+
+    /// The group and all groups below it.
+    #[must_use]
+    pub fn reach(&self, group: GroupId) -> Destinations {
+        self.groups.get(group.index()).map_or(Destinations(0), |placed| placed.reach)
+    }
+
+    /// The lowest group from which all destinations can be reached. None if there is no
+    /// destination, or one that is no group of the overlay.
+    #[must_use]
+    pub fn lowest_common_ancestor(&self, destinations: Destinations) -> Option<GroupId> {
+        if destinations == Destinations(0) {
+            return None;
+        }
+        let reaching = ids(&self.groups).filter(|(_, placed)| destinations.is_within(placed.reach));
+        reaching.max_by_key(|(_, placed)| placed.depth).map(|(id, _)| id)
+    }
+
+    fn compute_digest(&self) -> u64 {
+        let limits = &self.limits;
+        let sizes = [
+            u64::from(limits.clients),
+            u64::from(limits.log_entries),
+            u64::from(limits.client_window),
+            u64::from(limits.parent_window),
+            u64::from(limits.payload_max),
+            u64_from_index(self.groups.len()),
+        ];
+        let mut digest = Digest::new();
+        for size in sizes {
+            digest = digest.with(size);
+        }
+        for placed in &self.groups {
+            let parent = placed.group.parent.map_or(u64::MAX, |parent| u64::from(parent.0));
+            digest = digest.with(parent).with(u64::from(placed.group.replicas));
+        }
+        digest.get()
+    }
+}
+
+/// A list's members with their ids. No overlay has more than [`GROUPS_MAX`].
+fn ids<T: Copy>(groups: &[T]) -> impl Iterator<Item = (GroupId, T)> + '_ {
+    (0..64_u16).map(GroupId).zip(groups.iter().copied())
+}
+
+fn check_limits(limits: &Limits) -> Result<(), OverlayError> {
+    let counts =
+        [limits.log_entries, limits.client_window, limits.parent_window, limits.payload_max];
+    let is_wrong = |count: u32| count == 0 || count > 1 << 30;
+    if counts.into_iter().any(is_wrong) || limits.clients == 0 {
+        return Err(OverlayError::Limits);
+    }
+    Ok(())
+}
+
+/// How many steps a group is below the root.
+fn depth_of(groups: &[Group], id: GroupId) -> Result<u16, OverlayError> {
+    let mut at = id;
+    for depth in 0..GROUPS_MAX {
+        let group = groups.get(at.index()).ok_or(OverlayError::UnknownParent(id))?;
+        match group.parent {
+            None => return Ok(u16_from_index(depth).unwrap_or(u16::MAX)),
+            Some(parent) => at = parent,
+        }
+    }
+    Err(OverlayError::Cycle(id))
+}
+
+/// Adds a group to the reach of all groups above it.
+fn add_to_ancestors(placed: &mut heapless::Vec<Placed, GROUPS_MAX>, id: GroupId) {
+    let mut at = id;
+    for _ in 0..GROUPS_MAX {
+        let Some(parent) = placed.get(at.index()).and_then(|one| one.group.parent) else { return };
+        if let Some(above) = placed.get_mut(parent.index()) {
+            above.reach = above.reach.with(id);
+        }
+        at = parent;
+    }
+}
+
+/// A replica: its group, and its rank there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct ReplicaId {
+    /// The group.
+    pub group: GroupId,
+    /// The rank in it.
+    pub rank: Rank,
+}
+
+impl core::fmt::Display for ReplicaId {
+    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(out, "g{}.{}", self.group, self.rank)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: Limits =
+        Limits { clients: 4, log_entries: 8, client_window: 4, parent_window: 4, payload_max: 64 };
+
+    fn tree(parents: &[Option<u16>]) -> Result<Overlay, OverlayError> {
+        let groups: std::vec::Vec<Group> = parents
+            .iter()
+            .map(|parent| Group { parent: parent.map(GroupId), replicas: 3 })
+            .collect();
+        Overlay::new(&groups, LIMITS)
+    }
+
+    fn set(groups: &[u16]) -> Destinations {
+        groups.iter().fold(Destinations(0), |set, group| set.with(GroupId(*group)))
+    }
+
+    #[test]
+    fn a_message_is_ordered_at_the_lowest_group_that_reaches_all_its_destinations() {
+        //       0
+        //     1   2
+        //    3 4  5
+        let overlay = tree(&[None, Some(0), Some(0), Some(1), Some(1), Some(2)]).expect("a tree");
+        let ancestor = |groups: &[u16]| overlay.lowest_common_ancestor(set(groups)).map(|g| g.0);
+        assert_eq!(ancestor(&[3]), Some(3));
+        assert_eq!(ancestor(&[3, 4]), Some(1));
+        assert_eq!(ancestor(&[1, 4]), Some(1));
+        assert_eq!(ancestor(&[3, 5]), Some(0));
+        assert_eq!(ancestor(&[2, 5]), Some(2));
+        assert_eq!(ancestor(&[]), None);
+        assert_eq!(ancestor(&[3, 6]), None, "which is no group");
+        assert_eq!(overlay.reach(GroupId(1)), set(&[1, 3, 4]));
+        assert!(overlay.children(GroupId(1)).eq([GroupId(3), GroupId(4)]));
+    }
+
+    #[test]
+    fn a_list_that_is_no_tree_is_refused_with_its_group() {
+        assert_eq!(tree(&[]).err(), Some(OverlayError::NoGroups));
+        assert_eq!(tree(&[None, None]).err(), Some(OverlayError::SecondRoot(GroupId(1))));
+        assert_eq!(tree(&[None, Some(7)]).err(), Some(OverlayError::UnknownParent(GroupId(1))));
+        let cycle = tree(&[None, Some(2), Some(1)]).err();
+        assert_eq!(cycle, Some(OverlayError::Cycle(GroupId(1))));
+        assert_eq!(tree(&[Some(0)]).err(), Some(OverlayError::Cycle(GroupId(0))));
+        let wide: std::vec::Vec<_> =
+            core::iter::once(None).chain(core::iter::repeat_n(Some(0), 17)).collect();
+        assert_eq!(tree(&wide).err(), Some(OverlayError::TooManyChildren(GroupId(0))));
+        let many: std::vec::Vec<_> =
+            core::iter::once(None).chain((0..64).map(|g| Some(g >> 1))).collect();
+        assert_eq!(tree(&many).err(), Some(OverlayError::TooManyGroups));
+        let empty = Overlay::new(&[Group { parent: None, replicas: 0 }], LIMITS).err();
+        assert_eq!(empty, Some(OverlayError::Replicas(GroupId(0))));
+        let none = Limits { client_window: 0, ..LIMITS };
+        let group = Group { parent: None, replicas: 1 };
+        assert_eq!(Overlay::new(&[group], none).err(), Some(OverlayError::Limits));
+    }
+
+    #[test]
+    fn whatever_differs_changes_the_digest() {
+        let of = |parents: &[Option<u16>]| tree(parents).map(|overlay| overlay.digest());
+        assert_ne!(of(&[None, Some(0), Some(0)]), of(&[None, Some(0), Some(1)]));
+        assert_eq!(of(&[None, Some(0)]), of(&[None, Some(0)]));
+        let group = Group { parent: None, replicas: 1 };
+        let larger = Limits { payload_max: 65, ..LIMITS };
+        let digest = |limits| Overlay::new(&[group], limits).map(|overlay| overlay.digest());
+        assert_ne!(digest(LIMITS), digest(larger));
+    }
+}

@@ -1,0 +1,183 @@
+//! Lists of writes: what goes to one peer in one post.
+//!
+//! Contents that follow each other become one write. Where a short gap lies between them, the gap
+//! travels too: a write of its own costs more than a few bytes.
+//!
+//! It is public so that the protocols that TRAM is compared with make their lists in the same way
+//! (TRM-10).
+
+use crate::fabric::{Area, Capabilities, Kind, WRITES_MAX, Write, WriteList};
+
+/// The longest gap that travels with its neighbours, in bytes.
+const GAP_MAX: usize = 192;
+
+/// The writes of one post, as they come together.
+#[derive(Debug)]
+pub struct Posting {
+    writes: WriteList,
+    writes_max: usize,
+    bytes_max: usize,
+    /// How many bytes of content the list has still room for.
+    room_bytes: usize,
+}
+
+impl Posting {
+    /// An empty list for a fabric of these limits.
+    #[must_use]
+    pub fn new(capabilities: &Capabilities) -> Self {
+        Self {
+            writes: WriteList::new(),
+            writes_max: capabilities.writes_max.min(WRITES_MAX),
+            bytes_max: capabilities.write_bytes_max,
+            room_bytes: usize::MAX,
+        }
+    }
+
+    /// A list for a region, which has room for so many bytes in all.
+    pub(super) fn to_region(capabilities: &Capabilities, list_bytes_max: usize) -> Self {
+        Self { room_bytes: list_bytes_max, ..Self::new(capabilities) }
+    }
+
+    /// The writes so far.
+    #[must_use]
+    pub fn writes(&self) -> &[Write] {
+        &self.writes
+    }
+
+    /// How many more writes there is room for.
+    #[must_use]
+    pub fn room(&self) -> usize {
+        self.writes_max.saturating_sub(self.writes.len())
+    }
+
+    /// Adds bytes that may be read until the list is done. False if there is no room for them.
+    pub fn content(&mut self, source: Area, target: Area, length: usize) -> bool {
+        if length == 0 {
+            return true;
+        }
+        let Some(room_bytes) = self.room_bytes.checked_sub(length.saturating_add(GAP_MAX)) else {
+            return false;
+        };
+        if let Some(last) = self.writes.last_mut()
+            && let Some(longer) = joined(last, source, target, length, self.bytes_max)
+        {
+            last.length = longer;
+            self.room_bytes = room_bytes;
+            return true;
+        }
+        let has_room = self.push(Write { source, target, length, kind: Kind::Content });
+        if has_room {
+            self.room_bytes = room_bytes;
+        }
+        has_room
+    }
+
+    /// Keeps room for bytes that are added later. False if there is none.
+    pub(super) fn keeps(&mut self, bytes: usize) -> bool {
+        match self.room_bytes.checked_sub(bytes) {
+            None => false,
+            Some(room_bytes) => {
+                self.room_bytes = room_bytes;
+                true
+            }
+        }
+    }
+
+    /// Adds bytes for which room was kept.
+    pub(super) fn kept(&mut self, area: Area, length: usize) -> bool {
+        self.push(Write { source: area, target: area, length, kind: Kind::Content })
+    }
+
+    /// Adds cells that travel as they are now. False if there is no room for them.
+    pub fn guard(&mut self, source: Area, target: Area, length: usize) -> bool {
+        self.push(Write { source, target, length, kind: Kind::Guard })
+    }
+
+    fn push(&mut self, write: Write) -> bool {
+        self.room() > 0 && self.writes.push(write).is_ok()
+    }
+}
+
+/// The length of a write that takes in another behind it, if that is worth it.
+fn joined(
+    last: &Write,
+    source: Area,
+    target: Area,
+    length: usize,
+    bytes_max: usize,
+) -> Option<usize> {
+    let is_content = matches!(last.kind, Kind::Content);
+    if !is_content || last.source.region != source.region || last.target.region != target.region {
+        return None;
+    }
+    let ahead = source.offset.checked_sub(last.source.offset)?;
+    if target.offset.checked_sub(last.target.offset)? != ahead {
+        return None;
+    }
+    let gap = ahead.checked_sub(last.length)?;
+    let longer = ahead.checked_add(length)?;
+    (gap <= GAP_MAX && longer <= bytes_max).then_some(longer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fabric::{Promises, Region};
+
+    fn at(offset: usize) -> Area {
+        Area { region: Region::ROW, offset }
+    }
+
+    fn posting(writes_max: usize) -> Posting {
+        Posting::new(&Capabilities {
+            promises: Promises::all(),
+            writes_max,
+            write_bytes_max: 1024,
+            guard_bytes_max: 24,
+        })
+    }
+
+    #[test]
+    fn contents_next_to_each_other_are_one_write() {
+        let mut list = posting(8);
+        assert!(list.content(at(64), at(64), 100));
+        assert!(list.content(at(192), at(192), 64));
+        assert_eq!(list.writes().len(), 1);
+        assert_eq!(list.writes()[0].length, 192, "with the gap of 28 bytes");
+        assert!(list.content(at(4096), at(4096), 64));
+        assert!(list.content(at(0), at(0), 64), "which lies before the last");
+        assert!(list.content(at(64), at(128), 8), "whose target does not follow");
+        assert_eq!(list.writes().len(), 4);
+        assert!(list.guard(at(72), at(136), 8));
+        assert!(list.content(at(80), at(144), 8), "never joined with a guard");
+        assert_eq!(list.writes().len(), 6);
+    }
+
+    #[test]
+    fn a_list_to_a_region_takes_no_more_bytes_than_its_queue() {
+        let mut list = Posting::to_region(
+            &Capabilities {
+                promises: Promises::all(),
+                writes_max: 8,
+                write_bytes_max: 4096,
+                guard_bytes_max: 24,
+            },
+            1000,
+        );
+        assert!(list.keeps(100) && list.content(at(0), at(0), 500));
+        assert!(!list.content(at(500), at(500), 300), "with a gap that may come with it");
+        assert!(!list.keeps(400) && list.content(at(500), at(500), 0));
+        assert!(list.kept(at(2000), 100));
+        assert!(list.guard(at(0), at(0), 8), "guards are short, and have room of their own");
+    }
+
+    #[test]
+    fn a_write_grows_no_longer_than_the_fabric_takes() {
+        let mut list = posting(2);
+        assert!(list.content(at(0), at(0), 1000));
+        assert!(list.content(at(1000), at(1000), 24));
+        assert!(list.content(at(1024), at(1024), 1));
+        assert_eq!(list.writes().len(), 2);
+        assert!(!list.guard(at(0), at(0), 8), "there is no room");
+    }
+}

@@ -1,0 +1,619 @@
+//! A replica of a group: its state, and the step that drives it.
+//!
+//! The methods in their order: [`Replica::open`]; [`Replica::attach`] for each peer that is met, at
+//! any time; [`Replica::step`] again and again; [`Replica::detach`] for a peer that is lost.
+//! [`Replica::snapshot`] and [`Replica::restore`] carry what a replica knows to one that has lost
+//! it, beside the application's own state.
+//!
+//! # Invariants
+//! - A step does a bounded amount of work: each loop is bounded by a number of the overlay.
+//! - A replica that granted its log to another leads no more in that step (TRM-3).
+//! - Nothing is delivered that is not decided, and nothing twice.
+//!
+//! Source: TRAM, section 5.3 (Algorithm 2).
+
+use super::campaign::Campaign;
+use super::counts::{Counts, SourceState, UpTo};
+use super::follow::{Follow, Stream};
+use super::link::{Attached, Attachment, LinkId, Memory, ReplicaLinks, Role, Stage};
+use super::log::Log;
+use super::oracle::Standing;
+use super::overlay::{CHILDREN_MAX, Destinations, Overlay, ReplicaId};
+use super::progress::{Application, Halt, OpenError, Progress};
+use super::shape::{Shape, peer_row};
+use super::timestamp::Timestamp;
+use super::token::{Ticket, Work};
+use crate::fabric::{Capabilities, Event, Fabric, PermissionEvent, Permissions, Promises};
+use crate::ids::{Ordinal, Rank, Time, ViewId, index_from_u32};
+use crate::memory::RowWriter;
+
+/// What a replica is opened with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReplicaOptions {
+    /// Between two heartbeats, in nanoseconds.
+    pub heartbeat_ns: u64,
+    /// After how long without a heartbeat a peer counts as gone: longer than the longest upcall.
+    pub suspect_ns: u64,
+    /// How long a campaign may take before another begins.
+    pub campaign_ns: u64,
+    /// After how long without its connection a client's place is given up.
+    pub lease_ns: u64,
+    /// Which start of this replica it is. A replica that comes back has a higher one.
+    pub incarnation: u16,
+    /// It has been here since its group began, so it counts in quorums (TRM-5).
+    pub is_founder: bool,
+    /// Takes everything that is there in each step. Off: one entry at a time, each decided before
+    /// the next, as the paper does.
+    pub batching: bool,
+    /// Passes messages on to children while they are being replicated, and not only once they are
+    /// decided. The children do the same work earlier, and deliver once their parent has decided.
+    pub passes_on_early: bool,
+}
+
+impl Default for ReplicaOptions {
+    fn default() -> Self {
+        Self {
+            heartbeat_ns: 1_000_000,
+            suspect_ns: 10_000_000,
+            campaign_ns: 20_000_000,
+            lease_ns: 1_000_000_000,
+            incarnation: 1,
+            is_founder: true,
+            batching: true,
+            passes_on_early: true,
+        }
+    }
+}
+
+/// What a replica keeps of one link: a list of these is lent to it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LinkState {
+    pub(super) attached: Attached,
+    /// Of a peer: its last heartbeat, and when it came.
+    pub(super) heartbeat: u64,
+    pub(super) heard_at: Option<Time>,
+    /// Of a peer: the request for its log is to be posted.
+    pub(super) asks: bool,
+    /// Of a peer: how its log is written.
+    pub(super) follow: Follow,
+    /// Of a child's replica: what is passed on to it.
+    pub(super) passing: Passing,
+    /// Of a client: which of its replies are to be posted, as offsets from and up to.
+    pub(super) replies: Option<(usize, usize)>,
+    /// Of a client: it wrote what no correct client writes.
+    pub(super) is_bad: bool,
+    /// A count in the control line that may go out later: as it is, and as it was posted last.
+    pub(super) count: u64,
+    pub(super) count_told: u64,
+}
+
+/// What is passed on to one replica of a child.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Passing {
+    /// The next position to be stored in the row.
+    pub(super) stored: Ordinal,
+    /// The next position to be posted.
+    pub(super) posted: Ordinal,
+    /// The place in the log where the search for the next position goes on.
+    pub(super) place: u64,
+    /// How much of it was shown as decided, here and at the child.
+    pub(super) shown: (u64, u64),
+    /// The row holds what a later log has otherwise: only a new view's row can be used again.
+    pub(super) is_spoilt: bool,
+}
+
+/// What a replica knows of a child as a whole.
+#[derive(Clone, Debug)]
+pub(super) struct ChildState {
+    pub(super) reach: Destinations,
+    pub(super) shape: Shape,
+    /// The place of the first entry that the child may not have decided yet.
+    pub(super) kept_from: u64,
+    /// How many positions the child is known to have decided.
+    pub(super) settled: u64,
+}
+
+/// Whether a replica leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Leadership {
+    Follower,
+    Candidate(Campaign),
+    Leader,
+}
+
+/// A replica of a group.
+#[derive(Debug)]
+pub struct Replica<'s> {
+    pub(super) overlay: &'s Overlay,
+    pub(super) id: ReplicaId,
+    pub(super) options: ReplicaOptions,
+    pub(super) shape: Shape,
+    pub(super) links: ReplicaLinks,
+    pub(super) state: &'s mut [LinkState],
+    pub(super) counts: Counts<'s>,
+    /// Room for one payload.
+    pub(super) payload: &'s mut [u8],
+    pub(super) children: heapless::Vec<ChildState, CHILDREN_MAX>,
+    pub(super) capabilities: Capabilities,
+
+    /// The highest timestamp that this replica has granted, or chosen itself.
+    pub(super) promised: Timestamp,
+    /// Who may write to the own log.
+    pub(super) granted_to: Option<(LinkId, ViewId)>,
+    /// Whether this replica counts in quorums.
+    pub(super) is_voter: bool,
+    pub(super) leadership: Leadership,
+    /// What the clients, and the peers, were shown of it.
+    pub(super) shown_leading: bool,
+    pub(super) shown_standing: u64,
+    pub(super) campaigns: u32,
+    /// When the last campaign began.
+    pub(super) campaign_at: Option<Time>,
+    pub(super) attempts: u32,
+
+    /// The end of the own log, as its leader.
+    pub(super) tail: u64,
+    pub(super) delivered: u64,
+    pub(super) needs_snapshot: bool,
+    /// It has restored a snapshot, and its log has this stamp still: a leader has not filled it.
+    pub(super) gapped: Option<Timestamp>,
+    /// An entry that the parent passed on early was replaced in the parent's log: the own log ends
+    /// below it from the next campaign on.
+    pub(super) is_contradicted: bool,
+    /// The number of the last heartbeat, and when it was given.
+    pub(super) beats: u64,
+    pub(super) beat_at: Option<Time>,
+    /// Whose turn it is among the clients.
+    pub(super) turn: u16,
+    pub(super) progress: Progress,
+}
+
+impl<'s> Replica<'s> {
+    /// A replica over lent state: one [`LinkState`] for each of [`ReplicaLinks::len`], one
+    /// [`SourceState`] for the parent and each client, and room for the largest payload.
+    ///
+    /// # Errors
+    /// The replica is not in the overlay, the lent state is too small, or the fabric lacks a
+    /// promise that the protocol stands on.
+    pub fn open(
+        overlay: &'s Overlay,
+        id: ReplicaId,
+        options: ReplicaOptions,
+        capabilities: Capabilities,
+        state: &'s mut [LinkState],
+        sources: &'s mut [SourceState],
+        payload: &'s mut [u8],
+    ) -> Result<Self, OpenError> {
+        if id.rank.0 >= overlay.replicas(id.group) {
+            return Err(OpenError::NoSuchReplica);
+        }
+        let shape = Shape::of(overlay, id.group);
+        let links = ReplicaLinks::of(overlay, id.group);
+        let clients = usize::from(overlay.limits().clients);
+        let is_enough = state.len() >= links.len()
+            && sources.len() == clients.saturating_add(1)
+            && payload.len() >= index_from_u32(shape.payload_max());
+        if !is_enough {
+            return Err(OpenError::StateTooSmall);
+        }
+        check_fabric(&capabilities, &shape)?;
+        state.fill(LinkState::default());
+        let mut children = heapless::Vec::new();
+        for below in links.below() {
+            let child = ChildState {
+                reach: overlay.reach(below.group),
+                shape: Shape::of(overlay, below.group),
+                kept_from: 0,
+                settled: 0,
+            };
+            // There is room: an overlay has no group with more children.
+            let _ = children.push(child);
+        }
+        let counts = Counts::new(sources, children.len());
+        Ok(Self {
+            overlay,
+            id,
+            options,
+            shape,
+            links,
+            state,
+            counts,
+            payload,
+            children,
+            capabilities,
+            promised: Timestamp::NONE,
+            granted_to: None,
+            is_voter: options.is_founder,
+            leadership: Leadership::Follower,
+            shown_leading: false,
+            shown_standing: 0,
+            campaigns: 0,
+            campaign_at: None,
+            attempts: 0,
+            tail: 0,
+            delivered: 0,
+            needs_snapshot: false,
+            gapped: None,
+            is_contradicted: false,
+            beats: 0,
+            beat_at: None,
+            turn: 0,
+            progress: Progress::default(),
+        })
+    }
+
+    /// Takes a view into use. The host has opened it at the fabric, and lends its rows from now on.
+    /// A link that had another view has this one instead.
+    pub fn attach<M: Memory>(
+        &mut self,
+        now: Time,
+        link: LinkId,
+        attachment: Attachment,
+        memory: &M,
+    ) -> Result<(), Halt> {
+        self.detach(now, link);
+        let Some(state) = self.state.get_mut(link.index()) else { return Ok(()) };
+        *state = LinkState::default();
+        state.attached = Attached {
+            stage: Stage::Waiting,
+            view: attachment.view,
+            peer: attachment.peer,
+            incarnation: attachment.incarnation,
+            since: now,
+            dirty: true,
+        };
+        self.show_all(link, memory)
+    }
+
+    /// Gives up a link's view. The host may close it.
+    pub fn detach(&mut self, now: Time, link: LinkId) {
+        let Some(state) = self.state.get_mut(link.index()) else { return };
+        if state.attached.stage != Stage::Absent {
+            *state = LinkState::default();
+            state.attached.since = now;
+        }
+        if self.granted_to.is_some_and(|(granted, _)| granted == link) {
+            self.granted_to = None;
+        }
+    }
+
+    /// One step: takes what came, does what follows from it, and posts what changed.
+    ///
+    /// # Errors
+    /// The replica cannot go on: its memory does not fit, or its log contradicts itself.
+    pub fn step<F, M, A>(
+        &mut self,
+        now: Time,
+        fabric: &mut F,
+        memory: &M,
+        application: &mut A,
+    ) -> Result<Progress, Halt>
+    where
+        F: Fabric + Permissions,
+        M: Memory,
+        A: Application,
+    {
+        self.progress = Progress::default();
+        self.take_events(now, fabric);
+        self.make_ready(now, fabric);
+        self.beat(now, memory)?;
+        self.listen(now, memory)?;
+        self.answer_requests(fabric, memory)?;
+        self.stand(now, fabric, memory)?;
+        let log = Log::new(memory.log(), self.shape);
+        match self.leadership {
+            Leadership::Follower => self.deliver(log, memory, application)?,
+            Leadership::Candidate(_) => {
+                self.deliver(log, memory, application)?;
+                self.campaign(now, fabric, memory)?;
+            }
+            Leadership::Leader => {
+                self.copy_headers(fabric, memory)?;
+                self.prepare_followers(log, memory)?;
+                self.decide(log, memory)?;
+                self.deliver(log, memory, application)?;
+                self.propose(now, fabric, log, memory)?;
+                // What others wait for goes first: entries, then messages for children and replies,
+                // then what the followers may deliver.
+                self.stream_all(Stream::Entries, fabric, log, memory)?;
+                self.decide(log, memory)?;
+                self.pass_on(now, fabric, log, memory)?;
+                self.show_leading(memory)?;
+                self.post_children(fabric, memory)?;
+                self.post_clients(fabric, memory);
+                self.stream_all(Stream::All, fabric, log, memory)?;
+                if self.is_contradicted {
+                    self.begin_campaign(now, fabric, memory)?;
+                }
+            }
+        }
+        self.show_leading(memory)?;
+        self.show_standing(memory)?;
+        self.post_children(fabric, memory)?;
+        self.post_clients(fabric, memory);
+        self.post_lines(fabric, memory);
+        self.progress.delivered_total = self.delivered;
+        Ok(self.progress)
+    }
+
+    /// Who this is.
+    #[must_use]
+    pub const fn id(&self) -> ReplicaId {
+        self.id
+    }
+
+    /// Whether it leads its group, as far as it knows.
+    #[must_use]
+    pub const fn is_leader(&self) -> bool {
+        matches!(self.leadership, Leadership::Leader)
+    }
+
+    /// Whether it counts in quorums.
+    #[must_use]
+    pub const fn is_voter(&self) -> bool {
+        self.is_voter
+    }
+
+    /// The timestamp of the leader to which it last gave its log.
+    #[must_use]
+    pub const fn promised(&self) -> Timestamp {
+        self.promised
+    }
+
+    /// How many entries it has delivered.
+    #[must_use]
+    pub const fn delivered(&self) -> u64 {
+        self.delivered
+    }
+
+    /// It lacks entries that its group has no longer: it needs a snapshot of another replica.
+    #[must_use]
+    pub const fn needs_snapshot(&self) -> bool {
+        self.needs_snapshot
+    }
+
+    /// Its links.
+    #[must_use]
+    pub const fn links(&self) -> &ReplicaLinks {
+        &self.links
+    }
+
+    /// How far a link is.
+    #[must_use]
+    pub fn stage(&self, link: LinkId) -> Stage {
+        self.state.get(link.index()).map_or(Stage::Absent, |state| state.attached.stage)
+    }
+
+    /// How many cells a snapshot has.
+    #[must_use]
+    pub fn snapshot_cells(&self) -> usize {
+        self.counts.cells().saturating_add(1)
+    }
+
+    /// Stores what this replica knows at what it has delivered: the application's state of this
+    /// moment belongs to it. None if there are not exactly as many cells.
+    #[must_use]
+    pub fn snapshot(&self, cells: &mut [u64]) -> Option<()> {
+        let (first, rest) = cells.split_first_mut()?;
+        *first = self.delivered;
+        self.counts.save(rest)
+    }
+
+    /// Goes on from a snapshot of another replica, whose application's state the caller has taken
+    /// over. A snapshot that is no newer than what this replica has delivered changes nothing, and
+    /// neither do cells of another overlay.
+    ///
+    /// # Errors
+    /// The memory does not fit.
+    pub fn restore<M: Memory>(&mut self, cells: &[u64], memory: &M) -> Result<bool, Halt> {
+        let Some((place, rest)) = cells.split_first() else { return Ok(false) };
+        if *place < self.delivered || self.is_leader() || self.counts.restore(rest).is_none() {
+            return Ok(false);
+        }
+        // The log stays as it is: it may be another's to write.
+        let stamp = Log::new(memory.log(), self.shape).control()?.stamp;
+        self.delivered = *place;
+        self.needs_snapshot = false;
+        self.gapped = Some(stamp);
+        for link in 0..self.links.len() {
+            let Ok(link) = u16::try_from(link) else { break };
+            self.show_all(LinkId(link), memory)?;
+        }
+        Ok(true)
+    }
+
+    /// Stores in a link's own row all that this replica shows there.
+    pub(super) fn show_all<M: Memory>(&mut self, link: LinkId, memory: &M) -> Result<(), Halt> {
+        let Some((row, _)) = memory.link(link) else { return Ok(()) };
+        match self.links.role(link) {
+            Some(Role::Peer(_)) => {
+                put(row, peer_row::HEARTBEAT, self.beats)?;
+                put(row, peer_row::PROMISED, self.promised.cell())?;
+                put(row, peer_row::DELIVERED, self.delivered)?;
+                put(row, peer_row::STANDING, self.standing())?;
+                if matches!(self.leadership, Leadership::Candidate(_) | Leadership::Leader) {
+                    put(row, peer_row::REQUEST, self.promised.cell())?;
+                    self.ask(link);
+                }
+            }
+            Some(Role::Parent(_)) => self.show_taken_by_parent(row)?,
+            Some(Role::Client(client)) => self.show_taken_by_client(client, link, row)?,
+            Some(Role::Child { .. }) | None => {}
+        }
+        self.touch(link);
+        Ok(())
+    }
+
+    /// What the other replicas see of this one's part in quorums.
+    pub(super) fn standing(&self) -> u64 {
+        let is_candidate = matches!(self.leadership, Leadership::Candidate(_));
+        let standing = Standing {
+            incarnation: self.options.incarnation,
+            is_voter: self.is_voter,
+            leads: self.is_leader() || is_candidate,
+        };
+        standing.cell()
+    }
+
+    /// A count in a link's control line has risen. It lets the peer use memory again, which is not
+    /// urgent: it goes out with whatever else does, at the next heartbeat, or once it has risen by
+    /// so much.
+    pub(super) fn raise(&mut self, link: LinkId, count: u64, slack: u32) {
+        if let Some(state) = self.state.get_mut(link.index()) {
+            state.count = count;
+            let risen = count.saturating_sub(state.count_told);
+            if risen > u64::from(slack) {
+                state.attached.dirty = state.attached.stage != Stage::Absent;
+            }
+        }
+    }
+
+    /// What was left for the next heartbeat goes out.
+    pub(super) fn tell_counts(&mut self) {
+        for state in self.state.iter_mut() {
+            let is_there = state.attached.stage != Stage::Absent;
+            state.attached.dirty |= is_there && state.count != state.count_told;
+        }
+    }
+
+    /// The control line of a link's row is to be posted.
+    pub(super) fn touch(&mut self, link: LinkId) {
+        if let Some(state) = self.state.get_mut(link.index()) {
+            state.attached.dirty = state.attached.stage != Stage::Absent;
+        }
+    }
+
+    pub(super) fn is_ready(&self, link: LinkId) -> bool {
+        self.state.get(link.index()).is_some_and(|state| state.attached.is_ready())
+    }
+
+    fn take_events<F: Fabric + Permissions>(&mut self, now: Time, fabric: &mut F) {
+        // Bounded: what comes later is taken in the next step.
+        for _ in 0..EVENTS_MAX {
+            match fabric.poll() {
+                None => break,
+                Some(Event::Completed(token)) => {
+                    if let Some(ticket) = Ticket::of(token) {
+                        self.completed(ticket);
+                    }
+                }
+                Some(Event::PeerLost { view, .. }) => self.lose(now, view),
+                Some(Event::Ready { .. } | Event::Woken) => {}
+            }
+            self.progress.events = self.progress.events.saturating_add(1);
+        }
+        for _ in 0..EVENTS_MAX {
+            match fabric.poll_permission() {
+                None => break,
+                Some(PermissionEvent::Denied { view, .. }) => self.denied(view),
+                Some(PermissionEvent::Restored { .. }) => {}
+            }
+        }
+    }
+
+    fn completed(&mut self, ticket: Ticket) {
+        if ticket.campaign != self.campaigns & (super::token::CAMPAIGNS - 1) {
+            return;
+        }
+        match ticket.work {
+            Work::Append => {
+                if let Some(state) = self.state.get_mut(ticket.link.index()) {
+                    state.follow.appended(ticket.sequence);
+                }
+            }
+            Work::CopyHeaders => {
+                if let Some(state) = self.state.get_mut(ticket.link.index()) {
+                    state.follow.copied();
+                }
+            }
+            Work::CopyPayload => {
+                if let Leadership::Candidate(campaign) = &mut self.leadership {
+                    campaign.payload_came();
+                }
+            }
+        }
+    }
+
+    /// The link of a view.
+    fn link_of(&self, view: ViewId) -> Option<LinkId> {
+        let is_its = |state: &LinkState| {
+            state.attached.view == view && state.attached.stage != Stage::Absent
+        };
+        let index = self.state.iter().position(is_its)?;
+        u16::try_from(index).ok().map(LinkId)
+    }
+
+    /// The peer of a view is lost.
+    pub(super) fn lose(&mut self, now: Time, view: ViewId) {
+        let Some(link) = self.link_of(view) else { return };
+        let Some(state) = self.state.get_mut(link.index()) else { return };
+        state.attached.stage = Stage::Lost;
+        state.attached.since = now;
+        state.heard_at = None;
+        state.follow = Follow::default();
+        self.progress.lost = self.progress.lost.saturating_add(1);
+    }
+
+    fn denied(&mut self, view: ViewId) {
+        let Some(link) = self.link_of(view) else { return };
+        if let Some(state) = self.state.get_mut(link.index()) {
+            state.follow.refused();
+        }
+        self.progress.denied = self.progress.denied.saturating_add(1);
+    }
+
+    fn make_ready<F: Fabric>(&mut self, now: Time, fabric: &F) {
+        for state in self.state.iter_mut() {
+            let attached = &mut state.attached;
+            if attached.stage == Stage::Waiting && fabric.ready(attached.view, attached.peer) {
+                attached.stage = Stage::Ready;
+                attached.since = now;
+                attached.dirty = true;
+            }
+        }
+    }
+
+    /// The next positions and ordinals are worked out anew from what is in the own log. Gives how
+    /// many entries from the delivered ones on continue each other.
+    pub(super) fn recount(&mut self, log: Log<'_>, tail: u64) -> Result<u64, Halt> {
+        self.counts.forget_proposed();
+        let mut place = self.delivered;
+        for _ in 0..self.shape.entries() {
+            if place >= tail {
+                break;
+            }
+            let Some(entry) = log.load(place)? else { break };
+            if self.counts.count(&entry, UpTo::Proposed).is_err() {
+                break;
+            }
+            place = place.saturating_add(1);
+        }
+        Ok(place)
+    }
+}
+
+/// The most events that a step takes.
+const EVENTS_MAX: usize = 1024;
+
+fn check_fabric(capabilities: &Capabilities, shape: &Shape) -> Result<(), OpenError> {
+    let needed = Promises::WRITE_ORDER.union(Promises::COMPLETION_VISIBLE);
+    if !capabilities.promises.contains(needed) {
+        return Err(OpenError::FabricPromises);
+    }
+    let is_too_small = capabilities.write_bytes_max < shape.slot_bytes()
+        || capabilities.write_bytes_max < shape.header_bytes()
+        || capabilities.writes_max < 4
+        || capabilities.guard_bytes_max < 24;
+    if is_too_small { Err(OpenError::FabricTooSmall) } else { Ok(()) }
+}
+
+/// Stores a cell of an own row.
+pub(super) fn put(row: RowWriter<'_>, offset: usize, value: u64) -> Result<(), Halt> {
+    row.cell(offset)?.publish(value);
+    Ok(())
+}
+
+/// The rank of a link to a peer of the own group.
+pub(super) const fn rank_of(link: LinkId) -> Rank {
+    Rank(link.0)
+}

@@ -1,0 +1,152 @@
+//! What a step has changed in own rows, as posts: one list a link, contents before their counts.
+//!
+//! The control line of a row is a line of cells that each stand for themselves. So it travels as
+//! content: whoever reads a newer value of one cell than of another is told nothing wrong. Counts
+//! that speak for slots are guards. So is a request for a peer's log: a line that was posted before
+//! would show it ahead of the writes to that log that lie between, and these would land under the
+//! new grant.
+
+use super::feed::Ring;
+use super::link::{LinkId, Memory};
+use super::posting::Posting;
+use super::progress::Halt;
+use super::replica::Replica;
+use super::shape::{Shape, peer_row};
+use crate::fabric::{Area, Fabric, Region};
+use crate::layout::CACHE_LINE;
+use crate::memory::RowWriter;
+
+impl Replica<'_> {
+    /// Posts what was stored for replicas of children, and what is decided of it.
+    pub(super) fn post_children<F: Fabric, M: Memory>(
+        &mut self,
+        fabric: &mut F,
+        memory: &M,
+    ) -> Result<(), Halt> {
+        for child in 0..self.children.len() {
+            let Some(shape) = self.children.get(child).map(|child| child.shape) else { break };
+            for link in self.links.child(child) {
+                if let (true, Some((row, _))) = (self.is_due(link), memory.link(link)) {
+                    self.post_passed(link, row, &shape, fabric)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Posts replies to clients, and how much of theirs was taken.
+    pub(super) fn post_clients<F: Fabric, M: Memory>(&mut self, fabric: &mut F, memory: &M) {
+        for client in self.links.clients() {
+            let link = self.links.client(client);
+            if self.is_due(link) && memory.link(link).is_some() {
+                self.post_replies(link, fabric);
+            }
+        }
+    }
+
+    /// Posts the control lines towards peers and the parent.
+    pub(super) fn post_lines<F: Fabric, M: Memory>(&mut self, fabric: &mut F, memory: &M) {
+        for link in self.links.parents().chain(self.links.peers()) {
+            if self.is_due(link) && memory.link(link).is_some() {
+                self.post_line(link, fabric);
+            }
+        }
+    }
+
+    /// Whether something in a link's row is to be posted, and can be.
+    fn is_due(&self, link: LinkId) -> bool {
+        self.state.get(link.index()).is_some_and(|state| {
+            let has_slots = state.passing.posted < state.passing.stored;
+            state.attached.is_ready() && (state.attached.dirty || has_slots)
+        })
+    }
+
+    /// Posts what was stored for a child's replica.
+    fn post_passed<F: Fabric>(
+        &mut self,
+        link: LinkId,
+        row: RowWriter<'_>,
+        shape: &Shape,
+        fabric: &mut F,
+    ) -> Result<(), Halt> {
+        let ring = Ring::of_parent(shape);
+        for _ in 0..shape.parent_window() {
+            let Some(state) = self.state.get(link.index()) else { break };
+            let (attached, passing) = (state.attached, state.passing);
+            let has_slots = passing.posted < passing.stored;
+            if !has_slots && !attached.dirty {
+                break;
+            }
+            let mut posting = Posting::new(&self.capabilities);
+            let mut to = passing.posted;
+            if has_slots {
+                to = ring.post(row, &mut posting, passing.posted, passing.stored)?;
+            } else {
+                ring.post_count(&mut posting);
+            }
+            if fabric.post(attached.view, attached.peer, posting.writes(), None).is_err() {
+                break;
+            }
+            self.count_list(&posting);
+            if let Some(state) = self.state.get_mut(link.index()) {
+                state.passing.posted = to;
+            }
+            self.clean(link);
+        }
+        Ok(())
+    }
+
+    fn post_replies<F: Fabric>(&mut self, link: LinkId, fabric: &mut F) {
+        let Some(state) = self.state.get(link.index()) else { return };
+        let (attached, replies) = (state.attached, state.replies);
+        let mut posting = Posting::new(&self.capabilities);
+        if let Some((from, to)) = replies {
+            let area = own(from);
+            posting.content(area, area, to.saturating_sub(from));
+        }
+        posting.content(own(0), own(0), CACHE_LINE);
+        if fabric.post(attached.view, attached.peer, posting.writes(), None).is_ok() {
+            self.count_list(&posting);
+            if let Some(state) = self.state.get_mut(link.index()) {
+                state.replies = None;
+            }
+            self.clean(link);
+        }
+    }
+
+    fn post_line<F: Fabric>(&mut self, link: LinkId, fabric: &mut F) {
+        let Some(state) = self.state.get(link.index()) else { return };
+        let (attached, asks) = (state.attached, state.asks);
+        let mut posting = Posting::new(&self.capabilities);
+        posting.content(own(0), own(0), CACHE_LINE);
+        if asks {
+            let request = own(peer_row::REQUEST);
+            posting.guard(request, request, 8);
+        }
+        if fabric.post(attached.view, attached.peer, posting.writes(), None).is_ok() {
+            self.count_list(&posting);
+            if let Some(state) = self.state.get_mut(link.index()) {
+                state.asks = false;
+            }
+            self.clean(link);
+        }
+    }
+
+    fn clean(&mut self, link: LinkId) {
+        if let Some(state) = self.state.get_mut(link.index()) {
+            state.attached.dirty = false;
+            state.count_told = state.count;
+        }
+    }
+
+    fn count_list(&mut self, posting: &Posting) {
+        let writes = u32::try_from(posting.writes().len()).unwrap_or(u32::MAX);
+        self.progress.lists = self.progress.lists.saturating_add(1);
+        self.progress.writes = self.progress.writes.saturating_add(writes);
+    }
+}
+
+/// A place in a row.
+const fn own(offset: usize) -> Area {
+    Area { region: Region::ROW, offset }
+}

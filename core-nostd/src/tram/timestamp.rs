@@ -1,0 +1,84 @@
+//! Timestamps: who may lead a group. A higher one deposes a lower one.
+//!
+//! A timestamp names a round, and the replica with its incarnation that chose it. So no two
+//! replicas choose the same one, and a replica that lost its memory chooses none that it used
+//! before (TRM-5). Source: TRAM, section 5.1; Paxos' ballots.
+
+use crate::ids::Rank;
+
+/// When a replica began to lead, in an order that all agree on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Timestamp(u64);
+
+const RANK_BITS: u32 = 8;
+const INCARNATION_BITS: u32 = 16;
+/// One bit of a cell is left for a flag beside the timestamp.
+const ROUND_MAX: u64 = (1 << (63 - RANK_BITS - INCARNATION_BITS)) - 1;
+
+impl Timestamp {
+    /// Before all others: nobody's.
+    pub const NONE: Self = Self(0);
+
+    /// The timestamp of a round, for one replica.
+    #[must_use]
+    pub fn new(round: u64, incarnation: u16, rank: Rank) -> Self {
+        let round = round.min(ROUND_MAX);
+        let rank = u64::from(rank.0) & 0xff;
+        Self(
+            (round << (RANK_BITS + INCARNATION_BITS))
+                | (u64::from(incarnation) << RANK_BITS)
+                | rank,
+        )
+    }
+
+    /// What a cell said.
+    #[must_use]
+    pub const fn from_cell(cell: u64) -> Self {
+        Self(cell)
+    }
+
+    /// What a cell says.
+    #[must_use]
+    pub const fn cell(self) -> u64 {
+        self.0
+    }
+
+    /// Its round.
+    #[must_use]
+    pub const fn round(self) -> u64 {
+        self.0 >> (RANK_BITS + INCARNATION_BITS)
+    }
+
+    /// Whose it is. Nobody's has no owner.
+    #[must_use]
+    pub fn rank(self) -> Option<Rank> {
+        let rank = u16::try_from(self.0 & 0xff).unwrap_or(0);
+        (self.0 != 0).then_some(Rank(rank))
+    }
+}
+
+impl core::fmt::Display for Timestamp {
+    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self.rank() {
+            None => out.write_str("none"),
+            Some(rank) => write!(out, "{}.{rank}", self.round()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_later_round_is_higher_whoever_chose_it() {
+        let low = Timestamp::new(1, 9, Rank(2));
+        let high = Timestamp::new(2, 1, Rank(0));
+        assert!(low < high && Timestamp::NONE < low);
+        assert_ne!(Timestamp::new(1, 1, Rank(0)), Timestamp::new(1, 2, Rank(0)));
+        assert_eq!((high.round(), high.rank()), (2, Some(Rank(0))));
+        assert_eq!(Timestamp::NONE.rank(), None);
+        assert!(Timestamp::new(u64::MAX, u16::MAX, Rank(255)).cell() < 1 << 63);
+    }
+}

@@ -1,0 +1,94 @@
+//! Runs without faults.
+
+use tramontane_core::ids::{ClientNumber, GroupId};
+use tramontane_core::tram::{Destinations, SendError};
+
+use super::judge::{missing, safety};
+use super::world::{Settings, World};
+
+pub fn some_groups(world: &mut World) -> Destinations {
+    let groups = world.overlay.len();
+    let count = 1 + world.random.below(groups);
+    let mut set = Destinations::default();
+    for _ in 0..count {
+        set = set.with(GroupId(world.random.below(groups) as u16));
+    }
+    set
+}
+
+fn calm_run(parents: &[Option<u16>], replicas: u16, settings: Settings, messages: usize) {
+    let mut world = World::new(parents, replicas, settings);
+    let mut left = messages;
+    while left > 0 {
+        let client = ClientNumber(world.random.below(usize::from(settings.clients)) as u16);
+        let (groups, length) = (some_groups(&mut world), world.random.below(201));
+        if world.multicast(client, groups, length).is_ok() {
+            left -= 1;
+        }
+        world.run(20);
+        assert!(
+            world.now < 40_000_000,
+            "seed {}: {left} are left: {:?} {:?}",
+            settings.seed,
+            missing(&world),
+            safety(&world)
+        );
+    }
+    let is_over = world.run_until(400_000, |world| missing(world).is_empty());
+    assert_eq!(safety(&world), Vec::<String>::new(), "seed {}", settings.seed);
+    assert!(is_over, "seed {}: {:?}", settings.seed, missing(&world));
+}
+
+#[test]
+fn one_group_of_one() {
+    calm_run(&[None], 1, Settings::default(), 50);
+}
+
+#[test]
+fn one_group_of_three() {
+    for seed in 1..20 {
+        calm_run(&[None], 3, Settings { seed, ..Settings::default() }, 60);
+    }
+}
+
+#[test]
+fn one_entry_at_a_time() {
+    for seed in 1..5 {
+        calm_run(
+            &[None, Some(0)],
+            3,
+            Settings { seed, batching: false, ..Settings::default() },
+            40,
+        );
+    }
+}
+
+#[test]
+fn trees_of_groups() {
+    for seed in 1..10 {
+        let settings = Settings { seed, clients: 3, ..Settings::default() };
+        calm_run(&[None, Some(0), Some(0), Some(1)], 3, settings, 60);
+    }
+}
+
+#[test]
+fn a_client_that_has_left_may_come_again_and_its_place_begins_anew() {
+    let mut world = World::new(&[None, Some(0)], 3, Settings::default());
+    let number = ClientNumber(0);
+    for _ in 0..3 {
+        for _ in 0..10 {
+            let groups = some_groups(&mut world);
+            let _ = world.multicast(number, groups, 8);
+            world.run(2_000);
+        }
+        world.leave(number);
+        let to = Destinations::of(GroupId(0));
+        assert_eq!(world.multicast(number, to, 8), Err(SendError::Closed));
+        assert!(
+            world.run_until(400_000, |world| world.has_left(number) && missing(world).is_empty())
+        );
+        world.crash_client(number);
+        world.start_client(number);
+    }
+    assert_eq!(safety(&world), Vec::<String>::new());
+}

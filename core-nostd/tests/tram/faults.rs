@@ -1,0 +1,167 @@
+//! Runs with faults that a seed chooses: crashes of leaders, followers and clients, restarts
+//! without memory, pauses and cut links, one way or both. At the end all is healed, and nothing may
+//! be missing.
+
+use tramontane_core::ids::ClientNumber;
+use tramontane_core::tram::ReplicaId;
+
+use super::calm::some_groups;
+use super::judge::{missing, safety};
+use super::world::{Settings, World};
+
+/// What a run has reached.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Reached {
+    pub leaders: u32,
+    pub restored: u32,
+    pub admitted: u32,
+    pub denials: u64,
+    pub messages: usize,
+    pub delivered: usize,
+}
+
+fn one_fault(world: &mut World) {
+    let ids = world.ids();
+    let some = ids[world.random.below(ids.len())];
+    match world.random.below(12) {
+        0..=2 => {
+            // A leader, or any replica.
+            let id = world.leader(some.group).unwrap_or(some);
+            if world.replicas.contains_key(&id) && world.may_crash(id) {
+                world.crash_replica(id);
+            }
+        }
+        3 => {
+            if world.replicas.contains_key(&some) && world.may_crash(some) {
+                world.crash_replica(some);
+            }
+        }
+        4..=6 => {
+            let down: Vec<ReplicaId> =
+                ids.iter().copied().filter(|id| !world.replicas.contains_key(id)).collect();
+            if !down.is_empty() {
+                let id = down[world.random.below(down.len())];
+                world.start_replica(id, false);
+            }
+        }
+        7 => {
+            let id = world.leader(some.group).unwrap_or(some);
+            let until = world.now + 1_000 * (1 + world.random.below(300) as u64);
+            world.pause(id, until);
+        }
+        8 => {
+            let other = ids[world.random.below(ids.len())];
+            if let (Some(from), Some(to)) = (world.process_of(some), world.process_of(other)) {
+                world.network.borrow_mut().block(from, to);
+                if world.random.chance(50) {
+                    world.network.borrow_mut().block(to, from);
+                }
+            }
+        }
+        9 => world.network.borrow_mut().heal(),
+        10 => {
+            let number =
+                ClientNumber(world.random.below(usize::from(world.settings.clients)) as u16);
+            if world.clients.contains_key(&number) {
+                world.crash_client(number);
+            } else {
+                world.start_client(number);
+            }
+        }
+        _ => world.run(2_000),
+    }
+}
+
+pub fn faulty_run(parents: &[Option<u16>], replicas: u16, settings: Settings) -> Reached {
+    let mut world = World::new(parents, replicas, settings);
+    let seed = settings.seed;
+    for _ in 0..30 {
+        for _ in 0..world.random.below(12) {
+            let client = ClientNumber(world.random.below(usize::from(settings.clients)) as u16);
+            let (groups, length) = (some_groups(&mut world), world.random.below(60));
+            let _ = world.multicast(client, groups, length);
+            let actions = world.random.below(200);
+            world.run(actions);
+        }
+        one_fault(&mut world);
+    }
+    world.network.borrow_mut().heal();
+    for id in world.ids() {
+        if !world.replicas.contains_key(&id) {
+            world.start_replica(id, false);
+        }
+    }
+    let is_over = world.run_until(3_000_000, |world| missing(world).is_empty());
+    assert_eq!(safety(&world), Vec::<String>::new(), "seed {seed}");
+    assert!(is_over, "seed {seed}: {:?} {}", missing(&world), report(&world));
+    Reached {
+        leaders: world.leaders,
+        restored: world.restored,
+        admitted: world.admitted,
+        denials: world.network.borrow().denials,
+        messages: world.sent.len(),
+        delivered: world.histories.values().map(|history| history.messages.len()).sum(),
+    }
+}
+
+fn report(world: &World) -> String {
+    let mut text = String::new();
+    for (id, running) in &world.replicas {
+        let replica = &running.replica;
+        text += &format!(
+            "\n{id} inc {} leads {} votes {} promised {} delivered {} needs {}",
+            running.incarnation,
+            replica.is_leader(),
+            replica.is_voter(),
+            replica.promised(),
+            replica.delivered(),
+            replica.needs_snapshot(),
+        );
+    }
+    text
+}
+
+pub fn seeds(count: u64) -> impl Iterator<Item = u64> {
+    let from = std::env::var("TRAMONTANE_SEED").ok().and_then(|seed| seed.parse().ok());
+    let count = std::env::var("TRAMONTANE_SEEDS")
+        .ok()
+        .and_then(|count| count.parse().ok())
+        .unwrap_or(count);
+    let from = from.unwrap_or(1);
+    from..from + count
+}
+
+fn shape_of(seed: u64) -> (&'static [Option<u16>], u16) {
+    match seed % 8 {
+        0 | 1 => (&[None], 3),
+        2 | 3 => (&[None, Some(0)], 3),
+        4 => (&[None, Some(0), Some(0)], 3),
+        5 | 6 => (&[None, Some(0), Some(1)], 3),
+        _ => (&[None], 5),
+    }
+}
+
+#[test]
+fn nothing_is_lost_doubled_or_reordered_whatever_fails() {
+    let mut all = Reached::default();
+    for seed in seeds(100) {
+        let (parents, replicas) = shape_of(seed);
+        let settings = Settings {
+            seed,
+            batching: seed % 3 != 0,
+            early: seed % 7 != 0,
+            log_entries: 8 << (seed % 3),
+            window: 2 + (seed % 4) as u32,
+            clients: 2,
+        };
+        let reached = faulty_run(parents, replicas, settings);
+        all.leaders += reached.leaders;
+        all.restored += reached.restored;
+        all.admitted += reached.admitted;
+        all.denials += reached.denials;
+        all.messages += reached.messages;
+        all.delivered += reached.delivered;
+    }
+    eprintln!("{all:?}");
+    assert!(all.leaders > 100 && all.restored > 20 && all.admitted > 20 && all.denials > 10);
+}

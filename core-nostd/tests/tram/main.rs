@@ -1,0 +1,22 @@
+//! TRAM in the core: replicas and clients over a network whose every move a seed decides.
+
+#![allow(
+    clippy::integer_division,
+    clippy::arithmetic_side_effects,
+    clippy::as_conversions,
+    clippy::indexing_slicing,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "these are tests"
+)]
+
+mod calm;
+mod crash_points;
+mod faults;
+mod hostile;
+mod judge;
+mod named;
+mod network;
+mod partitions;
+mod random;
+mod world;

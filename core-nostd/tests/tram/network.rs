@@ -1,0 +1,450 @@
+//! A network of processes for tests: views of two, regions with rights, and writes that land piece
+//! by piece at moments that a seed chooses.
+
+use std::cell::RefCell;
+use std::collections::{BTreeSet, VecDeque};
+use std::rc::Rc;
+
+use tramontane_core::fabric::{
+    Area, Capabilities, ErrorKind, Event, Fabric, Kind, LossCause, PermissionEvent, Permissions,
+    Promises, Region, Token, ViewMemory, Write,
+};
+use tramontane_core::ids::{Rank, ViewId};
+use tramontane_core::memory::{Line, Row, RowWriter};
+
+use super::random::Random;
+
+/// The two rows of a view at one of its members.
+pub struct Rows {
+    pub own: Vec<Line>,
+    pub copy: Vec<Line>,
+}
+
+fn lines(bytes: usize) -> Vec<Line> {
+    (0..bytes.div_ceil(64)).map(|_| Line::new()).collect()
+}
+
+/// One end of a view.
+struct End {
+    process: usize,
+    rows: Rc<Rows>,
+}
+
+enum Flight {
+    /// Bytes that land at a place of a region, and how many have.
+    Write { region: Region, offset: usize, bytes: Bytes, landed: usize },
+    /// All before is there.
+    Done(Token),
+    /// A piece of the target's region goes into the own one.
+    Read { source: usize, into: usize, length: usize, done: usize, token: Token },
+}
+
+enum Bytes {
+    /// As they were when they were posted.
+    Taken(Vec<u8>),
+    /// Read from the writer's memory when they land.
+    Late { region: Region, offset: usize, length: usize },
+}
+
+struct View {
+    ends: [End; 2],
+    /// By the rank of the writer.
+    flights: [VecDeque<Flight>; 2],
+    /// By the rank of the writer: its peer's logs take nothing until the writer knows.
+    denied: [bool; 2],
+}
+
+struct Process {
+    is_alive: bool,
+    log: Rc<Vec<Line>>,
+    /// Which peers may write to the log: by view.
+    rights: BTreeSet<ViewId>,
+    events: VecDeque<Event>,
+    permissions: VecDeque<PermissionEvent>,
+}
+
+/// The whole network.
+pub struct Network {
+    processes: Vec<Process>,
+    /// By id, from zero.
+    views: Vec<Option<View>>,
+    /// Ways on which something is under way, each once: a view, and the rank of its writer.
+    busy: Vec<(usize, usize)>,
+    /// Pairs of processes between which nothing moves, from and to.
+    blocked: BTreeSet<(usize, usize)>,
+    pub random: Random,
+    /// A write lands in one piece.
+    pub lands_whole: bool,
+    pub pieces: u64,
+    pub denials: u64,
+}
+
+impl Network {
+    pub fn new(seed: u64) -> Rc<RefCell<Self>> {
+        Rc::new(RefCell::new(Self {
+            processes: Vec::new(),
+            views: vec![None],
+            busy: Vec::new(),
+            blocked: BTreeSet::new(),
+            random: Random::new(seed),
+            lands_whole: false,
+            pieces: 0,
+            denials: 0,
+        }))
+    }
+
+    /// A process with so many bytes of log.
+    pub fn add(&mut self, log_bytes: usize) -> usize {
+        self.processes.push(Process {
+            is_alive: true,
+            log: Rc::new(lines(log_bytes)),
+            rights: BTreeSet::new(),
+            events: VecDeque::new(),
+            permissions: VecDeque::new(),
+        });
+        self.processes.len() - 1
+    }
+
+    pub fn log(&self, process: usize) -> Rc<Vec<Line>> {
+        Rc::clone(&self.processes[process].log)
+    }
+
+    /// Opens a view of two processes whose rows have so many bytes.
+    pub fn connect(&mut self, processes: [usize; 2], bytes: [usize; 2]) -> (ViewId, [Rc<Rows>; 2]) {
+        let view = ViewId(self.views.len() as u64);
+        let rows = [0, 1].map(|end: usize| {
+            Rc::new(Rows { own: lines(bytes[end]), copy: lines(bytes[1 - end]) })
+        });
+        let ends =
+            [0, 1].map(|end: usize| End { process: processes[end], rows: Rc::clone(&rows[end]) });
+        let flights = [VecDeque::new(), VecDeque::new()];
+        self.views.push(Some(View { ends, flights, denied: [false; 2] }));
+        (view, rows)
+    }
+
+    /// A process ends: what it has under way is lost, and its peers are told.
+    pub fn crash(&mut self, process: usize) {
+        self.processes[process].is_alive = false;
+        self.processes[process].rights.clear();
+        for (id, view) in self.views.iter_mut().enumerate() {
+            let Some(view) = view else { continue };
+            for end in 0..2 {
+                if view.ends[end].process == process {
+                    view.flights = [VecDeque::new(), VecDeque::new()];
+                    let peer = view.ends[1 - end].process;
+                    self.processes[peer].events.push_back(Event::PeerLost {
+                        view: ViewId(id as u64),
+                        peer: Rank(end as u16),
+                        cause: LossCause::Exited,
+                    });
+                }
+            }
+        }
+    }
+
+    pub fn block(&mut self, from: usize, to: usize) {
+        self.blocked.insert((from, to));
+    }
+
+    /// Nothing moves but between these processes.
+    pub fn allow_only(&mut self, processes: &[usize]) {
+        let all = 0..self.processes.len();
+        let ways = all.clone().flat_map(|from| all.clone().map(move |to| (from, to)));
+        let is_closed =
+            |(from, to): &(usize, usize)| !processes.contains(from) || !processes.contains(to);
+        self.blocked = ways.filter(is_closed).collect();
+    }
+
+    pub fn heal(&mut self) {
+        self.blocked.clear();
+    }
+
+    /// Lets one piece of something under way land. False if nothing that was tried can move.
+    pub fn deliver(&mut self) -> bool {
+        for _ in 0..4 {
+            if self.busy.is_empty() {
+                return false;
+            }
+            let at = self.random.below(self.busy.len());
+            match self.open_way(at) {
+                None => {
+                    self.busy.swap_remove(at);
+                }
+                Some(true) => {
+                    let (id, end) = self.busy[at];
+                    self.move_one(ViewId(id as u64), end);
+                    return true;
+                }
+                Some(false) => {}
+            }
+        }
+        false
+    }
+
+    /// The same, and false only if nothing can move.
+    pub fn deliver_if_any_can(&mut self) -> bool {
+        let first = self.random.below(self.busy.len().max(1));
+        let mut order = (0..self.busy.len()).map(|at| (first + at) % self.busy.len());
+        let Some(at) = order.find(|at| self.open_way(*at) == Some(true)) else { return false };
+        let (id, end) = self.busy[at];
+        self.move_one(ViewId(id as u64), end);
+        true
+    }
+
+    /// Whether what is under way there can move. None if nothing is.
+    fn open_way(&self, at: usize) -> Option<bool> {
+        let (id, end) = self.busy[at];
+        let view = self.views[id].as_ref().filter(|view| !view.flights[end].is_empty())?;
+        let way = (view.ends[end].process, view.ends[1 - end].process);
+        Some(!self.blocked.contains(&way))
+    }
+
+    fn view_mut(&mut self, view: ViewId) -> Option<&mut View> {
+        self.views.get_mut(view.0 as usize)?.as_mut()
+    }
+
+    /// Something is under way there.
+    fn is_busy(&mut self, view: ViewId, end: usize, had: usize) {
+        if had == 0 {
+            self.busy.push((view.0 as usize, end));
+        }
+    }
+
+    fn move_one(&mut self, id: ViewId, end: usize) {
+        self.pieces += 1;
+        let piece = if self.lands_whole { usize::MAX } else { 8 << self.random.below(7) };
+        let Some(view) = self.views.get_mut(id.0 as usize).and_then(Option::as_mut) else { return };
+        let (writer, target) = (view.ends[end].process, view.ends[1 - end].process);
+        let own = Rc::clone(&view.ends[end].rows);
+        let theirs = Rc::clone(&view.ends[1 - end].rows);
+        let Some(flight) = view.flights[end].front_mut() else { return };
+        match flight {
+            Flight::Done(token) => {
+                let event = Event::Completed(*token);
+                view.flights[end].pop_front();
+                self.processes[writer].events.push_back(event);
+            }
+            Flight::Write { region, offset, bytes, landed } => {
+                if *region != Region::ROW && !self.processes[target].rights.contains(&id) {
+                    // The rest of this list is given up, with all behind it to the region.
+                    view.flights[end].retain(|flight| match flight {
+                        Flight::Write { region, .. } => *region == Region::ROW,
+                        Flight::Done(_) | Flight::Read { .. } => false,
+                    });
+                    view.denied[end] = true;
+                    self.denials += 1;
+                    let (peer, region) = (Rank(1 - end as u16), Region(1));
+                    let events = &mut self.processes[writer].permissions;
+                    events.push_back(PermissionEvent::Denied { view: id, peer, region });
+                    return;
+                }
+                let length = bytes.length();
+                let count = piece.min(length - *landed);
+                let part = match bytes {
+                    Bytes::Taken(bytes) => bytes[*landed..*landed + count].to_vec(),
+                    Bytes::Late { region, offset, .. } => {
+                        let mut part = vec![0; count];
+                        let source = if *region == Region::ROW {
+                            Row::from_lines(&own.own)
+                        } else {
+                            Row::from_lines(&self.processes[writer].log)
+                        };
+                        source.read(*offset + *landed, &mut part).expect("posted in range");
+                        part
+                    }
+                };
+                let at = *offset + *landed;
+                let into = if *region == Region::ROW {
+                    RowWriter::from_lines(&theirs.copy)
+                } else {
+                    RowWriter::from_lines(&self.processes[target].log)
+                };
+                into.apply(at, &part).expect("posted in range");
+                *landed += count;
+                if *landed == length {
+                    view.flights[end].pop_front();
+                }
+            }
+            Flight::Read { source, into, length, done, token } => {
+                let count = piece.min(*length - *done);
+                let mut part = vec![0; count];
+                let from = Row::from_lines(&self.processes[target].log);
+                from.read(*source + *done, &mut part).expect("in range");
+                let log = RowWriter::from_lines(&self.processes[writer].log);
+                log.apply(*into + *done, &part).expect("in range");
+                *done += count;
+                if *done == *length {
+                    let event = Event::Completed(*token);
+                    view.flights[end].pop_front();
+                    self.processes[writer].events.push_back(event);
+                }
+            }
+        }
+    }
+}
+
+impl Bytes {
+    fn length(&self) -> usize {
+        match self {
+            Self::Taken(bytes) => bytes.len(),
+            Self::Late { length, .. } => *length,
+        }
+    }
+}
+
+/// One process's end of the network.
+pub struct NetworkEnd {
+    pub network: Rc<RefCell<Network>>,
+    pub process: usize,
+}
+
+impl NetworkEnd {
+    fn end(network: &Network, view: ViewId, process: usize) -> Result<usize, ErrorKind> {
+        let view =
+            network.views.get(view.0 as usize).and_then(Option::as_ref).ok_or(ErrorKind::Other)?;
+        let end = usize::from(view.ends[1].process == process);
+        if network.processes[view.ends[1 - end].process].is_alive {
+            Ok(end)
+        } else {
+            Err(ErrorKind::PeerLost)
+        }
+    }
+}
+
+/// What these tests' fabric promises. Lists of four writes show what does not fit in one.
+pub fn capabilities() -> Capabilities {
+    Capabilities {
+        promises: Promises::WRITE_ORDER.union(Promises::COMPLETION_VISIBLE),
+        writes_max: 4,
+        write_bytes_max: 4096,
+        guard_bytes_max: 24,
+    }
+}
+
+impl Fabric for NetworkEnd {
+    type Error = ErrorKind;
+
+    fn capabilities(&self) -> Capabilities {
+        capabilities()
+    }
+
+    fn open(&mut self, _: ViewId, _: &ViewMemory<'_>) -> Result<(), ErrorKind> {
+        Ok(())
+    }
+
+    fn ready(&self, view: ViewId, _: Rank) -> bool {
+        self.network.borrow().views.len() > view.0 as usize
+    }
+
+    fn cut(&mut self, view: ViewId, _: Rank) {
+        let network = &mut *self.network.borrow_mut();
+        let process = self.process;
+        let Some(open) = network.view_mut(view) else { return };
+        open.flights = [VecDeque::new(), VecDeque::new()];
+        let end = usize::from(open.ends[1].process == process);
+        let peer = open.ends[1 - end].process;
+        let (rank, cause) = (Rank(end as u16), LossCause::Unreachable);
+        network.processes[peer].events.push_back(Event::PeerLost { view, peer: rank, cause });
+        network.views[view.0 as usize] = None;
+    }
+
+    fn retire(&mut self, _: ViewId) -> bool {
+        true
+    }
+
+    fn post(
+        &mut self,
+        view: ViewId,
+        _: Rank,
+        writes: &[Write],
+        token: Option<Token>,
+    ) -> Result<(), ErrorKind> {
+        let network = &mut *self.network.borrow_mut();
+        let end = Self::end(network, view, self.process)?;
+        assert!(writes.len() <= capabilities().writes_max);
+        let log = Rc::clone(&network.processes[self.process].log);
+        let is_late = network.random.below(2) == 0;
+        let open = network.view_mut(view).ok_or(ErrorKind::Other)?;
+        let had = open.flights[end].len();
+        if writes.iter().any(|write| write.target.region != Region::ROW) && open.denied[end] {
+            open.denied[end] = false;
+            return Err(ErrorKind::Revoked);
+        }
+        if open.flights[end].len() > 200 {
+            return Err(ErrorKind::QueueFull);
+        }
+        for write in writes {
+            let Area { region, offset } = write.source;
+            let bytes = if write.kind == Kind::Content && is_late {
+                Bytes::Late { region, offset, length: write.length }
+            } else {
+                let mut bytes = vec![0; write.length];
+                let source = if region == Region::ROW {
+                    Row::from_lines(&open.ends[end].rows.own)
+                } else {
+                    Row::from_lines(&log)
+                };
+                source.read(offset, &mut bytes).map_err(|_| ErrorKind::OutOfRange)?;
+                Bytes::Taken(bytes)
+            };
+            let (region, offset) = (write.target.region, write.target.offset);
+            open.flights[end].push_back(Flight::Write { region, offset, bytes, landed: 0 });
+        }
+        open.flights[end].extend(token.map(Flight::Done));
+        network.is_busy(view, end, had);
+        Ok(())
+    }
+
+    fn poll(&mut self) -> Option<Event> {
+        self.network.borrow_mut().processes[self.process].events.pop_front()
+    }
+
+    fn wake(&mut self, _: ViewId, _: Rank) {}
+
+    fn arm(&mut self) -> bool {
+        false
+    }
+
+    fn disarm(&mut self) {}
+
+    fn observe_barrier(&self) {}
+}
+
+impl Permissions for NetworkEnd {
+    fn grant(&mut self, view: ViewId, _: Rank, _: Region) -> Result<(), ErrorKind> {
+        self.network.borrow_mut().processes[self.process].rights.insert(view);
+        Ok(())
+    }
+
+    fn revoke(&mut self, view: ViewId, _: Rank, _: Region) -> Result<(), ErrorKind> {
+        self.network.borrow_mut().processes[self.process].rights.remove(&view);
+        Ok(())
+    }
+
+    fn may_write(&self, view: ViewId, _: Rank, _: Region) -> bool {
+        self.network.borrow().processes[self.process].rights.contains(&view)
+    }
+
+    fn read(
+        &mut self,
+        view: ViewId,
+        _: Rank,
+        source: Area,
+        into: Area,
+        length: usize,
+        token: Token,
+    ) -> Result<(), ErrorKind> {
+        let network = &mut *self.network.borrow_mut();
+        let end = Self::end(network, view, self.process)?;
+        let open = network.view_mut(view).ok_or(ErrorKind::Other)?;
+        let had = open.flights[end].len();
+        let (source, into) = (source.offset, into.offset);
+        open.flights[end].push_back(Flight::Read { source, into, length, done: 0, token });
+        network.is_busy(view, end, had);
+        Ok(())
+    }
+
+    fn poll_permission(&mut self) -> Option<PermissionEvent> {
+        self.network.borrow_mut().processes[self.process].permissions.pop_front()
+    }
+}

@@ -1,0 +1,613 @@
+//! Replicas and clients over the network of these tests, stepped in an order that a seed chooses.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use tramontane_core::ids::{ClientNumber, GroupId, Rank, Time};
+use tramontane_core::memory::{Line, Row, RowWriter};
+use tramontane_core::tram::{
+    Answers, Attachment, Client, ClientLink, ClientLinks, ClientOptions, Delivered, Destinations,
+    Group, GroupState, Limits, LinkId, LinkState, Memory, MessageId, MessageState, Overlay,
+    Replica, ReplicaId, ReplicaLinks, ReplicaOptions, Role, SendError, Shape, SourceState, Stage,
+};
+
+use super::network::{Network, NetworkEnd, Rows, capabilities};
+use super::random::Random;
+
+/// State that is lent for as long as its owner lives, and freed behind it.
+pub struct Lent<T>(*mut [T]);
+
+impl<T: Default + Clone> Lent<T> {
+    pub fn new(count: usize) -> Self {
+        Self(Box::into_raw(vec![T::default(); count].into_boxed_slice()))
+    }
+
+    /// Lends it, once.
+    pub fn lend(&self) -> &'static mut [T] {
+        // SAFETY: made by `new`, and lent once: whoever borrows it is dropped before this.
+        unsafe { &mut *self.0 }
+    }
+}
+
+impl<T> Drop for Lent<T> {
+    fn drop(&mut self) {
+        // SAFETY: made by `new`, and the borrower was declared, and so dropped, before this.
+        drop(unsafe { Box::from_raw(self.0) });
+    }
+}
+
+/// The memory of one process.
+pub struct Lending {
+    log: Rc<Vec<Line>>,
+    links: Vec<Option<Rc<Rows>>>,
+}
+
+impl Memory for Lending {
+    fn log(&self) -> RowWriter<'_> {
+        RowWriter::from_lines(&self.log)
+    }
+
+    fn link(&self, link: LinkId) -> Option<(RowWriter<'_>, Row<'_>)> {
+        let rows = self.links.get(link.index())?.as_ref()?;
+        Some((RowWriter::from_lines(&rows.own), Row::from_lines(&rows.copy)))
+    }
+}
+
+/// One running replica.
+pub struct RunningReplica {
+    pub replica: Replica<'static>,
+    memory: Lending,
+    end: NetworkEnd,
+    pub incarnation: u16,
+    _state: (Lent<LinkState>, Lent<SourceState>, Lent<u8>),
+}
+
+/// One running client.
+pub struct RunningClient {
+    pub client: Client<'static>,
+    memory: Lending,
+    end: NetworkEnd,
+    pub incarnation: u32,
+    _state: (Lent<ClientLink>, Lent<GroupState>, Lent<MessageState>, Lent<u8>),
+}
+
+/// What a replica has delivered, over all its incarnations' state: a snapshot brings what was
+/// delivered before it.
+#[derive(Clone, Debug, Default)]
+pub struct History {
+    pub messages: Vec<(u64, MessageId)>,
+}
+
+/// A message that a client multicast.
+#[derive(Clone, Debug)]
+pub struct Sent {
+    pub destinations: Destinations,
+    pub payload: Vec<u8>,
+    pub answered: bool,
+}
+
+#[derive(Clone, Copy)]
+pub struct Settings {
+    pub seed: u64,
+    pub batching: bool,
+    pub early: bool,
+    pub log_entries: u32,
+    pub window: u32,
+    pub clients: u16,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { seed: 1, batching: true, early: true, log_entries: 16, window: 4, clients: 2 }
+    }
+}
+
+pub const PAYLOAD_MAX: u32 = 200;
+
+pub struct World {
+    pub overlay: &'static Overlay,
+    pub network: Rc<RefCell<Network>>,
+    pub settings: Settings,
+    pub now: u64,
+    pub replicas: BTreeMap<ReplicaId, RunningReplica>,
+    incarnations: BTreeMap<ReplicaId, u16>,
+    pub histories: BTreeMap<ReplicaId, History>,
+    /// What any replica has ever delivered at a place of its group, those that are gone included.
+    pub ever: BTreeMap<(GroupId, u64), MessageId>,
+    pub clients: BTreeMap<ClientNumber, RunningClient>,
+    client_incarnations: BTreeMap<ClientNumber, u32>,
+    pub sent: BTreeMap<MessageId, Sent>,
+    paused: BTreeMap<usize, u64>,
+    pub random: Random,
+    /// Pairs of replicas whose connection was lost.
+    broken: Vec<(ReplicaId, ReplicaId)>,
+    pub complaints: Vec<String>,
+    /// Replicas get snapshots of those that count.
+    pub gives_snapshots: bool,
+    pub leaders: u32,
+    pub restored: u32,
+    pub admitted: u32,
+}
+
+/// A tree by its groups' parents, with so many replicas each.
+pub fn tree(parents: &[Option<u16>], replicas: u16, settings: &Settings) -> Overlay {
+    let groups: Vec<Group> =
+        parents.iter().map(|parent| Group { parent: parent.map(GroupId), replicas }).collect();
+    let limits = Limits {
+        clients: settings.clients,
+        log_entries: settings.log_entries,
+        client_window: settings.window,
+        parent_window: settings.window,
+        payload_max: PAYLOAD_MAX,
+    };
+    Overlay::new(&groups, limits).expect("a tree")
+}
+
+impl World {
+    pub fn new(parents: &[Option<u16>], replicas: u16, settings: Settings) -> Self {
+        let overlay = Box::leak(Box::new(tree(parents, replicas, &settings)));
+        let mut world = Self {
+            overlay,
+            network: Network::new(settings.seed),
+            settings,
+            now: 1,
+            replicas: BTreeMap::new(),
+            incarnations: BTreeMap::new(),
+            histories: BTreeMap::new(),
+            ever: BTreeMap::new(),
+            clients: BTreeMap::new(),
+            client_incarnations: BTreeMap::new(),
+            sent: BTreeMap::new(),
+            paused: BTreeMap::new(),
+            random: Random::new(settings.seed ^ 0xabcd),
+            broken: Vec::new(),
+            complaints: Vec::new(),
+            gives_snapshots: true,
+            leaders: 0,
+            restored: 0,
+            admitted: 0,
+        };
+        for id in world.ids() {
+            world.start_replica(id, true);
+        }
+        for number in 0..settings.clients {
+            world.start_client(ClientNumber(number));
+        }
+        world
+    }
+
+    pub fn ids(&self) -> Vec<ReplicaId> {
+        let of = |group| {
+            (0..self.overlay.replicas(group)).map(move |rank| ReplicaId { group, rank: Rank(rank) })
+        };
+        self.overlay.all().iter().flat_map(of).collect()
+    }
+
+    pub fn start_replica(&mut self, id: ReplicaId, is_founder: bool) {
+        let shape = Shape::of(self.overlay, id.group);
+        let links = ReplicaLinks::of(self.overlay, id.group);
+        let incarnation = self.incarnations.entry(id).or_insert(0);
+        *incarnation += 1;
+        let incarnation = *incarnation;
+        let state = (
+            Lent::new(links.len()),
+            Lent::new(usize::from(self.settings.clients) + 1),
+            Lent::new(PAYLOAD_MAX as usize),
+        );
+        let every = self.ids().len() as u64;
+        let options = ReplicaOptions {
+            // Long enough that this network carries them beside everything else.
+            heartbeat_ns: 2_500 * every,
+            suspect_ns: 25_000 * every,
+            campaign_ns: 50_000 * every,
+            lease_ns: 300_000,
+            incarnation,
+            is_founder,
+            batching: self.settings.batching,
+            passes_on_early: self.settings.early,
+        };
+        let replica = Replica::open(
+            self.overlay,
+            id,
+            options,
+            capabilities(),
+            state.0.lend(),
+            state.1.lend(),
+            state.2.lend(),
+        )
+        .expect("a replica of the overlay");
+        let process = self.network.borrow_mut().add(shape.log_bytes());
+        let memory =
+            Lending { log: self.network.borrow().log(process), links: vec![None; links.len()] };
+        let end = NetworkEnd { network: Rc::clone(&self.network), process };
+        let mut running = RunningReplica { replica, memory, end, incarnation, _state: state };
+        self.histories.insert(id, History::default());
+        if !is_founder {
+            self.restore(id, &mut running);
+        }
+        self.replicas.insert(id, running);
+        self.connect_replica(id);
+    }
+
+    /// A new replica takes over the state of one that counts.
+    fn restore(&mut self, id: ReplicaId, running: &mut RunningReplica) {
+        if !self.gives_snapshots {
+            return;
+        }
+        let voters: Vec<ReplicaId> = self
+            .replicas
+            .iter()
+            .filter(|(other, peer)| other.group == id.group && peer.replica.is_voter())
+            .map(|(other, _)| *other)
+            .filter(|other| *other != id)
+            .collect();
+        if voters.is_empty() {
+            return;
+        }
+        let from = voters[self.random.below(voters.len())];
+        let peer = &self.replicas[&from].replica;
+        let mut cells = vec![0; peer.snapshot_cells()];
+        peer.snapshot(&mut cells).expect("as many cells");
+        if running.replica.restore(&cells, &running.memory).expect("it fits") {
+            let history = self.histories[&from].clone();
+            self.histories.insert(id, history);
+            self.restored += 1;
+        }
+    }
+
+    fn connect_replica(&mut self, id: ReplicaId) {
+        for other in self.ids() {
+            if other != id && self.replicas.contains_key(&other) {
+                self.connect_replicas(id, other);
+            }
+        }
+        let clients: Vec<ClientNumber> = self.clients.keys().copied().collect();
+        for client in clients {
+            self.connect_client(client, id);
+        }
+    }
+
+    fn connect_replicas(&mut self, a: ReplicaId, b: ReplicaId) {
+        let links = |id: ReplicaId, other: ReplicaId| {
+            ReplicaLinks::of(self.overlay, id.group).find_replica(self.overlay, id.group, other)
+        };
+        let (Some(link_a), Some(link_b)) = (links(a, b), links(b, a)) else { return };
+        let bytes = |from: ReplicaId, to: ReplicaId| {
+            if from.group == to.group {
+                Shape::of(self.overlay, from.group).peer_row_bytes()
+            } else if self.overlay.parent(to.group) == Some(from.group) {
+                Shape::of(self.overlay, to.group).parent_row_bytes()
+            } else {
+                Shape::of(self.overlay, from.group).child_row_bytes()
+            }
+        };
+        let processes = [self.replicas[&a].end.process, self.replicas[&b].end.process];
+        let sizes = [bytes(a, b), bytes(b, a)];
+        let (view, rows) = self.network.borrow_mut().connect(processes, sizes);
+        let incarnations = [self.replicas[&a].incarnation, self.replicas[&b].incarnation];
+        let now = Time(self.now);
+        for (end, (id, link)) in [(a, link_a), (b, link_b)].into_iter().enumerate() {
+            let running = self.replicas.get_mut(&id).expect("it runs");
+            running.memory.links[link.index()] = Some(Rc::clone(&rows[end]));
+            let attachment = Attachment {
+                view,
+                peer: Rank(1 - end as u16),
+                incarnation: u32::from(incarnations[1 - end]),
+            };
+            running.replica.attach(now, link, attachment, &running.memory).expect("it fits");
+        }
+    }
+
+    pub fn start_client(&mut self, number: ClientNumber) {
+        let replicas: Vec<ReplicaId> = self.replicas.keys().copied().collect();
+        self.start_client_towards(number, &replicas);
+    }
+
+    /// Starts a client that meets these replicas alone. The others keep the view of the one before.
+    pub fn start_client_towards(&mut self, number: ClientNumber, replicas: &[ReplicaId]) {
+        let links = ClientLinks::of(self.overlay);
+        let incarnation = self.client_incarnations.entry(number).or_insert(0);
+        *incarnation += 1;
+        let incarnation = *incarnation;
+        let window = self.settings.window as usize;
+        let state = (
+            Lent::new(links.len()),
+            Lent::new(self.overlay.len()),
+            Lent::new(window),
+            Lent::new(window * PAYLOAD_MAX as usize),
+        );
+        let client = Client::open(
+            self.overlay,
+            ClientOptions { number, incarnation },
+            capabilities(),
+            state.0.lend(),
+            state.1.lend(),
+            state.2.lend(),
+            state.3.lend(),
+        )
+        .expect("a client of the overlay");
+        let process = self.network.borrow_mut().add(64);
+        let memory =
+            Lending { log: self.network.borrow().log(process), links: vec![None; links.len()] };
+        let end = NetworkEnd { network: Rc::clone(&self.network), process };
+        let running = RunningClient { client, memory, end, incarnation, _state: state };
+        self.clients.insert(number, running);
+        for id in replicas {
+            self.connect_client(number, *id);
+        }
+    }
+
+    pub fn connect_client(&mut self, number: ClientNumber, id: ReplicaId) {
+        let shape = Shape::of(self.overlay, id.group);
+        let sizes = [shape.client_row_bytes(), shape.reply_row_bytes(self.settings.window)];
+        let link_at_client = ClientLinks::of(self.overlay).find(id).expect("a link");
+        let link_at_replica =
+            ReplicaLinks::of(self.overlay, id.group).find(Role::Client(number)).expect("a link");
+        let client = self.clients.get_mut(&number).expect("it runs");
+        let replica = self.replicas.get_mut(&id).expect("it runs");
+        let processes = [client.end.process, replica.end.process];
+        let (view, rows) = self.network.borrow_mut().connect(processes, sizes);
+        let now = Time(self.now);
+        client.memory.links[link_at_client.index()] = Some(Rc::clone(&rows[0]));
+        let to_replica =
+            Attachment { view, peer: Rank(1), incarnation: u32::from(replica.incarnation) };
+        client.client.attach(now, link_at_client, to_replica, &client.memory).expect("it fits");
+        replica.memory.links[link_at_replica.index()] = Some(Rc::clone(&rows[1]));
+        let to_client = Attachment { view, peer: Rank(0), incarnation: client.incarnation };
+        replica.replica.attach(now, link_at_replica, to_client, &replica.memory).expect("it fits");
+    }
+
+    pub fn crash_replica(&mut self, id: ReplicaId) {
+        if let Some(running) = self.replicas.remove(&id) {
+            self.network.borrow_mut().crash(running.end.process);
+        }
+    }
+
+    pub fn crash_client(&mut self, number: ClientNumber) {
+        if let Some(running) = self.clients.remove(&number) {
+            self.network.borrow_mut().crash(running.end.process);
+        }
+    }
+
+    /// A client does nothing any more, and nobody is told.
+    pub fn silence_client(&mut self, number: ClientNumber) {
+        self.clients.remove(&number);
+    }
+
+    /// Whether a group may lose a replica: the others are a quorum of replicas that count.
+    pub fn may_crash(&self, id: ReplicaId) -> bool {
+        let counts = |(other, running): &(&ReplicaId, &RunningReplica)| {
+            other.group == id.group && **other != id && running.replica.is_voter()
+        };
+        let counting = self.replicas.iter().filter(counts).count();
+        counting >= usize::from(self.overlay.quorum(id.group)) && self.replicas.contains_key(&id)
+    }
+
+    /// A process does nothing until a moment; what its peers write still lands.
+    pub fn pause(&mut self, id: ReplicaId, until: u64) {
+        if let Some(running) = self.replicas.get(&id) {
+            self.paused.insert(running.end.process, until);
+        }
+    }
+
+    pub fn process_of(&self, id: ReplicaId) -> Option<usize> {
+        self.replicas.get(&id).map(|running| running.end.process)
+    }
+
+    /// The stamp, tail and decided count of a replica's log.
+    pub fn log_control(&self, id: ReplicaId) -> [u64; 3] {
+        let Some(running) = self.replicas.get(&id) else { return [0; 3] };
+        let log = Row::from_lines(&running.memory.log);
+        [0, 8, 16].map(|at| log.cell(at).map_or(0, |cell| cell.load()))
+    }
+
+    /// Whether a replica has delivered a message.
+    pub fn has_delivered(&self, id: ReplicaId, message: MessageId) -> bool {
+        self.histories[&id].messages.iter().any(|(_, other)| *other == message)
+    }
+
+    /// From here on nothing moves but between these.
+    pub fn allow_only(&mut self, replicas: &[ReplicaId], clients: &[ClientNumber]) {
+        let replicas = replicas.iter().filter_map(|id| self.replicas.get(id));
+        let clients = clients.iter().filter_map(|number| self.clients.get(number));
+        let processes: Vec<usize> = replicas
+            .map(|running| running.end.process)
+            .chain(clients.map(|running| running.end.process))
+            .collect();
+        self.network.borrow_mut().allow_only(&processes);
+    }
+
+    pub fn leader(&self, group: GroupId) -> Option<ReplicaId> {
+        let of_group = self.replicas.iter().filter(|(id, _)| id.group == group);
+        let leading = of_group.filter(|(_, running)| running.replica.is_leader());
+        leading.max_by_key(|(_, running)| running.replica.promised()).map(|(id, _)| *id)
+    }
+
+    pub fn multicast(
+        &mut self,
+        number: ClientNumber,
+        destinations: Destinations,
+        length: usize,
+    ) -> Result<MessageId, SendError> {
+        let Some(running) = self.clients.get_mut(&number) else { return Err(SendError::Closed) };
+        let seed = self.random.next();
+        let payload: Vec<u8> = (0..length).map(|at| (seed >> (at % 8 * 8)) as u8).collect();
+        let id = running.client.multicast(destinations, &payload, Answers::OneOfEach)?;
+        self.sent.insert(id, Sent { destinations, payload, answered: false });
+        Ok(id)
+    }
+
+    /// One thing happens: a piece lands, or a process steps.
+    pub fn advance(&mut self) {
+        self.now += 100;
+        if !self.broken.is_empty() && self.random.chance(2) {
+            self.reconnect();
+        }
+        if self.random.chance(75) && self.network.borrow_mut().deliver() {
+            return;
+        }
+        let replicas = self.replicas.len();
+        let choice = self.random.below(replicas + self.clients.len());
+        if choice < replicas {
+            let id = *self.replicas.keys().nth(choice).expect("one of them");
+            self.step_replica(id);
+        } else {
+            let number = *self.clients.keys().nth(choice - replicas).expect("one of them");
+            self.step_client(number);
+        }
+    }
+
+    /// Two replicas that are there meet again, once both know that they have lost each other.
+    fn reconnect(&mut self) {
+        let at = self.random.below(self.broken.len());
+        let (a, b) = self.broken[at];
+        let has_link = |id: ReplicaId, other: ReplicaId| {
+            let running = self.replicas.get(&id)?;
+            let link = running.replica.links().find_replica(self.overlay, id.group, other)?;
+            Some(running.replica.stage(link) != Stage::Absent)
+        };
+        let links = (has_link(a, b), has_link(b, a));
+        if links == (Some(false), Some(false)) {
+            self.connect_replicas(a, b);
+        }
+        let is_waiting = matches!(links, (Some(false), Some(true)) | (Some(true), Some(false)));
+        if !is_waiting {
+            self.broken.swap_remove(at);
+        }
+    }
+
+    fn is_paused(&self, process: usize) -> bool {
+        self.paused.get(&process).is_some_and(|until| self.now < *until)
+    }
+
+    pub fn step_replica(&mut self, id: ReplicaId) {
+        let Some(running) = self.replicas.get(&id) else { return };
+        if self.is_paused(running.end.process) {
+            return;
+        }
+        let was_voter = running.replica.is_voter();
+        let was_leader = running.replica.is_leader();
+        let mut running = self.replicas.remove(&id).expect("it runs");
+        if running.replica.needs_snapshot() {
+            self.restore(id, &mut running);
+        }
+        let (history, sent) = (self.histories.get_mut(&id).expect("a history"), &self.sent);
+        let ever = &mut self.ever;
+        let mut complaints = Vec::new();
+        let mut deliver = |message: &Delivered<'_>| {
+            history.messages.push((message.place, message.id));
+            let before = *ever.entry((id.group, message.place)).or_insert(message.id);
+            if before != message.id {
+                let place = message.place;
+                complaints.push(format!("{id}: {} at {place}, not {before}", message.id));
+            }
+            match sent.get(&message.id) {
+                None => complaints.push(format!("{id}: {} was never sent", message.id)),
+                Some(sent) => {
+                    if sent.payload != message.payload {
+                        complaints.push(format!("{id}: {} has other bytes", message.id));
+                    }
+                    if sent.destinations != message.destinations
+                        || !sent.destinations.contains(id.group)
+                    {
+                        complaints.push(format!("{id}: {} is not for it", message.id));
+                    }
+                }
+            }
+            message.id.number as u8
+        };
+        let stepped =
+            running.replica.step(Time(self.now), &mut running.end, &running.memory, &mut deliver);
+        self.complaints.append(&mut complaints);
+        if let Err(halt) = stepped {
+            self.complaints.push(format!("{id}: {halt}"));
+        }
+        let ids = self.ids();
+        for (index, place) in running.memory.links.iter_mut().enumerate() {
+            let link = LinkId(index as u16);
+            if running.replica.stage(link) == Stage::Lost {
+                running.replica.detach(Time(self.now), link);
+                *place = None;
+                let other = ids.iter().copied().find(|other| {
+                    running.replica.links().find_replica(self.overlay, id.group, *other)
+                        == Some(link)
+                });
+                self.broken.extend(other.map(|other| (id, other)));
+            }
+        }
+        self.admitted += u32::from(!was_voter && running.replica.is_voter());
+        self.leaders += u32::from(!was_leader && running.replica.is_leader());
+        self.replicas.insert(id, running);
+    }
+
+    pub fn step_client(&mut self, number: ClientNumber) {
+        let Some(running) = self.clients.get_mut(&number) else { return };
+        let stepped = running.client.step(Time(self.now), &mut running.end, &running.memory);
+        if let Err(halt) = stepped {
+            self.complaints.push(format!("client {number}: {halt}"));
+        }
+        while let Some(answered) = running.client.poll() {
+            if let Some(sent) = self.sent.get_mut(&answered.id) {
+                sent.answered = true;
+                for group in sent.destinations.iter() {
+                    let of_it = |((other, _), id): (&(GroupId, u64), &MessageId)| {
+                        *other == group && *id == answered.id
+                    };
+                    if !self.ever.iter().any(of_it) {
+                        let id = answered.id;
+                        self.complaints.push(format!("{id} is answered, and not by {group}"));
+                    }
+                }
+            }
+        }
+        for (index, place) in running.memory.links.iter_mut().enumerate() {
+            let link = LinkId(index as u16);
+            if running.client.stage(link) == Stage::Lost {
+                running.client.detach(link);
+                *place = None;
+            }
+        }
+    }
+
+    /// Whether no group keeps a place for a client.
+    pub fn has_left(&self, number: ClientNumber) -> bool {
+        let running = &self.clients[&number];
+        running.client.has_left(&running.memory).expect("it fits")
+    }
+
+    /// A client says that it leaves.
+    pub fn leave(&mut self, number: ClientNumber) {
+        if let Some(running) = self.clients.get_mut(&number) {
+            running.client.leave(&running.memory).expect("it fits");
+        }
+    }
+
+    pub fn run(&mut self, actions: usize) {
+        for _ in 0..actions {
+            self.advance();
+        }
+    }
+
+    /// Goes on until a condition holds. False if it does not come to hold.
+    pub fn run_until(&mut self, actions: usize, mut holds: impl FnMut(&Self) -> bool) -> bool {
+        for action in 0..actions {
+            if action % 64 == 0 && holds(self) {
+                return true;
+            }
+            self.advance();
+        }
+        holds(self)
+    }
+}
+
+impl World {
+    /// A link's peer shows something to a replica.
+    pub fn poke(&mut self, id: ReplicaId, link: LinkId, offset: usize, value: u64) {
+        let Some(running) = self.replicas.get(&id) else { return };
+        let Some(Some(rows)) = running.memory.links.get(link.index()) else { return };
+        if let Ok(cell) = RowWriter::from_lines(&rows.copy).cell(offset) {
+            cell.publish(value);
+        }
+    }
+}

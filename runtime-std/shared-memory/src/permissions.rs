@@ -1,0 +1,113 @@
+//! `Permissions` and `HostRegions` over shared memory: the owner of a region applies what its peers
+//! post, under the right that each has at that moment.
+//!
+//! Why it is so, and not by taking mappings away: see `write_queue`. What a process posts is
+//! applied when the owner polls; an owner that sleeps is rung. What it read is there when the call
+//! returns: every peer maps every region.
+//!
+//! No call here allocates or makes a system call on the way of a list, but for the wake of a
+//! sleeper. The first right that a peer gives in a view costs the memory of a queue, which is made
+//! in a poll.
+
+use tramontane_core::fabric::{
+    Area, ErrorKind, HostRegions, PermissionEvent, Permissions, Region, RegionMemory as _, Token,
+};
+use tramontane_core::ids::{Rank, ViewId};
+
+use super::error::Error;
+use super::fabric::{COMPLETIONS_MAX, SharedMemory};
+use super::open_views::VIEWS_MAX;
+use super::region_memory::{RegionIndex, RegionMemory};
+use super::write_queue::{list_bytes_max, ring_bytes};
+
+impl SharedMemory {
+    /// The place of an own region.
+    fn own_region(&self, region: Region) -> Result<RegionIndex, ErrorKind> {
+        let index = RegionIndex::of(region).ok_or(ErrorKind::OutOfRange)?;
+        self.own_regions[index.0].as_ref().map(|_| index).ok_or(ErrorKind::OutOfRange)
+    }
+
+    fn set_right(
+        &mut self,
+        (view, peer): (ViewId, Rank),
+        region: Region,
+        given: bool,
+    ) -> Result<(), ErrorKind> {
+        let region = self.own_region(region)?;
+        self.views.get_mut(view).ok_or(ErrorKind::Other)?.set_right(peer, region, given)
+    }
+}
+
+impl Permissions for SharedMemory {
+    /// More where the own regions are longer: from 120 KiB to 2 MiB. The same once they are made.
+    fn region_list_bytes_max(&self) -> usize {
+        list_bytes_max(self.ring_bytes)
+    }
+
+    fn grant(&mut self, view: ViewId, peer: Rank, region: Region) -> Result<(), ErrorKind> {
+        self.set_right((view, peer), region, true)?;
+        // Until the peer's queue is here.
+        self.await_news();
+        Ok(())
+    }
+
+    fn revoke(&mut self, view: ViewId, peer: Rank, region: Region) -> Result<(), ErrorKind> {
+        self.set_right((view, peer), region, false)
+    }
+
+    fn may_write(&self, view: ViewId, peer: Rank, region: Region) -> bool {
+        let region = RegionIndex::of(region);
+        let may = |region| self.views.get(view).is_some_and(|view| view.may_write(peer, region));
+        region.is_some_and(may)
+    }
+
+    fn read(
+        &mut self,
+        view: ViewId,
+        from: Rank,
+        source: Area,
+        into: Area,
+        length: usize,
+        token: Token,
+    ) -> Result<(), ErrorKind> {
+        if length > self.region_list_bytes_max() {
+            return Err(ErrorKind::OutOfRange);
+        }
+        if self.completed.len() >= COMPLETIONS_MAX {
+            return Err(ErrorKind::QueueFull);
+        }
+        let open = self.views.get(view).ok_or(ErrorKind::Other)?;
+        open.read_region(from, source, (into, &self.own_regions), length)?;
+        self.completed.push_back(token);
+        Ok(())
+    }
+
+    fn poll_permission(&mut self) -> Option<PermissionEvent> {
+        self.told.pop_front()
+    }
+}
+
+impl HostRegions for SharedMemory {
+    type RegionMemory = RegionMemory;
+
+    /// # Errors
+    /// [`Error::RegionRefused`], [`Error::NoMemory`], [`Error::HasLeft`]. Nothing is left behind
+    /// then.
+    fn region(&mut self, region: Region, bytes: usize) -> Result<RegionMemory, Error> {
+        if self.has_made_rows {
+            let reason = "a view was made already";
+            return Err(Error::RegionRefused { region: region.0, reason });
+        }
+        let memory = self.residence.make_region(region, bytes)?;
+        if let Some(index) = RegionIndex::of(region) {
+            self.own_regions[index.0] = Some(memory.clone());
+        }
+        let bytes = self.own_regions.iter().flatten().map(|memory| memory.writer().bytes()).sum();
+        self.ring_bytes = ring_bytes(bytes);
+        Ok(memory)
+    }
+
+    fn views_max(&self) -> usize {
+        VIEWS_MAX
+    }
+}

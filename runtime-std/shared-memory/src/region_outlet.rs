@@ -1,0 +1,263 @@
+//! What this process posts to the regions of one peer of a view, and what becomes of it.
+//!
+//! # Invariants
+//! - Lists to a region that are under way were all posted by one right. So one word of the owner's
+//!   says which of them were denied: all from there on.
+//! - A region whose lists were denied, or to which a post was refused, is not posted to before it
+//!   was told that it can be.
+
+use std::collections::VecDeque;
+
+use tramontane_core::fabric::{
+    Area, ErrorKind, PermissionEvent, Region, RegionMemory as _, Token, WRITES_MAX, Write,
+};
+use tramontane_core::ids::{Rank, ViewId};
+use tramontane_core::memory::Row;
+
+use super::region_lanes::{RegionLane, Right};
+use super::region_memory::{OwnRegions, PeerRegions, REGIONS_MAX, RegionIndex};
+use super::write_queue::{List, Nonsense, QueueWriter};
+
+/// Lists with a token that may be under way to one peer in a view.
+pub(super) const TOKENS_MAX: usize = 1024;
+
+/// Where one region's posts are.
+#[derive(Clone, Copy, Debug, Default)]
+struct Way {
+    /// Posts are refused until it is told that the right is there.
+    is_refusing: bool,
+    /// By which right the lists were posted that were posted last.
+    right: Right,
+    /// Where the queue stood behind the last of them.
+    end: u64,
+    /// The owner's word about what it denied, as it was heard last.
+    denied: u64,
+    /// Of the lists that were posted last, those from here on were denied.
+    denied_from: Option<u64>,
+}
+
+/// A list with a token that is under way.
+#[derive(Clone, Copy, Debug)]
+struct UnderWay {
+    start: u64,
+    end: u64,
+    region: RegionIndex,
+    token: Token,
+}
+
+/// The memory that writes come from.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sources<'s> {
+    pub(super) row: Row<'s>,
+    pub(super) regions: &'s OwnRegions,
+    /// The most bytes of a list.
+    pub(super) list_bytes_max: usize,
+}
+
+impl<'s> Sources<'s> {
+    #[inline]
+    fn of(&self, area: Area) -> Option<Row<'s>> {
+        if area.region == Region::ROW {
+            return Some(self.row);
+        }
+        let memory = self.regions.get(RegionIndex::of(area.region)?.0)?.as_ref()?;
+        Some(memory.writer().reader())
+    }
+}
+
+/// What hears of what became of lists.
+#[derive(Debug)]
+pub(super) struct Told<'t> {
+    pub(super) completed: &'t mut VecDeque<Token>,
+    pub(super) permissions: &'t mut VecDeque<PermissionEvent>,
+}
+
+/// The way to one peer's regions.
+#[derive(Debug, Default)]
+pub(super) struct Outlet {
+    queue: Option<QueueWriter>,
+    regions: PeerRegions,
+    /// How much of the queue was heard to be taken.
+    taken: u64,
+    ways: [Way; REGIONS_MAX],
+    under_way: VecDeque<UnderWay>,
+}
+
+impl Outlet {
+    /// Knows the peer's regions.
+    pub(super) fn show(&mut self, regions: PeerRegions) {
+        self.regions = regions;
+    }
+
+    /// The peer's region of that number.
+    pub(super) fn region(&self, region: Region) -> Option<&super::region_memory::PeerRegion> {
+        self.regions.get(RegionIndex::of(region)?.0)?.as_deref()
+    }
+
+    /// Whether the peer gave a right, and there is no queue.
+    pub(super) fn wants_queue(&self, lane: RegionLane<'_>) -> bool {
+        self.queue.is_none() && RegionIndex::all().any(|region| lane.right(region).is_given())
+    }
+
+    /// Takes a fresh queue.
+    pub(super) fn take_queue(&mut self, queue: QueueWriter) {
+        self.under_way.reserve(TOKENS_MAX);
+        self.queue = Some(queue);
+    }
+
+    /// The queue, until the peer has it.
+    pub(super) fn unsent_queue(&mut self) -> Option<&mut QueueWriter> {
+        self.queue.as_mut().filter(|queue| !queue.is_sent())
+    }
+
+    /// Whether there is a queue.
+    pub(super) const fn has_queue(&self) -> bool {
+        self.queue.is_some()
+    }
+
+    /// Gives up what is under way: nothing more comes of it.
+    pub(super) fn end(&mut self) {
+        self.queue = None;
+        self.under_way.clear();
+    }
+
+    /// Posts a list to a region; the caller rings.
+    #[inline]
+    pub(super) fn post(
+        &mut self,
+        lane: RegionLane<'_>,
+        sources: Sources<'_>,
+        writes: &[Write],
+        token: Option<Token>,
+    ) -> Result<(), ErrorKind> {
+        let region = self.check(&sources, writes)?;
+        let (right, way) = (lane.right(region), &mut self.ways[region.0]);
+        if way.is_refusing {
+            return Err(ErrorKind::Revoked);
+        }
+        if right != way.right && way.end > self.taken {
+            // What was posted by the right before is told of first.
+            return Err(ErrorKind::QueueFull);
+        }
+        if !right.is_given() {
+            way.is_refusing = true;
+            return Err(ErrorKind::Revoked);
+        }
+        let queue = self.queue.as_mut().filter(|queue| queue.is_sent());
+        let queue = queue.ok_or(ErrorKind::QueueFull)?;
+        if token.is_some() && self.under_way.len() >= TOKENS_MAX {
+            return Err(ErrorKind::QueueFull);
+        }
+        let list = List { writes, region, right };
+        let source_of = |write: &Write| sources.of(write.source);
+        let start = queue.post(list, source_of).or_else(|| {
+            // What is heard later is room already.
+            queue.note_taken(lane.taken()).ok()?;
+            queue.post(list, source_of)
+        });
+        let start = start.ok_or(ErrorKind::QueueFull)?;
+        if way.right != right {
+            (way.right, way.denied_from) = (right, None);
+        }
+        way.end = queue.posted();
+        if let Some(token) = token {
+            self.under_way.push_back(UnderWay { start, end: way.end, region, token });
+        }
+        Ok(())
+    }
+
+    /// The region that a list goes to, if the list is within what there is.
+    #[inline]
+    fn check(&self, sources: &Sources<'_>, writes: &[Write]) -> Result<RegionIndex, ErrorKind> {
+        let first = writes.first().ok_or(ErrorKind::OutOfRange)?;
+        let region = RegionIndex::of(first.target.region).ok_or(ErrorKind::OutOfRange)?;
+        let bytes = self.regions[region.0].as_ref().ok_or(ErrorKind::OutOfRange)?.bytes();
+        let fits = |offset: usize, length: usize, bytes: usize| {
+            offset.checked_add(length).is_some_and(|end| end <= bytes)
+        };
+        let mut whole = 0_usize;
+        for write in writes {
+            let source = sources.of(write.source).ok_or(ErrorKind::OutOfRange)?;
+            let is_inside = write.target.region == first.target.region
+                && fits(write.target.offset, write.length, bytes)
+                && fits(write.source.offset, write.length, source.bytes());
+            if !is_inside {
+                return Err(ErrorKind::OutOfRange);
+            }
+            whole = whole.saturating_add(write.length);
+        }
+        let is_short = writes.len() <= WRITES_MAX && whole <= sources.list_bytes_max;
+        if is_short { Ok(region) } else { Err(ErrorKind::OutOfRange) }
+    }
+
+    /// Hears what the owner has taken since, and what it denied of that.
+    #[inline]
+    pub(super) fn hear(
+        &mut self,
+        lane: RegionLane<'_>,
+        (view, peer): (ViewId, Rank),
+        told: &mut Told<'_>,
+    ) -> Result<(), Nonsense> {
+        let Some(queue) = &mut self.queue else { return Ok(()) };
+        if self.taken == queue.posted() {
+            return Ok(());
+        }
+        let taken = lane.taken();
+        if taken == self.taken {
+            return Ok(());
+        }
+        queue.note_taken(taken)?;
+        self.hear_denials(lane, (view, peer), told);
+        self.taken = taken;
+        while let Some(list) = self.under_way.front().copied().filter(|list| list.end <= taken) {
+            self.under_way.pop_front();
+            let denied_from = self.ways[list.region.0].denied_from;
+            if denied_from.is_none_or(|from| list.start < from) {
+                told.completed.push_back(list.token);
+            }
+        }
+        self.restore(lane, (view, peer), told);
+        Ok(())
+    }
+
+    /// Looks whether lists that were under way were denied.
+    #[inline]
+    fn hear_denials(
+        &mut self,
+        lane: RegionLane<'_>,
+        (view, peer): (ViewId, Rank),
+        told: &mut Told<'_>,
+    ) {
+        let before = self.taken;
+        for (region, way) in RegionIndex::all().zip(&mut self.ways) {
+            if way.end <= before {
+                continue;
+            }
+            let denied = lane.denied(region);
+            if denied != way.denied {
+                way.denied = denied;
+                way.denied_from = Some(denied.saturating_sub(1));
+                way.is_refusing = true;
+                let region = region.region();
+                told.permissions.push_back(PermissionEvent::Denied { view, peer, region });
+            }
+        }
+    }
+
+    /// Tells which regions can be posted to again: the right is there, and what was denied was
+    /// told.
+    pub(super) fn restore(
+        &mut self,
+        lane: RegionLane<'_>,
+        (view, peer): (ViewId, Rank),
+        told: &mut Told<'_>,
+    ) {
+        for (region, way) in RegionIndex::all().zip(&mut self.ways) {
+            if way.is_refusing && way.end <= self.taken && lane.right(region).is_given() {
+                way.is_refusing = false;
+                let region = region.region();
+                told.permissions.push_back(PermissionEvent::Restored { view, peer, region });
+            }
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Posting: which lists are carried, and what keeps one back.
+
+use tramontane_core::fabric::{
+    Area, ErrorKind, Event, Kind, Region, Token, ViewRows as _, WRITES_MAX, Write,
+};
+use tramontane_core::ids::{Rank, ViewId};
+
+use super::connection::Connection;
+use super::fabric::Tcp;
+use super::frame::WRITE_MAX;
+use super::send_queue::{GUARD_MAX, List};
+
+impl Tcp {
+    /// Posts a list: all its writes go to rows, or all to one region of the peer.
+    pub(super) fn post_list(
+        &mut self,
+        view: ViewId,
+        to: Rank,
+        writes: &[Write],
+        token: Option<Token>,
+    ) -> Result<(), ErrorKind> {
+        let Self { views, connections, events, regions, .. } = self;
+        let open = views.iter().find(|open| open.id == view).ok_or(ErrorKind::Other)?;
+        let connection = open.reach(to, connections.get_mut())?;
+        let list = List { view, rows: &open.rows, regions, writes };
+        let region = writes.first().map_or(Region::ROW, |write| write.target.region);
+        if writes.len() > WRITES_MAX || !writes.iter().all(|write| is_from_here(&list, write)) {
+            return Err(ErrorKind::OutOfRange);
+        }
+        let row_bytes = list.rows.row().bytes();
+        let is_row = region == Region::ROW;
+        if is_row && !writes.iter().all(|write| is_of_row(write, row_bytes)) {
+            return Err(ErrorKind::OutOfRange);
+        }
+        if !connection.is_ready(view) || (token.is_some() && !events.has_room()) {
+            return Err(ErrorKind::QueueFull);
+        }
+        if !is_row {
+            check_region(connection, &list, region)?;
+        } else if connection.is_over_there(view) {
+            // It is not dead, and a member that leaves has to post to the end (VIE-9).
+            token.map(Event::Completed).into_iter().for_each(|event| events.push(event));
+            return Ok(());
+        }
+        if (token.is_some() || !is_row) && !connection.has_list_room() {
+            return Err(ErrorKind::QueueFull);
+        }
+        if connection.is_full() {
+            connection.flush(|sent| events.sent(sent));
+            if connection.is_full() {
+                return Err(ErrorKind::QueueFull);
+            }
+        }
+        connection.post(&list, region, token).map_err(|_| ErrorKind::OutOfRange)?;
+        connection.flush(|sent| events.sent(sent));
+        Ok(())
+    }
+}
+
+/// Whether a write is short enough, and from the own row or an own region.
+fn is_from_here(list: &List<'_>, write: &Write) -> bool {
+    let most = match write.kind {
+        Kind::Content => WRITE_MAX,
+        Kind::Guard => GUARD_MAX,
+    };
+    let Area { region, offset } = write.source;
+    let is_inside = if region == Region::ROW {
+        fits(offset, write.length, list.rows.row().bytes())
+    } else {
+        list.regions.area(write.source, write.length).is_some()
+    };
+    write.length <= most && is_inside
+}
+
+/// Whether a write is from the own row into the peer's copy of it.
+fn is_of_row(write: &Write, row_bytes: usize) -> bool {
+    let is_row = (write.source.region, write.target.region) == (Region::ROW, Region::ROW);
+    is_row && fits(write.target.offset, write.length, row_bytes)
+}
+
+fn fits(offset: usize, length: usize, bytes: usize) -> bool {
+    offset.checked_add(length).is_some_and(|end| end <= bytes)
+}
+
+/// Whether a list may go to a region of the peer.
+fn check_region(connection: &Connection, list: &List<'_>, region: Region) -> Result<(), ErrorKind> {
+    let is_there = |write: &Write| {
+        write.target.region == region && connection.has_area(write.target, write.length)
+    };
+    if !list.writes.iter().all(is_there) {
+        return Err(ErrorKind::OutOfRange);
+    }
+    if connection.is_over_there(list.view) {
+        return Err(ErrorKind::PeerLost);
+    }
+    if connection.has_right(list.view, region) { Ok(()) } else { Err(ErrorKind::Revoked) }
+}

@@ -1,0 +1,227 @@
+//! Lists that their reader confirms: those with a token, and all that go to regions.
+//!
+//! The reader counts the lists of a connection and says how many it is done with; the writer knows
+//! the order in which it sent them, and so which these are. What it hears of a right before that
+//! number says which of them were not taken.
+
+use std::collections::VecDeque;
+
+use tramontane_core::fabric::{Region, Token};
+use tramontane_core::ids::ViewId;
+
+use crate::incoming::End;
+
+/// Lists to one peer that may wait for an answer.
+pub(crate) const UNCONFIRMED_MAX: usize = 256;
+
+/// A list that was posted.
+#[derive(Clone, Copy, Debug)]
+struct PostedList {
+    view: ViewId,
+    region: Region,
+    token: Option<Token>,
+    /// Whether it may still be taken, as far as is known.
+    is_awaited: bool,
+}
+
+/// Lists that were posted to a peer, and not confirmed.
+#[derive(Debug, Default)]
+pub(crate) struct Unconfirmed {
+    lists: VecDeque<PostedList>,
+    /// Lists that the peer is done with.
+    confirmed: u64,
+}
+
+impl Unconfirmed {
+    pub(crate) fn has_room(&self) -> bool {
+        self.lists.len() < UNCONFIRMED_MAX
+    }
+
+    pub(crate) fn add(&mut self, view: ViewId, region: Region, token: Option<Token>) {
+        self.lists.push_back(PostedList { view, region, token, is_awaited: true });
+    }
+
+    /// The peer is done with so many lists, counted from the start. Calls `completed` with the
+    /// tokens of those that it took.
+    pub(crate) fn confirm(
+        &mut self,
+        lists: u64,
+        mut completed: impl FnMut(Token),
+    ) -> Result<(), End> {
+        const UNKNOWN: End = End::Malformed("a list confirmed that was not sent");
+        let more = lists.checked_sub(self.confirmed).ok_or(UNKNOWN)?;
+        let count = usize::try_from(more).map_err(|_| UNKNOWN)?;
+        if count > self.lists.len() {
+            return Err(UNKNOWN);
+        }
+        for list in self.lists.drain(..count).filter(|list| list.is_awaited) {
+            list.token.into_iter().for_each(&mut completed);
+        }
+        self.confirmed = lists;
+        Ok(())
+    }
+
+    /// The right is gone with which lists to a region were posted: those that are not confirmed
+    /// were not taken. True if there are any.
+    pub(crate) fn give_up(&mut self, view: ViewId, region: Region) -> bool {
+        let mut is_any = false;
+        for list in self.lists.iter_mut().filter(|list| (list.view, list.region) == (view, region))
+        {
+            is_any |= list.is_awaited;
+            list.is_awaited = false;
+        }
+        is_any
+    }
+
+    /// A region of the view to which something was posted that is still awaited.
+    pub(crate) fn awaited_region(&self, view: ViewId) -> Option<Region> {
+        let is_it =
+            |list: &&PostedList| list.view == view && list.region != Region::ROW && list.is_awaited;
+        self.lists.iter().find(is_it).map(|list| list.region)
+    }
+
+    /// A view has ended here: nobody is told of its lists.
+    pub(crate) fn retire(&mut self, view: ViewId) {
+        for list in self.lists.iter_mut().filter(|list| list.view == view) {
+            list.is_awaited = false;
+        }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.lists = VecDeque::new();
+    }
+}
+
+/// A list whose writes are coming.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ComingList {
+    pub(crate) view: ViewId,
+    pub(crate) region: Region,
+    /// Writes that have not begun.
+    pub(crate) left: u32,
+    /// Whether its writes are stored.
+    pub(crate) is_taken: bool,
+}
+
+/// Lists that come from a peer.
+#[derive(Debug, Default)]
+pub(crate) struct ComingLists {
+    coming: Option<ComingList>,
+    done: u64,
+    told: u64,
+}
+
+impl ComingLists {
+    /// Whether a list is under way: then nothing else comes.
+    pub(crate) const fn coming(&self) -> Option<&ComingList> {
+        self.coming.as_ref()
+    }
+
+    pub(crate) fn begin(&mut self, list: ComingList) {
+        self.coming = Some(list);
+        self.go_on();
+    }
+
+    /// The next write of the list, if one is under way that has more.
+    pub(crate) fn next_write(&mut self) -> Option<ComingList> {
+        let list = self.coming.as_mut()?;
+        list.left = list.left.checked_sub(1)?;
+        Some(*list)
+    }
+
+    /// A write is whole: if it is the list's last, the list is done.
+    pub(crate) fn go_on(&mut self) {
+        if self.coming.take_if(|list| list.left == 0).is_some() {
+            self.done += 1;
+        }
+    }
+
+    /// What is under way to a region is not stored any more. True if something is.
+    pub(crate) fn drop_to(&mut self, view: ViewId, region: Option<Region>) -> bool {
+        let is_it = |list: &&mut ComingList| {
+            list.view == view && region.is_none_or(|region| list.region == region)
+        };
+        let Some(list) = self.coming.as_mut().filter(is_it) else { return false };
+        list.is_taken = false;
+        true
+    }
+
+    /// How many lists the peer is to be told of, if it does not know yet.
+    pub(crate) const fn news(&mut self) -> Option<u64> {
+        if self.told == self.done {
+            return None;
+        }
+        self.told = self.done;
+        Some(self.done)
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.coming = None;
+        self.told = self.done;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const VIEW: ViewId = ViewId(3);
+    const LOG: Region = Region(1);
+
+    fn confirmed(lists: &mut Unconfirmed, count: u64) -> Result<Vec<u64>, End> {
+        let mut tokens = Vec::new();
+        lists.confirm(count, |token| tokens.push(token.0)).map(|()| tokens)
+    }
+
+    #[test]
+    fn what_a_right_was_taken_from_is_confirmed_and_never_completes() {
+        let mut lists = Unconfirmed::default();
+        for token in 0..4 {
+            lists.add(VIEW, LOG, Some(Token(token)));
+        }
+        lists.add(VIEW, Region(2), Some(Token(4)));
+        lists.add(ViewId(4), LOG, None);
+        assert!(matches!(confirmed(&mut lists, 2), Ok(tokens) if tokens == [0, 1]));
+        assert!(lists.give_up(VIEW, LOG) && !lists.give_up(VIEW, LOG));
+        lists.add(VIEW, LOG, Some(Token(5)));
+        assert_eq!(lists.awaited_region(VIEW), Some(Region(2)));
+        assert!(matches!(confirmed(&mut lists, 7), Ok(tokens) if tokens == [4, 5]));
+        assert_eq!(lists.awaited_region(VIEW), None);
+    }
+
+    #[test]
+    fn a_count_that_shrinks_or_runs_ahead_is_refused() {
+        let mut lists = Unconfirmed::default();
+        lists.add(VIEW, LOG, None);
+        assert!(confirmed(&mut lists, 2).is_err() && confirmed(&mut lists, u64::MAX).is_err());
+        assert!(confirmed(&mut lists, 1).is_ok() && confirmed(&mut lists, 1).is_ok());
+        assert!(confirmed(&mut lists, 0).is_err());
+        for _ in 0..UNCONFIRMED_MAX {
+            assert!(lists.has_room());
+            lists.add(VIEW, LOG, None);
+        }
+        assert!(!lists.has_room());
+        lists.retire(VIEW);
+        let all = 1 + u64::try_from(UNCONFIRMED_MAX).expect("few");
+        assert!(confirmed(&mut lists, all).is_ok_and(|tokens| tokens.is_empty()));
+    }
+
+    #[test]
+    fn a_list_counts_when_its_last_write_is_whole() {
+        let list = |left| ComingList { view: VIEW, region: LOG, left, is_taken: true };
+        let mut lists = ComingLists::default();
+        assert_eq!((lists.next_write(), lists.news()), (None, None));
+        lists.begin(list(0));
+        assert_eq!((lists.coming, lists.news(), lists.news()), (None, Some(1), None));
+        lists.begin(list(2));
+        assert_eq!(lists.next_write(), Some(list(1)));
+        lists.go_on();
+        assert!(lists.news().is_none());
+        assert!(!lists.drop_to(VIEW, Some(Region(2))) && !lists.drop_to(ViewId(4), None));
+        assert!(lists.drop_to(VIEW, Some(LOG)));
+        assert!(lists.next_write().is_some_and(|list| !list.is_taken && list.left == 0));
+        assert!(lists.next_write().is_none(), "it has no more");
+        lists.go_on();
+        assert_eq!((lists.coming, lists.news()), (None, Some(2)));
+    }
+}

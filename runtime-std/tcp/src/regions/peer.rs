@@ -1,0 +1,249 @@
+//! What this member and one peer know of each other's regions.
+//!
+//! # Invariants
+//! - Nothing of a peer is stored in a region but by a list whose right the peer has now.
+//! - While a list comes, nothing but its writes does.
+
+use tramontane_core::fabric::{Area, ErrorKind, PermissionEvent, Region, Token, WRITES_MAX};
+use tramontane_core::ids::ViewId;
+
+use super::lists::{ComingList, ComingLists, Unconfirmed};
+use super::memory::{OwnRegions, REGIONS_MAX, RegionMemory};
+use super::reads::{AskedRead, PostedRead, PostedReads};
+use super::rights::{Right, Rights};
+use crate::body::Target;
+use crate::frame::Frame;
+use crate::incoming::{End, Notice};
+use crate::landing::Landings;
+
+/// The end of a connection whose peer writes where it may not, or reads it.
+const OUTSIDE: End = End::Malformed("a range outside its region");
+
+/// The end of one whose peer knows no region's list.
+const NO_REGION: End = End::Malformed("a region that is not there");
+
+/// The regions of this member and of one peer.
+#[derive(Debug, Default)]
+pub(crate) struct PeerRegions {
+    pub(crate) own: OwnRegions,
+    /// How long the peer's are.
+    theirs: Vec<(Region, usize)>,
+    /// The peer's rights here.
+    given: Rights,
+    /// This member's rights there.
+    held: Rights,
+    pub(crate) unconfirmed: Unconfirmed,
+    pub(crate) coming: ComingLists,
+    pub(crate) reads: PostedReads,
+}
+
+impl PeerRegions {
+    /// The right that the peer has to write to an own region.
+    pub(crate) fn given(&self, view: ViewId, region: Region) -> Option<Right> {
+        self.given.get(view, region)
+    }
+
+    /// Gives the peer a right, which it does not have.
+    pub(crate) fn give(&mut self, view: ViewId, region: Region, right: Right) {
+        self.given.add(view, region, right);
+    }
+
+    /// Takes it back: nothing more of the peer is stored there. True if the peer had it.
+    pub(crate) fn take_back(&mut self, view: ViewId, region: Region) -> bool {
+        self.given.remove(view, region)
+    }
+
+    /// The right to write to the peer's region.
+    pub(crate) fn held(&self, view: ViewId, region: Region) -> Option<Right> {
+        self.held.get(view, region)
+    }
+
+    /// Whether an area of so many bytes lies in a region of the peer.
+    pub(crate) fn has_area(&self, area: Area, length: usize) -> bool {
+        let bytes = self.theirs.iter().find(|(of, _)| *of == area.region).map(|(_, bytes)| *bytes);
+        let end = area.offset.checked_add(length);
+        end.zip(bytes).is_some_and(|(end, bytes)| end <= bytes)
+    }
+
+    /// A list is posted that the peer confirms.
+    pub(crate) fn note_list(&mut self, view: ViewId, region: Region, token: Option<Token>) {
+        self.unconfirmed.add(view, region, token);
+    }
+
+    /// A read is asked for.
+    pub(crate) fn note_read(&mut self, read: PostedRead) -> Result<(), ErrorKind> {
+        if !self.reads.has_room() {
+            return Err(ErrorKind::QueueFull);
+        }
+        self.reads.add(read);
+        Ok(())
+    }
+
+    /// A view has ended here. True if something of it was under way to a region or a row.
+    pub(crate) fn retire(&mut self, view: ViewId) -> bool {
+        self.given.retire(view);
+        self.held.retire(view);
+        self.unconfirmed.retire(view);
+        self.reads.retire(view);
+        self.coming.drop_to(view, None)
+    }
+
+    /// The peer is gone.
+    pub(crate) fn clear(&mut self) {
+        self.given.clear();
+        self.held.clear();
+        self.unconfirmed.clear();
+        self.reads.clear();
+        self.coming.clear();
+    }
+
+    /// The peer has ended a view: what was posted there and is not confirmed was not taken.
+    pub(crate) fn end_there(
+        &mut self,
+        view: ViewId,
+        landings: &Landings,
+        notify: &mut impl FnMut(Notice),
+    ) {
+        self.given.retire(view);
+        self.held.retire(view);
+        while let Some(region) = self.unconfirmed.awaited_region(view) {
+            self.give_up(view, region, landings, notify);
+        }
+    }
+
+    fn give_up(
+        &mut self,
+        view: ViewId,
+        region: Region,
+        landings: &Landings,
+        notify: &mut impl FnMut(Notice),
+    ) {
+        let is_denied = self.unconfirmed.give_up(view, region);
+        if let (true, Some(peer)) = (is_denied, landings.rank_in(view)) {
+            notify(Notice::Permission(PermissionEvent::Denied { view, peer, region }));
+        }
+    }
+
+    /// The peer tells of a region of its own.
+    pub(crate) fn take_region(&mut self, region: Region, bytes: u64) -> Result<(), End> {
+        let is_known = self.theirs.iter().any(|(of, _)| *of == region);
+        if region == Region::ROW || is_known || self.theirs.len() == REGIONS_MAX {
+            return Err(NO_REGION);
+        }
+        self.theirs.push((region, usize::try_from(bytes).map_err(|_| OUTSIDE)?));
+        Ok(())
+    }
+
+    /// The peer gives this member a right, or takes it back.
+    pub(crate) fn take_right(
+        &mut self,
+        (view, region): (ViewId, Region),
+        right: Option<Right>,
+        landings: &mut Landings,
+        notify: &mut impl FnMut(Notice),
+    ) -> Result<(), End> {
+        if !self.theirs.iter().any(|(of, _)| *of == region) {
+            return Err(NO_REGION);
+        }
+        if !landings.takes(view)? {
+            return Ok(());
+        }
+        let had = self.held.remove(view, region);
+        let Some(right) = right else {
+            self.give_up(view, region, landings, notify);
+            return Ok(());
+        };
+        if had {
+            return Err(End::Malformed("a right that was given twice"));
+        }
+        self.held.add(view, region, right);
+        if let Some(peer) = landings.rank_in(view) {
+            notify(Notice::Permission(PermissionEvent::Restored { view, peer, region }));
+        }
+        Ok(())
+    }
+
+    /// A list of the peer begins.
+    pub(crate) fn take_list(
+        &mut self,
+        (view, region): (ViewId, Region),
+        (writes, right): (u32, u64),
+        landings: &mut Landings,
+    ) -> Result<(), End> {
+        let is_long = usize::try_from(writes).is_ok_and(|writes| writes > WRITES_MAX);
+        let is_row = region == Region::ROW;
+        if is_long || is_row != (right == 0) {
+            return Err(End::Malformed("a list that no member posts"));
+        }
+        if !is_row && self.own.get(region).is_none() {
+            return Err(NO_REGION);
+        }
+        let has_right = is_row || self.given(view, region).map(Right::get) == Some(right);
+        let is_taken = landings.takes(view)? && has_right;
+        self.coming.begin(ComingList { view, region, left: writes, is_taken });
+        Ok(())
+    }
+
+    /// Where a write of the peer goes: to its row, or as part of a list.
+    pub(crate) fn take_write(
+        &mut self,
+        view: ViewId,
+        to: Area,
+        length: usize,
+        landings: &mut Landings,
+    ) -> Result<Target, End> {
+        let mut is_taken = true;
+        if self.coming.coming().is_some() {
+            let next = self.coming.next_write();
+            let list = next.filter(|list| (list.view, list.region) == (view, to.region));
+            is_taken = list.ok_or(End::Malformed("a write of another list"))?.is_taken;
+        } else if to.region != Region::ROW {
+            return Err(End::Malformed("a write to a region without its list"));
+        }
+        if to.region == Region::ROW {
+            let into = landings.target(view, to.offset, length)?.filter(|_| is_taken);
+            let target = |(rows, rank)| Target::Row { rows, rank, offset: to.offset };
+            return Ok(into.map_or(Target::Nowhere, target));
+        }
+        let memory = self.own.area(to, length).ok_or(OUTSIDE)?;
+        Ok(if is_taken { region_target(memory.clone(), to.offset) } else { Target::Nowhere })
+    }
+
+    /// The peer asks for bytes of an own region.
+    pub(crate) fn take_read(
+        &self,
+        view: ViewId,
+        from: Area,
+        length: usize,
+        landings: &mut Landings,
+    ) -> Result<AskedRead, End> {
+        // Also in a view that has ended here: its regions have not.
+        landings.takes(view)?;
+        let memory = self.own.area(from, length).filter(|_| length > 0).ok_or(OUTSIDE)?.clone();
+        let Area { region, offset } = from;
+        Ok(AskedRead { view, region, memory, offset, left: length })
+    }
+
+    /// Where a piece of an answer goes.
+    pub(crate) fn take_answer(
+        &mut self,
+        view: ViewId,
+        region: Region,
+        lengths: (usize, u64),
+    ) -> Result<Target, End> {
+        let place = self.reads.begin(view, region, lengths)?;
+        Ok(place.map_or(Target::Nowhere, |(memory, offset)| region_target(memory, offset)))
+    }
+
+    /// What the peer is told first of all: how long the regions here are.
+    pub(crate) fn told(&self) -> impl Iterator<Item = Frame> {
+        self.own.iter().map(|(region, memory)| Frame::Region {
+            region: *region,
+            bytes: u64::try_from(memory.bytes()).unwrap_or(u64::MAX),
+        })
+    }
+}
+
+const fn region_target(memory: RegionMemory, offset: usize) -> Target {
+    Target::Region { memory, offset }
+}

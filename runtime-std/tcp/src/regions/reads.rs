@@ -1,0 +1,205 @@
+//! Reads of regions: a request, and an answer in pieces, oldest first.
+//!
+//! An answer shows the bytes as they are when each piece of it goes. It goes when no list waits, a
+//! piece at a time, so that lists and heartbeats do not wait for a long one.
+
+use std::collections::VecDeque;
+
+use tramontane_core::fabric::{Region, Token};
+use tramontane_core::ids::ViewId;
+
+use super::memory::RegionMemory;
+use crate::frame::Frame;
+use crate::incoming::End;
+
+/// Reads of one peer that may wait for an answer.
+pub(crate) const READS_MAX: usize = 16;
+
+/// The most bytes of a piece of an answer.
+const PIECE_MAX: usize = 256 << 10;
+
+/// A read that waits for its answer.
+#[derive(Debug)]
+pub(crate) struct PostedRead {
+    pub(crate) view: ViewId,
+    pub(crate) region: Region,
+    /// Where the rest of the answer goes; none once the view has ended here.
+    pub(crate) into: Option<RegionMemory>,
+    pub(crate) offset: usize,
+    /// Bytes that have not begun to come.
+    pub(crate) left: usize,
+    pub(crate) token: Token,
+}
+
+/// Reads of this member at one peer.
+#[derive(Debug, Default)]
+pub(crate) struct PostedReads(VecDeque<PostedRead>);
+
+impl PostedReads {
+    pub(crate) fn has_room(&self) -> bool {
+        self.0.len() < READS_MAX
+    }
+
+    pub(crate) fn add(&mut self, read: PostedRead) {
+        self.0.push_back(read);
+    }
+
+    /// A piece of the oldest's answer comes. Gives where it goes.
+    pub(crate) fn begin(
+        &mut self,
+        view: ViewId,
+        region: Region,
+        (length, left): (usize, u64),
+    ) -> Result<Option<(RegionMemory, usize)>, End> {
+        const UNASKED: End = End::Malformed("an answer that nobody asked for");
+        let read = self.0.front_mut().ok_or(UNASKED)?;
+        let is_it = (read.view, read.region) == (view, region)
+            && u64::try_from(read.left) == Ok(left)
+            && (1..=read.left).contains(&length);
+        if !is_it {
+            return Err(UNASKED);
+        }
+        let place = read.into.clone().map(|into| (into, read.offset));
+        read.offset += length;
+        read.left -= length;
+        Ok(place)
+    }
+
+    /// A piece is whole: gives the read's token if that was the last, and somebody waits for it.
+    pub(crate) fn finish(&mut self) -> Option<Token> {
+        let is_whole = self.0.front().is_some_and(|read| read.left == 0);
+        let read = if is_whole { self.0.pop_front() } else { None };
+        read.filter(|read| read.into.is_some()).map(|read| read.token)
+    }
+
+    /// A view has ended here: nobody waits for its reads.
+    pub(crate) fn retire(&mut self, view: ViewId) {
+        for read in self.0.iter_mut().filter(|read| read.view == view) {
+            read.into = None;
+        }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.0 = VecDeque::new();
+    }
+}
+
+/// A read of a peer, or what has not gone of the answer.
+#[derive(Debug)]
+pub(crate) struct AskedRead {
+    pub(crate) view: ViewId,
+    pub(crate) region: Region,
+    pub(crate) memory: RegionMemory,
+    pub(crate) offset: usize,
+    pub(crate) left: usize,
+}
+
+/// Reads of one peer at this member.
+#[derive(Debug, Default)]
+pub(crate) struct AskedReads(VecDeque<AskedRead>);
+
+impl AskedReads {
+    /// Adds a read whose range was checked.
+    pub(crate) fn add(&mut self, read: AskedRead) -> Result<(), End> {
+        if self.0.len() >= READS_MAX {
+            return Err(End::Malformed("more reads than may wait"));
+        }
+        self.0.push_back(read);
+        Ok(())
+    }
+
+    pub(crate) fn is_pending(&self) -> bool {
+        !self.0.is_empty()
+    }
+
+    /// The next piece: its frame, and where its bytes are.
+    pub(crate) fn next_piece(&mut self) -> Option<(Frame, RegionMemory, usize, usize)> {
+        let read = self.0.front_mut()?;
+        let length = read.left.min(PIECE_MAX);
+        let frame = Frame::Answer {
+            view: read.view,
+            region: read.region,
+            // It fits: pieces are short.
+            length: u32::try_from(length).unwrap_or(u32::MAX),
+            left: u64::try_from(read.left).unwrap_or(u64::MAX),
+        };
+        let piece = (frame, read.memory.clone(), read.offset, length);
+        read.offset += length;
+        read.left -= length;
+        if read.left == 0 {
+            self.0.pop_front();
+        }
+        Some(piece)
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.0 = VecDeque::new();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::memory::OwnRegions;
+    use super::*;
+
+    const VIEW: ViewId = ViewId(3);
+    const LOG: Region = Region(1);
+
+    #[test]
+    fn an_answer_goes_in_pieces_and_fits_its_read() {
+        let bytes = 2 * PIECE_MAX + 100;
+        let memory = OwnRegions::default().make(LOG, 4 * PIECE_MAX).expect("memory");
+        let (mut asked, mut posted) = (AskedReads::default(), PostedReads::default());
+        let (view, region) = (VIEW, LOG);
+        asked
+            .add(AskedRead { view, region, memory: memory.clone(), offset: 8, left: bytes })
+            .expect("room");
+        let into = Some(memory);
+        posted.add(PostedRead { view, region, into, offset: 64, left: bytes, token: Token(7) });
+        assert!(posted.begin(view, region, (bytes + 1, bytes as u64)).is_err(), "too long");
+        assert!(posted.begin(view, region, (8, 8)).is_err(), "another length");
+        assert!(posted.begin(ViewId(4), region, (8, bytes as u64)).is_err(), "another view");
+        assert!(posted.begin(view, Region(2), (8, bytes as u64)).is_err(), "another region");
+        let mut went = 0;
+        while let Some((frame, _, offset, length)) = asked.next_piece() {
+            let Frame::Answer { length: said, left, .. } = frame else { panic!("{frame:?}") };
+            assert_eq!((offset, usize::try_from(said)), (8 + went, Ok(length)));
+            assert_eq!(posted.finish(), None, "it is not whole");
+            let place = posted.begin(view, region, (length, left)).expect("it fits");
+            assert!(place.is_some_and(|(_, offset)| offset == 64 + went));
+            went += length;
+        }
+        assert_eq!((went, posted.finish()), (bytes, Some(Token(7))));
+        assert!(!asked.is_pending() && posted.begin(view, region, (8, 8)).is_err());
+    }
+
+    #[test]
+    fn reads_of_a_view_that_ended_are_answered_to_nobody() {
+        let memory = OwnRegions::default().make(LOG, 64).expect("memory");
+        let mut posted = PostedReads::default();
+        for (view, token) in [(VIEW, 1), (ViewId(4), 2)] {
+            let into = Some(memory.clone());
+            let token = Token(token);
+            posted.add(PostedRead { view, region: LOG, into, offset: 0, left: 8, token });
+        }
+        posted.retire(VIEW);
+        assert!(matches!(posted.begin(VIEW, LOG, (8, 8)), Ok(None)));
+        assert_eq!(posted.finish(), None);
+        assert!(matches!(posted.begin(ViewId(4), LOG, (8, 8)), Ok(Some(_))));
+        assert_eq!(posted.finish(), Some(Token(2)));
+    }
+
+    #[test]
+    fn so_many_reads_wait_and_no_more() {
+        let memory = OwnRegions::default().make(LOG, 64).expect("memory");
+        let mut asked = AskedReads::default();
+        let read = || {
+            let memory = memory.clone();
+            AskedRead { view: VIEW, region: LOG, memory, offset: 0, left: 8 }
+        };
+        for _ in 0..READS_MAX {
+            assert!(asked.add(read()).is_ok());
+        }
+        assert!(asked.add(read()).is_err());
+    }
+}

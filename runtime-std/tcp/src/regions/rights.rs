@@ -1,0 +1,80 @@
+//! Rights to write to regions, each with a number.
+//!
+//! An owner gives each right a number that it never gives again, and tells its peer. The peer sends
+//! the number with each list, and the owner takes the list only while that right stands. So what
+//! was posted with a right that was taken back since does not land, even if another was given
+//! meanwhile.
+
+use std::num::NonZeroU64;
+
+use tramontane_core::fabric::Region;
+use tramontane_core::ids::ViewId;
+
+/// The number of a right.
+pub(crate) type Right = NonZeroU64;
+
+/// Gives rights their numbers.
+#[derive(Debug, Default)]
+pub(crate) struct RightNumbers(u64);
+
+impl RightNumbers {
+    /// A number that was never given.
+    pub(crate) fn next(&mut self) -> Option<Right> {
+        self.0 = self.0.checked_add(1)?;
+        NonZeroU64::new(self.0)
+    }
+}
+
+/// The rights of one end of a connection at the other, at most one for each view and region.
+#[derive(Debug, Default)]
+pub(crate) struct Rights(Vec<(ViewId, Region, Right)>);
+
+impl Rights {
+    pub(crate) fn get(&self, view: ViewId, region: Region) -> Option<Right> {
+        let mut all = self.0.iter();
+        all.find(|(of, to, _)| (*of, *to) == (view, region)).map(|(_, _, right)| *right)
+    }
+
+    /// There is none for that view and region yet.
+    pub(crate) fn add(&mut self, view: ViewId, region: Region, right: Right) {
+        self.0.push((view, region, right));
+    }
+
+    /// True if there was one.
+    pub(crate) fn remove(&mut self, view: ViewId, region: Region) -> bool {
+        let count = self.0.len();
+        self.0.retain(|(of, to, _)| (*of, *to) != (view, region));
+        self.0.len() < count
+    }
+
+    pub(crate) fn retire(&mut self, view: ViewId) {
+        self.0.retain(|(of, ..)| *of != view);
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rights_are_apart_by_view_and_region_and_no_number_comes_again() {
+        let (mut numbers, mut rights) = (RightNumbers::default(), Rights::default());
+        let places = [(1, 1), (1, 2), (2, 1)].map(|(view, to)| (ViewId(view), Region(to)));
+        let given = places.map(|(view, region)| {
+            let right = numbers.next().expect("a number");
+            rights.add(view, region, right);
+            right
+        });
+        assert!(given[0] < given[1] && given[1] < given[2]);
+        assert_eq!(places.map(|(view, region)| rights.get(view, region)), given.map(Some));
+        assert!(rights.remove(ViewId(1), Region(2)) && !rights.remove(ViewId(1), Region(2)));
+        rights.retire(ViewId(2));
+        let left = places.map(|(view, region)| rights.get(view, region));
+        assert_eq!(left, [Some(given[0]), None, None]);
+        assert_eq!(RightNumbers(u64::MAX).next(), None);
+    }
+}
