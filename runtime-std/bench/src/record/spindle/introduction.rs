@@ -182,8 +182,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         9.0,
         "%",
         |runs| upcall_cost(runs, 1_000),
-    )
-    .note("the baseline's turn is shorter here than the paper's at 2 and 4 members"),
+    ),
     Claim::number("spindle-upcall-100us", "III-D", "100 us ... 90%", 90.0, "%", |runs| {
         upcall_cost(runs, 100_000)
     }),

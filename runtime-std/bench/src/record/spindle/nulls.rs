@@ -101,7 +101,8 @@ pub(super) const CLAIMS: &[Claim] = &[
     .note("as with delays: the sender that does not wait is not faster"),
     Claim::number("spindle-between-8", "IV-B.1", "to 1.617 us for 8 nodes", 1.617, "us", |runs| {
         of(runs, one_waits(8), Figure::BetweenUs)
-    }),
+    })
+    .note("as with 2 nodes"),
     Claim::number(
         "spindle-between-16",
         "IV-B.1",
