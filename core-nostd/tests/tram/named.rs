@@ -1,5 +1,5 @@
 //! The histories by which protocols of this kind lose messages, step by step: those that TRM-3 to
-//! TRM-7 name. Each says who reaches whom, and how far that goes. Groups are of three. Replicas
+//! TRM-7 name, and one of our own. Each says who reaches whom, and how far that goes. Replicas
 //! are named by their ranks: `P` for the parent's, or the only group's, and `C` for
 //! the child's.
 //!
@@ -35,7 +35,12 @@ struct Script {
 impl Script {
     /// All groups have leaders, all logs their stamps, and each client its place in all groups.
     fn new(parents: &[Option<u16>]) -> Self {
-        let mut world = World::new(parents, 3, Settings { log_entries: 32, ..Settings::default() });
+        Self::of(parents, 3)
+    }
+
+    fn of(parents: &[Option<u16>], replicas: u16) -> Self {
+        let settings = Settings { log_entries: 32, ..Settings::default() };
+        let mut world = World::new(parents, replicas, settings);
         world.network.borrow_mut().lands_whole = true;
         for number in 0..world.settings.clients {
             for group in world.overlay.all().iter() {
@@ -216,6 +221,30 @@ fn a_log_that_has_a_stamp_has_all_before_it() {
     script.leads(P[0], &[P[0], P[2]]);
     let b = script.multicast(1, here());
     script.delivers(P[2], b, &[P[0], P[2]], &[1]);
+    script.end();
+}
+
+/// TRM-3: of five replicas, leader 1 has A alone, and a write of it to replica 4 is under way, which
+/// is read from leader 1's log as it lands. Meanwhile B replaces A there. Replica 4 must not deliver
+/// B with the bytes of A.
+#[test]
+fn a_write_under_way_does_not_read_what_the_next_leader_writes() {
+    let mut script = Script::of(&[None], 5);
+    let last = ReplicaId { group: GroupId(0), rank: Rank(4) };
+    let middle = [P[1], P[2], ReplicaId { group: GroupId(0), rank: Rank(3) }];
+    script.world.network.borrow_mut().reads_late = true;
+    let a = script.ordered_by(P[0], 0, here());
+    script.leads(P[1], &middle);
+    let b = script.multicast(1, here());
+    script.delivers(P[1], b, &middle, &[1]);
+    script.world.allow_only(&[P[0], last], &[]);
+    while !script.world.has_bytes(last, a) {
+        assert!(script.world.network.borrow_mut().deliver_if_any_can(), "A comes there");
+    }
+    script.delivers(P[0], b, &P, &[]);
+    script.world.allow_only(&[P[0], last], &[]);
+    while script.world.network.borrow_mut().deliver_if_any_can() {}
+    script.delivers(last, b, &[P[1], P[2], last], &[]);
     script.end();
 }
 

@@ -402,6 +402,16 @@ impl World {
         [0, 8, 16].map(|at| log.cell(at).map_or(0, |cell| cell.load()))
     }
 
+    /// Whether the bytes of a message lie anywhere in a replica's log.
+    pub fn has_bytes(&self, id: ReplicaId, message: MessageId) -> bool {
+        let log = Row::from_lines(&self.replicas[&id].memory.log);
+        let shape = Shape::of(self.overlay, id.group);
+        let mut bytes = vec![0; shape.log_bytes() & !63];
+        log.read(0, &mut bytes).expect("in the log");
+        let payload = &self.sent[&message].payload;
+        bytes.windows(payload.len()).any(|window| window == payload)
+    }
+
     /// Whether a replica has delivered a message.
     pub fn has_delivered(&self, id: ReplicaId, message: MessageId) -> bool {
         self.histories[&id].messages.iter().any(|(_, other)| *other == message)
