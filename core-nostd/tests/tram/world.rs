@@ -402,6 +402,27 @@ impl World {
         [0, 8, 16].map(|at| log.cell(at).map_or(0, |cell| cell.load()))
     }
 
+    /// What the header at a place of a replica's log names, in a group without children.
+    pub fn ordered_at(&self, id: ReplicaId, place: u64) -> Option<MessageId> {
+        let log = Row::from_lines(&self.replicas[&id].memory.log);
+        let at = 64 + 64 * (place % u64::from(self.settings.log_entries)) as usize;
+        let cell = |offset: usize| log.cell(at + offset).map_or(0, |cell| cell.load());
+        let (mark, party, number) = (cell(0), cell(24), cell(32));
+        let client = ClientNumber((party & 0xffff) as u16);
+        let incarnation = (party >> 32) as u32;
+        (mark == place + 1).then_some(MessageId { client, incarnation, number })
+    }
+
+    /// Whether the bytes of a message lie anywhere in a replica's log.
+    pub fn has_bytes(&self, id: ReplicaId, message: MessageId) -> bool {
+        let log = Row::from_lines(&self.replicas[&id].memory.log);
+        let shape = Shape::of(self.overlay, id.group);
+        let mut bytes = vec![0; shape.log_bytes() & !63];
+        log.read(0, &mut bytes).expect("in the log");
+        let payload = &self.sent[&message].payload;
+        bytes.windows(payload.len()).any(|window| window == payload)
+    }
+
     /// Whether a replica has delivered a message.
     pub fn has_delivered(&self, id: ReplicaId, message: MessageId) -> bool {
         self.histories[&id].messages.iter().any(|(_, other)| *other == message)
@@ -459,7 +480,10 @@ impl World {
     }
 
     /// Two replicas that are there meet again, once both know that they have lost each other.
-    fn reconnect(&mut self) {
+    pub fn reconnect(&mut self) {
+        if self.broken.is_empty() {
+            return;
+        }
         let at = self.random.below(self.broken.len());
         let (a, b) = self.broken[at];
         let has_link = |id: ReplicaId, other: ReplicaId| {
