@@ -41,7 +41,7 @@ fn one_turn(world: &mut World) {
 }
 
 fn turns(seed: u64) -> u32 {
-    let parents: &[Option<u16>] = if seed % 3 == 0 { &[None, Some(0)] } else { &[None] };
+    let parents: &[Option<u16>] = if seed.is_multiple_of(3) { &[None, Some(0)] } else { &[None] };
     let settings = Settings { seed, clients: 3, log_entries: 8, ..Settings::default() };
     let mut world = World::new(parents, 3, settings);
     world.run(3_000);

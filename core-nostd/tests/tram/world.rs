@@ -546,23 +546,6 @@ impl World {
         self.complaints.append(&mut complaints);
         if let Err(halt) = stepped {
             self.complaints.push(format!("{id}: {halt}"));
-            if std::env::var("TRAMONTANE_STATE").is_ok() {
-                let log = Row::from_lines(&running.memory.log);
-                let cells: Vec<u64> =
-                    (0..3).map(|at| log.cell(at * 8).map_or(0, |c| c.load())).collect();
-                let marks: Vec<u64> = (0..self.settings.log_entries as usize)
-                    .map(|at| log.cell(64 + at * 64).map_or(0, |c| c.load()))
-                    .collect();
-                eprintln!(
-                    "{} {id} {halt} stamp {:?} tail decided {cells:?} marks {marks:?} leads {} delivered {}",
-                    self.now,
-                    tramontane_core::tram::Timestamp::from_cell(cells[0]),
-                    running.replica.is_leader(),
-                    running.replica.delivered()
-                );
-                eprintln!("{:?}", running.replica);
-                panic!("halted");
-            }
         }
         let ids = self.ids();
         for (index, place) in running.memory.links.iter_mut().enumerate() {
@@ -650,11 +633,5 @@ impl World {
         if let Ok(cell) = RowWriter::from_lines(&rows.copy).cell(offset) {
             cell.publish(value);
         }
-    }
-
-    /// Cells that a link's peer shows to a replica.
-    pub fn peek(&self, id: ReplicaId, link: u16, offsets: &[usize]) -> Vec<u64> {
-        let Some((_, row)) = self.replicas[&id].memory.link(LinkId(link)) else { return vec![] };
-        offsets.iter().map(|at| row.cell(*at).map_or(u64::MAX, |cell| cell.load())).collect()
     }
 }
