@@ -122,6 +122,7 @@ pub(super) fn share(batches: &Histogram, is_meant: impl Fn(u64) -> bool) -> f64 
 
 #[cfg(test)]
 mod tests {
+    use super::super::case::Variant;
     use super::*;
 
     #[test]
