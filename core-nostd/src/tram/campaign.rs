@@ -118,7 +118,7 @@ impl Replica<'_> {
         let Leadership::Candidate(campaign) = self.leadership else { return Ok(()) };
         let log = Log::new(memory.log(), self.shape);
         match campaign {
-            Campaign::Gathering => self.choose(log, memory),
+            Campaign::Gathering => self.choose(now, fabric, log, memory),
             Campaign::Copying(copying) => self.copy_payloads(now, copying, fabric, log, memory),
         }
     }
@@ -172,7 +172,13 @@ impl Replica<'_> {
     }
 
     /// Takes the log that holds all that can have been decided, once a quorum's logs are read.
-    fn choose<M: Memory>(&mut self, log: Log<'_>, memory: &M) -> Result<(), Halt> {
+    fn choose<F: Fabric, M: Memory>(
+        &mut self,
+        now: Time,
+        fabric: &mut F,
+        log: Log<'_>,
+        memory: &M,
+    ) -> Result<(), Halt> {
         let own = log.control()?;
         let (mut best, mut from) = ((own.stamp, own.tail), None);
         let mut decided = own.decided;
@@ -194,6 +200,13 @@ impl Replica<'_> {
         }
         if voters < self.overlay.quorum(self.id.group) {
             return Ok(());
+        }
+        if self.reads_on() {
+            let began = self.campaign_at.unwrap_or(now);
+            if now.since(began) < self.options.heartbeat_ns {
+                return Ok(());
+            }
+            self.end_writes(now, None, fabric);
         }
         match from {
             None => self.lead(own.tail, decided, log, memory),

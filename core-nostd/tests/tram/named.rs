@@ -1,5 +1,5 @@
 //! The histories by which protocols of this kind lose messages, step by step: those that TRM-3 to
-//! TRM-7 name. Each says who reaches whom, and how far that goes. Groups are of three. Replicas
+//! TRM-7 name, and one of our own. Each says who reaches whom, and how far that goes. Replicas
 //! are named by their ranks: `P` for the parent's, or the only group's, and `C` for
 //! the child's.
 //!
@@ -35,7 +35,12 @@ struct Script {
 impl Script {
     /// All groups have leaders, all logs their stamps, and each client its place in all groups.
     fn new(parents: &[Option<u16>]) -> Self {
-        let mut world = World::new(parents, 3, Settings { log_entries: 32, ..Settings::default() });
+        Self::of(parents, 3)
+    }
+
+    fn of(parents: &[Option<u16>], replicas: u16) -> Self {
+        let settings = Settings { log_entries: 32, ..Settings::default() };
+        let mut world = World::new(parents, replicas, settings);
         world.network.borrow_mut().lands_whole = true;
         for number in 0..world.settings.clients {
             for group in world.overlay.all().iter() {
@@ -69,7 +74,9 @@ impl Script {
     /// Goes on among some replicas and clients, until something holds: looked at after each step
     /// and each write that lands.
     fn among(&mut self, ids: &[ReplicaId], clients: &[u16], holds: impl Fn(&World) -> bool) {
-        assert!(self.does_come(ids, clients, 4_000, holds), "it does not come to that");
+        let does_come = self.does_come(ids, clients, 4_000, holds);
+        assert_eq!(self.world.complaints.first(), None);
+        assert!(does_come, "it does not come to that");
     }
 
     fn does_come(
@@ -101,6 +108,7 @@ impl Script {
                 self.world.step_client(*number);
             }
             self.world.now += 200 * ids.len() as u64;
+            self.world.reconnect();
         }
         false
     }
@@ -208,14 +216,76 @@ fn a_dead_entry_is_not_delivered_by_a_replica_that_grants_late() {
 #[test]
 fn a_log_that_has_a_stamp_has_all_before_it() {
     let mut script = Script::new(&[None]);
-    let a = script.multicast(0, here());
-    script.delivers(P[0], a, &P[..2], &[0]);
+    for _ in 0..3 {
+        let message = script.multicast(0, here());
+        script.delivers(P[0], message, &P[..2], &[0]);
+    }
     script.leads(P[1], &P[1..]);
     let stamp = script.world.replicas[&P[1]].replica.promised().cell();
     script.among(&P[1..], &[], |world| world.log_control(P[2])[STAMP] == stamp);
     script.leads(P[0], &[P[0], P[2]]);
     let b = script.multicast(1, here());
     script.delivers(P[2], b, &[P[0], P[2]], &[1]);
+    script.end();
+}
+
+/// TRM-3: of five replicas, leader 1 has A alone, and a write of it to replica 4 is under way,
+/// which is read from leader 1's log as it lands. Meanwhile B replaces A there. Replica 4 must not
+/// deliver B with the bytes of A.
+#[test]
+fn a_write_under_way_does_not_read_what_the_next_leader_writes() {
+    let mut script = Script::of(&[None], 5);
+    let last = ReplicaId { group: GroupId(0), rank: Rank(4) };
+    let middle = [P[1], P[2], ReplicaId { group: GroupId(0), rank: Rank(3) }];
+    script.world.network.borrow_mut().reads_late = true;
+    let a = script.ordered_by(P[0], 0, here());
+    script.leads(P[1], &middle);
+    let b = script.multicast(1, here());
+    script.delivers(P[1], b, &middle, &[1]);
+    script.world.allow_only(&[P[0], last], &[]);
+    while !script.world.has_bytes(last, a) {
+        assert!(script.world.network.borrow_mut().deliver_if_any_can(), "A comes there");
+    }
+    script.delivers(P[0], b, &P, &[]);
+    script.world.allow_only(&[P[0], last], &[]);
+    while script.world.network.borrow_mut().deliver_if_any_can() {}
+    script.delivers(last, b, &[P[1], P[2], last], &[]);
+    script.end();
+}
+
+/// TRM-3: leader 1 has X and Y alone, and leader 2 Y and Z. Leader 2 is cut off when it has
+/// replaced X by Y in the log of the first, whose old entries must not count any more.
+#[test]
+fn a_log_that_is_being_replaced_does_not_count() {
+    let mut script = Script::new(&[None]);
+    let place = script.world.log_control(P[0])[TAIL];
+    script.ordered_by(P[0], 0, here());
+    let y = script.ordered_by(P[0], 1, here());
+    script.leads(P[1], &P[1..]);
+    let tail = script.world.log_control(P[1])[TAIL];
+    script.among(&P[1..2], &[1], |world| world.log_control(P[1])[TAIL] > tail);
+    script.among(&P[..2], &[], |world| world.ordered_at(P[0], place) == Some(y));
+    script.leads(P[0], &[P[0], P[2]]);
+    script.end();
+}
+
+/// TRM-4: of five replicas, leader 1 has X alone, and leader 2 has B and another on two logs, no
+/// quorum. Leader 1 is cut off when it has copied B. In the next campaign, without B, it must not
+/// lead with X and the bytes of B.
+#[test]
+fn a_log_that_is_copied_over_does_not_count() {
+    let mut script = Script::of(&[None], 5);
+    let [third, last] = [3, 4].map(|rank| ReplicaId { group: GroupId(0), rank: Rank(rank) });
+    script.ordered_by(P[0], 0, here());
+    script.leads(P[1], &[P[1], P[2], third]);
+    let b = script.ordered_by(P[1], 1, here());
+    script.ordered_by(P[1], 1, here());
+    let own = script.world.log_control(P[1]);
+    script.among(&P[1..], &[], |world| world.log_control(P[2])[..DECIDED] == own[..DECIDED]);
+    script.among(&[P[0], P[2], last], &[], |world| world.has_bytes(P[0], b));
+    script.leads(P[0], &[P[0], third, last]);
+    let c = script.multicast(0, here());
+    script.delivers(P[0], c, &[P[0], third, last], &[0]);
     script.end();
 }
 
@@ -238,8 +308,8 @@ fn a_replica_without_memory_makes_no_quorum_that_leads() {
     script.end();
 }
 
-/// TRM-5: leader 1 of replicas 1 and 2 decides B. Replica 2 comes back without memory, and gives its
-/// log to replica 0, which has not heard that it was deposed. They must decide nothing.
+/// TRM-5: leader 1 of replicas 1 and 2 decides B. Replica 2 comes back without memory, and gives
+/// its log to replica 0, which has not heard that it was deposed. They must decide nothing.
 #[test]
 fn a_replica_without_memory_makes_no_quorum_that_decides() {
     let mut script = Script::new(&[None]);
@@ -274,6 +344,24 @@ fn a_child_takes_one_message_of_two_parents_leaders() {
     let n = script.multicast(1, both());
     script.delivers(C[1], n, &[P[1], P[2], C[0], C[1], C[2]], &[1]);
     assert!(C.iter().all(|id| !script.world.has_delivered(*id, m)), "it was never decided");
+    script.end();
+}
+
+/// TRM-6: the first leader of the parent leads again, with another message at a position that it
+/// has passed on early. Its rows towards the child must not show one message decided as another.
+#[test]
+fn a_parents_leader_that_leads_again_does_not_rewrite_its_rows() {
+    let mut script = Script::new(&[None, Some(0)]);
+    script.ordered_by(P[0], 0, both());
+    let tails = C.map(|id| script.world.log_control(id)[TAIL]);
+    script.among(&[P[0], C[0], C[1], C[2]], &[], |world| {
+        (0..3).all(|at| world.log_control(C[at])[TAIL] > tails[at])
+    });
+    script.leads(P[1], &P[1..]);
+    let n = script.multicast(1, both());
+    script.delivers(P[1], n, &P[1..], &[1]);
+    script.delivers(P[0], n, &[P[0], P[2]], &[]);
+    script.delivers(C[1], n, &[P[0], P[2], C[0], C[1], C[2]], &[]);
     script.end();
 }
 

@@ -75,6 +75,8 @@ pub struct Network {
     pub random: Random,
     /// A write lands in one piece.
     pub lands_whole: bool,
+    /// All contents are read when they land, and not only half of them.
+    pub reads_late: bool,
     pub pieces: u64,
     pub denials: u64,
 }
@@ -88,6 +90,7 @@ impl Network {
             blocked: BTreeSet::new(),
             random: Random::new(seed),
             lands_whole: false,
+            reads_late: false,
             pieces: 0,
             denials: 0,
         }))
@@ -363,7 +366,7 @@ impl Fabric for NetworkEnd {
         let end = Self::end(network, view, self.process)?;
         assert!(writes.len() <= capabilities().writes_max);
         let log = Rc::clone(&network.processes[self.process].log);
-        let is_late = network.random.below(2) == 0;
+        let is_late = network.random.below(2) == 0 || network.reads_late;
         let open = network.view_mut(view).ok_or(ErrorKind::Other)?;
         let had = open.flights[end].len();
         if writes.iter().any(|write| write.target.region != Region::ROW) && open.denied[end] {

@@ -39,8 +39,8 @@ impl<T> Drop for Lent<T> {
 
 /// The memory of one process.
 pub struct Lending {
-    log: Rc<Vec<Line>>,
-    links: Vec<Option<Rc<Rows>>>,
+    pub log: Rc<Vec<Line>>,
+    pub links: Vec<Option<Rc<Rows>>>,
 }
 
 impl Memory for Lending {
@@ -57,7 +57,7 @@ impl Memory for Lending {
 /// One running replica.
 pub struct RunningReplica {
     pub replica: Replica<'static>,
-    memory: Lending,
+    pub memory: Lending,
     end: NetworkEnd,
     pub incarnation: u16,
     _state: (Lent<LinkState>, Lent<SourceState>, Lent<u8>),
@@ -395,18 +395,6 @@ impl World {
         self.replicas.get(&id).map(|running| running.end.process)
     }
 
-    /// The stamp, tail and decided count of a replica's log.
-    pub fn log_control(&self, id: ReplicaId) -> [u64; 3] {
-        let Some(running) = self.replicas.get(&id) else { return [0; 3] };
-        let log = Row::from_lines(&running.memory.log);
-        [0, 8, 16].map(|at| log.cell(at).map_or(0, |cell| cell.load()))
-    }
-
-    /// Whether a replica has delivered a message.
-    pub fn has_delivered(&self, id: ReplicaId, message: MessageId) -> bool {
-        self.histories[&id].messages.iter().any(|(_, other)| *other == message)
-    }
-
     /// From here on nothing moves but between these.
     pub fn allow_only(&mut self, replicas: &[ReplicaId], clients: &[ClientNumber]) {
         let replicas = replicas.iter().filter_map(|id| self.replicas.get(id));
@@ -459,7 +447,10 @@ impl World {
     }
 
     /// Two replicas that are there meet again, once both know that they have lost each other.
-    fn reconnect(&mut self) {
+    pub fn reconnect(&mut self) {
+        if self.broken.is_empty() {
+            return;
+        }
         let at = self.random.below(self.broken.len());
         let (a, b) = self.broken[at];
         let has_link = |id: ReplicaId, other: ReplicaId| {
@@ -598,16 +589,5 @@ impl World {
             self.advance();
         }
         holds(self)
-    }
-}
-
-impl World {
-    /// A link's peer shows something to a replica.
-    pub fn poke(&mut self, id: ReplicaId, link: LinkId, offset: usize, value: u64) {
-        let Some(running) = self.replicas.get(&id) else { return };
-        let Some(Some(rows)) = running.memory.links.get(link.index()) else { return };
-        if let Ok(cell) = RowWriter::from_lines(&rows.copy).cell(offset) {
-            cell.publish(value);
-        }
     }
 }

@@ -60,12 +60,13 @@ impl Tcp {
     fn leave_place(&mut self, index: usize) {
         let Self { connections, views, events, .. } = self;
         let Some(before) = connections.get_mut().get(index) else { return };
-        let is_told = before.loss().is_some() && !before.is_untold;
+        // Nothing is told of one that was cut off here.
+        let is_news = before.is_live() || before.is_untold;
         let cause = before.loss().unwrap_or(LossCause::Exited);
         for view in views {
             let Some(peer) = view.rank_of(index) else { continue };
             view.routes[peer.index()] = Route::Gone;
-            if !is_told {
+            if is_news {
                 events.push(Event::PeerLost { view: view.id, peer, cause });
             }
         }
@@ -180,6 +181,26 @@ mod tests {
             assert!(fabric.retire(view) && !fabric.has_peer(peer));
         }
         assert_eq!(fabric.connections.get_mut().len(), 2);
+    }
+
+    #[test]
+    fn a_view_is_told_that_its_process_was_replaced_unless_it_was_cut_off() {
+        let mut fabric = Tcp::new(OWN, Settings::default()).expect("descriptors");
+        let (peer, ways) = (NodeId(2), [connection(), connection(), connection()]);
+        let (ways, _ends): (Vec<_>, Vec<_>) = ways.into_iter().unzip();
+        let [one, two, three] = ways.try_into().expect("three");
+        open(&mut fabric, ViewId(7), peer);
+        fabric.add_peer(peer, one).expect("a fresh one");
+        fabric.part_from(peer);
+        fabric.add_peer(peer, two).expect("its place is free");
+        let cause = LossCause::Exited;
+        let lost = Event::PeerLost { view: ViewId(7), peer: Rank(1), cause };
+        assert_eq!((fabric.poll(), fabric.poll()), (Some(lost), None));
+        open(&mut fabric, ViewId(6), peer);
+        fabric.cut(ViewId(6), Rank(1));
+        fabric.part_from(peer);
+        fabric.add_peer(peer, three).expect("its place is free");
+        assert_eq!(fabric.poll(), None, "who cuts is told nothing");
     }
 
     #[test]

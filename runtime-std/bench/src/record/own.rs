@@ -124,6 +124,7 @@ pub(super) fn share(batches: &Histogram, is_meant: impl Fn(u64) -> bool) -> f64 
 mod tests {
     use super::super::case::Variant;
     use super::*;
+    use crate::options::Variant;
 
     #[test]
     fn a_run_of_our_core_has_its_figures() {
