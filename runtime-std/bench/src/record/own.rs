@@ -122,7 +122,6 @@ pub(super) fn share(batches: &Histogram, is_meant: impl Fn(u64) -> bool) -> f64 
 
 #[cfg(test)]
 mod tests {
-    use super::super::case::Variant;
     use super::*;
     use crate::options::Variant;
 
