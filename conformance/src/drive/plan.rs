@@ -137,6 +137,8 @@ pub(super) enum Condition {
     OthersLead,
     /// The nodes that were chosen can take messages.
     ChosenReady,
+    /// Each of the nodes that were chosen has delivered so many messages since its start.
+    ChosenDelivered { count: u64 },
 }
 
 /// A plan in the making.

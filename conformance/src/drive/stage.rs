@@ -104,7 +104,8 @@ pub(super) enum Goal<'p> {
 impl Goal<'_> {
     /// Whether it is that a member has come to a number.
     fn is_count(&self) -> bool {
-        matches!(self, Self::Met(Condition::Answered { .. } | Condition::Delivered { .. }))
+        use Condition::{Answered, ChosenDelivered, Delivered};
+        matches!(self, Self::Met(Answered { .. } | Delivered { .. } | ChosenDelivered { .. }))
     }
 }
 
@@ -386,6 +387,14 @@ impl<'s> Stage<'s> {
     fn condition_state(&mut self, condition: &Condition) -> GoalState {
         let (reached, hopeless) = match condition {
             Condition::Ready(nodes) => self.are_ready(nodes),
+            Condition::ChosenDelivered { count } => {
+                let chosen = self.leaders.chosen();
+                let mut members = chosen.iter().map(|node| &self.members[*node]);
+                (
+                    members.clone().all(|member| member.delivered >= *count),
+                    !members.all(|member| member.runs()),
+                )
+            }
             Condition::ChosenReady => self.are_ready(&self.leaders.chosen()),
             Condition::Led(groups) => {
                 (groups.iter().all(|group| self.leader_now(*group).is_some()), false)

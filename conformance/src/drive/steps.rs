@@ -401,6 +401,9 @@ impl std::fmt::Display for Condition {
                 write!(out, "that {} is led", groups.join(", "))
             }
             Self::OthersLead => out.write_str("that another member leads"),
+            Self::ChosenDelivered { count } => {
+                write!(out, "that the chosen members deliver {count} messages")
+            }
             Self::ChosenReady => out.write_str("that the chosen members can take messages"),
         }
     }

@@ -194,7 +194,7 @@ impl Replica<'_> {
             return Ok(());
         }
         match from {
-            None => self.lead(own.tail, decided, log),
+            None => self.lead(own.tail, decided, log, memory),
             Some(from) => self.begin_copy(from, best.1, decided, log),
         }
     }
@@ -282,11 +282,21 @@ impl Replica<'_> {
             place = place.saturating_add(1);
         }
         log.set_tail(copying.end)?;
-        self.lead(copying.end, copying.decided, log)
+        self.lead(copying.end, copying.decided, log, memory)
     }
 
     /// Begins to lead, with a log that holds all that can have been decided.
-    fn lead(&mut self, tail: u64, decided: u64, log: Log<'_>) -> Result<(), Halt> {
+    fn lead<M: Memory>(
+        &mut self,
+        tail: u64,
+        decided: u64,
+        log: Log<'_>,
+        memory: &M,
+    ) -> Result<(), Halt> {
+        // What the parent has replaced was never decided here, nor was anything behind it.
+        let tail = self.uncontradicted(tail, log, memory)?;
+        log.set_tail(tail)?;
+        self.is_contradicted = false;
         if self.recount(log, tail)? != tail {
             return Err(Halt::NotContinued);
         }

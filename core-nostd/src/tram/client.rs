@@ -567,7 +567,7 @@ impl<'s> Client<'s> {
             destinations: message.destinations,
             length: message.length,
         };
-        let ring = Ring { shape, window: shape.client_window() };
+        let ring = Ring::of_client(shape);
         let room = index_from_u32(self.overlay.limits().payload_max);
         let from = index.saturating_mul(room);
         let to = from.saturating_add(index_from_u32(message.length));
@@ -599,7 +599,7 @@ impl<'s> Client<'s> {
         let replica = self.state.get(link.index()).and_then(|state| state.replica);
         let group = replica.and_then(|replica| self.groups.get(replica.group.index()));
         let Some(shape) = group.and_then(|group| group.shape) else { return Ok(()) };
-        let ring = Ring { shape: &shape, window: shape.client_window() };
+        let ring = Ring::of_client(&shape);
         for _ in 0..shape.client_window() {
             let Some(state) = self.state.get(link.index()).copied() else { break };
             if state.posted >= state.stored && !state.attached.dirty {

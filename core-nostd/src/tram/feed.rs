@@ -46,9 +46,35 @@ pub(super) enum Payload<'p> {
 pub(super) struct Ring<'r> {
     pub(super) shape: &'r Shape,
     pub(super) window: u32,
+    /// Bytes of the cells that go out as the guard behind slots: the count, and what follows it.
+    guard_bytes: usize,
 }
 
-impl Ring<'_> {
+impl<'r> Ring<'r> {
+    /// A client's ring.
+    pub(super) const fn of_client(shape: &'r Shape) -> Self {
+        Self { shape, window: shape.client_window(), guard_bytes: 8 }
+    }
+
+    /// A ring of the parent's replica: what is decided goes out with the count.
+    pub(super) const fn of_parent(shape: &'r Shape) -> Self {
+        Self { shape, window: shape.parent_window(), guard_bytes: 24 }
+    }
+
+    /// The name of the message that the slot of an ordinal has, if it has that ordinal's.
+    pub(super) fn name(
+        &self,
+        row: Row<'_>,
+        ordinal: Ordinal,
+    ) -> Result<Option<MessageId>, OutOfRow> {
+        let at = self.shape.slot(ordinal.0, self.window);
+        let get = |offset: usize| row.cell(at.saturating_add(offset)).map(|cell| cell.load());
+        if get(MARK)? != ordinal.next().0 {
+            return Ok(None);
+        }
+        Ok(Some(MessageId::from_cells(get(PARTY)?, get(NUMBER)?)))
+    }
+
     /// Stores a message in its slot.
     pub(super) fn store(
         &self,
@@ -104,10 +130,15 @@ impl Ring<'_> {
         }
         if ordinal > from {
             row.cell(feed_row::WRITTEN)?.publish(ordinal.0);
-            let area = Area { region: Region::ROW, offset: feed_row::WRITTEN };
-            posting.guard(area, area, 8);
+            self.post_count(posting);
         }
         Ok(ordinal)
+    }
+
+    /// Adds the count, and what goes with it, to a list.
+    pub(super) fn post_count(&self, posting: &mut Posting) {
+        let area = Area { region: Region::ROW, offset: feed_row::WRITTEN };
+        posting.guard(area, area, self.guard_bytes);
     }
 
     /// The message with an ordinal, if it is there. A slot that makes no sense is an error.
@@ -182,7 +213,7 @@ mod tests {
     #[test]
     fn a_message_is_seen_once_its_count_was_posted() {
         let shape = shape();
-        let ring = Ring { shape: &shape, window: 4 };
+        let ring = Ring::of_client(&shape);
         let lines: std::vec::Vec<Line> =
             (0..shape.client_row_bytes() >> 6).map(|_| Line::new()).collect();
         let row = RowWriter::from_lines(&lines);
@@ -207,7 +238,7 @@ mod tests {
     #[test]
     fn a_slot_that_was_left_out_is_not_taken_for_another_lap() {
         let shape = shape();
-        let ring = Ring { shape: &shape, window: 4 };
+        let ring = Ring::of_client(&shape);
         let lines: std::vec::Vec<Line> =
             (0..shape.client_row_bytes() >> 6).map(|_| Line::new()).collect();
         let row = RowWriter::from_lines(&lines);

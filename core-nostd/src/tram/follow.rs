@@ -170,14 +170,29 @@ impl Replica<'_> {
             if stage == FollowStage::Read {
                 self.prepare(link, log, memory)?;
             }
-            // A snapshot may have brought a peer further that was behind.
-            let is_behind = stage == FollowStage::Behind;
-            if is_behind
-                && self.is_kept(self.delivered_by(link, memory)?, log)?
-                && let Some(state) = self.state.get_mut(link.index())
-            {
-                state.follow.read_again();
+            if stage == FollowStage::Behind {
+                self.look_again(link, log, memory)?;
             }
+        }
+        Ok(())
+    }
+
+    /// A snapshot may have brought a peer further that was behind. If not far enough, it is told how
+    /// far it must come.
+    fn look_again<M: Memory>(
+        &mut self,
+        link: LinkId,
+        log: Log<'_>,
+        memory: &M,
+    ) -> Result<(), Halt> {
+        let Some((row, _)) = memory.link(link) else { return Ok(()) };
+        let delivered = self.delivered_by(link, memory)?;
+        if !self.is_kept(delivered, log)? {
+            let told = row.reader().cell(peer_row::KEPT_FROM)?.load();
+            return if told > delivered { Ok(()) } else { self.fall_behind(link, log, memory) };
+        }
+        if let Some(state) = self.state.get_mut(link.index()) {
+            state.follow.read_again();
         }
         Ok(())
     }

@@ -21,9 +21,10 @@ use crate::ids::{ClientNumber, Time};
 use crate::memory::Row;
 
 impl Replica<'_> {
-    /// Counts what a quorum has as decided.
-    pub(super) fn decide(&mut self, log: Log<'_>) -> Result<(), Halt> {
-        let mut highest = log.decided()?;
+    /// Counts as decided what a quorum has, and the parent has decided if it came from there.
+    pub(super) fn decide<M: Memory>(&mut self, log: Log<'_>, memory: &M) -> Result<(), Halt> {
+        let before = log.decided()?;
+        let mut highest = before;
         let quorum = self.overlay.quorum(self.id.group);
         if self.has(self.tail) >= quorum && self.tail > highest {
             highest = self.tail;
@@ -35,7 +36,8 @@ impl Replica<'_> {
                 }
             }
         }
-        if highest > log.decided()? {
+        let highest = self.confirmed(before, highest, log, memory)?;
+        if highest > before {
             log.set_decided(highest)?;
             self.attempts = 0;
         }
@@ -155,14 +157,21 @@ impl Replica<'_> {
         log: Log<'_>,
         memory: &M,
     ) -> Result<(), Halt> {
-        let window = self.shape.parent_window();
-        for link in self.links.parents() {
-            if !self.is_ready(link) {
-                continue;
+        // What is decided goes before what may be replaced: a leader that was deposed shows messages
+        // that the next one does not have.
+        for is_decided in [true, false] {
+            for link in self.links.parents() {
+                if !self.is_ready(link) {
+                    continue;
+                }
+                let Some((_, row)) = memory.link(link) else { continue };
+                self.progress.looked = self.progress.looked.saturating_add(1);
+                let next = self.counts.source(Source::Parent, UpTo::Proposed).next;
+                let confirmed = row.cell(feed_row::CONFIRMED)?.load();
+                if is_decided == (confirmed > next.0) {
+                    self.take_from(Source::Parent, link, row, limit, fabric, log)?;
+                }
             }
-            let Some((_, row)) = memory.link(link) else { continue };
-            self.progress.looked = self.progress.looked.saturating_add(1);
-            self.take_from(Source::Parent, link, row, window, limit, fabric, log)?;
         }
         Ok(())
     }
@@ -203,8 +212,7 @@ impl Replica<'_> {
                 return Ok(());
             }
         }
-        let window = self.shape.client_window();
-        self.take_from(Source::Client(client), link, row, window, limit, fabric, log)?;
+        self.take_from(Source::Client(client), link, row, limit, fabric, log)?;
         let count = self.counts.client(client, UpTo::Proposed);
         let is_done = row.cell(feed_row::WRITTEN)?.load() <= count.next.0;
         if is_going && is_done && count.is_open && self.tail < limit {
@@ -214,20 +222,21 @@ impl Replica<'_> {
     }
 
     /// Takes all that one source has in one ring, as far as the log has room.
-    #[allow(clippy::too_many_arguments)]
     fn take_from<F: Fabric>(
         &mut self,
         source: Source,
         link: LinkId,
         row: Row<'_>,
-        window: u32,
         limit: u64,
         fabric: &F,
         log: Log<'_>,
     ) -> Result<(), Halt> {
         let shape = self.shape;
-        let ring = Ring { shape: &shape, window };
-        for _ in 0..window {
+        let ring = match source {
+            Source::Parent => Ring::of_parent(&shape),
+            Source::Client(_) => Ring::of_client(&shape),
+        };
+        for _ in 0..ring.window {
             if self.tail >= limit {
                 break;
             }

@@ -23,6 +23,7 @@
 //! | `oracle`, `grant`, `campaign` | who should lead, who may write, how a replica becomes leader |
 //! | `follow`, `lead` | how a leader keeps its followers' logs, and gives places to messages |
 //! | `deliver`, `pass_on` | handing over, and passing on to children |
+//! | `confirm` | what the parent has decided of what it passed on early |
 //! | `rows`, `posting`, `token` | what changed, as posts |
 //! | `client` | what multicasts |
 //! | `status` | what a host shows of a replica |
@@ -32,6 +33,7 @@
 
 mod campaign;
 mod client;
+mod confirm;
 mod counts;
 mod deliver;
 mod entry;
@@ -65,6 +67,7 @@ pub use overlay::{
     CHILDREN_MAX, Destinations, GROUPS_MAX, Group, Limits, Overlay, OverlayError, REPLICAS_MAX,
     ReplicaId,
 };
+pub use posting::Posting;
 pub use progress::{Application, Delivered, Halt, OpenError, Progress};
 pub use replica::{LinkState, Replica, ReplicaOptions};
 pub use shape::{ReplicaBytes, Shape};

@@ -1,24 +1,32 @@
-//! What a leader passes on to its children: decided messages, in the order of their positions.
+//! What a leader passes on to its children: messages in the order of their positions.
 //!
 //! Each replica of a child has a ring in the leader's row towards it. A position is stored there
 //! once the replica has taken the one that it replaces. A replica that is slow, or gone, holds up
 //! its own ring alone. Positions that it has taken meanwhile, since its group had them, are left
 //! out.
 //!
+//! Messages go early, while they are being replicated, or once they are decided: an option. How many
+//! are decided goes with them (see `confirm`).
+//!
 //! An entry is kept in the log until one replica of each child that it is for shows that its group
 //! has decided it. A new leader begins with all that is kept: what its predecessor has passed on
-//! twice is taken once, since positions have no gaps and no two messages.
+//! twice is taken once, since positions have no gaps and no two decided messages. A leader that has
+//! led before finds its own rows as it left them. Where one has another message at a position, that
+//! view is given up: a child's replica may be reading it.
 //!
 //! Source: TRAM, sections 5.3 and 5.6 (Algorithm 5); requirement TRM-6.
 
-use super::entry::Content;
+use super::counts::UpTo;
+use super::entry::{Content, Message};
 use super::feed::{Fed, Payload, Ring};
 use super::link::{LinkId, Memory};
 use super::log::Log;
 use super::progress::Halt;
-use super::replica::{Passing, Replica};
-use super::shape::taken_row;
-use crate::ids::Ordinal;
+use super::replica::{Passing, Replica, put};
+use super::shape::{Shape, feed_row, taken_row};
+use crate::fabric::Fabric;
+use crate::ids::{Ordinal, Time};
+use crate::memory::RowWriter;
 
 impl Replica<'_> {
     /// A new leader looks for what the children lack from the lowest entry on that it has.
@@ -29,18 +37,28 @@ impl Replica<'_> {
             for link in self.links.child(index) {
                 if let Some(state) = self.state.get_mut(link.index()) {
                     state.passing.place = lowest;
+                    state.passing.stored = Ordinal::ZERO;
                 }
             }
         }
     }
 
     /// Stores for each replica of each child what it lacks and has room for.
-    pub(super) fn pass_on<M: Memory>(&mut self, log: Log<'_>, memory: &M) -> Result<(), Halt> {
-        let decided = log.decided()?;
+    pub(super) fn pass_on<F: Fabric, M: Memory>(
+        &mut self,
+        now: Time,
+        fabric: &mut F,
+        log: Log<'_>,
+        memory: &M,
+    ) -> Result<(), Halt> {
+        let limit = if self.options.passes_on_early { self.tail } else { log.decided()? };
         for child in 0..self.children.len() {
+            let settled = self.settled(child, memory)?;
             for link in self.links.child(child) {
                 if self.is_ready(link) {
-                    self.pass_to(child, link, decided, log, memory)?;
+                    self.pass_to(child, link, limit, log, memory)?;
+                    self.show_confirmed(child, link, settled, memory)?;
+                    self.give_up_if_spoilt(now, link, fabric);
                 }
             }
         }
@@ -51,13 +69,12 @@ impl Replica<'_> {
         &mut self,
         child: usize,
         link: LinkId,
-        decided: u64,
+        end: u64,
         log: Log<'_>,
         memory: &M,
     ) -> Result<(), Halt> {
         let Some((row, theirs)) = memory.link(link) else { return Ok(()) };
         let Some(shape) = self.children.get(child).map(|child| child.shape) else { return Ok(()) };
-        let ring = Ring { shape: &shape, window: shape.parent_window() };
         let taken = theirs.cell(taken_row::TAKEN)?.load();
         let limit = taken.saturating_add(u64::from(shape.parent_window()));
         let Some(mut passing) = self.state.get(link.index()).map(|state| state.passing) else {
@@ -68,7 +85,7 @@ impl Replica<'_> {
             passing.posted = passing.posted.max(Ordinal(taken));
         }
         for _ in 0..self.shape.entries() {
-            if passing.place >= decided || passing.stored.0 >= limit {
+            if passing.place >= end || passing.stored.0 >= limit || passing.is_spoilt {
                 break;
             }
             let found = log.load(passing.place)?;
@@ -78,9 +95,9 @@ impl Replica<'_> {
                 if position.0 >= limit {
                     break;
                 }
-                self.store_for(row, ring, passing.place, position, &entry.content, log)?;
-                skip_to(&mut passing, position);
-                passing.stored = position.next();
+                if let Content::Message(message) = entry.content {
+                    self.store_for(row, &shape, &mut passing, position, &message, log)?;
+                }
             }
             passing.place = passing.place.saturating_add(1);
         }
@@ -90,24 +107,87 @@ impl Replica<'_> {
         Ok(())
     }
 
+    /// Stores a message at a position, unless it stands there already.
     fn store_for(
         &mut self,
-        row: crate::memory::RowWriter<'_>,
-        ring: Ring<'_>,
-        place: u64,
+        row: RowWriter<'_>,
+        shape: &Shape,
+        passing: &mut Passing,
         position: Ordinal,
-        content: &Content,
+        message: &Message,
         log: Log<'_>,
     ) -> Result<(), Halt> {
-        let Content::Message(message) = content else { return Ok(()) };
-        let fed =
-            Fed { id: message.id, destinations: message.destinations, length: message.length };
-        let payload = Payload::Cells(log.memory().reader(), self.shape.payload(place));
-        ring.store(row, position, &fed, payload)?;
-        self.progress.passed_on = self.progress.passed_on.saturating_add(1);
-        self.progress.copied_bytes =
-            self.progress.copied_bytes.saturating_add(u64::from(message.length));
+        let ring = Ring::of_parent(shape);
+        match ring.name(row.reader(), position)? {
+            Some(name) if name == message.id => {}
+            Some(_) => {
+                passing.is_spoilt = true;
+                return Ok(());
+            }
+            None => {
+                let fed = Fed {
+                    id: message.id,
+                    destinations: message.destinations,
+                    length: message.length,
+                };
+                let from = self.shape.payload(passing.place);
+                let payload = Payload::Cells(log.memory().reader(), from);
+                ring.store(row, position, &fed, payload)?;
+                self.progress.passed_on = self.progress.passed_on.saturating_add(1);
+                self.progress.copied_bytes =
+                    self.progress.copied_bytes.saturating_add(u64::from(message.length));
+            }
+        }
+        // Positions that are left out are not posted either.
+        if position > passing.stored {
+            passing.posted = passing.posted.max(position);
+        }
+        passing.stored = position.next();
         Ok(())
+    }
+
+    /// Shows a child's replica how many of the positions stored for it are decided.
+    fn show_confirmed<M: Memory>(
+        &mut self,
+        child: usize,
+        link: LinkId,
+        settled: u64,
+        memory: &M,
+    ) -> Result<(), Halt> {
+        let Some((row, _)) = memory.link(link) else { return Ok(()) };
+        let decided = self.counts.child(child, UpTo::Delivered).0;
+        let Some(state) = self.state.get_mut(link.index()) else { return Ok(()) };
+        let (confirmed, before) = state.passing.shown;
+        let shown = (confirmed.max(decided.min(state.passing.stored.0)), before.max(settled));
+        if shown == state.passing.shown || state.passing.is_spoilt {
+            return Ok(());
+        }
+        state.passing.shown = shown;
+        put(row, feed_row::CONFIRMED, shown.0)?;
+        put(row, feed_row::SETTLED, shown.1)?;
+        self.touch(link);
+        Ok(())
+    }
+
+    /// Gives up a view whose row has another message at a position.
+    fn give_up_if_spoilt<F: Fabric>(&mut self, now: Time, link: LinkId, fabric: &mut F) {
+        let Some(state) = self.state.get(link.index()) else { return };
+        if state.passing.is_spoilt {
+            let attached = state.attached;
+            fabric.cut(attached.view, attached.peer);
+            self.lose(now, attached.view);
+        }
+    }
+
+    /// How many positions a child shows as decided, by that of its replicas that knows most.
+    fn settled<M: Memory>(&self, child: usize, memory: &M) -> Result<u64, Halt> {
+        let mut settled = 0;
+        for link in self.links.child(child) {
+            if let (true, Some((_, theirs))) = (self.is_ready(link), memory.link(link)) {
+                settled = theirs.cell(taken_row::TAKEN)?.load().max(settled);
+            }
+        }
+        Ok(settled)
     }
 
     /// The place of the first entry that a child may not have decided yet.
@@ -117,12 +197,7 @@ impl Replica<'_> {
         log: Log<'_>,
         memory: &M,
     ) -> Result<u64, Halt> {
-        let mut taken = 0;
-        for link in self.links.child(child) {
-            if let (true, Some((_, theirs))) = (self.is_ready(link), memory.link(link)) {
-                taken = theirs.cell(taken_row::TAKEN)?.load().max(taken);
-            }
-        }
+        let settled = self.settled(child, memory)?;
         let decided = log.decided()?;
         let Some(state) = self.children.get_mut(child) else { return Ok(0) };
         for _ in 0..self.shape.entries() {
@@ -131,18 +206,11 @@ impl Replica<'_> {
             }
             let entry = log.load(state.kept_from)?;
             let position = entry.and_then(|entry| entry.position(child));
-            if position.is_some_and(|position| position.0 >= taken) {
+            if position.is_some_and(|position| position.0 >= settled) {
                 break;
             }
             state.kept_from = state.kept_from.saturating_add(1);
         }
         Ok(state.kept_from)
-    }
-}
-
-/// Positions that are left out are not posted either.
-fn skip_to(passing: &mut Passing, position: Ordinal) {
-    if position > passing.stored {
-        passing.posted = passing.posted.max(position);
     }
 }

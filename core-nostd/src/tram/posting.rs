@@ -2,6 +2,9 @@
 //!
 //! Contents that follow each other become one write. Where a short gap lies between them, the gap
 //! travels too: a write of its own costs more than a few bytes.
+//!
+//! It is public so that the protocols that TRAM is compared with make their lists in the same way
+//! (TRM-10).
 
 use crate::fabric::{Area, Capabilities, Kind, WRITES_MAX, Write, WriteList};
 
@@ -10,14 +13,16 @@ const GAP_MAX: usize = 192;
 
 /// The writes of one post, as they come together.
 #[derive(Debug)]
-pub(super) struct Posting {
+pub struct Posting {
     writes: WriteList,
     writes_max: usize,
     bytes_max: usize,
 }
 
 impl Posting {
-    pub(super) fn new(capabilities: &Capabilities) -> Self {
+    /// An empty list for a fabric of these limits.
+    #[must_use]
+    pub fn new(capabilities: &Capabilities) -> Self {
         Self {
             writes: WriteList::new(),
             writes_max: capabilities.writes_max.min(WRITES_MAX),
@@ -26,17 +31,19 @@ impl Posting {
     }
 
     /// The writes so far.
-    pub(super) fn writes(&self) -> &[Write] {
+    #[must_use]
+    pub fn writes(&self) -> &[Write] {
         &self.writes
     }
 
     /// How many more writes there is room for.
-    pub(super) fn room(&self) -> usize {
+    #[must_use]
+    pub fn room(&self) -> usize {
         self.writes_max.saturating_sub(self.writes.len())
     }
 
     /// Adds bytes that may be read until the list is done. False if there is no room for them.
-    pub(super) fn content(&mut self, source: Area, target: Area, length: usize) -> bool {
+    pub fn content(&mut self, source: Area, target: Area, length: usize) -> bool {
         if length == 0 {
             return true;
         }
@@ -50,7 +57,7 @@ impl Posting {
     }
 
     /// Adds cells that travel as they are now. False if there is no room for them.
-    pub(super) fn guard(&mut self, source: Area, target: Area, length: usize) -> bool {
+    pub fn guard(&mut self, source: Area, target: Area, length: usize) -> bool {
         self.push(Write { source, target, length, kind: Kind::Guard })
     }
 

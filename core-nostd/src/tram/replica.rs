@@ -45,6 +45,9 @@ pub struct ReplicaOptions {
     /// Takes everything that is there in each step. Off: one entry at a time, each decided before
     /// the next, as the paper does.
     pub batching: bool,
+    /// Passes messages on to children while they are being replicated, and not only once they are
+    /// decided. The children do the same work earlier, and deliver once their parent has decided.
+    pub passes_on_early: bool,
 }
 
 impl Default for ReplicaOptions {
@@ -57,6 +60,7 @@ impl Default for ReplicaOptions {
             incarnation: 1,
             is_founder: true,
             batching: true,
+            passes_on_early: true,
         }
     }
 }
@@ -87,6 +91,10 @@ pub(super) struct Passing {
     pub(super) posted: Ordinal,
     /// The place in the log where the search for the next position goes on.
     pub(super) place: u64,
+    /// How much of it was shown as decided, here and at the child.
+    pub(super) shown: (u64, u64),
+    /// The row holds what a later log has otherwise: only a new view's row can be used again.
+    pub(super) is_spoilt: bool,
 }
 
 /// What a replica knows of a child as a whole.
@@ -142,6 +150,9 @@ pub struct Replica<'s> {
     pub(super) needs_snapshot: bool,
     /// It has restored a snapshot, and its log has this stamp still: a leader has not filled it.
     pub(super) gapped: Option<Timestamp>,
+    /// An entry that the parent passed on early was replaced in the parent's log: the own log ends
+    /// below it from the next campaign on.
+    pub(super) is_contradicted: bool,
     /// The number of the last heartbeat, and when it was given.
     pub(super) beats: u64,
     pub(super) beat_at: Option<Time>,
@@ -215,6 +226,7 @@ impl<'s> Replica<'s> {
             delivered: 0,
             needs_snapshot: false,
             gapped: None,
+            is_contradicted: false,
             beats: 0,
             beat_at: None,
             turn: 0,
@@ -290,12 +302,15 @@ impl<'s> Replica<'s> {
             Leadership::Leader => {
                 self.copy_headers(fabric, memory)?;
                 self.prepare_followers(log, memory)?;
-                self.decide(log)?;
+                self.decide(log, memory)?;
                 self.deliver(log, memory, application)?;
-                self.pass_on(log, memory)?;
                 self.propose(now, fabric, log, memory)?;
                 self.stream_all(fabric, log, memory)?;
-                self.decide(log)?;
+                self.decide(log, memory)?;
+                self.pass_on(now, fabric, log, memory)?;
+                if self.is_contradicted {
+                    self.begin_campaign(now, fabric, memory)?;
+                }
             }
         }
         self.show_leading(memory)?;

@@ -54,25 +54,29 @@ impl Replica<'_> {
         shape: &Shape,
         fabric: &mut F,
     ) -> Result<(), Halt> {
-        let ring = Ring { shape, window: shape.parent_window() };
+        let ring = Ring::of_parent(shape);
         for _ in 0..shape.parent_window() {
             let Some(state) = self.state.get(link.index()) else { break };
             let (attached, passing) = (state.attached, state.passing);
-            if passing.posted >= passing.stored {
+            let has_slots = passing.posted < passing.stored;
+            if !has_slots && !attached.dirty {
                 break;
             }
             let mut posting = Posting::new(&self.capabilities);
-            let to = ring.post(row, &mut posting, passing.posted, passing.stored)?;
+            let mut to = passing.posted;
+            if has_slots {
+                to = ring.post(row, &mut posting, passing.posted, passing.stored)?;
+            } else {
+                ring.post_count(&mut posting);
+            }
             if fabric.post(attached.view, attached.peer, posting.writes(), None).is_err() {
                 break;
             }
             self.count_list(&posting);
             if let Some(state) = self.state.get_mut(link.index()) {
                 state.passing.posted = to;
+                state.attached.dirty = false;
             }
-        }
-        if let Some(state) = self.state.get_mut(link.index()) {
-            state.attached.dirty = false;
         }
         Ok(())
     }

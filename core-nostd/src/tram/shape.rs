@@ -64,6 +64,10 @@ pub(super) mod feed_row {
     pub(in crate::tram) const WRITTEN: usize = 0;
     /// Of a client: its incarnation, and whether it is about to go.
     pub(in crate::tram) const STANDING: usize = 8;
+    /// Of a parent's leader: how many positions are decided.
+    pub(in crate::tram) const CONFIRMED: usize = 8;
+    /// Of a parent's leader: how many positions the child shows as decided there.
+    pub(in crate::tram) const SETTLED: usize = 16;
     /// Where the slots start.
     pub(in crate::tram) const SLOTS: usize = 64;
 }

@@ -11,7 +11,9 @@
 )]
 
 mod calm;
+mod crash_points;
 mod faults;
+mod hostile;
 mod judge;
 mod network;
 mod random;

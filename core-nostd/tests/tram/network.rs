@@ -73,6 +73,8 @@ pub struct Network {
     /// Pairs of processes between which nothing moves, from and to.
     blocked: BTreeSet<(usize, usize)>,
     pub random: Random,
+    /// A write lands in one piece.
+    pub lands_whole: bool,
     pub pieces: u64,
     pub denials: u64,
 }
@@ -85,6 +87,7 @@ impl Network {
             busy: Vec::new(),
             blocked: BTreeSet::new(),
             random: Random::new(seed),
+            lands_whole: false,
             pieces: 0,
             denials: 0,
         }))
@@ -182,7 +185,7 @@ impl Network {
 
     fn move_one(&mut self, id: ViewId, end: usize) {
         self.pieces += 1;
-        let piece = 8 << self.random.below(7);
+        let piece = if self.lands_whole { usize::MAX } else { 8 << self.random.below(7) };
         let Some(view) = self.views.get_mut(id.0 as usize).and_then(Option::as_mut) else { return };
         let (writer, target) = (view.ends[end].process, view.ends[1 - end].process);
         let own = Rc::clone(&view.ends[end].rows);

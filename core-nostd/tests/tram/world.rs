@@ -91,6 +91,7 @@ pub struct Sent {
 pub struct Settings {
     pub seed: u64,
     pub batching: bool,
+    pub early: bool,
     pub log_entries: u32,
     pub window: u32,
     pub clients: u16,
@@ -98,7 +99,7 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { seed: 1, batching: true, log_entries: 16, window: 4, clients: 2 }
+        Self { seed: 1, batching: true, early: true, log_entries: 16, window: 4, clients: 2 }
     }
 }
 
@@ -201,6 +202,7 @@ impl World {
             incarnation,
             is_founder,
             batching: self.settings.batching,
+            passes_on_early: self.settings.early,
         };
         let replica = Replica::open(
             self.overlay,
@@ -355,6 +357,15 @@ impl World {
         if let Some(running) = self.clients.remove(&number) {
             self.network.borrow_mut().crash(running.end.process);
         }
+    }
+
+    /// Whether a group may lose a replica: the others are a quorum of replicas that count.
+    pub fn may_crash(&self, id: ReplicaId) -> bool {
+        let counts = |(other, running): &(&ReplicaId, &RunningReplica)| {
+            other.group == id.group && **other != id && running.replica.is_voter()
+        };
+        let counting = self.replicas.iter().filter(counts).count();
+        counting >= usize::from(self.overlay.quorum(id.group)) && self.replicas.contains_key(&id)
     }
 
     /// A process does nothing until a moment; what its peers write still lands.
@@ -560,6 +571,15 @@ impl World {
 }
 
 impl World {
+    /// A link's peer shows something to a replica.
+    pub fn poke(&mut self, id: ReplicaId, link: LinkId, offset: usize, value: u64) {
+        let Some(running) = self.replicas.get(&id) else { return };
+        let Some(Some(rows)) = running.memory.links.get(link.index()) else { return };
+        if let Ok(cell) = RowWriter::from_lines(&rows.copy).cell(offset) {
+            cell.publish(value);
+        }
+    }
+
     /// Cells that a link's peer shows to a replica.
     pub fn peek(&self, id: ReplicaId, link: u16, offsets: &[usize]) -> Vec<u64> {
         let Some((_, row)) = self.replicas[&id].memory.link(LinkId(link)) else { return vec![] };

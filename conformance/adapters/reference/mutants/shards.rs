@@ -71,7 +71,7 @@ impl Shards {
         let is_for = groups.contains(&group);
         let in_group =
             |connection: &u64| self.peers[connection].is_for(std::slice::from_ref(&group));
-        if self.wrong.is(Mutant::LoseWithLeader) && self.wrong.is_odd(groups == [group.clone()]) {
+        if self.wrong.is(Mutant::LoseWithLeader) && self.wrong.is_odd(is_for) {
             let at = self.wrong.at();
             to.retain(|connection| self.peers[connection].node.as_deref() == Some(at));
         } else if self.wrong.is(Mutant::LoseInGroup) {
@@ -174,8 +174,8 @@ impl Shards {
         members.map(|(connection, _)| (*connection, last as u64 + 1)).collect()
     }
 
-    /// MUTANT `state-hole`: a member that comes back does not get the first entry of all.
-    pub fn first_of_state(&self) -> u64 {
-        if self.wrong.is(Mutant::StateHole) { 2 } else { 1 }
+    /// MUTANT `state-hole`: how many entries a member that comes back does not get, of the first.
+    pub fn forgotten(&self) -> usize {
+        usize::from(self.wrong.is(Mutant::StateHole))
     }
 }

@@ -143,9 +143,16 @@ fn kill_one(draft: &mut Draft, part: Part) -> (Shards, usize) {
     let few = draft.few();
     shards.send(draft, &shards.clients, few, Mix::Any);
     shards.send_burst(draft, few);
-    draft.then(Step::Choose { part, groups: vec![group] });
+    choose(draft, part, vec![group], few);
     draft.then(Step::ToChosen(Deed::Kill));
     (shards, group)
+}
+
+/// Chooses nodes that have delivered some of the messages of which each client has sent so many.
+fn choose(draft: &mut Draft, part: Part, groups: Vec<usize>, sent: u64) {
+    draft.then(Step::Choose { part, groups });
+    let condition = Condition::ChosenDelivered { count: sent / 4 };
+    draft.then(Step::Await(condition));
 }
 
 /// Gives the groups of the chosen nodes time to be led by others.
@@ -172,7 +179,7 @@ pub(super) fn kill_leaders(draft: &mut Draft) {
     let few = draft.few();
     shards.send(draft, &shards.clients, few, Mix::Any);
     shards.send_burst(draft, few);
-    draft.then(Step::Choose { part: Part::Leader, groups: shards.all() });
+    choose(draft, Part::Leader, shards.all(), few);
     draft.then(Step::ToChosen(Deed::Kill));
     await_other_leaders(draft);
     shards.send_paced(draft, &shards.clients, draft.scale.div_ceil(2));
@@ -187,7 +194,7 @@ pub(super) fn pause_leader(draft: &mut Draft) {
     let few = draft.few();
     shards.send(draft, &shards.clients, few, Mix::Any);
     shards.send_burst(draft, few);
-    draft.then(Step::Choose { part: Part::Leader, groups: vec![group] });
+    choose(draft, Part::Leader, vec![group], few);
     draft.then(Step::ToChosen(Deed::Stop));
     shards.send_paced(draft, &shards.clients, draft.scale.div_ceil(2));
     draft.then(Step::Wait { ms: SUSPENDED_MS });

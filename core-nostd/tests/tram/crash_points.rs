@@ -1,0 +1,115 @@
+//! Every point of a small run at which something may fail: a replica crashes, or stops for so long
+//! that another leads, and then goes on. One group of three with two messages and every pair of
+//! such faults; two groups and every single one.
+//!
+//! A point is one thing that happens: a step of a process, or a write that lands. The ordinary test
+//! run leaves out most points, each time others for each seed; `TRAMONTANE_POINTS=all` tries all.
+
+use tramontane_core::ids::{ClientNumber, GroupId, Rank};
+use tramontane_core::tram::{Destinations, ReplicaId};
+
+use super::judge::{missing, safety};
+use super::world::{Settings, World};
+
+#[derive(Clone, Copy, Debug)]
+enum Fault {
+    /// It comes back without memory, after a while.
+    Crash(ReplicaId),
+    /// It does nothing for longer than the others wait for it.
+    Pause(ReplicaId),
+}
+
+/// How many things happen between a crash and the return.
+const AWAY: usize = 700;
+
+/// How long a pause is, in virtual time: longer than the time to suspect, and a campaign.
+const PAUSE_NS: u64 = 400_000;
+
+fn run(parents: &[Option<u16>], seed: u64, faults: &[(usize, Fault)]) -> usize {
+    let settings = Settings { seed, clients: 1, log_entries: 8, window: 2, ..Settings::default() };
+    let mut world = World::new(parents, 3, settings);
+    world.network.borrow_mut().lands_whole = true;
+    let client = ClientNumber(0);
+    let to = world.overlay.all();
+    let mut returns: Vec<(usize, ReplicaId)> = Vec::new();
+    let (mut sent, mut length) = (0, 0);
+    let last = faults.iter().map(|(at, _)| *at).max().unwrap_or(0) + AWAY + 1;
+    for at in 0..40_000 {
+        // One to all groups, and one to the first alone.
+        let due = sent < 2 && at >= 200 + 150 * sent;
+        let to = if sent == 0 { to } else { Destinations::of(GroupId(0)) };
+        if due && world.multicast(client, to, 24).is_ok() {
+            sent += 1;
+        }
+        for (_, fault) in faults.iter().filter(|(point, _)| *point == at) {
+            match *fault {
+                Fault::Crash(id) if world.may_crash(id) => {
+                    world.crash_replica(id);
+                    returns.push((at + AWAY, id));
+                }
+                Fault::Crash(_) => {}
+                Fault::Pause(id) => world.pause(id, world.now + PAUSE_NS),
+            }
+        }
+        for (_, id) in returns.extract_if(.., |(due, _)| *due <= at) {
+            world.start_replica(id, false);
+        }
+        world.advance();
+        let looks = at % 32 == 0 && at > last && sent == 2;
+        if looks && missing(&world).is_empty() {
+            length = at;
+            break;
+        }
+    }
+    assert_eq!(safety(&world), Vec::<String>::new(), "seed {seed}, {faults:?}");
+    assert!(length > 0, "seed {seed}, {faults:?}: {:?}", missing(&world));
+    length - last
+}
+
+fn all_points() -> bool {
+    std::env::var("TRAMONTANE_POINTS").is_ok_and(|points| points == "all")
+}
+
+fn faults_of(groups: u16) -> Vec<Fault> {
+    let ids = (0..groups).flat_map(|group| {
+        (0..3).map(move |rank| ReplicaId { group: GroupId(group), rank: Rank(rank) })
+    });
+    ids.flat_map(|id| [Fault::Crash(id), Fault::Pause(id)]).collect()
+}
+
+/// Things that happen until both messages are delivered everywhere, without faults.
+const POINTS: usize = 700;
+
+#[test]
+fn one_group_survives_every_pair_of_faults_at_every_point() {
+    let stride = if all_points() { 7 } else { 197 };
+    let mut runs = 0;
+    for seed in 1..=2 {
+        assert!(run(&[None], seed, &[]) < POINTS * 2);
+        for (one, first) in faults_of(1).into_iter().enumerate() {
+            for at in ((seed as usize * 31 + one * 13) % stride..POINTS).step_by(stride) {
+                run(&[None], seed, &[(at, first)]);
+                for (other, second) in faults_of(1).into_iter().enumerate() {
+                    for then in (at + 1 + other..POINTS + AWAY).step_by(stride * 2 + 1) {
+                        run(&[None], seed, &[(at, first), (then, second)]);
+                        runs += 1;
+                    }
+                }
+            }
+        }
+    }
+    eprintln!("{runs} pairs");
+    assert!(runs > 100);
+}
+
+#[test]
+fn two_groups_survive_every_single_fault_at_every_point() {
+    let stride = if all_points() { 1 } else { 61 };
+    for seed in 1..=2 {
+        for (one, fault) in faults_of(2).into_iter().enumerate() {
+            for at in ((seed as usize * 5 + one) % stride..POINTS * 2).step_by(stride) {
+                run(&[None, Some(0)], seed, &[(at, fault)]);
+            }
+        }
+    }
+}
