@@ -46,7 +46,7 @@ mod values;
 pub use blocks::{BLOCK_BYTES_MIN, BlockBench, clauses as block_clauses};
 pub use regions::{
     PROCESSES, Process, RegionBench, RegionTestbed, Turns, interleave, race_in_threads,
-    region_clauses, run_regions,
+    region_clauses, run_regions, run_regions_chosen,
 };
 pub use report::{Breach, Clause, Entry, Finding, Outcome, Report, Verdict};
 pub use testbed::{Actor, Bench, MEMBERS, Next, ROW_BYTES_MIN, Seat, Testbed, VIEW, Wake};

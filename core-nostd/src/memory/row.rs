@@ -222,14 +222,13 @@ impl<'m> RowWriter<'m> {
         if behind != source_behind {
             return self.copy_by_buffer(offset, source, source_offset, length);
         }
-        let head = 8_usize.saturating_sub(behind) % 8;
-        let head = head.min(length);
+        let head = (8_usize.saturating_sub(behind) % 8).min(length);
+        let (start, source_start) =
+            (offset.saturating_add(head), source_offset.saturating_add(head));
         let rest = length.saturating_sub(head);
         let tail = rest % 8;
         let body = rest.saturating_sub(tail);
-        let (start, source_start) =
-            (offset.saturating_add(head), source_offset.saturating_add(head));
-        self.copy_by_buffer(offset, source, source_offset, head)?;
+        self.copy_part(offset, source, source_offset, head)?;
         if body > 0 {
             between_accesses();
             let (groups, from) = (body >> 3, source_start);
@@ -239,7 +238,33 @@ impl<'m> RowWriter<'m> {
             }
         }
         let (end, source_end) = (start.saturating_add(body), source_start.saturating_add(body));
-        self.copy_by_buffer(end, source, source_end, tail)
+        self.copy_part(end, source, source_end, tail)
+    }
+
+    /// The same for bytes of one group, in the same places of it at both ends.
+    fn copy_part(
+        &self,
+        offset: usize,
+        source: &Row<'_>,
+        source_offset: usize,
+        length: usize,
+    ) -> Result<(), OutOfRow> {
+        if length == 0 {
+            return Ok(());
+        }
+        let within = offset % 8;
+        let to = self.row.cell(offset.saturating_sub(within));
+        let from = source.cell(source_offset.saturating_sub(within));
+        let (Ok(Cell(to)), Ok(Cell(from))) = (to, from) else {
+            return self.copy_by_buffer(offset, source, source_offset, length);
+        };
+        let bits = |bytes: usize| u32::try_from(bytes.saturating_mul(8)).unwrap_or(u32::MAX);
+        let ones = u64::MAX.checked_shr(bits(8_usize.saturating_sub(length))).unwrap_or(0);
+        // In the order of addresses, on whatever machine.
+        let mask = u64::from_le(ones.checked_shl(bits(within)).unwrap_or(0));
+        let kept = to.load(Ordering::Relaxed) & !mask;
+        to.store(kept | (from.load(Ordering::Acquire) & mask), Ordering::Release);
+        Ok(())
     }
 
     /// The same for what is not in whole groups at both ends.

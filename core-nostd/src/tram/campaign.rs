@@ -135,7 +135,7 @@ impl Replica<'_> {
             let granted = Timestamp::from_cell(row.cell(peer_row::GRANTED)?.load());
             let promised = Timestamp::from_cell(row.cell(peer_row::PROMISED)?.load());
             let whole = self.shape.payloads();
-            let chunk = self.capabilities.write_bytes_max & !63;
+            let chunk = self.capabilities.write_bytes_max.min(fabric.region_list_bytes_max()) & !63;
             let Some(state) = self.state.get_mut(link.index()) else { continue };
             if granted != self.promised || promised != self.promised {
                 continue;

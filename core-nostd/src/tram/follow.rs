@@ -322,7 +322,7 @@ impl Replica<'_> {
         if follow.is_full() {
             return Ok(false);
         }
-        let mut posting = Posting::new(&self.capabilities);
+        let mut posting = Posting::to_region(&self.capabilities, fabric.region_list_bytes_max());
         if follow.needs_cut {
             put(row, peer_row::STAGED_CUT, follow.cut)?;
             posting.guard(row_area(peer_row::STAGED_CUT), log_area(log_control::TAIL), 8);
@@ -374,8 +374,10 @@ impl Replica<'_> {
                 break;
             }
             let Some(entry) = log.load(to)? else { return Err(Halt::NoEntry) };
+            // The header goes at the end, and has its room kept.
             let area = log_area(self.shape.payload(to));
-            if !posting.content(area, area, index_from_u32(entry.length())) {
+            let bytes = index_from_u32(entry.length());
+            if !posting.keeps(self.shape.header_bytes()) || !posting.content(area, area, bytes) {
                 break;
             }
             to = to.saturating_add(1);
@@ -384,7 +386,7 @@ impl Replica<'_> {
             let area = log_area(self.shape.header(from));
             let last = self.shape.header(to.saturating_sub(1));
             let bytes = last.saturating_sub(area.offset).saturating_add(self.shape.header_bytes());
-            posting.content(area, area, bytes);
+            posting.kept(area, bytes);
         }
         Ok(to)
     }

@@ -150,10 +150,10 @@ impl Outlet {
         }
         let list = List { writes, region, right };
         let source_of = |write: &Write| sources.of(write.source);
-        let start = queue.post(self.taken, list, source_of).or_else(|| {
-            let taken = lane.taken();
-            let is_so = (self.taken..=queue.posted()).contains(&taken);
-            is_so.then(|| queue.post(taken, list, source_of))?
+        let start = queue.post(list, source_of).or_else(|| {
+            // What is heard later is room already.
+            queue.note_taken(lane.taken()).ok()?;
+            queue.post(list, source_of)
         });
         let start = start.ok_or(ErrorKind::QueueFull)?;
         if way.right != right {
@@ -198,7 +198,7 @@ impl Outlet {
         (view, peer): (ViewId, Rank),
         told: &mut Told<'_>,
     ) -> Result<(), Nonsense> {
-        let Some(queue) = &self.queue else { return Ok(()) };
+        let Some(queue) = &mut self.queue else { return Ok(()) };
         if self.taken == queue.posted() {
             return Ok(());
         }
@@ -206,9 +206,7 @@ impl Outlet {
         if taken == self.taken {
             return Ok(());
         }
-        if !(self.taken..=queue.posted()).contains(&taken) {
-            return Err(Nonsense);
-        }
+        queue.note_taken(taken)?;
         self.hear_denials(lane, (view, peer), told);
         self.taken = taken;
         while let Some(list) = self.under_way.front().copied().filter(|list| list.end <= taken) {

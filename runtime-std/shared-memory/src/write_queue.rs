@@ -110,6 +110,8 @@ pub(super) struct QueueWriter {
     serial: u64,
     ring_bytes: usize,
     posted: u64,
+    /// How much of it the owner has taken at least.
+    taken: u64,
 }
 
 /// A list, as its writer has it: the memory that each write comes from has been looked up.
@@ -126,7 +128,7 @@ impl QueueWriter {
         let SealedMemory { file, map } = SealedMemory::new(RING_AT + ring_bytes, Writers::Owner)?;
         let serial = residence.next_serial();
         Header::new(&map).write(&residence.maker(serial));
-        Ok(Self { map, file: Some(file), serial, ring_bytes, posted: 0 })
+        Ok(Self { map, file: Some(file), serial, ring_bytes, posted: 0, taken: 0 })
     }
 
     /// Whether the peer has it.
@@ -155,18 +157,28 @@ impl QueueWriter {
         self.posted
     }
 
-    /// Posts a list whose sources `source_of` finds and that was checked; `taken` is how much the
-    /// owner has taken at least. Gives where the list starts; none if there is no room.
+    /// Knows how much the owner has taken, which it says: never less than before, and not more than
+    /// there was.
+    #[inline]
+    pub(super) fn note_taken(&mut self, taken: u64) -> Result<(), Nonsense> {
+        if !(self.taken..=self.posted).contains(&taken) {
+            return Err(Nonsense);
+        }
+        self.taken = taken;
+        Ok(())
+    }
+
+    /// Posts a list whose sources `source_of` finds and that was checked. Gives where the list
+    /// starts; none if there is no room.
     #[inline]
     pub(super) fn post<'s>(
         &mut self,
-        taken: u64,
         list: List<'_>,
         source_of: impl Fn(&Write) -> Option<Row<'s>>,
     ) -> Option<u64> {
         let room = |write: &Write| room_of(write.target.offset, write.length) + WRITE_HEADER_BYTES;
         let bytes = LIST_HEADER_BYTES + list.writes.iter().map(room).sum::<usize>();
-        let waiting = self.posted - taken;
+        let waiting = self.posted - self.taken;
         let (place, free) = (self.place(self.posted), self.ring_bytes as u64 - waiting);
         let to_end = self.ring_bytes - place;
         let is_cold = waiting == 0 && place >= HOT_BYTES && bytes <= place;
@@ -359,3 +371,6 @@ impl QueueReader {
         unsafe { Row::from_raw(self.map.base().add(RING_AT), self.ring_bytes) }
     }
 }
+
+#[cfg(test)]
+mod tests;

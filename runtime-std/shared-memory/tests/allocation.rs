@@ -6,15 +6,18 @@ mod allocation_support;
 #[path = "members/support/mod.rs"]
 mod support;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use allocation_support::of_this_thread;
 use support::blocks::{carriers, received, sent, way};
-use support::{Place, VIEW, join_all, small};
+use support::{LONG, NEVER, Place, VIEW, join_all, name, small};
 use tramontane_core::fabric::{
-    Blocks as _, Channel, Event, Fabric as _, HostFabric as _, Kind, Token, Write,
+    Area, Blocks as _, Channel, Event, Fabric as _, HostFabric as _, HostRegions as _, Kind,
+    PermissionEvent, Permissions as _, Region, Token, ViewPlan, ViewRows as _, Write,
 };
-use tramontane_core::ids::Rank;
+use tramontane_core::ids::{NodeId, Rank};
+use tramontane_shared_memory::{Residence, SharedMemory};
 
 #[test]
 fn nothing_is_allocated_after_start() {
@@ -49,6 +52,63 @@ fn nothing_is_allocated_after_start() {
     assert!(one.check_peers());
     assert!(matches!(one.poll(), Some(Event::PeerLost { .. })));
     assert_eq!(of_this_thread(), before, "when a peer is lost");
+}
+
+#[test]
+fn nothing_is_allocated_for_a_list_to_a_region_once_its_right_was_met() {
+    const LOG: Region = Region(1);
+    let (place, nodes) = (Place::new(), [NodeId(1), NodeId(2)]);
+    let mut fabrics = nodes.map(|node| {
+        let residence =
+            Residence::claim(&place.root(), &name("allocation"), node, 1, 1, LONG, &NEVER);
+        let mut fabric = SharedMemory::for_residence(&Arc::new(residence.expect("a place")));
+        fabric.region(LOG, 1 << 16).expect("memory");
+        fabric
+    });
+    let rows: Vec<_> = (0..)
+        .map(Rank)
+        .zip(&mut fabrics)
+        .map(|(own, fabric)| {
+            let plan = ViewPlan::with_sizes(VIEW, own, &nodes, &[64, 64], 9);
+            let rows = fabric.rows(&plan).expect("memory");
+            fabric.open(VIEW, &rows.memory()).expect("it opens");
+            rows
+        })
+        .collect();
+    let area = Area { region: LOG, offset: 104 };
+    let write = Write { source: area, target: area, length: 100, kind: Kind::Content };
+    let list = [write; 4];
+    let [one, two] = &mut fabrics;
+    let mut is_granted = false;
+    let started = std::time::Instant::now();
+    while one.post(VIEW, Rank(1), &list, Some(Token(0))).is_err() {
+        one.check_peers();
+        two.check_peers();
+        while one.poll().is_some() || two.poll().is_some() {}
+        is_granted = is_granted || two.grant(VIEW, Rank(0), LOG).is_ok();
+        assert!(started.elapsed() < LONG, "it is never taken");
+    }
+    let before = of_this_thread();
+    for turn in 0..3000 {
+        while one.post(VIEW, Rank(1), &list, Some(Token(turn))).is_ok() && turn % 3 == 0 {}
+        one.read(VIEW, Rank(1), area, Area { region: LOG, offset: 4096 }, 2048, Token(turn))
+            .expect("room");
+        while two.poll().is_some() {}
+        while one.poll().is_some() {}
+        // What is under way is denied, and told.
+        if turn % 5 == 0 {
+            one.post(VIEW, Rank(1), &list, Some(Token(turn))).expect("room");
+            two.revoke(VIEW, Rank(0), LOG).expect("it is there");
+            while two.poll().is_some() {}
+            while one.poll().is_some() {}
+            assert!(matches!(one.poll_permission(), Some(PermissionEvent::Denied { .. })));
+            two.grant(VIEW, Rank(0), LOG).expect("it is there");
+            while one.poll().is_some() {}
+            assert!(matches!(one.poll_permission(), Some(PermissionEvent::Restored { .. })));
+        }
+    }
+    assert_eq!(of_this_thread(), before);
+    drop(rows);
 }
 
 #[test]

@@ -45,6 +45,8 @@ pub(super) enum Meeting {
     /// A later process of this node is known there, or this node was there before and has lost
     /// what it knew.
     Outdated(NodeId),
+    /// A process that is called by this one has given up this view of the two.
+    GivenUp(NodeId, ViewId),
     /// The other end has another key, another program or another configuration.
     Refused(NodeId, OpenSessionError),
 }
@@ -68,6 +70,29 @@ impl<R: From<Meeting> + Send + 'static> Calls<R> {
         let spawned = std::thread::Builder::new()
             .name("tramontane-call".into())
             .spawn(move || calls.call_until_met(node));
+        if let Err(error) = spawned {
+            tracing::error!(%node, %error, "cannot start a thread to connect");
+        }
+    }
+
+    /// Asks a node that calls this one to do so again, since this one has given up their view. One
+    /// whose process is gone calls anyway once it has started again.
+    pub(super) fn ask_for_call(self: &Arc<Self>, node: NodeId, view: ViewId) {
+        // A client has none, and sees by itself that a view is given up.
+        let Some(address) = self.endpoints.addresses.get(&node).cloned() else { return };
+        let calls = Arc::clone(self);
+        let ask = move || {
+            let request = PeerRequest::CallAgain { view: view.0 };
+            let (key, purpose) = (calls.endpoints.key.as_ref(), Purpose::Peer);
+            let opened =
+                open_session(&address, &calls.identity, key, purpose, PATIENCE, &calls.is_over);
+            let asked = opened.map(|of| {
+                let mut session = of.session;
+                send_message(&mut session, &request, PATIENCE)
+            });
+            tracing::debug!(%node, %view, ?asked, "asked to be called again");
+        };
+        let spawned = std::thread::Builder::new().name("tramontane-call".into()).spawn(ask);
         if let Err(error) = spawned {
             tracing::error!(%node, %error, "cannot start a thread to connect");
         }
@@ -135,10 +160,13 @@ impl<R: From<Meeting> + Send + 'static> Calls<R> {
         life: u64,
         mut session: Session,
     ) -> Result<(), SessionError> {
-        let PeerRequest::Meet { view, incarnation } =
-            receive_message(&mut session, REQUEST_MAX, PATIENCE)?
-        else {
-            return Err(SessionError::Malformed);
+        let (view, incarnation) = match receive_message(&mut session, REQUEST_MAX, PATIENCE)? {
+            PeerRequest::Meet { view, incarnation } => (view, incarnation),
+            PeerRequest::CallAgain { view } => {
+                self.requests.ask(Meeting::GivenUp(node, ViewId(view)).into());
+                return Ok(());
+            }
+            PeerRequest::Kept | PeerRequest::Outdated => return Err(SessionError::Malformed),
         };
         let life = Life { life, incarnation };
         if !self.lives.is_current(node, life) {
@@ -156,7 +184,9 @@ impl<R: From<Meeting> + Send + 'static> Calls<R> {
             PeerRequest::Outdated => {
                 self.requests.ask(Meeting::Outdated(node).into());
             }
-            PeerRequest::Meet { .. } => return Err(SessionError::Malformed),
+            PeerRequest::Meet { .. } | PeerRequest::CallAgain { .. } => {
+                return Err(SessionError::Malformed);
+            }
         }
         Ok(())
     }

@@ -14,6 +14,7 @@ use tramontane_core::tram::{
 
 use super::calls::{Calls, Meeting, Met};
 use super::client::{ClientError, Delivery};
+use super::engine::IDLE_TIME;
 use super::fabric::ShardFabric;
 use super::lent::{ClientCell, open_client};
 use super::links::{Agreed, Links};
@@ -142,6 +143,8 @@ impl<F: ShardFabric> ClientEngine<F> {
         match meeting {
             Meeting::Met(met) => self.meet(met),
             Meeting::Outdated(node) => Err(ClientError::Outdated(name(node))),
+            // Nobody can say so to a client: it calls when it sees it.
+            Meeting::GivenUp(..) => Ok(()),
             Meeting::Refused(node, error) => {
                 Err(ClientError::Refused { replica: name(node), why: error.to_string() })
             }
@@ -181,7 +184,7 @@ impl<F: ShardFabric> ClientEngine<F> {
     /// Gives up the view of a link, if it has one. Gives the node at its other end.
     fn give_up(&mut self, link: LinkId) -> Option<NodeId> {
         self.cell.with_dependent_mut(|_, client| client.detach(link));
-        self.links.close(&mut self.fabric, link).map(|(node, _)| node)
+        self.links.close(&mut self.fabric, link).map(|(_, node, _)| node)
     }
 
     /// Gives up the views of replicas, and calls them again.
@@ -267,7 +270,7 @@ impl<F: ShardFabric> Driven for ClientEngine<F> {
     }
 
     fn idle_time(&self) -> Duration {
-        self.fabric.idle_time()
+        IDLE_TIME
     }
 
     fn sleep(&mut self, timeout: Duration) -> Result<(), ClientError> {

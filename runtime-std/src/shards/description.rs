@@ -10,11 +10,10 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use tramontane_core::ids::GroupId;
-use tramontane_core::tram::{
-    CHILDREN_MAX, GROUPS_MAX, Group, Limits, Overlay, OverlayError, REPLICAS_MAX,
-};
+use tramontane_core::tram::{GROUPS_MAX, Group, Limits, Overlay, OverlayError};
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::description_error::DescriptionError;
 use crate::carrier::Carrier;
 
 /// The most clients at a time: each replica has memory for each that is there.
@@ -67,6 +66,10 @@ pub struct Description {
     /// Orders all that is there at once. False: one message at a time, as in the paper.
     #[serde(default = "batching_default")]
     pub batching: bool,
+    /// Passes messages on to children while their own group replicates them. False: once they are
+    /// decided, as in the paper.
+    #[serde(default = "pass_on_early_default")]
+    pub pass_on_early: bool,
     /// The groups, each with its parent; the order is part of what all must have alike.
     pub groups: Vec<GroupDescription>,
 }
@@ -132,94 +135,8 @@ const fn message_max_default() -> u32 {
 const fn batching_default() -> bool {
     true
 }
-
-/// What is wrong with an overlay file.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum DescriptionError {
-    /// It cannot be read.
-    #[error("cannot read {}: {source}; give an overlay file that you may read (tramontane shards --example-config base)", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        source: std::io::Error,
-    },
-    /// It is not TOML, or has a field that does not belong there.
-    #[error("{}, line {line}: {text}; 'tramontane shards --example-config base' explains every field", path.display())]
-    Parse {
-        /// The file.
-        path: PathBuf,
-        /// The line, from 1.
-        line: usize,
-        /// What.
-        text: String,
-    },
-    /// There is no group.
-    #[error("the overlay has no group; add a [[groups]]")]
-    NoGroups,
-    /// There are too many.
-    #[error("the overlay has {0} groups, and {GROUPS_MAX} is the most; take some out")]
-    TooManyGroups(usize),
-    /// A name that cannot be written in a list of groups, or with a rank behind it.
-    #[error("\"{0}\" is no name of a group; take 1 to 64 letters, digits, '-' or '_'")]
-    Name(String),
-    /// A group stands twice.
-    #[error("group \"{0}\" stands twice; give each a name of its own")]
-    DuplicateGroup(String),
-    /// A parent that is no group.
-    #[error(
-        "the parent of group \"{group}\" is \"{parent}\", which is no group; add it, or name another"
-    )]
-    UnknownParent {
-        /// The group.
-        group: String,
-        /// What it names.
-        parent: String,
-    },
-    /// A group is above itself.
-    #[error("group \"{0}\" is its own ancestor; let its way upwards end at the root")]
-    Cycle(String),
-    /// Two groups have no parent.
-    #[error("group \"{0}\" is a second root; give it a parent")]
-    SecondRoot(String),
-    /// A group has too many children.
-    #[error("group \"{0}\" has more than {CHILDREN_MAX} children; put some below others")]
-    TooManyChildren(String),
-    /// A group has no replica, or too many.
-    #[error("group \"{0}\" needs 1 to {REPLICAS_MAX} replicas")]
-    Replicas(String),
-    /// A group has no addresses, over TCP.
-    #[error(
-        "group \"{0}\" has no addresses, and the overlay is not on shared memory; say where its \
-         replicas listen: replicas = [\"10.9.0.1:7000\"]"
-    )]
-    NoAddresses(String),
-    /// A group has addresses, over shared memory.
-    #[error(
-        "group \"{0}\" has addresses, and the overlay is on shared memory; set fabric = \"tcp\", or give a count"
-    )]
-    Addresses(String),
-    /// An address stands twice.
-    #[error("address {0} stands twice; give each replica its own")]
-    DuplicateAddress(SocketAddr),
-    /// A fabric that has no regions with permissions yet.
-    #[error("shards do not go over \"{0}\" yet; set fabric = \"shm\" or \"tcp\"")]
-    Fabric(Carrier),
-    /// A heartbeat that is not well below the failure timeout.
-    #[error(
-        "failure_timeout_ms is less than 3 times heartbeat_ms, or a time is 0; raise failure_timeout_ms"
-    )]
-    Times,
-    /// Clients that are none, or too many.
-    #[error("clients_max is {0}; take 1 to {CLIENTS_MAX}")]
-    Clients(u16),
-    /// A size that is none, or too large.
-    #[error(
-        "client_window, parent_window, log_entries or message_max is 0 or more than 1073741824; \
-         take another"
-    )]
-    Sizes,
+const fn pass_on_early_default() -> bool {
+    true
 }
 
 impl Description {
@@ -278,6 +195,7 @@ impl Description {
             log_entries: log_entries_default(),
             message_max: message_max_default(),
             batching: batching_default(),
+            pass_on_early: pass_on_early_default(),
             groups: groups.collect(),
         }
     }

@@ -11,16 +11,15 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
-use tramontane_core::ids::{ClientNumber, GroupId, NodeId, Time};
+use tramontane_core::ids::{ClientNumber, NodeId, Time, ViewId};
 use tramontane_core::tram::{
-    Application, Delivered, LinkId, Overlay, Progress, ReplicaId, ReplicaLinks, Role, Shape, Stage,
-    Timestamp,
+    Application, Delivered, LinkId, Progress, ReplicaId, ReplicaLinks, Role, Stage, Timestamp,
 };
 
 use super::calls::{Calls, Meeting, Met};
 use super::fabric::ShardFabric;
 use super::lent::ReplicaCell;
-use super::links::{Agreed, Links};
+use super::links::{Agreed, Links, row_bytes};
 use super::replica::Replica;
 use super::request::Request;
 use super::service::Service;
@@ -29,8 +28,9 @@ use super::status::ReplicaStatus;
 use crate::member::Stopped;
 use crate::poll::{Clock, Done, Ending, Steps, nanoseconds};
 
-/// After how long without work the driving thread sleeps, at most.
-const IDLE_MAX: Duration = Duration::from_millis(1);
+/// After how long without work a process of an overlay sleeps: after some idle steps. There are more
+/// of them than processors, and one that gives way waits longer than one that is woken.
+pub(super) const IDLE_TIME: Duration = Duration::ZERO;
 
 /// Between two pictures of how the replica is.
 const STATUS_INTERVAL: Duration = Duration::from_millis(100);
@@ -134,6 +134,11 @@ impl<F: ShardFabric, R: Replica> Engine<F, R> {
         match request {
             Request::Meeting(Meeting::Met(met)) => self.meet(met),
             Request::Meeting(Meeting::Outdated(node)) => Err(Stopped::Outdated(self.name_of(node))),
+            Request::Meeting(Meeting::GivenUp(node, view)) => {
+                self.part_from_lost(|_, links, link| links.view(link) == Some(view));
+                tracing::debug!(%node, %view, "a peer wants to be called again");
+                Ok(())
+            }
             Request::Meeting(Meeting::Refused(node, error)) => {
                 Err(Stopped::Refused(self.name_of(node), error.to_string()))
             }
@@ -197,16 +202,17 @@ impl<F: ShardFabric, R: Replica> Engine<F, R> {
         }
     }
 
-    /// Gives up the view of a link, if it has one. Gives the node at its other end.
-    fn give_up(&mut self, now: Time, link: LinkId) -> Option<NodeId> {
+    /// Gives up the view of a link, if it has one. Gives it, and the node at its other end.
+    fn give_up(&mut self, now: Time, link: LinkId) -> Option<(ViewId, NodeId)> {
         let Parts { cell, links, fabric, service, .. } = &mut self.parts;
         cell.with_dependent_mut(|_, replica| replica.detach(now, link));
-        let (node, life) = links.close(fabric, link)?;
+        let (view, node, life) = links.close(fabric, link)?;
         service.lives.goes(node, life);
-        Some(node)
+        Some((view, node))
     }
 
-    /// Gives up the views of peers that are lost, and calls those again that this replica calls.
+    /// Gives up the views of peers that are lost, and calls those again that this replica calls. The
+    /// others are asked to call: they may have lost nothing.
     fn part_from_lost(&mut self, is_lost: impl Fn(Stage, &Links<F>, LinkId) -> bool) {
         let now = self.clock.now();
         let count = self.parts.cell.with_dependent(|_, replica| replica.links().len());
@@ -215,10 +221,11 @@ impl<F: ShardFabric, R: Replica> Engine<F, R> {
             if !is_lost(stage, &self.parts.links, link) {
                 continue;
             }
-            if let Some(node) = self.give_up(now, link)
-                && self.is_caller_of(node)
-            {
+            let Some((view, node)) = self.give_up(now, link) else { continue };
+            if self.is_caller_of(node) {
                 self.parts.calls.call(node);
+            } else {
+                self.parts.calls.ask_for_call(node, view);
             }
         }
     }
@@ -456,7 +463,7 @@ impl<F: ShardFabric, R: Replica> Steps for Engine<F, R> {
     }
 
     fn idle_time(&self) -> Duration {
-        self.parts.fabric.idle_time().min(IDLE_MAX)
+        IDLE_TIME
     }
 
     fn is_settled(&self) -> bool {
@@ -482,25 +489,5 @@ impl<F: ShardFabric, R: Replica> Steps for Engine<F, R> {
             self.parts.calls.is_over.store(true, Ordering::Relaxed);
             self.parts.fabric.leave();
         }
-    }
-}
-
-/// Bytes of the own row of a link's view, and of the peer's.
-fn row_bytes(overlay: &Overlay, group: GroupId, link: LinkId) -> (usize, usize) {
-    let own = Shape::of(overlay, group);
-    let links = ReplicaLinks::of(overlay, group);
-    match links.role(link) {
-        Some(Role::Peer(_)) => (own.peer_row_bytes(), own.peer_row_bytes()),
-        Some(Role::Parent(_)) => (own.child_row_bytes(), own.parent_row_bytes()),
-        Some(Role::Child { child, .. }) => {
-            let child = overlay.children(group).nth(usize::from(child)).unwrap_or_default();
-            let below = Shape::of(overlay, child);
-            (below.parent_row_bytes(), below.child_row_bytes())
-        }
-        Some(Role::Client(_)) => {
-            let replies = own.reply_row_bytes(overlay.limits().client_window);
-            (replies, own.client_row_bytes())
-        }
-        None => (0, 0),
     }
 }

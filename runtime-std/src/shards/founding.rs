@@ -31,6 +31,22 @@ const LOOK: Duration = Duration::from_secs(1);
 /// Between two looks.
 const LOOK_PAUSE: Duration = Duration::from_millis(10);
 
+/// A group in which so many replicas have come back at once that the others are no quorum, for so
+/// long, is lost: one of them may have been admitted a moment ago. Shorter than what a replica that
+/// did not end waits before it stops, so that this one hears of it.
+const LOST_AFTER: Duration = Duration::from_millis(500);
+
+/// Whether a replica may come back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Return {
+    /// Under this incarnation.
+    As(u16),
+    /// Too few members have answered.
+    NotYet,
+    /// So many replicas do not count that the others are no quorum.
+    LacksVoters,
+}
+
 /// How a replica is part of its group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Part {
@@ -55,7 +71,7 @@ type Answer = Result<(u64, Standing), OpenSessionError>;
 impl Founding<'_> {
     /// Finds out. Returns once the group has formed.
     pub(super) fn run(&self) -> Result<Part, StartError> {
-        let mut at_least = 0;
+        let (mut at_least, mut lost_since) = (0, None::<Instant>);
         loop {
             if self.cancel.load(Ordering::Relaxed) {
                 return Err(StartError::Cancelled);
@@ -66,17 +82,23 @@ impl Founding<'_> {
                     self.form(&founders);
                     return Ok(Part { incarnation: 1, is_founder: true });
                 }
-                match self.judge_return(&answers, &founders)? {
-                    Some(given) if given == at_least => {
+                match self.judge_return(&answers, &founders) {
+                    Return::As(given) if given == at_least => {
                         self.return_to(&answers, founders);
                         return Ok(Part { incarnation: given, is_founder: false });
                     }
                     // Once more, so that a quorum knows of it.
-                    Some(given) => {
+                    Return::As(given) => {
                         at_least = given;
                         continue;
                     }
-                    None => {}
+                    Return::LacksVoters => {
+                        if lost_since.get_or_insert_with(Instant::now).elapsed() >= LOST_AFTER {
+                            let group = self.places.group_name(self.own.group).to_owned();
+                            return Err(StartError::GroupLost { group });
+                        }
+                    }
+                    Return::NotYet => lost_since = None,
                 }
             }
             self.note_missing(&answers);
@@ -157,17 +179,12 @@ impl Founding<'_> {
         self.service.set_founders(founders.to_vec());
     }
 
-    /// The incarnation of a replica that comes back, once a quorum of members has answered. A
-    /// group in which so many have lost what they knew that the others are no quorum is lost.
-    fn judge_return(
-        &self,
-        answers: &[(Rank, Answer)],
-        founders: &[u64],
-    ) -> Result<Option<u16>, StartError> {
+    /// The incarnation of a replica that comes back, once a quorum of members has answered.
+    fn judge_return(&self, answers: &[(Rank, Answer)], founders: &[u64]) -> Return {
         let overlay = self.places.overlay();
         let quorum = usize::from(overlay.quorum(self.own.group));
         let replicas = usize::from(overlay.replicas(self.own.group));
-        let (mut members, mut without) = (0, 1);
+        let (mut members, mut strangers, mut returning) = (0, 0, 1);
         let mut incarnation = 0;
         for (rank, answer) in answers {
             let Ok((life, standing)) = answer else { continue };
@@ -176,15 +193,16 @@ impl Founding<'_> {
                 members += 1;
                 incarnation = incarnation.max(standing.incarnation);
             } else {
-                without += 1;
+                strangers += 1;
             }
+            returning = returning.max(usize::from(standing.returning));
         }
-        if replicas - without < quorum {
-            let group = self.places.group_name(self.own.group).to_owned();
-            return Err(StartError::GroupLost { group });
+        let without = returning.max(strangers + 1);
+        if replicas.saturating_sub(without) < quorum {
+            return Return::LacksVoters;
         }
         // A founder that does not know it yet gives no incarnation.
-        Ok((members >= quorum && incarnation > 0).then_some(incarnation))
+        if members >= quorum && incarnation > 0 { Return::As(incarnation) } else { Return::NotYet }
     }
 
     fn return_to(&self, answers: &[(Rank, Answer)], founders: Vec<u64>) {

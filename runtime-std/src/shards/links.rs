@@ -7,9 +7,9 @@
 use std::time::{Duration, Instant};
 
 use tramontane_core::fabric::{ErrorKind, HostRegions, RegionMemory as _, ViewPlan, ViewRows as _};
-use tramontane_core::ids::{NodeId, Rank, ViewId};
+use tramontane_core::ids::{GroupId, NodeId, Rank, ViewId};
 use tramontane_core::memory::{Row, RowWriter};
-use tramontane_core::tram::{Attachment, LOG, LinkId, Memory};
+use tramontane_core::tram::{Attachment, LOG, LinkId, Memory, Overlay, ReplicaLinks, Role, Shape};
 
 /// A view may be open so long without the peer's being ready.
 const WAITING_MAX: Duration = Duration::from_secs(5);
@@ -95,18 +95,23 @@ impl<F: HostRegions<Error = ErrorKind>> Links<F> {
         Ok(Attachment { view, peer, incarnation })
     }
 
-    /// Gives up a link's view. Gives the node and the life that it was shared with.
-    pub(super) fn close(&mut self, fabric: &mut F, link: LinkId) -> Option<(NodeId, u64)> {
+    /// Gives up a link's view. Gives its id, and the node and the life that it was shared with.
+    pub(super) fn close(&mut self, fabric: &mut F, link: LinkId) -> Option<(ViewId, NodeId, u64)> {
         let OpenView { view, node, life, rows, .. } = self.open.get_mut(link.index())?.take()?;
         if !fabric.retire(view) {
             self.retiring.push((view, rows));
         }
-        Some((node, life))
+        Some((view, node, life))
     }
 
     /// Goes on to retire what was given up.
     pub(super) fn retire(&mut self, fabric: &mut F) {
         self.retiring.retain(|(view, _)| !fabric.retire(*view));
+    }
+
+    /// The view of a link.
+    pub(super) fn view(&self, link: LinkId) -> Option<ViewId> {
+        self.open.get(link.index())?.as_ref().map(|open| open.view)
     }
 
     /// The life at the other end of a link.
@@ -131,5 +136,25 @@ impl<F: HostRegions> Memory for Links<F> {
         let open = self.open.get(link.index())?.as_ref()?;
         let theirs = open.rows.rows().get(open.peer.index())?;
         Some((open.rows.row(), *theirs))
+    }
+}
+
+/// Bytes of the own row of a replica's link, and of the peer's.
+pub(super) fn row_bytes(overlay: &Overlay, group: GroupId, link: LinkId) -> (usize, usize) {
+    let own = Shape::of(overlay, group);
+    let links = ReplicaLinks::of(overlay, group);
+    match links.role(link) {
+        Some(Role::Peer(_)) => (own.peer_row_bytes(), own.peer_row_bytes()),
+        Some(Role::Parent(_)) => (own.child_row_bytes(), own.parent_row_bytes()),
+        Some(Role::Child { child, .. }) => {
+            let child = overlay.children(group).nth(usize::from(child)).unwrap_or_default();
+            let below = Shape::of(overlay, child);
+            (below.parent_row_bytes(), below.child_row_bytes())
+        }
+        Some(Role::Client(_)) => {
+            let replies = own.reply_row_bytes(overlay.limits().client_window);
+            (replies, own.client_row_bytes())
+        }
+        None => (0, 0),
     }
 }

@@ -35,11 +35,21 @@ enum Hold {
     GivenBack,
 }
 
+/// What is known of a node.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    /// The newest of its lives that came, or was given an incarnation.
+    newest: Option<(Life, Hold)>,
+    /// A client that wants the place, and until when it is kept for it. It may never come: others
+    /// of its root's replicas may have given the place to another one.
+    claim: Option<(Life, Instant)>,
+}
+
 /// All that this process knows of others' lives.
 #[derive(Debug)]
 pub(super) struct Lives {
     lease: Duration,
-    known: Mutex<BTreeMap<NodeId, (Life, Hold)>>,
+    known: Mutex<BTreeMap<NodeId, Known>>,
 }
 
 impl Lives {
@@ -48,7 +58,7 @@ impl Lives {
         Self { lease, known: Mutex::default() }
     }
 
-    fn known(&self) -> MutexGuard<'_, BTreeMap<NodeId, (Life, Hold)>> {
+    fn known(&self) -> MutexGuard<'_, BTreeMap<NodeId, Known>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -56,21 +66,21 @@ impl Lives {
     /// incarnation.
     pub(super) fn comes(&self, node: NodeId, life: Life) -> bool {
         let mut known = self.known();
-        let is_current = known.get(&node).is_none_or(|(before, _)| follows(before, &life));
+        let is_current = is_current(known.get(&node), &life);
         if is_current {
-            known.insert(node, (life, Hold::Present));
+            known.insert(node, Known { newest: Some((life, Hold::Present)), claim: None });
         }
         is_current
     }
 
     /// Whether a process is the newest of its node, as far as is known.
     pub(super) fn is_current(&self, node: NodeId, life: Life) -> bool {
-        self.known().get(&node).is_none_or(|(before, _)| follows(before, &life))
+        is_current(self.known().get(&node), &life)
     }
 
     /// The connection to a process is gone.
     pub(super) fn goes(&self, node: NodeId, life: u64) {
-        if let Some((of, hold)) = self.known().get_mut(&node)
+        if let Some(Known { newest: Some((of, hold)), .. }) = self.known().get_mut(&node)
             && of.life == life
         {
             *hold = Hold::Until(Instant::now() + self.lease);
@@ -81,13 +91,13 @@ impl Lives {
     /// one more than any before. It is its own from now on.
     pub(super) fn stand(&self, node: NodeId, life: u64, at_least: u32) -> u32 {
         let mut known = self.known();
-        let next = match known.get(&node) {
+        let next = match known.get(&node).and_then(|known| known.newest) {
             None => at_least.max(1),
             Some((before, _)) if before.life == life => before.incarnation.max(at_least),
             Some((before, _)) => before.incarnation.saturating_add(1).max(at_least),
         };
-        let life = Life { life, incarnation: next };
-        known.insert(node, (life, Hold::Until(Instant::now() + self.lease)));
+        let newest = Some((Life { life, incarnation: next }, self.away()));
+        known.insert(node, Known { newest, claim: None });
         next
     }
 
@@ -95,7 +105,7 @@ impl Lives {
     pub(super) fn clients(&self, places: &Places) -> Vec<(u16, Life)> {
         let known = self.known();
         let of_client =
-            |(node, (life, _)): (&NodeId, &(Life, Hold))| Some((places.client(*node)?.0, *life));
+            |(node, known): (&NodeId, &Known)| Some((places.client(*node)?.0, known.highest()?));
         known.iter().filter_map(of_client).collect()
     }
 
@@ -105,12 +115,9 @@ impl Lives {
         let mut known = self.known();
         for (number, life) in clients {
             let node = places.client_node(ClientNumber(*number));
-            if places.client(node).is_none() {
-                continue;
-            }
-            let is_newer = known.get(&node).is_none_or(|(before, _)| follows(before, life));
-            if is_newer {
-                known.insert(node, (*life, Hold::Until(Instant::now() + self.lease)));
+            if places.client(node).is_some() && is_current(known.get(&node), life) {
+                let newest = Some((*life, self.away()));
+                known.insert(node, Known { newest, claim: None });
             }
         }
     }
@@ -118,9 +125,10 @@ impl Lives {
     /// The clients' places: the incarnation of each that was ever taken, and whether it is free.
     pub(super) fn seats(&self, places: &Places) -> Vec<Seat> {
         let (known, now) = (self.known(), Instant::now());
-        let seat = |(node, (life, hold)): (&NodeId, &(Life, Hold))| {
+        let seat = |(node, known): (&NodeId, &Known)| {
             let number = places.client(*node)?.0;
-            Some(Seat { number, incarnation: life.incarnation, is_free: hold.is_free(now) })
+            let incarnation = known.highest()?.incarnation;
+            Some(Seat { number, incarnation, is_free: known.is_free(now) })
         };
         known.iter().filter_map(seat).collect()
     }
@@ -129,22 +137,34 @@ impl Lives {
     /// later one.
     pub(super) fn claim(&self, node: NodeId, life: Life) -> bool {
         let (mut known, now) = (self.known(), Instant::now());
-        let is_to_be_had = known.get(&node).is_none_or(|(before, hold)| {
-            *before == life || (hold.is_free(now) && before.incarnation < life.incarnation)
-        });
+        let place = known.entry(node).or_insert(Known { newest: None, claim: None });
+        let is_its_own = place.claim.is_some_and(|(of, _)| of == life);
+        let is_later = place.highest().is_none_or(|of| of.incarnation < life.incarnation);
+        let is_to_be_had = is_its_own || (place.is_free(now) && is_later);
         if is_to_be_had {
-            known.insert(node, (life, Hold::Until(now + CLAIM_HOLD)));
+            place.claim = Some((life, now + CLAIM_HOLD));
         }
         is_to_be_had
     }
 
     /// A client gives its place back.
     pub(super) fn give_back(&self, node: NodeId, life: u64) {
-        if let Some((of, hold)) = self.known().get_mut(&node)
+        let mut known = self.known();
+        let Some(place) = known.get_mut(&node) else { return };
+        if let Some((of, until)) = &mut place.claim
+            && of.life == life
+        {
+            *until = Instant::now();
+        }
+        if let Some((of, hold)) = &mut place.newest
             && of.life == life
         {
             *hold = Hold::GivenBack;
         }
+    }
+
+    fn away(&self) -> Hold {
+        Hold::Until(Instant::now() + self.lease)
     }
 }
 
@@ -156,19 +176,29 @@ pub(super) struct Seat {
     pub(super) is_free: bool,
 }
 
-impl Hold {
-    fn is_free(self, now: Instant) -> bool {
-        match self {
-            Self::Present => false,
-            Self::Until(until) => now >= until,
-            Self::GivenBack => true,
-        }
+impl Known {
+    /// The life of the highest incarnation, whether it came or not.
+    fn highest(&self) -> Option<Life> {
+        let lives = [self.newest.map(|(life, _)| life), self.claim.map(|(life, _)| life)];
+        lives.into_iter().flatten().max_by_key(|life| life.incarnation)
+    }
+
+    fn is_free(&self, now: Instant) -> bool {
+        let is_unclaimed = self.claim.is_none_or(|(_, until)| now >= until);
+        is_unclaimed
+            && match self.newest {
+                None | Some((_, Hold::GivenBack)) => true,
+                Some((_, Hold::Present)) => false,
+                Some((_, Hold::Until(until))) => now >= until,
+            }
     }
 }
 
-/// Whether a life may come after another.
-fn follows(before: &Life, life: &Life) -> bool {
-    life.incarnation > before.incarnation || life == before
+/// Whether a life may come after those that are known. One that merely wanted the place does not
+/// count: a quorum of others may have given it to this one.
+fn is_current(known: Option<&Known>, life: &Life) -> bool {
+    let newest = known.and_then(|known| known.newest);
+    newest.is_none_or(|(before, _)| life.incarnation > before.incarnation || *life == before)
 }
 
 #[cfg(test)]
@@ -213,6 +243,18 @@ mod tests {
         assert!(lives.claim(node, other));
         let seat = Seat { number: 0, incarnation: 2, is_free: false };
         assert_eq!(lives.seats(&places), [seat]);
+    }
+
+    /// Two clients want one place, and a minority gives it to the one that does not get it.
+    #[test]
+    fn a_claim_that_came_to_nothing_keeps_nobody_out() {
+        let lives = Lives::new(Duration::from_secs(60));
+        let node = places().client_node(ClientNumber(0));
+        let (one, other) = (Life { life: 1, incarnation: 1 }, Life { life: 2, incarnation: 1 });
+        assert!(lives.claim(node, other) && !lives.claim(node, one));
+        assert!(lives.comes(node, one), "a quorum of the others has given it to this one");
+        lives.give_back(node, 2);
+        assert!(!lives.comes(node, other) && !lives.claim(node, Life { life: 3, incarnation: 2 }));
     }
 
     #[test]

@@ -31,6 +31,8 @@ pub(super) enum PeerRequest {
     Kept,
     /// The other end is not the process that it should be: a later one of its node is known.
     Outdated,
+    /// Of one that does not call: it has given up this view, and wants to be called again.
+    CallAgain { view: u64 },
 }
 
 /// What a caller hears.
@@ -72,6 +74,9 @@ pub(super) struct Standing {
     pub(super) founders: Option<Vec<u64>>,
     /// The incarnation that the one who asks may have.
     pub(super) incarnation: u16,
+    /// How many replicas of the group have come back and do not count yet, the one who asks
+    /// included.
+    pub(super) returning: u16,
     /// The clients that are known.
     pub(super) clients: Vec<(u16, Life)>,
 }

@@ -15,7 +15,7 @@
 //!
 //! | file | subject |
 //! |---|---|
-//! | `description`, `places` | the overlay file; names, ids and node ids |
+//! | `description`, `description_error`, `places` | the overlay file; what can be wrong with it; names, ids and node ids |
 //! | `start`, `start_error`, `founding` | how a process becomes a replica; whether it forms its group or comes back |
 //! | `replica`, `engine`, `snapshot` | the application's side; what drives a replica; what one that comes back takes over |
 //! | `client`, `client_engine`, `seat` | a client; what drives it; how it gets its number |
@@ -28,6 +28,7 @@ mod calls;
 mod client;
 mod client_engine;
 mod description;
+mod description_error;
 mod engine;
 mod fabric;
 mod founding;
@@ -49,7 +50,8 @@ mod status;
 
 pub use ask::{AskError, Operator};
 pub use client::{Client, ClientError, Delivery};
-pub use description::{CLIENTS_MAX, Description, DescriptionError, GroupDescription, Replicas};
+pub use description::{CLIENTS_MAX, Description, GroupDescription, Replicas};
+pub use description_error::DescriptionError;
 pub use places::{NoSuchPlace, Places};
 pub use replica::Replica;
 pub use start::{Running, StartOptions, start};

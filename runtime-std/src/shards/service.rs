@@ -143,17 +143,18 @@ impl Service {
     fn standing(&self, rank: Rank, node: NodeId, wanted: Life) -> Standing {
         let founders = self.founders.get().cloned();
         let is_founder = |founders: &Vec<u64>| founders.get(rank.index()) == Some(&wanted.life);
+        let mut returning = self.returning.lock().unwrap_or_else(PoisonError::into_inner);
         let incarnation = match &founders {
             None => 0,
             Some(founders) if is_founder(founders) => 1,
             Some(_) => {
-                let mut returning = self.returning.lock().unwrap_or_else(PoisonError::into_inner);
                 returning.insert(rank, wanted.life);
                 self.lives.stand(node, wanted.life, wanted.incarnation)
             }
         };
         let incarnation = u16::try_from(incarnation).unwrap_or(u16::MAX);
+        let returning = u16::try_from(returning.len()).unwrap_or(u16::MAX);
         let clients = self.lives.clients(&self.places);
-        Standing { founders, incarnation, clients }
+        Standing { founders, incarnation, returning, clients }
     }
 }

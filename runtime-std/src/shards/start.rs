@@ -276,6 +276,7 @@ fn replica_options(
         incarnation,
         is_founder,
         batching: description.batching,
+        passes_on_early: description.pass_on_early,
     }
 }
 

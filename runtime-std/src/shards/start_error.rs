@@ -3,7 +3,7 @@
 use tramontane_control::Address;
 use tramontane_core::tram::OpenError;
 
-use super::description::DescriptionError;
+use super::description_error::DescriptionError;
 use super::places::NoSuchPlace;
 use crate::group::ControlEndpointsError;
 use crate::member::Stopped;

@@ -52,8 +52,16 @@ pub fn region_clauses<B: RegionBench>() -> Vec<Clause<B>> {
 
 /// Judges a fabric by every clause about regions and many views, each with processes of its own.
 pub fn run_regions<T: RegionTestbed>(testbed: &T) -> Report {
+    run_regions_chosen(testbed, |_| true)
+}
+
+/// The same by the clauses whose ids are chosen.
+pub fn run_regions_chosen<T: RegionTestbed>(testbed: &T, chosen: impl Fn(&str) -> bool) -> Report {
     let mut report = Report::default();
     for index in 0..region_clauses::<T::Bench<'static>>().len() {
+        if !chosen(region_clauses::<T::Bench<'static>>()[index].id) {
+            continue;
+        }
         testbed.with(|bench| report.add(&region_clauses()[index], bench));
     }
     report

@@ -29,9 +29,6 @@ pub(super) const OTHER_BYTES: usize = 8192;
 /// Bytes of every row.
 pub(super) const ROW_BYTES: usize = 4096;
 
-/// How often a condition that time brings about is looked for before it counts as never.
-const PATIENCE: u32 = 200_000;
-
 /// The memory of a fabric's regions and rows.
 pub(super) type Memory<T> = <<T as RegionBench>::Fabric as HostRegions>::RegionMemory;
 type Rows<T> = <<T as RegionBench>::Fabric as HostFabric>::Rows;
@@ -196,7 +193,7 @@ impl<'b, T: RegionBench> Scene<'b, T> {
         &mut self,
         mut done: impl FnMut(&mut Self) -> Result<bool, Breach>,
     ) -> Result<bool, Breach> {
-        for _ in 0..PATIENCE {
+        for _ in 0..self.bench.patience_passes() {
             if done(self)? {
                 return Ok(true);
             }
@@ -247,7 +244,7 @@ impl<'b, T: RegionBench> Scene<'b, T> {
         writes: &[Write],
     ) -> Result<(), Breach> {
         let mut last = Err(ErrorKind::QueueFull);
-        for _ in 0..PATIENCE {
+        for _ in 0..self.bench.patience_passes() {
             last = self.post(from, link, writes, None);
             if last != Err(ErrorKind::QueueFull) {
                 break;

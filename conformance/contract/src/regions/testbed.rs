@@ -59,6 +59,11 @@ pub trait RegionBench {
     /// second.
     fn rounds(&self) -> u64;
 
+    /// After so many passes without it, what time should bring about counts as never.
+    fn patience_passes(&self) -> u32 {
+        200_000
+    }
+
     /// How many views a clause tries to have open at each process.
     fn views_tried(&self) -> usize {
         48

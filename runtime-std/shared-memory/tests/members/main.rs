@@ -6,6 +6,8 @@ mod descriptors;
 mod fabric;
 mod processes;
 mod regions;
+mod regions_processes;
+mod regions_spoilt;
 mod support;
 mod views;
 mod views_processes;

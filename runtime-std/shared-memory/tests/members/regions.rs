@@ -12,12 +12,11 @@ use tramontane_shared_memory::{Residence, SharedMemory};
 
 use crate::support::{LONG, NEVER, Place, name};
 
-struct SharedRegions;
+pub struct SharedRegions;
 
-impl RegionTestbed for SharedRegions {
-    type Bench<'b> = Processes;
-
-    fn with(&self, scene: impl FnOnce(&mut Processes)) {
+impl SharedRegions {
+    /// Fresh processes.
+    pub fn processes() -> Processes {
         let place = Place::new();
         let root = place.root();
         let join = |index: usize| {
@@ -26,7 +25,15 @@ impl RegionTestbed for SharedRegions {
             SharedMemory::for_residence(&Arc::new(residence.expect("its place")))
         };
         let fabrics = std::array::from_fn(|index| Some(join(index)));
-        scene(&mut Processes { _place: place, fabrics, passes: 0 });
+        Processes { _place: place, fabrics, passes: 0 }
+    }
+}
+
+impl RegionTestbed for SharedRegions {
+    type Bench<'b> = Processes;
+
+    fn with(&self, scene: impl FnOnce(&mut Processes)) {
+        scene(&mut Self::processes());
     }
 }
 
@@ -34,7 +41,7 @@ fn node(index: usize) -> NodeId {
     NodeId(10 + u32::try_from(index).expect("few"))
 }
 
-struct Processes {
+pub struct Processes {
     fabrics: [Option<SharedMemory>; PROCESSES],
     passes: u32,
     _place: Place,
@@ -42,6 +49,13 @@ struct Processes {
 
 /// How often a process's timer comes in what waits.
 const PASSES_PER_LOOK: u32 = 16;
+
+impl Processes {
+    /// The fabrics, for a bench of its own; what they stand on stays here.
+    pub fn take_fabrics(&mut self) -> [Option<SharedMemory>; PROCESSES] {
+        std::mem::take(&mut self.fabrics)
+    }
+}
 
 impl RegionBench for Processes {
     type Fabric = SharedMemory;

@@ -12,10 +12,10 @@ use tramontane_runtime::shards::{Delivered, GroupId, Replica};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::history::{HistoryFile, message_name};
-use super::messages::{Report, ShardsMember};
+use super::messages::Report;
 use tramontane_conformance::history::Event;
 use tramontane_local::clock::now_ns;
-use tramontane_local::crew::Worker;
+use tramontane_local::crew::Reporter;
 
 /// Accounts of a group.
 pub(super) const ACCOUNTS: u32 = 100;
@@ -102,7 +102,7 @@ pub(super) struct Bank {
     state: State,
     history: HistoryFile,
     totals: Arc<Mutex<Totals>>,
-    worker: Arc<Worker<ShardsMember>>,
+    reporter: Reporter<Report>,
 }
 
 impl Bank {
@@ -111,11 +111,11 @@ impl Bank {
         who: Who,
         history: HistoryFile,
         totals: Arc<Mutex<Totals>>,
-        worker: Arc<Worker<ShardsMember>>,
+        reporter: Reporter<Report>,
     ) -> Self {
         let balances = vec![OPENING; usize::try_from(ACCOUNTS).unwrap_or(0)];
         let state = State { balances, delivered: Vec::new(), digest: 0 };
-        let mut bank = Self { who, state, history, totals, worker };
+        let mut bank = Self { who, state, history, totals, reporter };
         bank.show(0);
         bank
     }
@@ -211,7 +211,7 @@ impl Replica for Bank {
         };
         self.history.write([event]);
         // The parent may be gone: this process ends then.
-        let _ = self.worker.report(&Report::Leads { term });
+        let _ = self.reporter.send(&Report::Leads { term });
     }
 }
 

@@ -4,7 +4,6 @@
 //! lowest common ancestor wait until all before are answered. So its messages have one order in each group.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -18,7 +17,7 @@ use super::messages::{Order, Report, Sent, ShardsMember, Task};
 use super::replica::report;
 use crate::exit::{Failure, Status};
 use tramontane_local::clock::now_ns;
-use tramontane_local::crew::Worker;
+use tramontane_local::crew::{Reporter, Worker};
 
 /// How long it waits for an answer before it looks at its orders again.
 const TICK: Duration = Duration::from_millis(2);
@@ -47,7 +46,7 @@ pub(super) fn run(
     task: &Task,
     seed: u64,
     rate: f64,
-    worker: &Arc<Worker<ShardsMember>>,
+    worker: Worker<ShardsMember>,
 ) -> Result<(), Failure> {
     let mut options = StartOptions::default();
     options.time_limit = task.join_timeout;
@@ -59,7 +58,8 @@ pub(super) fn run(
     let start =
         Event::Start { t_ns: now_ns(), node: name.as_str().into(), inc: client.incarnation() };
     history.write([start]);
-    report(worker, &Report::Joined)?;
+    let reporter = worker.reporter();
+    report(reporter, &Report::Joined)?;
     if worker.next_order().is_none() {
         return Ok(());
     }
@@ -74,7 +74,8 @@ pub(super) fn run(
     };
     let is_to_stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        scope.spawn(|| {
+        let is_to_stop = &is_to_stop;
+        scope.spawn(move || {
             while let Some(order) = worker.next_order() {
                 if order == Order::Stop {
                     is_to_stop.store(true, Ordering::Relaxed);
@@ -82,11 +83,11 @@ pub(super) fn run(
             }
             is_to_stop.store(true, Ordering::Relaxed);
         });
-        let outcome = transfers.make(rate, &is_to_stop).and_then(|()| transfers.end(worker));
+        let outcome = transfers.make(rate, is_to_stop).and_then(|()| transfers.end(reporter));
         if let Err(failure) = &outcome {
             let (status, text) = (failure.status.code(), failure.text().to_owned());
             // The thread that takes orders ends once the parent has heard.
-            report(worker, &Report::Failed { status, text })?;
+            report(reporter, &Report::Failed { status, text })?;
         }
         outcome
     })
@@ -112,7 +113,7 @@ impl Transfers {
     }
 
     /// Waits for the last answers, and reports.
-    fn end(&mut self, worker: &Worker<ShardsMember>) -> Result<(), Failure> {
+    fn end(&mut self, reporter: Reporter<Report>) -> Result<(), Failure> {
         let until = Instant::now() + LAST;
         while !self.under_way.is_empty() {
             if Instant::now() >= until {
@@ -123,7 +124,7 @@ impl Transfers {
         }
         let (name, inc) = (self.name.clone(), self.client.incarnation());
         let sent = std::mem::take(&mut self.sent);
-        report(worker, &Report::Done { name, inc, sent })
+        report(reporter, &Report::Done { name, inc, sent })
     }
 
     /// A transfer between one to all groups: from one account to one in each.

@@ -18,7 +18,6 @@ mod replica;
 mod report;
 mod supervisor;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
@@ -146,16 +145,16 @@ fn judge(plan: &Plan, run: &Run) -> Result<(Outcome, Merged), Failure> {
 pub(crate) fn run_member(task: &str) -> Result<(), Failure> {
     let (task, worker) = Worker::<ShardsMember>::attach(task)
         .map_err(|error| Failure::usage(error, "start it with 'tramontane demo --shards'"))?;
-    let worker = Arc::new(worker);
+    let reporter = worker.reporter();
     let outcome = match &task.part {
         Part::Replica { name, inc } => replica::run(&task, name, *inc, &worker),
-        Part::Client { seed, rate } => client::run(&task, *seed, *rate, &worker),
+        Part::Client { seed, rate } => client::run(&task, *seed, *rate, worker),
     };
     let Err(failure) = outcome else { return Ok(()) };
     if !failure.text().is_empty() {
         let (status, text) = (failure.status.code(), failure.text().to_owned());
         // The parent may be gone; then this has nowhere to go.
-        let _ = worker.report(&Report::Failed { status, text });
+        let _ = reporter.send(&Report::Failed { status, text });
     }
     Err(Failure::silent(failure.status))
 }

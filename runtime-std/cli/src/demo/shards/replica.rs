@@ -10,7 +10,7 @@ use super::bank::{Bank, Totals, Who};
 use super::history::HistoryFile;
 use super::messages::{Order, Report, ShardsMember, Task};
 use crate::exit::{Failure, Status};
-use tramontane_local::crew::Worker;
+use tramontane_local::crew::{Reporter, Worker};
 
 /// Between two looks whether the replica counts, or has ended.
 const LOOK_PAUSE: Duration = Duration::from_millis(10);
@@ -20,7 +20,7 @@ pub(super) fn run(
     task: &Task,
     name: &str,
     inc: u32,
-    worker: &Arc<Worker<ShardsMember>>,
+    worker: &Worker<ShardsMember>,
 ) -> Result<(), Failure> {
     let places = Places::new(&task.overlay, task.overlay.overlay()?);
     let replica = places.replica_named(name)?;
@@ -33,19 +33,20 @@ pub(super) fn run(
         inc,
     };
     let totals = Arc::new(Mutex::new(Totals::default()));
-    let bank = Bank::new(who, history, Arc::clone(&totals), Arc::clone(worker));
+    let bank = Bank::new(who, history, Arc::clone(&totals), worker.reporter());
     let mut options = StartOptions::default();
     options.time_limit = task.join_timeout;
     options.cancel = worker.released();
     let running = start(&task.overlay, replica, options, bank)?;
-    report(worker, &Report::Joined)?;
+    let reporter = worker.reporter();
+    report(reporter, &Report::Joined)?;
     let is_over = AtomicBool::new(false);
     let ended = std::thread::scope(|scope| {
-        let watched = scope.spawn(|| watch(&running, worker, &is_over));
+        let watched = scope.spawn(|| watch(&running, reporter, &is_over));
         while let Some(order) = worker.next_order() {
             if order == Order::Tell {
                 let held = *totals.lock().unwrap_or_else(PoisonError::into_inner);
-                report(worker, &Report::Holds(held))?;
+                report(reporter, &Report::Holds(held))?;
             }
         }
         is_over.store(true, Ordering::Relaxed);
@@ -58,21 +59,21 @@ pub(super) fn run(
 /// Reports once the replica counts in quorums, and why it ended, if it does.
 fn watch(
     running: &Running,
-    worker: &Worker<ShardsMember>,
+    reporter: Reporter<Report>,
     is_over: &AtomicBool,
 ) -> Result<(), Failure> {
     let mut votes = false;
-    while !is_over.load(Ordering::Relaxed) && !worker.is_released() {
+    while !is_over.load(Ordering::Relaxed) {
         if let Some(stopped) = running.stopped() {
             let failure = Failure::from(stopped);
             let (status, text) = (failure.status.code(), failure.text().to_owned());
-            report(worker, &Report::Failed { status, text })?;
+            report(reporter, &Report::Failed { status, text })?;
             return Err(Failure::silent(failure.status));
         }
         let state = running.status().state;
         if !votes && (state == "following" || state == "leading") {
             votes = true;
-            report(worker, &Report::Votes)?;
+            report(reporter, &Report::Votes)?;
         }
         std::thread::sleep(LOOK_PAUSE);
     }
@@ -80,6 +81,6 @@ fn watch(
 }
 
 /// Reports. The parent may be gone: then this process ends.
-pub(super) fn report(worker: &Worker<ShardsMember>, report: &Report) -> Result<(), Failure> {
-    worker.report(report).map_err(|_| Failure::silent(Status::Other))
+pub(super) fn report(reporter: Reporter<Report>, report: &Report) -> Result<(), Failure> {
+    reporter.send(report).map_err(|_| Failure::silent(Status::Other))
 }

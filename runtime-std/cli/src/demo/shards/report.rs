@@ -94,7 +94,7 @@ impl Outcome {
 
     /// As text.
     pub(super) fn table(&self) -> String {
-        let mut table = Table::new("of the bank  ", &[1]);
+        let mut table = Table::new("the bank  it was", &[0, 1]);
         let spread = |spread: Option<Spread>| {
             spread.map_or_else(
                 || "none".to_owned(),

@@ -1,0 +1,412 @@
+//! The clauses about regions can fail: the fabric is spoilt in one way each, and the clause that is
+//! meant for it must find that.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use tramontane_contract::{
+    Breach, PROCESSES, Process, RegionBench, RegionTestbed, Turns, Verdict, interleave,
+    region_clauses, run_regions_chosen,
+};
+use tramontane_core::fabric::{
+    Area, Capabilities, ErrorKind, Event, Fabric, HostFabric, HostRegions, PermissionEvent,
+    Permissions, Region, Token, ViewMemory, ViewPlan, Write,
+};
+use tramontane_core::ids::{NodeId, Rank, ViewId};
+use tramontane_shared_memory::{Error, Mappings, RegionMemory, SharedMemory};
+
+use crate::regions::{Processes, SharedRegions};
+
+/// What is wrong with the fabric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    None,
+    FewViews,
+    RightAtFirst,
+    RightOfAllViews,
+    LandsElsewhere,
+    OneRegionOnly,
+    RestoredUntold,
+    GrantToggles,
+    RevokesLate,
+    RevokesAllRegions,
+    DeniedUntold,
+    DeniedLosesPeer,
+    CompletesAtOnce,
+    CompletesTwice,
+    NobodyRings,
+    GuardFirst,
+    ReadsShort,
+    ReadsOutside,
+    WritesOutside,
+    GrantsNothing,
+    MadeAgain,
+    LossUntold,
+    CutLeavesRight,
+}
+
+use Fault as F;
+
+/// Each fault, and the clause that must find it.
+const TABLE: [(Fault, &str); 25] = [
+    (F::FewViews, "views-at-once"),
+    (F::FewViews, "views-come-and-go"),
+    (F::RightAtFirst, "right-none-at-first"),
+    (F::RightAtFirst, "right-ends-with-view"),
+    (F::RightOfAllViews, "right-of-one"),
+    (F::LandsElsewhere, "right-lets-land"),
+    (F::OneRegionOnly, "right-any-source"),
+    (F::RestoredUntold, "right-told"),
+    (F::GrantToggles, "right-twice"),
+    (F::RevokesLate, "revoke-is-final"),
+    (F::RevokesLate, "revoke-is-final-in-a-race"),
+    (F::RevokesAllRegions, "denied-harms-one-region"),
+    (F::DeniedUntold, "denied-is-told"),
+    (F::DeniedLosesPeer, "denied-harms-one-region"),
+    (F::CompletesAtOnce, "region-completion-visible"),
+    (F::CompletesTwice, "region-completed-once"),
+    (F::NobodyRings, "region-post-rings"),
+    (F::GuardFirst, "region-guard-after-content"),
+    (F::ReadsShort, "read-brings-all"),
+    (F::ReadsOutside, "read-refused"),
+    (F::WritesOutside, "region-range-outside"),
+    (F::GrantsNothing, "right-of-nothing"),
+    (F::MadeAgain, "region-made-once"),
+    (F::LossUntold, "owner-dies"),
+    (F::CutLeavesRight, "right-ends-with-cut"),
+];
+
+const REGIONS: [Region; 2] = [Region(1), Region(2)];
+
+/// Polls until a right is gone that was taken back late.
+const LATE_POLLS: u32 = 40;
+
+struct Spoilt {
+    inner: SharedMemory,
+    fault: Fault,
+    views: Vec<(ViewId, Rank)>,
+    made: Vec<RegionMemory>,
+    events: VecDeque<Event>,
+    late: Vec<(ViewId, Rank, Region)>,
+    deferred: Vec<(ViewId, Rank, Write)>,
+    polls: u32,
+}
+
+impl Spoilt {
+    fn is(&self, fault: Fault) -> bool {
+        self.fault == fault
+    }
+
+    fn revoke_late(&mut self) {
+        self.polls += 1;
+        if self.polls >= LATE_POLLS {
+            self.polls = 0;
+            for (view, peer, region) in std::mem::take(&mut self.late) {
+                let _ = self.inner.revoke(view, peer, region);
+            }
+        }
+    }
+}
+
+impl Fabric for Spoilt {
+    type Error = ErrorKind;
+
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities()
+    }
+
+    fn open(&mut self, view: ViewId, memory: &ViewMemory<'_>) -> Result<(), ErrorKind> {
+        if self.is(F::FewViews) && self.views.len() >= 4 {
+            return Err(ErrorKind::Other);
+        }
+        self.inner.open(view, memory)?;
+        let peer = Rank(1 - memory.own.get());
+        self.views.push((view, peer));
+        if self.is(F::RightAtFirst) {
+            REGIONS.iter().try_for_each(|region| self.inner.grant(view, peer, *region))?;
+        }
+        Ok(())
+    }
+
+    fn ready(&self, view: ViewId, peer: Rank) -> bool {
+        self.inner.ready(view, peer)
+    }
+
+    fn cut(&mut self, view: ViewId, peer: Rank) {
+        if !self.is(F::CutLeavesRight) {
+            self.inner.cut(view, peer);
+        }
+    }
+
+    fn retire(&mut self, view: ViewId) -> bool {
+        self.views.retain(|(of, _)| *of != view);
+        self.inner.retire(view)
+    }
+
+    fn post(
+        &mut self,
+        view: ViewId,
+        to: Rank,
+        writes: &[Write],
+        token: Option<Token>,
+    ) -> Result<(), ErrorKind> {
+        let is_to_region = writes.first().is_some_and(|write| write.target.region != Region::ROW);
+        if !is_to_region {
+            return self.inner.post(view, to, writes, token);
+        }
+        let mut list = writes.to_vec();
+        let is_foreign = |write: &Write| {
+            write.source.region != Region::ROW && write.source.region != write.target.region
+        };
+        match self.fault {
+            F::LandsElsewhere => list[0].target.offset ^= 8,
+            F::GuardFirst if list.len() > 1 => {
+                self.deferred.push((view, to, list.remove(0)));
+            }
+            F::OneRegionOnly if writes.iter().any(is_foreign) => return Err(ErrorKind::OutOfRange),
+            F::CompletesAtOnce => {
+                self.inner.post(view, to, &list, None)?;
+                self.events.extend(token.map(Event::Completed));
+                return Ok(());
+            }
+            _ => {}
+        }
+        match self.inner.post(view, to, &list, token) {
+            Err(ErrorKind::OutOfRange) if self.is(F::WritesOutside) => Ok(()),
+            posted => posted,
+        }
+    }
+
+    fn poll(&mut self) -> Option<Event> {
+        self.revoke_late();
+        for (view, to, write) in std::mem::take(&mut self.deferred) {
+            let _ = self.inner.post(view, to, &[write], None);
+        }
+        let event = self.events.pop_front().or_else(|| self.inner.poll())?;
+        match event {
+            Event::Completed(Token(token)) if self.is(F::CompletesTwice) && token % 7 == 3 => {
+                // Once more, and then no more.
+                self.fault = F::None;
+                self.events.push_back(event);
+            }
+            Event::PeerLost { .. } if self.is(F::LossUntold) => return self.poll(),
+            _ => {}
+        }
+        Some(event)
+    }
+
+    fn wake(&mut self, view: ViewId, to: Rank) {
+        self.inner.wake(view, to);
+    }
+
+    fn arm(&mut self) -> bool {
+        self.inner.arm()
+    }
+
+    fn disarm(&mut self) {
+        self.inner.disarm();
+    }
+
+    fn observe_barrier(&self) {}
+}
+
+impl HostFabric for Spoilt {
+    type Bell = <SharedMemory as HostFabric>::Bell;
+    type Rows = Mappings;
+    type MemoryError = Error;
+
+    fn rows(&mut self, plan: &ViewPlan<'_>) -> Result<Mappings, Error> {
+        self.inner.rows(plan)
+    }
+
+    fn local_bell(&self) -> Self::Bell {
+        self.inner.local_bell()
+    }
+
+    fn sleep(&mut self, timeout: Duration) -> bool {
+        !self.is(F::NobodyRings) && self.inner.sleep(timeout)
+    }
+
+    fn check_peers(&mut self) -> bool {
+        self.inner.check_peers()
+    }
+
+    fn leave(&mut self) {
+        self.inner.leave();
+    }
+}
+
+impl Permissions for Spoilt {
+    fn region_list_bytes_max(&self) -> usize {
+        self.inner.region_list_bytes_max()
+    }
+
+    fn grant(&mut self, view: ViewId, peer: Rank, region: Region) -> Result<(), ErrorKind> {
+        self.late.retain(|late| *late != (view, peer, region));
+        match self.fault {
+            F::GrantToggles if self.inner.may_write(view, peer, region) => {
+                self.inner.revoke(view, peer, region)
+            }
+            F::RightOfAllViews => {
+                let all = self.views.clone();
+                all.iter().try_for_each(|(view, peer)| self.inner.grant(*view, *peer, region))
+            }
+            F::GrantsNothing => self.inner.grant(view, peer, region).or(Ok(())),
+            _ => self.inner.grant(view, peer, region),
+        }
+    }
+
+    fn revoke(&mut self, view: ViewId, peer: Rank, region: Region) -> Result<(), ErrorKind> {
+        match self.fault {
+            F::RevokesLate => {
+                self.late.push((view, peer, region));
+                Ok(())
+            }
+            F::RevokesAllRegions => {
+                REGIONS.iter().try_for_each(|region| self.inner.revoke(view, peer, *region))
+            }
+            _ => self.inner.revoke(view, peer, region),
+        }
+    }
+
+    fn may_write(&self, view: ViewId, peer: Rank, region: Region) -> bool {
+        !self.late.contains(&(view, peer, region)) && self.inner.may_write(view, peer, region)
+    }
+
+    fn read(
+        &mut self,
+        view: ViewId,
+        from: Rank,
+        source: Area,
+        into: Area,
+        length: usize,
+        token: Token,
+    ) -> Result<(), ErrorKind> {
+        let length = if self.is(F::ReadsShort) { length - length.min(8) } else { length };
+        match self.inner.read(view, from, source, into, length, token) {
+            Err(ErrorKind::OutOfRange) if self.is(F::ReadsOutside) => Ok(()),
+            read => read,
+        }
+    }
+
+    fn poll_permission(&mut self) -> Option<PermissionEvent> {
+        let event = self.inner.poll_permission()?;
+        match event {
+            PermissionEvent::Denied { .. } if self.is(F::DeniedUntold) => None,
+            PermissionEvent::Restored { .. } if self.is(F::RestoredUntold) => None,
+            PermissionEvent::Denied { view, peer, .. } if self.is(F::DeniedLosesPeer) => {
+                let cause = tramontane_core::fabric::LossCause::Denied;
+                self.events.push_back(Event::PeerLost { view, peer, cause });
+                Some(event)
+            }
+            event => Some(event),
+        }
+    }
+}
+
+impl HostRegions for Spoilt {
+    type RegionMemory = RegionMemory;
+
+    fn region(&mut self, region: Region, bytes: usize) -> Result<RegionMemory, Error> {
+        let made = match self.inner.region(region, bytes) {
+            Err(_) if self.is(F::MadeAgain) => self.made[0].clone(),
+            made => made?,
+        };
+        self.made.push(made.clone());
+        Ok(made)
+    }
+
+    fn views_max(&self) -> usize {
+        self.inner.views_max()
+    }
+}
+
+struct SpoiltRegions(Fault);
+
+struct SpoiltProcesses {
+    fabrics: [Option<Spoilt>; PROCESSES],
+    kept: Processes,
+}
+
+impl RegionTestbed for SpoiltRegions {
+    type Bench<'b> = SpoiltProcesses;
+
+    fn with(&self, scene: impl FnOnce(&mut SpoiltProcesses)) {
+        let mut kept = SharedRegions::processes();
+        let spoil = |inner| Spoilt {
+            inner,
+            fault: self.0,
+            views: Vec::new(),
+            made: Vec::new(),
+            events: VecDeque::new(),
+            late: Vec::new(),
+            deferred: Vec::new(),
+            polls: 0,
+        };
+        let fabrics = kept.take_fabrics().map(|inner| inner.map(spoil));
+        scene(&mut SpoiltProcesses { fabrics, kept });
+    }
+}
+
+impl RegionBench for SpoiltProcesses {
+    type Fabric = Spoilt;
+
+    fn nodes(&self) -> [NodeId; PROCESSES] {
+        self.kept.nodes()
+    }
+
+    fn fabric(&mut self, process: Process) -> &mut Spoilt {
+        self.fabrics[process.0].as_mut().expect("nobody uses who was lost")
+    }
+
+    fn pass(&mut self) {
+        for fabric in self.fabrics.iter_mut().flatten() {
+            fabric.check_peers();
+        }
+    }
+
+    fn passes_to_settle(&self) -> u32 {
+        8
+    }
+
+    fn lose(&mut self, process: Process) -> Result<(), &'static str> {
+        self.fabrics[process.0] = None;
+        Ok(())
+    }
+
+    fn rounds(&self) -> u64 {
+        40
+    }
+
+    fn patience_passes(&self) -> u32 {
+        3000
+    }
+
+    fn views_tried(&self) -> usize {
+        12
+    }
+
+    fn race(&mut self, actors: [(Process, Turns<'_, Spoilt>); 2]) -> Result<(), Breach> {
+        interleave(self, actors)
+    }
+}
+
+#[test]
+fn every_fault_is_found_by_the_clause_that_is_meant_for_it() {
+    let mut missed = Vec::new();
+    for (fault, id) in TABLE {
+        let report = run_regions_chosen(&SpoiltRegions(fault), |clause| clause == id);
+        let verdict = report.verdict(id).unwrap_or_else(|| panic!("there is no clause {id}"));
+        println!("{fault:?}: {id}: {verdict}");
+        if !matches!(verdict, Verdict::Broken(_)) {
+            missed.push(format!("{fault:?} is not found by {id}: {verdict}"));
+        }
+    }
+    assert!(missed.is_empty(), "{missed:#?}");
+}
+
+#[test]
+fn the_wrapper_without_a_fault_keeps_the_contract() {
+    assert!(region_clauses::<SpoiltProcesses>().len() >= 34);
+    run_regions_chosen(&SpoiltRegions(Fault::None), |_| true).assert_kept();
+}
