@@ -304,8 +304,7 @@ impl Replica<'_> {
         log.set_decided(decided.min(tail).max(self.delivered))?;
         self.tail = tail;
         self.leadership = Leadership::Leader;
-        self.begin_passing_on(tail);
-        Ok(())
+        self.begin_passing_on(tail, log)
     }
 
     /// A peer's log is to be asked for.

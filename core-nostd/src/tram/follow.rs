@@ -49,6 +49,15 @@ pub(super) enum FollowStage {
     Synced,
 }
 
+/// Which followers are posted to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stream {
+    /// Those that lack entries.
+    Entries,
+    /// Those also that only have not been told how much is decided.
+    All,
+}
+
 /// What a leader keeps of one peer's log.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Follow {
@@ -279,6 +288,7 @@ impl Replica<'_> {
     /// Posts to each follower what it lacks.
     pub(super) fn stream_all<F: Fabric + Permissions, M: Memory>(
         &mut self,
+        what: Stream,
         fabric: &mut F,
         log: Log<'_>,
         memory: &M,
@@ -296,6 +306,12 @@ impl Replica<'_> {
                 continue;
             }
             self.skip_consumed(link, log)?;
+            let has_entries = self.state.get(link.index()).is_some_and(|state| {
+                state.follow.stage == FollowStage::Repairing || state.follow.sent < self.tail
+            });
+            if what == Stream::Entries && !has_entries {
+                continue;
+            }
             let delivered = self.delivered_by(link, memory)?;
             for _ in 0..LISTS_MAX {
                 if !self.stream(link, delivered, decided, fabric, log, memory)? {

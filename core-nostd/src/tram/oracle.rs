@@ -32,6 +32,7 @@ impl Replica<'_> {
                 self.touch(link);
             }
         }
+        self.tell_counts();
         Ok(())
     }
 

@@ -349,6 +349,9 @@ impl World {
 
     pub fn crash_replica(&mut self, id: ReplicaId) {
         if let Some(running) = self.replicas.remove(&id) {
+            if std::env::var("TRAMONTANE_TRACE").is_ok() {
+                eprintln!("{} {id} crashes", self.now);
+            }
             self.network.borrow_mut().crash(running.end.process);
         }
     }
@@ -449,6 +452,8 @@ impl World {
         }
         let was_voter = running.replica.is_voter();
         let was_leader = running.replica.is_leader();
+        let before = running.replica.delivered();
+        let promised = running.replica.promised();
         let mut running = self.replicas.remove(&id).expect("it runs");
         if running.replica.needs_snapshot() {
             self.restore(id, &mut running);
@@ -480,6 +485,29 @@ impl World {
         };
         let stepped =
             running.replica.step(Time(self.now), &mut running.end, &running.memory, &mut deliver);
+        if std::env::var("TRAMONTANE_TRACE").is_ok() {
+            let after = running.replica.delivered();
+            if after != before
+                || was_leader != running.replica.is_leader()
+                || promised != running.replica.promised()
+                || was_voter != running.replica.is_voter()
+            {
+                let log = Row::from_lines(&running.memory.log);
+                let cells: Vec<u64> =
+                    (0..3).map(|at| log.cell(at * 8).map_or(0, |c| c.load())).collect();
+                eprintln!(
+                    "{} {id}/{} delivered {before}..{after} leads {} votes {} promised {} log stamp {} tail {} decided {}",
+                    self.now,
+                    running.incarnation,
+                    running.replica.is_leader(),
+                    running.replica.is_voter(),
+                    running.replica.promised(),
+                    tramontane_core::tram::Timestamp::from_cell(cells[0]),
+                    cells[1],
+                    cells[2]
+                );
+            }
+        }
         self.complaints.append(&mut complaints);
         if let Err(halt) = stepped {
             self.complaints.push(format!("{id}: {halt}"));
