@@ -55,11 +55,12 @@ impl Run {
 
 /// The names of the replicas of each group, by rank.
 fn groups_of(init: &Init) -> Vec<(&Group, &[String])> {
-    let members = |group: &'_ Group| {
-        // Drivers of earlier versions say no more than who runs.
-        if group.all_members.is_empty() { &group.members } else { &group.all_members }
-    };
-    init.groups.iter().map(|group| (group, members(group).as_slice())).collect()
+    init.groups.iter().map(|group| (group, replicas_of(group))).collect()
+}
+
+fn replicas_of(group: &Group) -> &[String] {
+    // Drivers of earlier versions say no more than who runs.
+    if group.all_members.is_empty() { &group.members } else { &group.all_members }
 }
 
 /// No node is in two groups, and replicas send nothing.
