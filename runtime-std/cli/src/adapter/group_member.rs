@@ -153,7 +153,11 @@ impl Member {
 }
 
 impl NodeUnderTest for Member {
-    fn serve(&mut self, commands: &Commands, interrupts: &Interrupts) -> Result<(), Failure> {
+    fn serve(
+        mut self: Box<Self>,
+        commands: &Commands,
+        interrupts: &Interrupts,
+    ) -> Result<(), Failure> {
         greet(&self.features)?;
         loop {
             match next(commands, interrupts, TICK)? {

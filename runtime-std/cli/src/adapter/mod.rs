@@ -71,7 +71,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         }
     };
     match join(&init, arguments, &interrupts) {
-        Ok(mut node) => node.serve(&commands, &interrupts),
+        Ok(node) => node.serve(&commands, &interrupts),
         Err(Refusal::Unsupported(text)) => {
             answer(&Answer::Error { code: "unsupported", definite: true, message: None, text })?;
             answer(&Answer::Halt { reason: "done", text: None })
@@ -87,7 +87,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
 /// A node that can be asked to send.
 trait NodeUnderTest {
     /// Carries out commands until the last.
-    fn serve(&mut self, commands: &Commands, interrupts: &Interrupts) -> Result<(), Failure>;
+    fn serve(self: Box<Self>, commands: &Commands, interrupts: &Interrupts) -> Result<(), Failure>;
 }
 
 /// Becomes what `init` says.

@@ -133,7 +133,11 @@ impl ClientUnderTest {
 }
 
 impl NodeUnderTest for ClientUnderTest {
-    fn serve(&mut self, commands: &Commands, interrupts: &Interrupts) -> Result<(), Failure> {
+    fn serve(
+        mut self: Box<Self>,
+        commands: &Commands,
+        interrupts: &Interrupts,
+    ) -> Result<(), Failure> {
         greet(&self.features)?;
         loop {
             let is_at_rest = self.in_order.is_empty() && self.waiting.is_empty();

@@ -56,11 +56,13 @@ impl ReplicaUnderTest {
 }
 
 impl NodeUnderTest for ReplicaUnderTest {
-    fn serve(&mut self, commands: &Commands, interrupts: &Interrupts) -> Result<(), Failure> {
+    fn serve(self: Box<Self>, commands: &Commands, interrupts: &Interrupts) -> Result<(), Failure> {
         greet(&self.features)?;
         loop {
             match next(commands, interrupts, TICK)? {
                 Some(Ok(Command::Stop)) => {
+                    // It would lead now, if the leader has ended: nothing follows the last line.
+                    self.running.close();
                     return answer(&Answer::Halt { reason: "done", text: None });
                 }
                 Some(Ok(Command::Multicast { message, .. })) => {
