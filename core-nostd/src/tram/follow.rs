@@ -2,17 +2,23 @@
 //!
 //! After the grant a leader reads the peer's control line and headers. It finds where that log
 //! begins to differ from its own, cuts it there, and writes all from there on. Only then does it
-//! put its stamp on the log. From then on the log counts in quorums, and new entries follow (TRM-3).
+//! put its stamp on the log. From then on the log counts in quorums, and new entries follow
+//! (TRM-3).
 //!
 //! # What is written before what
 //! - The cut goes before the entries behind it: an entry below the tail never changes.
 //! - Entries go before the tail that covers them, and the tail before the decided count.
-//! - The stamp goes last. A log with the new tail and the old stamp claims less than it holds, which
-//!   is safe. One with the new stamp and the old tail would claim to hold all that was decided.
-//! - Entries that a peer has delivered by a snapshot and not by its log are written before the stamp:
-//!   it may have to pass them on to a child, once it leads.
+//! - The stamp goes last. A log with the new tail and the old stamp claims less than it holds,
+//!   which is safe. One with the new stamp and the old tail would claim to hold all that was
+//!   decided.
+//! - Entries that a peer has delivered by a snapshot and not by its log are written before the
+//!   stamp: it may have to pass them on to a child, once it leads.
 //! - A decided count goes to a peer only with entries from that peer's delivered count on: else it
 //!   would deliver a dead entry of its own.
+//!
+//! A list may be read from the own log until it is done. So nobody else writes this log, and it
+//! copies no other's entries into it, while lists of an earlier term of its own are under way: a
+//! follower would get the header of one entry with the payload of another.
 //!
 //! Source: TRAM, sections 5.3 and 5.5.
 
@@ -85,6 +91,8 @@ pub(super) struct Follow {
     posted: u32,
     done: u32,
     tails: [u64; UNDER_WAY_MAX],
+    /// Lists of this campaign or of earlier ones that may still be read from the own log.
+    flying: u32,
     /// The list that carries the stamp.
     stamped_by: u32,
     /// Whether the peer counts in quorums, as it shows.
@@ -95,7 +103,7 @@ pub(super) struct Follow {
 
 impl Follow {
     pub(super) fn ask(&mut self) {
-        *self = Self { stage: FollowStage::Asked, ..Self::default() };
+        *self = Self { stage: FollowStage::Asked, flying: self.flying, ..Self::default() };
     }
 
     /// Its log is to be read, for the first time or once more. Lists that were posted before count
@@ -105,6 +113,7 @@ impl Follow {
             stage: FollowStage::Reading,
             posted: self.posted,
             done: self.posted,
+            flying: self.flying,
             ..Self::default()
         };
     }
@@ -112,6 +121,18 @@ impl Follow {
     /// The peer has given its log to another.
     pub(super) fn refused(&mut self) {
         self.stage = FollowStage::Idle;
+        self.flying = 0;
+    }
+
+    /// A list is done, of whichever campaign.
+    pub(super) fn landed(&mut self) {
+        self.flying = self.flying.saturating_sub(1);
+    }
+
+    /// Whether lists are under way to a peer that has not granted its log since they were posted.
+    pub(super) fn reads_on(&self) -> bool {
+        let has_granted = matches!(self.stage, FollowStage::Reading | FollowStage::Read);
+        self.flying > 0 && !has_granted
     }
 
     pub(super) fn copy_begins(&mut self, bytes: usize) {
@@ -186,8 +207,8 @@ impl Replica<'_> {
         Ok(())
     }
 
-    /// A snapshot may have brought a peer further that was behind. If not far enough, it is told how
-    /// far it must come.
+    /// A snapshot may have brought a peer further that was behind. If not far enough, it is told
+    /// how far it must come.
     fn look_again<M: Memory>(
         &mut self,
         link: LinkId,
@@ -222,8 +243,8 @@ impl Replica<'_> {
         Ok(())
     }
 
-    /// A peer cannot be brought up to date from the own log. It is told from which place on it could
-    /// be.
+    /// A peer cannot be brought up to date from the own log. It is told from which place on it
+    /// could be.
     fn fall_behind<M: Memory>(
         &mut self,
         link: LinkId,
@@ -361,6 +382,7 @@ impl Replica<'_> {
         match posted.map_err(|error| error.kind()) {
             Ok(()) => {
                 state.follow = follow;
+                state.follow.flying = follow.flying.saturating_add(1);
                 self.progress.lists = self.progress.lists.saturating_add(1);
                 self.progress.writes = self.progress.writes.saturating_add(writes);
                 Ok(true)

@@ -5,8 +5,8 @@
 //! its own ring alone. Positions that it has taken meanwhile, since its group had them, are left
 //! out.
 //!
-//! Messages go early, while they are being replicated, or once they are decided: an option. How many
-//! are decided goes with them (see `confirm`).
+//! Messages go early, while they are being replicated, or once they are decided: an option. How
+//! many are decided goes with them (see `confirm`).
 //!
 //! An entry is kept in the log until one replica of each child that it is for shows that its group
 //! has decided it. A new leader begins with all that is kept: what its predecessor has passed on

@@ -72,6 +72,8 @@ pub struct LinkState {
     /// Of a peer: its last heartbeat, and when it came.
     pub(super) heartbeat: u64,
     pub(super) heard_at: Option<Time>,
+    /// Of a peer: the request for its log is to be posted.
+    pub(super) asks: bool,
     /// Of a peer: how its log is written.
     pub(super) follow: Follow,
     /// Of a child's replica: what is passed on to it.
@@ -296,7 +298,7 @@ impl<'s> Replica<'s> {
         self.make_ready(now, fabric);
         self.beat(now, memory)?;
         self.listen(now, memory)?;
-        self.answer_requests(fabric, memory)?;
+        self.answer_requests(now, fabric, memory)?;
         self.stand(now, fabric, memory)?;
         let log = Log::new(memory.log(), self.shape);
         match self.leadership {
@@ -510,6 +512,10 @@ impl<'s> Replica<'s> {
     }
 
     fn completed(&mut self, ticket: Ticket) {
+        if let (Work::Append, Some(state)) = (ticket.work, self.state.get_mut(ticket.link.index()))
+        {
+            state.follow.landed();
+        }
         if ticket.campaign != self.campaigns & (super::token::CAMPAIGNS - 1) {
             return;
         }

@@ -2,14 +2,16 @@
 //!
 //! The control line of a row is a line of cells that each stand for themselves. So it travels as
 //! content: whoever reads a newer value of one cell than of another is told nothing wrong. Counts
-//! that speak for slots are guards.
+//! that speak for slots are guards. So is a request for a peer's log: a line that was posted before
+//! would show it ahead of the writes to that log that lie between, and these would land under the
+//! new grant.
 
 use super::feed::Ring;
 use super::link::{LinkId, Memory};
 use super::posting::Posting;
 use super::progress::Halt;
 use super::replica::Replica;
-use super::shape::Shape;
+use super::shape::{Shape, peer_row};
 use crate::fabric::{Area, Fabric, Region};
 use crate::layout::CACHE_LINE;
 use crate::memory::RowWriter;
@@ -113,13 +115,19 @@ impl Replica<'_> {
     }
 
     fn post_line<F: Fabric>(&mut self, link: LinkId, fabric: &mut F) {
-        let Some(attached) = self.state.get(link.index()).map(|state| state.attached) else {
-            return;
-        };
+        let Some(state) = self.state.get(link.index()) else { return };
+        let (attached, asks) = (state.attached, state.asks);
         let mut posting = Posting::new(&self.capabilities);
         posting.content(own(0), own(0), CACHE_LINE);
+        if asks {
+            let request = own(peer_row::REQUEST);
+            posting.guard(request, request, 8);
+        }
         if fabric.post(attached.view, attached.peer, posting.writes(), None).is_ok() {
             self.count_list(&posting);
+            if let Some(state) = self.state.get_mut(link.index()) {
+                state.asks = false;
+            }
             self.clean(link);
         }
     }

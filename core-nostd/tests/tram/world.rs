@@ -39,8 +39,8 @@ impl<T> Drop for Lent<T> {
 
 /// The memory of one process.
 pub struct Lending {
-    log: Rc<Vec<Line>>,
-    links: Vec<Option<Rc<Rows>>>,
+    pub log: Rc<Vec<Line>>,
+    pub links: Vec<Option<Rc<Rows>>>,
 }
 
 impl Memory for Lending {
@@ -57,7 +57,7 @@ impl Memory for Lending {
 /// One running replica.
 pub struct RunningReplica {
     pub replica: Replica<'static>,
-    memory: Lending,
+    pub memory: Lending,
     end: NetworkEnd,
     pub incarnation: u16,
     _state: (Lent<LinkState>, Lent<SourceState>, Lent<u8>),
@@ -123,6 +123,8 @@ pub struct World {
     /// Pairs of replicas whose connection was lost.
     broken: Vec<(ReplicaId, ReplicaId)>,
     pub complaints: Vec<String>,
+    /// Replicas get snapshots of those that count.
+    pub gives_snapshots: bool,
     pub leaders: u32,
     pub restored: u32,
     pub admitted: u32,
@@ -161,6 +163,7 @@ impl World {
             random: Random::new(settings.seed ^ 0xabcd),
             broken: Vec::new(),
             complaints: Vec::new(),
+            gives_snapshots: true,
             leaders: 0,
             restored: 0,
             admitted: 0,
@@ -229,6 +232,9 @@ impl World {
 
     /// A new replica takes over the state of one that counts.
     fn restore(&mut self, id: ReplicaId, running: &mut RunningReplica) {
+        if !self.gives_snapshots {
+            return;
+        }
         let voters: Vec<ReplicaId> = self
             .replicas
             .iter()
@@ -294,6 +300,12 @@ impl World {
     }
 
     pub fn start_client(&mut self, number: ClientNumber) {
+        let replicas: Vec<ReplicaId> = self.replicas.keys().copied().collect();
+        self.start_client_towards(number, &replicas);
+    }
+
+    /// Starts a client that meets these replicas alone. The others keep the view of the one before.
+    pub fn start_client_towards(&mut self, number: ClientNumber, replicas: &[ReplicaId]) {
         let links = ClientLinks::of(self.overlay);
         let incarnation = self.client_incarnations.entry(number).or_insert(0);
         *incarnation += 1;
@@ -321,13 +333,12 @@ impl World {
         let end = NetworkEnd { network: Rc::clone(&self.network), process };
         let running = RunningClient { client, memory, end, incarnation, _state: state };
         self.clients.insert(number, running);
-        let replicas: Vec<ReplicaId> = self.replicas.keys().copied().collect();
         for id in replicas {
-            self.connect_client(number, id);
+            self.connect_client(number, *id);
         }
     }
 
-    fn connect_client(&mut self, number: ClientNumber, id: ReplicaId) {
+    pub fn connect_client(&mut self, number: ClientNumber, id: ReplicaId) {
         let shape = Shape::of(self.overlay, id.group);
         let sizes = [shape.client_row_bytes(), shape.reply_row_bytes(self.settings.window)];
         let link_at_client = ClientLinks::of(self.overlay).find(id).expect("a link");
@@ -349,9 +360,6 @@ impl World {
 
     pub fn crash_replica(&mut self, id: ReplicaId) {
         if let Some(running) = self.replicas.remove(&id) {
-            if std::env::var("TRAMONTANE_TRACE").is_ok() {
-                eprintln!("{} {id} crashes", self.now);
-            }
             self.network.borrow_mut().crash(running.end.process);
         }
     }
@@ -360,6 +368,11 @@ impl World {
         if let Some(running) = self.clients.remove(&number) {
             self.network.borrow_mut().crash(running.end.process);
         }
+    }
+
+    /// A client does nothing any more, and nobody is told.
+    pub fn silence_client(&mut self, number: ClientNumber) {
+        self.clients.remove(&number);
     }
 
     /// Whether a group may lose a replica: the others are a quorum of replicas that count.
@@ -380,6 +393,17 @@ impl World {
 
     pub fn process_of(&self, id: ReplicaId) -> Option<usize> {
         self.replicas.get(&id).map(|running| running.end.process)
+    }
+
+    /// From here on nothing moves but between these.
+    pub fn allow_only(&mut self, replicas: &[ReplicaId], clients: &[ClientNumber]) {
+        let replicas = replicas.iter().filter_map(|id| self.replicas.get(id));
+        let clients = clients.iter().filter_map(|number| self.clients.get(number));
+        let processes: Vec<usize> = replicas
+            .map(|running| running.end.process)
+            .chain(clients.map(|running| running.end.process))
+            .collect();
+        self.network.borrow_mut().allow_only(&processes);
     }
 
     pub fn leader(&self, group: GroupId) -> Option<ReplicaId> {
@@ -423,7 +447,10 @@ impl World {
     }
 
     /// Two replicas that are there meet again, once both know that they have lost each other.
-    fn reconnect(&mut self) {
+    pub fn reconnect(&mut self) {
+        if self.broken.is_empty() {
+            return;
+        }
         let at = self.random.below(self.broken.len());
         let (a, b) = self.broken[at];
         let has_link = |id: ReplicaId, other: ReplicaId| {
@@ -452,8 +479,6 @@ impl World {
         }
         let was_voter = running.replica.is_voter();
         let was_leader = running.replica.is_leader();
-        let before = running.replica.delivered();
-        let promised = running.replica.promised();
         let mut running = self.replicas.remove(&id).expect("it runs");
         if running.replica.needs_snapshot() {
             self.restore(id, &mut running);
@@ -485,49 +510,9 @@ impl World {
         };
         let stepped =
             running.replica.step(Time(self.now), &mut running.end, &running.memory, &mut deliver);
-        if std::env::var("TRAMONTANE_TRACE").is_ok() {
-            let after = running.replica.delivered();
-            if after != before
-                || was_leader != running.replica.is_leader()
-                || promised != running.replica.promised()
-                || was_voter != running.replica.is_voter()
-            {
-                let log = Row::from_lines(&running.memory.log);
-                let cells: Vec<u64> =
-                    (0..3).map(|at| log.cell(at * 8).map_or(0, |c| c.load())).collect();
-                eprintln!(
-                    "{} {id}/{} delivered {before}..{after} leads {} votes {} promised {} log stamp {} tail {} decided {}",
-                    self.now,
-                    running.incarnation,
-                    running.replica.is_leader(),
-                    running.replica.is_voter(),
-                    running.replica.promised(),
-                    tramontane_core::tram::Timestamp::from_cell(cells[0]),
-                    cells[1],
-                    cells[2]
-                );
-            }
-        }
         self.complaints.append(&mut complaints);
         if let Err(halt) = stepped {
             self.complaints.push(format!("{id}: {halt}"));
-            if std::env::var("TRAMONTANE_STATE").is_ok() {
-                let log = Row::from_lines(&running.memory.log);
-                let cells: Vec<u64> =
-                    (0..3).map(|at| log.cell(at * 8).map_or(0, |c| c.load())).collect();
-                let marks: Vec<u64> = (0..self.settings.log_entries as usize)
-                    .map(|at| log.cell(64 + at * 64).map_or(0, |c| c.load()))
-                    .collect();
-                eprintln!(
-                    "{} {id} {halt} stamp {:?} tail decided {cells:?} marks {marks:?} leads {} delivered {}",
-                    self.now,
-                    tramontane_core::tram::Timestamp::from_cell(cells[0]),
-                    running.replica.is_leader(),
-                    running.replica.delivered()
-                );
-                eprintln!("{:?}", running.replica);
-                panic!("halted");
-            }
         }
         let ids = self.ids();
         for (index, place) in running.memory.links.iter_mut().enumerate() {
@@ -556,6 +541,15 @@ impl World {
         while let Some(answered) = running.client.poll() {
             if let Some(sent) = self.sent.get_mut(&answered.id) {
                 sent.answered = true;
+                for group in sent.destinations.iter() {
+                    let of_it = |((other, _), id): (&(GroupId, u64), &MessageId)| {
+                        *other == group && *id == answered.id
+                    };
+                    if !self.ever.iter().any(of_it) {
+                        let id = answered.id;
+                        self.complaints.push(format!("{id} is answered, and not by {group}"));
+                    }
+                }
             }
         }
         for (index, place) in running.memory.links.iter_mut().enumerate() {
@@ -595,22 +589,5 @@ impl World {
             self.advance();
         }
         holds(self)
-    }
-}
-
-impl World {
-    /// A link's peer shows something to a replica.
-    pub fn poke(&mut self, id: ReplicaId, link: LinkId, offset: usize, value: u64) {
-        let Some(running) = self.replicas.get(&id) else { return };
-        let Some(Some(rows)) = running.memory.links.get(link.index()) else { return };
-        if let Ok(cell) = RowWriter::from_lines(&rows.copy).cell(offset) {
-            cell.publish(value);
-        }
-    }
-
-    /// Cells that a link's peer shows to a replica.
-    pub fn peek(&self, id: ReplicaId, link: u16, offsets: &[usize]) -> Vec<u64> {
-        let Some((_, row)) = self.replicas[&id].memory.link(LinkId(link)) else { return vec![] };
-        offsets.iter().map(|at| row.cell(*at).map_or(u64::MAX, |cell| cell.load())).collect()
     }
 }

@@ -209,3 +209,102 @@ pub(super) const fn is_final(error: &OpenSessionError) -> bool {
             )
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::net::SocketAddr;
+    use std::sync::mpsc::Receiver;
+
+    use tramontane_control::{ControlServer, Listener};
+
+    use super::*;
+    use crate::fabric::AnyBell;
+    use crate::tcp::{self, Tcp};
+    use tramontane_core::fabric::HostFabric as _;
+
+    const LONG: Duration = Duration::from_secs(60);
+    const LEASE: Duration = Duration::from_secs(60);
+
+    /// One of two processes: what it calls with, and what comes of it.
+    struct Process {
+        calls: Arc<Calls<Meeting>>,
+        met: Receiver<Meeting>,
+        _server: ControlServer,
+        _fabric: Tcp,
+    }
+
+    /// A life of a node, which knows where these listen.
+    fn process(node: u32, life: u64, listener: Listener, others: &[(u32, SocketAddr)]) -> Process {
+        let fabric = Tcp::new(NodeId(node), tcp::Settings::default()).expect("descriptors");
+        let (requests, met) = Requests::new(AnyBell::Tcp(fabric.local_bell()));
+        let addresses: BTreeMap<_, _> =
+            others.iter().map(|(node, at)| (NodeId(*node), (*at).into())).collect();
+        let identity = Identity { node: NodeId(node), incarnation: life, digest: 7 };
+        let calls = Arc::new(Calls {
+            identity,
+            incarnation: 1,
+            endpoints: ControlEndpoints { addresses, key: None },
+            lives: Arc::new(Lives::new(LEASE)),
+            requests,
+            is_over: Arc::default(),
+        });
+        let answering = Arc::clone(&calls);
+        let server = ControlServer::open(listener, identity, (0..3).map(NodeId), None, move |of| {
+            // A test that ended need not know.
+            let _ = answering.answer(of.node, of.incarnation, of.session);
+        });
+        Process { calls, met, _server: server.expect("a thread"), _fabric: fabric }
+    }
+
+    fn listener() -> (Listener, SocketAddr) {
+        let socket = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = socket.local_addr().expect("it is bound");
+        (socket.try_into().expect("a listener"), address)
+    }
+
+    /// Node 1 is called by node 2.
+    fn two() -> (Process, Process) {
+        let ((first, at), (second, other)) = (listener(), listener());
+        let called = process(1, 10, first, &[(2, other)]);
+        (called, process(2, 20, second, &[(1, at)]))
+    }
+
+    #[test]
+    fn two_processes_agree_on_a_view_and_one_that_gives_it_up_is_called_again() {
+        let (called, caller) = two();
+        caller.calls.call(NodeId(1));
+        let mut views = Vec::new();
+        for (process, node, life) in [(&caller, 1, 10), (&called, 2, 20)] {
+            let Ok(Meeting::Met(met)) = process.met.recv_timeout(LONG) else {
+                panic!("they have met");
+            };
+            assert_eq!((met.node, met.life), (NodeId(node), Life { life, incarnation: 1 }));
+            views.push(met.view);
+        }
+        assert_eq!(views[0], views[1]);
+        called.calls.ask_for_call(NodeId(2), views[0]);
+        let heard = caller.met.recv_timeout(LONG).expect("it is asked");
+        assert!(matches!(heard, Meeting::GivenUp(NodeId(1), view) if view == views[0]));
+    }
+
+    #[test]
+    fn a_process_of_which_a_later_one_is_known_is_told_so() {
+        let (called, caller) = two();
+        assert!(called.calls.lives.comes(NodeId(2), Life { life: 21, incarnation: 2 }));
+        caller.calls.call(NodeId(1));
+        let heard = caller.met.recv_timeout(LONG).expect("it is told");
+        assert!(matches!(heard, Meeting::Outdated(NodeId(1))));
+        assert!(called.met.try_recv().is_err());
+    }
+
+    #[test]
+    fn one_that_lost_what_it_knew_is_told_so_by_its_caller() {
+        let (called, caller) = two();
+        assert!(caller.calls.lives.comes(NodeId(1), Life { life: 9, incarnation: 1 }));
+        caller.calls.call(NodeId(1));
+        let heard = called.met.recv_timeout(LONG).expect("it is told");
+        assert!(matches!(heard, Meeting::Outdated(NodeId(2))));
+        caller.calls.is_over.store(true, Ordering::Relaxed);
+    }
+}

@@ -28,8 +28,8 @@ use super::status::ReplicaStatus;
 use crate::member::Stopped;
 use crate::poll::{Clock, Done, Ending, Steps, nanoseconds};
 
-/// After how long without work a process of an overlay sleeps: after some idle steps. There are more
-/// of them than processors, and one that gives way waits longer than one that is woken.
+/// After how long without work a process of an overlay sleeps: after some idle steps. There are
+/// more of them than processors, and one that gives way waits longer than one that is woken.
 pub(super) const IDLE_TIME: Duration = Duration::ZERO;
 
 /// Between two pictures of how the replica is.
@@ -211,8 +211,8 @@ impl<F: ShardFabric, R: Replica> Engine<F, R> {
         Some((view, node))
     }
 
-    /// Gives up the views of peers that are lost, and calls those again that this replica calls. The
-    /// others are asked to call: they may have lost nothing.
+    /// Gives up the views of peers that are lost, and calls those again that this replica calls.
+    /// The others are asked to call: they may have lost nothing.
     fn part_from_lost(&mut self, is_lost: impl Fn(Stage, &Links<F>, LinkId) -> bool) {
         let now = self.clock.now();
         let count = self.parts.cell.with_dependent(|_, replica| replica.links().len());

@@ -1,7 +1,8 @@
 //! The process of a client of the demo: it makes transfers.
 //!
 //! A client has messages under way of one way through the tree at a time: those with another
-//! lowest common ancestor wait until all before are answered. So its messages have one order in each group.
+//! lowest common ancestor wait until all before are answered. So its messages have one order in
+//! each group.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
