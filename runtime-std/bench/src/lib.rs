@@ -15,6 +15,7 @@
 //! | `views` | `views`: members that go and come back |
 //! | `blocks` | `blocks` |
 //! | `record` | `record` |
+//! | `shards` | `shards` |
 //! | `profiles` | the machines that are simulated, and `parameters` |
 //! | `error`, `plot`, `progress`, `machine`, `spread`, `touch` | what all share |
 
@@ -38,6 +39,7 @@ mod real;
 mod record;
 mod report;
 mod run;
+mod shards;
 mod simulated;
 mod spread;
 mod steady;
