@@ -5,7 +5,11 @@
 //! The device is a fake one, or, in the lab, one of the machine: `hal-verbs/lab/run`; see
 //! `hal-verbs/README.md`.
 
+#[path = "contract_verbs/coming_and_going.rs"]
+mod coming_and_going;
 mod group;
+#[path = "contract_verbs/regions.rs"]
+mod regions;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};

@@ -17,6 +17,9 @@ pub mod hostile_bytes;
 pub mod member;
 mod poll;
 pub mod rdma;
+mod requests;
+mod session_messages;
+pub mod shards;
 
 pub use tramontane_shared_memory as shared_memory;
 pub use tramontane_tcp as tcp;

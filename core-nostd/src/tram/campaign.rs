@@ -1,7 +1,8 @@
 //! How a replica becomes leader: it gathers the right to write a quorum's logs, and makes its own
 //! log hold all that can have been decided (TRM-4).
 //!
-//! 1. It asks all peers with a timestamp above all that it knows.
+//! 1. It asks all peers with a timestamp above all that it knows. What it wrote to their logs
+//!    before has landed, or was refused, when a peer sees that.
 //! 2. It reads the control line and all headers of each log that it is granted, after the grant.
 //! 3. Once a quorum's are read, its own included, it takes the log with the highest stamp, and of
 //!    equal stamps the longest. It copies what it lacks of it, and puts its own timestamp on it.
@@ -9,13 +10,14 @@
 //! Then it leads. It brings each log to its own state before that log counts (see `follow`).
 //!
 //! # Why nothing decided is lost
-//! A log with stamp *s* is a beginning of the log that leader *s* had in its time, and holds all of
-//! the log with which that leader began. An entry is decided once a quorum's logs have the stamp of
-//! one leader and reach past the entry. Let *t* be the first later leader whose log lacks it. Leader
-//! *t* has read a log of that quorum after its owner granted to *t*, so that log had the entry, with
-//! that leader's stamp or a later one. The log that *t* took has a stamp at least as high. If it is
-//! the same stamp, it is at least as long, and has the entry. If it is a later one below *t*, its
-//! leader's log had the entry, since *t* is the first that lacks it. So *t* has it.
+//! A log with stamp *s* is a beginning of the log that leader *s* had in its time, and holds all
+//! of the log with which that leader began. An entry is decided once a quorum's logs have the
+//! stamp of one leader and reach past the entry. Let *t* be the first later leader whose log
+//! lacks it. Leader *t* has read a log of that quorum after its owner granted to *t*, so that log
+//! had the entry, with that leader's stamp or a later one. The log that *t* took has a stamp at
+//! least as high. If it is the same stamp, it is at least as long, and has the entry. If it is a
+//! later one below *t*, its leader's log had the entry, since *t* is the first that lacks it. So
+//! *t* has it.
 //!
 //! The paper compares timestamps entry by entry. That needs each entry rewritten under the new
 //! timestamp before it counts, which the paper leaves out, and by which it loses messages. One
@@ -116,7 +118,7 @@ impl Replica<'_> {
         let Leadership::Candidate(campaign) = self.leadership else { return Ok(()) };
         let log = Log::new(memory.log(), self.shape);
         match campaign {
-            Campaign::Gathering => self.choose(log, memory),
+            Campaign::Gathering => self.choose(now, fabric, log, memory),
             Campaign::Copying(copying) => self.copy_payloads(now, copying, fabric, log, memory),
         }
     }
@@ -135,7 +137,7 @@ impl Replica<'_> {
             let granted = Timestamp::from_cell(row.cell(peer_row::GRANTED)?.load());
             let promised = Timestamp::from_cell(row.cell(peer_row::PROMISED)?.load());
             let whole = self.shape.payloads();
-            let chunk = self.capabilities.write_bytes_max & !63;
+            let chunk = self.capabilities.write_bytes_max.min(fabric.region_list_bytes_max()) & !63;
             let Some(state) = self.state.get_mut(link.index()) else { continue };
             if granted != self.promised || promised != self.promised {
                 continue;
@@ -170,7 +172,13 @@ impl Replica<'_> {
     }
 
     /// Takes the log that holds all that can have been decided, once a quorum's logs are read.
-    fn choose<M: Memory>(&mut self, log: Log<'_>, memory: &M) -> Result<(), Halt> {
+    fn choose<F: Fabric, M: Memory>(
+        &mut self,
+        now: Time,
+        fabric: &mut F,
+        log: Log<'_>,
+        memory: &M,
+    ) -> Result<(), Halt> {
         let own = log.control()?;
         let (mut best, mut from) = ((own.stamp, own.tail), None);
         let mut decided = own.decided;
@@ -192,6 +200,13 @@ impl Replica<'_> {
         }
         if voters < self.overlay.quorum(self.id.group) {
             return Ok(());
+        }
+        if self.reads_on() {
+            let began = self.campaign_at.unwrap_or(now);
+            if now.since(began) < self.options.heartbeat_ns {
+                return Ok(());
+            }
+            self.end_writes(now, None, fabric);
         }
         match from {
             None => self.lead(own.tail, decided, log, memory),
@@ -304,14 +319,14 @@ impl Replica<'_> {
         log.set_decided(decided.min(tail).max(self.delivered))?;
         self.tail = tail;
         self.leadership = Leadership::Leader;
-        self.begin_passing_on(tail);
-        Ok(())
+        self.begin_passing_on(tail, log)
     }
 
     /// A peer's log is to be asked for.
     pub(super) fn ask(&mut self, link: LinkId) {
         self.touch(link);
         if let Some(state) = self.state.get_mut(link.index()) {
+            state.asks = true;
             state.follow.ask();
         }
     }

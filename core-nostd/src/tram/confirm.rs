@@ -5,11 +5,11 @@
 //! the other. But the message may be lost with the parent's leader, and another have its position.
 //! So a child decides an entry of its parent's only once the parent has decided it:
 //!
-//! - The parent's leader shows how many positions it has decided. The entry is confirmed if the slot
-//!   of its position names the same message.
+//! - The parent's leader shows how many positions it has decided. The entry is confirmed if the
+//!   slot of its position names the same message.
 //! - It also shows how many positions it has seen decided by this child. A child's leader whose
-//!   predecessor has decided an entry learns it from there, once the slot is used again: its log has
-//!   one entry for each position, and holds all that was decided.
+//!   predecessor has decided an entry learns it from there, once the slot is used again: its log
+//!   has one entry for each position, and holds all that was decided.
 //! - If a decided position's slot names another message, the entry was never decided, nor was
 //!   anything behind it. The leader campaigns anew, and its log ends below that entry.
 //!

@@ -143,10 +143,11 @@ impl Replica<'_> {
                 }
             }
             Source::Parent => {
+                let taken = message.ordinal.next().0;
                 for link in self.links.parents() {
                     if let Some((row, _)) = memory.link(link) {
                         self.show_taken_by_parent(row)?;
-                        self.touch(link);
+                        self.raise(link, taken, self.shape.parent_window() >> 2);
                     }
                 }
                 Ok(())
@@ -172,11 +173,13 @@ impl Replica<'_> {
             return Ok(());
         }
         put(row, taken_row::TAKEN, count.next.0)?;
+        self.raise(link, count.next.0, self.shape.client_window() >> 2);
         let opened = (u64::from(incarnation) << 1) | u64::from(count.is_open);
-        put(row, taken_row::OPENED, opened)?;
-        put(row, taken_row::LEADS, u64::from(self.is_leader()))?;
-        self.touch(link);
-        Ok(())
+        if row.reader().cell(taken_row::OPENED)?.load() != opened {
+            put(row, taken_row::OPENED, opened)?;
+            self.touch(link);
+        }
+        put(row, taken_row::LEADS, u64::from(self.is_leader()))
     }
 
     /// Shows the clients whether this replica leads, once that has changed.
@@ -200,7 +203,7 @@ impl Replica<'_> {
         for link in self.links.peers() {
             if let Some((row, _)) = memory.link(link) {
                 put(row, peer_row::DELIVERED, self.delivered)?;
-                self.touch(link);
+                self.raise(link, self.delivered, self.shape.entries() >> 2);
             }
         }
         Ok(())

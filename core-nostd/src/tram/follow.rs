@@ -2,17 +2,23 @@
 //!
 //! After the grant a leader reads the peer's control line and headers. It finds where that log
 //! begins to differ from its own, cuts it there, and writes all from there on. Only then does it
-//! put its stamp on the log. From then on the log counts in quorums, and new entries follow (TRM-3).
+//! put its stamp on the log. From then on the log counts in quorums, and new entries follow
+//! (TRM-3).
 //!
 //! # What is written before what
 //! - The cut goes before the entries behind it: an entry below the tail never changes.
 //! - Entries go before the tail that covers them, and the tail before the decided count.
-//! - The stamp goes last. A log with the new tail and the old stamp claims less than it holds, which
-//!   is safe. One with the new stamp and the old tail would claim to hold all that was decided.
-//! - Entries that a peer has delivered by a snapshot and not by its log are written before the stamp:
-//!   it may have to pass them on to a child, once it leads.
+//! - The stamp goes last. A log with the new tail and the old stamp claims less than it holds,
+//!   which is safe. One with the new stamp and the old tail would claim to hold all that was
+//!   decided.
+//! - Entries that a peer has delivered by a snapshot and not by its log are written before the
+//!   stamp: it may have to pass them on to a child, once it leads.
 //! - A decided count goes to a peer only with entries from that peer's delivered count on: else it
 //!   would deliver a dead entry of its own.
+//!
+//! A list may be read from the own log until it is done. So nobody else writes this log, and it
+//! copies no other's entries into it, while lists of an earlier term of its own are under way: a
+//! follower would get the header of one entry with the payload of another.
 //!
 //! Source: TRAM, sections 5.3 and 5.5.
 
@@ -24,7 +30,7 @@ use super::replica::{Replica, put, rank_of};
 use super::shape::{log_control, peer_row};
 use super::token::{SEQUENCES, Ticket, Work};
 use crate::fabric::{Area, ErrorKind, Fabric, FabricError, Permissions, Region};
-use crate::ids::index_from_u32;
+use crate::ids::{Time, index_from_u32};
 
 /// The most lists under way to one peer's log.
 const UNDER_WAY_MAX: usize = 16;
@@ -47,6 +53,15 @@ pub(super) enum FollowStage {
     Repairing,
     /// It has the leader's stamp: it counts in quorums.
     Synced,
+}
+
+/// Which followers are posted to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stream {
+    /// Those that lack entries.
+    Entries,
+    /// Those also that only have not been told how much is decided.
+    All,
 }
 
 /// What a leader keeps of one peer's log.
@@ -76,6 +91,8 @@ pub(super) struct Follow {
     posted: u32,
     done: u32,
     tails: [u64; UNDER_WAY_MAX],
+    /// Lists of this campaign or of earlier ones that may still be read from the own log.
+    flying: u32,
     /// The list that carries the stamp.
     stamped_by: u32,
     /// Whether the peer counts in quorums, as it shows.
@@ -86,7 +103,7 @@ pub(super) struct Follow {
 
 impl Follow {
     pub(super) fn ask(&mut self) {
-        *self = Self { stage: FollowStage::Asked, ..Self::default() };
+        *self = Self { stage: FollowStage::Asked, flying: self.flying, ..Self::default() };
     }
 
     /// Its log is to be read, for the first time or once more. Lists that were posted before count
@@ -96,6 +113,7 @@ impl Follow {
             stage: FollowStage::Reading,
             posted: self.posted,
             done: self.posted,
+            flying: self.flying,
             ..Self::default()
         };
     }
@@ -103,6 +121,18 @@ impl Follow {
     /// The peer has given its log to another.
     pub(super) fn refused(&mut self) {
         self.stage = FollowStage::Idle;
+        self.flying = 0;
+    }
+
+    /// A list is done, of whichever campaign.
+    pub(super) fn landed(&mut self) {
+        self.flying = self.flying.saturating_sub(1);
+    }
+
+    /// Whether lists are under way to a peer that has not granted its log since they were posted.
+    fn reads_on(&self) -> bool {
+        let has_granted = matches!(self.stage, FollowStage::Reading | FollowStage::Read);
+        self.flying > 0 && !has_granted
     }
 
     pub(super) fn copy_begins(&mut self, bytes: usize) {
@@ -156,6 +186,30 @@ impl Follow {
 }
 
 impl Replica<'_> {
+    /// Whether writes that this replica posted as a leader may still read its log.
+    pub(super) fn reads_on(&self) -> bool {
+        let mut peers = self.links.peers();
+        peers.any(|link| self.state.get(link.index()).is_some_and(|state| state.follow.reads_on()))
+    }
+
+    /// Gives up the connections over which such writes are under way. Not that of one peer, which
+    /// lets none of them land any more.
+    pub(super) fn end_writes<F: Fabric>(
+        &mut self,
+        now: Time,
+        refuses: Option<LinkId>,
+        fabric: &mut F,
+    ) {
+        for link in self.links.peers() {
+            let Some(state) = self.state.get(link.index()) else { continue };
+            let attached = state.attached;
+            if state.follow.reads_on() && attached.is_ready() && Some(link) != refuses {
+                fabric.cut(attached.view, attached.peer);
+                self.lose(now, attached.view);
+            }
+        }
+    }
+
     /// Finds for each log that was read where it begins to differ.
     pub(super) fn prepare_followers<M: Memory>(
         &mut self,
@@ -177,8 +231,8 @@ impl Replica<'_> {
         Ok(())
     }
 
-    /// A snapshot may have brought a peer further that was behind. If not far enough, it is told how
-    /// far it must come.
+    /// A snapshot may have brought a peer further that was behind. If not far enough, it is told
+    /// how far it must come.
     fn look_again<M: Memory>(
         &mut self,
         link: LinkId,
@@ -213,8 +267,8 @@ impl Replica<'_> {
         Ok(())
     }
 
-    /// A peer cannot be brought up to date from the own log. It is told from which place on it could
-    /// be.
+    /// A peer cannot be brought up to date from the own log. It is told from which place on it
+    /// could be.
     fn fall_behind<M: Memory>(
         &mut self,
         link: LinkId,
@@ -279,6 +333,7 @@ impl Replica<'_> {
     /// Posts to each follower what it lacks.
     pub(super) fn stream_all<F: Fabric + Permissions, M: Memory>(
         &mut self,
+        what: Stream,
         fabric: &mut F,
         log: Log<'_>,
         memory: &M,
@@ -296,6 +351,12 @@ impl Replica<'_> {
                 continue;
             }
             self.skip_consumed(link, log)?;
+            let has_entries = self.state.get(link.index()).is_some_and(|state| {
+                state.follow.stage == FollowStage::Repairing || state.follow.sent < self.tail
+            });
+            if what == Stream::Entries && !has_entries {
+                continue;
+            }
             let delivered = self.delivered_by(link, memory)?;
             for _ in 0..LISTS_MAX {
                 if !self.stream(link, delivered, decided, fabric, log, memory)? {
@@ -322,7 +383,7 @@ impl Replica<'_> {
         if follow.is_full() {
             return Ok(false);
         }
-        let mut posting = Posting::new(&self.capabilities);
+        let mut posting = Posting::to_region(&self.capabilities, fabric.region_list_bytes_max());
         if follow.needs_cut {
             put(row, peer_row::STAGED_CUT, follow.cut)?;
             posting.guard(row_area(peer_row::STAGED_CUT), log_area(log_control::TAIL), 8);
@@ -345,6 +406,7 @@ impl Replica<'_> {
         match posted.map_err(|error| error.kind()) {
             Ok(()) => {
                 state.follow = follow;
+                state.follow.flying = follow.flying.saturating_add(1);
                 self.progress.lists = self.progress.lists.saturating_add(1);
                 self.progress.writes = self.progress.writes.saturating_add(writes);
                 Ok(true)
@@ -374,8 +436,10 @@ impl Replica<'_> {
                 break;
             }
             let Some(entry) = log.load(to)? else { return Err(Halt::NoEntry) };
+            // The header goes at the end, and has its room kept.
             let area = log_area(self.shape.payload(to));
-            if !posting.content(area, area, index_from_u32(entry.length())) {
+            let bytes = index_from_u32(entry.length());
+            if !posting.keeps(self.shape.header_bytes()) || !posting.content(area, area, bytes) {
                 break;
             }
             to = to.saturating_add(1);
@@ -384,7 +448,7 @@ impl Replica<'_> {
             let area = log_area(self.shape.header(from));
             let last = self.shape.header(to.saturating_sub(1));
             let bytes = last.saturating_sub(area.offset).saturating_add(self.shape.header_bytes());
-            posting.content(area, area, bytes);
+            posting.kept(area, bytes);
         }
         Ok(to)
     }

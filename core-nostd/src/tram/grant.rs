@@ -15,11 +15,13 @@ use super::replica::{Leadership, Replica, put, rank_of};
 use super::shape::peer_row;
 use super::timestamp::Timestamp;
 use crate::fabric::{Fabric, Permissions};
+use crate::ids::Time;
 
 impl Replica<'_> {
     /// Grants the own log to the highest request, if it is above all before.
     pub(super) fn answer_requests<F: Fabric + Permissions, M: Memory>(
         &mut self,
+        now: Time,
         fabric: &mut F,
         memory: &M,
     ) -> Result<(), Halt> {
@@ -39,7 +41,7 @@ impl Replica<'_> {
         }
         match highest {
             None => Ok(()),
-            Some((request, link)) => self.grant(request, link, fabric, memory),
+            Some((request, link)) => self.grant(now, request, link, fabric, memory),
         }
     }
 
@@ -55,6 +57,7 @@ impl Replica<'_> {
 
     fn grant<F: Fabric + Permissions, M: Memory>(
         &mut self,
+        now: Time,
         request: Timestamp,
         link: LinkId,
         fabric: &mut F,
@@ -66,6 +69,7 @@ impl Replica<'_> {
         if !self.take_back(fabric) {
             return Ok(());
         }
+        self.end_writes(now, Some(link), fabric);
         self.leadership = Leadership::Follower;
         self.promise(request, memory)?;
         if fabric.grant(attached.view, attached.peer, LOG).is_err() {

@@ -157,8 +157,8 @@ impl Replica<'_> {
         log: Log<'_>,
         memory: &M,
     ) -> Result<(), Halt> {
-        // What is decided goes before what may be replaced: a leader that was deposed shows messages
-        // that the next one does not have.
+        // What is decided goes before what may be replaced: a leader that was deposed shows
+        // messages that the next one does not have.
         for is_decided in [true, false] {
             for link in self.links.parents() {
                 if !self.is_ready(link) {

@@ -26,6 +26,7 @@
 //! | `confirm` | what the parent has decided of what it passed on early |
 //! | `rows`, `posting`, `token` | what changed, as posts |
 //! | `client` | what multicasts |
+//! | `status` | what a host shows of a replica |
 //!
 //! Sources: TRAM, whole; Mu (Aguilera et al., OSDI 2020) for permissions; requirements TRM-1 to
 //! TRM-10. Where this differs from the paper, `campaign` and `follow` say why.
@@ -50,6 +51,7 @@ mod progress;
 mod replica;
 mod rows;
 mod shape;
+mod status;
 mod timestamp;
 mod token;
 
@@ -69,4 +71,5 @@ pub use posting::Posting;
 pub use progress::{Application, Delivered, Halt, OpenError, Progress};
 pub use replica::{LinkState, Replica, ReplicaOptions};
 pub use shape::{ReplicaBytes, Shape};
+pub use status::LogCounts;
 pub use timestamp::Timestamp;

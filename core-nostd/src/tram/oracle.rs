@@ -1,9 +1,9 @@
 //! Who should lead: heartbeats, and who hears whom (TRM-8).
 //!
-//! Each replica shows a rising number and a set of the peers whose number rises. A leader is kept as
-//! long as it is heard and shows that it leads and hears a quorum. Else the lowest rank that hears a quorum
-//! should lead: links may work in one direction only, so a replica's own ears do not suffice. The
-//! oracle may be wrong at any time. Then two replicas campaign, and timestamps decide.
+//! Each replica shows a rising number and a set of the peers whose number rises. A leader is kept
+//! as long as it is heard and shows that it leads and hears a quorum. Else the lowest rank that
+//! hears a quorum should lead: links may work in one direction only, so a replica's own ears do not
+//! suffice. The oracle may be wrong at any time. Then two replicas campaign, and timestamps decide.
 //!
 //! Source: TRAM, section 2.1 (the weak leader oracle).
 
@@ -32,6 +32,7 @@ impl Replica<'_> {
                 self.touch(link);
             }
         }
+        self.tell_counts();
         Ok(())
     }
 
@@ -56,8 +57,8 @@ impl Replica<'_> {
         Ok(())
     }
 
-    /// Whether the own log has all that a leader may have to pass on: not after a snapshot, before a
-    /// leader has filled it.
+    /// Whether the own log has all that a leader may have to pass on: not after a snapshot, before
+    /// a leader has filled it.
     fn is_whole<M: Memory>(&mut self, memory: &M) -> Result<bool, Halt> {
         if let Some(stamp) = self.gapped
             && Log::new(memory.log(), self.shape).control()?.stamp != stamp

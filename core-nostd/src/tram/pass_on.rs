@@ -5,8 +5,8 @@
 //! its own ring alone. Positions that it has taken meanwhile, since its group had them, are left
 //! out.
 //!
-//! Messages go early, while they are being replicated, or once they are decided: an option. How many
-//! are decided goes with them (see `confirm`).
+//! Messages go early, while they are being replicated, or once they are decided: an option. How
+//! many are decided goes with them (see `confirm`).
 //!
 //! An entry is kept in the log until one replica of each child that it is for shows that its group
 //! has decided it. A new leader begins with all that is kept: what its predecessor has passed on
@@ -30,10 +30,14 @@ use crate::memory::RowWriter;
 
 impl Replica<'_> {
     /// A new leader looks for what the children lack from the lowest entry on that it has.
-    pub(super) fn begin_passing_on(&mut self, tail: u64) {
+    pub(super) fn begin_passing_on(&mut self, tail: u64, log: Log<'_>) -> Result<(), Halt> {
         let lowest = tail.saturating_sub(u64::from(self.shape.entries()));
-        for (index, child) in self.children.iter_mut().enumerate() {
-            child.kept_from = lowest;
+        for index in 0..self.children.len() {
+            let settled = self.settled_by_log(index, lowest, tail, log)?;
+            if let Some(child) = self.children.get_mut(index) {
+                child.kept_from = lowest;
+                child.settled = child.settled.max(settled);
+            }
             for link in self.links.child(index) {
                 if let Some(state) = self.state.get_mut(link.index()) {
                     state.passing.place = lowest;
@@ -41,6 +45,33 @@ impl Replica<'_> {
                 }
             }
         }
+        Ok(())
+    }
+
+    /// How many positions of a child have been decided there, as the own log tells: an entry is
+    /// given up only once the child showed that, and a log that counts has all that are kept. The
+    /// replica of the child that showed it may be gone.
+    fn settled_by_log(
+        &self,
+        child: usize,
+        lowest: u64,
+        tail: u64,
+        log: Log<'_>,
+    ) -> Result<u64, Halt> {
+        let mut first = None;
+        let mut place = lowest;
+        for _ in 0..self.shape.entries() {
+            if place >= tail {
+                break;
+            }
+            match log.load(place)? {
+                // What lies below a gap is left over from before it.
+                None => first = None,
+                Some(entry) => first = first.or(entry.position(child)),
+            }
+            place = place.saturating_add(1);
+        }
+        Ok(first.unwrap_or(self.counts.child(child, UpTo::Proposed)).0)
     }
 
     /// Stores for each replica of each child what it lacks and has room for.
@@ -53,7 +84,7 @@ impl Replica<'_> {
     ) -> Result<(), Halt> {
         let limit = if self.options.passes_on_early { self.tail } else { log.decided()? };
         for child in 0..self.children.len() {
-            let settled = self.settled(child, memory)?;
+            let settled = self.look_at_settled(child, memory)?;
             for link in self.links.child(child) {
                 if self.is_ready(link) {
                     self.pass_to(child, link, limit, log, memory)?;
@@ -165,7 +196,11 @@ impl Replica<'_> {
         state.passing.shown = shown;
         put(row, feed_row::CONFIRMED, shown.0)?;
         put(row, feed_row::SETTLED, shown.1)?;
-        self.touch(link);
+        if shown.0 > confirmed {
+            self.touch(link);
+        }
+        // What is settled matters to a child's leader after a change alone.
+        self.raise(link, shown.1, u32::MAX);
         Ok(())
     }
 
@@ -179,13 +214,19 @@ impl Replica<'_> {
         }
     }
 
-    /// How many positions a child shows as decided, by that of its replicas that knows most.
-    fn settled<M: Memory>(&self, child: usize, memory: &M) -> Result<u64, Halt> {
-        let mut settled = 0;
+    /// How many positions a child has decided, by that of its replicas that knew most.
+    fn look_at_settled<M: Memory>(&mut self, child: usize, memory: &M) -> Result<u64, Halt> {
+        let mut settled = self.children.get(child).map_or(0, |child| child.settled);
+        let positions = self.counts.child(child, UpTo::Proposed).0;
         for link in self.links.child(child) {
             if let (true, Some((_, theirs))) = (self.is_ready(link), memory.link(link)) {
-                settled = theirs.cell(taken_row::TAKEN)?.load().max(settled);
+                // No correct replica has taken more than there are.
+                let taken = theirs.cell(taken_row::TAKEN)?.load().min(positions);
+                settled = settled.max(taken);
             }
+        }
+        if let Some(child) = self.children.get_mut(child) {
+            child.settled = settled;
         }
         Ok(settled)
     }
@@ -197,7 +238,7 @@ impl Replica<'_> {
         log: Log<'_>,
         memory: &M,
     ) -> Result<u64, Halt> {
-        let settled = self.settled(child, memory)?;
+        let settled = self.look_at_settled(child, memory)?;
         let decided = log.decided()?;
         let Some(state) = self.children.get_mut(child) else { return Ok(0) };
         for _ in 0..self.shape.entries() {

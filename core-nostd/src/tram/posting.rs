@@ -17,6 +17,8 @@ pub struct Posting {
     writes: WriteList,
     writes_max: usize,
     bytes_max: usize,
+    /// How many bytes of content the list has still room for.
+    room_bytes: usize,
 }
 
 impl Posting {
@@ -27,7 +29,13 @@ impl Posting {
             writes: WriteList::new(),
             writes_max: capabilities.writes_max.min(WRITES_MAX),
             bytes_max: capabilities.write_bytes_max,
+            room_bytes: usize::MAX,
         }
+    }
+
+    /// A list for a region, which has room for so many bytes in all.
+    pub(super) fn to_region(capabilities: &Capabilities, list_bytes_max: usize) -> Self {
+        Self { room_bytes: list_bytes_max, ..Self::new(capabilities) }
     }
 
     /// The writes so far.
@@ -47,13 +55,37 @@ impl Posting {
         if length == 0 {
             return true;
         }
+        let Some(room_bytes) = self.room_bytes.checked_sub(length.saturating_add(GAP_MAX)) else {
+            return false;
+        };
         if let Some(last) = self.writes.last_mut()
             && let Some(longer) = joined(last, source, target, length, self.bytes_max)
         {
             last.length = longer;
+            self.room_bytes = room_bytes;
             return true;
         }
-        self.push(Write { source, target, length, kind: Kind::Content })
+        let has_room = self.push(Write { source, target, length, kind: Kind::Content });
+        if has_room {
+            self.room_bytes = room_bytes;
+        }
+        has_room
+    }
+
+    /// Keeps room for bytes that are added later. False if there is none.
+    pub(super) fn keeps(&mut self, bytes: usize) -> bool {
+        match self.room_bytes.checked_sub(bytes) {
+            None => false,
+            Some(room_bytes) => {
+                self.room_bytes = room_bytes;
+                true
+            }
+        }
+    }
+
+    /// Adds bytes for which room was kept.
+    pub(super) fn kept(&mut self, area: Area, length: usize) -> bool {
+        self.push(Write { source: area, target: area, length, kind: Kind::Content })
     }
 
     /// Adds cells that travel as they are now. False if there is no room for them.
@@ -119,6 +151,24 @@ mod tests {
         assert!(list.guard(at(72), at(136), 8));
         assert!(list.content(at(80), at(144), 8), "never joined with a guard");
         assert_eq!(list.writes().len(), 6);
+    }
+
+    #[test]
+    fn a_list_to_a_region_takes_no_more_bytes_than_its_queue() {
+        let mut list = Posting::to_region(
+            &Capabilities {
+                promises: Promises::all(),
+                writes_max: 8,
+                write_bytes_max: 4096,
+                guard_bytes_max: 24,
+            },
+            1000,
+        );
+        assert!(list.keeps(100) && list.content(at(0), at(0), 500));
+        assert!(!list.content(at(500), at(500), 300), "with a gap that may come with it");
+        assert!(!list.keeps(400) && list.content(at(500), at(500), 0));
+        assert!(list.kept(at(2000), 100));
+        assert!(list.guard(at(0), at(0), 8), "guards are short, and have room of their own");
     }
 
     #[test]

@@ -14,7 +14,7 @@
 
 use super::campaign::Campaign;
 use super::counts::{Counts, SourceState, UpTo};
-use super::follow::Follow;
+use super::follow::{Follow, Stream};
 use super::link::{Attached, Attachment, LinkId, Memory, ReplicaLinks, Role, Stage};
 use super::log::Log;
 use super::oracle::Standing;
@@ -72,6 +72,8 @@ pub struct LinkState {
     /// Of a peer: its last heartbeat, and when it came.
     pub(super) heartbeat: u64,
     pub(super) heard_at: Option<Time>,
+    /// Of a peer: the request for its log is to be posted.
+    pub(super) asks: bool,
     /// Of a peer: how its log is written.
     pub(super) follow: Follow,
     /// Of a child's replica: what is passed on to it.
@@ -80,6 +82,9 @@ pub struct LinkState {
     pub(super) replies: Option<(usize, usize)>,
     /// Of a client: it wrote what no correct client writes.
     pub(super) is_bad: bool,
+    /// A count in the control line that may go out later: as it is, and as it was posted last.
+    pub(super) count: u64,
+    pub(super) count_told: u64,
 }
 
 /// What is passed on to one replica of a child.
@@ -104,6 +109,8 @@ pub(super) struct ChildState {
     pub(super) shape: Shape,
     /// The place of the first entry that the child may not have decided yet.
     pub(super) kept_from: u64,
+    /// How many positions the child is known to have decided.
+    pub(super) settled: u64,
 }
 
 /// Whether a replica leads.
@@ -197,6 +204,7 @@ impl<'s> Replica<'s> {
                 reach: overlay.reach(below.group),
                 shape: Shape::of(overlay, below.group),
                 kept_from: 0,
+                settled: 0,
             };
             // There is room: an overlay has no group with more children.
             let _ = children.push(child);
@@ -290,7 +298,7 @@ impl<'s> Replica<'s> {
         self.make_ready(now, fabric);
         self.beat(now, memory)?;
         self.listen(now, memory)?;
-        self.answer_requests(fabric, memory)?;
+        self.answer_requests(now, fabric, memory)?;
         self.stand(now, fabric, memory)?;
         let log = Log::new(memory.log(), self.shape);
         match self.leadership {
@@ -305,9 +313,15 @@ impl<'s> Replica<'s> {
                 self.decide(log, memory)?;
                 self.deliver(log, memory, application)?;
                 self.propose(now, fabric, log, memory)?;
-                self.stream_all(fabric, log, memory)?;
+                // What others wait for goes first: entries, then messages for children and replies,
+                // then what the followers may deliver.
+                self.stream_all(Stream::Entries, fabric, log, memory)?;
                 self.decide(log, memory)?;
                 self.pass_on(now, fabric, log, memory)?;
+                self.show_leading(memory)?;
+                self.post_children(fabric, memory)?;
+                self.post_clients(fabric, memory);
+                self.stream_all(Stream::All, fabric, log, memory)?;
                 if self.is_contradicted {
                     self.begin_campaign(now, fabric, memory)?;
                 }
@@ -315,7 +329,9 @@ impl<'s> Replica<'s> {
         }
         self.show_leading(memory)?;
         self.show_standing(memory)?;
-        self.post_rows(fabric, memory)?;
+        self.post_children(fabric, memory)?;
+        self.post_clients(fabric, memory);
+        self.post_lines(fabric, memory);
         self.progress.delivered_total = self.delivered;
         Ok(self.progress)
     }
@@ -439,6 +455,27 @@ impl<'s> Replica<'s> {
         standing.cell()
     }
 
+    /// A count in a link's control line has risen. It lets the peer use memory again, which is not
+    /// urgent: it goes out with whatever else does, at the next heartbeat, or once it has risen by
+    /// so much.
+    pub(super) fn raise(&mut self, link: LinkId, count: u64, slack: u32) {
+        if let Some(state) = self.state.get_mut(link.index()) {
+            state.count = count;
+            let risen = count.saturating_sub(state.count_told);
+            if risen > u64::from(slack) {
+                state.attached.dirty = state.attached.stage != Stage::Absent;
+            }
+        }
+    }
+
+    /// What was left for the next heartbeat goes out.
+    pub(super) fn tell_counts(&mut self) {
+        for state in self.state.iter_mut() {
+            let is_there = state.attached.stage != Stage::Absent;
+            state.attached.dirty |= is_there && state.count != state.count_told;
+        }
+    }
+
     /// The control line of a link's row is to be posted.
     pub(super) fn touch(&mut self, link: LinkId) {
         if let Some(state) = self.state.get_mut(link.index()) {
@@ -475,6 +512,10 @@ impl<'s> Replica<'s> {
     }
 
     fn completed(&mut self, ticket: Ticket) {
+        if let (Work::Append, Some(state)) = (ticket.work, self.state.get_mut(ticket.link.index()))
+        {
+            state.follow.landed();
+        }
         if ticket.campaign != self.campaigns & (super::token::CAMPAIGNS - 1) {
             return;
         }

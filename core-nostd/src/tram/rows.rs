@@ -2,48 +2,63 @@
 //!
 //! The control line of a row is a line of cells that each stand for themselves. So it travels as
 //! content: whoever reads a newer value of one cell than of another is told nothing wrong. Counts
-//! that speak for slots are guards.
+//! that speak for slots are guards. So is a request for a peer's log: a line that was posted before
+//! would show it ahead of the writes to that log that lie between, and these would land under the
+//! new grant.
 
 use super::feed::Ring;
-use super::link::{LinkId, Memory, Role};
+use super::link::{LinkId, Memory};
 use super::posting::Posting;
 use super::progress::Halt;
 use super::replica::Replica;
-use super::shape::Shape;
+use super::shape::{Shape, peer_row};
 use crate::fabric::{Area, Fabric, Region};
 use crate::layout::CACHE_LINE;
 use crate::memory::RowWriter;
 
 impl Replica<'_> {
-    /// Posts what changed in each own row.
-    pub(super) fn post_rows<F: Fabric, M: Memory>(
+    /// Posts what was stored for replicas of children, and what is decided of it.
+    pub(super) fn post_children<F: Fabric, M: Memory>(
         &mut self,
         fabric: &mut F,
         memory: &M,
     ) -> Result<(), Halt> {
-        for index in 0..self.links.len() {
-            let Ok(link) = u16::try_from(index).map(LinkId) else { break };
-            let Some(state) = self.state.get(link.index()) else { break };
-            let is_due = state.attached.dirty || state.passing.posted < state.passing.stored;
-            if !is_due || !state.attached.is_ready() {
-                continue;
-            }
-            let Some((row, _)) = memory.link(link) else { continue };
-            match self.links.role(link) {
-                Some(Role::Child { child, .. }) => {
-                    let child = self.children.get(usize::from(child));
-                    if let Some(shape) = child.map(|child| child.shape) {
-                        self.post_passed(link, row, &shape, fabric)?;
-                    }
+        for child in 0..self.children.len() {
+            let Some(shape) = self.children.get(child).map(|child| child.shape) else { break };
+            for link in self.links.child(child) {
+                if let (true, Some((row, _))) = (self.is_due(link), memory.link(link)) {
+                    self.post_passed(link, row, &shape, fabric)?;
                 }
-                Some(Role::Client(_)) => self.post_replies(link, fabric),
-                Some(_) => {
-                    self.post_line(link, fabric);
-                }
-                None => {}
             }
         }
         Ok(())
+    }
+
+    /// Posts replies to clients, and how much of theirs was taken.
+    pub(super) fn post_clients<F: Fabric, M: Memory>(&mut self, fabric: &mut F, memory: &M) {
+        for client in self.links.clients() {
+            let link = self.links.client(client);
+            if self.is_due(link) && memory.link(link).is_some() {
+                self.post_replies(link, fabric);
+            }
+        }
+    }
+
+    /// Posts the control lines towards peers and the parent.
+    pub(super) fn post_lines<F: Fabric, M: Memory>(&mut self, fabric: &mut F, memory: &M) {
+        for link in self.links.parents().chain(self.links.peers()) {
+            if self.is_due(link) && memory.link(link).is_some() {
+                self.post_line(link, fabric);
+            }
+        }
+    }
+
+    /// Whether something in a link's row is to be posted, and can be.
+    fn is_due(&self, link: LinkId) -> bool {
+        self.state.get(link.index()).is_some_and(|state| {
+            let has_slots = state.passing.posted < state.passing.stored;
+            state.attached.is_ready() && (state.attached.dirty || has_slots)
+        })
     }
 
     /// Posts what was stored for a child's replica.
@@ -75,8 +90,8 @@ impl Replica<'_> {
             self.count_list(&posting);
             if let Some(state) = self.state.get_mut(link.index()) {
                 state.passing.posted = to;
-                state.attached.dirty = false;
             }
+            self.clean(link);
         }
         Ok(())
     }
@@ -93,20 +108,26 @@ impl Replica<'_> {
         if fabric.post(attached.view, attached.peer, posting.writes(), None).is_ok() {
             self.count_list(&posting);
             if let Some(state) = self.state.get_mut(link.index()) {
-                state.attached.dirty = false;
                 state.replies = None;
             }
+            self.clean(link);
         }
     }
 
     fn post_line<F: Fabric>(&mut self, link: LinkId, fabric: &mut F) {
-        let Some(attached) = self.state.get(link.index()).map(|state| state.attached) else {
-            return;
-        };
+        let Some(state) = self.state.get(link.index()) else { return };
+        let (attached, asks) = (state.attached, state.asks);
         let mut posting = Posting::new(&self.capabilities);
         posting.content(own(0), own(0), CACHE_LINE);
+        if asks {
+            let request = own(peer_row::REQUEST);
+            posting.guard(request, request, 8);
+        }
         if fabric.post(attached.view, attached.peer, posting.writes(), None).is_ok() {
             self.count_list(&posting);
+            if let Some(state) = self.state.get_mut(link.index()) {
+                state.asks = false;
+            }
             self.clean(link);
         }
     }
@@ -114,6 +135,7 @@ impl Replica<'_> {
     fn clean(&mut self, link: LinkId) {
         if let Some(state) = self.state.get_mut(link.index()) {
             state.attached.dirty = false;
+            state.count_told = state.count;
         }
     }
 

@@ -37,8 +37,6 @@ pub(super) mod peer_row {
     pub(in crate::tram) const HEARTBEAT: usize = 0;
     /// A bit a rank: which peers this replica hears.
     pub(in crate::tram) const HEARS: usize = 8;
-    /// The timestamp with which it asks to write to the peer's log.
-    pub(in crate::tram) const REQUEST: usize = 16;
     /// The timestamp that it granted to the peer.
     pub(in crate::tram) const GRANTED: usize = 24;
     /// The highest timestamp that it has granted to anyone.
@@ -53,6 +51,9 @@ pub(super) mod peer_row {
     pub(in crate::tram) const STAGED: usize = 64;
     /// The same for a tail that is cut first.
     pub(in crate::tram) const STAGED_CUT: usize = 88;
+    /// The timestamp with which it asks to write to the peer's log. Not in the control line, which
+    /// may be read late: it must not overtake what was written to that log before.
+    pub(in crate::tram) const REQUEST: usize = 96;
     /// Bytes of the row.
     pub(in crate::tram) const BYTES: usize = 128;
 }

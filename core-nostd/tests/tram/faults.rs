@@ -1,6 +1,6 @@
-//! Runs with faults that a seed chooses: crashes of leaders, followers and clients, restarts without
-//! memory, pauses and cut links, one way or both. At the end all is healed, and nothing may be
-//! missing.
+//! Runs with faults that a seed chooses: crashes of leaders, followers and clients, restarts
+//! without memory, pauses and cut links, one way or both. At the end all is healed, and nothing may
+//! be missing.
 
 use tramontane_core::ids::ClientNumber;
 use tramontane_core::tram::ReplicaId;
@@ -117,26 +117,11 @@ fn report(world: &World) -> String {
             replica.delivered(),
             replica.needs_snapshot(),
         );
-        if std::env::var("TRAMONTANE_PEEK").is_ok() && id.group.0 == 1 {
-            for link in 3..6 {
-                text += &format!(
-                    "\n  link {link} {:?}",
-                    world.peek(
-                        *id,
-                        link,
-                        &[0, 64, 72, 80, 88, 96, 64 + 320, 72 + 320, 80 + 320, 88 + 320, 96 + 320]
-                    )
-                );
-            }
-        }
-        if std::env::var("TRAMONTANE_STATE").is_ok() {
-            text += &format!("\n  {replica:?}");
-        }
     }
     text
 }
 
-fn seeds(count: u64) -> impl Iterator<Item = u64> {
+pub fn seeds(count: u64) -> impl Iterator<Item = u64> {
     let from = std::env::var("TRAMONTANE_SEED").ok().and_then(|seed| seed.parse().ok());
     let count = std::env::var("TRAMONTANE_SEEDS")
         .ok()

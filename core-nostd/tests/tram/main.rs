@@ -15,6 +15,8 @@ mod crash_points;
 mod faults;
 mod hostile;
 mod judge;
+mod named;
 mod network;
+mod partitions;
 mod random;
 mod world;

@@ -75,6 +75,8 @@ pub struct Network {
     pub random: Random,
     /// A write lands in one piece.
     pub lands_whole: bool,
+    /// All contents are read when they land, and not only half of them.
+    pub reads_late: bool,
     pub pieces: u64,
     pub denials: u64,
 }
@@ -88,6 +90,7 @@ impl Network {
             blocked: BTreeSet::new(),
             random: Random::new(seed),
             lands_whole: false,
+            reads_late: false,
             pieces: 0,
             denials: 0,
         }))
@@ -146,6 +149,15 @@ impl Network {
         self.blocked.insert((from, to));
     }
 
+    /// Nothing moves but between these processes.
+    pub fn allow_only(&mut self, processes: &[usize]) {
+        let all = 0..self.processes.len();
+        let ways = all.clone().flat_map(|from| all.clone().map(move |to| (from, to)));
+        let is_closed =
+            |(from, to): &(usize, usize)| !processes.contains(from) || !processes.contains(to);
+        self.blocked = ways.filter(is_closed).collect();
+    }
+
     pub fn heal(&mut self) {
         self.blocked.clear();
     }
@@ -157,19 +169,37 @@ impl Network {
                 return false;
             }
             let at = self.random.below(self.busy.len());
-            let (id, end) = self.busy[at];
-            let view = self.views[id].as_ref().filter(|view| !view.flights[end].is_empty());
-            let Some(view) = view else {
-                self.busy.swap_remove(at);
-                continue;
-            };
-            let way = (view.ends[end].process, view.ends[1 - end].process);
-            if !self.blocked.contains(&way) {
-                self.move_one(ViewId(id as u64), end);
-                return true;
+            match self.open_way(at) {
+                None => {
+                    self.busy.swap_remove(at);
+                }
+                Some(true) => {
+                    let (id, end) = self.busy[at];
+                    self.move_one(ViewId(id as u64), end);
+                    return true;
+                }
+                Some(false) => {}
             }
         }
         false
+    }
+
+    /// The same, and false only if nothing can move.
+    pub fn deliver_if_any_can(&mut self) -> bool {
+        let first = self.random.below(self.busy.len().max(1));
+        let mut order = (0..self.busy.len()).map(|at| (first + at) % self.busy.len());
+        let Some(at) = order.find(|at| self.open_way(*at) == Some(true)) else { return false };
+        let (id, end) = self.busy[at];
+        self.move_one(ViewId(id as u64), end);
+        true
+    }
+
+    /// Whether what is under way there can move. None if nothing is.
+    fn open_way(&self, at: usize) -> Option<bool> {
+        let (id, end) = self.busy[at];
+        let view = self.views[id].as_ref().filter(|view| !view.flights[end].is_empty())?;
+        let way = (view.ends[end].process, view.ends[1 - end].process);
+        Some(!self.blocked.contains(&way))
     }
 
     fn view_mut(&mut self, view: ViewId) -> Option<&mut View> {
@@ -336,7 +366,7 @@ impl Fabric for NetworkEnd {
         let end = Self::end(network, view, self.process)?;
         assert!(writes.len() <= capabilities().writes_max);
         let log = Rc::clone(&network.processes[self.process].log);
-        let is_late = network.random.below(2) == 0;
+        let is_late = network.random.below(2) == 0 || network.reads_late;
         let open = network.view_mut(view).ok_or(ErrorKind::Other)?;
         let had = open.flights[end].len();
         if writes.iter().any(|write| write.target.region != Region::ROW) && open.denied[end] {

@@ -123,6 +123,8 @@ pub struct World {
     /// Pairs of replicas whose connection was lost.
     broken: Vec<(ReplicaId, ReplicaId)>,
     pub complaints: Vec<String>,
+    /// Replicas get snapshots of those that count.
+    pub gives_snapshots: bool,
     pub leaders: u32,
     pub restored: u32,
     pub admitted: u32,
@@ -161,6 +163,7 @@ impl World {
             random: Random::new(settings.seed ^ 0xabcd),
             broken: Vec::new(),
             complaints: Vec::new(),
+            gives_snapshots: true,
             leaders: 0,
             restored: 0,
             admitted: 0,
@@ -229,6 +232,9 @@ impl World {
 
     /// A new replica takes over the state of one that counts.
     fn restore(&mut self, id: ReplicaId, running: &mut RunningReplica) {
+        if !self.gives_snapshots {
+            return;
+        }
         let voters: Vec<ReplicaId> = self
             .replicas
             .iter()
@@ -294,6 +300,12 @@ impl World {
     }
 
     pub fn start_client(&mut self, number: ClientNumber) {
+        let replicas: Vec<ReplicaId> = self.replicas.keys().copied().collect();
+        self.start_client_towards(number, &replicas);
+    }
+
+    /// Starts a client that meets these replicas alone. The others keep the view of the one before.
+    pub fn start_client_towards(&mut self, number: ClientNumber, replicas: &[ReplicaId]) {
         let links = ClientLinks::of(self.overlay);
         let incarnation = self.client_incarnations.entry(number).or_insert(0);
         *incarnation += 1;
@@ -321,13 +333,12 @@ impl World {
         let end = NetworkEnd { network: Rc::clone(&self.network), process };
         let running = RunningClient { client, memory, end, incarnation, _state: state };
         self.clients.insert(number, running);
-        let replicas: Vec<ReplicaId> = self.replicas.keys().copied().collect();
         for id in replicas {
-            self.connect_client(number, id);
+            self.connect_client(number, *id);
         }
     }
 
-    fn connect_client(&mut self, number: ClientNumber, id: ReplicaId) {
+    pub fn connect_client(&mut self, number: ClientNumber, id: ReplicaId) {
         let shape = Shape::of(self.overlay, id.group);
         let sizes = [shape.client_row_bytes(), shape.reply_row_bytes(self.settings.window)];
         let link_at_client = ClientLinks::of(self.overlay).find(id).expect("a link");
@@ -359,6 +370,11 @@ impl World {
         }
     }
 
+    /// A client does nothing any more, and nobody is told.
+    pub fn silence_client(&mut self, number: ClientNumber) {
+        self.clients.remove(&number);
+    }
+
     /// Whether a group may lose a replica: the others are a quorum of replicas that count.
     pub fn may_crash(&self, id: ReplicaId) -> bool {
         let counts = |(other, running): &(&ReplicaId, &RunningReplica)| {
@@ -377,6 +393,50 @@ impl World {
 
     pub fn process_of(&self, id: ReplicaId) -> Option<usize> {
         self.replicas.get(&id).map(|running| running.end.process)
+    }
+
+    /// The stamp, tail and decided count of a replica's log.
+    pub fn log_control(&self, id: ReplicaId) -> [u64; 3] {
+        let Some(running) = self.replicas.get(&id) else { return [0; 3] };
+        let log = Row::from_lines(&running.memory.log);
+        [0, 8, 16].map(|at| log.cell(at).map_or(0, |cell| cell.load()))
+    }
+
+    /// What the header at a place of a replica's log names, in a group without children.
+    pub fn ordered_at(&self, id: ReplicaId, place: u64) -> Option<MessageId> {
+        let log = Row::from_lines(&self.replicas[&id].memory.log);
+        let at = 64 + 64 * (place % u64::from(self.settings.log_entries)) as usize;
+        let cell = |offset: usize| log.cell(at + offset).map_or(0, |cell| cell.load());
+        let (mark, party, number) = (cell(0), cell(24), cell(32));
+        let client = ClientNumber((party & 0xffff) as u16);
+        let incarnation = (party >> 32) as u32;
+        (mark == place + 1).then_some(MessageId { client, incarnation, number })
+    }
+
+    /// Whether the bytes of a message lie anywhere in a replica's log.
+    pub fn has_bytes(&self, id: ReplicaId, message: MessageId) -> bool {
+        let log = Row::from_lines(&self.replicas[&id].memory.log);
+        let shape = Shape::of(self.overlay, id.group);
+        let mut bytes = vec![0; shape.log_bytes() & !63];
+        log.read(0, &mut bytes).expect("in the log");
+        let payload = &self.sent[&message].payload;
+        bytes.windows(payload.len()).any(|window| window == payload)
+    }
+
+    /// Whether a replica has delivered a message.
+    pub fn has_delivered(&self, id: ReplicaId, message: MessageId) -> bool {
+        self.histories[&id].messages.iter().any(|(_, other)| *other == message)
+    }
+
+    /// From here on nothing moves but between these.
+    pub fn allow_only(&mut self, replicas: &[ReplicaId], clients: &[ClientNumber]) {
+        let replicas = replicas.iter().filter_map(|id| self.replicas.get(id));
+        let clients = clients.iter().filter_map(|number| self.clients.get(number));
+        let processes: Vec<usize> = replicas
+            .map(|running| running.end.process)
+            .chain(clients.map(|running| running.end.process))
+            .collect();
+        self.network.borrow_mut().allow_only(&processes);
     }
 
     pub fn leader(&self, group: GroupId) -> Option<ReplicaId> {
@@ -420,7 +480,10 @@ impl World {
     }
 
     /// Two replicas that are there meet again, once both know that they have lost each other.
-    fn reconnect(&mut self) {
+    pub fn reconnect(&mut self) {
+        if self.broken.is_empty() {
+            return;
+        }
         let at = self.random.below(self.broken.len());
         let (a, b) = self.broken[at];
         let has_link = |id: ReplicaId, other: ReplicaId| {
@@ -483,23 +546,6 @@ impl World {
         self.complaints.append(&mut complaints);
         if let Err(halt) = stepped {
             self.complaints.push(format!("{id}: {halt}"));
-            if std::env::var("TRAMONTANE_STATE").is_ok() {
-                let log = Row::from_lines(&running.memory.log);
-                let cells: Vec<u64> =
-                    (0..3).map(|at| log.cell(at * 8).map_or(0, |c| c.load())).collect();
-                let marks: Vec<u64> = (0..self.settings.log_entries as usize)
-                    .map(|at| log.cell(64 + at * 64).map_or(0, |c| c.load()))
-                    .collect();
-                eprintln!(
-                    "{} {id} {halt} stamp {:?} tail decided {cells:?} marks {marks:?} leads {} delivered {}",
-                    self.now,
-                    tramontane_core::tram::Timestamp::from_cell(cells[0]),
-                    running.replica.is_leader(),
-                    running.replica.delivered()
-                );
-                eprintln!("{:?}", running.replica);
-                panic!("halted");
-            }
         }
         let ids = self.ids();
         for (index, place) in running.memory.links.iter_mut().enumerate() {
@@ -528,6 +574,15 @@ impl World {
         while let Some(answered) = running.client.poll() {
             if let Some(sent) = self.sent.get_mut(&answered.id) {
                 sent.answered = true;
+                for group in sent.destinations.iter() {
+                    let of_it = |((other, _), id): (&(GroupId, u64), &MessageId)| {
+                        *other == group && *id == answered.id
+                    };
+                    if !self.ever.iter().any(of_it) {
+                        let id = answered.id;
+                        self.complaints.push(format!("{id} is answered, and not by {group}"));
+                    }
+                }
             }
         }
         for (index, place) in running.memory.links.iter_mut().enumerate() {
@@ -578,11 +633,5 @@ impl World {
         if let Ok(cell) = RowWriter::from_lines(&rows.copy).cell(offset) {
             cell.publish(value);
         }
-    }
-
-    /// Cells that a link's peer shows to a replica.
-    pub fn peek(&self, id: ReplicaId, link: u16, offsets: &[usize]) -> Vec<u64> {
-        let Some((_, row)) = self.replicas[&id].memory.link(LinkId(link)) else { return vec![] };
-        offsets.iter().map(|at| row.cell(*at).map_or(u64::MAX, |cell| cell.load())).collect()
     }
 }

@@ -7,7 +7,7 @@ mod updates;
 
 use std::io;
 
-use tramontane_core::fabric::{ErrorKind, Kind, Region, Token, Write};
+use tramontane_core::fabric::{Area, ErrorKind, Kind, Region, Token, Write};
 use tramontane_core::ids::Rank;
 
 use crate::adapter::{
@@ -17,7 +17,8 @@ use crate::adapter::{
 use crate::protocol::{Counters, Name, SendQueue};
 
 pub(crate) use blocks::MESSAGE_MEMORY_BYTES;
-pub(crate) use near_end::{NearEnd, NearParts, Staging};
+use near_end::memory_of;
+pub(crate) use near_end::{NearEnd, NearParts, OtherMemory, Staging};
 pub(crate) use updates::Updates;
 
 /// The longest guard: a cache line, and more than any that the core posts.
@@ -70,8 +71,7 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// A connection whose own end is not made yet. Writes must name `region` as their source and
-    /// their target.
+    /// A connection whose own end is not made yet. Writes must name `region` as their target.
     pub(crate) const fn new(
         queue: SendQueue,
         index: u16,
@@ -149,14 +149,13 @@ impl Link {
         let inside = |offset: usize, bytes: usize| {
             offset.checked_add(write.length).is_some_and(|end| end <= bytes)
         };
-        let Some(NearEnd { far: Some(far), own_bytes, .. }) = &self.near else { return false };
+        let Some(NearEnd { far: Some(far), .. }) = &self.near else { return false };
         let is_short = match write.kind {
             Kind::Guard => write.length <= GUARD_BYTES_MAX,
             Kind::Content => write.length <= bytes_max,
         };
-        write.source.region == self.region
-            && write.target.region == self.region
-            && inside(write.source.offset, *own_bytes)
+        write.target.region == self.region
+            && self.has_own_area(write.source, write.length)
             && inside(write.target.offset, far.bytes)
             && is_short
     }
@@ -172,18 +171,21 @@ impl Link {
         counters: &mut Counters,
     ) -> Result<bool, ErrorKind> {
         let Self { queue, near: Some(near), .. } = self else { return Err(ErrorKind::Other) };
-        let NearEnd { queue_pair, far: Some(far), write_key, source, staging, .. } = near else {
+        let NearEnd { queue_pair, far: Some(far), write_key, source, staging, others, .. } = near
+        else {
             return Err(ErrorKind::Other);
         };
         let inline_bytes_max = near.inline_bytes_max;
+        let own = self.region;
         let target = Target { key: *write_key, ..far.target };
         let mut list = SendList::new(buffers);
         let mut number = queue.posted();
         for write in writes.iter().filter(|write| write.length > 0) {
             let operation = Operation::Write(at(target, write.target.offset)?);
             let inline = write.length <= inline_bytes_max;
+            let source = source_of((own, source), others, write.source.region)?;
             let (memory, offset) = if inline || write.kind == Kind::Content {
-                (&**source, write.source.offset)
+                (source, write.source.offset)
             } else {
                 let staging = staging.as_ref().ok_or(ErrorKind::OutOfRange)?;
                 counters.staged += 1;
@@ -225,7 +227,7 @@ impl Link {
         &mut self,
         buffers: &mut SendBuffers,
         operation: impl FnOnce(Target) -> Operation,
-        bytes: Option<(usize, usize)>,
+        bytes: Option<(Area, usize)>,
         token: Option<Token>,
         is_signalled: bool,
         counters: &mut Counters,
@@ -233,8 +235,14 @@ impl Link {
         let Self { queue, near, index, .. } = self;
         let near = near.as_mut().ok_or(io::ErrorKind::NotConnected)?;
         let far = near.far.ok_or(io::ErrorKind::NotConnected)?;
-        let NearEnd { queue_pair, source, .. } = near;
-        let range = bytes.map(|(offset, length)| (&**source, offset, length));
+        let NearEnd { queue_pair, source, others, .. } = near;
+        let range = match bytes {
+            None => None,
+            Some((area, length)) => {
+                let memory = source_of((self.region, source), others, area.region);
+                Some((memory.map_err(|_| io::ErrorKind::InvalidInput)?, area.offset, length))
+            }
+        };
         let operation = operation(far.target);
         let request = Request { operation, range, is_inline: false, token, is_signalled };
         post_request(queue_pair, queue, *index, buffers, request, counters)
@@ -288,11 +296,29 @@ impl Link {
         at(far.target, offset).ok()
     }
 
-    /// Whether an area lies in the own memory of this connection.
-    pub(crate) fn has_own_area(&self, offset: usize, length: usize) -> bool {
-        let own_bytes = self.near.as_ref().map_or(0, NearEnd::own_bytes);
-        offset.checked_add(length).is_some_and(|end| end <= own_bytes)
+    /// Whether an area lies in memory of this member that the connection writes from.
+    #[inline]
+    pub(crate) fn has_own_area(&self, area: Area, length: usize) -> bool {
+        let Some(near) = &self.near else { return false };
+        let bytes = if area.region == self.region {
+            near.own_bytes
+        } else {
+            memory_of(&near.others, area.region).map_or(0, |other| other.bytes)
+        };
+        bytes > 0 && area.offset.checked_add(length).is_some_and(|end| end <= bytes)
     }
+}
+
+/// Memory of this member by its region: the connection's own, or another.
+fn source_of<'m>(
+    (region, source): (Region, &'m MemoryRegion),
+    others: &'m [OtherMemory],
+    wanted: Region,
+) -> Result<&'m MemoryRegion, ErrorKind> {
+    if wanted == region {
+        return Ok(source);
+    }
+    memory_of(others, wanted).map(|other| &other.memory).ok_or(ErrorKind::OutOfRange)
 }
 
 /// One request that goes by itself.

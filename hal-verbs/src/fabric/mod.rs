@@ -52,7 +52,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use tramontane_core::fabric::{
-    Capabilities, ErrorKind, Event, Fabric, LossCause, Token, ViewMemory, ViewRows as _,
+    Capabilities, ErrorKind, Event, Fabric, LossCause, Region, Token, ViewMemory, ViewRows as _,
     WRITES_MAX, Write,
 };
 use tramontane_core::ids::{Rank, ViewId};
@@ -62,8 +62,8 @@ pub(crate) use blocks::{BlockExchange, block_limits};
 pub use end::Loss;
 use link::Behind;
 pub(crate) use link::{
-    FarEnd, GUARD_BYTES_MAX, Link, MESSAGE_MEMORY_BYTES, NearEnd, NearParts, Purpose, Staging,
-    Updates,
+    FarEnd, GUARD_BYTES_MAX, Link, MESSAGE_MEMORY_BYTES, NearEnd, NearParts, OtherMemory, Purpose,
+    Staging, Updates,
 };
 use peer::{Life, Peer, Stage};
 pub(crate) use permissions::RegionLink;
@@ -399,7 +399,7 @@ impl Fabric for Verbs {
     ) -> Result<(), ErrorKind> {
         let row = match self.target(view, to) {
             Ok(row) => row,
-            Err(_) if self.has_departed(view, to) => {
+            Err(_) if goes_to_row(writes) && self.has_departed(view, to) => {
                 self.done.extend(token);
                 return Ok(());
             }
@@ -450,6 +450,11 @@ impl Fabric for Verbs {
     fn observe_barrier(&self) {
         device_read_barrier();
     }
+}
+
+/// Whether a list goes to the peer's copy of the own row.
+fn goes_to_row(writes: &[Write]) -> bool {
+    writes.first().is_none_or(|write| write.target.region == Region::ROW)
 }
 
 impl std::fmt::Debug for Verbs {

@@ -115,6 +115,11 @@ impl PermissionQueue {
 }
 
 impl Verbs {
+    /// What became of a permission, as far as is known without a look at the device.
+    pub(crate) fn told_permission(&mut self) -> Option<PermissionEvent> {
+        self.permissions.events.pop_front()
+    }
+
     /// The connection that a list goes over: a region's, or else the row's.
     #[inline]
     pub(super) fn link_for(&self, row: usize, to: Rank, writes: &[Write]) -> usize {
@@ -274,8 +279,7 @@ impl Permissions for Verbs {
         let index = self.region_of(view, from, source.region)?;
         let link = self.regions[index].link;
         let far = self.links[link].far_area(source.offset, length).ok_or(ErrorKind::OutOfRange)?;
-        let is_inside =
-            into.region == source.region && self.links[link].has_own_area(into.offset, length);
+        let is_inside = into.region != Region::ROW && self.links[link].has_own_area(into, length);
         if !is_inside || length == 0 || length > self.capabilities.write_bytes_max {
             return Err(ErrorKind::OutOfRange);
         }
@@ -285,7 +289,7 @@ impl Permissions for Verbs {
             counters.refused += 1;
             return Err(ErrorKind::QueueFull);
         }
-        let range = Some((into.offset, length));
+        let range = Some((into, length));
         self.waiting += 1;
         if links[link]
             .post_one(buffers, |_| Operation::Read(far), range, Some(token), true, counters)
@@ -301,6 +305,6 @@ impl Permissions for Verbs {
         if self.permissions.events.is_empty() {
             self.take_batch();
         }
-        self.permissions.events.pop_front()
+        self.told_permission()
     }
 }

@@ -211,7 +211,7 @@ mod tests {
     use tramontane_core::ids::{NodeId, Rank, ViewId};
 
     use crate::fake::{Clock, Network, Profile};
-    use crate::{Limits, RegionMemory, Site, ViewOptions, WriteKeys};
+    use crate::{Limits, Site, ViewOptions, WriteKeys};
 
     #[test]
     fn the_key_that_every_peer_has_is_for_reading_alone() {
@@ -220,12 +220,13 @@ mod tests {
             let device = network.add_device(Profile::strict());
             let limits = Limits { write_keys, ..Limits::default() };
             let site = Site::open(&device.wanted(), &limits, None).expect("it opens");
+            let region = site.region(Region(3), 4096).expect("memory");
             let options = ViewOptions {
                 view: ViewId(1),
                 own: Rank(0),
                 members: &[NodeId(1), NodeId(2)],
                 row_bytes: &[4096, 4096],
-                regions: &[RegionMemory { region: Region(3), bytes: 4096 }],
+                regions: &[region],
                 blocks: false,
             };
             let fabric = site.view(&options).expect("a view");

@@ -19,8 +19,8 @@ use crate::adapter::{
     QueuePairLimits, SendTimes,
 };
 use crate::fabric::{
-    GUARD_BYTES_MAX, Link, MESSAGE_MEMORY_BYTES, NearEnd, NearParts, OwnRegion, Purpose,
-    RegionLink, Staging, Updates,
+    GUARD_BYTES_MAX, Link, MESSAGE_MEMORY_BYTES, NearEnd, NearParts, OtherMemory, OwnRegion,
+    Purpose, RegionLink, Staging, Updates,
 };
 use crate::protocol::blocks::{MESSAGE_BYTES, MESSAGES_MAX};
 use crate::protocol::{CardLink, Depths, SendQueue};
@@ -82,6 +82,8 @@ struct Domain {
     domain: ProtectionDomain,
     /// What is sent from: the own row, a region, the places of messages.
     source: Arc<MemoryRegion>,
+    /// What else is sent from, and read into: of a region's domain the own row and other regions.
+    others: Arc<[OtherMemory]>,
     /// For what does not go inline, once a connection needs it.
     staging: Mutex<Option<Arc<MemoryRegion>>>,
 }
@@ -130,7 +132,7 @@ impl Builder {
             block_domain: site.block_store().domain(),
             shapes: shapes(options, &rows, site),
             rows,
-            regions: options.regions.iter().map(|memory| memory.region).collect(),
+            regions: options.regions.iter().map(RegionMemory::region).collect(),
             has_blocks: options.blocks,
             completions_max,
             completion_vector: limits.vector_of(node, view, device.completion_vectors),
@@ -205,16 +207,29 @@ impl Builder {
             .map_err(|source| self.failed("make a completion queue", source))?;
         let own = self.rows.pages(self.rows.own());
         let rows = self.domain(self.new_domain()?, own, Access::empty())?;
-        let region = |region: &Region| {
-            let pages = self.rows.region_pages(*region).ok_or(MISSING)?;
-            // The key that all peers have is for reading; to write, each is given one of its own.
-            let mut access = Access::LOCAL_WRITE | Access::REMOTE_READ;
-            access.set(Access::BIND_WINDOWS, self.write_keys == WriteKeys::Windows);
-            self.domain(self.new_domain()?, pages, access)
-        };
-        let regions = self.regions.iter().map(region).collect::<Result<_, _>>()?;
+        let regions = self.regions.iter().map(|region| self.region_domain(*region));
+        let regions = regions.collect::<Result<_, _>>()?;
         let blocks = if self.has_blocks { Some(self.messages()?) } else { None };
         Ok(Shared { completions, rows, regions, blocks, write_keys: self.write_keys })
+    }
+
+    /// The domain of a region's connections.
+    fn region_domain(&self, region: Region) -> Result<Domain, JoinError> {
+        let pages = self.rows.region_pages(region).ok_or(MISSING)?;
+        // The key that all peers have is for reading; to write, each is given one of its own.
+        let mut access = Access::LOCAL_WRITE | Access::REMOTE_READ;
+        access.set(Access::BIND_WINDOWS, self.write_keys == WriteKeys::Windows);
+        let made = self.domain(self.new_domain()?, pages, access)?;
+        let own = self.rows.own();
+        let row = self.register(&made.domain, self.rows.pages(own), Access::empty())?;
+        let mut others =
+            vec![OtherMemory { region: Region::ROW, bytes: self.rows.row_bytes(own), memory: row }];
+        for other in self.regions.iter().filter(|other| **other != region) {
+            let pages = self.rows.region_pages(*other).ok_or(MISSING)?;
+            let memory = self.register(&made.domain, pages, Access::LOCAL_WRITE)?;
+            others.push(OtherMemory { region: *other, bytes: memory.bytes(), memory });
+        }
+        Ok(Domain { others: others.into(), ..made })
     }
 
     /// Places for the messages about blocks, in the domain of all block memory.
@@ -271,6 +286,7 @@ impl Builder {
             card: CardLink { number: queue_pair.number(), first_packet, ..lent },
             queue_pair,
             source: Arc::clone(&domain.source),
+            others: Arc::clone(&domain.others),
             own_bytes: shape.own_bytes,
             messages: if is_for_blocks { shape.place * MESSAGE_MEMORY_BYTES } else { 0 },
             inline_bytes_max: shape.inline_bytes_max,
@@ -328,7 +344,7 @@ impl Builder {
         access: Access,
     ) -> Result<Domain, JoinError> {
         let source = Arc::new(self.register(&domain, source, access)?);
-        Ok(Domain { domain, source, staging: Mutex::default() })
+        Ok(Domain { domain, source, others: Arc::default(), staging: Mutex::default() })
     }
 
     fn register(
@@ -358,7 +374,8 @@ fn shapes(options: &ViewOptions<'_>, rows: &Rows, site: &Site) -> Vec<Shape> {
     let own_bytes = rows.row_bytes(options.own);
     let row = (Purpose::Row, Region::ROW, receives, own_bytes, inline_bytes_max);
     let regions = (0..).zip(options.regions).map(|(number, memory)| {
-        (Purpose::Region(number), memory.region, 1, region_bytes(rows, memory), inline_bytes_max)
+        let bytes = memory.pages().bytes();
+        (Purpose::Region(number), memory.region(), 1, bytes, inline_bytes_max)
     });
     let message_bytes = u32::try_from(MESSAGE_BYTES).unwrap_or(u32::MAX);
     let blocks = options.blocks.then_some((
@@ -379,11 +396,6 @@ fn shapes(options: &ViewOptions<'_>, rows: &Rows, site: &Site) -> Vec<Shape> {
         Shape { index, peer, place, purpose, region, receives, own_bytes, inline_bytes_max }
     };
     (0..=u16::MAX).zip(all).map(shape).collect()
-}
-
-/// What is registered of a region: whole pages.
-fn region_bytes(rows: &Rows, memory: &RegionMemory) -> usize {
-    rows.region_pages(memory.region).map_or(memory.bytes, |pages| pages.bytes())
 }
 
 /// The memory that a peer is told of, from its start.

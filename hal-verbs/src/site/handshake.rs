@@ -51,7 +51,7 @@ impl Handshake {
         self.check_network(&card)?;
         let is_right = |(link, theirs): (&Link, &CardLink)| {
             let near = link.near();
-            near.is_some_and(|near| self.far_bytes(link.purpose, near) == Some(theirs.bytes))
+            near.is_some() && self.is_far_size(link.purpose, theirs.bytes)
         };
         if !of_peer().zip(&card.links).all(is_right) {
             return Err(LossReason::WrongCard);
@@ -80,14 +80,14 @@ impl Handshake {
         Ok(())
     }
 
-    /// How much memory the other end must have.
-    fn far_bytes(&self, purpose: Purpose, near: &NearEnd) -> Option<u64> {
-        let bytes = match purpose {
-            Purpose::Row => self.own_bytes,
-            Purpose::Region(_) => near.own_bytes(),
-            Purpose::Blocks => 0,
-        };
-        u64::try_from(bytes).ok()
+    /// Whether the other end may have so much memory.
+    fn is_far_size(&self, purpose: Purpose, bytes: u64) -> bool {
+        match purpose {
+            Purpose::Row => u64::try_from(self.own_bytes) == Ok(bytes),
+            // Each owner decides how long its region is.
+            Purpose::Region(_) => bytes > 0,
+            Purpose::Blocks => bytes == 0,
+        }
     }
 
     fn connection(

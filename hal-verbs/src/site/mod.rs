@@ -14,6 +14,7 @@ mod cost;
 mod error;
 mod events;
 mod handshake;
+mod regions;
 mod renewal;
 mod rights;
 mod rows;
@@ -22,7 +23,7 @@ mod write_order;
 use std::net::IpAddr;
 use std::sync::OnceLock;
 
-use tramontane_core::fabric::{BlockLimits, Capabilities, Promises, Region, WRITES_MAX};
+use tramontane_core::fabric::{BlockLimits, Capabilities, Promises, WRITES_MAX};
 use tramontane_core::ids::{NodeId, Rank, ViewId};
 use tramontane_core::layout::ROW_MAX;
 
@@ -31,6 +32,7 @@ pub use cost::ViewCost;
 pub use error::JoinError;
 pub use events::DeviceNews;
 pub(crate) use handshake::{Handshake, card_of, route_to};
+pub use regions::{REGIONS_MAX, RegionMemory};
 pub use rows::Rows;
 
 use crate::adapter::{self, Context, PageSize, ProtectionDomain};
@@ -41,18 +43,6 @@ use crate::fabric::{BlockStore, GUARD_BYTES_MAX, Parts, Verbs, block_limits};
 use crate::settings::{Limits, WriteKeys, WriteOrder};
 use crate::timing::LossTimes;
 use events::DeviceEvents;
-
-/// Memory beside the rows, of the same size at every member.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RegionMemory {
-    /// Its name; not [`Region::ROW`].
-    pub region: Region,
-    /// Its size.
-    pub bytes: usize,
-}
-
-/// The most regions: their numbers have five bits.
-pub const REGIONS_MAX: usize = 32;
 
 /// What was chosen, granted and rounded.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -107,7 +97,8 @@ pub struct ViewOptions<'v> {
     pub members: &'v [NodeId],
     /// The size of each member's row, by rank.
     pub row_bytes: &'v [usize],
-    /// Regions whose owners decide which peers may write; at most [`REGIONS_MAX`].
+    /// Regions whose owners decide which peers may write; at most [`REGIONS_MAX`]. All members have
+    /// the same, in the same order, each as long as its owner wants it.
     pub regions: &'v [RegionMemory],
     /// Whether blocks are carried: a connection more with each peer. The same at all members.
     pub blocks: bool,
@@ -119,19 +110,7 @@ impl ViewOptions<'_> {
         if row_bytes.len() != members.len() {
             return Err(JoinError::BadOptions("give one row size a member"));
         }
-        if regions.len() > REGIONS_MAX {
-            return Err(JoinError::BadOptions("give at most 32 regions"));
-        }
-        let is_twice = regions.iter().enumerate().any(|(index, one)| {
-            one.region == Region::ROW
-                || regions.iter().take(index).any(|other| other.region == one.region)
-        });
-        if is_twice {
-            return Err(JoinError::BadOptions(
-                "give each region a name of its own, and none that of the rows",
-            ));
-        }
-        Ok(())
+        regions::check(regions)
     }
 }
 
@@ -216,10 +195,6 @@ impl Site {
     /// [`JoinError`]; nothing stays registered then. With regions also [`JoinError::NotDenied`],
     /// which is found by a trial, once a site.
     pub fn view(&self, options: &ViewOptions<'_>) -> Result<Verbs, JoinError> {
-        if self.write_order == WriteOrder::ByUpdates && !options.regions.is_empty() {
-            let device = self.device.name.clone();
-            return Err(JoinError::NoWriteOrder { device, what: "regions" });
-        }
         options.check()?;
         let write_keys = match options.regions {
             [] => WriteKeys::default(),

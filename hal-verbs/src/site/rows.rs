@@ -1,4 +1,4 @@
-//! The memory of one member: its own row, its copies of the peers' rows, and its regions.
+//! The memory of one member: its own row, its copies of the peers' rows, and its process's regions.
 //!
 //! Behind each row, and registered with it, are bytes that mean nothing: the first writes to a peer
 //! go from there to there (`fabric::probe`).
@@ -27,7 +27,7 @@ struct Table {
     pages: Vec<Arc<Pages>>,
     /// The same as rows, which live as long as the pages.
     rows: Vec<Row<'static>>,
-    regions: Vec<(Region, Arc<Pages>)>,
+    regions: Vec<RegionMemory>,
 }
 
 impl Rows {
@@ -48,22 +48,19 @@ impl Rows {
             // shown for no longer than the table is borrowed, and ends before the pages do.
             unsafe { Row::from_raw(pages.base(), (*bytes).max(1)) }
         });
-        let regions = regions
-            .iter()
-            .map(|memory| Ok((memory.region, Arc::new(Pages::sized(memory.bytes, size)?))));
         Ok(Self(Arc::new(Table {
             own,
             members: members.to_vec(),
             rows: rows.collect(),
             pages,
-            regions: regions.collect::<io::Result<_>>()?,
+            regions: regions.to_vec(),
         })))
     }
 
     /// The own memory of a region, if there is one.
     #[must_use]
     pub fn region(&self, region: Region) -> Option<RowWriter<'_>> {
-        self.0.regions.iter().find(|(id, _)| *id == region).map(|(_, pages)| pages.writer())
+        self.region_pages(region).map(|pages| pages.writer())
     }
 
     /// The size of a member's row, without what is behind it.
@@ -82,7 +79,8 @@ impl Rows {
     }
 
     pub(super) fn region_pages(&self, region: Region) -> Option<&Arc<Pages>> {
-        self.0.regions.iter().find(|(id, _)| *id == region).map(|(_, pages)| pages)
+        let mut regions = self.0.regions.iter();
+        regions.find(|memory| memory.region() == region).map(RegionMemory::pages)
     }
 
     /// Whether nothing else has this memory.

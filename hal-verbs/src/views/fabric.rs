@@ -1,22 +1,21 @@
 //! The `Fabric` over RDMA through all views of a member.
 
-use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
-use std::time::{Duration, Instant};
 
-use rustix::event::{Timespec, epoll};
+use rustix::event::epoll;
 use tramontane_core::fabric::{
-    Capabilities, ErrorKind, Event, Fabric, HostFabric, LossCause, Token, ViewMemory, ViewPlan,
-    ViewRows, Write,
+    Capabilities, ErrorKind, Event, Fabric, HostFabric, LossCause, Token, ViewMemory, ViewRows,
+    Write,
 };
 use tramontane_core::ids::{NodeId, Rank, ViewId};
 
 use super::cards::Cards;
+use super::regions::VIEWS_MAX;
 use crate::fabric::{Loss, Verbs};
 use crate::protocol::Counters;
-use crate::site::{JoinError, RegionMemory, Rows, Site, ViewOptions};
+use crate::site::{JoinError, REGIONS_MAX, RegionMemory, Site};
 
-/// Why a view has no memory.
+/// Why a view or a region has no memory.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoView {
@@ -26,6 +25,15 @@ pub enum NoView {
     /// The side channel has none.
     #[error("the side channel has no memory for the view: {0}")]
     SideChannel(Box<dyn std::error::Error + Send + Sync>),
+    /// A view was made before: it would not show the region.
+    #[error("a view was made already; make the regions first")]
+    RegionAfterView,
+    /// The region was made before.
+    #[error("region {0} was made already; give each a number of its own")]
+    RegionTwice(u16),
+    /// There are as many regions as there can be.
+    #[error("this process has {REGIONS_MAX} regions already; make fewer")]
+    TooManyRegions,
 }
 
 /// A view that was made here.
@@ -33,13 +41,13 @@ pub enum NoView {
 pub(super) struct OpenView<R> {
     pub(super) id: ViewId,
     pub(super) verbs: Verbs,
-    cards: Cards<R>,
+    pub(super) cards: Cards<R>,
     /// It was to be retired, and something was under way.
-    is_retiring: bool,
+    pub(super) is_retiring: bool,
     /// It has ended on the side channel.
-    has_ended_on_side_channel: bool,
+    pub(super) has_ended_on_side_channel: bool,
     /// What it waits for is among the descriptors.
-    is_watched: bool,
+    pub(super) is_watched: bool,
 }
 
 impl<R: ViewRows> OpenView<R> {
@@ -88,19 +96,25 @@ pub struct RdmaViews<S: HostFabric> {
     /// Those that were made and are not open yet.
     pub(super) made: Vec<OpenView<S::Rows>>,
     /// Those that nobody asks for any more: workers end what is left of them.
-    forgotten: Vec<OpenView<S::Rows>>,
+    pub(super) forgotten: Vec<OpenView<S::Rows>>,
     pub(super) site: Site,
-    /// The regions of each view.
-    regions: Vec<RegionMemory>,
-    side_channel: S,
+    /// The regions of this process.
+    pub(super) regions: Vec<RegionMemory>,
+    /// A view was made: no region can be made any more.
+    pub(super) has_made_views: bool,
+    pub(super) side_channel: S,
     /// Those of the side channel, of the device, and of the views that are open.
     pub(super) descriptors: OwnedFd,
     /// The device's is among them: not that of one that failed, which may be readable for ever.
     pub(super) is_device_watched: bool,
     /// The side channel is to be looked at with the next poll.
-    is_look_due: bool,
+    pub(super) is_look_due: bool,
     /// Somebody rang.
     is_rung: bool,
+    /// The place of the view that is polled first.
+    turn: usize,
+    /// Views were polled since permissions were last asked for.
+    pub(super) has_polled: bool,
     /// The device was asked to seal a peer's copy since the last poll that found nothing.
     has_sealed: bool,
 }
@@ -130,22 +144,18 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> RdmaViews<S> {
             forgotten: Vec::new(),
             site,
             regions: Vec::new(),
+            has_made_views: false,
             side_channel,
             descriptors,
             is_device_watched: false,
             is_look_due: true,
             is_rung: false,
+            turn: 0,
+            has_polled: false,
             has_sealed: false,
         };
         members.watch_device()?;
         Ok(members)
-    }
-
-    /// The same, with regions in each view from now on: as many at all members, and of the same
-    /// sizes.
-    #[must_use]
-    pub fn with_regions(self, regions: &[RegionMemory]) -> Self {
-        Self { regions: regions.to_vec(), ..self }
     }
 
     /// The side channel.
@@ -220,7 +230,7 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> RdmaViews<S> {
         }
     }
 
-    fn view(&self, id: ViewId) -> Option<&OpenView<S::Rows>> {
+    pub(super) fn view(&self, id: ViewId) -> Option<&OpenView<S::Rows>> {
         self.views.iter().find(|view| view.id == id)
     }
 
@@ -230,7 +240,7 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> RdmaViews<S> {
 
     /// Takes what came on the side channel, and goes on with peers that are not connected yet.
     #[cold]
-    fn look_at_side_channel(&mut self) {
+    pub(super) fn look_at_side_channel(&mut self) {
         self.is_look_due = false;
         self.site.workers().go_on();
         let Self { views, side_channel, is_rung, descriptors, .. } = self;
@@ -270,8 +280,28 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> RdmaViews<S> {
         self.has_sealed
     }
 
+    /// Asks one view after the other, first the one behind that which had something last: none
+    /// waits for another that always has something.
+    #[inline]
+    pub(super) fn poll_in_turn<T>(
+        &mut self,
+        mut poll: impl FnMut(&mut OpenView<S::Rows>) -> Option<T>,
+    ) -> Option<T> {
+        let count = self.views.len();
+        let first = if self.turn < count { self.turn } else { 0 };
+        let (before, from) = self.views.split_at_mut(first);
+        let found = (first..).zip(from).chain((0..).zip(before)).find_map(|(place, view)| {
+            let found = poll(view)?;
+            Some((place, found))
+        });
+        found.map(|(place, found)| {
+            self.turn = place + 1;
+            found
+        })
+    }
+
     fn poll_views(&mut self) -> Option<Event> {
-        let event = self.views.iter_mut().find_map(|view| view.verbs.poll())?;
+        let event = self.poll_in_turn(|view| view.verbs.poll())?;
         let Event::PeerLost { view, peer, cause } = event else { return Some(event) };
         // A member that was cut off finds its writes unanswered, as if the others were dead: only
         // what they said last tells.
@@ -280,19 +310,8 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> RdmaViews<S> {
         Some(Event::PeerLost { view, peer, cause: loss.map_or(cause, |loss| loss.cause) })
     }
 
-    /// Waits for a socket, the own bell or a device.
-    fn wait(&self, timeout: Duration) {
-        let mut events = [MaybeUninit::<epoll::Event>::uninit(); 1];
-        let timeout = Timespec {
-            tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
-            tv_nsec: timeout.subsec_nanos().into(),
-        };
-        // An interrupted wait is a short one.
-        let _ = epoll::wait(&self.descriptors, &mut events, Some(&timeout));
-    }
-
     /// Goes on with views that ended with something under way, and that nobody asks for any more.
-    fn retire_rest(&mut self) {
+    pub(super) fn retire_rest(&mut self) {
         let Self { views, forgotten, side_channel, .. } = self;
         forgotten.retain_mut(|view| !view.verbs.retire(view.id));
         views.retain_mut(|view| {
@@ -319,11 +338,12 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> Fabric for RdmaViews<S> {
     }
 
     /// # Errors
-    /// [`ErrorKind::Other`] if the view is open, or the side channel does not open it, as where a
-    /// newer one was ever open; [`ErrorKind::WrongMemory`] if [`HostFabric::rows`] did not make the
-    /// memory for this view, or it was used before.
+    /// [`ErrorKind::Other`] if the view is open, as many as may be are, or the side channel does
+    /// not open it; [`ErrorKind::WrongMemory`] if [`HostFabric::rows`] did not make the memory for
+    /// this view, or it was used before.
     fn open(&mut self, view: ViewId, memory: &ViewMemory<'_>) -> Result<(), ErrorKind> {
-        if self.view(view).is_some_and(|open| !open.is_retiring) {
+        let at_work = self.views.iter().filter(|open| !open.is_retiring);
+        if self.view(view).is_some_and(|open| !open.is_retiring) || at_work.count() >= VIEWS_MAX {
             return Err(ErrorKind::Other);
         }
         let is_it = |made: &OpenView<S::Rows>| made.id == view && made.verbs.rows().is(memory);
@@ -394,6 +414,7 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> Fabric for RdmaViews<S> {
 
     #[inline]
     fn poll(&mut self) -> Option<Event> {
+        self.has_polled = true;
         if let Some(event) = self.poll_views() {
             return Some(event);
         }
@@ -441,78 +462,5 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> Fabric for RdmaViews<S> {
         if let Some(view) = self.views.first() {
             view.verbs.observe_barrier();
         }
-    }
-}
-
-impl<S: HostFabric<Error = ErrorKind> + AsFd> HostFabric for RdmaViews<S> {
-    type Bell = S::Bell;
-    type Rows = Rows;
-    type MemoryError = NoView;
-
-    fn rows(&mut self, plan: &ViewPlan<'_>) -> Result<Rows, NoView> {
-        self.forgotten.extend(self.made.extract_if(.., |made| made.verbs.rows().is_alone()));
-        let (members, id) = (plan.members(), plan.view());
-        let ranks = (0..).map(Rank).take(members.len());
-        let row_bytes: Vec<usize> = ranks.map(|rank| plan.row_bytes(rank)).collect();
-        // First: it says whether this member has that rank.
-        let connections = 1 + self.regions.len() + usize::from(plan.has_blocks());
-        let cards = Cards::new(&mut self.side_channel, plan, connections);
-        let cards = cards.map_err(|error| NoView::SideChannel(error.into()))?;
-        self.renew_device()?;
-        let verbs = self.site.view(&ViewOptions {
-            view: id,
-            own: plan.own(),
-            members,
-            row_bytes: &row_bytes,
-            regions: &self.regions,
-            blocks: plan.has_blocks(),
-        })?;
-        let rows = verbs.rows().clone();
-        self.made.push(OpenView {
-            id,
-            verbs,
-            cards,
-            is_retiring: false,
-            has_ended_on_side_channel: false,
-            is_watched: false,
-        });
-        Ok(rows)
-    }
-
-    fn local_bell(&self) -> S::Bell {
-        self.side_channel.local_bell()
-    }
-
-    fn sleep(&mut self, timeout: Duration) -> bool {
-        let until = Instant::now() + timeout;
-        loop {
-            let is_called =
-                self.side_channel.sleep(Duration::ZERO) | self.site.workers().take_news();
-            self.is_look_due |= is_called;
-            let is_told = self.check_device();
-            let is_written = self.views.iter_mut().any(|view| view.verbs.sleep(Duration::ZERO));
-            if is_called || is_told || is_written {
-                return true;
-            }
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return false;
-            }
-            self.wait(left);
-        }
-    }
-
-    fn check_peers(&mut self) -> bool {
-        self.look_at_side_channel();
-        let is_news = self.check_device();
-        self.retire_rest();
-        is_news
-    }
-
-    fn leave(&mut self) {
-        for view in &mut self.views {
-            view.verbs.leave();
-        }
-        self.side_channel.leave();
     }
 }

@@ -12,7 +12,9 @@
 //! |---|---|
 //! | `cards` | how two members come to be connected in a view |
 //! | `fabric` | the [`Fabric`](tramontane_core::fabric::Fabric) of it |
+//! | `host` | the [`HostFabric`](tramontane_core::fabric::HostFabric) |
 //! | `blocks` | blocks, which go by the view's connections |
+//! | `regions` | regions, which all views show, and rights to them |
 //! | `device` | what the device of all views says |
 //!
 //! # What it keeps
@@ -30,5 +32,7 @@ mod blocks;
 mod cards;
 mod device;
 mod fabric;
+mod host;
+mod regions;
 
 pub use fabric::{NoView, RdmaViews};

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use tramontane_core::fabric::{
     Area, ErrorKind, Event, Fabric, Kind, PermissionEvent, Permissions, Region, Token, Write,
 };
-use tramontane_verbs::{Limits, RegionMemory, RightsWay, Site, Verdict, WriteKeys};
+use tramontane_verbs::{Limits, RightsWay, Site, Verdict, WriteKeys};
 
 use super::group::{Shape, VIEW, device};
 use super::{A, B, Member, drain, guard, pair, seen, settle, store, wait_for};
@@ -22,9 +22,8 @@ const BOTH: [WriteKeys; 2] = [WriteKeys::Registrations, WriteKeys::Windows];
 const SOON: Duration = Duration::from_secs(10);
 
 fn shape(write_keys: WriteKeys) -> Shape {
-    let memory = |region| RegionMemory { region, bytes: BYTES };
     let limits = Limits { write_keys, loss_time: Duration::from_millis(300), ..Limits::default() };
-    Shape { regions: vec![memory(LOG), memory(OTHER)], limits, ..Shape::default() }
+    Shape { regions: vec![(LOG, BYTES), (OTHER, BYTES)], limits, ..Shape::default() }
 }
 
 fn write(region: Region, offset: usize, length: usize) -> Write {
@@ -196,7 +195,7 @@ fn permissions_are_refused_for_what_does_not_exist() {
     let area = |region, offset| Area { region, offset };
     let read = a.fabric.read(VIEW, B, area(LOG, BYTES), area(LOG, 0), 1, Token(1));
     assert_eq!(read, Err(ErrorKind::OutOfRange));
-    let read = a.fabric.read(VIEW, B, area(LOG, 0), area(OTHER, 0), 8, Token(1));
+    let read = a.fabric.read(VIEW, B, area(LOG, 0), area(Region::ROW, 0), 8, Token(1));
     assert_eq!(read, Err(ErrorKind::OutOfRange));
 }
 
@@ -209,6 +208,59 @@ fn anybody_reads() {
     wait_for("the read", SOON, || a.fabric.poll() == Some(Event::Completed(Token(3))));
     assert_eq!(look(&a, LOG, 100_000, 5000), [7; 5000]);
     assert_eq!(look(&a, LOG, 105_000, 8), [0; 8]);
+}
+
+/// Each owner decides how long its region is, and both ends keep to the owner's length.
+#[test]
+fn regions_are_as_long_as_their_owners_want_them() {
+    let regions = |bytes| vec![(LOG, bytes), (OTHER, BYTES)];
+    let last = Some(regions(4096));
+    let shape =
+        Shape { regions: regions(BYTES), last_regions: last, ..shape(WriteKeys::default()) };
+    let (mut a, mut b) = pair(&shape);
+    b.fabric.grant(VIEW, A, LOG).expect("it is there");
+    a.fabric.grant(VIEW, B, LOG).expect("it is there");
+    ensure_way(&mut a, &mut b, LOG, 1);
+    let beyond = a.fabric.post(VIEW, B, &[write(LOG, 4096, 8)], None);
+    assert_eq!(beyond, Err(ErrorKind::OutOfRange), "the owner's is shorter");
+    let area = |region, offset| Area { region, offset };
+    let read = a.fabric.read(VIEW, B, area(LOG, 4096), area(LOG, 0), 8, Token(1));
+    assert_eq!(read, Err(ErrorKind::OutOfRange));
+    // The other way round the owner's is longer: from the row, or another region, to its end.
+    store(&b, 64, &[7; 64]);
+    fill(&b, OTHER, 0, &[8; 64]);
+    for (source, value) in [(area(Region::ROW, 64), 7), (area(OTHER, 0), 8)] {
+        let target = area(LOG, BYTES - 64);
+        let list = [Write { source, target, length: 64, kind: Kind::Content }];
+        wait_for("room", SOON, || {
+            step(&mut a, &mut b);
+            b.fabric.post(VIEW, A, &list, None).is_ok()
+        });
+        wait_for("the write", SOON, || {
+            step(&mut a, &mut b);
+            look(&a, LOG, BYTES - 64, 64) == [value; 64]
+        });
+    }
+    b.fabric.read(VIEW, A, area(LOG, BYTES - 64), area(OTHER, 64), 64, Token(2)).expect("room");
+    wait_for("the read", SOON, || drain(&mut b.fabric).contains(&Event::Completed(Token(2))));
+    assert_eq!(look(&b, OTHER, 64, 64), [8; 64]);
+}
+
+/// What is posted to a row of a view that its owner has ended is passed over; to a region it is
+/// refused, since its completion would say that it is there.
+#[test]
+fn a_region_of_a_peer_that_ended_the_view_is_lost() {
+    let (mut a, mut b) = pair(&shape(WriteKeys::default()));
+    b.fabric.grant(VIEW, A, LOG).expect("it is there");
+    ensure_way(&mut a, &mut b, LOG, 1);
+    wait_for("the end", SOON, || b.fabric.retire(VIEW));
+    wait_for("the notice", SOON, || {
+        a.fabric.collect();
+        a.fabric.post(VIEW, B, &[write(LOG, 64, 64)], Some(Token(5))) == Err(ErrorKind::PeerLost)
+    });
+    drain(&mut a.fabric);
+    assert_eq!(a.fabric.post(VIEW, B, &[guard(64, 8)], Some(Token(6))), Ok(()));
+    wait_for("the row", SOON, || drain(&mut a.fabric).contains(&Event::Completed(Token(6))));
 }
 
 /// What is found when the right is taken back in the middle of a stream of long writes.

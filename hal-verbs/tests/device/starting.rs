@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tramontane_core::fabric::Region;
 use tramontane_verbs::devices::{ChoiceError, GidChoice, Wanted};
-use tramontane_verbs::{JoinError, Limits, RegionMemory};
+use tramontane_verbs::{JoinError, Limits};
 
 use super::group::{Shape, device, try_join_all};
 
@@ -62,7 +62,7 @@ fn a_device_that_may_not_be_opened_is_told_with_what_to_allow() {
 
 #[test]
 fn regions_have_names_of_their_own() {
-    let memory = |id| RegionMemory { region: Region(id), bytes: 4096 };
+    let memory = |id| (Region(id), 4096);
     for regions in [vec![memory(0)], vec![memory(3), memory(3)]] {
         let error = error(&Shape { regions, ..Shape::default() });
         assert!(matches!(error, JoinError::BadOptions(_)));

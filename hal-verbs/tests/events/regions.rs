@@ -5,7 +5,7 @@ use tramontane_core::fabric::{
 };
 use tramontane_core::ids::{NodeId, Rank, ViewId};
 use tramontane_verbs::fake::{Clock, ContextId, Network, Profile};
-use tramontane_verbs::{Limits, RegionMemory, Site, Verbs, ViewOptions};
+use tramontane_verbs::{Limits, Site, Verbs, ViewOptions};
 
 const VIEW: ViewId = ViewId(1);
 const LOG: Region = Region(5);
@@ -25,12 +25,13 @@ fn pair(network: &Network) -> [Member; 2] {
     let member = |own: Rank| {
         let device = network.add_device(Profile::strict());
         let site = Site::open(&device.wanted(), &Limits::default(), None).expect("a device");
+        let region = site.region(LOG, 4096).expect("memory");
         let options = ViewOptions {
             view: VIEW,
             own,
             members: &[NodeId(10), NodeId(11)],
             row_bytes: &[4096; 2],
-            regions: &[RegionMemory { region: LOG, bytes: 4096 }],
+            regions: &[region],
             blocks: false,
         };
         let mut fabric = site.view(&options).expect("memory");

@@ -5,11 +5,13 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use tramontane_control::{Mesh, MeshOptions, SharedKey};
-use tramontane_core::fabric::{Fabric as _, HostFabric as _, ViewPlan, ViewRows as _};
+use tramontane_core::fabric::{
+    Fabric as _, HostFabric as _, HostRegions as _, Region, ViewPlan, ViewRows as _,
+};
 use tramontane_core::ids::{NodeId, Rank};
 use tramontane_tcp::{Settings, Tcp};
 use tramontane_verbs::devices::Wanted;
-use tramontane_verbs::{Limits, RdmaViews, RegionMemory, Rows, Site};
+use tramontane_verbs::{Limits, RdmaViews, Rows, Site};
 
 use super::{VIEW, device};
 
@@ -47,8 +49,27 @@ fn meet_with(
     listener: Option<TcpListener>,
     limits: &Limits,
     row_bytes: usize,
-    regions: &[RegionMemory],
+    regions: &[(Region, usize)],
 ) -> Beside {
+    let mut fabric = meet_alone(wanted, own, addresses, listener, limits);
+    for (region, bytes) in regions {
+        fabric.region(*region, *bytes).expect("memory");
+    }
+    let members = ids(u16::try_from(addresses.len()).expect("few"));
+    let row_bytes = vec![row_bytes; members.len()];
+    let plan = ViewPlan::with_sizes(VIEW, own, &members, &row_bytes, 7).with_blocks();
+    let rows = fabric.rows(&plan).expect("memory");
+    Beside { fabric, rows }
+}
+
+/// Meets the others, and makes nothing.
+fn meet_alone(
+    wanted: &Wanted,
+    own: Rank,
+    addresses: &[SocketAddr],
+    listener: Option<TcpListener>,
+    limits: &Limits,
+) -> RdmaViews<Tcp> {
     let never = AtomicBool::new(false);
     let members = ids(u16::try_from(addresses.len()).expect("few"));
     let addresses: Vec<_> = addresses.iter().copied().map(Into::into).collect();
@@ -73,11 +94,7 @@ fn meet_with(
         }
     }
     let site = Site::open(wanted, limits, None).expect("the lab has a device");
-    let mut fabric = RdmaViews::new(site, tcp).expect("descriptors").with_regions(regions);
-    let row_bytes = vec![row_bytes; members.len()];
-    let plan = ViewPlan::with_sizes(VIEW, own, &members, &row_bytes, 7).with_blocks();
-    let rows = fabric.rows(&plan).expect("memory");
-    Beside { fabric, rows }
+    RdmaViews::new(site, tcp).expect("descriptors")
 }
 
 /// All members of a group in this process.
@@ -90,21 +107,33 @@ pub fn meet_all_with(
     members: u16,
     limits: &Limits,
     row_bytes: usize,
-    regions: &[RegionMemory],
+    regions: &[(Region, usize)],
 ) -> Vec<Beside> {
+    all(members, |wanted, own, addresses, listener| {
+        meet_with(wanted, own, addresses, Some(listener), limits, row_bytes, regions)
+    })
+}
+
+/// All members of a group in this process, who have made nothing yet.
+pub fn meet_all_alone(members: u16, limits: &Limits) -> Vec<RdmaViews<Tcp>> {
+    all(members, |wanted, own, addresses, listener| {
+        meet_alone(wanted, own, addresses, Some(listener), limits)
+    })
+}
+
+/// Each member in a thread, since each waits for the others.
+fn all<M: Send>(
+    members: u16,
+    meet: impl Fn(&Wanted, Rank, &[SocketAddr], TcpListener) -> M + Sync,
+) -> Vec<M> {
     let listeners: Vec<TcpListener> =
         (0..members).map(|_| TcpListener::bind("127.0.0.1:0").expect("a port")).collect();
     let addresses: Vec<SocketAddr> =
         listeners.iter().map(|listener| listener.local_addr().expect("an address")).collect();
-    let wanted = &device::wanted();
+    let (wanted, meet, addresses) = (&device::wanted(), &meet, &addresses);
     std::thread::scope(|scope| {
-        let meet = |(own, listener)| {
-            let addresses = &addresses;
-            scope.spawn(move || {
-                meet_with(wanted, own, addresses, Some(listener), limits, row_bytes, regions)
-            })
-        };
-        let meeting: Vec<_> = (0..).map(Rank).zip(listeners).map(meet).collect();
+        let start = |(own, listener)| scope.spawn(move || meet(wanted, own, addresses, listener));
+        let meeting: Vec<_> = (0..).map(Rank).zip(listeners).map(start).collect();
         meeting.into_iter().map(|thread| thread.join().expect("no panic")).collect()
     })
 }

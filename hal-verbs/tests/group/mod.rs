@@ -4,10 +4,10 @@
 
 use std::time::{Duration, Instant};
 
-use tramontane_core::fabric::{ErrorKind, Fabric, ViewRows as _};
+use tramontane_core::fabric::{ErrorKind, Fabric, Region, ViewRows as _};
 use tramontane_core::ids::{NodeId, Rank, ViewId};
 use tramontane_verbs::devices::Wanted;
-use tramontane_verbs::{JoinError, Limits, RegionMemory, Report, Site, Verbs, ViewOptions};
+use tramontane_verbs::{JoinError, Limits, Report, Site, Verbs, ViewOptions};
 
 #[allow(dead_code, reason = "not every test has members that meet over TCP")]
 pub mod beside;
@@ -27,7 +27,10 @@ pub struct Shape {
     /// Another size for each member's row, where they differ.
     pub row_sizes: Option<Vec<usize>>,
     pub limits: Limits,
-    pub regions: Vec<RegionMemory>,
+    /// With their sizes.
+    pub regions: Vec<(Region, usize)>,
+    /// Those of the last member instead.
+    pub last_regions: Option<Vec<(Region, usize)>>,
     pub blocks: bool,
     pub wanted: Wanted,
     /// What the last member wants instead.
@@ -42,6 +45,7 @@ impl Default for Shape {
             row_sizes: None,
             limits: Limits::default(),
             regions: Vec::new(),
+            last_regions: None,
             blocks: false,
             wanted: device::wanted(),
             last_wanted: None,
@@ -63,14 +67,18 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// A member, connected to nobody.
 fn alone(shape: &Shape, members: &[NodeId], own: Rank) -> Result<Joined, JoinError> {
     let sizes = shape.row_sizes.clone().unwrap_or_else(|| vec![shape.row_bytes; members.len()]);
-    let other = shape.last_wanted.as_ref().filter(|_| own.index() + 1 == members.len());
+    let is_last = own.index() + 1 == members.len();
+    let other = shape.last_wanted.as_ref().filter(|_| is_last);
     let site = Site::open(other.unwrap_or(&shape.wanted), &shape.limits, None)?;
+    let regions = shape.last_regions.as_ref().filter(|_| is_last).unwrap_or(&shape.regions);
+    let regions = regions.iter().map(|(region, bytes)| site.region(*region, *bytes));
+    let regions = regions.collect::<Result<Vec<_>, _>>()?;
     let fabric = site.view(&ViewOptions {
         view: VIEW,
         own,
         members,
         row_bytes: &sizes,
-        regions: &shape.regions,
+        regions: &regions,
         blocks: shape.blocks,
     })?;
     Ok(Joined { fabric, report: site.report() })

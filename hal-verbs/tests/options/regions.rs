@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use tramontane_core::fabric::Region;
-use tramontane_verbs::{Limits, RegionMemory};
+use tramontane_verbs::Limits;
 
 use super::VIEW;
 use super::group::beside::{Beside, meet_all_with};
@@ -14,9 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 #[test]
 fn members_with_several_regions_come_to_be_ready() {
     for count in [1, 2, 5, 32] {
-        let regions: Vec<RegionMemory> = (0..count)
-            .map(|number| RegionMemory { region: Region(number + 1), bytes: 4096 })
-            .collect();
+        let regions: Vec<_> = (1..=count).map(|number| (Region(number), 4096)).collect();
         let mut members = meet_all_with(2, &Limits::default(), 4096, &regions);
         members.iter_mut().for_each(Beside::open);
         let until = Instant::now() + PATIENCE;

@@ -8,7 +8,7 @@ use tramontane_core::fabric::{
 };
 use tramontane_core::ids::{NodeId, Rank, ViewId};
 use tramontane_verbs::fake::{Clock, Network, Profile};
-use tramontane_verbs::{Limits, RegionMemory, Site, Verbs, ViewOptions, WriteKeys};
+use tramontane_verbs::{Limits, Site, Verbs, ViewOptions, WriteKeys};
 
 pub const VIEW: ViewId = ViewId(1);
 pub const LOG: Region = Region(5);
@@ -34,10 +34,10 @@ impl World {
         let network = Network::new(seed, Clock::Virtual);
         let ids: Vec<NodeId> = (0..members).map(|rank| NodeId(u32::from(rank) + 10)).collect();
         let row_bytes = vec![4096; ids.len()];
-        let regions = [RegionMemory { region: LOG, bytes: BYTES }];
         let member = |own| {
             let device = network.add_device(profile.clone());
             let site = Site::open(&device.wanted(), &limits, None).expect("it opens");
+            let regions = [site.region(LOG, BYTES).expect("memory")];
             let options = ViewOptions {
                 view: VIEW,
                 own,

@@ -3,9 +3,9 @@
 use tramontane_core::fabric::{Fabric as _, LossCause, Promises};
 use tramontane_verbs::devices::DataInOrder;
 use tramontane_verbs::fake::{Clock, Network, Profile};
-use tramontane_verbs::{JoinError, Limits, RegionMemory, ViewOptions, WriteOrder};
+use tramontane_verbs::{JoinError, Limits, WriteOrder};
 
-use super::bench::{A, B, MEMBERS, REGION, ROW_BYTES, VIEW, by_updates, member, promised, site};
+use super::bench::{A, B, REGION, ROW_BYTES, VIEW, by_updates, member, promised, site};
 
 fn chosen(profile: Profile, limits: &Limits) -> (WriteOrder, Promises) {
     let site = site(&Network::new(1, Clock::Virtual), profile, limits).expect("a site");
@@ -70,15 +70,7 @@ fn without_order_and_without_updates_a_site_is_refused() {
 fn regions_are_refused_where_lists_go_with_updates() {
     let network = Network::new(1, Clock::Virtual);
     let site = site(&network, Profile::strict(), &by_updates()).expect("a site");
-    let options = ViewOptions {
-        view: VIEW,
-        own: A,
-        members: &MEMBERS,
-        row_bytes: &[ROW_BYTES; 2],
-        regions: &[RegionMemory { region: REGION, bytes: 4096 }],
-        blocks: false,
-    };
-    let refused = site.view(&options).expect_err("regions");
+    let refused = site.region(REGION, 4096).expect_err("regions");
     assert!(matches!(refused, JoinError::NoWriteOrder { what: "regions", .. }), "{refused}");
 }
 

@@ -14,11 +14,13 @@
 //! | `probe`, `mesh` | probes: memory without a protocol, TCP without a protocol |
 //! | `views` | `views`: members that go and come back |
 //! | `blocks` | `blocks` |
+//! | `baselines` | the protocols that TRAM is compared with, over TCP |
 //! | `record` | `record` |
 //! | `shards` | `shards` |
 //! | `profiles` | the machines that are simulated, and `parameters` |
 //! | `error`, `plot`, `progress`, `machine`, `spread`, `touch` | what all share |
 
+pub mod baselines;
 mod blocks;
 mod calibration;
 pub mod command;

@@ -85,7 +85,7 @@ pub enum Technique {
 }
 
 /// Which protocol the simulator runs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, ValueEnum, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Variant {
     /// This project's own core, with the techniques that --without leaves.

@@ -343,6 +343,13 @@ impl From<Stopped> for Failure {
             Stopped::Halted { .. } => {
                 Self::new(Status::Out, stopped, "start this node again: it joins as a new process")
             }
+            Stopped::GroupLost(_) | Stopped::Outdated(_) => Self::with_text(Status::Out, stopped),
+            Stopped::Refused(..) => Self::with_text(Status::Group, stopped),
+            Stopped::StateRefused(_) => Self::new(
+                Status::Resources,
+                stopped,
+                "look at the file system of --log, and start this replica again",
+            ),
             Stopped::NoMemory(_) | Stopped::NoState(_) => Self::new(
                 Status::Resources,
                 stopped,

@@ -6,6 +6,7 @@
 //! | `cast` | one member as a filter |
 //! | `copy` | files to several places at once |
 //! | `node`, `status`, `leave` | a member of a group that survives its members; the status of all; one leaves |
+//! | `shards` | replicas of groups in a tree, clients of several of them, and their status |
 //! | `layout` | memory maps |
 //! | `plan` | schedules of block multicasts |
 //! | `adapter` | one member, driven by the conformance suite |
@@ -38,6 +39,7 @@ mod options;
 mod output;
 mod plan;
 mod record;
+mod shards;
 mod status;
 mod verbs_check;
 mod waiting_notice;
@@ -72,6 +74,7 @@ const BENCH_EXAMPLES: &str = "  tramontane bench multicast --probe
 const EXAMPLES: &str = "  tramontane demo
   tramontane cast --group log --id 0 --nodes 3
   tramontane node --config group.toml --id 0
+  tramontane shards --config overlay.toml --id g1.0
   tramontane copy data.bin --to /mnt/a,/mnt/b
   tramontane layout --nodes 4
   tramontane bench latency
@@ -102,6 +105,8 @@ enum Command {
     Status(status::Arguments),
     #[command(after_help = help(leave::EXAMPLES))]
     Leave(leave::Arguments),
+    #[command(after_help = help(shards::EXAMPLES))]
+    Shards(shards::Arguments),
     #[command(after_help = help(layout::EXAMPLES))]
     Layout(layout::Arguments),
     #[command(after_help = help(plan::EXAMPLES))]
@@ -117,6 +122,8 @@ enum Command {
     Verbs(devices::Command),
     #[command(hide = true)]
     DemoMember { task: String },
+    #[command(hide = true)]
+    DemoShard { task: String },
     #[command(hide = true)]
     CopyMember { task: String },
 }
@@ -144,12 +151,14 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Node(arguments) => node::run(arguments),
         Command::Status(arguments) => status::run(arguments),
         Command::Leave(arguments) => leave::run(arguments),
+        Command::Shards(arguments) => shards::run(arguments),
         Command::Layout(arguments) => layout::run(arguments),
         Command::Plan(arguments) => plan::run(arguments),
         Command::Bench(command) => Ok(bench::run(command, &mut io::stdout().lock())?),
         Command::Adapter(arguments) => adapter::run(arguments),
         Command::Verbs(command) => devices::run(command),
         Command::DemoMember { task } => demo::run_member(task),
+        Command::DemoShard { task } => demo::run_shards_member(task),
         Command::CopyMember { task } => copy::run_member(task),
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::path::Path;
 
 use tramontane_control::{Address, KeyError, SharedKey};
 use tramontane_core::ids::NodeId;
@@ -31,11 +32,11 @@ pub enum ControlEndpointsError {
     KeyNeeded(SocketAddr),
 }
 
-/// All control servers of a group.
+/// All control servers of a group, or of an overlay.
 #[derive(Clone, Debug)]
 pub struct ControlEndpoints {
-    pub(super) addresses: BTreeMap<NodeId, Address>,
-    pub(super) key: Option<SharedKey>,
+    pub(crate) addresses: BTreeMap<NodeId, Address>,
+    pub(crate) key: Option<SharedKey>,
 }
 
 impl ControlEndpoints {
@@ -47,32 +48,47 @@ impl ControlEndpoints {
         if description.fabric == Carrier::Verbs {
             rdma::check_clear(description.key_file.is_some(), description.allow_clear)?;
         }
-        let key = description.key_file.as_deref().map(SharedKey::from_file).transpose()?;
-        let addresses = match description.fabric {
+        let nodes = description.nodes.iter();
+        let key_file = description.key_file.as_deref();
+        match description.fabric {
             Carrier::SharedMemory => {
-                let name = GroupName::new(&description.name)?;
-                let server = |id| Address::Unix(root.socket_path(&name, id));
-                description
-                    .nodes
-                    .iter()
-                    .map(|node| NodeId(node.id))
-                    .map(|id| (id, server(id)))
-                    .collect()
+                let nodes = nodes.map(|node| NodeId(node.id));
+                Self::in_folder(&description.name, nodes, root, key_file)
             }
             Carrier::Tcp | Carrier::Verbs => {
-                let listed = description
-                    .nodes
-                    .iter()
-                    .filter_map(|node| Some((NodeId(node.id), node.address?)));
-                let exposed = listed.clone().find(|(_, address)| !address.ip().is_loopback());
-                if let Some((_, exposed)) =
-                    exposed.filter(|_| key.is_none() && !description.allow_clear)
-                {
-                    return Err(ControlEndpointsError::KeyNeeded(exposed));
-                }
-                listed.map(|(id, address)| (id, Address::Tcp(address))).collect()
+                let listed = nodes.filter_map(|node| Some((NodeId(node.id), node.address?)));
+                Self::at_addresses(listed, key_file, description.allow_clear)
             }
-        };
+        }
+    }
+
+    /// Those of nodes of this machine, which meet in a folder.
+    pub(crate) fn in_folder(
+        name: &str,
+        nodes: impl Iterator<Item = NodeId>,
+        root: &Root,
+        key_file: Option<&Path>,
+    ) -> Result<Self, ControlEndpointsError> {
+        let key = key_file.map(SharedKey::from_file).transpose()?;
+        let name = GroupName::new(name)?;
+        let addresses = nodes.map(|id| (id, Address::Unix(root.socket_path(&name, id)))).collect();
+        Ok(Self { addresses, key })
+    }
+
+    /// Those of nodes that have addresses. An address that is not loopback needs a key.
+    pub(crate) fn at_addresses(
+        listed: impl Iterator<Item = (NodeId, SocketAddr)>,
+        key_file: Option<&Path>,
+        allow_clear: bool,
+    ) -> Result<Self, ControlEndpointsError> {
+        let key = key_file.map(SharedKey::from_file).transpose()?;
+        let mut addresses = BTreeMap::new();
+        for (node, address) in listed {
+            if !address.ip().is_loopback() && key.is_none() && !allow_clear {
+                return Err(ControlEndpointsError::KeyNeeded(address));
+            }
+            addresses.insert(node, Address::Tcp(address));
+        }
         Ok(Self { addresses, key })
     }
 }

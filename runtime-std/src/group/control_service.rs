@@ -104,9 +104,9 @@ mod tests {
     use tramontane_core::ids::ViewId;
 
     use super::super::peer_connector::{Calls, PeerReply, PeerRequest};
-    use super::super::session_messages::{receive_message, send_message};
     use super::*;
     use crate::fabric::AnyBell;
+    use crate::session_messages::{receive_message, send_message};
     use crate::tcp::{self, Tcp};
     use tramontane_core::fabric::HostFabric as _;
 

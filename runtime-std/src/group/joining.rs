@@ -18,10 +18,10 @@ use super::join_messages::{JoinReply, JoinRequest};
 use super::peer_connector::PeerConnector;
 use super::probe::{is_for_good, is_stranger};
 use super::replica::Replica;
-use super::session_messages::{receive_message, send_message};
 use super::state_transfer::{StateTransfer, Supplier};
 use super::transfer_progress::TransferProgress;
 use super::view::View;
+use crate::session_messages::{receive_message, send_message};
 
 /// How long a member may take until its next message: an upcall may be under way.
 pub(super) const STALL: Duration = Duration::from_secs(60);

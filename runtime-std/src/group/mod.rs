@@ -74,7 +74,6 @@ mod request;
 mod running;
 mod send_state;
 mod sender;
-mod session_messages;
 mod start;
 mod start_fixed;
 mod start_options;

@@ -7,8 +7,8 @@ use tramontane_control::{Session, SessionError};
 
 use super::forming::Waiting;
 use super::request::{Request, Requests};
-use super::session_messages::{receive_message, send_message};
 use super::status::{GroupStatus, SharedStatus};
+use crate::session_messages::{receive_message, send_message};
 
 /// How long either end may take.
 const PATIENCE: Duration = Duration::from_secs(5);

@@ -21,7 +21,7 @@ use tramontane_control::{
 use tramontane_core::ids::{NodeId, ViewId};
 
 use super::request::{Request, Requests};
-use super::session_messages::{receive_message, send_message};
+use crate::session_messages::{receive_message, send_message};
 
 /// How long one call may take.
 const CALL: Duration = Duration::from_secs(5);

@@ -1,13 +1,10 @@
 //! What other threads ask of the one that drives a member.
 
-use std::sync::mpsc::{Receiver, Sender, channel};
-
 use tramontane_control::Session;
 use tramontane_core::ids::{NodeId, SubgroupId};
 
 use super::peer_connector::Call;
 use super::queue::{QueueId, Sink};
-use tramontane_core::fabric::LocalBell;
 
 /// One request.
 pub(super) enum Request {
@@ -25,24 +22,5 @@ pub(super) enum Request {
     Leave,
 }
 
-/// Where requests go in. Each one wakes the thread that takes them.
-#[derive(Clone)]
-pub(super) struct Requests {
-    sender: Sender<Request>,
-    bell: crate::fabric::AnyBell,
-}
-
-impl Requests {
-    /// Both ends.
-    pub(super) fn new(bell: crate::fabric::AnyBell) -> (Self, Receiver<Request>) {
-        let (sender, receiver) = channel();
-        (Self { sender, bell }, receiver)
-    }
-
-    /// Asks. False if nobody takes requests any more.
-    pub(super) fn ask(&self, request: Request) -> bool {
-        let is_asked = self.sender.send(request).is_ok();
-        self.bell.ring_if_asleep();
-        is_asked
-    }
-}
+/// Where requests go in.
+pub(super) type Requests = crate::requests::Requests<Request>;

@@ -16,9 +16,9 @@ use super::joining::{AROUND, AttemptError, PAUSE, STALL, welcome};
 use super::peer_connector::PeerConnector;
 use super::queue::TOGETHER_MAX;
 use super::replica::{Message, Messages, Replica};
-use super::session_messages::{receive_message, send_message};
 use super::transfer_progress::TransferProgress;
 use super::view::View;
+use crate::session_messages::{receive_message, send_message};
 
 /// For how long a node that was admitted looks for a member that has what is missing.
 const LATE_MAX: Duration = Duration::from_secs(10);

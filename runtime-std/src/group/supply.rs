@@ -26,9 +26,9 @@ use super::admission::{Admission, Sent};
 use super::join_messages::{JoinReply, JoinRequest};
 use super::queue::{Ended, Queue, Sink, Supplied};
 use super::request::{Request, Requests};
-use super::session_messages::{receive_message, send_message};
 use super::status::SharedStatus;
 use super::view::{View, WireView};
+use crate::session_messages::{receive_message, send_message};
 
 /// How long a joiner may take nothing.
 const STALL: Duration = Duration::from_secs(30);

@@ -50,6 +50,28 @@ pub enum Stopped {
     /// The application's upcall panicked; the order of what it has seen is intact.
     #[error("the application panicked in an upcall: {0}")]
     Panicked(String),
+    /// So many replicas of a shard lost what they knew at once that nobody has its state (TRM-5).
+    #[error(
+        "group {0} has lost a majority of its replicas at once, and its state with them; end all \
+         processes of the overlay, and start them anew"
+    )]
+    GroupLost(String),
+    /// A replica of another group, or of this one, knows of a later process of this replica, or of
+    /// an earlier one whose state is lost.
+    #[error(
+        "{0} knows another process of this replica, whose state is lost; end all processes of the \
+         overlay, and start them anew"
+    )]
+    Outdated(String),
+    /// A process of the overlay goes by another key, program or configuration.
+    #[error("{0}: {1}")]
+    Refused(String, String),
+    /// A replica cannot go on: its log contradicts itself.
+    #[error("the replica is broken: {0}")]
+    Shard(tramontane_core::tram::Halt),
+    /// The application does not take over another replica's state.
+    #[error("the application does not take over the state of its group: {0}")]
+    StateRefused(String),
     /// The node's state is damaged.
     #[error("the node is broken: {0}")]
     Broken(StepError),

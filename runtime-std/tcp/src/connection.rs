@@ -122,8 +122,10 @@ impl Connection {
         !self.is_live() && (self.is_parted || !self.is_untold)
     }
 
-    pub(super) const fn is_parted(&self) -> bool {
-        self.is_parted
+    /// Whether a view that is opened now has lost its process: one that goes on from a view with
+    /// it, or the first to hear of the loss.
+    pub(super) const fn is_lost_in(&self, goes_on: bool) -> bool {
+        !self.is_parted && (goes_on || self.is_untold)
     }
 
     pub(super) const fn loss(&self) -> Option<LossCause> {

@@ -201,7 +201,7 @@ impl Fabric for Tcp {
             // another process than the one that was lost.
             let goes_on = self.views.last().is_none_or(|before| before.has_met(*member));
             let is_route = |known: &Connection| {
-                known.peer == *member && (known.is_used() || (goes_on && !known.is_parted()))
+                known.peer == *member && (known.is_used() || known.is_lost_in(goes_on))
             };
             let route = connections.iter().position(is_route);
             if let Some(connection) = route.and_then(|index| connections.get_mut(index)) {

@@ -60,12 +60,13 @@ impl Tcp {
     fn leave_place(&mut self, index: usize) {
         let Self { connections, views, events, .. } = self;
         let Some(before) = connections.get_mut().get(index) else { return };
-        let is_told = before.loss().is_some() && !before.is_untold;
+        // Nothing is told of one that was cut off here.
+        let is_news = before.is_live() || before.is_untold;
         let cause = before.loss().unwrap_or(LossCause::Exited);
         for view in views {
             let Some(peer) = view.rank_of(index) else { continue };
             view.routes[peer.index()] = Route::Gone;
-            if !is_told {
+            if is_news {
                 events.push(Event::PeerLost { view: view.id, peer, cause });
             }
         }
@@ -123,5 +124,112 @@ impl Tcp {
             }
         }
         connection.flush(|sent| events.sent(sent));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{TcpListener, TcpStream};
+    use std::time::{Duration, Instant};
+
+    use tramontane_core::fabric::{Fabric as _, HostFabric as _, ViewPlan, ViewRows as _};
+    use tramontane_core::ids::ViewId;
+
+    use super::*;
+    use crate::connection::Settings;
+
+    const OWN: NodeId = NodeId(1);
+
+    fn connection() -> (tramontane_control::Connection, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let other = TcpStream::connect(listener.local_addr().expect("an address")).expect("open");
+        let (stream, _) = listener.accept().expect("it came");
+        (tramontane_control::Connection { stream, cipher: None }, other)
+    }
+
+    fn open(fabric: &mut Tcp, view: ViewId, peer: NodeId) {
+        let members = [OWN, peer];
+        let plan = ViewPlan::with_sizes(view, Rank(0), &members, &[64; 2], 1);
+        let rows = fabric.rows(&plan).expect("memory");
+        fabric.open(view, &rows.memory()).expect("there is room");
+    }
+
+    fn await_that(mut is_so: impl FnMut() -> bool) {
+        let start = Instant::now();
+        while !is_so() {
+            assert!(start.elapsed() < Duration::from_secs(20), "it never comes");
+        }
+    }
+
+    fn await_loss(fabric: &mut Tcp) {
+        await_that(|| matches!(fabric.poll(), Some(Event::PeerLost { .. })));
+    }
+
+    #[test]
+    fn the_place_of_a_peer_that_is_gone_is_taken_by_another() {
+        let mut fabric = Tcp::new(OWN, Settings::default()).expect("descriptors");
+        let (stays, _stays) = connection();
+        fabric.add_peer(NodeId(2), stays).expect("a fresh one");
+        for number in 3..30 {
+            let (peer, view) = (NodeId(number), ViewId(number.into()));
+            open(&mut fabric, view, peer);
+            let (comes, goes) = connection();
+            fabric.add_peer(peer, comes).expect("a fresh one");
+            assert!(fabric.has_peer(peer) && fabric.has_peer(NodeId(2)));
+            drop(goes);
+            await_loss(&mut fabric);
+            assert!(fabric.retire(view) && !fabric.has_peer(peer));
+        }
+        assert_eq!(fabric.connections.get_mut().len(), 2);
+    }
+
+    #[test]
+    fn a_view_is_told_that_its_process_was_replaced_unless_it_was_cut_off() {
+        let mut fabric = Tcp::new(OWN, Settings::default()).expect("descriptors");
+        let (peer, ways) = (NodeId(2), [connection(), connection(), connection()]);
+        let (ways, _ends): (Vec<_>, Vec<_>) = ways.into_iter().unzip();
+        let [one, two, three] = ways.try_into().expect("three");
+        open(&mut fabric, ViewId(7), peer);
+        fabric.add_peer(peer, one).expect("a fresh one");
+        fabric.part_from(peer);
+        fabric.add_peer(peer, two).expect("its place is free");
+        let cause = LossCause::Exited;
+        let lost = Event::PeerLost { view: ViewId(7), peer: Rank(1), cause };
+        assert_eq!((fabric.poll(), fabric.poll()), (Some(lost), None));
+        open(&mut fabric, ViewId(6), peer);
+        fabric.cut(ViewId(6), Rank(1));
+        fabric.part_from(peer);
+        fabric.add_peer(peer, three).expect("its place is free");
+        assert_eq!(fabric.poll(), None, "who cuts is told nothing");
+    }
+
+    #[test]
+    fn the_place_of_a_peer_is_kept_while_a_view_leads_there_or_its_loss_is_not_told() {
+        let mut fabric = Tcp::new(OWN, Settings::default()).expect("descriptors");
+        let peers = [NodeId(2), NodeId(3), NodeId(4)];
+        open(&mut fabric, ViewId(2), peers[0]);
+        for peer in &peers[..2] {
+            let (comes, goes) = connection();
+            fabric.add_peer(*peer, comes).expect("a fresh one");
+            drop(goes);
+        }
+        await_loss(&mut fabric);
+        await_that(|| {
+            fabric.carry();
+            !fabric.has_peer(peers[1])
+        });
+        let (comes, _goes) = connection();
+        fabric.add_peer(peers[2], comes).expect("a fresh one");
+        assert_eq!(fabric.connections.get_mut().len(), 3);
+        // A view that is opened now has lost that peer, unless it was parted from.
+        open(&mut fabric, ViewId(3), peers[1]);
+        await_loss(&mut fabric);
+        assert!(fabric.retire(ViewId(2)) && fabric.retire(ViewId(3)));
+        fabric.part_from(peers[1]);
+        open(&mut fabric, ViewId(4), peers[1]);
+        assert_eq!(fabric.poll(), None, "it awaits another process");
+        let (comes, _goes_too) = connection();
+        fabric.add_peer(peers[1], comes).expect("its place is free");
+        assert_eq!(fabric.connections.get_mut().len(), 3);
     }
 }

@@ -41,6 +41,7 @@
 //! |---|---|
 //! | [`group`] | groups whose members may fail, leave and join: all of it, what is named here included |
 //! | [`blocks`] | large objects to many, at nearly the price of one copy |
+//! | [`shards`] | groups of replicas in a tree, and one order for messages to any set of them |
 
 #[cfg(doctest)]
 mod guide;
@@ -62,5 +63,6 @@ pub use tramontane_runtime::group::{
 pub use tramontane_runtime::member::{SendError, Settings, Stopped};
 #[doc(inline)]
 pub use tramontane_runtime::rdma::DeviceOptions;
+pub use tramontane_runtime::shards;
 #[doc(inline)]
 pub use tramontane_runtime::shared_memory::{GroupName, Root};

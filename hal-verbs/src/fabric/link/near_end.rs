@@ -6,6 +6,8 @@
 use std::io;
 use std::sync::Arc;
 
+use tramontane_core::fabric::Region;
+
 use super::blocks::receive_range;
 use super::updates::Updates;
 use super::{FarEnd, GUARD_BYTES_MAX, Purpose};
@@ -38,6 +40,21 @@ impl Staging {
     }
 }
 
+/// Other memory of this member than the connection's own, in the same domain: what is written may
+/// come from there, and what is read may go there.
+#[derive(Debug)]
+pub(crate) struct OtherMemory {
+    pub(crate) region: Region,
+    pub(crate) memory: MemoryRegion,
+    /// How much of it.
+    pub(crate) bytes: usize,
+}
+
+/// The memory of a region among others.
+pub(super) fn memory_of(others: &[OtherMemory], region: Region) -> Option<&OtherMemory> {
+    others.iter().find(|other| other.region == region)
+}
+
 /// This end of a connection.
 #[derive(Debug)]
 pub(crate) struct NearEnd {
@@ -53,6 +70,7 @@ pub(crate) struct NearEnd {
     pub(super) source: Arc<MemoryRegion>,
     /// How much of it may be written from, and read into.
     pub(super) own_bytes: usize,
+    pub(super) others: Arc<[OtherMemory]>,
     /// Where this connection's messages are in that memory, if it is one for blocks.
     pub(super) messages: usize,
     pub(super) staging: Option<Staging>,
@@ -71,6 +89,7 @@ pub(crate) struct NearParts {
     pub(crate) source: Arc<MemoryRegion>,
     /// How much of it may be written from, and read into.
     pub(crate) own_bytes: usize,
+    pub(crate) others: Arc<[OtherMemory]>,
     /// Where this connection's messages are in that memory, if it is one for blocks.
     pub(crate) messages: usize,
     /// Bytes that go inline; what the queue pair takes is a limit on top.
@@ -87,6 +106,7 @@ impl NearEnd {
             card,
             source,
             own_bytes,
+            others,
             messages,
             inline_bytes_max,
         } = parts;
@@ -102,6 +122,7 @@ impl NearEnd {
             write_key: 0,
             source,
             own_bytes,
+            others,
             messages,
             staging: None,
             updates: None,
@@ -137,11 +158,6 @@ impl NearEnd {
     /// Whether it was brought up: then the peer may have been told so, and may write.
     pub(crate) const fn is_up(&self) -> bool {
         self.far.is_some()
-    }
-
-    /// How many bytes of own memory it has.
-    pub(crate) const fn own_bytes(&self) -> usize {
-        self.own_bytes
     }
 
     /// Brings the connection up, from reset, in its first or a later epoch: both ends must name the

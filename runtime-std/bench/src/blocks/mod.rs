@@ -37,6 +37,6 @@ mod report;
 pub(crate) mod run;
 mod schedule;
 mod several;
-mod simulated;
+pub(crate) mod simulated;
 mod single;
 mod small;

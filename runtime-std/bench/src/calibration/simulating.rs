@@ -2,12 +2,16 @@
 
 use tramontane_core::ids::NodeId;
 use tramontane_core::layout::Delivery;
+use tramontane_fixtures::block_multicast::{GroupPlan, MessagePlan, START_NS, Setup};
 use tramontane_fixtures::payload::Checked;
 use tramontane_fixtures::profile::Profile;
 use tramontane_fixtures::world::{self, Ending, Load, Outcome, Plan, Senders, Subgroup};
 
 use super::held_out::{Figure, HeldOut, LOW_RATE_INTERVAL_US, WINDOW};
+use crate::blocks::real::cases::suiting;
+use crate::blocks::simulated::simulated;
 use crate::error::BenchError;
+use crate::spread::median;
 
 /// Messages of each sender that are simulated: a rate does not depend on how long it is kept up.
 const MESSAGES: u64 = 4_000;
@@ -20,6 +24,9 @@ const LIMIT_NS: u64 = 60_000_000_000;
 
 /// The figure that the simulator gives for a run.
 pub(super) fn predict(run: &HeldOut, profile: &Profile, seed: u64) -> Result<f64, BenchError> {
+    if run.figure == Figure::BlockLatency {
+        return block_latency_ns(run, profile, seed);
+    }
     let plan = plan(run, profile, seed);
     let outcome = world::run(&plan).map_err(|error| BenchError::Setup(error.to_string()))?;
     if outcome.ending != Ending::Calm || !outcome.complaints.is_empty() {
@@ -29,11 +36,36 @@ pub(super) fn predict(run: &HeldOut, profile: &Profile, seed: u64) -> Result<f64
     Ok(figure(run, &outcome))
 }
 
+/// Messages of a block group that are simulated, each when the one before is long over.
+const BLOCK_MESSAGES: u64 = 5;
+
+/// From one of them to the next, in ns.
+const BLOCKS_APART_NS: u64 = 1_000_000_000;
+
+fn block_latency_ns(run: &HeldOut, profile: &Profile, seed: u64) -> Result<f64, BenchError> {
+    let bytes = run.bytes as usize;
+    let task = suiting(run.fabric.carrier(), bytes);
+    let options = task.options()?;
+    let message = |place: u64| MessagePlan { bytes, at_ns: START_NS + place * BLOCKS_APART_NS };
+    let group = GroupPlan {
+        members: (0..usize::from(run.members)).collect(),
+        algorithm: options.algorithm,
+        messages: (0..BLOCK_MESSAGES).map(message).collect(),
+    };
+    let setup = Setup::new(run.members.into(), vec![group], options.block_bytes, seed);
+    let report = simulated(&Setup { profile: profile.clone(), window: options.window, ..setup })?;
+    let latencies = (0..BLOCK_MESSAGES as usize)
+        .filter_map(|place| report.groups[0].latency_ns(place).map(|latency_ns| latency_ns as f64));
+    Ok(median(&latencies.collect::<Vec<_>>()))
+}
+
 fn figure(run: &HeldOut, outcome: &Outcome) -> f64 {
     let latency_ns = |member: usize| outcome.processes[member].latency.percentile_ns(50) as f64;
     match run.figure {
         Figure::Rate => outcome.messages_per_second(),
         Figure::OwnLatency => latency_ns(0),
+        // A block multicast is no run of the world.
+        Figure::BlockLatency => f64::NAN,
         Figure::PeerLatency => (1..outcome.processes.len()).map(latency_ns).fold(0.0, f64::max),
     }
 }
@@ -79,7 +111,7 @@ fn loads(run: &HeldOut) -> Vec<Load> {
                 .map(|rank| Load { delay_ns: delay(rank), ..load(rank, messages) })
                 .collect()
         }
-        Figure::OwnLatency | Figure::PeerLatency => {
+        Figure::OwnLatency | Figure::PeerLatency | Figure::BlockLatency => {
             let apart_ns = LOW_RATE_INTERVAL_US * 1_000;
             vec![Load { apart_ns, ..load(0, LOW_RATE_MESSAGES) }]
         }
@@ -111,5 +143,34 @@ mod tests {
         let (own, peer) = (latency(Figure::OwnLatency), latency(Figure::PeerLatency));
         // The peer's own round is owed too, and it learns last that the sender has that.
         assert!(peer > own + 1_000.0, "{own} {peer}");
+    }
+
+    #[test]
+    fn a_block_multicast_takes_as_long_as_its_copies_and_longer_where_members_share_processors() {
+        let profile = Profile {
+            live_rows: false,
+            host_processors: 2,
+            host_members: 1_000,
+            block_byte_ps: 100,
+            latency_byte_ns: 0,
+            latency_page_ns: 0,
+            ack_ns: 0,
+            port_bytes_per_us: 1_000_000,
+            ..Profile::default()
+        };
+        let latency = |members: u16, bytes: u32| {
+            let is_it = |run: &&HeldOut| {
+                (run.figure, run.members, run.bytes) == (Figure::BlockLatency, members, bytes)
+            };
+            let runs = runs(Fabric::Shm);
+            predict(runs.iter().find(is_it).expect("one"), &profile, 1).expect("it ends")
+        };
+        let copy_ns = f64::from(1 << 20) * 0.1;
+        let two = latency(2, 1 << 20);
+        assert!(two > copy_ns && two < 1.5 * copy_ns, "{two} {copy_ns}");
+        assert!(latency(2, 16 << 20) > 14.0 * two);
+        // Three receivers on two processors, one of which is the root's too.
+        let four = latency(4, 1 << 20);
+        assert!(four > 1.8 * copy_ns && four < 3.0 * copy_ns, "{four} {copy_ns}");
     }
 }

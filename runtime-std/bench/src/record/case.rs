@@ -1,6 +1,7 @@
 //! What is run for a claim. Equal cases are one run.
 
 use crate::blocks::figures::Completions;
+pub(super) use crate::options::Variant;
 
 /// A machine of the papers, by the name of its profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,23 +45,6 @@ pub(super) enum Case {
     Storage(Way),
 }
 
-/// What of a system's techniques is on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Variant {
-    /// Derecho before Spindle: it delivers in batches, and nothing else.
-    Baseline,
-    /// It receives in batches too.
-    Receive,
-    /// It sends in batches too: all of Spindle's batching.
-    Batching,
-    /// The same, which waits until so many messages are ready to be sent.
-    FixedBatch(u16),
-    /// Batching and nulls.
-    Nulls,
-    /// Everything: posts are outside the lock.
-    Spindle,
-}
-
 /// Which members send, or wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Who {
@@ -95,6 +79,8 @@ pub(super) enum Wait {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Sending {
     pub(super) variant: Variant,
+    /// Sends wait until so many messages are ready: what III-A tried and left.
+    pub(super) fixed_batch: Option<u16>,
     pub(super) nodes: u16,
     pub(super) senders: Who,
     pub(super) bytes: u32,
@@ -117,6 +103,7 @@ impl Sending {
     pub(super) const fn new(variant: Variant, nodes: u16) -> Self {
         Self {
             variant,
+            fixed_batch: None,
             nodes,
             senders: Who::All,
             bytes: 10_240,
@@ -133,6 +120,11 @@ impl Sending {
     /// The same with other senders.
     pub(super) const fn by(self, senders: Who) -> Self {
         Self { senders, ..self }
+    }
+
+    /// The same with sends that wait until so many messages are ready.
+    pub(super) const fn in_batches_of(self, messages: u16) -> Self {
+        Self { fixed_batch: Some(messages), ..self }
     }
 
     /// The same in so many subgroups, of which the first sends.
@@ -182,7 +174,8 @@ pub(super) struct Transfer {
     pub(super) groups: usize,
     /// What blocks take on one link, in percent of the usual.
     pub(super) slow_percent: u64,
-    /// For how many blocks' time one member stands still in the middle.
+    /// For how many blocks' time one member stands still in the middle; on Stampede, whether the
+    /// relay of Table 1 is away for 100 us.
     pub(super) pause_blocks: u64,
     /// Whether only ports take time, as in the paper's analysis (4.5).
     pub(super) ports_alone: bool,
@@ -255,4 +248,7 @@ pub(super) enum Figure {
     BlocksUs,
     WaitingUs,
     CopyUs,
+    /// How long the root waits before a send, in microseconds: in most steps, and in the worst.
+    UsualWaitUs,
+    WorstWaitUs,
 }

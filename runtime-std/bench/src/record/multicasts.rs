@@ -5,11 +5,12 @@ use tramontane_fixtures::block_multicast::{
 };
 use tramontane_fixtures::plan::{Fault, Plan};
 use tramontane_fixtures::profile::Profile;
+use tramontane_fixtures::random::Random;
 
 use super::case::{Case, Figure, Machine, Transfer};
 use super::machines::Machines;
 use super::runs::{Figures, Missing};
-use crate::blocks::figures::{Bed, figure_9, table_1, writes};
+use crate::blocks::figures::{Bed, figure_9, stall, table_1, writes};
 use crate::error::BenchError;
 
 /// Writes of the storage layer: far fewer than the paper's millions.
@@ -31,8 +32,14 @@ pub(super) fn run(machines: &Machines, case: &Case, seed: u64) -> Result<Figures
     match case {
         Case::Transfer(transfer) => {
             let profile = machines.of(transfer.machine);
-            if transfer.machine == Machine::Stampede && transfer.pause_blocks == 0 {
-                return Ok(table(transfer, &Bed::of_paper(profile.clone(), seed))?);
+            if transfer.machine == Machine::Stampede {
+                let bed = Bed::of_paper(profile.clone(), seed);
+                let is_table = transfer.pause_blocks == 0;
+                return Ok(if is_table {
+                    table(transfer, &bed)?
+                } else {
+                    stalled(transfer, &bed)?
+                });
             }
             Ok(figures(transfer, &setup(transfer, profile, seed))?)
         }
@@ -49,9 +56,10 @@ pub(super) fn run(machines: &Machines, case: &Case, seed: u64) -> Result<Figures
 }
 
 fn setup(case: &Transfer, profile: &Profile, seed: u64) -> Setup {
+    let hosts = hosts(case, seed);
     let groups = (0..case.groups)
         .map(|root| GroupPlan {
-            members: (0..case.nodes).map(|place| (root + place) % case.nodes).collect(),
+            members: (0..case.nodes).map(|place| hosts[(root + place) % case.nodes]).collect(),
             algorithm: case.algorithm.algorithm(),
             messages: vec![MessagePlan { bytes: case.bytes, at_ns: START_NS }; case.messages],
         })
@@ -70,6 +78,19 @@ fn setup(case: &Transfer, profile: &Profile, seed: u64) -> Setup {
         setup.plan = Plan { faults: vec![fault] };
     }
     setup
+}
+
+/// Which host each member is on. On Apt the batch system decides, and the members of a rack are not
+/// next to each other in the group (RDMC 5.1); elsewhere it does not matter.
+fn hosts(case: &Transfer, seed: u64) -> Vec<usize> {
+    let mut hosts: Vec<usize> = (0..case.nodes).collect();
+    if case.machine == Machine::Apt {
+        let mut random = Random::stream(seed, "hosts");
+        for place in (1..hosts.len()).rev() {
+            hosts.swap(place, random.index(place + 1));
+        }
+    }
+    hosts
 }
 
 /// The same ports, of which nothing else takes time.
@@ -92,6 +113,15 @@ fn ports_alone(profile: &Profile) -> Profile {
 fn table(case: &Transfer, bed: &Bed) -> Result<Figures, BenchError> {
     let lines = table_1(bed, (case.bytes, case.block_bytes))?;
     Ok(TABLE.into_iter().zip(lines).collect())
+}
+
+/// How long the root waits before a send, where a relay is away for 100 us.
+fn stalled(case: &Transfer, bed: &Bed) -> Result<Figures, BenchError> {
+    let waits = stall(bed, (case.bytes, case.block_bytes), case.offloaded)?;
+    Ok(Figures::from([
+        (Figure::UsualWaitUs, waits.usual_us),
+        (Figure::WorstWaitUs, waits.worst_us),
+    ]))
 }
 
 fn figures(case: &Transfer, setup: &Setup) -> Result<Figures, BenchError> {
@@ -117,4 +147,21 @@ fn figures(case: &Transfer, setup: &Setup) -> Result<Figures, BenchError> {
         figures.insert(Figure::SkewUs, skew_ns as f64 / 1e3);
     }
     Ok(figures)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::case::Way;
+    use super::*;
+
+    #[test]
+    fn the_batch_system_decides_who_is_in_a_rack_and_each_host_has_one_member() {
+        let on = |machine, seed| hosts(&Transfer::new(machine, Way::Pipeline, 16, 1), seed);
+        let in_order: Vec<usize> = (0..16).collect();
+        assert_eq!(on(Machine::Fractus, 1), in_order);
+        let mut drawn = on(Machine::Apt, 1);
+        assert!(drawn != in_order && drawn != on(Machine::Apt, 2));
+        drawn.sort_unstable();
+        assert_eq!(drawn, in_order);
+    }
 }

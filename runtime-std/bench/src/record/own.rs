@@ -6,11 +6,12 @@ use tramontane_fixtures::payload::Checked;
 use tramontane_fixtures::profile::Profile;
 use tramontane_fixtures::world::{self, Ending, Histogram, Load, Outcome, Plan};
 
-use super::case::{Case, Figure, Machine, Sending, Variant, Wait};
+use super::case::{Case, Figure, Machine, Sending, Wait};
 use super::machines::Machines;
 use super::multicasts;
 use super::runs::{Figures, Missing, Model};
 use crate::error::BenchError;
+use crate::options::techniques_of;
 
 /// Virtual time after which a run is given up.
 const LIMIT_NS: u64 = 60_000_000_000;
@@ -41,26 +42,17 @@ fn run(case: &Sending, profile: &Profile, seed: u64) -> Result<Figures, Missing>
 }
 
 /// Which of our switches come nearest to a variant.
-fn switches(variant: Variant) -> Result<Switches, Missing> {
-    let deliver = Switches::DELIVERY_BATCHING;
-    let receive = deliver.union(Switches::RECEIVE_BATCHING);
-    let batching = receive.union(Switches::SEND_BATCHING);
-    Ok(match variant {
-        Variant::Baseline => deliver,
-        Variant::Receive => receive,
-        Variant::Batching => batching,
-        Variant::Nulls => batching.union(Switches::NULLS),
-        Variant::Spindle => Switches::all(),
-        Variant::FixedBatch(_) => {
-            return Err(Missing::NotThere("our core has no fixed batches".into()));
-        }
-    })
+fn switches(case: &Sending) -> Result<Switches, Missing> {
+    if case.fixed_batch.is_some() {
+        return Err(Missing::NotThere("our core has no fixed batches".into()));
+    }
+    Ok(case.variant.derecho().map_or(Switches::all(), techniques_of))
 }
 
 fn plan(case: &Sending, profile: &Profile, seed: u64) -> Result<Plan, Missing> {
     let (nodes, senders) = (usize::from(case.nodes), usize::from(case.senders.of(case.nodes)));
     let mut plan = Plan::fixed(nodes, senders, case.window, case.bytes, seed);
-    plan.switches = switches(case.variant)?;
+    plan.switches = switches(case)?;
     plan.profile = profile.clone();
     plan.profile.delivered_ns += case.upcall_ns;
     if case.copies {

@@ -11,7 +11,7 @@ use super::report::{Report, Row, Summary, stated};
 use super::runs::{Cache, Missing, Runs, asked};
 use super::senders::Papers;
 use super::tornado;
-use super::verdict::{Verdict, holds, ratio};
+use super::verdict::{Verdict, holds, leaves, ratio};
 use crate::error::BenchError;
 use crate::progress::Progress;
 use crate::spread::Spread;
@@ -168,9 +168,13 @@ fn measured(
     let spread = Spread::of(&numbers?);
     row.ratio = ratio(claim.stated, spread.median);
     row.simulated = Some(spread);
+    if let Some(words) = leaves(claim.stated, spread.median, claim.unit) {
+        let end = if row.note.is_empty() { "" } else { "; " };
+        row.note = format!("{}{end}{words}", row.note);
+    }
     row.verdict = match claim.kind {
         Kind::Fitted(_) => Verdict::Fitted,
-        _ if holds(claim.stated, spread.median, claim.unit) => Verdict::Held,
+        _ if holds(claim.stated, spread.median) => Verdict::Held,
         _ => Verdict::Failed,
     };
     Ok(())

@@ -2,7 +2,7 @@
 
 use tramontane_fixtures::derecho::{self, Active, Delay, Report, Run};
 
-use super::case::{Case, Figure, Machine, Sending, Variant, Wait};
+use super::case::{Case, Figure, Machine, Sending, Wait};
 use super::machines::Machines;
 use super::multicasts;
 use super::runs::{Figures, Missing, Model};
@@ -21,20 +21,20 @@ impl Model for Papers<'_> {
 
 /// Messages of each sender: enough for the start not to matter, and for a window to fill often.
 fn messages(case: &Sending) -> u64 {
-    (6_000 / u64::from(case.senders.of(case.nodes)))
-        .clamp(500, 2_000)
-        .max(4 * u64::from(case.window))
+    (12_000 / u64::from(case.senders.of(case.nodes)))
+        .clamp(1_000, 2_000)
+        .max(5 * u64::from(case.window))
 }
 
-fn variant(variant: Variant) -> derecho::Variant {
-    match variant {
-        Variant::Baseline => derecho::Variant::BASELINE,
-        Variant::Receive => derecho::Variant::RECEIVE,
-        Variant::Batching => derecho::Variant::BATCHING,
-        Variant::FixedBatch(size) => derecho::Variant::BATCHING.in_batches_of(size.into()),
-        Variant::Nulls => derecho::Variant::NULLS,
-        Variant::Spindle => derecho::Variant::SPINDLE,
-    }
+fn variant(case: &Sending) -> Result<derecho::Variant, Missing> {
+    let variant = case
+        .variant
+        .derecho()
+        .ok_or_else(|| Missing::NotThere("it is no variant of the papers'".into()))?;
+    Ok(match case.fixed_batch {
+        Some(messages) => variant.in_batches_of(messages.into()),
+        None => variant,
+    })
 }
 
 fn run(case: &Sending, machines: &Machines, seed: u64) -> Result<Figures, Missing> {
@@ -55,7 +55,7 @@ fn run(case: &Sending, machines: &Machines, seed: u64) -> Result<Figures, Missin
         upcall_ns: case.upcall_ns,
         copies: case.copies,
         seed,
-        ..Run::new(variant(case.variant), case.nodes.into(), machines.of(Machine::Spindle))
+        ..Run::new(variant(case)?, case.nodes.into(), machines.of(Machine::Spindle))
     };
     let report = derecho::run(&setup);
     if report.is_stalled {
@@ -101,6 +101,7 @@ fn figures(setup: &Run, report: &Report) -> Figures {
 
 #[cfg(test)]
 mod tests {
+    use super::super::case::Variant;
     use super::*;
 
     #[test]

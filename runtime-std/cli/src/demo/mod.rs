@@ -12,6 +12,7 @@
 //! | `ledger` | what a member notes of every delivery |
 //! | `supervisor` | the parent: starts members, takes their reports, and finds out which one failed |
 //! | `report` | the comparison, as a table or JSON |
+//! | `shards` | another demo: a bank over groups of replicas whose leaders are killed |
 
 mod input;
 mod ledger;
@@ -20,10 +21,12 @@ mod messages;
 mod plan;
 mod records;
 mod report;
+mod shards;
 mod share;
 mod supervisor;
 
 pub(super) use member::run as run_member;
+pub(super) use shards::run_member as run_shards_member;
 
 use std::fs::File;
 use std::num::NonZeroUsize;
@@ -50,7 +53,9 @@ pub(super) const EXAMPLES: &str = "  tramontane demo
   tramontane demo --fabric verbs
       over RDMA, if this machine has a device and this program is built with RDMA
   head -c 1G /dev/urandom | tramontane demo --input /dev/stdin --block 10240 --json
-      blocks of 10 KB; the result as JSON";
+      blocks of 10 KB; the result as JSON
+  tramontane demo --shards --json
+      a bank over eight groups of three replicas, of which a leader is killed each second";
 
 /// Run a group of processes on this machine: multicast real input, and compare what each of them
 /// delivered.
@@ -92,10 +97,16 @@ pub(super) struct Arguments {
     /// Print the result as one JSON object
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    bank: shards::BankOptions,
 }
 
 /// Runs the demo.
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    if arguments.bank.shards {
+        let Arguments { bank, fabric, join, json, .. } = arguments;
+        return shards::run(bank, *fabric, join.join_timeout, *json);
+    }
     let senders = arguments.senders.unwrap_or(arguments.nodes);
     if senders > arguments.nodes {
         let what = format_args!("{senders} senders among {} members", arguments.nodes);

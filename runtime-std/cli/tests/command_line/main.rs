@@ -27,6 +27,7 @@ mod node_subgroups;
 mod node_trust;
 mod plan;
 mod readme;
+mod shards;
 mod support;
 mod tcp;
 mod terminal;

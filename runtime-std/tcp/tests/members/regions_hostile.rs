@@ -1,5 +1,5 @@
-//! A peer that sends what no member sends about regions is lost, alone, and nothing of it lands; one
-//! that only uses a right that it does not have is not.
+//! A peer that sends what no member sends about regions is lost, alone, and nothing of it lands.
+//! One that only uses a right that it does not have is not lost.
 
 use std::io::{Read as _, Write as _};
 

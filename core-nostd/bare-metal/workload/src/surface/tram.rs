@@ -1,5 +1,6 @@
-//! The module `tram`: an overlay of two groups, their replicas and a client, in one memory. A leader
-//! is chosen, a message is delivered by both groups, and a snapshot goes from one replica to another.
+//! The module `tram`: an overlay of two groups, their replicas and a client, in one memory. A
+//! leader is chosen, a message is delivered by both groups, and a snapshot goes from one replica to
+//! another.
 
 use core::hint::black_box;
 

@@ -240,7 +240,7 @@ fn add_delays<'a>(cases: &mut Vec<Case<'a>>, case: &Case<'a>) {
 }
 
 /// What a group takes where nothing is said.
-fn suiting(carrier: Carrier, bytes: usize) -> BlockTask {
+pub(crate) fn suiting(carrier: Carrier, bytes: usize) -> BlockTask {
     let options = GroupOptions::for_fabric(carrier, bytes);
     let is_usual = |name: &AlgorithmName| name.of_no_racks() == Some(options.algorithm);
     BlockTask {

@@ -15,7 +15,7 @@
 //! | `report`, `drawing` | rows as text and JSON, and as a drawing |
 
 mod case;
-mod cases;
+pub(crate) mod cases;
 mod completions;
 mod drawing;
 pub(crate) mod limit;

@@ -48,7 +48,12 @@ pub(crate) struct BlockTask {
 }
 
 impl BlockTask {
-    pub(super) fn options(&self) -> Result<GroupOptions, BenchError> {
+    /// The same with so many messages of each root.
+    pub(crate) const fn of(self, messages: u64) -> Self {
+        Self { messages, ..self }
+    }
+
+    pub(crate) fn options(&self) -> Result<GroupOptions, BenchError> {
         let algorithm = self.algorithm.of_no_racks();
         let algorithm = algorithm.ok_or_else(|| BenchError::Arguments(RACKS.into()))?;
         Ok(GroupOptions {
@@ -82,7 +87,7 @@ pub(crate) struct Pause {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct BlockOutcome {
     /// From each measured message's send to the moment at which it was everywhere; at a root.
-    pub(super) latency_ns: Vec<u32>,
+    pub(crate) latency_ns: Vec<u32>,
     /// Of all measured messages; at a root.
     pub(super) span: Option<Span>,
     /// How long each pause of a delayed member was.

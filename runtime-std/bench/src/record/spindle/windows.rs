@@ -13,6 +13,12 @@ const WINDOWS: [u32; 6] = [5, 20, 50, 100, 500, 1000];
 /// The sizes at which runs of many subgroups are compared.
 const FEW: [u16; 4] = [2, 4, 8, 16];
 
+/// Why batches of several subgroups are too small.
+const BURSTS: &str = "a sender comes to the lock once or twice a turn. If it keeps the lock from \
+    the slot to the mark, as in Derecho's source, it sends 11, 23 and 48 at once with 2, 10 and 50 \
+    subgroups, but 9 with one";
+const AS_BURSTS: &str = "as with 2 subgroups' sends";
+
 /// A batch's mean size at 16 senders in so many subgroups.
 macro_rules! batch {
     ($id:literal, $words:literal, $value:literal, $subgroups:literal, $figure:ident) => {
@@ -35,6 +41,10 @@ pub(super) const CLAIMS: &[Claim] = &[
                 Ok(rate(runs, small)? / rate(runs, Sending::new(Baseline, nodes))?)
             })
         },
+    )
+    .note(
+        "five slots are enough for the two messages of a turn, which the lock allows at any \
+             window",
     ),
     Claim::number(
         "spindle-window-best",
@@ -43,34 +53,43 @@ pub(super) const CLAIMS: &[Claim] = &[
         100.0,
         "slots",
         |runs| {
-            let mut best = (0.0, 0.0);
-            for window in WINDOWS {
-                let rates = each(&FEW, |nodes| {
-                    rate(runs, Sending { window, ..Sending::new(Batching, nodes) })
-                })?;
-                let most = rates.iter().map(|(_, rate)| *rate).fold(0.0, f64::max);
-                if most > best.1 {
-                    best = (f64::from(window), most);
-                }
-            }
-            Ok(best.0)
+            let most: Result<Vec<(u32, f64)>, Missing> = WINDOWS
+                .into_iter()
+                .map(|window| {
+                    let of = |nodes| Sending { window, ..Sending::new(Batching, nodes) };
+                    let rates = each(&FEW, |nodes| rate(runs, of(nodes)))?;
+                    Ok((window, rates.iter().map(|(_, rate)| *rate).fold(0.0, f64::max)))
+                })
+                .collect();
+            let most = most?;
+            let best = most.iter().map(|(_, rate)| *rate).fold(0.0, f64::max);
+            // The first of those that are as good.
+            let first = most.iter().find(|(_, rate)| *rate >= 0.99 * best);
+            Ok(first.map_or(0.0, |(window, _)| f64::from(*window)))
         },
     )
-    .note("among 5, 20, 50, 100, 500 and 1000; the highest rate at any of 2, 4, 8 and 16 members"),
+    .note(
+        "among 5, 20, 50, 100, 500 and 1000, the least whose highest rate at 2, 4, 8 and 16 \
+         members is within a hundredth of the best",
+    ),
     Claim::direction(
         "spindle-window-500",
         "IV-A.2",
         "performance with window sizes of 500 ... starts declining after 10 nodes",
         |runs| declines(runs, 500),
     )
-    .note("it falls by less than a twentieth here, which does not count"),
+    .note(
+        "slots beyond a socket's cache cost up to 150 ns each, which lowers the rate at all \
+             sizes and does not make it fall; the paper's other cause, large writes, does not \
+             come: batches stay at two messages",
+    ),
     Claim::direction(
         "spindle-window-1000",
         "IV-A.2",
         "... or 1000 starts declining after 10 nodes",
         |runs| declines(runs, 1000),
     )
-    .note("it falls by less than a twentieth here, which does not count"),
+    .note("as with 500"),
     Claim::input(
         "spindle-slots-bytes",
         "IV-A.2",
@@ -127,6 +146,10 @@ pub(super) const CLAIMS: &[Claim] = &[
             let left = mean(|nodes| left(runs, Baseline, nodes, 2))?;
             Ok(100.0 * (1.0 - left))
         },
+    )
+    .note(
+        "the delivery predicate takes the lock in each idle subgroup (Derecho's source), and \
+             waits about 6 us for it there; where it does not (tests_delivery) 8.8 %",
     ),
     Claim::number(
         "spindle-idle-50",
@@ -139,7 +162,10 @@ pub(super) const CLAIMS: &[Claim] = &[
             Ok(left.iter().map(|(_, left)| left).sum::<f64>() / left.len() as f64)
         },
     )
-    .note("the average over 2, 4, 8 and 16 members"),
+    .note(
+        "the average over 2, 4, 8 and 16 members; as with one idle subgroup, and 0.30 where \
+             the predicate takes no lock",
+    ),
     Claim::direction(
         "spindle-idle-declines",
         "IV-A.3, Fig. 8",
@@ -184,7 +210,8 @@ pub(super) const CLAIMS: &[Claim] = &[
         54.0,
         "%",
         |runs| active(runs, Baseline, 2),
-    ),
+    )
+    .note("an idle subgroup costs one wait for the lock, and the active one three"),
     Claim::stated(
         "spindle-active-share-baseline-50",
         "IV-A.3",
@@ -206,19 +233,25 @@ pub(super) const CLAIMS: &[Claim] = &[
     }),
     Claim::number("spindle-active-share-50", "IV-A.3", "48% for 50 subgroups", 48.0, "%", |runs| {
         active(runs, Batching, 50)
-    }),
-    batch!("spindle-send-batch-1", "from {1.72, ...} for 1 subgroup", 1.72, 1, SendBatch),
+    })
+    .note("idle subgroups cost 0.8 us each"),
+    batch!("spindle-send-batch-1", "from {1.72, ...} for 1 subgroup", 1.72, 1, SendBatch)
+        .fitted()
+        .note("through `lock_handoff_ns`: an application that finds the lock sooner sends more"),
     batch!("spindle-receive-batch-1", "{..., 22.18, ...}", 22.18, 1, ReceiveBatch),
     batch!("spindle-delivery-batch-1", "{..., 35.19}", 35.19, 1, DeliveryBatch),
-    batch!("spindle-send-batch-2", "{6.20, ...} ... for 2", 6.20, 2, SendBatch),
+    batch!("spindle-send-batch-2", "{6.20, ...} ... for 2", 6.20, 2, SendBatch).note(BURSTS),
     batch!("spindle-receive-batch-2", "{..., 49.36, ...}", 49.36, 2, ReceiveBatch),
-    batch!("spindle-delivery-batch-2", "{..., 127.74}", 127.74, 2, DeliveryBatch),
-    batch!("spindle-send-batch-10", "{21.67, ...} ... 10", 21.67, 10, SendBatch),
-    batch!("spindle-receive-batch-10", "{..., 79.15, ...}", 79.15, 10, ReceiveBatch),
-    batch!("spindle-delivery-batch-10", "{..., 334.48}", 334.48, 10, DeliveryBatch),
-    batch!("spindle-send-batch-50", "{50.45, ...} ... 50 subgroups", 50.45, 50, SendBatch),
-    batch!("spindle-receive-batch-50", "{..., 207.46, ...}", 207.46, 50, ReceiveBatch),
-    batch!("spindle-delivery-batch-50", "{..., 638.57}", 638.57, 50, DeliveryBatch),
+    batch!("spindle-delivery-batch-2", "{..., 127.74}", 127.74, 2, DeliveryBatch).note(AS_BURSTS),
+    batch!("spindle-send-batch-10", "{21.67, ...} ... 10", 21.67, 10, SendBatch).note(AS_BURSTS),
+    batch!("spindle-receive-batch-10", "{..., 79.15, ...}", 79.15, 10, ReceiveBatch)
+        .note(AS_BURSTS),
+    batch!("spindle-delivery-batch-10", "{..., 334.48}", 334.48, 10, DeliveryBatch).note(AS_BURSTS),
+    batch!("spindle-send-batch-50", "{50.45, ...} ... 50 subgroups", 50.45, 50, SendBatch)
+        .note(AS_BURSTS),
+    batch!("spindle-receive-batch-50", "{..., 207.46, ...}", 207.46, 50, ReceiveBatch)
+        .note(AS_BURSTS),
+    batch!("spindle-delivery-batch-50", "{..., 638.57}", 638.57, 50, DeliveryBatch).note(AS_BURSTS),
     Claim::direction(
         "spindle-batches-grow",
         "IV-A.3",
@@ -264,7 +297,10 @@ pub(super) const CLAIMS: &[Claim] = &[
             Ok(Seen::falls(&rates))
         },
     )
-    .note("batching alone, all subgroups active, 16 members"),
+    .note(
+        "batching alone, all subgroups active, 16 members; more senders on a machine come to \
+             the lock more often, and so batches of all subgroups grow",
+    ),
 ];
 
 /// The rate in so many subgroups by that in one.

@@ -1,12 +1,12 @@
-//! Structured messages on a talk.
+//! Structured messages in a session.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tramontane_control::{Session, SessionError};
 
-/// Says something. Each part of it may take as long as `patience`.
-pub(super) fn send_message<T: Serialize>(
+/// Sends a message. Each part of it may take as long as `patience`.
+pub(crate) fn send_message<T: Serialize>(
     session: &mut Session,
     what: &T,
     patience: Duration,
@@ -15,8 +15,8 @@ pub(super) fn send_message<T: Serialize>(
     session.send_stream(&mut bytes.as_slice(), patience).map(|_| ())
 }
 
-/// Hears something, of at most `bytes_max`.
-pub(super) fn receive_message<T: for<'d> Deserialize<'d>>(
+/// Takes the next message, of at most `bytes_max`.
+pub(crate) fn receive_message<T: for<'d> Deserialize<'d>>(
     session: &mut Session,
     bytes_max: u64,
     patience: Duration,

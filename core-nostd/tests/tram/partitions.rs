@@ -1,0 +1,63 @@
+//! Groups of which two replicas at a time hear each other, in turns that a seed chooses, while
+//! clients reach some of them: each turn has another leader, and what the one before has posted
+//! lands in the middle of it, or not at all.
+
+use tramontane_core::ids::{ClientNumber, Rank};
+use tramontane_core::tram::ReplicaId;
+
+use super::calm::some_groups;
+use super::faults::seeds;
+use super::judge::{missing, safety};
+use super::world::{Settings, World};
+
+/// Lets a part of each group, and some clients, talk to each other for a while.
+fn one_turn(world: &mut World) {
+    let mut replicas = Vec::new();
+    for group in world.overlay.all().iter() {
+        let away = Rank(world.random.below(4) as u16);
+        let all =
+            (0..world.overlay.replicas(group)).map(|rank| ReplicaId { group, rank: Rank(rank) });
+        replicas.extend(all.filter(|id| id.rank != away));
+    }
+    let clients: Vec<ClientNumber> =
+        (0..world.settings.clients).map(ClientNumber).filter(|_| world.random.chance(60)).collect();
+    world.allow_only(&replicas, &clients);
+    for _ in 0..world.random.below(4) {
+        let client = ClientNumber(world.random.below(usize::from(world.settings.clients)) as u16);
+        let (groups, length) = (some_groups(world), world.random.below(60));
+        let _ = world.multicast(client, groups, length);
+    }
+    // Sometimes long enough for another to lead and decide, and often in the middle of it.
+    let actions = world.random.below(4_000);
+    world.run(actions);
+    if world.random.chance(10) {
+        let ids = world.ids();
+        let id = ids[world.random.below(ids.len())];
+        if world.may_crash(id) {
+            world.crash_replica(id);
+            world.start_replica(id, false);
+        }
+    }
+}
+
+fn turns(seed: u64) -> u32 {
+    let parents: &[Option<u16>] = if seed.is_multiple_of(3) { &[None, Some(0)] } else { &[None] };
+    let settings = Settings { seed, clients: 3, log_entries: 8, ..Settings::default() };
+    let mut world = World::new(parents, 3, settings);
+    world.run(3_000);
+    for _ in 0..25 {
+        one_turn(&mut world);
+    }
+    world.network.borrow_mut().heal();
+    let is_over = world.run_until(1_000_000, |world| missing(world).is_empty());
+    assert_eq!(safety(&world), Vec::<String>::new(), "seed {seed}");
+    assert!(is_over, "seed {seed}: {:?}", missing(&world));
+    world.leaders
+}
+
+#[test]
+fn whoever_leads_in_turn_nothing_decided_is_lost() {
+    let leaders: u32 = seeds(30).map(turns).sum();
+    eprintln!("{leaders} leaders");
+    assert!(leaders > 150);
+}

@@ -1,0 +1,78 @@
+//! Regions of a process: memory that all its views show to their peers.
+
+use std::sync::Arc;
+
+use tramontane_core::fabric::{self, Region};
+use tramontane_core::layout::CACHE_LINE;
+use tramontane_core::memory::RowWriter;
+
+use super::{JoinError, Site};
+use crate::adapter::Pages;
+use crate::settings::WriteOrder;
+
+/// The most regions: their numbers have five bits.
+pub const REGIONS_MAX: usize = 32;
+
+/// The own memory of a region, at first all zero.
+///
+/// Each view that has it registers it for its own peers. Members of a view have the same regions,
+/// each as long as its owner wants it.
+#[derive(Clone, Debug)]
+pub struct RegionMemory {
+    region: Region,
+    pages: Arc<Pages>,
+}
+
+impl RegionMemory {
+    /// Its name.
+    #[must_use]
+    pub const fn region(&self) -> Region {
+        self.region
+    }
+
+    pub(crate) const fn pages(&self) -> &Arc<Pages> {
+        &self.pages
+    }
+}
+
+impl fabric::RegionMemory for RegionMemory {
+    fn writer(&self) -> RowWriter<'_> {
+        self.pages.writer()
+    }
+}
+
+impl Site {
+    /// Makes the memory of a region: whole cache lines.
+    ///
+    /// # Errors
+    /// [`JoinError::NoWriteOrder`] where lists go with updates; [`JoinError::BadOptions`] for the
+    /// name of the rows; else what the system says.
+    pub fn region(&self, region: Region, bytes: usize) -> Result<RegionMemory, JoinError> {
+        if self.write_order == WriteOrder::ByUpdates {
+            let device = self.device().name.clone();
+            return Err(JoinError::NoWriteOrder { device, what: "regions" });
+        }
+        if region == Region::ROW {
+            return Err(JoinError::BadOptions("give a region another name than that of the rows"));
+        }
+        let bytes = bytes.max(1).checked_next_multiple_of(CACHE_LINE).unwrap_or(usize::MAX);
+        let pages = Pages::sized(bytes, self.page_size());
+        let pages = pages.map_err(|source| self.failed("take memory", source))?;
+        Ok(RegionMemory { region, pages: Arc::new(pages) })
+    }
+}
+
+/// Looks whether a view can have all these regions.
+pub(super) fn check(regions: &[RegionMemory]) -> Result<(), JoinError> {
+    if regions.len() > REGIONS_MAX {
+        return Err(JoinError::BadOptions("give at most 32 regions"));
+    }
+    let is_twice = regions
+        .iter()
+        .enumerate()
+        .any(|(index, one)| regions.iter().take(index).any(|other| other.region == one.region));
+    if is_twice {
+        return Err(JoinError::BadOptions("give each region a name of its own"));
+    }
+    Ok(())
+}

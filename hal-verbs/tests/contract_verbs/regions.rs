@@ -1,0 +1,134 @@
+//! Regions and many views over RDMA keep the contract: three processes on one device, and TCP
+//! beside it.
+
+use std::time::{Duration, Instant};
+
+use tramontane_contract::{
+    Breach, PROCESSES, Process, RegionBench, RegionTestbed, Turns, race_in_threads, run_regions,
+};
+use tramontane_core::fabric::HostFabric as _;
+use tramontane_core::ids::NodeId;
+use tramontane_verbs::fake::{Keys, Profile};
+use tramontane_verbs::{Limits, WriteKeys};
+
+use super::Views;
+use super::group::beside::{ids, meet_all_alone};
+use super::group::device;
+
+/// As little as a thread can wait and leave the processor to the device, which is emulated on it.
+const PASS: Duration = Duration::from_micros(20);
+
+struct Connected {
+    limits: Limits,
+    rounds: u64,
+    views_tried: usize,
+}
+
+struct Processes {
+    fabrics: [Option<Views>; PROCESSES],
+    rounds: u64,
+    views_tried: usize,
+}
+
+impl RegionTestbed for Connected {
+    type Bench<'b> = Processes;
+
+    fn with(&self, scene: impl FnOnce(&mut Processes)) {
+        let members = u16::try_from(PROCESSES).expect("few");
+        let mut met = meet_all_alone(members, &self.limits).into_iter();
+        let fabrics = std::array::from_fn(|_| met.next());
+        let Self { rounds, views_tried, .. } = *self;
+        scene(&mut Processes { fabrics, rounds, views_tried });
+    }
+}
+
+impl RegionBench for Processes {
+    type Fabric = Views;
+
+    fn nodes(&self) -> [NodeId; PROCESSES] {
+        ids(u16::try_from(PROCESSES).expect("few")).try_into().expect("as many")
+    }
+
+    fn fabric(&mut self, process: Process) -> &mut Views {
+        self.fabrics[process.0].as_mut().expect("nobody uses who was lost")
+    }
+
+    fn pass(&mut self) {
+        for fabric in self.fabrics.iter_mut().flatten() {
+            fabric.check_peers();
+            fabric.flush();
+        }
+        std::thread::sleep(PASS);
+    }
+
+    fn passes_to_settle(&self) -> u32 {
+        40
+    }
+
+    fn lose(&mut self, process: Process) -> Result<(), &'static str> {
+        // As a process that ends: its queue pairs and sockets go, and it said nothing.
+        self.fabrics[process.0] = None;
+        Ok(())
+    }
+
+    fn rounds(&self) -> u64 {
+        self.rounds
+    }
+
+    fn views_tried(&self) -> usize {
+        self.views_tried
+    }
+
+    fn race(&mut self, actors: [(Process, Turns<'_, Views>); 2]) -> Result<(), Breach> {
+        let [(first, one), (second, other)] = actors;
+        let fabrics = self.fabrics.get_disjoint_mut([first.0, second.0]).expect("two processes");
+        let fabrics = fabrics.map(|fabric| fabric.as_mut().expect("nobody uses who was lost"));
+        race_in_threads(fabrics, [one, other])
+    }
+}
+
+/// What says nothing on a port that takes longer writes than an entry.
+const SILENT: [&str; 1] = ["region-address-order"];
+
+#[track_caller]
+fn assert_kept(what: &str, how: &Connected) -> String {
+    let started = Instant::now();
+    let report = run_regions(how);
+    println!("Regions over verbs, {what}, in {:.1?}:\n{report}", started.elapsed());
+    report.assert_kept();
+    assert_eq!(report.not_applicable().collect::<Vec<_>>(), SILENT, "clauses that say nothing");
+    report.to_string()
+}
+
+#[test]
+fn regions_over_verbs_keep_the_contract() {
+    let limits = Limits::default();
+    assert_kept("the usual limits", &Connected { limits, rounds: 200, views_tried: 24 });
+}
+
+#[test]
+fn regions_over_verbs_keep_the_contract_by_windows_and_short_queues() {
+    let limits = Limits {
+        write_keys: WriteKeys::Windows,
+        depth: 64,
+        signal_every: 5,
+        inline_bytes_max: Some(0),
+        ..Limits::default()
+    };
+    let how = Connected { limits, rounds: 100, views_tried: 8 };
+    assert_kept("windows, short queues, nothing inline", &how);
+}
+
+/// A device that executes late, and gives the numbers of keys again: what was posted by a right
+/// that is gone is still under way when the next is given.
+#[test]
+fn regions_over_verbs_keep_the_contract_where_requests_are_late_and_keys_come_again() {
+    let profile =
+        Profile { late_read_ns: 200_000, keys: Keys::ReusedAtOnce, ..Profile::soft_roce() };
+    let network = device::take_instead(profile, 7);
+    let how = Connected { limits: Limits::default(), rounds: 30, views_tried: 6 };
+    let report = assert_kept("late requests, keys that come again", &how);
+    println!("{:?}", network.counts());
+    let mut lines = report.lines().filter(|line| line.starts_with("denied-leave-no-gap"));
+    assert!(lines.all(|line| line.ends_with(" holds")), "something was under way: {report}");
+}

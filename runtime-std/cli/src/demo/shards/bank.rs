@@ -1,0 +1,229 @@
+//! The bank: accounts in every group, and transfers between accounts of any groups.
+//!
+//! A transfer says for each account by how much it changes. A replica applies what concerns its own
+//! group. What all transfers change together is nothing, so all the money is there in the end if
+//! each group has applied each transfer that concerns it, once.
+
+use std::io::{self, Read};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
+use tramontane_runtime::shards::{Delivered, GroupId, Replica};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::history::{HistoryFile, message_name};
+use super::messages::Report;
+use tramontane_conformance::history::Event;
+use tramontane_local::clock::now_ns;
+use tramontane_local::crew::Reporter;
+
+/// Accounts of a group.
+pub(super) const ACCOUNTS: u32 = 100;
+
+/// What each account has at first.
+pub(super) const OPENING: i64 = 1_000;
+
+/// Deliveries between two records that they will survive.
+const DURABLE_EVERY: usize = 32;
+
+/// How an account changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Change {
+    pub(super) group: GroupId,
+    pub(super) account: u32,
+    pub(super) by: i64,
+}
+
+/// Bytes of a change.
+const CHANGE_BYTES: usize = 14;
+
+/// A transfer as a message.
+pub(super) fn encode(changes: &[Change]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(changes.len() * CHANGE_BYTES);
+    for change in changes {
+        bytes.extend_from_slice(&change.group.0.to_le_bytes());
+        bytes.extend_from_slice(&change.account.to_le_bytes());
+        bytes.extend_from_slice(&change.by.to_le_bytes());
+    }
+    bytes
+}
+
+/// A message as a transfer.
+fn decode(bytes: &[u8]) -> impl Iterator<Item = Change> + '_ {
+    bytes.chunks_exact(CHANGE_BYTES).filter_map(|bytes| {
+        let (group, rest) = bytes.split_first_chunk()?;
+        let (account, rest) = rest.split_first_chunk()?;
+        let by = rest.first_chunk()?;
+        Some(Change {
+            group: GroupId(u16::from_le_bytes(*group)),
+            account: u32::from_le_bytes(*account),
+            by: i64::from_le_bytes(*by),
+        })
+    })
+}
+
+/// A message that was delivered: its client, the client's incarnation, and its number there.
+type Name = (u16, u32, u64);
+
+/// What all replicas of a group have alike.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct State {
+    balances: Vec<i64>,
+    delivered: Vec<Name>,
+    /// Of all messages in their order.
+    digest: u64,
+}
+
+/// What two replicas compare.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Totals {
+    /// Messages that the state holds.
+    pub(super) messages: u64,
+    /// Of all of them in their order, and of the balances.
+    pub(super) digest: u64,
+    /// The money of the group.
+    pub(super) money: i64,
+    /// Messages that this process was handed itself.
+    pub(super) delivered: u64,
+}
+
+/// Who a replica is, in a history.
+#[derive(Clone, Debug)]
+pub(super) struct Who {
+    pub(super) group: GroupId,
+    pub(super) group_name: String,
+    pub(super) node: String,
+    pub(super) inc: u32,
+}
+
+/// The application of a replica.
+pub(super) struct Bank {
+    who: Who,
+    state: State,
+    history: HistoryFile,
+    totals: Arc<Mutex<Totals>>,
+    reporter: Reporter<Report>,
+}
+
+impl Bank {
+    /// One in which each account has its opening balance.
+    pub(super) fn new(
+        who: Who,
+        history: HistoryFile,
+        totals: Arc<Mutex<Totals>>,
+        reporter: Reporter<Report>,
+    ) -> Self {
+        let balances = vec![OPENING; usize::try_from(ACCOUNTS).unwrap_or(0)];
+        let state = State { balances, delivered: Vec::new(), digest: 0 };
+        let mut bank = Self { who, state, history, totals, reporter };
+        bank.show(0);
+        bank
+    }
+
+    fn apply(&mut self, payload: &[u8]) {
+        for change in decode(payload).filter(|change| change.group == self.who.group) {
+            let account = usize::try_from(change.account).unwrap_or(usize::MAX);
+            if let Some(balance) = self.state.balances.get_mut(account) {
+                *balance += change.by;
+            }
+        }
+    }
+
+    /// Shows what two replicas compare, after so many more messages.
+    fn show(&mut self, more: u64) {
+        let bytes: Vec<u8> =
+            self.state.balances.iter().flat_map(|balance| balance.to_le_bytes()).collect();
+        let mut totals = self.totals.lock().unwrap_or_else(PoisonError::into_inner);
+        totals.messages = self.state.delivered.len() as u64;
+        totals.digest = self.state.digest ^ xxh3_64(&bytes);
+        totals.money = self.state.balances.iter().sum();
+        totals.delivered += more;
+    }
+
+    fn delivery<'e>(&'e self, msg: &'e str, replayed: bool) -> Event<'e> {
+        Event::Deliver {
+            t_ns: now_ns(),
+            node: self.who.node.as_str().into(),
+            inc: self.who.inc,
+            group: self.who.group_name.as_str().into(),
+            view: None,
+            msg: Some(msg.into()),
+            sender: None,
+            bytes: None,
+            digest: None,
+            replayed,
+        }
+    }
+
+    /// Writes that what was delivered so far will survive.
+    fn durable(&self) -> Option<Event<'_>> {
+        let count = self.state.delivered.len();
+        let upto = u64::try_from(count.checked_sub(1)?).ok()?;
+        count.is_multiple_of(DURABLE_EVERY).then(|| Event::Durable {
+            t_ns: now_ns(),
+            node: self.who.node.as_str().into(),
+            inc: self.who.inc,
+            group: self.who.group_name.as_str().into(),
+            upto,
+        })
+    }
+}
+
+impl Replica for Bank {
+    fn deliver(&mut self, message: &Delivered<'_>) -> u8 {
+        let id = message.id;
+        let name = (id.client.0, id.incarnation, id.number);
+        self.apply(message.payload);
+        self.state.delivered.push(name);
+        let mut bytes = self.state.digest.to_le_bytes().to_vec();
+        bytes.extend_from_slice(message_name(name).as_bytes());
+        bytes.extend_from_slice(message.payload);
+        self.state.digest = xxh3_64(&bytes);
+        let text = message_name(name);
+        let events = [Some(self.delivery(&text, false)), self.durable()];
+        self.history.write(events.into_iter().flatten());
+        self.show(1);
+        0
+    }
+
+    fn snapshot(&mut self) -> Box<dyn Read + Send> {
+        let bytes = serde_json::to_vec(&self.state).unwrap_or_default();
+        Box::new(io::Cursor::new(bytes))
+    }
+
+    fn restore(&mut self, state: &mut dyn Read) -> io::Result<()> {
+        let known = self.state.delivered.len();
+        self.state = serde_json::from_reader(state)?;
+        let names: Vec<String> =
+            self.state.delivered.iter().skip(known).map(|name| message_name(*name)).collect();
+        self.history.write(names.iter().map(|name| self.delivery(name, true)));
+        self.show(0);
+        Ok(())
+    }
+
+    fn leads(&mut self, term: u64) {
+        let event = Event::Leader {
+            t_ns: now_ns(),
+            node: self.who.node.as_str().into(),
+            inc: self.who.inc,
+            group: self.who.group_name.as_str().into(),
+            term: Some(term),
+        };
+        self.history.write([event]);
+        // The parent may be gone: this process ends then.
+        let _ = self.reporter.send(&Report::Leads { term });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_transfer_survives_the_wire() {
+        let change = |group, account, by| Change { group: GroupId(group), account, by };
+        let changes = [change(0, 7, -300), change(7, 99, 100), change(65_535, 0, i64::MAX)];
+        assert_eq!(decode(&encode(&changes)).collect::<Vec<_>>(), changes);
+        assert_eq!(decode(&encode(&changes)[..20]).count(), 1, "what is cut off is left out");
+    }
+}

@@ -1,0 +1,133 @@
+//! The histories of a demo: each process writes its own, and the parent brings them into one order
+//! of time and has them judged by the conformance suite.
+//!
+//! What was written before a process was killed is in its file: each delivery is one call of the
+//! system.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write as _};
+use std::path::{Path, PathBuf};
+
+use tramontane_conformance::check::{Outcome, Verdict, judge};
+use tramontane_conformance::history::{Event, Writer, parse};
+
+/// The history of one process.
+#[derive(Debug)]
+pub(super) struct HistoryFile {
+    file: File,
+}
+
+impl HistoryFile {
+    /// A new one.
+    pub(super) fn create(path: &Path) -> io::Result<Self> {
+        Ok(Self { file: File::create(path)? })
+    }
+
+    /// Writes these records, all in one call.
+    pub(super) fn write<'e>(&self, events: impl IntoIterator<Item = Event<'e>>) {
+        let mut lines = Vec::new();
+        let mut writer = Writer::new(&mut lines);
+        for event in events {
+            // Writing to a vector cannot fail.
+            let _ = writer.write(&event);
+        }
+        if let Err(error) = (&self.file).write_all(&lines) {
+            tracing::error!(%error, "a history cannot be written");
+        }
+    }
+}
+
+/// The name of a message: its client, the client's incarnation, and its number there.
+pub(super) fn message_name((client, incarnation, number): (u16, u32, u64)) -> String {
+    format!("c{client}/{incarnation}/{number}")
+}
+
+/// When a record was made.
+fn time_of(event: &Event<'_>) -> u64 {
+    match event {
+        Event::Start { t_ns, .. }
+        | Event::View { t_ns, .. }
+        | Event::Multicast { t_ns, .. }
+        | Event::Refused { t_ns, .. }
+        | Event::Deliver { t_ns, .. }
+        | Event::Durable { t_ns, .. }
+        | Event::Leader { t_ns, .. }
+        | Event::Stats { t_ns, .. }
+        | Event::Fault { t_ns, .. }
+        | Event::End { t_ns, .. } => *t_ns,
+        Event::Run { .. } | Event::Group { .. } | Event::Unknown { .. } => 0,
+    }
+}
+
+/// All records of a run, in the order of time.
+pub(super) struct Merged {
+    lines: Vec<(u64, String)>,
+}
+
+impl Merged {
+    /// Those of the parent, and those in the files of its processes. A last line that a kill has
+    /// cut off was of something that did not happen yet.
+    pub(super) fn new(own: &[Event<'_>], files: &[PathBuf]) -> io::Result<Self> {
+        let mut lines = Vec::new();
+        for event in own {
+            lines.push((time_of(event), serde_json::to_string(event)?));
+        }
+        for file in files {
+            let text = match std::fs::read_to_string(file) {
+                // It was killed before it began.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                read => read?,
+            };
+            let whole = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
+            for line in whole.map(str::trim_end) {
+                let event = parse(line).map_err(|error| io::Error::other(error.to_string()))?;
+                lines.push((time_of(&event), line.to_owned()));
+            }
+        }
+        // Records of one process keep their order.
+        lines.sort_by_key(|(time, _)| *time);
+        Ok(Self { lines })
+    }
+
+    /// Each record.
+    pub(super) fn events(&self) -> impl Iterator<Item = Event<'_>> {
+        self.lines.iter().filter_map(|(_, line)| parse(line).ok())
+    }
+
+    /// Writes it all down.
+    pub(super) fn save(&self, path: &Path) -> io::Result<()> {
+        let mut file = BufWriter::new(File::create(path)?);
+        for (_, line) in &self.lines {
+            writeln!(file, "{line}")?;
+        }
+        file.flush()
+    }
+
+    /// What the suite says.
+    pub(super) fn judge(&self) -> io::Result<String> {
+        let mut text = String::new();
+        for (_, line) in &self.lines {
+            text.push_str(line);
+            text.push('\n');
+        }
+        let verdict =
+            judge(text.as_bytes()).map_err(|error| io::Error::other(error.to_string()))?;
+        Ok(in_words(&verdict))
+    }
+}
+
+/// `passed`, or what is not so.
+fn in_words(verdict: &Verdict) -> String {
+    let wrong: Vec<String> = verdict
+        .judgements
+        .iter()
+        .filter_map(|judgement| match &judgement.outcome {
+            Outcome::Broken { times, finding } => {
+                Some(format!("{} broken {times} times: {}", judgement.check, finding.what))
+            }
+            Outcome::Inconclusive(why) => Some(format!("{} inconclusive: {why}", judgement.check)),
+            Outcome::Held { .. } | Outcome::NotJudged(_) => None,
+        })
+        .collect();
+    if wrong.is_empty() { "passed".to_owned() } else { wrong.join("; ") }
+}

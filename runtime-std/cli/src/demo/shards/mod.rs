@@ -1,0 +1,160 @@
+//! `tramontane demo --shards`: a bank over eight groups of three, whose leaders are killed while
+//! money goes from group to group.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `plan`, `messages` | what a run is to do; what the processes say to each other |
+//! | `bank` | the application of a replica |
+//! | `replica`, `client` | the processes |
+//! | `supervisor` | the parent: starts, kills, and asks what replicas hold in the end |
+//! | `history`, `report` | the histories and the suite; the outcome |
+
+mod bank;
+mod client;
+mod history;
+mod messages;
+mod plan;
+mod replica;
+mod report;
+mod supervisor;
+
+use std::time::Duration;
+
+use clap::Args;
+use tramontane_conformance::history::{Event, GroupOrder, VERSION};
+use tramontane_local::crew::Worker;
+use tramontane_runtime::carrier::Carrier;
+use tramontane_runtime::shards::{Description, Places};
+use tramontane_runtime::shared_memory::GroupName;
+
+use crate::exit::Failure;
+use crate::interrupt::Interrupts;
+use crate::options::seconds;
+use crate::output::print_result;
+use crate::shards::Tree;
+use history::Merged;
+use messages::{Part, Report, ShardsMember};
+use plan::{Plan, take_ports};
+use report::Outcome;
+use supervisor::{Run, Supervisor};
+
+/// Replicas of each group.
+const REPLICAS: u16 = 3;
+
+/// Options of the bank.
+#[derive(Args, Debug)]
+pub(super) struct BankOptions {
+    /// Run a bank over eight groups of three replicas instead: clients transfer money between one
+    /// to eight groups, and leaders are killed meanwhile; in the end all money must be there
+    #[arg(long, conflicts_with_all = ["nodes", "senders", "input", "block", "message_max", "window",
+                                      "repeat", "device", "port", "gid"])]
+    pub(super) shards: bool,
+    /// With --shards: the tree of the groups
+    #[arg(long, value_name = "TREE", requires = "shards", default_value = "base")]
+    tree: Tree,
+    /// With --shards: how long clients make transfers, in seconds
+    #[arg(long, value_name = "SECONDS", requires = "shards", default_value = "10",
+          value_parser = seconds)]
+    duration: Duration,
+    /// With --shards: how many clients there are, each of which is a process
+    #[arg(long, value_name = "N", requires = "shards", default_value_t = 4,
+          value_parser = clap::value_parser!(u16).range(1..=16))]
+    clients: u16,
+    /// With --shards: transfers a second at most, of all clients
+    #[arg(long, value_name = "N", requires = "shards", default_value_t = 1_000,
+          value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    rate: u32,
+    /// With --shards: from one kill of a leader to the next, in seconds
+    #[arg(long, value_name = "SECONDS", requires = "shards", default_value = "1",
+          value_parser = seconds)]
+    kill_interval: Duration,
+    /// With --shards: what transfers and kills are drawn from
+    #[arg(long, value_name = "SEED", requires = "shards", default_value_t = 1)]
+    seed: u64,
+}
+
+/// Runs the bank.
+pub(super) fn run(
+    options: &BankOptions,
+    fabric: Carrier,
+    join_timeout: Duration,
+    json: bool,
+) -> Result<(), Failure> {
+    let name = GroupName::unique("demo-shards")?;
+    let mut overlay = Description::local(name.as_str(), &options.tree.parents(), REPLICAS);
+    if fabric != Carrier::SharedMemory {
+        take_ports(&mut overlay)?;
+        overlay.fabric = fabric;
+        overlay.overlay()?;
+    }
+    let folder = tempfile::tempdir()
+        .map_err(|error| Failure::system("cannot make a folder for histories", &error))?;
+    let plan = Plan {
+        overlay,
+        clients: options.clients,
+        duration: options.duration,
+        kill_interval: options.kill_interval,
+        rate: f64::from(options.rate),
+        seed: options.seed,
+        folder: folder.path().to_owned(),
+        join_timeout,
+    };
+    let interrupts = Interrupts::watch()?;
+    let run = Supervisor::run(&plan, &interrupts)?;
+    let outcome = judge(&plan, &run)?;
+    print_result(json, &outcome.0, Outcome::table)?;
+    let kept = folder.path().join("history.jsonl");
+    let verdict = outcome.0.verdict(&kept.display().to_string());
+    if verdict.is_err() {
+        let saved = outcome.1.save(&kept);
+        saved.map_err(|error| Failure::system("cannot keep the history", &error))?;
+        // It stays for whoever looks into it.
+        let _ = folder.keep();
+    }
+    verdict
+}
+
+/// What the suite says, and all else.
+fn judge(plan: &Plan, run: &Run) -> Result<(Outcome, Merged), Failure> {
+    let places = Places::new(&plan.overlay, plan.overlay.overlay()?);
+    let mut events = vec![Event::Run {
+        version: VERSION,
+        scenario: Some("demo --shards".into()),
+        seed: Some(plan.seed),
+        adapter: Some("tramontane".into()),
+    }];
+    let senders: Vec<_> =
+        (0..plan.overlay.clients_max).map(|client| format!("c{client}")).collect();
+    for group in places.overlay().all().iter() {
+        events.push(Event::Group {
+            group: places.group_name(group).to_owned().into(),
+            members: places.replicas_of(group).map(|of| places.name(of).into()).collect(),
+            senders: senders.iter().map(|sender| sender.clone().into()).collect(),
+            order: GroupOrder::Total,
+        });
+    }
+    events.extend(run.events.iter().cloned());
+    let merged = Merged::new(&events, &run.files)
+        .map_err(|error| Failure::system("cannot read the histories", &error))?;
+    let suite =
+        merged.judge().unwrap_or_else(|error| format!("the history contradicts itself: {error}"));
+    Ok((Outcome::of(plan, &places, run, &merged, suite), merged))
+}
+
+/// Runs a process of the demo, and reports to its parent what went wrong, if anything.
+pub(crate) fn run_member(task: &str) -> Result<(), Failure> {
+    let (task, worker) = Worker::<ShardsMember>::attach(task)
+        .map_err(|error| Failure::usage(error, "start it with 'tramontane demo --shards'"))?;
+    let reporter = worker.reporter();
+    let outcome = match &task.part {
+        Part::Replica { name, inc } => replica::run(&task, name, *inc, &worker),
+        Part::Client { seed, rate } => client::run(&task, *seed, *rate, worker),
+    };
+    let Err(failure) = outcome else { return Ok(()) };
+    if !failure.text().is_empty() {
+        let (status, text) = (failure.status.code(), failure.text().to_owned());
+        // The parent may be gone; then this has nowhere to go.
+        let _ = reporter.send(&Report::Failed { status, text });
+    }
+    Err(Failure::silent(failure.status))
+}

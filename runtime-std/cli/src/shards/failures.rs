@@ -1,0 +1,61 @@
+//! The exit statuses of what can go wrong with shards.
+
+use std::io;
+
+use crate::exit::{Failure, Status};
+use tramontane_runtime::shards::{ClientError, DescriptionError, NoSuchPlace, StartError};
+
+impl From<DescriptionError> for Failure {
+    fn from(error: DescriptionError) -> Self {
+        Self::with_text(Status::Usage, error)
+    }
+}
+
+impl From<NoSuchPlace> for Failure {
+    fn from(error: NoSuchPlace) -> Self {
+        Self::with_text(Status::Usage, error)
+    }
+}
+
+/// The status of a process that did not become a replica or a client.
+impl From<StartError> for Failure {
+    fn from(error: StartError) -> Self {
+        use StartError as E;
+        let status = match error {
+            E::Description(error) => return error.into(),
+            E::NoSuchPlace(error) => return error.into(),
+            E::ControlEndpoints(error) => return error.into(),
+            E::SharedMemory(error) => return error.into(),
+            E::Stopped(stopped) => return stopped.into(),
+            E::Io(error) => return Self::system("cannot start", &error),
+            E::Cancelled => return Self::silent(Status::Interrupted),
+            E::Listen { ref source, .. } if source.kind() != io::ErrorKind::AddrInUse => {
+                Status::Usage
+            }
+            E::Listen { .. } | E::Refused { .. } | E::NotMet { .. } | E::NoSeat(_) => Status::Group,
+            E::GroupLost { .. } => Status::Out,
+            E::NoMemory(_) => Status::Resources,
+            E::StateRefused(_) => {
+                let advice = "look at the file system of --log, and start this replica again";
+                return Self::new(Status::Resources, error, advice);
+            }
+            error => return Self::other(error, "please report this"),
+        };
+        Self::with_text(status, error)
+    }
+}
+
+impl From<ClientError> for Failure {
+    fn from(error: ClientError) -> Self {
+        match error {
+            ClientError::Closed | ClientError::Outdated(_) => Self::with_text(Status::Out, error),
+            ClientError::Refused { .. } => Self::with_text(Status::Group, error),
+            ClientError::NoMemory(_) => Self::new(
+                Status::Resources,
+                error,
+                "free memory or raise the limit of open files, and try again",
+            ),
+            error => Self::other(error, "please report this"),
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! `tramontane shards`: a replica of an overlay, whose application is a log of lines; a client that
+//! sends lines; and the status of all replicas.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `example` | overlay files that explain every field |
+//! | `replica`, `log` | a replica's process; what it does with what is delivered |
+//! | `send` | a client that sends the lines of its input |
+//! | `status` | how all replicas are |
+//! | `failures` | the exit statuses of what can go wrong |
+
+mod example;
+mod failures;
+mod log;
+mod replica;
+mod send;
+mod status;
+
+pub(super) use example::Tree;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+
+use super::exit::Failure;
+use super::options::seconds;
+use tramontane_runtime::shards::Description;
+
+pub(super) const EXAMPLES: &str = "  tramontane shards --example-config base >overlay.toml
+  In a terminal for each replica, in any order; any of them may be killed and started again:
+    tramontane shards --config overlay.toml --id g1.0 --log log-g1.0
+    tramontane shards --config overlay.toml --id g1.1 --log log-g1.1
+    tramontane shards --config overlay.toml --id g1.2 --log log-g1.2
+    and so on, for each group
+  printf 'a line\\nanother\\n' | tramontane shards send --config overlay.toml --to g1,g3
+  tramontane shards status --config overlay.toml
+
+The log:
+  The state of a replica is its log: a line for each message of its group, the same bytes at all \
+replicas of a group. A replica that comes back takes the log over from another one. Give --log to \
+all replicas of a group or to none. FILE is replaced at the start.
+
+Failures:
+  A group goes on while a majority of its replicas does. A replica that ended may be started again \
+with the same command. Shards are memory-only: a group that loses a majority at once has lost its \
+state; its replicas say so, and exit with status 9. Then end all processes, and start them anew.";
+
+/// Run a replica of an overlay of shards, send messages to several of them in one order, or ask how
+/// they are
+#[derive(Args, Debug)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
+    /// The overlay file
+    #[arg(long, value_name = "FILE", required_unless_present = "example_config")]
+    config: Option<PathBuf>,
+    /// Which replica this is: GROUP.RANK, with ranks from 0
+    #[arg(long, value_name = "NAME", required_unless_present = "example_config")]
+    id: Option<String>,
+    /// Print an overlay file that explains every field: 8 groups of 3 as a tree of two levels and
+    /// more (base), all below one (breadth), or as a chain (depth)
+    #[arg(long, value_name = "TREE", exclusive = true)]
+    example_config: Option<Tree>,
+    /// Write deliveries to FILE instead of printing them
+    #[arg(long, value_name = "FILE")]
+    log: Option<PathBuf>,
+    /// Print no deliveries
+    #[arg(long, conflicts_with = "log")]
+    quiet: bool,
+    /// How long to wait for the group to form, or to take this replica back, in seconds
+    #[arg(long, value_name = "SECONDS", default_value = "3600", allow_negative_numbers = true,
+          value_parser = seconds)]
+    join_timeout: Duration,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    /// Send each line of standard input to a set of groups, and print which replicas delivered it
+    Send(send::Arguments),
+    /// Print how all replicas are: leader, timestamp, log and lag of each
+    Status(status::Arguments),
+}
+
+/// Does what is asked for.
+pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    match &arguments.command {
+        Some(Command::Send(arguments)) => return send::run(arguments),
+        Some(Command::Status(arguments)) => return status::run(arguments),
+        None => {}
+    }
+    if let Some(tree) = arguments.example_config {
+        return example::print(tree);
+    }
+    let (Some(config), Some(id)) = (&arguments.config, &arguments.id) else {
+        return Err(Failure::usage("no --config or no --id", "give both"));
+    };
+    replica::run(config, id, arguments)
+}
+
+/// Reads an overlay file.
+fn read(path: &Path) -> Result<Description, Failure> {
+    Ok(Description::read(path)?)
+}

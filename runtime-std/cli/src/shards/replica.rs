@@ -1,0 +1,84 @@
+//! The process of a replica: it starts, and waits for what ends it.
+
+use std::io;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+use tramontane_runtime::shards::{Places, StartOptions, start};
+
+use super::log::{Log, cannot_open};
+use super::{Arguments, read};
+use crate::exit::Failure;
+use crate::interrupt::Interrupts;
+use crate::output::Output;
+
+/// Between two looks at signals and at the replica's state.
+const TICK: Duration = Duration::from_millis(20);
+
+/// How long what was delivered may take to be written at the end.
+const DRAIN: Duration = Duration::from_secs(1);
+
+/// Starts it, and waits for its end.
+pub(super) fn run(config: &Path, id: &str, arguments: &Arguments) -> Result<(), Failure> {
+    let description = read(config)?;
+    let places = Places::new(&description, description.overlay()?);
+    let replica = places.replica_named(id)?;
+    let interrupts = Interrupts::watch()?;
+    let (failed, failures) = channel();
+    let output = if arguments.log.is_none() && !arguments.quiet {
+        Some(output(failed.clone())?)
+    } else {
+        None
+    };
+    let application = match &arguments.log {
+        Some(path) => {
+            Log::in_file(places, path, failed).map_err(|error| cannot_open(path, &error))?
+        }
+        None => Log::printed(places, output.clone(), failed),
+    };
+    let mut options = StartOptions::default();
+    options.time_limit = arguments.join_timeout;
+    options.cancel = interrupts.flag();
+    let running = match start(&description, replica, options, application) {
+        Ok(running) => running,
+        Err(error) => {
+            interrupts.check()?;
+            return Err(error.into());
+        }
+    };
+    tracing::info!(replica = id, "the replica is in its group");
+    let ended = wait_for_end(&interrupts, &failures, || running.stopped());
+    running.close();
+    if let Some(output) = output {
+        output.drain(DRAIN);
+    }
+    ended
+}
+
+fn output(failed: Sender<io::Error>) -> Result<Output, Failure> {
+    let failed = move |error| {
+        // The main thread may have ended.
+        let _ = failed.send(error);
+    };
+    Output::start(None, failed).map_err(|error| Failure::system("cannot start a thread", &error))
+}
+
+/// Waits for a signal, which is no failure, or for what ends the replica.
+fn wait_for_end(
+    interrupts: &Interrupts,
+    failures: &Receiver<io::Error>,
+    stopped: impl Fn() -> Option<tramontane_runtime::member::Stopped>,
+) -> Result<(), Failure> {
+    loop {
+        if interrupts.is_asked() {
+            return Ok(());
+        }
+        if let Some(stopped) = stopped() {
+            return Err(stopped.into());
+        }
+        if let Ok(error) = failures.recv_timeout(TICK) {
+            return Err(Failure::output(&error));
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! A client that sends each line of its input to a set of groups, and prints who delivered it.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, sync_channel};
+use std::time::{Duration, Instant};
+
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+use tramontane_runtime::shards::{
+    Answered, Answers, Client, Destinations, MessageId, Places, SendError, StartOptions,
+};
+
+use super::read;
+use crate::exit::{Failure, Status};
+use crate::interrupt::Interrupts;
+use crate::lines::{Line, each_line};
+use crate::options::seconds;
+
+/// Lines that wait to be sent.
+const LINES_MAX: usize = 1024;
+
+/// Between two looks at signals.
+const TICK: Duration = Duration::from_millis(20);
+
+/// How long the groups may take to close the client's place.
+const LEAVE: Duration = Duration::from_secs(5);
+
+#[derive(Args, Debug)]
+pub(super) struct Arguments {
+    /// The overlay file
+    #[arg(long, value_name = "FILE")]
+    config: PathBuf,
+    /// The groups that deliver each line
+    #[arg(long, value_name = "GROUPS", value_delimiter = ',', required = true)]
+    to: Vec<String>,
+    /// Whose deliveries a line waits for: one replica's of each group, each leader's, or all that
+    /// are connected
+    #[arg(long, value_enum, default_value_t = Waiting::One)]
+    answers: Waiting,
+    /// How long to wait for the groups at the start, and for each line, in seconds
+    #[arg(long, value_name = "SECONDS", default_value = "30", allow_negative_numbers = true,
+          value_parser = seconds)]
+    time_limit: Duration,
+    /// Print who delivered as JSON, one object a line
+    #[arg(long)]
+    json: bool,
+}
+
+/// Whose answers a line waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Waiting {
+    One,
+    Leaders,
+    All,
+}
+
+impl Waiting {
+    const fn answers(self) -> Answers {
+        match self {
+            Self::One => Answers::OneOfEach,
+            Self::Leaders => Answers::Leaders,
+            Self::All => Answers::All,
+        }
+    }
+}
+
+/// What is printed of a line as JSON.
+#[derive(Serialize)]
+struct Report {
+    line: u64,
+    id: String,
+    delivered: Vec<String>,
+}
+
+/// A line of the input with its number, or why there is none.
+type Input = Result<(u64, Option<Vec<u8>>), Failure>;
+
+/// Sends all lines.
+pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let description = read(&arguments.config)?;
+    let places = Places::new(&description, description.overlay()?);
+    let to = places.destinations(arguments.to.iter().map(String::as_str))?;
+    let interrupts = Interrupts::watch()?;
+    let mut options = StartOptions::default();
+    options.time_limit = arguments.time_limit;
+    options.cancel = interrupts.flag();
+    let client = match Client::connect(&description, to, options) {
+        Ok(client) => client,
+        Err(error) => {
+            interrupts.check()?;
+            return Err(error.into());
+        }
+    };
+    let limit = usize::try_from(description.message_max).unwrap_or(usize::MAX);
+    let lines = read_lines(limit)?;
+    let sent = BTreeMap::new();
+    let mut sending = Sending { arguments, client, places, to, sent, refused: 0 };
+    let outcome = sending.send_all(&lines, &interrupts);
+    // What it could not say by now is told by its lease.
+    let _ = sending.client.leave(LEAVE);
+    outcome?;
+    match sending.refused {
+        0 => Ok(()),
+        count => {
+            let what = format_args!("{count} lines are longer than {limit} bytes");
+            Err(Failure::new(Status::Input, what, "send less, or raise message_max"))
+        }
+    }
+}
+
+/// Reads the input in a thread of its own.
+fn read_lines(limit: usize) -> Result<Receiver<Input>, Failure> {
+    let (sender, lines) = sync_channel(LINES_MAX);
+    let read = move || {
+        let each = |number, line: Line<'_>| {
+            let line = match line {
+                Line::Whole(bytes) => Some(bytes.to_vec()),
+                Line::TooLong => None,
+            };
+            // Nobody wants more once the command has ended.
+            sender.send(Ok((number, line))).map_err(|_| Failure::silent(Status::Other))
+        };
+        if let Err(failure) = each_line(io::stdin().lock(), limit, each) {
+            let _ = sender.send(Err(failure));
+        }
+    };
+    std::thread::Builder::new()
+        .name("tramontane-input".into())
+        .spawn(read)
+        .map_err(|error| Failure::system("cannot start a thread", &error))?;
+    Ok(lines)
+}
+
+/// A client that is at it.
+struct Sending<'a> {
+    arguments: &'a Arguments,
+    client: Client,
+    places: Places,
+    to: Destinations,
+    /// The lines that are not answered, and since when.
+    sent: BTreeMap<u64, (u64, Instant)>,
+    refused: u64,
+}
+
+impl Sending<'_> {
+    fn send_all(
+        &mut self,
+        lines: &Receiver<Input>,
+        interrupts: &Interrupts,
+    ) -> Result<(), Failure> {
+        let mut next = None;
+        let mut has_ended = false;
+        while !has_ended || !self.sent.is_empty() {
+            interrupts.check()?;
+            if next.is_none() && !has_ended {
+                match self.next_line(lines)? {
+                    Some(line) => next = line,
+                    None => has_ended = true,
+                }
+            }
+            if let Some((number, line)) = next.take()
+                && !self.send(number, &line)?
+            {
+                next = Some((number, line));
+                self.take_answer(TICK)?;
+            } else if next.is_none() {
+                self.take_answer(if has_ended { TICK } else { Duration::ZERO })?;
+            }
+            self.check_patience()?;
+        }
+        Ok(())
+    }
+
+    /// The next line; none inside if there is none yet, and nothing at all at the end.
+    #[allow(clippy::option_option)]
+    fn next_line(
+        &mut self,
+        lines: &Receiver<Input>,
+    ) -> Result<Option<Option<(u64, Vec<u8>)>>, Failure> {
+        let received = if self.sent.is_empty() {
+            match lines.recv_timeout(TICK) {
+                Err(RecvTimeoutError::Timeout) => {
+                    self.client.step()?;
+                    return Ok(Some(None));
+                }
+                Err(RecvTimeoutError::Disconnected) => return Ok(None),
+                Ok(received) => received,
+            }
+        } else {
+            match lines.try_recv() {
+                Err(TryRecvError::Empty) => return Ok(Some(None)),
+                Err(TryRecvError::Disconnected) => return Ok(None),
+                Ok(received) => received,
+            }
+        };
+        match received? {
+            (number, Some(line)) => Ok(Some(Some((number, line)))),
+            (number, None) => {
+                self.refused += 1;
+                eprintln!("tramontane: line {number} is too long, and was not sent");
+                Ok(Some(None))
+            }
+        }
+    }
+
+    /// False if there is no room now.
+    fn send(&mut self, number: u64, line: &[u8]) -> Result<bool, Failure> {
+        match self.client.multicast(self.to, line, self.arguments.answers.answers()) {
+            Ok(MessageId { number: message, .. }) => {
+                self.sent.insert(message, (number, Instant::now()));
+                Ok(true)
+            }
+            Err(SendError::Full) => Ok(false),
+            Err(error) => {
+                let what = format_args!("line {number} was not sent: {error}");
+                Err(Failure::new(Status::Out, what, "connect again, and send it anew"))
+            }
+        }
+    }
+
+    /// Takes one answer, and prints it.
+    fn take_answer(&mut self, timeout: Duration) -> Result<(), Failure> {
+        match self.client.wait(timeout)? {
+            Some(answered) => self.print(&answered).map_err(|error| Failure::output(&error)),
+            None => Ok(()),
+        }
+    }
+
+    fn print(&mut self, answered: &Answered) -> io::Result<()> {
+        let Some((line, _)) = self.sent.remove(&answered.id.number) else { return Ok(()) };
+        let by = self.client.deliveries(answered);
+        let delivered = by.iter().map(|by| {
+            let mark = if by.leads { "*" } else { "" };
+            format!("{}{mark}", self.places.name(by.replica))
+        });
+        let delivered: Vec<String> = delivered.collect();
+        let mut output = io::stdout().lock();
+        if self.arguments.json {
+            let id = answered.id;
+            let id = format!("{}/{}/{}", id.client, id.incarnation, id.number);
+            serde_json::to_writer(&mut output, &Report { line, id, delivered })?;
+            writeln!(output)
+        } else {
+            writeln!(output, "{line} {}", delivered.join(" "))
+        }
+    }
+
+    /// Fails if a line waits for too long.
+    fn check_patience(&self) -> Result<(), Failure> {
+        let limit = self.arguments.time_limit;
+        let is_over = |sent: &&(u64, Instant)| sent.1.elapsed() > limit;
+        match self.sent.values().find(is_over) {
+            None => Ok(()),
+            Some((line, _)) => {
+                let what = format_args!("line {line} is not answered within {limit:?}");
+                let advice = "it may be delivered still; see 'tramontane shards status'";
+                Err(Failure::peer_lost(what, advice))
+            }
+        }
+    }
+}

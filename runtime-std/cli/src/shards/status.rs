@@ -1,0 +1,169 @@
+//! How all replicas of an overlay are, as they report it.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use serde::Serialize;
+use tramontane_local::table::Table;
+use tramontane_runtime::shards::{AskError, Operator, Places, ReplicaStatus};
+
+use super::read;
+use crate::exit::{Failure, Status};
+use crate::interrupt::Interrupts;
+use crate::options::seconds;
+
+#[derive(Args, Debug)]
+pub(super) struct Arguments {
+    /// The overlay file
+    #[arg(long, value_name = "FILE")]
+    config: PathBuf,
+    /// How long to wait for an answer, in seconds
+    #[arg(long, value_name = "SECONDS", default_value = "5", allow_negative_numbers = true,
+          value_parser = seconds)]
+    time_limit: Duration,
+    /// Exit with 10 if a replica does not answer, or does not count in quorums
+    #[arg(long)]
+    expect_all: bool,
+    /// Print JSON, with everything that the replicas report
+    #[arg(long)]
+    json: bool,
+}
+
+/// A replica's answer, or why there is none.
+struct Answer {
+    replica: String,
+    group: String,
+    status: Result<ReplicaStatus, AskError>,
+    /// How many entries of its log it has not processed, of those that one of its group has.
+    lag: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct Report<'a> {
+    overlay: &'a str,
+    replicas: Vec<ReplicaReport<'a>>,
+}
+
+#[derive(Serialize)]
+struct ReplicaReport<'a> {
+    replica: &'a str,
+    /// Nothing if it does not answer.
+    status: Option<&'a ReplicaStatus>,
+    lag: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+/// Asks, and prints what is answered.
+pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let description = read(&arguments.config)?;
+    let places = Places::new(&description, description.overlay()?);
+    let operator = Operator::new(&description)?;
+    let interrupts = Interrupts::watch()?;
+    let statuses = operator.statuses(arguments.time_limit, interrupts.flag());
+    interrupts.check()?;
+    let answers = with_lags(&places, statuses);
+    print(arguments.json, &description.name, &answers).map_err(|error| Failure::output(&error))?;
+    judge(&places, &answers, arguments.expect_all)
+}
+
+fn with_lags(
+    places: &Places,
+    statuses: Vec<(String, Result<ReplicaStatus, AskError>)>,
+) -> Vec<Answer> {
+    let mut newest: BTreeMap<String, u64> = BTreeMap::new();
+    for status in statuses.iter().filter_map(|(_, status)| status.as_ref().ok()) {
+        let processed = newest.entry(status.group.clone()).or_default();
+        *processed = (*processed).max(status.decided).max(status.processed);
+    }
+    let answer = |(replica, (name, status)): (_, (String, Result<ReplicaStatus, AskError>))| {
+        let replica: tramontane_runtime::shards::ReplicaId = replica;
+        let group = places.group_name(replica.group).to_owned();
+        let behind = |status: &ReplicaStatus| {
+            newest.get(&group).map(|newest| newest.saturating_sub(status.processed))
+        };
+        let lag = status.as_ref().ok().and_then(behind);
+        Answer { replica: name, group, status, lag }
+    };
+    places.replicas().zip(statuses).map(answer).collect()
+}
+
+fn print(json: bool, overlay: &str, answers: &[Answer]) -> io::Result<()> {
+    let mut output = io::stdout().lock();
+    if json {
+        let replicas = answers.iter().map(|answer| ReplicaReport {
+            replica: &answer.replica,
+            status: answer.status.as_ref().ok(),
+            lag: answer.lag,
+            error: answer.status.as_ref().err().map(ToString::to_string),
+        });
+        let report = Report { overlay, replicas: replicas.collect() };
+        serde_json::to_writer(&mut output, &report)?;
+        writeln!(output)?;
+    } else {
+        write!(output, "{}", table(answers))?;
+    }
+    output.flush()
+}
+
+fn table(answers: &[Answer]) -> Table {
+    let headings =
+        "replica  state  leader  timestamp  log  decided  lag  msgs/s  delivered  clients";
+    let mut table = Table::new(headings, &[0, 1, 2]);
+    for answer in answers {
+        match &answer.status {
+            Ok(status) => table.row([
+                answer.replica.clone(),
+                status.state.clone(),
+                status.leader.clone().unwrap_or_else(|| "-".to_owned()),
+                status.round.to_string(),
+                status.tail.to_string(),
+                status.decided.to_string(),
+                answer.lag.unwrap_or(0).to_string(),
+                status.delivered_per_second.to_string(),
+                status.delivered.to_string(),
+                status.clients.to_string(),
+            ]),
+            Err(error) => {
+                let text = error.to_string();
+                let short = text.split(';').next().unwrap_or_default().to_owned();
+                table.row([answer.replica.clone(), short]);
+            }
+        }
+    }
+    table
+}
+
+/// Each group needs a leader and a majority of replicas that count.
+fn judge(places: &Places, answers: &[Answer], expect_all: bool) -> Result<(), Failure> {
+    let counts = |answer: &&Answer| {
+        let status = answer.status.as_ref();
+        status.is_ok_and(|status| ["leading", "following"].contains(&status.state.as_str()))
+    };
+    for group in places.overlay().all().iter() {
+        let name = places.group_name(group);
+        let of_group = || answers.iter().filter(|answer| answer.group == name);
+        let leads =
+            |answer: &Answer| answer.status.as_ref().is_ok_and(|status| status.state == "leading");
+        let voters = of_group().filter(counts).count();
+        if voters < usize::from(places.overlay().quorum(group)) {
+            let what = format_args!("group {name} has no majority of replicas that count");
+            let advice = "start those that have ended: tramontane shards --id";
+            return Err(Failure::group(what, advice));
+        }
+        if !of_group().any(leads) {
+            let what = format_args!("group {name} has no leader now");
+            return Err(Failure::group(what, "ask again"));
+        }
+    }
+    let down: Vec<&str> =
+        answers.iter().filter(|of| !counts(of)).map(|of| of.replica.as_str()).collect();
+    if expect_all && !down.is_empty() {
+        let what = format_args!("these replicas are down, or do not count yet: {}", down.join(" "));
+        return Err(Failure::new(Status::NodeDown, what, "start them: tramontane shards --id"));
+    }
+    Ok(())
+}

@@ -1,0 +1,34 @@
+//! How other threads ask something of the one that drives a member or a replica.
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use tramontane_core::fabric::LocalBell as _;
+
+use crate::fabric::AnyBell;
+
+/// Where requests go in. Each one wakes the thread that takes them.
+pub(crate) struct Requests<R> {
+    sender: Sender<R>,
+    bell: AnyBell,
+}
+
+impl<R> Clone for Requests<R> {
+    fn clone(&self) -> Self {
+        Self { sender: self.sender.clone(), bell: self.bell.clone() }
+    }
+}
+
+impl<R> Requests<R> {
+    /// Both ends.
+    pub(crate) fn new(bell: AnyBell) -> (Self, Receiver<R>) {
+        let (sender, receiver) = channel();
+        (Self { sender, bell }, receiver)
+    }
+
+    /// Asks. False if nobody takes requests any more.
+    pub(crate) fn ask(&self, request: R) -> bool {
+        let is_asked = self.sender.send(request).is_ok();
+        self.bell.ring_if_asleep();
+        is_asked
+    }
+}

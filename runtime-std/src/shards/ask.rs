@@ -1,0 +1,140 @@
+//! Questions to the control servers of replicas: of operators, and of clients that want a place.
+
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use tramontane_control::{
+    Identity, OpenSessionError, Purpose, SessionError, incarnation, open_session,
+};
+use tramontane_core::tram::ReplicaId;
+
+use super::description::Description;
+use super::messages::{AskReply, AskRequest, PATIENCE, REPLY_MAX};
+use super::places::Places;
+use super::start::Place;
+use super::start_error::StartError;
+use super::status::ReplicaStatus;
+use crate::group::ControlEndpoints;
+use crate::session_messages::{receive_message, send_message};
+
+/// Why a replica does not answer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AskError {
+    /// Nobody let us in.
+    #[error(transparent)]
+    OpenSession(#[from] OpenSessionError),
+    /// The replica went away, or is stopped, in the middle of a message.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    /// Its process runs, and its group has not formed yet.
+    #[error("starting{}", waiting_for(missing))]
+    NotYet {
+        /// The replicas that it waits for.
+        missing: Vec<String>,
+    },
+    /// Another replica is there, or another program.
+    #[error(
+        "it did not say what was asked; look at the addresses, and run the same program everywhere"
+    )]
+    Malformed,
+}
+
+fn waiting_for(missing: &[String]) -> String {
+    if missing.is_empty() { String::new() } else { format!("; waiting for {}", missing.join(", ")) }
+}
+
+/// Who asks. It is no replica, and has no place.
+#[derive(Clone, Debug)]
+pub(super) struct Asker {
+    identity: Identity,
+    endpoints: ControlEndpoints,
+    places: Places,
+}
+
+impl Asker {
+    /// One for the overlay of a place.
+    pub(super) fn new(place: &Place) -> Self {
+        // It tells two lives of a node apart; that of one who asks is never compared.
+        let incarnation = incarnation().unwrap_or_default();
+        let identity = Identity { node: Identity::NO_MEMBER, incarnation, digest: place.digest };
+        Self { identity, endpoints: place.endpoints.clone(), places: place.places.clone() }
+    }
+
+    /// Asks one replica.
+    pub(super) fn ask(
+        &self,
+        replica: ReplicaId,
+        what: AskRequest,
+        time_limit: Duration,
+        cancel: &AtomicBool,
+    ) -> Result<AskReply, AskError> {
+        let node = self.places.node(replica);
+        let address = self.endpoints.addresses.get(&node).ok_or(OpenSessionError::NotThere)?;
+        let (key, limit) = (self.endpoints.key.as_ref(), time_limit.min(PATIENCE));
+        let opened = open_session(address, &self.identity, key, Purpose::Ask, limit, cancel)?;
+        if opened.node != node {
+            return Err(AskError::Malformed);
+        }
+        let mut session = opened.session;
+        send_message(&mut session, &what, limit)?;
+        match receive_message(&mut session, REPLY_MAX, limit)? {
+            AskReply::NotYet(missing) => Err(AskError::NotYet { missing }),
+            reply => Ok(reply),
+        }
+    }
+
+    /// Asks several replicas at once.
+    pub(super) fn ask_all(
+        &self,
+        replicas: &[ReplicaId],
+        what: AskRequest,
+        time_limit: Duration,
+        cancel: &AtomicBool,
+    ) -> Vec<(ReplicaId, Result<AskReply, AskError>)> {
+        std::thread::scope(|scope| {
+            let asked: Vec<_> = replicas
+                .iter()
+                .map(|of| (*of, scope.spawn(move || self.ask(*of, what, time_limit, cancel))))
+                .collect();
+            let heard = |(of, asked): (ReplicaId, std::thread::ScopedJoinHandle<'_, _>)| {
+                (of, asked.join().unwrap_or(Err(AskError::Malformed)))
+            };
+            asked.into_iter().map(heard).collect()
+        })
+    }
+}
+
+/// Asks replicas how they are, without being one.
+#[derive(Clone, Debug)]
+pub struct Operator {
+    asker: Asker,
+    places: Places,
+}
+
+impl Operator {
+    /// For the replicas of a description, which must be the one that they have.
+    ///
+    /// # Errors
+    /// [`StartError`].
+    pub fn new(description: &Description) -> Result<Self, StartError> {
+        let place = Place::of(description)?;
+        Ok(Self { asker: Asker::new(&place), places: place.places })
+    }
+
+    /// How all replicas are, asked at once, with their names.
+    #[must_use]
+    pub fn statuses(
+        &self,
+        time_limit: Duration,
+        cancel: &AtomicBool,
+    ) -> Vec<(String, Result<ReplicaStatus, AskError>)> {
+        let replicas: Vec<_> = self.places.replicas().collect();
+        let answers = self.asker.ask_all(&replicas, AskRequest::Status, time_limit, cancel);
+        let status = |answer: Result<AskReply, AskError>| match answer? {
+            AskReply::Status(status) => Ok(*status),
+            _ => Err(AskError::Malformed),
+        };
+        answers.into_iter().map(|(of, answer)| (self.places.name(of), status(answer))).collect()
+    }
+}

@@ -1,0 +1,310 @@
+//! How a process meets the others: calls to their control servers, and what it answers to calls.
+//!
+//! Of two replicas the one with the higher node id calls; a client calls all replicas. So no pair
+//! meets twice at once. A caller goes on until the two have met, or its process ends.
+//!
+//! ```text
+//! calls                                       is called
+//! Meet: a fresh view, its incarnation ----->
+//!                                     <-----  Met: its incarnation
+//! Kept                                ----->
+//! ```
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tramontane_control::{
+    Identity, OpenSessionError, OpenedSession, Purpose, Refusal, Session, SessionError,
+    incarnation, open_session,
+};
+use tramontane_core::ids::{NodeId, ViewId};
+
+use super::lives::{Life, Lives};
+use super::messages::{PATIENCE, PeerReply, PeerRequest, REPLY_MAX, REQUEST_MAX};
+use crate::group::ControlEndpoints;
+use crate::requests::Requests;
+use crate::session_messages::{receive_message, send_message};
+
+/// Between the first two calls of a node, and the longest time between two.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(100));
+
+/// Two processes have agreed on a view.
+#[derive(Debug)]
+pub(super) struct Met {
+    pub(super) node: NodeId,
+    pub(super) life: Life,
+    pub(super) view: ViewId,
+    pub(super) session: Session,
+}
+
+/// What comes of meetings.
+#[derive(Debug)]
+pub(super) enum Meeting {
+    Met(Met),
+    /// A later process of this node is known there, or this node was there before and has lost
+    /// what it knew.
+    Outdated(NodeId),
+    /// A process that is called by this one has given up this view of the two.
+    GivenUp(NodeId, ViewId),
+    /// The other end has another key, another program or another configuration.
+    Refused(NodeId, OpenSessionError),
+}
+
+/// What a process needs to meet others. `R` is what it asks of the thread that drives it.
+pub(super) struct Calls<R> {
+    pub(super) identity: Identity,
+    /// The own incarnation.
+    pub(super) incarnation: u32,
+    pub(super) endpoints: ControlEndpoints,
+    pub(super) lives: Arc<Lives>,
+    pub(super) requests: Requests<R>,
+    /// Set once the process's part is over: its calls end.
+    pub(super) is_over: Arc<AtomicBool>,
+}
+
+impl<R: From<Meeting> + Send + 'static> Calls<R> {
+    /// Calls a node until the two have met, in a thread of its own.
+    pub(super) fn call(self: &Arc<Self>, node: NodeId) {
+        let calls = Arc::clone(self);
+        let spawned = std::thread::Builder::new()
+            .name("tramontane-call".into())
+            .spawn(move || calls.call_until_met(node));
+        if let Err(error) = spawned {
+            tracing::error!(%node, %error, "cannot start a thread to connect");
+        }
+    }
+
+    /// Asks a node that calls this one to do so again, since this one has given up their view. One
+    /// whose process is gone calls anyway once it has started again.
+    pub(super) fn ask_for_call(self: &Arc<Self>, node: NodeId, view: ViewId) {
+        // A client has none, and sees by itself that a view is given up.
+        let Some(address) = self.endpoints.addresses.get(&node).cloned() else { return };
+        let calls = Arc::clone(self);
+        let ask = move || {
+            let request = PeerRequest::CallAgain { view: view.0 };
+            let (key, purpose) = (calls.endpoints.key.as_ref(), Purpose::Peer);
+            let opened =
+                open_session(&address, &calls.identity, key, purpose, PATIENCE, &calls.is_over);
+            let asked = opened.map(|of| {
+                let mut session = of.session;
+                send_message(&mut session, &request, PATIENCE)
+            });
+            tracing::debug!(%node, %view, ?asked, "asked to be called again");
+        };
+        let spawned = std::thread::Builder::new().name("tramontane-call".into()).spawn(ask);
+        if let Err(error) = spawned {
+            tracing::error!(%node, %error, "cannot start a thread to connect");
+        }
+    }
+
+    fn call_until_met(&self, node: NodeId) {
+        let (mut pause, pause_max) = PAUSES;
+        while !self.is_over.load(Ordering::Relaxed) {
+            match self.call_once(node) {
+                Ok(Some(meeting)) => {
+                    self.requests.ask(meeting.into());
+                    return;
+                }
+                Ok(None) => {}
+                Err(error) => tracing::debug!(%node, %error, "not met yet"),
+            }
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(pause_max);
+        }
+    }
+
+    /// One call. Nothing if the other end is not there, or not in its group yet.
+    fn call_once(&self, node: NodeId) -> Result<Option<Meeting>, SessionError> {
+        let Some(address) = self.endpoints.addresses.get(&node) else { return Ok(None) };
+        let key = self.endpoints.key.as_ref();
+        let opened =
+            open_session(address, &self.identity, key, Purpose::Peer, PATIENCE, &self.is_over);
+        let OpenedSession { node: found, incarnation: life, mut session } = match opened {
+            Ok(opened) => opened,
+            Err(error) if is_final(&error) => return Ok(Some(Meeting::Refused(node, error))),
+            Err(error) => {
+                tracing::debug!(%node, %error, "not connected yet");
+                return Ok(None);
+            }
+        };
+        if found != node {
+            tracing::error!(%node, %found, "another node is at its address");
+            return Ok(None);
+        }
+        session.stop_with(Arc::clone(&self.is_over));
+        let view = ViewId(incarnation().map_err(SessionError::Local)?);
+        let request = PeerRequest::Meet { view: view.0, incarnation: self.incarnation };
+        send_message(&mut session, &request, PATIENCE)?;
+        match receive_message(&mut session, REPLY_MAX, PATIENCE)? {
+            PeerReply::NotYet => Ok(None),
+            PeerReply::Outdated => Ok(Some(Meeting::Outdated(node))),
+            PeerReply::Met { incarnation } => {
+                let life = Life { life, incarnation };
+                if !self.lives.comes(node, life) {
+                    send_message(&mut session, &PeerRequest::Outdated, PATIENCE)?;
+                    return Ok(None);
+                }
+                send_message(&mut session, &PeerRequest::Kept, PATIENCE)?;
+                // From now on it is the fabric that ends the connection.
+                session.stop_with(Arc::default());
+                Ok(Some(Meeting::Met(Met { node, life, view, session })))
+            }
+        }
+    }
+
+    /// Answers a call.
+    pub(super) fn answer(
+        &self,
+        node: NodeId,
+        life: u64,
+        mut session: Session,
+    ) -> Result<(), SessionError> {
+        let (view, incarnation) = match receive_message(&mut session, REQUEST_MAX, PATIENCE)? {
+            PeerRequest::Meet { view, incarnation } => (view, incarnation),
+            PeerRequest::CallAgain { view } => {
+                self.requests.ask(Meeting::GivenUp(node, ViewId(view)).into());
+                return Ok(());
+            }
+            PeerRequest::Kept | PeerRequest::Outdated => return Err(SessionError::Malformed),
+        };
+        let life = Life { life, incarnation };
+        if !self.lives.is_current(node, life) {
+            return send_message(&mut session, &PeerReply::Outdated, PATIENCE);
+        }
+        let reply = PeerReply::Met { incarnation: self.incarnation };
+        send_message(&mut session, &reply, PATIENCE)?;
+        match receive_message(&mut session, REQUEST_MAX, PATIENCE)? {
+            PeerRequest::Kept if self.lives.comes(node, life) => {
+                let met = Met { node, life, view: ViewId(view), session };
+                self.requests.ask(Meeting::Met(met).into());
+            }
+            // A later process of the node came meanwhile.
+            PeerRequest::Kept => {}
+            PeerRequest::Outdated => {
+                self.requests.ask(Meeting::Outdated(node).into());
+            }
+            PeerRequest::Meet { .. } | PeerRequest::CallAgain { .. } => {
+                return Err(SessionError::Malformed);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Answers a call while this process is in no group yet.
+pub(super) fn answer_not_yet(mut session: Session) -> Result<(), SessionError> {
+    let _: PeerRequest = receive_message(&mut session, REQUEST_MAX, PATIENCE)?;
+    send_message(&mut session, &PeerReply::NotYet, PATIENCE)
+}
+
+/// Whether another call would end the same way.
+pub(super) const fn is_final(error: &OpenSessionError) -> bool {
+    matches!(
+        error,
+        OpenSessionError::WrongKey
+            | OpenSessionError::OtherConfiguration { .. }
+            | OpenSessionError::Refused(
+                Refusal::Version | Refusal::KeyMode | Refusal::Key | Refusal::NotAMember
+            )
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::net::SocketAddr;
+    use std::sync::mpsc::Receiver;
+
+    use tramontane_control::{ControlServer, Listener};
+
+    use super::*;
+    use crate::fabric::AnyBell;
+    use crate::tcp::{self, Tcp};
+    use tramontane_core::fabric::HostFabric as _;
+
+    const LONG: Duration = Duration::from_secs(60);
+    const LEASE: Duration = Duration::from_secs(60);
+
+    /// One of two processes: what it calls with, and what comes of it.
+    struct Process {
+        calls: Arc<Calls<Meeting>>,
+        met: Receiver<Meeting>,
+        _server: ControlServer,
+        _fabric: Tcp,
+    }
+
+    /// A life of a node, which knows where these listen.
+    fn process(node: u32, life: u64, listener: Listener, others: &[(u32, SocketAddr)]) -> Process {
+        let fabric = Tcp::new(NodeId(node), tcp::Settings::default()).expect("descriptors");
+        let (requests, met) = Requests::new(AnyBell::Tcp(fabric.local_bell()));
+        let addresses: BTreeMap<_, _> =
+            others.iter().map(|(node, at)| (NodeId(*node), (*at).into())).collect();
+        let identity = Identity { node: NodeId(node), incarnation: life, digest: 7 };
+        let calls = Arc::new(Calls {
+            identity,
+            incarnation: 1,
+            endpoints: ControlEndpoints { addresses, key: None },
+            lives: Arc::new(Lives::new(LEASE)),
+            requests,
+            is_over: Arc::default(),
+        });
+        let answering = Arc::clone(&calls);
+        let server = ControlServer::open(listener, identity, (0..3).map(NodeId), None, move |of| {
+            // A test that ended need not know.
+            let _ = answering.answer(of.node, of.incarnation, of.session);
+        });
+        Process { calls, met, _server: server.expect("a thread"), _fabric: fabric }
+    }
+
+    fn listener() -> (Listener, SocketAddr) {
+        let socket = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = socket.local_addr().expect("it is bound");
+        (socket.try_into().expect("a listener"), address)
+    }
+
+    /// Node 1 is called by node 2.
+    fn two() -> (Process, Process) {
+        let ((first, at), (second, other)) = (listener(), listener());
+        let called = process(1, 10, first, &[(2, other)]);
+        (called, process(2, 20, second, &[(1, at)]))
+    }
+
+    #[test]
+    fn two_processes_agree_on_a_view_and_one_that_gives_it_up_is_called_again() {
+        let (called, caller) = two();
+        caller.calls.call(NodeId(1));
+        let mut views = Vec::new();
+        for (process, node, life) in [(&caller, 1, 10), (&called, 2, 20)] {
+            let Ok(Meeting::Met(met)) = process.met.recv_timeout(LONG) else {
+                panic!("they have met");
+            };
+            assert_eq!((met.node, met.life), (NodeId(node), Life { life, incarnation: 1 }));
+            views.push(met.view);
+        }
+        assert_eq!(views[0], views[1]);
+        called.calls.ask_for_call(NodeId(2), views[0]);
+        let heard = caller.met.recv_timeout(LONG).expect("it is asked");
+        assert!(matches!(heard, Meeting::GivenUp(NodeId(1), view) if view == views[0]));
+    }
+
+    #[test]
+    fn a_process_of_which_a_later_one_is_known_is_told_so() {
+        let (called, caller) = two();
+        assert!(called.calls.lives.comes(NodeId(2), Life { life: 21, incarnation: 2 }));
+        caller.calls.call(NodeId(1));
+        let heard = caller.met.recv_timeout(LONG).expect("it is told");
+        assert!(matches!(heard, Meeting::Outdated(NodeId(1))));
+        assert!(called.met.try_recv().is_err());
+    }
+
+    #[test]
+    fn one_that_lost_what_it_knew_is_told_so_by_its_caller() {
+        let (called, caller) = two();
+        assert!(caller.calls.lives.comes(NodeId(1), Life { life: 9, incarnation: 1 }));
+        caller.calls.call(NodeId(1));
+        let heard = called.met.recv_timeout(LONG).expect("it is told");
+        assert!(matches!(heard, Meeting::Outdated(NodeId(2))));
+        caller.calls.is_over.store(true, Ordering::Relaxed);
+    }
+}

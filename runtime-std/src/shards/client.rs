@@ -1,0 +1,302 @@
+//! A client: it multicasts to sets of groups, and is told who delivered.
+//!
+//! A client has no thread of its own. Its caller's calls send what was taken, and look for answers:
+//! a program that multicasts and goes on to something else calls [`Client::step`] now and then.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use tramontane_core::ids::{ClientNumber, GroupId};
+use tramontane_core::tram::{Answered, Answers, Destinations, MessageId, ReplicaId, SendError};
+
+use super::ask::Asker;
+use super::client_engine::{ClientEngine, Driven};
+use super::description::Description;
+use super::lives::Life;
+use super::places::Places;
+use super::seat::{Seats, Taken};
+use super::start::{Place, StartOptions};
+use super::start_error::StartError;
+use crate::carrier::Carrier;
+use crate::poll::Idle;
+use crate::shared_memory::{self, SharedMemory};
+use crate::tcp::{self, Tcp};
+
+/// The longest sleep while it waits: then it looks whether peers are still there.
+const SLEEP_MAX: Duration = Duration::from_millis(5);
+
+/// How long the root may take to take a place back.
+const GIVE_BACK: Duration = Duration::from_secs(1);
+
+static NEVER: AtomicBool = AtomicBool::new(false);
+
+/// Why a client cannot go on.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClientError {
+    /// The groups have closed its place: it was away for longer than the lease.
+    #[error("the groups have closed this client's place; connect again")]
+    Closed,
+    /// Another client has its place.
+    #[error("{0} knows another client in this client's place; connect again")]
+    Outdated(String),
+    /// A replica has another key, another program or another configuration.
+    #[error("replica {replica}: {why}")]
+    Refused {
+        /// Which one.
+        replica: String,
+        /// What it said.
+        why: String,
+    },
+    /// There is no memory for a view with a replica.
+    #[error("{0}")]
+    NoMemory(String),
+    /// The client is broken.
+    #[error("the client is broken: {0}")]
+    Broken(tramontane_core::tram::Halt),
+}
+
+/// A replica that has delivered a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delivery {
+    /// Which one.
+    pub replica: ReplicaId,
+    /// What its application answered.
+    pub answer: u8,
+    /// Whether it leads its group now.
+    pub leads: bool,
+}
+
+/// A client of an overlay. Dropping it leaves without a word: its place is free once its lease is
+/// over. See [`Client::leave`].
+pub struct Client {
+    driven: Box<dyn Driven>,
+    asker: Asker,
+    places: Places,
+    taken: Taken,
+}
+
+impl Client {
+    /// Gets a place, and meets the replicas. Returns once a quorum of each of these groups is
+    /// there, and of those that pass messages on to them; of all groups, if none is given.
+    ///
+    /// # Errors
+    /// [`StartError`].
+    pub fn connect(
+        description: &Description,
+        groups: Destinations,
+        options: StartOptions<'_>,
+    ) -> Result<Self, StartError> {
+        let until = Instant::now() + options.time_limit;
+        let place = Place::of(description)?;
+        let asker = Asker::new(&place);
+        let (taken, mut driven) = take_place(&place, description, &asker, until, &options)?;
+        let needed = needed(&place.places, groups);
+        loop {
+            let missing = driven.missing(needed);
+            if missing.is_empty() {
+                break;
+            }
+            if options.cancel.load(Ordering::Relaxed) {
+                return Err(StartError::Cancelled);
+            }
+            if Instant::now() >= until {
+                let missing = missing.into_iter().map(|of| place.places.name(of)).collect();
+                return Err(StartError::NotMet { missing });
+            }
+            driven.step().map_err(|error| client_stopped(error, &place.places))?;
+            let slept = driven.sleep(Duration::from_millis(1));
+            slept.map_err(|error| client_stopped(error, &place.places))?;
+        }
+        Ok(Self { driven, asker, places: place.places, taken })
+    }
+
+    /// Names and ids of the overlay.
+    #[must_use]
+    pub const fn places(&self) -> &Places {
+        &self.places
+    }
+
+    /// Its number, which no other client has while it is there.
+    #[must_use]
+    pub const fn number(&self) -> ClientNumber {
+        self.taken.number
+    }
+
+    /// Which start this is under its number.
+    #[must_use]
+    pub const fn incarnation(&self) -> u32 {
+        self.taken.life.incarnation
+    }
+
+    /// How many messages are under way, or answered and not given out by [`Client::poll`].
+    #[must_use]
+    pub fn under_way(&self) -> u64 {
+        self.driven.under_way()
+    }
+
+    /// Takes a message for a set of groups. The next [`Client::step`] sends it, or a wait.
+    ///
+    /// # Errors
+    /// [`SendError`]: nothing was sent then. [`SendError::Full`]: take answers first.
+    #[inline]
+    pub fn multicast(
+        &mut self,
+        destinations: Destinations,
+        payload: &[u8],
+        answers: Answers,
+    ) -> Result<MessageId, SendError> {
+        self.driven.multicast(destinations, payload, answers)
+    }
+
+    /// Sends what was taken, and looks for answers. Never waits. True if something was done.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    #[inline]
+    pub fn step(&mut self) -> Result<bool, ClientError> {
+        self.driven.step()
+    }
+
+    /// The oldest message whose answers have come, if it was not given out yet.
+    #[inline]
+    pub fn poll(&mut self) -> Option<Answered> {
+        self.driven.poll()
+    }
+
+    /// Waits for the next message whose answers have come, at most so long. Nothing if none came.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn wait(&mut self, timeout: Duration) -> Result<Option<Answered>, ClientError> {
+        let start = Instant::now();
+        let mut idle = Idle::new(self.driven.idle_time());
+        loop {
+            if self.driven.step()? {
+                idle.reset();
+            }
+            if let Some(answered) = self.driven.poll() {
+                return Ok(Some(answered));
+            }
+            if idle.pause() {
+                let left = timeout.saturating_sub(start.elapsed());
+                if left.is_zero() {
+                    return Ok(None);
+                }
+                self.driven.sleep(left.min(SLEEP_MAX))?;
+            } else if start.elapsed() >= timeout {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Who has delivered a message, as far as is known: until the next message is taken.
+    #[must_use]
+    pub fn deliveries(&self, answered: &Answered) -> Vec<Delivery> {
+        self.driven.deliveries(answered)
+    }
+
+    /// Waits until all messages under way are answered, says that no more come, and gives its place
+    /// back. Answers that were not polled are lost. True if the groups have closed the place in
+    /// time; otherwise they do so once its lease is over.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn leave(mut self, timeout: Duration) -> Result<bool, ClientError> {
+        let until = Instant::now() + timeout;
+        while self.driven.under_way() > 0 && Instant::now() < until {
+            self.wait(SLEEP_MAX)?;
+        }
+        self.driven.say_leaving()?;
+        let mut has_left = self.driven.has_left()?;
+        while !has_left && Instant::now() < until {
+            if !self.driven.step()? {
+                self.driven.sleep(Duration::from_millis(1))?;
+            }
+            has_left = self.driven.has_left()?;
+        }
+        self.driven.part();
+        if has_left {
+            let (asker, places) = (&self.asker, &self.places);
+            let until = Instant::now() + GIVE_BACK;
+            Seats { asker, places, until, cancel: &NEVER }.give_back(&self.taken);
+        }
+        Ok(has_left)
+    }
+}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Client").field("taken", &self.taken).finish_non_exhaustive()
+    }
+}
+
+/// Gets a number, and the fabric of a process that has it.
+fn take_place(
+    place: &Place,
+    description: &Description,
+    asker: &Asker,
+    until: Instant,
+    options: &StartOptions<'_>,
+) -> Result<(Taken, Box<dyn Driven>), StartError> {
+    let seats = Seats { asker, places: &place.places, until, cancel: options.cancel };
+    let life = tramontane_control::incarnation()?;
+    let mut others = BTreeSet::new();
+    loop {
+        let taken = seats.take(life, &others)?;
+        match open(place, description, &taken, options) {
+            Ok(driven) => return Ok((taken, driven)),
+            // A process that the root does not know any more lives on in the folder.
+            Err(StartError::SharedMemory(shared_memory::Error::DuplicateId { .. })) => {
+                seats.give_back(&taken);
+                others.insert(taken.number.0);
+            }
+            Err(error) => {
+                seats.give_back(&taken);
+                return Err(error);
+            }
+        }
+    }
+}
+
+fn open(
+    place: &Place,
+    description: &Description,
+    taken: &Taken,
+    options: &StartOptions<'_>,
+) -> Result<Box<dyn Driven>, StartError> {
+    let node = place.places.client_node(taken.number);
+    let Life { life, .. } = taken.life;
+    let identity = place.identity_of(node, life);
+    Ok(match description.fabric {
+        Carrier::SharedMemory => {
+            let residence = place.residence(&identity, options)?;
+            let fabric = SharedMemory::for_residence(&residence);
+            Box::new(ClientEngine::open(place, identity, taken, fabric)?)
+        }
+        Carrier::Tcp | Carrier::Verbs => {
+            let fabric = Tcp::new(node, tcp::Settings::default())?;
+            Box::new(ClientEngine::open(place, identity, taken, fabric)?)
+        }
+    })
+}
+
+/// These groups, and those that order messages for them.
+fn needed(places: &Places, groups: Destinations) -> Destinations {
+    if groups == Destinations::default() {
+        return places.overlay().all();
+    }
+    let above: Option<GroupId> = places.overlay().lowest_common_ancestor(groups);
+    above.map_or(groups, |above| groups.with(above))
+}
+
+fn client_stopped(error: ClientError, places: &Places) -> StartError {
+    match error {
+        ClientError::Refused { replica, why } => StartError::Refused { replica, why },
+        ClientError::NoMemory(why) => StartError::NoMemory(why),
+        ClientError::Closed | ClientError::Outdated(_) | ClientError::Broken(_) => {
+            StartError::NoSeat(places.overlay().limits().clients)
+        }
+    }
+}

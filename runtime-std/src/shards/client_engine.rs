@@ -1,0 +1,311 @@
+//! What drives a client: its core and its views, over whichever fabric.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Receiver;
+use std::time::{Duration, Instant};
+
+use tramontane_control::Identity;
+use tramontane_core::ids::{NodeId, Time};
+use tramontane_core::tram::{
+    Answered, Answers, ClientLinks, ClientOptions, Destinations, LinkId, MessageId, ReplicaId,
+    SendError, Shape, Stage,
+};
+
+use super::calls::{Calls, Meeting, Met};
+use super::client::{ClientError, Delivery};
+use super::engine::IDLE_TIME;
+use super::fabric::ShardFabric;
+use super::lent::{ClientCell, open_client};
+use super::links::{Agreed, Links};
+use super::lives::Lives;
+use super::places::Places;
+use super::seat::Taken;
+use super::start::Place;
+use super::start_error::StartError;
+use crate::poll::nanoseconds;
+use crate::requests::Requests;
+
+/// Between two looks whether peers are still there.
+const CHECK_INTERVAL: Duration = Duration::from_millis(5);
+
+/// Steps between two readings of the clock.
+const STEPS_PER_READING: u32 = 64;
+
+/// A client has no log: its region is as small as can be.
+const REGION_BYTES: usize = 64;
+
+/// What the handle of a client needs, whatever carries it.
+pub(super) trait Driven: Send {
+    fn multicast(
+        &mut self,
+        destinations: Destinations,
+        payload: &[u8],
+        answers: Answers,
+    ) -> Result<MessageId, SendError>;
+    /// True if something was done.
+    fn step(&mut self) -> Result<bool, ClientError>;
+    fn poll(&mut self) -> Option<Answered>;
+    fn deliveries(&self, answered: &Answered) -> Vec<Delivery>;
+    fn under_way(&self) -> u64;
+    /// The replicas that are not here, of groups that lack a quorum of them.
+    fn missing(&self, groups: Destinations) -> Vec<ReplicaId>;
+    fn idle_time(&self) -> Duration;
+    /// Sleeps until something comes, at most so long.
+    fn sleep(&mut self, timeout: Duration) -> Result<(), ClientError>;
+    fn say_leaving(&mut self) -> Result<(), ClientError>;
+    fn has_left(&self) -> Result<bool, ClientError>;
+    /// Tells the replicas that this process goes.
+    fn part(&mut self);
+}
+
+/// A client that is stepped.
+pub(super) struct ClientEngine<F: ShardFabric> {
+    cell: ClientCell,
+    links: Links<F>,
+    fabric: F,
+    places: Places,
+    calls: Arc<Calls<Meeting>>,
+    meetings: Receiver<Meeting>,
+    origin: Instant,
+    now: Time,
+    steps_left: u32,
+    next_check: Time,
+}
+
+impl<F: ShardFabric> ClientEngine<F> {
+    /// Begins to call all replicas.
+    pub(super) fn open(
+        place: &Place,
+        identity: Identity,
+        taken: &Taken,
+        mut fabric: F,
+    ) -> Result<Self, StartError> {
+        let places = place.places.clone();
+        let overlay = places.overlay();
+        let count = ClientLinks::of(overlay).len();
+        let links = Links::new(&mut fabric, identity.node, count, REGION_BYTES)
+            .map_err(|error| StartError::NoMemory(error.to_string()))?;
+        let options = ClientOptions { number: taken.number, incarnation: taken.life.incarnation };
+        let cell = open_client(overlay, options, fabric.capabilities())?;
+        let (requests, meetings) = Requests::new(fabric.any_bell());
+        let calls = Arc::new(Calls {
+            identity,
+            incarnation: taken.life.incarnation,
+            endpoints: place.endpoints.clone(),
+            lives: Arc::new(Lives::new(place.lease)),
+            requests,
+            is_over: Arc::new(AtomicBool::new(false)),
+        });
+        for replica in places.replicas() {
+            calls.call(places.node(replica));
+        }
+        Ok(Self {
+            cell,
+            links,
+            fabric,
+            places,
+            calls,
+            meetings,
+            origin: Instant::now(),
+            now: Time::ZERO,
+            steps_left: 0,
+            next_check: Time::ZERO,
+        })
+    }
+
+    fn link_of(&self, node: NodeId) -> Option<LinkId> {
+        let replica = self.places.replica(node)?;
+        ClientLinks::of(self.places.overlay()).find(replica)
+    }
+
+    #[cold]
+    fn begin_with_reading(&mut self) -> Result<(), ClientError> {
+        self.steps_left = STEPS_PER_READING;
+        self.now = Time(nanoseconds(self.origin.elapsed()));
+        while let Ok(meeting) = self.meetings.try_recv() {
+            self.take_meeting(meeting)?;
+        }
+        if self.now >= self.next_check {
+            self.next_check = self.now.after(nanoseconds(CHECK_INTERVAL));
+            self.fabric.check_peers();
+            self.links.retire(&mut self.fabric);
+            self.part_from(|stage, links, link| stage == Stage::Waiting && links.is_overdue(link));
+        }
+        Ok(())
+    }
+
+    fn take_meeting(&mut self, meeting: Meeting) -> Result<(), ClientError> {
+        let name = |node| {
+            let replica = self.places.replica(node);
+            replica.map_or_else(|| node.to_string(), |replica| self.places.name(replica))
+        };
+        match meeting {
+            Meeting::Met(met) => self.meet(met),
+            Meeting::Outdated(node) => Err(ClientError::Outdated(name(node))),
+            // Nobody can say so to a client: it calls when it sees it.
+            Meeting::GivenUp(..) => Ok(()),
+            Meeting::Refused(node, error) => {
+                Err(ClientError::Refused { replica: name(node), why: error.to_string() })
+            }
+        }
+    }
+
+    /// Opens the view that was agreed with a replica.
+    fn meet(&mut self, met: Met) -> Result<(), ClientError> {
+        let Met { node, life, view, session } = met;
+        let (Some(link), Some(replica)) = (self.link_of(node), self.places.replica(node)) else {
+            return Ok(());
+        };
+        self.give_up(link);
+        if let Err(error) = self.fabric.connect(node, session) {
+            tracing::warn!(%node, %error, "a connection is not used");
+        }
+        let overlay = self.places.overlay();
+        let shape = Shape::of(overlay, replica.group);
+        let replies = shape.reply_row_bytes(overlay.limits().client_window);
+        let agreed = Agreed {
+            node,
+            life: life.life,
+            incarnation: life.incarnation,
+            view,
+            row_bytes: (shape.client_row_bytes(), replies),
+            digest: self.calls.identity.digest,
+        };
+        let attachment = self
+            .links
+            .open(&mut self.fabric, link, &agreed)
+            .map_err(|error| ClientError::NoMemory(error.to_string()))?;
+        let Self { cell, links, now, .. } = self;
+        cell.with_dependent_mut(|_, client| client.attach(*now, link, attachment, links))
+            .map_err(ClientError::Broken)
+    }
+
+    /// Gives up the view of a link, if it has one. Gives the node at its other end.
+    fn give_up(&mut self, link: LinkId) -> Option<NodeId> {
+        self.cell.with_dependent_mut(|_, client| client.detach(link));
+        self.links.close(&mut self.fabric, link).map(|(_, node, _)| node)
+    }
+
+    /// Gives up the views of replicas, and calls them again.
+    fn part_from(&mut self, is_lost: impl Fn(Stage, &Links<F>, LinkId) -> bool) {
+        let count = ClientLinks::of(self.places.overlay()).len();
+        for link in (0..count).filter_map(|link| u16::try_from(link).ok()).map(LinkId) {
+            let stage = self.cell.with_dependent(|_, client| client.stage(link));
+            if is_lost(stage, &self.links, link)
+                && let Some(node) = self.give_up(link)
+            {
+                self.calls.call(node);
+            }
+        }
+    }
+}
+
+impl<F: ShardFabric> Driven for ClientEngine<F> {
+    fn multicast(
+        &mut self,
+        destinations: Destinations,
+        payload: &[u8],
+        answers: Answers,
+    ) -> Result<MessageId, SendError> {
+        let multicast = |client: &mut tramontane_core::tram::Client<'_>| {
+            client.multicast(destinations, payload, answers)
+        };
+        self.cell.with_dependent_mut(|_, client| multicast(client))
+    }
+
+    fn step(&mut self) -> Result<bool, ClientError> {
+        if self.steps_left == 0 {
+            self.begin_with_reading()?;
+        }
+        self.steps_left -= 1;
+        let Self { cell, links, fabric, now, .. } = self;
+        let (progress, is_closed) = cell
+            .with_dependent_mut(|_, client| (client.step(*now, fabric, links), client.is_closed()));
+        let progress = progress.map_err(ClientError::Broken)?;
+        if progress.lost > 0 {
+            self.part_from(|stage, _, _| stage == Stage::Lost);
+        }
+        if is_closed {
+            return Err(ClientError::Closed);
+        }
+        Ok(!progress.is_idle())
+    }
+
+    fn poll(&mut self) -> Option<Answered> {
+        self.cell.with_dependent_mut(|_, client| client.poll())
+    }
+
+    fn deliveries(&self, answered: &Answered) -> Vec<Delivery> {
+        let mut deliveries = Vec::new();
+        self.cell.with_dependent(|_, client| {
+            client.replies(answered, &self.links, |replica, answer, leads| {
+                deliveries.push(Delivery { replica, answer, leads });
+            });
+        });
+        deliveries
+    }
+
+    fn under_way(&self) -> u64 {
+        self.cell.with_dependent(|_, client| client.under_way())
+    }
+
+    fn missing(&self, groups: Destinations) -> Vec<ReplicaId> {
+        let overlay = self.places.overlay();
+        let links = ClientLinks::of(overlay);
+        let is_here = |replica: &ReplicaId| {
+            let link = links.find(*replica);
+            link.is_some_and(|link| {
+                self.cell.with_dependent(|_, client| client.stage(link)) == Stage::Ready
+            })
+        };
+        let mut missing = Vec::new();
+        for group in groups.iter() {
+            let (here, away): (Vec<_>, Vec<_>) = self.places.replicas_of(group).partition(is_here);
+            if here.len() < usize::from(overlay.quorum(group)) {
+                missing.extend(away);
+            }
+        }
+        missing
+    }
+
+    fn idle_time(&self) -> Duration {
+        IDLE_TIME
+    }
+
+    fn sleep(&mut self, timeout: Duration) -> Result<(), ClientError> {
+        self.steps_left = 0;
+        let mut stepped = Ok(true);
+        if self.fabric.arm() {
+            // What came before this is found by this step, and what comes after it rings.
+            stepped = self.step();
+            if stepped == Ok(false) {
+                self.fabric.sleep(timeout);
+            }
+            self.steps_left = 0;
+        }
+        self.fabric.disarm();
+        stepped.map(|_| ())
+    }
+
+    fn say_leaving(&mut self) -> Result<(), ClientError> {
+        let Self { cell, links, .. } = self;
+        cell.with_dependent_mut(|_, client| client.leave(links)).map_err(ClientError::Broken)
+    }
+
+    fn has_left(&self) -> Result<bool, ClientError> {
+        let left = self.cell.with_dependent(|_, client| client.has_left(&self.links));
+        left.map_err(ClientError::Broken)
+    }
+
+    fn part(&mut self) {
+        self.calls.is_over.store(true, Ordering::Relaxed);
+        self.fabric.leave();
+    }
+}
+
+impl<F: ShardFabric> Drop for ClientEngine<F> {
+    fn drop(&mut self) {
+        self.calls.is_over.store(true, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,425 @@
+//! What an overlay is, as its file says: groups in a tree, and the replicas of each.
+//!
+//! All processes have the same file. What is derived of it is the same everywhere: the ids of
+//! groups, by their order; the node ids of replicas and clients ([`Places`](super::Places)); and
+//! the digest by which two processes tell whether they have the same.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use tramontane_core::ids::GroupId;
+use tramontane_core::tram::{GROUPS_MAX, Group, Limits, Overlay, OverlayError};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::description_error::DescriptionError;
+use crate::carrier::Carrier;
+
+/// The most clients at a time: each replica has memory for each that is there.
+pub const CLIENTS_MAX: u16 = 128;
+
+/// An overlay file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Description {
+    /// What the overlay is called. Part of what all processes must have alike.
+    pub name: String,
+    /// What carries its writes.
+    #[serde(default)]
+    pub fabric: Carrier,
+    /// Over shared memory: the folder below which the processes meet; `/dev/shm` if left out. Each
+    /// process's own way to it.
+    #[serde(default)]
+    pub shm_dir: Option<PathBuf>,
+    /// The file of the key that all processes share, beside the overlay file if it is relative.
+    #[serde(default)]
+    pub key_file: Option<PathBuf>,
+    /// Whether what is said may go in clear where an address is not loopback.
+    #[serde(default)]
+    pub allow_clear: bool,
+    /// From one heartbeat of a replica to the next, in ms.
+    #[serde(default = "heartbeat_default")]
+    pub heartbeat_ms: u64,
+    /// A replica without a heartbeat for so long leads no more, in ms: longer than the longest
+    /// upcall.
+    #[serde(default = "failure_timeout_default")]
+    pub failure_timeout_ms: u64,
+    /// After so long without its connection a client's place is given to another, in ms.
+    #[serde(default = "client_lease_default")]
+    pub client_lease_ms: u64,
+    /// Clients at a time.
+    #[serde(default = "clients_default")]
+    pub clients_max: u16,
+    /// Messages of one client that may be unanswered.
+    #[serde(default = "client_window_default")]
+    pub client_window: u32,
+    /// Messages that a parent may be ahead of a replica of its child.
+    #[serde(default = "parent_window_default")]
+    pub parent_window: u32,
+    /// Entries of a replica's log.
+    #[serde(default = "log_entries_default")]
+    pub log_entries: u32,
+    /// The largest message, in bytes.
+    #[serde(default = "message_max_default")]
+    pub message_max: u32,
+    /// Orders all that is there at once. False: one message at a time, as in the paper.
+    #[serde(default = "batching_default")]
+    pub batching: bool,
+    /// Passes messages on to children while their own group replicates them. False: once they are
+    /// decided, as in the paper.
+    #[serde(default = "pass_on_early_default")]
+    pub pass_on_early: bool,
+    /// The groups, each with its parent; the order is part of what all must have alike.
+    pub groups: Vec<GroupDescription>,
+}
+
+/// A group of the overlay file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GroupDescription {
+    /// Its name.
+    pub name: String,
+    /// The group that passes messages on to it; none for the root.
+    #[serde(default)]
+    pub parent: Option<String>,
+    /// Its replicas, by rank.
+    pub replicas: Replicas,
+}
+
+/// The replicas of a group.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Replicas {
+    /// So many, over shared memory.
+    Count(u16),
+    /// Where each listens, over TCP.
+    Addresses(Vec<SocketAddr>),
+}
+
+impl Replicas {
+    /// How many.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        match self {
+            Self::Count(count) => usize::from(*count),
+            Self::Addresses(addresses) => addresses.len(),
+        }
+    }
+}
+
+const fn heartbeat_default() -> u64 {
+    10
+}
+const fn failure_timeout_default() -> u64 {
+    200
+}
+const fn client_lease_default() -> u64 {
+    2_000
+}
+const fn clients_default() -> u16 {
+    16
+}
+const fn client_window_default() -> u32 {
+    64
+}
+const fn parent_window_default() -> u32 {
+    256
+}
+const fn log_entries_default() -> u32 {
+    1_024
+}
+const fn message_max_default() -> u32 {
+    1_024
+}
+const fn batching_default() -> bool {
+    true
+}
+const fn pass_on_early_default() -> bool {
+    true
+}
+
+impl Description {
+    /// Reads an overlay file, and checks all of it. Relative paths are taken from beside it.
+    ///
+    /// # Errors
+    /// [`DescriptionError`].
+    pub fn read(path: &Path) -> Result<Self, DescriptionError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| DescriptionError::Read { path: path.to_path_buf(), source })?;
+        Self::parse(path, &text)
+    }
+
+    /// Makes sense of the text of an overlay file.
+    ///
+    /// # Errors
+    /// [`DescriptionError`].
+    pub fn parse(path: &Path, text: &str) -> Result<Self, DescriptionError> {
+        let mut description: Self = toml::from_str(text).map_err(|error| {
+            let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+            let line = before.matches('\n').count() + 1;
+            let text = error.message().trim_end().replace('\n', " ");
+            DescriptionError::Parse { path: path.to_path_buf(), line, text }
+        })?;
+        if let Some(folder) = path.parent() {
+            let beside = [&mut description.key_file, &mut description.shm_dir];
+            for own in beside.into_iter().flatten() {
+                *own = folder.join(&*own);
+            }
+        }
+        description.overlay()?;
+        Ok(description)
+    }
+
+    /// Groups of so many replicas in a tree, over shared memory: the parent of each by its index.
+    #[must_use]
+    pub fn local(name: &str, parents: &[Option<usize>], replicas: u16) -> Self {
+        let group_name = |index: usize| format!("g{}", index + 1);
+        let groups = parents.iter().enumerate().map(|(index, parent)| GroupDescription {
+            name: group_name(index),
+            parent: parent.map(group_name),
+            replicas: Replicas::Count(replicas),
+        });
+        Self {
+            name: name.to_owned(),
+            fabric: Carrier::SharedMemory,
+            shm_dir: None,
+            key_file: None,
+            allow_clear: false,
+            heartbeat_ms: heartbeat_default(),
+            failure_timeout_ms: failure_timeout_default(),
+            client_lease_ms: client_lease_default(),
+            clients_max: clients_default(),
+            client_window: client_window_default(),
+            parent_window: parent_window_default(),
+            log_entries: log_entries_default(),
+            message_max: message_max_default(),
+            batching: batching_default(),
+            pass_on_early: pass_on_early_default(),
+            groups: groups.collect(),
+        }
+    }
+
+    /// The overlay, as the core has it: everything is checked.
+    ///
+    /// # Errors
+    /// [`DescriptionError`], with the name of the group that is wrong.
+    pub fn overlay(&self) -> Result<Overlay, DescriptionError> {
+        self.check()?;
+        let mut groups = Vec::with_capacity(self.groups.len());
+        for group in &self.groups {
+            let parent = match &group.parent {
+                None => None,
+                Some(parent) => {
+                    Some(self.group(parent).ok_or_else(|| DescriptionError::UnknownParent {
+                        group: group.name.clone(),
+                        parent: parent.clone(),
+                    })?)
+                }
+            };
+            let replicas = u16::try_from(group.replicas.count()).unwrap_or(u16::MAX);
+            groups.push(Group { parent, replicas });
+        }
+        let limits = Limits {
+            clients: self.clients_max,
+            log_entries: self.log_entries,
+            client_window: self.client_window,
+            parent_window: self.parent_window,
+            payload_max: self.message_max,
+        };
+        Overlay::new(&groups, limits).map_err(|error| self.explain(error))
+    }
+
+    /// The id of the group of that name.
+    #[must_use]
+    pub fn group(&self, name: &str) -> Option<GroupId> {
+        let index = self.groups.iter().position(|group| group.name == name)?;
+        u16::try_from(index).ok().map(GroupId)
+    }
+
+    /// The name of a group; nothing if there is none.
+    #[must_use]
+    pub fn group_name(&self, group: GroupId) -> &str {
+        self.groups.get(group.index()).map_or("", |group| &group.name)
+    }
+
+    /// A number for what all processes must have alike. Keys and folders are each one's own affair.
+    #[must_use]
+    pub fn digest(&self) -> u64 {
+        let Self { shm_dir: _, key_file: _, allow_clear: _, .. } = self;
+        let alike = Self { shm_dir: None, key_file: None, allow_clear: false, ..self.clone() };
+        // What can be parsed can be written.
+        let text = serde_json::to_string(&alike).unwrap_or_default();
+        xxh3_64(text.as_bytes())
+    }
+
+    fn check(&self) -> Result<(), DescriptionError> {
+        if self.fabric == Carrier::Verbs {
+            return Err(DescriptionError::Fabric(self.fabric));
+        }
+        let times = [self.heartbeat_ms, self.client_lease_ms];
+        let is_too_soon = self.failure_timeout_ms < self.heartbeat_ms.saturating_mul(3);
+        if times.contains(&0) || is_too_soon {
+            return Err(DescriptionError::Times);
+        }
+        if self.clients_max == 0 || self.clients_max > CLIENTS_MAX {
+            return Err(DescriptionError::Clients(self.clients_max));
+        }
+        if self.groups.len() > GROUPS_MAX {
+            return Err(DescriptionError::TooManyGroups(self.groups.len()));
+        }
+        let (mut names, mut addresses) = (BTreeSet::new(), BTreeSet::new());
+        for group in &self.groups {
+            check_name(&group.name)?;
+            if !names.insert(&group.name) {
+                return Err(DescriptionError::DuplicateGroup(group.name.clone()));
+            }
+            match (&group.replicas, self.fabric) {
+                (Replicas::Count(_), Carrier::SharedMemory) => {}
+                (Replicas::Count(_), _) => {
+                    return Err(DescriptionError::NoAddresses(group.name.clone()));
+                }
+                (Replicas::Addresses(_), Carrier::SharedMemory) => {
+                    return Err(DescriptionError::Addresses(group.name.clone()));
+                }
+                (Replicas::Addresses(listed), _) => {
+                    if let Some(twice) = listed.iter().find(|address| !addresses.insert(**address))
+                    {
+                        return Err(DescriptionError::DuplicateAddress(*twice));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What the core finds, with names.
+    fn explain(&self, error: OverlayError) -> DescriptionError {
+        let name = |group: GroupId| self.group_name(group).to_owned();
+        match error {
+            OverlayError::NoGroups => DescriptionError::NoGroups,
+            OverlayError::TooManyGroups => DescriptionError::TooManyGroups(self.groups.len()),
+            OverlayError::Replicas(group) => DescriptionError::Replicas(name(group)),
+            OverlayError::UnknownParent(group) => {
+                DescriptionError::UnknownParent { group: name(group), parent: String::new() }
+            }
+            OverlayError::Cycle(group) => DescriptionError::Cycle(name(group)),
+            OverlayError::SecondRoot(group) => DescriptionError::SecondRoot(name(group)),
+            OverlayError::TooManyChildren(group) => DescriptionError::TooManyChildren(name(group)),
+            OverlayError::Limits => DescriptionError::Sizes,
+        }
+    }
+}
+
+fn check_name(name: &str) -> Result<(), DescriptionError> {
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
+    if (1..=64).contains(&name.len()) && name.bytes().all(is_allowed) {
+        Ok(())
+    } else {
+        Err(DescriptionError::Name(name.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tramontane_core::tram::Destinations;
+
+    const BASE: [Option<usize>; 8] =
+        [None, Some(0), Some(0), Some(1), Some(1), Some(2), Some(2), Some(3)];
+
+    fn parsed(text: &str) -> Result<Description, DescriptionError> {
+        Description::parse(Path::new("/somewhere/overlay.toml"), text)
+    }
+
+    /// An overlay with these lines for its groups.
+    fn groups(lines: &str) -> Result<Description, DescriptionError> {
+        parsed(&format!("name = \"bank\"\n{lines}"))
+    }
+
+    #[test]
+    fn what_is_no_tree_is_refused_by_name() {
+        let group = |name: &str, parent: &str| {
+            let parent =
+                if parent.is_empty() { String::new() } else { format!("parent = \"{parent}\"\n") };
+            format!("[[groups]]\nname = \"{name}\"\n{parent}replicas = 3\n")
+        };
+        let error = |lines: &[(&str, &str)]| {
+            let lines: String = lines.iter().map(|(name, parent)| group(name, parent)).collect();
+            groups(&lines).expect_err("no tree").to_string()
+        };
+        let cycle = error(&[("a", ""), ("b", "c"), ("c", "b")]);
+        assert!(cycle.contains("group \"b\" is its own ancestor"), "{cycle}");
+        let twice = error(&[("a", ""), ("b", "a"), ("b", "a")]);
+        assert!(twice.contains("group \"b\" stands twice"), "{twice}");
+        let unknown = error(&[("a", ""), ("b", "x")]);
+        assert!(unknown.contains("of group \"b\" is \"x\", which is no group"), "{unknown}");
+        let second = error(&[("a", ""), ("b", "")]);
+        assert!(second.contains("group \"b\" is a second root"), "{second}");
+        let name = error(&[("a.1", "")]);
+        assert!(name.contains("\"a.1\" is no name"), "{name}");
+        assert!(matches!(groups("groups = []"), Err(DescriptionError::NoGroups)));
+        let none = "[[groups]]\nname = \"a\"\nreplicas = 0\n";
+        assert!(matches!(groups(none), Err(DescriptionError::Replicas(name)) if name == "a"));
+        let wide: Vec<String> = (0..17).map(|child| format!("c{child}")).collect();
+        let mut lines = vec![("a", "")];
+        lines.extend(wide.iter().map(|child| (child.as_str(), "a")));
+        assert!(error(&lines).contains("more than 16 children"));
+    }
+
+    #[test]
+    fn addresses_go_with_their_fabric() {
+        let over = |fabric: &str, replicas: &str| {
+            let group = format!("[[groups]]\nname = \"a\"\nreplicas = {replicas}\n");
+            groups(&format!("fabric = \"{fabric}\"\n{group}"))
+        };
+        let listed = "[\"127.0.0.1:7001\", \"127.0.0.1:7002\"]";
+        assert_eq!(over("tcp", listed).expect("right").groups[0].replicas.count(), 2);
+        assert!(matches!(over("tcp", "2"), Err(DescriptionError::NoAddresses(_))));
+        assert!(matches!(over("shm", listed), Err(DescriptionError::Addresses(_))));
+        assert!(matches!(over("verbs", listed), Err(DescriptionError::Fabric(Carrier::Verbs))));
+        let twice = "[\"127.0.0.1:7001\", \"127.0.0.1:7001\"]";
+        assert!(matches!(over("tcp", twice), Err(DescriptionError::DuplicateAddress(_))));
+    }
+
+    #[test]
+    fn sizes_and_times_are_checked() {
+        let with =
+            |line: &str| groups(&format!("{line}\n[[groups]]\nname = \"a\"\nreplicas = 3\n"));
+        assert!(matches!(with("clients_max = 0"), Err(DescriptionError::Clients(0))));
+        assert!(matches!(with("clients_max = 129"), Err(DescriptionError::Clients(129))));
+        assert!(matches!(with("client_window = 0"), Err(DescriptionError::Sizes)));
+        assert!(matches!(with("heartbeat_ms = 0"), Err(DescriptionError::Times)));
+        let soon = "heartbeat_ms = 10\nfailure_timeout_ms = 29";
+        assert!(matches!(with(soon), Err(DescriptionError::Times)));
+        let error = with("windows = 3").expect_err("no such field").to_string();
+        assert!(error.contains("overlay.toml, line 2") && error.contains("windows"), "{error}");
+    }
+
+    #[test]
+    fn a_tree_has_its_ids_in_the_order_of_the_file() {
+        let description = Description::local("bank", &BASE, 3);
+        let overlay = description.overlay().expect("a tree");
+        let g8 = description.group("g8").expect("a group");
+        assert_eq!((g8, description.group_name(g8)), (GroupId(7), "g8"));
+        assert_eq!(overlay.parent(g8), description.group("g4"));
+        let both = Destinations::of(g8).with(GroupId(6));
+        assert_eq!(overlay.lowest_common_ancestor(both), description.group("g1"));
+        assert_eq!(description.group("g9"), None);
+    }
+
+    #[test]
+    fn what_differs_changes_the_digest_and_what_is_each_ones_own_does_not() {
+        let own = Description::local("bank", &BASE, 3);
+        let mut other = own.clone();
+        other.key_file = Some("key".into());
+        other.shm_dir = Some("/tmp".into());
+        other.allow_clear = true;
+        assert_eq!(own.digest(), other.digest());
+        other.heartbeat_ms += 1;
+        assert_ne!(own.digest(), other.digest());
+        let mut renamed = own.clone();
+        renamed.groups[7].name = "h8".into();
+        assert_ne!(own.digest(), renamed.digest());
+    }
+}

@@ -1,0 +1,98 @@
+//! What can be wrong with an overlay file, each by name.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use tramontane_core::tram::{CHILDREN_MAX, GROUPS_MAX, REPLICAS_MAX};
+
+use super::description::CLIENTS_MAX;
+use crate::carrier::Carrier;
+
+/// What is wrong with an overlay file.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DescriptionError {
+    /// It cannot be read.
+    #[error("cannot read {}: {source}; give an overlay file that you may read (tramontane shards --example-config base)", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// It is not TOML, or has a field that does not belong there.
+    #[error("{}, line {line}: {text}; 'tramontane shards --example-config base' explains every field", path.display())]
+    Parse {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// What.
+        text: String,
+    },
+    /// There is no group.
+    #[error("the overlay has no group; add a [[groups]]")]
+    NoGroups,
+    /// There are too many.
+    #[error("the overlay has {0} groups, and {GROUPS_MAX} is the most; take some out")]
+    TooManyGroups(usize),
+    /// A name that cannot be written in a list of groups, or with a rank behind it.
+    #[error("\"{0}\" is no name of a group; take 1 to 64 letters, digits, '-' or '_'")]
+    Name(String),
+    /// A group stands twice.
+    #[error("group \"{0}\" stands twice; give each a name of its own")]
+    DuplicateGroup(String),
+    /// A parent that is no group.
+    #[error(
+        "the parent of group \"{group}\" is \"{parent}\", which is no group; add it, or name another"
+    )]
+    UnknownParent {
+        /// The group.
+        group: String,
+        /// What it names.
+        parent: String,
+    },
+    /// A group is above itself.
+    #[error("group \"{0}\" is its own ancestor; let its way upwards end at the root")]
+    Cycle(String),
+    /// Two groups have no parent.
+    #[error("group \"{0}\" is a second root; give it a parent")]
+    SecondRoot(String),
+    /// A group has too many children.
+    #[error("group \"{0}\" has more than {CHILDREN_MAX} children; put some below others")]
+    TooManyChildren(String),
+    /// A group has no replica, or too many.
+    #[error("group \"{0}\" needs 1 to {REPLICAS_MAX} replicas")]
+    Replicas(String),
+    /// A group has no addresses, over TCP.
+    #[error(
+        "group \"{0}\" has no addresses, and the overlay is not on shared memory; say where its \
+         replicas listen: replicas = [\"10.9.0.1:7000\"]"
+    )]
+    NoAddresses(String),
+    /// A group has addresses, over shared memory.
+    #[error(
+        "group \"{0}\" has addresses, and the overlay is on shared memory; set fabric = \"tcp\", or give a count"
+    )]
+    Addresses(String),
+    /// An address stands twice.
+    #[error("address {0} stands twice; give each replica its own")]
+    DuplicateAddress(SocketAddr),
+    /// A fabric that has no regions with permissions yet.
+    #[error("shards do not go over \"{0}\" yet; set fabric = \"shm\" or \"tcp\"")]
+    Fabric(Carrier),
+    /// A heartbeat that is not well below the failure timeout.
+    #[error(
+        "failure_timeout_ms is less than 3 times heartbeat_ms, or a time is 0; raise failure_timeout_ms"
+    )]
+    Times,
+    /// Clients that are none, or too many.
+    #[error("clients_max is {0}; take 1 to {CLIENTS_MAX}")]
+    Clients(u16),
+    /// A size that is none, or too large.
+    #[error(
+        "client_window, parent_window, log_entries or message_max is 0 or more than 1073741824; \
+         take another"
+    )]
+    Sizes,
+}

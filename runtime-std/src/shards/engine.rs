@@ -1,0 +1,493 @@
+//! What drives a replica: its core, its views, its application.
+//!
+//! # Invariants
+//! - A snapshot holds the core's counts and the application's state of one moment, between two
+//!   steps.
+//! - A view that is lost is given up before another is opened for the same peer.
+//! - A replica whose application has taken over another state than its core ends.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::Receiver;
+use std::time::Duration;
+
+use tramontane_core::ids::{ClientNumber, NodeId, Time, ViewId};
+use tramontane_core::tram::{
+    Application, Delivered, LinkId, Progress, ReplicaId, ReplicaLinks, Role, Stage, Timestamp,
+};
+
+use super::calls::{Calls, Meeting, Met};
+use super::fabric::ShardFabric;
+use super::lent::ReplicaCell;
+use super::links::{Agreed, Links, row_bytes};
+use super::replica::Replica;
+use super::request::Request;
+use super::service::Service;
+use super::snapshot::{Snapshot, Source, Taken};
+use super::status::ReplicaStatus;
+use crate::member::Stopped;
+use crate::poll::{Clock, Done, Ending, Steps, nanoseconds};
+
+/// After how long without work a process of an overlay sleeps: after some idle steps. There are
+/// more of them than processors, and one that gives way waits longer than one that is woken.
+pub(super) const IDLE_TIME: Duration = Duration::ZERO;
+
+/// Between two pictures of how the replica is.
+const STATUS_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Between two looks for a snapshot that nobody had.
+const SNAPSHOT_PAUSE: Duration = Duration::from_millis(20);
+
+/// A group that lacks a quorum of voters for so long will not have one again.
+const LOST_AFTER: Duration = Duration::from_secs(2);
+
+/// The parts that a replica is made of.
+pub(super) struct Parts<F: ShardFabric, R> {
+    pub(super) cell: ReplicaCell,
+    pub(super) links: Links<F>,
+    pub(super) fabric: F,
+    pub(super) application: R,
+    pub(super) incarnation: u16,
+    pub(super) calls: Arc<Calls<Request>>,
+    pub(super) service: Arc<Service>,
+    pub(super) requests: Receiver<Request>,
+    pub(super) source: Arc<Source>,
+    pub(super) ending: Arc<Ending>,
+    pub(super) heartbeat: Duration,
+}
+
+/// A replica that is stepped.
+pub(super) struct Engine<F: ShardFabric, R> {
+    parts: Parts<F, R>,
+    clock: Clock,
+    is_fetching: bool,
+    lost_since: Option<Time>,
+    led: Option<Timestamp>,
+    counts: Counts,
+    shown_at: Option<Time>,
+    has_left: bool,
+}
+
+/// What a replica did so far.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    delivered: u64,
+    delivered_before: u64,
+    delivered_per_second: u64,
+    rated_at: Time,
+    writes: u64,
+    granted: u64,
+    campaigns: u64,
+}
+
+/// The application, as the core calls it.
+struct Upcalls<'a, R> {
+    application: &'a mut R,
+}
+
+impl<R: Replica> Application for Upcalls<'_, R> {
+    #[inline]
+    fn deliver(&mut self, message: &Delivered<'_>) -> u8 {
+        self.application.deliver(message)
+    }
+}
+
+impl Done for Progress {
+    /// Heartbeats alone are no reason to look again at once.
+    fn is_idle(&self) -> bool {
+        let Self { events, proposed, processed, passed_on, granted, campaigns, .. } = *self;
+        [events, proposed, processed, passed_on, granted, campaigns] == [0; 6]
+    }
+}
+
+impl<F: ShardFabric, R: Replica> Engine<F, R> {
+    /// Begins to call those that this replica calls.
+    pub(super) fn new(parts: Parts<F, R>) -> Self {
+        let engine = Self {
+            parts,
+            clock: Clock::new(),
+            is_fetching: false,
+            lost_since: None,
+            led: None,
+            counts: Counts::default(),
+            shown_at: None,
+            has_left: false,
+        };
+        let Service { own, places, .. } = &*engine.parts.service;
+        let links = ReplicaLinks::of(places.overlay(), own.group);
+        for other in places.replicas() {
+            let is_linked = links.find_replica(places.overlay(), own.group, other).is_some();
+            if is_linked && engine.is_caller_of(places.node(other)) {
+                engine.parts.calls.call(places.node(other));
+            }
+        }
+        engine
+    }
+
+    /// Of two replicas the one with the higher node id calls.
+    fn is_caller_of(&self, node: NodeId) -> bool {
+        let places = &self.parts.service.places;
+        places.replica(node).is_some() && node < self.parts.calls.identity.node
+    }
+
+    fn take_request(&mut self, request: Request) -> Result<(), Stopped> {
+        match request {
+            Request::Meeting(Meeting::Met(met)) => self.meet(met),
+            Request::Meeting(Meeting::Outdated(node)) => Err(Stopped::Outdated(self.name_of(node))),
+            Request::Meeting(Meeting::GivenUp(node, view)) => {
+                self.part_from_lost(|_, links, link| links.view(link) == Some(view));
+                tracing::debug!(%node, %view, "a peer wants to be called again");
+                Ok(())
+            }
+            Request::Meeting(Meeting::Refused(node, error)) => {
+                Err(Stopped::Refused(self.name_of(node), error.to_string()))
+            }
+            Request::Snapshot(order) => {
+                // Whoever asked may have gone.
+                let _ = order.try_send(self.take_snapshot());
+                Ok(())
+            }
+            Request::Restore(snapshot) => {
+                self.is_fetching = false;
+                snapshot.map_or(Ok(()), |snapshot| self.restore(&snapshot))
+            }
+        }
+    }
+
+    fn name_of(&self, node: NodeId) -> String {
+        let places = &self.parts.service.places;
+        places.replica(node).map_or_else(|| node.to_string(), |replica| places.name(replica))
+    }
+
+    /// Opens the view that was agreed with a peer.
+    fn meet(&mut self, met: Met) -> Result<(), Stopped> {
+        let Met { node, life, view, session } = met;
+        let Some(link) = self.link_of(node) else { return Ok(()) };
+        let now = self.clock.read();
+        self.give_up(now, link);
+        let Parts { cell, links, fabric, calls, service, .. } = &mut self.parts;
+        if let Err(error) = fabric.connect(node, session) {
+            tracing::warn!(%node, %error, "a connection is not used");
+        }
+        let places = &service.places;
+        let overlay = places.overlay();
+        let agreed = Agreed {
+            node,
+            life: life.life,
+            incarnation: life.incarnation,
+            view,
+            row_bytes: row_bytes(overlay, service.own.group, link),
+            digest: calls.identity.digest,
+        };
+        let attachment = match links.open(fabric, link, &agreed) {
+            Ok(attachment) => attachment,
+            // It calls again.
+            Err(error) if places.client(node).is_some() => {
+                tracing::warn!(%node, %error, "a client is not connected");
+                return Ok(());
+            }
+            Err(error) => return Err(Stopped::NoMemory(error.to_string())),
+        };
+        cell.with_dependent_mut(|_, replica| replica.attach(now, link, attachment, links))
+            .map_err(Stopped::Shard)
+    }
+
+    fn link_of(&self, node: NodeId) -> Option<LinkId> {
+        let Service { own, places, .. } = &*self.parts.service;
+        let links = ReplicaLinks::of(places.overlay(), own.group);
+        match (places.replica(node), places.client(node)) {
+            (Some(other), _) => links.find_replica(places.overlay(), own.group, other),
+            (None, Some(ClientNumber(number))) => links.find(Role::Client(ClientNumber(number))),
+            (None, None) => None,
+        }
+    }
+
+    /// Gives up the view of a link, if it has one. Gives it, and the node at its other end.
+    fn give_up(&mut self, now: Time, link: LinkId) -> Option<(ViewId, NodeId)> {
+        let Parts { cell, links, fabric, service, .. } = &mut self.parts;
+        cell.with_dependent_mut(|_, replica| replica.detach(now, link));
+        let (view, node, life) = links.close(fabric, link)?;
+        service.lives.goes(node, life);
+        Some((view, node))
+    }
+
+    /// Gives up the views of peers that are lost, and calls those again that this replica calls.
+    /// The others are asked to call: they may have lost nothing.
+    fn part_from_lost(&mut self, is_lost: impl Fn(Stage, &Links<F>, LinkId) -> bool) {
+        let now = self.clock.now();
+        let count = self.parts.cell.with_dependent(|_, replica| replica.links().len());
+        for link in (0..count).filter_map(|link| u16::try_from(link).ok()).map(LinkId) {
+            let stage = self.parts.cell.with_dependent(|_, replica| replica.stage(link));
+            if !is_lost(stage, &self.parts.links, link) {
+                continue;
+            }
+            let Some((view, node)) = self.give_up(now, link) else { continue };
+            if self.is_caller_of(node) {
+                self.parts.calls.call(node);
+            } else {
+                self.parts.calls.ask_for_call(node, view);
+            }
+        }
+    }
+
+    /// What this replica knows, if it is a voter that has everything.
+    fn take_snapshot(&mut self) -> Option<Taken> {
+        let Parts { cell, application, .. } = &mut self.parts;
+        cell.with_dependent(|_, replica| {
+            if !replica.is_voter() || replica.needs_snapshot() {
+                return None;
+            }
+            let mut cells = vec![0; replica.snapshot_cells()];
+            replica.snapshot(&mut cells)?;
+            Some(Taken { cells, state: application.snapshot() })
+        })
+    }
+
+    /// Takes over what another replica knew, if that is more.
+    fn restore(&mut self, snapshot: &Snapshot) -> Result<(), Stopped> {
+        let Parts { cell, links, application, .. } = &mut self.parts;
+        let is_wanted = cell.with_dependent(|_, replica| {
+            !replica.is_leader() && snapshot.place() > replica.delivered()
+        });
+        if !is_wanted {
+            return Ok(());
+        }
+        application
+            .restore(&mut snapshot.state.as_slice())
+            .map_err(|error| Stopped::StateRefused(error.to_string()))?;
+        let restored =
+            cell.with_dependent_mut(|_, replica| replica.restore(&snapshot.cells, links));
+        match restored.map_err(Stopped::Shard)? {
+            true => Ok(()),
+            false => Err(Stopped::StateRefused("it is not of this overlay".to_owned())),
+        }
+    }
+
+    /// Asks for a snapshot, in a thread of its own.
+    fn fetch(&mut self) {
+        self.is_fetching = true;
+        let (source, calls) = (Arc::clone(&self.parts.source), Arc::clone(&self.parts.calls));
+        let spawned =
+            std::thread::Builder::new().name("tramontane-snapshot".into()).spawn(move || {
+                let snapshot = source.take();
+                if snapshot.is_none() {
+                    std::thread::sleep(SNAPSHOT_PAUSE);
+                }
+                calls.requests.ask(Request::Restore(snapshot));
+            });
+        if let Err(error) = spawned {
+            tracing::error!(%error, "cannot start a thread for a snapshot");
+            self.is_fetching = false;
+        }
+    }
+
+    /// A group in which so many replicas have lost what they knew that the others are no quorum is
+    /// lost (TRM-5). It must be so for a while: a replica may not know yet that it counts again.
+    fn check_quorum(&mut self) -> Result<(), Stopped> {
+        let Parts { cell, links, service, .. } = &self.parts;
+        let counts_again = |rank, life| {
+            let is_peer = |replica: &ReplicaLinks| replica.find(Role::Peer(rank));
+            cell.with_dependent(|_, replica| {
+                let life_there = is_peer(replica.links()).and_then(|link| links.life(link));
+                let is_it = rank == service.own.rank || life_there == Some(life);
+                is_it && replica.is_voting_here(rank, links).unwrap_or(false)
+            })
+        };
+        let returning = service.count_returning(counts_again);
+        let own = usize::from(!cell.with_dependent(|_, replica| replica.is_voter()));
+        let overlay = service.places.overlay();
+        let group = service.own.group;
+        let rest = usize::from(overlay.replicas(group)).saturating_sub(returning + own);
+        if rest >= usize::from(overlay.quorum(group)) {
+            self.lost_since = None;
+            return Ok(());
+        }
+        let now = self.clock.now();
+        let since = *self.lost_since.get_or_insert(now);
+        if now.since(since) < nanoseconds(LOST_AFTER) {
+            return Ok(());
+        }
+        Err(Stopped::GroupLost(service.places.group_name(group).to_owned()))
+    }
+
+    /// Tells the application once it leads.
+    fn tell_leading(&mut self) {
+        let Parts { cell, application, .. } = &mut self.parts;
+        let leads =
+            cell.with_dependent(|_, replica| replica.is_leader().then(|| replica.promised()));
+        if let Some(timestamp) = leads
+            && self.led != leads
+        {
+            self.led = leads;
+            application.leads(timestamp.cell());
+        }
+    }
+
+    fn count(&mut self, progress: &Progress) {
+        let Counts { delivered, writes, granted, campaigns, .. } = &mut self.counts;
+        *delivered += u64::from(progress.delivered);
+        *writes += u64::from(progress.writes);
+        *granted += u64::from(progress.granted);
+        *campaigns += u64::from(progress.campaigns);
+    }
+
+    fn show(&mut self) {
+        let now = self.clock.now();
+        let elapsed = now.since(self.counts.rated_at);
+        if elapsed >= 1_000_000_000 {
+            let delivered = self.counts.delivered - self.counts.delivered_before;
+            self.counts.delivered_per_second =
+                delivered.saturating_mul(1_000_000_000).checked_div(elapsed).unwrap_or(0);
+            self.counts.delivered_before = self.counts.delivered;
+            self.counts.rated_at = now;
+        }
+        self.shown_at = Some(now);
+        let status = self.status();
+        self.parts.service.board.show(status);
+    }
+
+    fn status(&self) -> ReplicaStatus {
+        let Parts { cell, links, service, incarnation, ending, .. } = &self.parts;
+        let Service { own, places, .. } = &**service;
+        let (mut clients, mut replicas) = (0, 0);
+        cell.with_dependent(|_, replica| {
+            let count = u16::try_from(replica.links().len()).unwrap_or(u16::MAX);
+            for link in (0..count).map(LinkId) {
+                match (replica.stage(link), replica.links().role(link)) {
+                    (Stage::Ready, Some(Role::Client(_))) => clients += 1,
+                    (Stage::Ready, Some(_)) => replicas += 1,
+                    _ => {}
+                }
+            }
+            let log = replica.log_counts(links).unwrap_or_default();
+            let promised = replica.promised();
+            let stopped = ending.stopped().map(|why| why.to_string());
+            let state = match (&stopped, replica.is_leader(), replica.is_voter()) {
+                (Some(_), ..) => "halted",
+                (None, true, _) => "leading",
+                (None, false, true) => "following",
+                (None, false, false) => "returning",
+            };
+            let leader =
+                promised.rank().map(|rank| places.name(ReplicaId { group: own.group, rank }));
+            ReplicaStatus {
+                replica: places.name(*own),
+                group: places.group_name(own.group).to_owned(),
+                incarnation: *incarnation,
+                state: state.to_owned(),
+                leader,
+                round: promised.round(),
+                timestamp: promised.cell(),
+                tail: log.tail,
+                decided: log.decided,
+                processed: log.delivered,
+                delivered: self.counts.delivered,
+                delivered_per_second: self.counts.delivered_per_second,
+                clients,
+                replicas,
+                granted: self.counts.granted,
+                campaigns: self.counts.campaigns,
+                uptime_ms: self.clock.now().0 / 1_000_000,
+                stopped,
+            }
+        })
+    }
+}
+
+impl<F: ShardFabric, R: Replica> Steps for Engine<F, R> {
+    type Fabric = F;
+    type Done = Progress;
+
+    fn fabric(&mut self) -> &mut F {
+        &mut self.parts.fabric
+    }
+
+    fn clock(&mut self) -> &mut Clock {
+        &mut self.clock
+    }
+
+    fn ending(&self) -> &Ending {
+        &self.parts.ending
+    }
+
+    fn work(&mut self) -> Result<Progress, Stopped> {
+        let now = self.clock.now();
+        let Parts { cell, links, fabric, application, .. } = &mut self.parts;
+        let mut upcalls = Upcalls { application };
+        let (progress, needs_snapshot) = cell.with_dependent_mut(|_, replica| {
+            let progress = replica.step(now, fabric, links, &mut upcalls);
+            (progress, replica.needs_snapshot())
+        });
+        let progress = progress.map_err(Stopped::Shard)?;
+        self.count(&progress);
+        self.tell_leading();
+        if progress.delivered > 0 {
+            self.clock.read_if_late();
+        }
+        if progress.lost > 0 {
+            self.part_from_lost(|stage, _, _| stage == Stage::Lost);
+        }
+        if needs_snapshot && !self.is_fetching {
+            self.fetch();
+        }
+        Ok(progress)
+    }
+
+    fn take_requests(&mut self) -> Result<(), Stopped> {
+        while let Ok(request) = self.parts.requests.try_recv() {
+            self.take_request(request)?;
+        }
+        Ok(())
+    }
+
+    fn show_status(&mut self) {
+        self.parts.links.retire(&mut self.parts.fabric);
+        self.part_from_lost(|stage, links, link| stage == Stage::Waiting && links.is_overdue(link));
+        if let Err(why) = self.check_quorum() {
+            self.end(why);
+        }
+        let now = self.clock.now();
+        let is_due = self.shown_at.is_none_or(|at| now.since(at) >= nanoseconds(STATUS_INTERVAL));
+        if is_due {
+            self.show();
+        }
+    }
+
+    /// A leader that is killed is missed after so long.
+    fn check_interval(&self) -> Duration {
+        self.parts.heartbeat.min(Duration::from_millis(5))
+    }
+
+    fn sleep_max(&self) -> Duration {
+        self.check_interval()
+    }
+
+    fn idle_time(&self) -> Duration {
+        IDLE_TIME
+    }
+
+    fn is_settled(&self) -> bool {
+        self.parts.cell.with_dependent(|_, replica| {
+            let log = replica.log_counts(&self.parts.links).unwrap_or_default();
+            log.tail == log.delivered
+        })
+    }
+
+    fn writes(&self) -> u64 {
+        self.counts.writes
+    }
+
+    fn end(&mut self, why: Stopped) -> Stopped {
+        let why = self.parts.ending.stop(why);
+        self.show();
+        self.leave();
+        why
+    }
+
+    fn leave(&mut self) {
+        if !std::mem::replace(&mut self.has_left, true) {
+            self.parts.calls.is_over.store(true, Ordering::Relaxed);
+            self.parts.fabric.leave();
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! How a replica that starts finds out whether it forms its group or comes back to it.
+//!
+//! A group forms once all its replicas are there and in no group yet: the replica of rank 0 then
+//! names their lives, and the others hear of it. The replicas that were named are founders. Any
+//! other that starts later has come back: what it knew is lost, so it counts in no quorum before a
+//! quorum without it has admitted it (TRM-5).
+//!
+//! # Invariants
+//! - A life is a founder only if the one list says so that rank 0 made.
+//! - Who comes back takes an incarnation that a quorum of the others has given it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use tramontane_control::{Identity, OpenSessionError, OpenedSession, Purpose, open_session};
+use tramontane_core::ids::{NodeId, Rank};
+use tramontane_core::tram::ReplicaId;
+
+use super::calls::is_final;
+use super::lives::Life;
+use super::messages::{JoinReply, JoinRequest, PATIENCE, REPLY_MAX, Standing};
+use super::places::Places;
+use super::service::Service;
+use super::start_error::StartError;
+use crate::group::ControlEndpoints;
+use crate::session_messages::{receive_message, send_message};
+
+/// How long one replica may take to answer.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Between two looks.
+const LOOK_PAUSE: Duration = Duration::from_millis(10);
+
+/// A group in which so many replicas have come back at once that the others are no quorum, for so
+/// long, is lost: one of them may have been admitted a moment ago. Shorter than what a replica that
+/// did not end waits before it stops, so that this one hears of it.
+const LOST_AFTER: Duration = Duration::from_millis(500);
+
+/// Whether a replica may come back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Return {
+    /// Under this incarnation.
+    As(u16),
+    /// Too few members have answered.
+    NotYet,
+    /// So many replicas do not count that the others are no quorum.
+    LacksVoters,
+}
+
+/// How a replica is part of its group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Part {
+    pub(super) incarnation: u16,
+    pub(super) is_founder: bool,
+}
+
+/// A replica that starts.
+pub(super) struct Founding<'s> {
+    pub(super) own: ReplicaId,
+    pub(super) identity: Identity,
+    pub(super) endpoints: &'s ControlEndpoints,
+    pub(super) places: &'s Places,
+    pub(super) service: &'s Service,
+    pub(super) until: Instant,
+    pub(super) cancel: &'s AtomicBool,
+}
+
+/// What another replica answered, with its life.
+type Answer = Result<(u64, Standing), OpenSessionError>;
+
+impl Founding<'_> {
+    /// Finds out. Returns once the group has formed.
+    pub(super) fn run(&self) -> Result<Part, StartError> {
+        let (mut at_least, mut lost_since) = (0, None::<Instant>);
+        loop {
+            if self.cancel.load(Ordering::Relaxed) {
+                return Err(StartError::Cancelled);
+            }
+            let answers = self.ask_all(at_least)?;
+            if let Some(founders) = self.find_founders(&answers) {
+                if self.is_among(&founders, self.own.rank, self.identity.incarnation) {
+                    self.form(&founders);
+                    return Ok(Part { incarnation: 1, is_founder: true });
+                }
+                match self.judge_return(&answers, &founders) {
+                    Return::As(given) if given == at_least => {
+                        self.return_to(&answers, founders);
+                        return Ok(Part { incarnation: given, is_founder: false });
+                    }
+                    // Once more, so that a quorum knows of it.
+                    Return::As(given) => {
+                        at_least = given;
+                        continue;
+                    }
+                    Return::LacksVoters => {
+                        if lost_since.get_or_insert_with(Instant::now).elapsed() >= LOST_AFTER {
+                            let group = self.places.group_name(self.own.group).to_owned();
+                            return Err(StartError::GroupLost { group });
+                        }
+                    }
+                    Return::NotYet => lost_since = None,
+                }
+            }
+            self.note_missing(&answers);
+            if Instant::now() >= self.until {
+                return Err(StartError::NotMet { missing: self.service.missing() });
+            }
+            std::thread::sleep(LOOK_PAUSE);
+        }
+    }
+
+    fn others(&self) -> impl Iterator<Item = ReplicaId> + '_ {
+        self.places.replicas_of(self.own.group).filter(|replica| *replica != self.own)
+    }
+
+    /// Asks all others at once. One that goes by another configuration ends the start.
+    fn ask_all(&self, at_least: u16) -> Result<Vec<(Rank, Answer)>, StartError> {
+        let answers: Vec<(Rank, Answer)> = std::thread::scope(|scope| {
+            let asked: Vec<_> = self
+                .others()
+                .map(|replica| (replica.rank, scope.spawn(move || self.ask(replica, at_least))))
+                .collect();
+            let heard = |(rank, asked): (Rank, std::thread::ScopedJoinHandle<'_, Answer>)| {
+                (rank, asked.join().unwrap_or(Err(OpenSessionError::Malformed)))
+            };
+            asked.into_iter().map(heard).collect()
+        });
+        for (rank, answer) in &answers {
+            if let Err(error) = answer
+                && is_final(error)
+            {
+                let replica = ReplicaId { group: self.own.group, rank: *rank };
+                let why = error.to_string();
+                return Err(StartError::Refused { replica: self.places.name(replica), why });
+            }
+        }
+        Ok(answers)
+    }
+
+    fn ask(&self, replica: ReplicaId, at_least: u16) -> Answer {
+        let node = self.places.node(replica);
+        let opened = open_join(&self.identity, self.endpoints, node, LOOK, self.cancel)?;
+        let OpenedSession { node: found, incarnation: life, mut session } = opened;
+        if found != node {
+            return Err(OpenSessionError::Malformed);
+        }
+        let asked = send_message(&mut session, &JoinRequest::Stand { at_least }, LOOK)
+            .and_then(|()| receive_message(&mut session, REPLY_MAX, LOOK));
+        match asked {
+            Ok(JoinReply::Standing(standing)) => Ok((life, standing)),
+            Ok(_) => Err(OpenSessionError::Malformed),
+            Err(_) => Err(OpenSessionError::NotThere),
+        }
+    }
+
+    /// Those who formed the group, if it has formed; rank 0 forms it once all are there.
+    fn find_founders(&self, answers: &[(Rank, Answer)]) -> Option<Vec<u64>> {
+        let said = answers.iter().find_map(|(_, answer)| answer.as_ref().ok()?.1.founders.clone());
+        if said.is_some() || self.own.rank != Rank(0) {
+            return said;
+        }
+        let others: Option<Vec<u64>> =
+            answers.iter().map(|(_, answer)| answer.as_ref().ok().map(|(life, _)| *life)).collect();
+        let mut founders = vec![self.identity.incarnation];
+        founders.extend(others?);
+        Some(founders)
+    }
+
+    fn is_among(&self, founders: &[u64], rank: Rank, life: u64) -> bool {
+        founders.get(rank.index()) == Some(&life)
+    }
+
+    /// The group is formed, with this replica.
+    fn form(&self, founders: &[u64]) {
+        for (replica, life) in self.places.replicas_of(self.own.group).zip(founders) {
+            let life = Life { life: *life, incarnation: 1 };
+            self.service.lives.comes(self.places.node(replica), life);
+        }
+        self.service.set_founders(founders.to_vec());
+    }
+
+    /// The incarnation of a replica that comes back, once a quorum of members has answered.
+    fn judge_return(&self, answers: &[(Rank, Answer)], founders: &[u64]) -> Return {
+        let overlay = self.places.overlay();
+        let quorum = usize::from(overlay.quorum(self.own.group));
+        let replicas = usize::from(overlay.replicas(self.own.group));
+        let (mut members, mut strangers, mut returning) = (0, 0, 1);
+        let mut incarnation = 0;
+        for (rank, answer) in answers {
+            let Ok((life, standing)) = answer else { continue };
+            let is_member = standing.founders.is_some() || self.is_among(founders, *rank, *life);
+            if is_member {
+                members += 1;
+                incarnation = incarnation.max(standing.incarnation);
+            } else {
+                strangers += 1;
+            }
+            returning = returning.max(usize::from(standing.returning));
+        }
+        let without = returning.max(strangers + 1);
+        if replicas.saturating_sub(without) < quorum {
+            return Return::LacksVoters;
+        }
+        // A founder that does not know it yet gives no incarnation.
+        if members >= quorum && incarnation > 0 { Return::As(incarnation) } else { Return::NotYet }
+    }
+
+    fn return_to(&self, answers: &[(Rank, Answer)], founders: Vec<u64>) {
+        for (_, answer) in answers {
+            if let Ok((_, standing)) = answer {
+                self.service.lives.learn(self.places, &standing.clients);
+            }
+        }
+        self.service.set_founders(founders);
+    }
+
+    fn note_missing(&self, answers: &[(Rank, Answer)]) {
+        let missing = answers.iter().filter(|(_, answer)| answer.is_err());
+        let name = |rank: Rank| self.places.name(ReplicaId { group: self.own.group, rank });
+        self.service.set_missing(missing.map(|(rank, _)| name(*rank)).collect());
+    }
+}
+
+/// Opens a session of a replica that starts, with another one of its group.
+pub(super) fn open_join(
+    identity: &Identity,
+    endpoints: &ControlEndpoints,
+    node: NodeId,
+    time_limit: Duration,
+    cancel: &AtomicBool,
+) -> Result<OpenedSession, OpenSessionError> {
+    let address = endpoints.addresses.get(&node).ok_or(OpenSessionError::NotThere)?;
+    let key = endpoints.key.as_ref();
+    open_session(address, identity, key, Purpose::Join, time_limit.min(PATIENCE), cancel)
+}

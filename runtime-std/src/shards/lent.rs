@@ -1,0 +1,91 @@
+//! All that a replica, or a client, of the core borrows.
+//!
+//! The core borrows all its memory; here that memory has an owner. `self_cell` holds owner and
+//! borrower together without unsafe code of ours.
+
+use self_cell::{MutBorrow, self_cell};
+use tramontane_core::fabric::Capabilities;
+use tramontane_core::tram::{
+    Client, ClientLink, ClientLinks, ClientOptions, GroupState, LinkState, MessageState, OpenError,
+    Overlay, Replica, ReplicaId, ReplicaLinks, ReplicaOptions, SourceState,
+};
+
+/// What a replica borrows.
+pub(super) struct ReplicaLoan {
+    overlay: Overlay,
+    links: Vec<LinkState>,
+    sources: Vec<SourceState>,
+    payload: Vec<u8>,
+}
+
+self_cell!(
+    /// A replica with what it borrows.
+    pub(super) struct ReplicaCell {
+        owner: MutBorrow<ReplicaLoan>,
+        #[not_covariant]
+        dependent: Replica,
+    }
+);
+
+/// Opens a replica on fresh state.
+pub(super) fn open_replica(
+    overlay: &Overlay,
+    id: ReplicaId,
+    options: ReplicaOptions,
+    capabilities: Capabilities,
+) -> Result<ReplicaCell, OpenError> {
+    let limits = *overlay.limits();
+    let loan = ReplicaLoan {
+        overlay: overlay.clone(),
+        links: vec![LinkState::default(); ReplicaLinks::of(overlay, id.group).len()],
+        sources: vec![SourceState::default(); usize::from(limits.clients) + 1],
+        payload: vec![0; room(limits.payload_max)],
+    };
+    ReplicaCell::try_new(MutBorrow::new(loan), |loan| {
+        let ReplicaLoan { overlay, links, sources, payload } = loan.borrow_mut();
+        Replica::open(overlay, id, options, capabilities, links, sources, payload)
+    })
+}
+
+/// What a client borrows.
+pub(super) struct ClientLoan {
+    overlay: Overlay,
+    links: Vec<ClientLink>,
+    groups: Vec<GroupState>,
+    messages: Vec<MessageState>,
+    payloads: Vec<u8>,
+}
+
+self_cell!(
+    /// A client with what it borrows.
+    pub(super) struct ClientCell {
+        owner: MutBorrow<ClientLoan>,
+        #[not_covariant]
+        dependent: Client,
+    }
+);
+
+/// Opens a client on fresh state.
+pub(super) fn open_client(
+    overlay: &Overlay,
+    options: ClientOptions,
+    capabilities: Capabilities,
+) -> Result<ClientCell, OpenError> {
+    let limits = *overlay.limits();
+    let window = room(limits.client_window);
+    let loan = ClientLoan {
+        overlay: overlay.clone(),
+        links: vec![ClientLink::default(); ClientLinks::of(overlay).len()],
+        groups: vec![GroupState::default(); overlay.len()],
+        messages: vec![MessageState::default(); window],
+        payloads: vec![0; window.saturating_mul(room(limits.payload_max))],
+    };
+    ClientCell::try_new(MutBorrow::new(loan), |loan| {
+        let ClientLoan { overlay, links, groups, messages, payloads } = loan.borrow_mut();
+        Client::open(overlay, options, capabilities, links, groups, messages, payloads)
+    })
+}
+
+fn room(count: u32) -> usize {
+    usize::try_from(count).unwrap_or(usize::MAX)
+}

@@ -1,0 +1,160 @@
+//! The views of two that a process has open, by link.
+//!
+//! # Invariants
+//! - A link has one view at a time. A view that is given up is retired, and its rows are kept until
+//!   the fabric says that nothing of it is in flight.
+
+use std::time::{Duration, Instant};
+
+use tramontane_core::fabric::{ErrorKind, HostRegions, RegionMemory as _, ViewPlan, ViewRows as _};
+use tramontane_core::ids::{GroupId, NodeId, Rank, ViewId};
+use tramontane_core::memory::{Row, RowWriter};
+use tramontane_core::tram::{Attachment, LOG, LinkId, Memory, Overlay, ReplicaLinks, Role, Shape};
+
+/// A view may be open so long without the peer's being ready.
+const WAITING_MAX: Duration = Duration::from_secs(5);
+
+/// Why there is no view.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum NoView<E: std::error::Error> {
+    #[error("no memory for a view: {0}")]
+    Memory(#[source] E),
+    #[error("the fabric cannot open a view: {0}")]
+    Fabric(ErrorKind),
+}
+
+/// What was agreed with a peer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Agreed {
+    pub(super) node: NodeId,
+    pub(super) life: u64,
+    pub(super) incarnation: u32,
+    pub(super) view: ViewId,
+    /// Bytes of the own row, and of the peer's.
+    pub(super) row_bytes: (usize, usize),
+    /// What tells this overlay from others.
+    pub(super) digest: u64,
+}
+
+/// A view that is open.
+struct OpenView<R> {
+    view: ViewId,
+    peer: Rank,
+    node: NodeId,
+    life: u64,
+    opened: Instant,
+    rows: R,
+}
+
+/// All views of a process, and its region.
+pub(super) struct Links<F: HostRegions> {
+    own: NodeId,
+    log: F::RegionMemory,
+    open: Vec<Option<OpenView<F::Rows>>>,
+    retiring: Vec<(ViewId, F::Rows)>,
+}
+
+impl<F: HostRegions<Error = ErrorKind>> Links<F> {
+    /// Room for so many links, and the region, of so many bytes, that all views show.
+    pub(super) fn new(
+        fabric: &mut F,
+        own: NodeId,
+        links: usize,
+        region_bytes: usize,
+    ) -> Result<Self, F::MemoryError> {
+        let log = fabric.region(LOG, region_bytes)?;
+        let open = (0..links).map(|_| None).collect();
+        Ok(Self { own, log, open, retiring: Vec::new() })
+    }
+
+    /// Opens what was agreed with a peer, in the place of a link's earlier view.
+    pub(super) fn open(
+        &mut self,
+        fabric: &mut F,
+        link: LinkId,
+        agreed: &Agreed,
+    ) -> Result<Attachment, NoView<F::MemoryError>> {
+        self.close(fabric, link);
+        let Agreed { node, life, incarnation, view, row_bytes: (own_bytes, peer_bytes), digest } =
+            *agreed;
+        // The lower node id comes first, at both ends.
+        let is_first = self.own < node;
+        let (members, bytes) = if is_first {
+            ([self.own, node], [own_bytes, peer_bytes])
+        } else {
+            ([node, self.own], [peer_bytes, own_bytes])
+        };
+        let (own, peer) = if is_first { (Rank(0), Rank(1)) } else { (Rank(1), Rank(0)) };
+        let plan = ViewPlan::with_sizes(view, own, &members, &bytes, digest ^ view.0);
+        let rows = fabric.rows(&plan).map_err(NoView::Memory)?;
+        fabric.open(view, &rows.memory()).map_err(NoView::Fabric)?;
+        let opened = Instant::now();
+        if let Some(place) = self.open.get_mut(link.index()) {
+            *place = Some(OpenView { view, peer, node, life, opened, rows });
+        }
+        Ok(Attachment { view, peer, incarnation })
+    }
+
+    /// Gives up a link's view. Gives its id, and the node and the life that it was shared with.
+    pub(super) fn close(&mut self, fabric: &mut F, link: LinkId) -> Option<(ViewId, NodeId, u64)> {
+        let OpenView { view, node, life, rows, .. } = self.open.get_mut(link.index())?.take()?;
+        if !fabric.retire(view) {
+            self.retiring.push((view, rows));
+        }
+        Some((view, node, life))
+    }
+
+    /// Goes on to retire what was given up.
+    pub(super) fn retire(&mut self, fabric: &mut F) {
+        self.retiring.retain(|(view, _)| !fabric.retire(*view));
+    }
+
+    /// The view of a link.
+    pub(super) fn view(&self, link: LinkId) -> Option<ViewId> {
+        self.open.get(link.index())?.as_ref().map(|open| open.view)
+    }
+
+    /// The life at the other end of a link.
+    pub(super) fn life(&self, link: LinkId) -> Option<u64> {
+        self.open.get(link.index())?.as_ref().map(|open| open.life)
+    }
+
+    /// Whether a view was opened so long ago that its peer ought to be ready.
+    pub(super) fn is_overdue(&self, link: LinkId) -> bool {
+        let open = self.open.get(link.index()).and_then(Option::as_ref);
+        open.is_some_and(|open| open.opened.elapsed() >= WAITING_MAX)
+    }
+}
+
+impl<F: HostRegions> Memory for Links<F> {
+    fn log(&self) -> RowWriter<'_> {
+        self.log.writer()
+    }
+
+    #[inline]
+    fn link(&self, link: LinkId) -> Option<(RowWriter<'_>, Row<'_>)> {
+        let open = self.open.get(link.index())?.as_ref()?;
+        let theirs = open.rows.rows().get(open.peer.index())?;
+        Some((open.rows.row(), *theirs))
+    }
+}
+
+/// Bytes of the own row of a replica's link, and of the peer's.
+pub(super) fn row_bytes(overlay: &Overlay, group: GroupId, link: LinkId) -> (usize, usize) {
+    let own = Shape::of(overlay, group);
+    let links = ReplicaLinks::of(overlay, group);
+    match links.role(link) {
+        Some(Role::Peer(_)) => (own.peer_row_bytes(), own.peer_row_bytes()),
+        Some(Role::Parent(_)) => (own.child_row_bytes(), own.parent_row_bytes()),
+        Some(Role::Child { child, .. }) => {
+            let child = overlay.children(group).nth(usize::from(child)).unwrap_or_default();
+            let below = Shape::of(overlay, child);
+            (below.parent_row_bytes(), below.child_row_bytes())
+        }
+        Some(Role::Client(_)) => {
+            let replies = own.reply_row_bytes(overlay.limits().client_window);
+            (replies, own.client_row_bytes())
+        }
+        None => (0, 0),
+    }
+}

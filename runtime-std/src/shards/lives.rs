@@ -1,0 +1,286 @@
+//! Which process each node is, and the incarnation under which it is known.
+//!
+//! Shards keep nothing on disk, so a process that starts learns its incarnation from others. Those
+//! that know of its node's earlier lives are asked; a quorum of them, so that of two lives that ask
+//! the later one hears of the earlier. The same holds for clients and the root group.
+//!
+//! # Invariants
+//! - The incarnation of a node only grows, and one incarnation is of one life.
+//! - A client's place is held by one life at a time.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use tramontane_core::ids::{ClientNumber, NodeId};
+
+use super::places::Places;
+
+/// How long a client's claim is kept for it until it comes.
+const CLAIM_HOLD: Duration = Duration::from_secs(10);
+
+/// The newest life of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Life {
+    pub(super) life: u64,
+    pub(super) incarnation: u32,
+}
+
+/// Whether a node's place is taken.
+#[derive(Clone, Copy, Debug)]
+enum Hold {
+    Present,
+    Until(Instant),
+    GivenBack,
+}
+
+/// What is known of a node.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    /// The newest of its lives that came, or was given an incarnation.
+    newest: Option<(Life, Hold)>,
+    /// A client that wants the place, and until when it is kept for it. It may never come: others
+    /// of its root's replicas may have given the place to another one.
+    claim: Option<(Life, Instant)>,
+}
+
+/// All that this process knows of others' lives.
+#[derive(Debug)]
+pub(super) struct Lives {
+    lease: Duration,
+    known: Mutex<BTreeMap<NodeId, Known>>,
+}
+
+impl Lives {
+    /// Knows nobody. A place whose process is gone stays its own for the lease.
+    pub(super) fn new(lease: Duration) -> Self {
+        Self { lease, known: Mutex::default() }
+    }
+
+    fn known(&self) -> MutexGuard<'_, BTreeMap<NodeId, Known>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A process came. False if a later one of its node is known, or another of the same
+    /// incarnation.
+    pub(super) fn comes(&self, node: NodeId, life: Life) -> bool {
+        let mut known = self.known();
+        let is_current = is_current(known.get(&node), &life);
+        if is_current {
+            known.insert(node, Known { newest: Some((life, Hold::Present)), claim: None });
+        }
+        is_current
+    }
+
+    /// Whether a process is the newest of its node, as far as is known.
+    pub(super) fn is_current(&self, node: NodeId, life: Life) -> bool {
+        is_current(self.known().get(&node), &life)
+    }
+
+    /// The connection to a process is gone.
+    pub(super) fn goes(&self, node: NodeId, life: u64) {
+        if let Some(Known { newest: Some((of, hold)), .. }) = self.known().get_mut(&node)
+            && of.life == life
+        {
+            *hold = Hold::Until(Instant::now() + self.lease);
+        }
+    }
+
+    /// The incarnation that a life of a node may have, at least this one: what it has already, or
+    /// one more than any before. It is its own from now on.
+    pub(super) fn stand(&self, node: NodeId, life: u64, at_least: u32) -> u32 {
+        let mut known = self.known();
+        let next = match known.get(&node).and_then(|known| known.newest) {
+            None => at_least.max(1),
+            Some((before, _)) if before.life == life => before.incarnation.max(at_least),
+            Some((before, _)) => before.incarnation.saturating_add(1).max(at_least),
+        };
+        let newest = Some((Life { life, incarnation: next }, self.away()));
+        known.insert(node, Known { newest, claim: None });
+        next
+    }
+
+    /// The lives of clients, for a replica that comes back.
+    pub(super) fn clients(&self, places: &Places) -> Vec<(u16, Life)> {
+        let known = self.known();
+        let of_client =
+            |(node, known): (&NodeId, &Known)| Some((places.client(*node)?.0, known.highest()?));
+        known.iter().filter_map(of_client).collect()
+    }
+
+    /// Takes over what another replica knows of clients. It counts as if they were gone a moment
+    /// ago.
+    pub(super) fn learn(&self, places: &Places, clients: &[(u16, Life)]) {
+        let mut known = self.known();
+        for (number, life) in clients {
+            let node = places.client_node(ClientNumber(*number));
+            if places.client(node).is_some() && is_current(known.get(&node), life) {
+                let newest = Some((*life, self.away()));
+                known.insert(node, Known { newest, claim: None });
+            }
+        }
+    }
+
+    /// The clients' places: the incarnation of each that was ever taken, and whether it is free.
+    pub(super) fn seats(&self, places: &Places) -> Vec<Seat> {
+        let (known, now) = (self.known(), Instant::now());
+        let seat = |(node, known): (&NodeId, &Known)| {
+            let number = places.client(*node)?.0;
+            let incarnation = known.highest()?.incarnation;
+            Some(Seat { number, incarnation, is_free: known.is_free(now) })
+        };
+        known.iter().filter_map(seat).collect()
+    }
+
+    /// Holds a place for a client. False if another has it, or had it with this incarnation or a
+    /// later one.
+    pub(super) fn claim(&self, node: NodeId, life: Life) -> bool {
+        let (mut known, now) = (self.known(), Instant::now());
+        let place = known.entry(node).or_insert(Known { newest: None, claim: None });
+        let is_its_own = place.claim.is_some_and(|(of, _)| of == life);
+        let is_later = place.highest().is_none_or(|of| of.incarnation < life.incarnation);
+        let is_to_be_had = is_its_own || (place.is_free(now) && is_later);
+        if is_to_be_had {
+            place.claim = Some((life, now + CLAIM_HOLD));
+        }
+        is_to_be_had
+    }
+
+    /// A client gives its place back.
+    pub(super) fn give_back(&self, node: NodeId, life: u64) {
+        let mut known = self.known();
+        let Some(place) = known.get_mut(&node) else { return };
+        if let Some((of, until)) = &mut place.claim
+            && of.life == life
+        {
+            *until = Instant::now();
+        }
+        if let Some((of, hold)) = &mut place.newest
+            && of.life == life
+        {
+            *hold = Hold::GivenBack;
+        }
+    }
+
+    fn away(&self) -> Hold {
+        Hold::Until(Instant::now() + self.lease)
+    }
+}
+
+/// A client's place, as one replica of the root knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Seat {
+    pub(super) number: u16,
+    pub(super) incarnation: u32,
+    pub(super) is_free: bool,
+}
+
+impl Known {
+    /// The life of the highest incarnation, whether it came or not.
+    fn highest(&self) -> Option<Life> {
+        let lives = [self.newest.map(|(life, _)| life), self.claim.map(|(life, _)| life)];
+        lives.into_iter().flatten().max_by_key(|life| life.incarnation)
+    }
+
+    fn is_free(&self, now: Instant) -> bool {
+        let is_unclaimed = self.claim.is_none_or(|(_, until)| now >= until);
+        is_unclaimed
+            && match self.newest {
+                None | Some((_, Hold::GivenBack)) => true,
+                Some((_, Hold::Present)) => false,
+                Some((_, Hold::Until(until))) => now >= until,
+            }
+    }
+}
+
+/// Whether a life may come after those that are known. One that merely wanted the place does not
+/// count: a quorum of others may have given it to this one.
+fn is_current(known: Option<&Known>, life: &Life) -> bool {
+    let newest = known.and_then(|known| known.newest);
+    newest.is_none_or(|(before, _)| life.incarnation > before.incarnation || *life == before)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shards::description::Description;
+
+    const X: NodeId = NodeId(3);
+
+    fn places() -> Places {
+        let description = Description::local("lives", &[None], 3);
+        Places::new(&description, description.overlay().expect("a tree"))
+    }
+
+    #[test]
+    fn an_incarnation_is_of_one_life_and_only_grows() {
+        let lives = Lives::new(Duration::ZERO);
+        assert_eq!(lives.stand(X, 70, 0), 1);
+        assert_eq!(lives.stand(X, 70, 0), 1, "the same life asks again");
+        assert_eq!(lives.stand(X, 71, 0), 2);
+        assert_eq!(lives.stand(X, 71, 5), 5, "another replica knew of four");
+        assert!(lives.comes(X, Life { life: 71, incarnation: 5 }));
+        assert!(!lives.comes(X, Life { life: 70, incarnation: 1 }), "a life of before");
+        assert!(!lives.comes(X, Life { life: 72, incarnation: 5 }), "one that does not know");
+        assert!(lives.comes(X, Life { life: 72, incarnation: 6 }));
+    }
+
+    #[test]
+    fn a_place_is_held_by_one_client_at_a_time() {
+        let (lives, places) = (Lives::new(Duration::from_secs(60)), places());
+        let node = places.client_node(ClientNumber(0));
+        let (one, other) = (Life { life: 1, incarnation: 1 }, Life { life: 2, incarnation: 2 });
+        assert!(lives.claim(node, one) && lives.claim(node, one));
+        assert!(!lives.claim(node, other), "it is held");
+        assert!(lives.comes(node, one) && !lives.claim(node, other), "it is there");
+        lives.goes(node, 1);
+        assert!(!lives.claim(node, other), "the lease is not over");
+        lives.give_back(node, 7);
+        assert!(!lives.claim(node, other), "nobody else gives it back");
+        lives.give_back(node, 1);
+        assert!(!lives.claim(node, Life { life: 2, incarnation: 1 }), "which was another's");
+        assert!(lives.claim(node, other));
+        let seat = Seat { number: 0, incarnation: 2, is_free: false };
+        assert_eq!(lives.seats(&places), [seat]);
+    }
+
+    /// Two clients want one place, and a minority gives it to the one that does not get it.
+    #[test]
+    fn a_claim_that_came_to_nothing_keeps_nobody_out() {
+        let lives = Lives::new(Duration::from_secs(60));
+        let node = places().client_node(ClientNumber(0));
+        let (one, other) = (Life { life: 1, incarnation: 1 }, Life { life: 2, incarnation: 1 });
+        assert!(lives.claim(node, other) && !lives.claim(node, one));
+        assert!(lives.comes(node, one), "a quorum of the others has given it to this one");
+        lives.give_back(node, 2);
+        assert!(!lives.comes(node, other) && !lives.claim(node, Life { life: 3, incarnation: 2 }));
+    }
+
+    #[test]
+    fn a_lease_that_is_over_frees_the_place() {
+        let lives = Lives::new(Duration::ZERO);
+        let node = places().client_node(ClientNumber(1));
+        assert!(lives.comes(node, Life { life: 1, incarnation: 4 }));
+        lives.goes(node, 2);
+        assert!(!lives.claim(node, Life { life: 2, incarnation: 5 }), "another's connection went");
+        lives.goes(node, 1);
+        assert!(lives.claim(node, Life { life: 2, incarnation: 5 }));
+    }
+
+    #[test]
+    fn a_replica_that_comes_back_learns_of_clients() {
+        let (lives, places) = (Lives::new(Duration::from_secs(60)), places());
+        let node = places.client_node(ClientNumber(2));
+        lives.comes(node, Life { life: 9, incarnation: 3 });
+        lives.comes(NodeId(1), Life { life: 8, incarnation: 3 });
+        let again = Lives::new(Duration::from_secs(60));
+        again.learn(&places, &lives.clients(&places));
+        again.learn(
+            &places,
+            &[(2, Life { life: 5, incarnation: 1 }), (999, Life { life: 1, incarnation: 1 })],
+        );
+        assert_eq!(again.clients(&places), lives.clients(&places));
+        assert!(!again.claim(node, Life { life: 10, incarnation: 4 }), "it may be there still");
+    }
+}

@@ -1,0 +1,63 @@
+//! Shards: groups of replicas in a tree, and clients that multicast to any set of them, in one
+//! order (TRAM).
+//!
+//! An overlay is a [`Description`]: a file, or built by a program. A process becomes a replica of
+//! one of its groups by [`start`], and a thread of its own drives it. Its application is a
+//! [`Replica`]: it is handed the messages of its group in their order, with their destinations. A
+//! process becomes a client by [`Client::connect`]; it multicasts to a set of groups, and is told
+//! who delivered.
+//!
+//! Shards live in memory alone. A replica that died comes back with a snapshot of another one of
+//! its group, and counts again once a quorum without it has admitted it. A group that loses a
+//! majority at once has lost its state: it says so and stops. The overlay never changes.
+//!
+//! The protocol itself is the core's ([`tramontane_core::tram`]); here is what it needs of a host.
+//!
+//! | file | subject |
+//! |---|---|
+//! | `description`, `description_error`, `places` | the overlay file; what can be wrong with it; names, ids and node ids |
+//! | `start`, `start_error`, `founding` | how a process becomes a replica; whether it forms its group or comes back |
+//! | `replica`, `engine`, `snapshot` | the application's side; what drives a replica; what one that comes back takes over |
+//! | `client`, `client_engine`, `seat` | a client; what drives it; how it gets its number |
+//! | `lent`, `links`, `fabric` | memory that the core borrows; views of two; what carries them |
+//! | `calls`, `lives`, `messages`, `service` | how processes meet; which lives are known; what they say; the control server |
+//! | `request`, `status`, `ask` | what other threads ask; what is seen from outside; who asks for that |
+
+mod ask;
+mod calls;
+mod client;
+mod client_engine;
+mod description;
+mod description_error;
+mod engine;
+mod fabric;
+mod founding;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod hostile_bytes;
+mod lent;
+mod links;
+mod lives;
+mod messages;
+mod places;
+mod replica;
+mod request;
+mod seat;
+mod service;
+mod snapshot;
+mod start;
+mod start_error;
+mod status;
+
+pub use ask::{AskError, Operator};
+pub use client::{Client, ClientError, Delivery};
+pub use description::{CLIENTS_MAX, Description, GroupDescription, Replicas};
+pub use description_error::DescriptionError;
+pub use places::{NoSuchPlace, Places};
+pub use replica::Replica;
+pub use start::{Running, StartOptions, start};
+pub use start_error::StartError;
+pub use status::ReplicaStatus;
+pub use tramontane_core::ids::GroupId;
+pub use tramontane_core::tram::{
+    Answered, Answers, Delivered, Destinations, MessageId, ReplicaId, SendError,
+};

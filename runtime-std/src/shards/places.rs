@@ -1,0 +1,194 @@
+//! Names, ids and node ids of an overlay's processes.
+//!
+//! ```text
+//! node ids: | replicas: group by group, by rank | clients, by number |
+//! ```
+
+use tramontane_core::ids::{ClientNumber, GroupId, NodeId, Rank};
+use tramontane_core::tram::{Destinations, Overlay, ReplicaId};
+
+use super::description::Description;
+
+/// Who is who in an overlay.
+#[derive(Clone, Debug)]
+pub struct Places {
+    overlay: Overlay,
+    names: Vec<String>,
+}
+
+/// A name that belongs to nothing in the overlay.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NoSuchPlace {
+    /// No replica.
+    #[error("\"{name}\" is no replica; take GROUP.RANK, such as {example}")]
+    Replica {
+        /// What was given.
+        name: String,
+        /// One that there is.
+        example: String,
+    },
+    /// No group.
+    #[error("\"{name}\" is no group of the overlay, which has {known}; take one of these")]
+    Group {
+        /// What was given.
+        name: String,
+        /// Those that there are.
+        known: String,
+    },
+}
+
+impl Places {
+    /// Those of an overlay that was described so.
+    #[must_use]
+    pub fn new(description: &Description, overlay: Overlay) -> Self {
+        let names = description.groups.iter().map(|group| group.name.clone()).collect();
+        Self { overlay, names }
+    }
+
+    /// The overlay.
+    #[must_use]
+    pub const fn overlay(&self) -> &Overlay {
+        &self.overlay
+    }
+
+    /// The node id of a replica.
+    #[must_use]
+    pub fn node(&self, replica: ReplicaId) -> NodeId {
+        let before = (0..replica.group.0).map(|group| self.overlay.replicas(GroupId(group)));
+        let first: u32 = before.map(u32::from).sum();
+        NodeId(first + u32::from(replica.rank.0))
+    }
+
+    /// The node id of a client.
+    #[must_use]
+    pub fn client_node(&self, client: ClientNumber) -> NodeId {
+        NodeId(self.replica_count() + u32::from(client.0))
+    }
+
+    /// The replica of a node id.
+    #[must_use]
+    pub fn replica(&self, node: NodeId) -> Option<ReplicaId> {
+        self.replicas().find(|replica| self.node(*replica) == node)
+    }
+
+    /// The client of a node id.
+    #[must_use]
+    pub fn client(&self, node: NodeId) -> Option<ClientNumber> {
+        let number = u16::try_from(node.get().checked_sub(self.replica_count())?).ok()?;
+        (number < self.overlay.limits().clients).then_some(ClientNumber(number))
+    }
+
+    /// All replicas, in the order of their node ids.
+    pub fn replicas(&self) -> impl Iterator<Item = ReplicaId> + '_ {
+        self.overlay.all().iter().flat_map(|group| self.replicas_of(group))
+    }
+
+    /// The replicas of a group, by rank.
+    pub fn replicas_of(&self, group: GroupId) -> impl Iterator<Item = ReplicaId> + use<> {
+        (0..self.overlay.replicas(group)).map(move |rank| ReplicaId { group, rank: Rank(rank) })
+    }
+
+    /// All nodes that may ever be there.
+    pub fn nodes(&self) -> impl Iterator<Item = NodeId> + use<> {
+        (0..self.replica_count() + u32::from(self.overlay.limits().clients)).map(NodeId)
+    }
+
+    /// The group that all clients ask for their numbers.
+    #[must_use]
+    pub fn root(&self) -> GroupId {
+        let mut groups = self.overlay.all().iter();
+        groups.find(|group| self.overlay.parent(*group).is_none()).unwrap_or_default()
+    }
+
+    /// The name of a group.
+    #[must_use]
+    pub fn group_name(&self, group: GroupId) -> &str {
+        self.names.get(group.index()).map_or("", String::as_str)
+    }
+
+    /// The name of a replica: `g1.2`.
+    #[must_use]
+    pub fn name(&self, replica: ReplicaId) -> String {
+        format!("{}.{}", self.group_name(replica.group), replica.rank)
+    }
+
+    /// The replica of a name.
+    ///
+    /// # Errors
+    /// [`NoSuchPlace::Replica`].
+    pub fn replica_named(&self, name: &str) -> Result<ReplicaId, NoSuchPlace> {
+        self.replicas().find(|replica| self.name(*replica) == name).ok_or_else(|| {
+            let example = self.replicas().last().map(|replica| self.name(replica));
+            NoSuchPlace::Replica { name: name.to_owned(), example: example.unwrap_or_default() }
+        })
+    }
+
+    /// Whether there is a replica of that group and rank.
+    ///
+    /// # Errors
+    /// [`NoSuchPlace::Replica`].
+    pub fn check(&self, replica: ReplicaId) -> Result<(), NoSuchPlace> {
+        if replica.rank.0 < self.overlay.replicas(replica.group) {
+            return Ok(());
+        }
+        self.replica_named(&replica.to_string()).map(|_| ())
+    }
+
+    /// The groups of these names, as a message's destinations.
+    ///
+    /// # Errors
+    /// [`NoSuchPlace::Group`].
+    pub fn destinations<'n>(
+        &self,
+        names: impl IntoIterator<Item = &'n str>,
+    ) -> Result<Destinations, NoSuchPlace> {
+        names.into_iter().try_fold(Destinations::default(), |set, name| {
+            let found = self.overlay.all().iter().find(|group| self.group_name(*group) == name);
+            let unknown =
+                || NoSuchPlace::Group { name: name.to_owned(), known: self.names.join(", ") };
+            Ok(set.with(found.ok_or_else(unknown)?))
+        })
+    }
+
+    fn replica_count(&self) -> u32 {
+        self.overlay.all().iter().map(|group| u32::from(self.overlay.replicas(group))).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shards::description::Replicas;
+
+    #[test]
+    fn each_place_has_one_node_id_and_one_name() {
+        let mut description = Description::local("bank", &[None, Some(0), Some(0)], 3);
+        description.groups[1].replicas = Replicas::Count(2);
+        let overlay = description.overlay().expect("a tree");
+        let places = Places::new(&description, overlay);
+        let nodes: Vec<NodeId> = places.replicas().map(|replica| places.node(replica)).collect();
+        assert_eq!(nodes, (0..8).map(NodeId).collect::<Vec<_>>());
+        for replica in places.replicas() {
+            assert_eq!(places.replica(places.node(replica)), Some(replica));
+            assert_eq!(places.replica_named(&places.name(replica)), Ok(replica));
+        }
+        let last = ClientNumber(15);
+        assert_eq!(places.client(places.client_node(last)), Some(last));
+        assert_eq!(places.client(NodeId(8 + 16)), None);
+        assert_eq!(places.client(NodeId(7)), None);
+        assert_eq!(places.nodes().count(), 8 + 16);
+        assert_eq!(places.name(places.replica(NodeId(4)).expect("there")), "g2.1");
+        assert_eq!(places.root(), GroupId(0));
+    }
+
+    #[test]
+    fn what_has_no_name_is_said() {
+        let description = Description::local("bank", &[None, Some(0)], 3);
+        let places = Places::new(&description, description.overlay().expect("a tree"));
+        assert_eq!(places.destinations(["g1", "g2"]).map(|set| set.0), Ok(3));
+        let error = places.destinations(["g1", "g3"]).expect_err("unknown").to_string();
+        assert!(error.contains("\"g3\"") && error.contains("g1, g2"), "{error}");
+        assert!(places.replica_named("g1.3").is_err() && places.replica_named("g1").is_err());
+    }
+}

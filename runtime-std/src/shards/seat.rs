@@ -1,0 +1,142 @@
+//! How a client gets its number and its incarnation: a quorum of the root's replicas gives them.
+//!
+//! # Invariants
+//! - Two clients that live have no number in common: each was given it by a quorum of the same
+//!   group, and any two quorums share a replica.
+//! - Under one number, a later client has a higher incarnation.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use tramontane_control::OpenSessionError;
+use tramontane_core::ids::ClientNumber;
+use tramontane_core::tram::ReplicaId;
+
+use super::ask::{AskError, Asker};
+use super::calls::is_final;
+use super::lives::{Life, Seat};
+use super::messages::{AskReply, AskRequest};
+use super::places::Places;
+use super::start_error::StartError;
+
+/// How long one replica may take to answer.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Between two looks.
+const LOOK_PAUSE: Duration = Duration::from_millis(20);
+
+/// A client's place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Taken {
+    pub(super) number: ClientNumber,
+    pub(super) life: Life,
+}
+
+/// Where clients get their places.
+pub(super) struct Seats<'s> {
+    pub(super) asker: &'s Asker,
+    pub(super) places: &'s Places,
+    pub(super) until: Instant,
+    pub(super) cancel: &'s AtomicBool,
+}
+
+impl Seats<'_> {
+    /// Takes a place for a life, other than these.
+    pub(super) fn take(&self, life: u64, but: &BTreeSet<u16>) -> Result<Taken, StartError> {
+        let mut tried = but.clone();
+        let mut is_full = false;
+        loop {
+            if self.cancel.load(Ordering::Relaxed) {
+                return Err(StartError::Cancelled);
+            }
+            let (seats, missing) = self.look()?;
+            if let Some(seats) = seats {
+                let wanted = self.choose(life, &seats, &tried);
+                is_full = wanted.is_none();
+                if let Some(taken) = wanted {
+                    if self.claim(&taken) {
+                        return Ok(taken);
+                    }
+                    tried.insert(taken.number.0);
+                    continue;
+                }
+                // Those that others took meanwhile may come free.
+                tried.clone_from(but);
+            }
+            if Instant::now() >= self.until {
+                let clients = self.places.overlay().limits().clients;
+                let full = StartError::NoSeat(clients);
+                return Err(if is_full { full } else { StartError::NotMet { missing } });
+            }
+            std::thread::sleep(LOOK_PAUSE);
+        }
+    }
+
+    /// Gives a place back.
+    pub(super) fn give_back(&self, taken: &Taken) {
+        let Taken { number, life } = *taken;
+        let request = AskRequest::GiveBack { number: number.0, life: life.life };
+        let _ = self.asker.ask_all(&self.root(), request, LOOK, self.cancel);
+    }
+
+    fn root(&self) -> Vec<ReplicaId> {
+        self.places.replicas_of(self.places.root()).collect()
+    }
+
+    fn quorum(&self) -> usize {
+        usize::from(self.places.overlay().quorum(self.places.root()))
+    }
+
+    /// The places as all that answer know them, if those are a quorum; and who does not answer.
+    #[allow(clippy::type_complexity)]
+    fn look(&self) -> Result<(Option<Vec<Seat>>, Vec<String>), StartError> {
+        let answers = self.asker.ask_all(&self.root(), AskRequest::Seats, LOOK, self.cancel);
+        let (mut answered, mut all, mut missing) = (0, Vec::new(), Vec::new());
+        for (replica, answer) in answers {
+            match answer {
+                Ok(AskReply::Seats(seats)) => {
+                    answered += 1;
+                    all.extend(seats);
+                }
+                Err(AskError::OpenSession(error)) if is_final(&error) => {
+                    return Err(refused(self.places.name(replica), &error));
+                }
+                Ok(_) | Err(_) => missing.push(self.places.name(replica)),
+            }
+        }
+        Ok(((answered >= self.quorum()).then_some(all), missing))
+    }
+
+    /// A number that all know as free, with an incarnation that none has seen. Clients that start
+    /// together begin to look at different ones.
+    fn choose(&self, life: u64, seats: &[Seat], tried: &BTreeSet<u16>) -> Option<Taken> {
+        let clients = self.places.overlay().limits().clients;
+        let first = u16::try_from(life % u64::from(clients)).unwrap_or(0);
+        let known = |number: u16| seats.iter().filter(move |seat| seat.number == number);
+        let mut numbers = (first..clients).chain(0..first);
+        let number = numbers
+            .find(|number| !tried.contains(number) && known(*number).all(|seat| seat.is_free))?;
+        let highest = known(number).map(|seat| seat.incarnation).max().unwrap_or(0);
+        let life = Life { life, incarnation: highest.saturating_add(1) };
+        Some(Taken { number: ClientNumber(number), life })
+    }
+
+    /// Asks for a place. What a minority gave is given back.
+    fn claim(&self, taken: &Taken) -> bool {
+        let Taken { number, life } = *taken;
+        let request = AskRequest::Claim { number: number.0, life };
+        let answers = self.asker.ask_all(&self.root(), request, LOOK, self.cancel);
+        let is_given = |answer: &&(_, _)| matches!(answer.1, Ok(AskReply::Claimed(true)));
+        let is_taken = answers.iter().filter(is_given).count() >= self.quorum();
+        if !is_taken {
+            self.give_back(taken);
+        }
+        is_taken
+    }
+}
+
+/// A replica with another key, program or configuration.
+pub(super) fn refused(replica: String, error: &OpenSessionError) -> StartError {
+    StartError::Refused { replica, why: error.to_string() }
+}

@@ -1,0 +1,160 @@
+//! What the control server of a replica serves: calls of peers, replicas that start, operators, and
+//! clients that want a place.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use tramontane_control::{Client, Purpose, Session, SessionError};
+use tramontane_core::ids::{ClientNumber, NodeId, Rank};
+use tramontane_core::tram::ReplicaId;
+
+use super::calls::{Calls, answer_not_yet};
+use super::lives::{Life, Lives};
+use super::messages::{
+    AskReply, AskRequest, JoinReply, JoinRequest, PATIENCE, REQUEST_MAX, Standing,
+};
+use super::places::Places;
+use super::request::Request;
+use super::snapshot;
+use super::status::StatusBoard;
+use crate::session_messages::{receive_message, send_message};
+
+/// What clients of the control server are served from.
+pub(super) struct Service {
+    pub(super) own: ReplicaId,
+    pub(super) places: Places,
+    pub(super) lives: Arc<Lives>,
+    pub(super) board: StatusBoard,
+    /// The lives that formed the group, by rank, once that is known.
+    founders: OnceLock<Vec<u64>>,
+    /// The replicas that this one waits for before that.
+    missing: Mutex<Vec<String>>,
+    /// Replicas of the group that have come back, and were not seen to count again, with their
+    /// lives.
+    returning: Mutex<BTreeMap<Rank, u64>>,
+    /// Set once this process is driven.
+    pub(super) inside: OnceLock<Arc<Calls<Request>>>,
+}
+
+impl Service {
+    /// That of a replica that starts.
+    pub(super) fn new(own: ReplicaId, places: Places, lives: Arc<Lives>) -> Self {
+        Self {
+            own,
+            places,
+            lives,
+            board: StatusBoard::default(),
+            founders: OnceLock::new(),
+            missing: Mutex::default(),
+            returning: Mutex::default(),
+            inside: OnceLock::new(),
+        }
+    }
+
+    /// The group has formed.
+    pub(super) fn set_founders(&self, founders: Vec<u64>) {
+        // Once: a later list is the same.
+        let _ = self.founders.set(founders);
+    }
+
+    /// The replicas that this one waits for.
+    pub(super) fn missing(&self) -> Vec<String> {
+        self.missing.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn set_missing(&self, missing: Vec<String>) {
+        *self.missing.lock().unwrap_or_else(PoisonError::into_inner) = missing;
+    }
+
+    /// Looks at the replicas that have come back: those that count again are out of the list.
+    /// Gives how many are left.
+    pub(super) fn count_returning(&self, counts_again: impl Fn(Rank, u64) -> bool) -> usize {
+        let mut returning = self.returning.lock().unwrap_or_else(PoisonError::into_inner);
+        returning.retain(|rank, life| !counts_again(*rank, *life));
+        returning.len()
+    }
+
+    /// Serves one client.
+    pub(super) fn receive(&self, client: Client) {
+        let Client { purpose, node, incarnation: life, session } = client;
+        let served = match (purpose, self.inside.get()) {
+            (Purpose::Ask, _) => self.answer_ask(session),
+            (Purpose::Join, _) => self.answer_join(node, life, session),
+            (Purpose::Peer, Some(calls)) => calls.answer(node, life, session),
+            (Purpose::Peer, None) => answer_not_yet(session),
+            // The control server refuses it.
+            (Purpose::Meet, _) => Ok(()),
+        };
+        if let Err(error) = served {
+            tracing::debug!(%node, %error, "a client of the control server went away");
+        }
+    }
+
+    fn answer_ask(&self, mut session: Session) -> Result<(), SessionError> {
+        let request = receive_message(&mut session, REQUEST_MAX, PATIENCE)?;
+        let node = |number| {
+            let node = self.places.client_node(ClientNumber(number));
+            self.places.client(node).map(|_| node)
+        };
+        let reply = match (request, self.founders.get(), self.board.status()) {
+            (_, None, _) | (AskRequest::Status, _, None) => AskReply::NotYet(self.missing()),
+            (AskRequest::Status, _, Some(status)) => AskReply::Status(Box::new(status)),
+            (AskRequest::Seats, ..) => AskReply::Seats(self.lives.seats(&self.places)),
+            (AskRequest::Claim { number, life }, ..) => {
+                AskReply::Claimed(node(number).is_some_and(|node| self.lives.claim(node, life)))
+            }
+            (AskRequest::GiveBack { number, life }, ..) => {
+                if let Some(node) = node(number) {
+                    self.lives.give_back(node, life);
+                }
+                AskReply::GivenBack
+            }
+        };
+        send_message(&mut session, &reply, PATIENCE)
+    }
+
+    fn answer_join(
+        &self,
+        node: NodeId,
+        life: u64,
+        mut session: Session,
+    ) -> Result<(), SessionError> {
+        let of_group = |replica: &ReplicaId| replica.group == self.own.group;
+        let Some(replica) = self.places.replica(node).filter(of_group) else {
+            return Err(SessionError::Malformed);
+        };
+        match receive_message(&mut session, REQUEST_MAX, PATIENCE)? {
+            JoinRequest::Stand { at_least } => {
+                let standing = self.standing(
+                    replica.rank,
+                    node,
+                    Life { life, incarnation: u32::from(at_least) },
+                );
+                send_message(&mut session, &JoinReply::Standing(standing), PATIENCE)
+            }
+            JoinRequest::Snapshot => {
+                let requests = self.inside.get().map(|calls| &calls.requests);
+                snapshot::give(&mut session, requests)
+            }
+        }
+    }
+
+    /// How things stand, for a replica of the group that starts.
+    fn standing(&self, rank: Rank, node: NodeId, wanted: Life) -> Standing {
+        let founders = self.founders.get().cloned();
+        let is_founder = |founders: &Vec<u64>| founders.get(rank.index()) == Some(&wanted.life);
+        let mut returning = self.returning.lock().unwrap_or_else(PoisonError::into_inner);
+        let incarnation = match &founders {
+            None => 0,
+            Some(founders) if is_founder(founders) => 1,
+            Some(_) => {
+                returning.insert(rank, wanted.life);
+                self.lives.stand(node, wanted.life, wanted.incarnation)
+            }
+        };
+        let incarnation = u16::try_from(incarnation).unwrap_or(u16::MAX);
+        let returning = u16::try_from(returning.len()).unwrap_or(u16::MAX);
+        let clients = self.lives.clients(&self.places);
+        Standing { founders, incarnation, returning, clients }
+    }
+}

@@ -1,0 +1,116 @@
+//! What a replica that has lost its memory, or is far behind, takes over from a voter of its group:
+//! the core's counts, and the application's state of the same moment.
+
+use std::io::Read;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+
+use tramontane_control::{Identity, Session, SessionError};
+use tramontane_core::tram::ReplicaId;
+
+use super::founding::open_join;
+use super::messages::{JoinReply, JoinRequest, PATIENCE, REPLY_MAX};
+use super::places::Places;
+use super::request::Request;
+use crate::group::ControlEndpoints;
+use crate::requests::Requests;
+use crate::session_messages::{receive_message, send_message};
+
+/// The largest state of an application.
+pub(super) const STATE_MAX: u64 = 1 << 40;
+
+/// What the driving thread gives.
+pub(super) struct Taken {
+    pub(super) cells: Vec<u64>,
+    pub(super) state: Box<dyn Read + Send>,
+}
+
+impl std::fmt::Debug for Taken {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Taken").field("cells", &self.cells.len()).finish_non_exhaustive()
+    }
+}
+
+/// What another replica sent.
+#[derive(Debug)]
+pub(super) struct Snapshot {
+    pub(super) cells: Vec<u64>,
+    pub(super) state: Vec<u8>,
+}
+
+impl Snapshot {
+    /// The place up to which it holds everything.
+    pub(super) fn place(&self) -> u64 {
+        self.cells.first().copied().unwrap_or(0)
+    }
+}
+
+/// Where a snapshot is to go, and where it comes from.
+pub(super) type Order = SyncSender<Option<Taken>>;
+
+/// A place for one.
+pub(super) fn order() -> (Order, Receiver<Option<Taken>>) {
+    sync_channel(1)
+}
+
+/// Gives another replica what this one knows, if it is a voter.
+pub(super) fn give(
+    session: &mut Session,
+    requests: Option<&Requests<Request>>,
+) -> Result<(), SessionError> {
+    let (order, taken) = order();
+    let is_asked = requests.is_some_and(|requests| requests.ask(Request::Snapshot(order)));
+    let taken = if is_asked { taken.recv_timeout(PATIENCE) } else { Ok(None) };
+    match taken {
+        Ok(Some(Taken { cells, mut state })) => {
+            send_message(session, &JoinReply::Snapshot { cells }, PATIENCE)?;
+            session.send_stream(&mut state, PATIENCE).map(|_| ())
+        }
+        Ok(None) | Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
+            send_message(session, &JoinReply::NoSnapshot, PATIENCE)
+        }
+    }
+}
+
+/// Where a replica takes snapshots from.
+pub(super) struct Source {
+    pub(super) own: ReplicaId,
+    pub(super) identity: Identity,
+    pub(super) endpoints: ControlEndpoints,
+    pub(super) places: Places,
+    pub(super) is_over: Arc<AtomicBool>,
+}
+
+impl Source {
+    /// Asks the others of the group, one after the other. Nothing if none has one now.
+    pub(super) fn take(&self) -> Option<Snapshot> {
+        let others = self.places.replicas_of(self.own.group).filter(|other| *other != self.own);
+        for other in others {
+            match self.take_from(other) {
+                Ok(Some(snapshot)) => return Some(snapshot),
+                Ok(None) => {}
+                Err(error) => {
+                    tracing::debug!(from = %self.places.name(other), %error, "no snapshot");
+                }
+            }
+        }
+        None
+    }
+
+    fn take_from(&self, other: ReplicaId) -> Result<Option<Snapshot>, SessionError> {
+        let node = self.places.node(other);
+        let opened = open_join(&self.identity, &self.endpoints, node, PATIENCE, &self.is_over);
+        let Ok(opened) = opened else { return Ok(None) };
+        let mut session = opened.session;
+        session.stop_with(Arc::clone(&self.is_over));
+        send_message(&mut session, &JoinRequest::Snapshot, PATIENCE)?;
+        let JoinReply::Snapshot { cells } = receive_message(&mut session, REPLY_MAX, PATIENCE * 2)?
+        else {
+            return Ok(None);
+        };
+        let mut state = Vec::new();
+        session.receive_stream(&mut state, STATE_MAX, PATIENCE)?;
+        Ok(Some(Snapshot { cells, state }))
+    }
+}

@@ -1,0 +1,340 @@
+//! How a process becomes a replica: it forms its group together with the others, or comes back to
+//! it with a snapshot.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use tramontane_control::{Address, ControlServer, Identity, Listener, incarnation};
+use tramontane_core::ids::NodeId;
+use tramontane_core::tram::{ReplicaId, ReplicaLinks, ReplicaOptions, Shape};
+
+use super::calls::Calls;
+use super::description::{Description, Replicas};
+use super::engine::{Engine, Parts};
+use super::fabric::ShardFabric;
+use super::founding::{Founding, Part};
+use super::lent::open_replica;
+use super::links::Links;
+use super::lives::Lives;
+use super::places::Places;
+use super::replica::Replica;
+use super::service::Service;
+use super::snapshot::{Snapshot, Source};
+use super::start_error::StartError;
+use super::status::ReplicaStatus;
+use crate::carrier::Carrier;
+use crate::group::{ControlEndpoints, ControlEndpointsError};
+use crate::member::Stopped;
+use crate::poll::{Ending, Poller, nanoseconds};
+use crate::requests::Requests;
+use crate::shared_memory::{GroupName, Residence, Root, SharedMemory};
+use crate::tcp::{self, Tcp};
+
+/// Between two looks for a snapshot.
+const SNAPSHOT_PAUSE: Duration = Duration::from_millis(20);
+
+static NEVER: AtomicBool = AtomicBool::new(false);
+
+/// What a replica starts with.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct StartOptions<'c> {
+    /// How long it may wait for the others.
+    pub time_limit: Duration,
+    /// Ends the wait when it becomes true.
+    pub cancel: &'c AtomicBool,
+    /// Where it is met, over TCP, if that is open already.
+    pub listener: Option<Listener>,
+}
+
+impl Default for StartOptions<'_> {
+    fn default() -> Self {
+        Self { time_limit: Duration::from_secs(30), cancel: &NEVER, listener: None }
+    }
+}
+
+/// A replica that runs, driven by a thread of its own. Dropping it closes it.
+pub struct Running {
+    // Dropped first: the control server outlives it.
+    poller: Poller,
+    service: Arc<Service>,
+    is_over: Arc<AtomicBool>,
+    _server: ControlServer,
+}
+
+/// Becomes a replica of an overlay, and runs as one. Returns once its group has formed, or has
+/// taken it back.
+///
+/// # Errors
+/// [`StartError`]; nothing is left behind then.
+pub fn start<R: Replica + 'static>(
+    description: &Description,
+    replica: ReplicaId,
+    options: StartOptions<'_>,
+    application: R,
+) -> Result<Running, StartError> {
+    let place = Place::of(description)?;
+    place.places.check(replica)?;
+    let node = place.places.node(replica);
+    let identity = place.identity(node)?;
+    // One for all applications: each program would compile all of it again.
+    let application: Box<dyn Replica> = Box::new(application);
+    let starting = Starting { place, description, own: replica, identity, application };
+    match description.fabric {
+        Carrier::SharedMemory => {
+            let residence = starting.place.residence(&identity, &options)?;
+            starting.run(SharedMemory::for_residence(&residence), options)
+        }
+        Carrier::Tcp | Carrier::Verbs => {
+            starting.run(Tcp::new(node, tcp::Settings::default())?, options)
+        }
+    }
+}
+
+/// What a process of an overlay has before it is a replica or a client.
+pub(super) struct Place {
+    pub(super) places: Places,
+    pub(super) endpoints: ControlEndpoints,
+    pub(super) root: Root,
+    pub(super) name: String,
+    pub(super) digest: u64,
+    pub(super) lease: Duration,
+}
+
+impl Place {
+    /// That of a description.
+    pub(super) fn of(description: &Description) -> Result<Self, StartError> {
+        let places = Places::new(description, description.overlay()?);
+        let root = match &description.shm_dir {
+            Some(folder) => Root::under(folder),
+            None => Root::from_env(),
+        };
+        let endpoints = endpoints(description, &places, &root)?;
+        Ok(Self {
+            places,
+            endpoints,
+            root,
+            name: description.name.clone(),
+            digest: description.digest(),
+            lease: Duration::from_millis(description.client_lease_ms),
+        })
+    }
+
+    /// A new life of a node.
+    pub(super) fn identity(&self, node: NodeId) -> std::io::Result<Identity> {
+        Ok(self.identity_of(node, incarnation()?))
+    }
+
+    /// That life of a node.
+    pub(super) const fn identity_of(&self, node: NodeId, life: u64) -> Identity {
+        Identity { node, incarnation: life, digest: self.digest }
+    }
+
+    /// The place of a node in the folder where the processes meet.
+    pub(super) fn residence(
+        &self,
+        identity: &Identity,
+        options: &StartOptions<'_>,
+    ) -> Result<Arc<Residence>, StartError> {
+        let residence = Residence::claim(
+            &self.root,
+            &GroupName::new(&self.name)?,
+            identity.node,
+            identity.digest,
+            identity.incarnation,
+            options.time_limit,
+            options.cancel,
+        )?;
+        Ok(Arc::new(residence))
+    }
+}
+
+/// The control servers of an overlay's replicas.
+fn endpoints(
+    description: &Description,
+    places: &Places,
+    root: &Root,
+) -> Result<ControlEndpoints, ControlEndpointsError> {
+    let key_file = description.key_file.as_deref();
+    let nodes = places.replicas().map(|replica| places.node(replica));
+    if description.fabric == Carrier::SharedMemory {
+        return ControlEndpoints::in_folder(&description.name, nodes, root, key_file);
+    }
+    let addresses = description.groups.iter().flat_map(|group| match &group.replicas {
+        Replicas::Addresses(addresses) => addresses.as_slice(),
+        Replicas::Count(_) => &[],
+    });
+    let listed = nodes.zip(addresses.copied());
+    ControlEndpoints::at_addresses(listed, key_file, description.allow_clear)
+}
+
+/// A process on its way to be a replica.
+struct Starting<'d> {
+    place: Place,
+    description: &'d Description,
+    own: ReplicaId,
+    identity: Identity,
+    application: Box<dyn Replica>,
+}
+
+impl Starting<'_> {
+    fn run<F: ShardFabric>(
+        self,
+        mut fabric: F,
+        options: StartOptions<'_>,
+    ) -> Result<Running, StartError> {
+        let until = Instant::now() + options.time_limit;
+        let Self { place, description, own, identity, mut application } = self;
+        let Place { places, endpoints, lease, .. } = place;
+        // Before others wait for it: what this machine lacks is told at once.
+        let overlay = places.overlay().clone();
+        let shape = Shape::of(&overlay, own.group);
+        let links = ReplicaLinks::of(&overlay, own.group).len();
+        let mut links = Links::new(&mut fabric, identity.node, links, shape.log_bytes())
+            .map_err(|error| StartError::NoMemory(error.to_string()))?;
+        let listener = match options.listener {
+            Some(listener) => listener,
+            None => listen(&endpoints, &places, own)?,
+        };
+        let lives = Arc::new(Lives::new(lease));
+        let service = Arc::new(Service::new(own, places.clone(), Arc::clone(&lives)));
+        let served = Arc::clone(&service);
+        let serve = move |client| served.receive(client);
+        let nodes = places.nodes();
+        let server = ControlServer::open(listener, identity, nodes, endpoints.key.clone(), serve)?;
+        let founding = Founding {
+            own,
+            identity,
+            endpoints: &endpoints,
+            places: &places,
+            service: &service,
+            until,
+            cancel: options.cancel,
+        };
+        let Part { incarnation, is_founder } = founding.run()?;
+        let is_over = Arc::new(AtomicBool::new(false));
+        let source = Source {
+            own,
+            identity,
+            endpoints: endpoints.clone(),
+            places: places.clone(),
+            is_over: Arc::clone(&is_over),
+        };
+        let replica_options = replica_options(description, incarnation, is_founder);
+        let mut cell = open_replica(&overlay, own, replica_options, fabric.capabilities())?;
+        if !is_founder {
+            let snapshot = take_over(&source, until, options.cancel)?;
+            application
+                .restore(&mut snapshot.state.as_slice())
+                .map_err(StartError::StateRefused)?;
+            cell.with_dependent_mut(|_, replica| replica.restore(&snapshot.cells, &links))
+                .map_err(Stopped::Shard)?;
+        }
+        let (requests, receiver) = Requests::new(fabric.any_bell());
+        let calls = Arc::new(Calls {
+            identity,
+            incarnation: u32::from(incarnation),
+            endpoints,
+            lives,
+            requests,
+            is_over: Arc::clone(&is_over),
+        });
+        let ending = Arc::new(Ending::default());
+        links.retire(&mut fabric);
+        let engine = Engine::new(Parts {
+            cell,
+            links,
+            fabric,
+            application,
+            incarnation,
+            calls: Arc::clone(&calls),
+            service: Arc::clone(&service),
+            requests: receiver,
+            source: Arc::new(source),
+            ending: Arc::clone(&ending),
+            heartbeat: Duration::from_millis(description.heartbeat_ms),
+        });
+        let poller = Poller::start(engine, &ending)?;
+        // Calls are answered from now on.
+        let _ = service.inside.set(calls);
+        Ok(Running { poller, service, is_over, _server: server })
+    }
+}
+
+fn replica_options(
+    description: &Description,
+    incarnation: u16,
+    is_founder: bool,
+) -> ReplicaOptions {
+    let ns = |ms: u64| nanoseconds(Duration::from_millis(ms));
+    ReplicaOptions {
+        heartbeat_ns: ns(description.heartbeat_ms),
+        suspect_ns: ns(description.failure_timeout_ms),
+        campaign_ns: ns(description.failure_timeout_ms),
+        lease_ns: ns(description.client_lease_ms),
+        incarnation,
+        is_founder,
+        batching: description.batching,
+        passes_on_early: description.pass_on_early,
+    }
+}
+
+fn listen(
+    endpoints: &ControlEndpoints,
+    places: &Places,
+    own: ReplicaId,
+) -> Result<Listener, StartError> {
+    let address = endpoints.addresses.get(&places.node(own)).cloned();
+    let address = address.unwrap_or(Address::Unix(std::path::PathBuf::new()));
+    Listener::bind(&address).map_err(|source| StartError::Listen {
+        address,
+        replica: places.name(own),
+        source,
+    })
+}
+
+/// Takes what a voter knows, as soon as there is one.
+fn take_over(source: &Source, until: Instant, cancel: &AtomicBool) -> Result<Snapshot, StartError> {
+    loop {
+        if let Some(snapshot) = source.take() {
+            return Ok(snapshot);
+        }
+        if cancel.load(Ordering::Relaxed) {
+            return Err(StartError::Cancelled);
+        }
+        if Instant::now() >= until {
+            let others = source.places.replicas_of(source.own.group);
+            let others = others.filter(|other| *other != source.own);
+            let missing = others.map(|other| source.places.name(other)).collect();
+            return Err(StartError::NotMet { missing });
+        }
+        std::thread::sleep(SNAPSHOT_PAUSE);
+    }
+}
+
+impl Running {
+    /// How it is.
+    #[must_use]
+    pub fn status(&self) -> ReplicaStatus {
+        self.service.board.status().unwrap_or_default()
+    }
+
+    /// Why it ended, if it has.
+    #[must_use]
+    pub fn stopped(&self) -> Option<Stopped> {
+        self.poller.stopped()
+    }
+
+    /// Ends it. Says why it ended: [`Stopped::Closed`] if by this.
+    pub fn close(self) -> Stopped {
+        self.is_over.store(true, Ordering::Relaxed);
+        self.poller.close()
+    }
+}
+
+impl std::fmt::Debug for Running {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Running").field("status", &self.status()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,85 @@
+//! Why a process does not become a replica or a client.
+
+use tramontane_control::Address;
+use tramontane_core::tram::OpenError;
+
+use super::description_error::DescriptionError;
+use super::places::NoSuchPlace;
+use crate::group::ControlEndpointsError;
+use crate::member::Stopped;
+use crate::shared_memory;
+
+/// Why a process did not become a replica, or a client.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The overlay is wrong.
+    #[error(transparent)]
+    Description(#[from] DescriptionError),
+    /// The overlay has no such replica.
+    #[error(transparent)]
+    NoSuchPlace(#[from] NoSuchPlace),
+    /// The others' control servers cannot be reached.
+    #[error(transparent)]
+    ControlEndpoints(#[from] ControlEndpointsError),
+    /// No place in shared memory.
+    #[error(transparent)]
+    SharedMemory(#[from] shared_memory::Error),
+    /// The own address is taken, or none.
+    #[error("cannot listen at {address}: {source}; is replica {replica} running already?")]
+    Listen {
+        /// Where.
+        address: Address,
+        /// This replica.
+        replica: String,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// A process of the overlay goes by another key, program or configuration.
+    #[error("replica {replica}: {why}")]
+    Refused {
+        /// Which one.
+        replica: String,
+        /// What it said.
+        why: String,
+    },
+    /// The replicas that are needed did not come.
+    #[error("these replicas did not come in time: {}; start them", missing.join(", "))]
+    NotMet {
+        /// Their names.
+        missing: Vec<String>,
+    },
+    /// So many replicas of the group lost what they knew at once that nobody has its state.
+    #[error(
+        "group {group} has lost a majority of its replicas at once, and its state with them; end \
+         all processes of the overlay, and start them anew"
+    )]
+    GroupLost {
+        /// The group.
+        group: String,
+    },
+    /// All places of clients are taken.
+    #[error(
+        "all {0} places of clients are taken; end one, or wait until the lease of one that is gone \
+         is over (client_lease_ms), or raise clients_max"
+    )]
+    NoSeat(u16),
+    /// The application does not take over the state.
+    #[error("the application does not take over the state of its group: {0}")]
+    StateRefused(std::io::Error),
+    /// There is no memory for the log.
+    #[error("no memory: {0}; lower log_entries or message_max")]
+    NoMemory(String),
+    /// The core refuses what it is opened with.
+    #[error("the replica cannot be opened: {0}")]
+    Open(#[from] OpenError),
+    /// The wait was ended.
+    #[error("interrupted while starting")]
+    Cancelled,
+    /// It ended before it had begun.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+    /// The system refused something.
+    #[error("cannot start: {0}; see what the system says, and try again")]
+    Io(#[from] std::io::Error),
+}

@@ -1,0 +1,123 @@
+//! Replicas that go and come back, leaders among them, and a group that is lost.
+
+use std::time::Duration;
+
+use tramontane_runtime::carrier::Carrier;
+use tramontane_runtime::member::Stopped;
+use tramontane_runtime::shards::{
+    Answers, Client, Description, Destinations, Places, ReplicaId, SendError, StartError,
+    StartOptions,
+};
+
+use crate::support::{LONG, Started, overlay, start_one, start_these, wait_until};
+
+/// Sends so many messages to all groups, and waits for their answers.
+fn send(client: &mut Client, to: Destinations, from: usize, count: usize) {
+    let mut answered = 0;
+    for number in from..from + count {
+        let payload = format!("message {number}");
+        while client.multicast(to, payload.as_bytes(), Answers::OneOfEach) == Err(SendError::Full) {
+            answered += usize::from(client.wait(LONG).expect("it goes on").is_some());
+        }
+    }
+    while answered < count {
+        client.wait(LONG).expect("it goes on").expect("it is answered");
+        answered += 1;
+    }
+}
+
+/// The place of the one that leads a group.
+fn leader(started: &[Started], group: u16) -> usize {
+    let mut found = None;
+    wait_until("one leads", || {
+        let leads =
+            |one: &Started| one.id.group.0 == group && one.running.status().state == "leading";
+        found = started.iter().position(leads);
+        found.is_some()
+    });
+    found.expect("it was found")
+}
+
+fn comes_back(carrier: Carrier) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let description = overlay(carrier, &[None, Some(0)], folder.path());
+    let places = Places::new(&description, description.overlay().expect("a tree"));
+    let mut started = start_these(&description, places.replicas());
+    let mut client =
+        Client::connect(&description, Destinations::default(), StartOptions::default())
+            .expect("it connects");
+    let all = places.overlay().all();
+    let mut sent = 0;
+    // The leader of each group, and of the first one again.
+    for group in [0, 1, 0] {
+        send(&mut client, all, sent, 100);
+        sent += 100;
+        let gone = started.swap_remove(leader(&started, group));
+        gone.running.close();
+        send(&mut client, all, sent, 100);
+        sent += 100;
+        let again = start_one(&description, gone.id).expect("it comes back");
+        wait_until("it counts again", || {
+            matches!(again.running.status().state.as_str(), "following" | "leading")
+        });
+        assert!(again.running.status().incarnation >= 2);
+        started.push(again);
+    }
+    send(&mut client, all, sent, 50);
+    sent += 50;
+    let expected: Vec<String> = (0..sent).map(|number| format!("message {number}")).collect();
+    for one in &started {
+        wait_until("all is delivered", || one.keeper.len() >= sent);
+        assert_eq!(one.keeper.payloads(), expected, "{:?}", one.id);
+        assert_eq!(one.running.stopped(), None);
+    }
+}
+
+#[test]
+fn replicas_come_back_over_shared_memory() {
+    comes_back(Carrier::SharedMemory);
+}
+
+#[test]
+fn replicas_come_back_over_tcp() {
+    comes_back(Carrier::Tcp);
+}
+
+fn one_group(folder: &std::path::Path) -> (Description, Vec<ReplicaId>) {
+    let description = overlay(Carrier::SharedMemory, &[None], folder);
+    let places = Places::new(&description, description.overlay().expect("a tree"));
+    let replicas = places.replicas().collect();
+    (description, replicas)
+}
+
+#[test]
+fn a_group_that_loses_a_majority_at_once_says_so_everywhere() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (description, replicas) = one_group(folder.path());
+    let mut started = start_these(&description, replicas.iter().copied());
+    started.drain(1..).for_each(|gone| drop(gone.running.close()));
+    let errors: Vec<StartError> = std::thread::scope(|scope| {
+        let description = &description;
+        let back = |id| scope.spawn(move || start_one(description, id).err().expect("it is lost"));
+        let threads = [back(replicas[1]), back(replicas[2])];
+        threads.map(|thread| thread.join().expect("no panic")).into_iter().collect()
+    });
+    for error in errors {
+        assert!(matches!(&error, StartError::GroupLost { group } if group == "g1"), "{error}");
+    }
+    let last = started.pop().expect("the first");
+    wait_until("the last one stops", || last.running.stopped().is_some());
+    assert_eq!(last.running.stopped(), Some(Stopped::GroupLost("g1".into())));
+}
+
+#[test]
+fn a_replica_that_starts_alone_says_for_whom_it_waits() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (description, replicas) = one_group(folder.path());
+    let mut options = StartOptions::default();
+    options.time_limit = Duration::from_millis(100);
+    let application = |_: &tramontane_runtime::shards::Delivered<'_>| 0;
+    let error = tramontane_runtime::shards::start(&description, replicas[1], options, application)
+        .expect_err("nobody is there");
+    assert_eq!(error.to_string(), "these replicas did not come in time: g1.0, g1.2; start them");
+}

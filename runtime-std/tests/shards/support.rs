@@ -1,0 +1,138 @@
+//! Overlays whose processes are threads of the test.
+
+use std::io::{self, Read};
+use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use tramontane_core::ids::ClientNumber;
+use tramontane_runtime::carrier::Carrier;
+use tramontane_runtime::shards::{
+    Delivered, Description, MessageId, Replica, ReplicaId, Replicas, Running, StartError,
+    StartOptions, start,
+};
+
+/// Longer than any test takes.
+pub const LONG: Duration = Duration::from_secs(60);
+
+/// What one replica was handed: all of it, also what it took over.
+pub type Log = Arc<Mutex<Vec<(MessageId, u64, Vec<u8>)>>>;
+
+/// An application that keeps everything.
+#[derive(Clone, Default)]
+pub struct Keeper(pub Log);
+
+impl Keeper {
+    pub fn payloads(&self) -> Vec<String> {
+        let log = self.0.lock().expect("no panic");
+        log.iter().map(|(_, _, bytes)| String::from_utf8_lossy(bytes).into_owned()).collect()
+    }
+
+    pub fn len(&self) -> usize {
+        self.0.lock().expect("no panic").len()
+    }
+}
+
+impl Replica for Keeper {
+    fn deliver(&mut self, message: &Delivered<'_>) -> u8 {
+        let kept = (message.id, message.destinations.0, message.payload.to_vec());
+        self.0.lock().expect("no panic").push(kept);
+        u8::try_from(message.payload.len() % 251).expect("less")
+    }
+
+    fn snapshot(&mut self) -> Box<dyn Read + Send> {
+        let mut bytes = Vec::new();
+        for (id, destinations, payload) in self.0.lock().expect("no panic").iter() {
+            bytes.extend(id.client.0.to_le_bytes());
+            bytes.extend(id.incarnation.to_le_bytes());
+            bytes.extend(id.number.to_le_bytes());
+            bytes.extend(destinations.to_le_bytes());
+            bytes.extend(u32::try_from(payload.len()).expect("short").to_le_bytes());
+            bytes.extend(payload);
+        }
+        Box::new(io::Cursor::new(bytes))
+    }
+
+    fn restore(&mut self, state: &mut dyn Read) -> io::Result<()> {
+        let mut log = Vec::new();
+        loop {
+            let mut head = [0; 26];
+            match state.read_exact(&mut head) {
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => break,
+                read => read?,
+            }
+            let of = |from: usize, to: usize| {
+                head[from..to].iter().rev().fold(0_u64, |all, byte| all << 8 | u64::from(*byte))
+            };
+            let client = u16::try_from(of(0, 2)).expect("two bytes");
+            let incarnation = u32::try_from(of(2, 6)).expect("four bytes");
+            let id = MessageId { client: ClientNumber(client), incarnation, number: of(6, 14) };
+            let mut payload = vec![0; usize::try_from(of(22, 26)).expect("four bytes")];
+            state.read_exact(&mut payload)?;
+            log.push((id, of(14, 22), payload));
+        }
+        *self.0.lock().expect("no panic") = log;
+        Ok(())
+    }
+}
+
+/// An overlay of groups of three in a folder of its own, or at free ports.
+pub fn overlay(carrier: Carrier, parents: &[Option<usize>], folder: &Path) -> Description {
+    let mut description = Description::local("bank", parents, 3);
+    description.shm_dir = Some(folder.to_owned());
+    description.heartbeat_ms = 10;
+    description.failure_timeout_ms = 500;
+    if carrier == Carrier::Tcp {
+        description.fabric = Carrier::Tcp;
+        for group in &mut description.groups {
+            let addresses = (0..group.replicas.count()).map(|_| free_address());
+            group.replicas = Replicas::Addresses(addresses.collect());
+        }
+    }
+    description
+}
+
+fn free_address() -> SocketAddr {
+    let listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a port");
+    listener.local_addr().expect("it is bound")
+}
+
+/// A replica that runs, with what it was handed.
+pub struct Started {
+    pub id: ReplicaId,
+    pub keeper: Keeper,
+    pub running: Running,
+}
+
+/// Starts one replica.
+pub fn start_one(description: &Description, id: ReplicaId) -> Result<Started, StartError> {
+    let keeper = Keeper::default();
+    let mut options = StartOptions::default();
+    options.time_limit = LONG;
+    let running = start(description, id, options, keeper.clone())?;
+    Ok(Started { id, keeper, running })
+}
+
+/// Starts these replicas at once.
+pub fn start_these(
+    description: &Description,
+    replicas: impl IntoIterator<Item = ReplicaId>,
+) -> Vec<Started> {
+    std::thread::scope(|scope| {
+        let started: Vec<_> = replicas
+            .into_iter()
+            .map(|id| scope.spawn(move || start_one(description, id).expect("it starts")))
+            .collect();
+        started.into_iter().map(|thread| thread.join().expect("no panic")).collect()
+    })
+}
+
+/// Waits until it is so.
+pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let until = Instant::now() + LONG;
+    while !is_so() {
+        assert!(Instant::now() < until, "not in time: {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
