@@ -30,7 +30,7 @@ use super::replica::{Replica, put, rank_of};
 use super::shape::{log_control, peer_row};
 use super::token::{SEQUENCES, Ticket, Work};
 use crate::fabric::{Area, ErrorKind, Fabric, FabricError, Permissions, Region};
-use crate::ids::{Time, index_from_u32};
+use crate::ids::index_from_u32;
 
 /// The most lists under way to one peer's log.
 const UNDER_WAY_MAX: usize = 16;
@@ -130,7 +130,7 @@ impl Follow {
     }
 
     /// Whether lists are under way to a peer that has not granted its log since they were posted.
-    fn reads_on(&self) -> bool {
+    pub(super) fn reads_on(&self) -> bool {
         let has_granted = matches!(self.stage, FollowStage::Reading | FollowStage::Read);
         self.flying > 0 && !has_granted
     }
@@ -186,30 +186,6 @@ impl Follow {
 }
 
 impl Replica<'_> {
-    /// Whether writes that this replica posted as a leader may still read its log.
-    pub(super) fn reads_on(&self) -> bool {
-        let mut peers = self.links.peers();
-        peers.any(|link| self.state.get(link.index()).is_some_and(|state| state.follow.reads_on()))
-    }
-
-    /// Gives up the connections over which such writes are under way. Not that of one peer, which
-    /// lets none of them land any more.
-    pub(super) fn end_writes<F: Fabric>(
-        &mut self,
-        now: Time,
-        refuses: Option<LinkId>,
-        fabric: &mut F,
-    ) {
-        for link in self.links.peers() {
-            let Some(state) = self.state.get(link.index()) else { continue };
-            let attached = state.attached;
-            if state.follow.reads_on() && attached.is_ready() && Some(link) != refuses {
-                fabric.cut(attached.view, attached.peer);
-                self.lose(now, attached.view);
-            }
-        }
-    }
-
     /// Finds for each log that was read where it begins to differ.
     pub(super) fn prepare_followers<M: Memory>(
         &mut self,

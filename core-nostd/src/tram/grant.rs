@@ -3,6 +3,9 @@
 //! The right of the one before is taken back first, and only then is the next given. So what a
 //! candidate reads after the grant is all that the one before can ever have written here.
 //!
+//! A leader that gives its log away first ends its own writes to other logs, which are read from
+//! this one as late as they land (see `follow`).
+//!
 //! A replica that lost its memory gives its log too, so that it can be brought up to date. It does
 //! not count in quorums meanwhile, and shows that (TRM-5).
 //!
@@ -83,6 +86,30 @@ impl Replica<'_> {
             put(row, peer_row::GRANTED, request.cell())?;
         }
         Ok(())
+    }
+
+    /// Whether writes that this replica posted as a leader may still read its log.
+    pub(super) fn reads_on(&self) -> bool {
+        let mut peers = self.links.peers();
+        peers.any(|link| self.state.get(link.index()).is_some_and(|state| state.follow.reads_on()))
+    }
+
+    /// Gives up the connections over which such writes are under way. Not that of one peer, which
+    /// lets none of them land any more.
+    pub(super) fn end_writes<F: Fabric>(
+        &mut self,
+        now: Time,
+        refuses: Option<LinkId>,
+        fabric: &mut F,
+    ) {
+        for link in self.links.peers() {
+            let Some(state) = self.state.get(link.index()) else { continue };
+            let attached = state.attached;
+            if state.follow.reads_on() && attached.is_ready() && Some(link) != refuses {
+                fabric.cut(attached.view, attached.peer);
+                self.lose(now, attached.view);
+            }
+        }
     }
 
     /// Takes the right to the own log back from whoever has it. False if the fabric cannot.

@@ -18,5 +18,6 @@ mod judge;
 mod named;
 mod network;
 mod partitions;
+mod probe;
 mod random;
 mod world;

@@ -229,9 +229,9 @@ fn a_log_that_has_a_stamp_has_all_before_it() {
     script.end();
 }
 
-/// TRM-3: of five replicas, leader 1 has A alone, and a write of it to replica 4 is under way, which
-/// is read from leader 1's log as it lands. Meanwhile B replaces A there. Replica 4 must not deliver
-/// B with the bytes of A.
+/// TRM-3: of five replicas, leader 1 has A alone, and a write of it to replica 4 is under way,
+/// which is read from leader 1's log as it lands. Meanwhile B replaces A there. Replica 4 must not
+/// deliver B with the bytes of A.
 #[test]
 fn a_write_under_way_does_not_read_what_the_next_leader_writes() {
     let mut script = Script::of(&[None], 5);
@@ -253,8 +253,8 @@ fn a_write_under_way_does_not_read_what_the_next_leader_writes() {
     script.end();
 }
 
-/// TRM-3: leader 1 has X and Y alone, and leader 2 Y and Z. Leader 2 is cut off when it has replaced
-/// X by Y in the log of the first, whose old entries must not count any more.
+/// TRM-3: leader 1 has X and Y alone, and leader 2 Y and Z. Leader 2 is cut off when it has
+/// replaced X by Y in the log of the first, whose old entries must not count any more.
 #[test]
 fn a_log_that_is_being_replaced_does_not_count() {
     let mut script = Script::new(&[None]);
@@ -269,9 +269,9 @@ fn a_log_that_is_being_replaced_does_not_count() {
     script.end();
 }
 
-/// TRM-4: of five replicas, leader 1 has X alone, and leader 2 has B on two logs, which is no quorum.
-/// Leader 1 copies B and is cut off. In the next campaign, without B, it must not lead with X and
-/// the bytes of B.
+/// TRM-4: of five replicas, leader 1 has X alone, and leader 2 has B and another on two logs, no
+/// quorum. Leader 1 is cut off when it has copied B. In the next campaign, without B, it must not
+/// lead with X and the bytes of B.
 #[test]
 fn a_log_that_is_copied_over_does_not_count() {
     let mut script = Script::of(&[None], 5);
@@ -279,6 +279,7 @@ fn a_log_that_is_copied_over_does_not_count() {
     script.ordered_by(P[0], 0, here());
     script.leads(P[1], &[P[1], P[2], third]);
     let b = script.ordered_by(P[1], 1, here());
+    script.ordered_by(P[1], 1, here());
     let own = script.world.log_control(P[1]);
     script.among(&P[1..], &[], |world| world.log_control(P[2])[..DECIDED] == own[..DECIDED]);
     script.among(&[P[0], P[2], last], &[], |world| world.has_bytes(P[0], b));
@@ -307,8 +308,8 @@ fn a_replica_without_memory_makes_no_quorum_that_leads() {
     script.end();
 }
 
-/// TRM-5: leader 1 of replicas 1 and 2 decides B. Replica 2 comes back without memory, and gives its
-/// log to replica 0, which has not heard that it was deposed. They must decide nothing.
+/// TRM-5: leader 1 of replicas 1 and 2 decides B. Replica 2 comes back without memory, and gives
+/// its log to replica 0, which has not heard that it was deposed. They must decide nothing.
 #[test]
 fn a_replica_without_memory_makes_no_quorum_that_decides() {
     let mut script = Script::new(&[None]);
@@ -343,6 +344,24 @@ fn a_child_takes_one_message_of_two_parents_leaders() {
     let n = script.multicast(1, both());
     script.delivers(C[1], n, &[P[1], P[2], C[0], C[1], C[2]], &[1]);
     assert!(C.iter().all(|id| !script.world.has_delivered(*id, m)), "it was never decided");
+    script.end();
+}
+
+/// TRM-6: the first leader of the parent leads again, with another message at a position that it
+/// has passed on early. Its rows towards the child must not show one message decided as another.
+#[test]
+fn a_parents_leader_that_leads_again_does_not_rewrite_its_rows() {
+    let mut script = Script::new(&[None, Some(0)]);
+    script.ordered_by(P[0], 0, both());
+    let tails = C.map(|id| script.world.log_control(id)[TAIL]);
+    script.among(&[P[0], C[0], C[1], C[2]], &[], |world| {
+        (0..3).all(|at| world.log_control(C[at])[TAIL] > tails[at])
+    });
+    script.leads(P[1], &P[1..]);
+    let n = script.multicast(1, both());
+    script.delivers(P[1], n, &P[1..], &[1]);
+    script.delivers(P[0], n, &[P[0], P[2]], &[]);
+    script.delivers(C[1], n, &[P[0], P[2], C[0], C[1], C[2]], &[]);
     script.end();
 }
 

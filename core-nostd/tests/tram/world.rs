@@ -39,8 +39,8 @@ impl<T> Drop for Lent<T> {
 
 /// The memory of one process.
 pub struct Lending {
-    log: Rc<Vec<Line>>,
-    links: Vec<Option<Rc<Rows>>>,
+    pub log: Rc<Vec<Line>>,
+    pub links: Vec<Option<Rc<Rows>>>,
 }
 
 impl Memory for Lending {
@@ -57,7 +57,7 @@ impl Memory for Lending {
 /// One running replica.
 pub struct RunningReplica {
     pub replica: Replica<'static>,
-    memory: Lending,
+    pub memory: Lending,
     end: NetworkEnd,
     pub incarnation: u16,
     _state: (Lent<LinkState>, Lent<SourceState>, Lent<u8>),
@@ -395,39 +395,6 @@ impl World {
         self.replicas.get(&id).map(|running| running.end.process)
     }
 
-    /// The stamp, tail and decided count of a replica's log.
-    pub fn log_control(&self, id: ReplicaId) -> [u64; 3] {
-        let Some(running) = self.replicas.get(&id) else { return [0; 3] };
-        let log = Row::from_lines(&running.memory.log);
-        [0, 8, 16].map(|at| log.cell(at).map_or(0, |cell| cell.load()))
-    }
-
-    /// What the header at a place of a replica's log names, in a group without children.
-    pub fn ordered_at(&self, id: ReplicaId, place: u64) -> Option<MessageId> {
-        let log = Row::from_lines(&self.replicas[&id].memory.log);
-        let at = 64 + 64 * (place % u64::from(self.settings.log_entries)) as usize;
-        let cell = |offset: usize| log.cell(at + offset).map_or(0, |cell| cell.load());
-        let (mark, party, number) = (cell(0), cell(24), cell(32));
-        let client = ClientNumber((party & 0xffff) as u16);
-        let incarnation = (party >> 32) as u32;
-        (mark == place + 1).then_some(MessageId { client, incarnation, number })
-    }
-
-    /// Whether the bytes of a message lie anywhere in a replica's log.
-    pub fn has_bytes(&self, id: ReplicaId, message: MessageId) -> bool {
-        let log = Row::from_lines(&self.replicas[&id].memory.log);
-        let shape = Shape::of(self.overlay, id.group);
-        let mut bytes = vec![0; shape.log_bytes() & !63];
-        log.read(0, &mut bytes).expect("in the log");
-        let payload = &self.sent[&message].payload;
-        bytes.windows(payload.len()).any(|window| window == payload)
-    }
-
-    /// Whether a replica has delivered a message.
-    pub fn has_delivered(&self, id: ReplicaId, message: MessageId) -> bool {
-        self.histories[&id].messages.iter().any(|(_, other)| *other == message)
-    }
-
     /// From here on nothing moves but between these.
     pub fn allow_only(&mut self, replicas: &[ReplicaId], clients: &[ClientNumber]) {
         let replicas = replicas.iter().filter_map(|id| self.replicas.get(id));
@@ -622,16 +589,5 @@ impl World {
             self.advance();
         }
         holds(self)
-    }
-}
-
-impl World {
-    /// A link's peer shows something to a replica.
-    pub fn poke(&mut self, id: ReplicaId, link: LinkId, offset: usize, value: u64) {
-        let Some(running) = self.replicas.get(&id) else { return };
-        let Some(Some(rows)) = running.memory.links.get(link.index()) else { return };
-        if let Ok(cell) = RowWriter::from_lines(&rows.copy).cell(offset) {
-            cell.publish(value);
-        }
     }
 }

@@ -107,9 +107,8 @@ fn ensure_way(server: &mut Process, client: &mut Process, view: ViewId, value: u
         events.extend(client.step());
         events.contains(&Event::Completed(Token(value)))
     });
-    wait_for("the write", || {
-        server.log.writer().reader().cell(64).expect("a cell").load() == value
-    });
+    let cell = server.log.writer().reader().cell(64).expect("a cell");
+    wait_for("the write", || cell.load() == value);
 }
 
 #[track_caller]

@@ -123,6 +123,7 @@ pub(super) fn share(batches: &Histogram, is_meant: impl Fn(u64) -> bool) -> f64 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::Variant;
 
     #[test]
     fn a_run_of_our_core_has_its_figures() {

@@ -7,7 +7,7 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek as _, SeekFrom, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::mpsc::Sender;
 
 use tramontane_runtime::shards::{Delivered, Destinations, Places, Replica};
@@ -135,7 +135,7 @@ impl Read for Unreadable {
 }
 
 /// Why a log cannot be made.
-pub(super) fn cannot_open(path: &PathBuf, error: &io::Error) -> crate::exit::Failure {
+pub(super) fn cannot_open(path: &Path, error: &io::Error) -> crate::exit::Failure {
     let what = format_args!("cannot write {}: {error}", path.display());
     crate::exit::Failure::usage(what, "take another --log")
 }

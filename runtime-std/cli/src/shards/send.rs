@@ -133,6 +133,15 @@ fn read_lines(limit: usize) -> Result<Receiver<Input>, Failure> {
     Ok(lines)
 }
 
+/// What a look for the next line found.
+enum NextLine {
+    /// A line with its number.
+    Line(u64, Vec<u8>),
+    NotYet,
+    /// There are no more.
+    Ended,
+}
+
 /// A client that is at it.
 struct Sending<'a> {
     arguments: &'a Arguments,
@@ -156,8 +165,9 @@ impl Sending<'_> {
             interrupts.check()?;
             if next.is_none() && !has_ended {
                 match self.next_line(lines)? {
-                    Some(line) => next = line,
-                    None => has_ended = true,
+                    NextLine::Line(number, line) => next = Some((number, line)),
+                    NextLine::NotYet => {}
+                    NextLine::Ended => has_ended = true,
                 }
             }
             if let Some((number, line)) = next.take()
@@ -173,34 +183,30 @@ impl Sending<'_> {
         Ok(())
     }
 
-    /// The next line; none inside if there is none yet, and nothing at all at the end.
-    #[allow(clippy::option_option)]
-    fn next_line(
-        &mut self,
-        lines: &Receiver<Input>,
-    ) -> Result<Option<Option<(u64, Vec<u8>)>>, Failure> {
+    /// Looks for the next line. Waits for it if there is nothing else to do.
+    fn next_line(&mut self, lines: &Receiver<Input>) -> Result<NextLine, Failure> {
         let received = if self.sent.is_empty() {
             match lines.recv_timeout(TICK) {
                 Err(RecvTimeoutError::Timeout) => {
                     self.client.step()?;
-                    return Ok(Some(None));
+                    return Ok(NextLine::NotYet);
                 }
-                Err(RecvTimeoutError::Disconnected) => return Ok(None),
+                Err(RecvTimeoutError::Disconnected) => return Ok(NextLine::Ended),
                 Ok(received) => received,
             }
         } else {
             match lines.try_recv() {
-                Err(TryRecvError::Empty) => return Ok(Some(None)),
-                Err(TryRecvError::Disconnected) => return Ok(None),
+                Err(TryRecvError::Empty) => return Ok(NextLine::NotYet),
+                Err(TryRecvError::Disconnected) => return Ok(NextLine::Ended),
                 Ok(received) => received,
             }
         };
         match received? {
-            (number, Some(line)) => Ok(Some(Some((number, line)))),
+            (number, Some(line)) => Ok(NextLine::Line(number, line)),
             (number, None) => {
                 self.refused += 1;
                 eprintln!("tramontane: line {number} is too long, and was not sent");
-                Ok(Some(None))
+                Ok(NextLine::NotYet)
             }
         }
     }
