@@ -256,6 +256,7 @@ impl Replica<'_> {
                 return Ok(());
             };
             if entry.length() > 0 {
+                log.clear(copying.next)?;
                 let area = log_area(self.shape.payload(copying.next));
                 let ticket = Ticket {
                     work: Work::CopyPayload,

@@ -385,8 +385,8 @@ fn a_log_keeps_what_a_child_has_not_taken() {
     script.end();
 }
 
-/// TRM-6: replica 2 is out of reach, and writes to its log are under way that are read as they land.
-/// The others go once around the log: what lands later must not be of the next lap.
+/// TRM-6: replica 2 is out of reach, and writes to its log are under way that are read as they
+/// land. The others go once around the log: what lands later must not be of the next lap.
 #[test]
 fn a_slot_is_not_reused_while_a_write_reads_it() {
     let mut script = Script::new(&[None]);

@@ -133,7 +133,8 @@ impl Experiment {
 }
 
 impl Point {
-    /// A quick run has the ends of each axis alone, and of TRAM the paper's variant and all of ours.
+    /// A quick run has the ends of each axis alone, and of TRAM the paper's variant and all of
+    /// ours.
     fn is_in_quick_run(&self) -> bool {
         let is_end = match self.experiment {
             Experiment::Payload => [64, 4 << 10].contains(&self.over),
