@@ -385,6 +385,19 @@ fn a_log_keeps_what_a_child_has_not_taken() {
     script.end();
 }
 
+/// TRM-6: replica 2 is out of reach, and writes to its log are under way that are read as they land.
+/// The others go once around the log: what lands later must not be of the next lap.
+#[test]
+fn a_slot_is_not_reused_while_a_write_reads_it() {
+    let mut script = Script::new(&[None]);
+    script.world.network.borrow_mut().reads_late = true;
+    for _ in 0..script.world.settings.log_entries + 4 {
+        let message = script.multicast(0, here());
+        script.delivers(P[0], message, &P[..2], &[0]);
+    }
+    script.end();
+}
+
 /// TRM-7: a client's message is in the log of the next leader, which has not delivered it, and in
 /// the client's ring there: it is ordered once.
 #[test]
