@@ -12,6 +12,7 @@ use tramontane_fixtures::shards::{
     Load, Pattern, Schedule, Sharded as _, TramOptions, TramSimulation, TramState, Workload,
 };
 
+use super::case::IDLE_NS;
 use super::experiment::GROUPS;
 use super::tree::Tree;
 use crate::error::BenchError;
@@ -67,7 +68,7 @@ pub(super) fn run(profile: Profile, seed: u64, is_quick: bool) -> Result<LeaderC
         answers: Answers::Leaders,
         warm_up: 0,
         measured,
-        idle_ns: 10_000,
+        idle_ns: IDLE_NS,
     };
     let before = load.run(&workload, &schedule(3 * messages));
     let usual_max = before.latencies_ns.iter().copied().max().unwrap_or(0);

@@ -1,8 +1,9 @@
 //! The trees over which messages are ordered.
 //!
-//! The paper's figure 4 is lost from the text that we have. What the text says of its three trees
-//! of eight groups decides their shapes: in the breadth tree all groups but one are children of the
-//! root; in the base and the depth tree a message takes further hops, and most in the depth tree.
+//! The paper's figure 4 is lost from the text that we have. What the text says of its three trees of
+//! eight groups decides their shapes: in the breadth tree all groups but one are children of the
+//! root; in the base and the depth tree a message takes further hops. They are the trees that
+//! `tramontane shards --example-config` prints.
 
 use serde::Serialize;
 use tramontane_core::ids::GroupId;
@@ -18,7 +19,7 @@ pub(super) enum Tree {
     Base,
     /// Eight groups: a root with seven children.
     Breadth,
-    /// Eight groups: on each level a leaf and the group that has the next level below it.
+    /// Eight groups, each the child of the one before.
     Depth,
     /// A root with two children (8.5).
     Three,
@@ -43,7 +44,7 @@ impl Tree {
         match self {
             Self::Base => &[None, Some(0), Some(0), Some(1), Some(1), Some(2), Some(2), Some(3)],
             Self::Breadth => &[None, Some(0), Some(0), Some(0), Some(0), Some(0), Some(0), Some(0)],
-            Self::Depth => &[None, Some(0), Some(0), Some(2), Some(2), Some(4), Some(4), Some(6)],
+            Self::Depth => &[None, Some(0), Some(1), Some(2), Some(3), Some(4), Some(5), Some(6)],
             Self::Three => &[None, Some(0), Some(0)],
         }
     }
@@ -77,7 +78,7 @@ mod tests {
             overlay.all().iter().map(level).max().expect("a group")
         };
         let found = Tree::OF_EIGHT.map(levels);
-        assert_eq!(found, [4, 2, 5]);
+        assert_eq!(found, [4, 2, 8]);
         assert_eq!(levels(Tree::Three), 2);
         for tree in Tree::OF_EIGHT {
             assert_eq!(tree.parents().len(), 8, "{}", tree.name());

@@ -1,7 +1,7 @@
 //! Figure 2: how long it takes to write to several peers, until the last completion was taken.
 
-use tramontane_core::fabric::{ErrorKind, Event, Fabric as _, Kind, Write};
-use tramontane_core::ids::{NodeId, Rank, Token, ViewId};
+use tramontane_core::fabric::{ErrorKind, Event, Fabric as _, Kind, Token, Write};
+use tramontane_core::ids::{NodeId, Rank, ViewId};
 use tramontane_fixtures::processes::{
     ProcessFabric, ProcessNetwork, SharedProcessNetwork, connect,
 };
@@ -79,7 +79,7 @@ fn write(
     network.borrow_mut().begin_step(0, now);
     for view in views {
         let posted = writer.post(ViewId(*view), Rank(1), &write, Some(Token(*view)));
-        posted.map_err(|error| error.kind())?;
+        posted?;
     }
     let mut free = network.borrow_mut().end_step(0, 0, 100);
     let mut completed = 0;
