@@ -44,6 +44,10 @@ pub(super) struct Figures {
 /// Bytes of rings and logs of a run, at most: the entries of large messages are fewer.
 const RING_BYTES: u32 = 2 << 20;
 
+/// The largest message that does not count as large: fewer clients saturate the ports with larger
+/// ones.
+const SMALL_BYTES: u32 = 1 << 10;
+
 /// Between two steps of a replica that finds nothing, in ns, at most. It polls: what a step saw of
 /// others' counts may lead to work some steps later, and no step says so.
 pub(super) const IDLE_NS: u64 = 500;
@@ -67,7 +71,7 @@ impl Case {
     pub(super) const fn clients(&self) -> u16 {
         match (self.demand, self.payload_bytes) {
             (Demand::Low, _) => 1,
-            (Demand::Saturating, ..=1024) => 100,
+            (Demand::Saturating, ..=SMALL_BYTES) => 48,
             (Demand::Saturating, _) => 24,
         }
     }
@@ -89,9 +93,12 @@ impl Case {
         let clients = usize::from(self.clients());
         let (warm_up, measured) = match (self.demand, self.is_quick) {
             (Demand::Low, true) => (2, 10),
-            (Demand::Low, false) => (10, 100),
+            (Demand::Low, false) => (10, 60),
             (Demand::Saturating, true) => (clients, clients),
-            (Demand::Saturating, false) => (2 * clients, 6 * clients),
+            (Demand::Saturating, false) if self.payload_bytes > SMALL_BYTES => {
+                (clients, 2 * clients)
+            }
+            (Demand::Saturating, false) => (clients, 4 * clients),
         };
         let answers = Answers::Leaders;
         Schedule { clients: self.clients(), answers, warm_up, measured, idle_ns: IDLE_NS }

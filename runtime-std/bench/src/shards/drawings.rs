@@ -61,7 +61,7 @@ fn drawing(rows: &[Row], demand: Demand) -> Drawing {
 /// Of TRAM the paper's variant and all of ours: the switches alone are in the tables.
 fn is_drawn(row: &Row) -> bool {
     row.case.is_none_or(|case| match case.system {
-        System::Tram(_, switches) => [Switches::PAPER, Switches::ALL].contains(&switches),
+        System::Tram(_, switches) => Switches::ENDS.contains(&switches),
         System::Baseline { .. } => true,
     })
 }

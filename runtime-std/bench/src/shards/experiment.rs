@@ -36,7 +36,7 @@ pub(super) struct Point {
 }
 
 /// Sizes of the payload experiment, in bytes.
-const PAYLOADS: [u32; 6] = [64, 256, 1 << 10, 4 << 10, 16 << 10, 64 << 10];
+const PAYLOADS: [u32; 5] = [64, 1 << 10, 4 << 10, 16 << 10, 64 << 10];
 
 /// Replicas of a group in the replicas experiment.
 const REPLICAS: [u16; 5] = [1, 3, 5, 7, 9];
@@ -49,8 +49,8 @@ impl Experiment {
     pub(super) fn points(self, is_quick: bool) -> Vec<Point> {
         let mut points = match self {
             Self::Writes | Self::LeaderChange => Vec::new(),
-            Self::Random => self.over_destinations(&all_systems(), false),
-            Self::Adjacent => self.over_destinations(&all_systems(), true),
+            Self::Random => self.over_destinations(&systems(&Switches::EACH), false),
+            Self::Adjacent => self.over_destinations(&systems(&Switches::ENDS), true),
             Self::Payload => self.over_payloads(),
             Self::Replicas => self.over_replicas(),
             Self::Messages => self.over_destinations(&counterparts(), false),
@@ -99,7 +99,7 @@ impl Experiment {
 
     fn over_payloads(self) -> Vec<Point> {
         let mut points = Vec::new();
-        for system in all_systems() {
+        for system in systems(&Switches::ENDS) {
             for payload_bytes in PAYLOADS {
                 let case = Case { payload_bytes, ..Case::of(system, GROUPS) };
                 points.extend(self.under_both(payload_bytes, case));
@@ -110,7 +110,7 @@ impl Experiment {
 
     fn over_replicas(self) -> Vec<Point> {
         let mut points = Vec::new();
-        for switches in [Switches::PAPER, Switches::ALL] {
+        for switches in Switches::ENDS {
             for replicas in REPLICAS {
                 for destinations in 1..=3 {
                     let system = System::Tram(Tree::Three, switches);
@@ -145,7 +145,7 @@ impl Point {
             System::Tram(tree, switches) => {
                 let is_tree = [Tree::Breadth, Tree::Three].contains(&tree)
                     || self.experiment == Experiment::Messages;
-                is_tree && [Switches::PAPER, Switches::ALL].contains(&switches)
+                is_tree && Switches::ENDS.contains(&switches)
             }
             System::Baseline { .. } => true,
         };
@@ -153,9 +153,9 @@ impl Point {
     }
 }
 
-/// TRAM's trees with each variant, and RamCast.
-fn all_systems() -> Vec<System> {
-    let of_tree = |tree| Switches::EACH.map(|switches| System::Tram(tree, switches));
+/// TRAM's trees with each of the variants, and RamCast.
+fn systems(variants: &[Switches]) -> Vec<System> {
+    let of_tree = |tree| variants.iter().map(move |switches| System::Tram(tree, *switches));
     let mut systems: Vec<System> = Tree::OF_EIGHT.into_iter().flat_map(of_tree).collect();
     systems.extend([System::RAMCAST, System::RAMCAST_BATCHED]);
     systems

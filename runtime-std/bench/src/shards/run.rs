@@ -22,6 +22,9 @@ use crate::report::Simulated;
 /// Targets of the writes experiment.
 const TARGETS: std::ops::RangeInclusive<u32> = 1..=24;
 
+/// Leader changes, at least (8.7).
+const CHANGES_MIN: u64 = 3;
+
 /// The machines of a run: that of the paper, and the same with the kernel's TCP.
 struct Machines {
     memory: Machine,
@@ -140,9 +143,11 @@ fn changes(
     seeds: &[u64],
     is_quick: bool,
 ) -> Result<Vec<LeaderChange>, BenchError> {
-    let progress = Progress::cleared_by_signals(seeds.len() as u64);
+    let count = if is_quick { seeds.len() as u64 } else { CHANGES_MIN.max(seeds.len() as u64) };
+    let progress = Progress::cleared_by_signals(count);
     progress.set_message("leader changes");
     let one = |_: &(), seed| leader_change::run(profile.clone(), seed, is_quick);
-    let found = run_all(&[()], seeds, one, &|| progress.inc(1))?;
+    let seeds: Vec<u64> = (1..=count).collect();
+    let found = run_all(&[()], &seeds, one, &|| progress.inc(1))?;
     Ok(found.into_values().flatten().collect())
 }

@@ -34,6 +34,9 @@ impl Switches {
     /// The paper's, each switch alone, and both.
     pub(super) const EACH: [Self; 4] = [Self::PAPER, Self::EARLY, Self::BATCHING, Self::ALL];
 
+    /// The paper's, and both.
+    pub(super) const ENDS: [Self; 2] = [Self::PAPER, Self::ALL];
+
     const fn name(self) -> &'static str {
         match (self.batching, self.passes_on_early) {
             (false, false) => "paper",
