@@ -37,6 +37,10 @@ pub enum Command {
     /// Hold every number and direction of the papers' texts beside the simulator's.
     #[command(after_help = crate::record::command::EXAMPLES)]
     Record(crate::record::command::Arguments),
+    /// Measure messages to several groups in the simulator: TRAM's figures beside RamCast's, with
+    /// the paper's claims and our goals.
+    #[command(after_help = crate::shards::command::EXAMPLES)]
+    Shards(crate::shards::command::Arguments),
     /// Measure what parts of this machine cost, and fill a profile for the simulator.
     #[command(after_help = CALIBRATE_EXAMPLES)]
     Calibrate(Calibrate),

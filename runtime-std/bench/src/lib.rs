@@ -16,6 +16,7 @@
 //! | `blocks` | `blocks` |
 //! | `baselines` | the protocols that TRAM is compared with, over TCP |
 //! | `record` | `record` |
+//! | `shards` | `shards` |
 //! | `profiles` | the machines that are simulated, and `parameters` |
 //! | `error`, `plot`, `progress`, `machine`, `spread`, `touch` | what all share |
 
@@ -40,6 +41,7 @@ mod real;
 mod record;
 mod report;
 mod run;
+mod shards;
 mod simulated;
 mod spread;
 mod steady;

@@ -25,7 +25,8 @@ const COLOURS: [RGBColor; 8] = [
     RGBColor(150, 120, 30),
 ];
 
-/// The unit of times. Times are drawn on logarithmic axes, rates on axes from zero.
+/// The unit of times that are drawn on logarithmic axes, unless a drawing says otherwise. Rates are
+/// drawn on axes from zero.
 pub(crate) const MILLISECONDS: &str = "ms";
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
@@ -46,13 +47,16 @@ pub(crate) struct Drawing {
     pub(crate) over: &'static str,
     /// Of the figures.
     pub(crate) unit: &'static str,
+    /// Both axes.
+    pub(crate) is_logarithmic: bool,
     pub(crate) series: Vec<Series>,
 }
 
 impl Drawing {
     /// Without lines yet.
     pub(crate) fn new(title: String, over: &'static str, unit: &'static str) -> Self {
-        Self { title, over, unit, series: Vec::new() }
+        let is_logarithmic = unit == MILLISECONDS;
+        Self { title, over, unit, is_logarithmic, series: Vec::new() }
     }
 
     /// Adds a point to the line of that label.
@@ -114,7 +118,7 @@ impl Drawing {
         let mut chart = ChartBuilder::on(area);
         chart.caption(&self.title, ("sans-serif", 20)).margin(14);
         chart.x_label_area_size(42).y_label_area_size(64);
-        if self.unit == MILLISECONDS {
+        if self.is_logarithmic {
             let over = (first..last).log_scale().with_key_points(places);
             let figures = (low..high).log_scale().with_key_points(ticks(low, high));
             self.draw_chart(chart.build_cartesian_2d(over, figures)?)

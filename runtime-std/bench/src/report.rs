@@ -98,7 +98,7 @@ impl Simulated {
     }
 
     /// In a line.
-    fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let set: Vec<String> =
             self.set.iter().map(|row| format!("{}={}", row.name, row.value)).collect();
         let with = if set.is_empty() { String::new() } else { format!(", with {}", set.join(" ")) };

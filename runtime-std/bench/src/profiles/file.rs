@@ -19,6 +19,7 @@ const PROFILES: &[(&str, &str)] = &[
     ("sierra", include_str!("../../profiles/sierra.toml")),
     ("stampede", include_str!("../../profiles/stampede.toml")),
     ("r320-fdr", include_str!("../../profiles/r320-fdr.toml")),
+    ("r320-tcp", include_str!("../../profiles/r320-tcp.toml")),
     ("apt", include_str!("../../profiles/apt.toml")),
     ("here-shared-memory", include_str!("../../profiles/here-shared-memory.toml")),
     ("here-tcp", include_str!("../../profiles/here-tcp.toml")),

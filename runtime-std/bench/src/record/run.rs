@@ -58,7 +58,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<(), Ben
 ///
 /// # Errors
 /// [`BenchError::Setup`] if the file cannot be written.
-pub(super) fn write_text(path: &Path, text: &str) -> Result<(), BenchError> {
+pub(crate) fn write_text(path: &Path, text: &str) -> Result<(), BenchError> {
     std::fs::write(path, text)
         .map_err(|error| BenchError::Setup(format!("cannot write {}: {error}", path.display())))
 }

@@ -46,8 +46,8 @@ pub(super) struct Arguments {
     #[arg(long, value_parser = tramontane_local::options::carrier(),
           default_value_t = Carrier::SharedMemory)]
     fabric: Carrier,
-    /// Be a replica of a group of shards, or a client, instead of a member of groups with views. The
-    /// groups form the first part of this tree
+    /// Be a replica of a group of shards, or a client, instead of a member of groups with views.
+    /// The groups form the first part of this tree
     #[arg(long, value_name = "TREE", num_args = 0..=1, default_missing_value = "base")]
     shards: Option<Tree>,
     #[command(flatten)]

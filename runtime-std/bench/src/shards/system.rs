@@ -1,0 +1,85 @@
+//! The protocols that are measured, and their variants.
+
+use serde::Serialize;
+use tramontane_fixtures::baselines::Protocol;
+
+use super::tree::Tree;
+
+/// A protocol, as it is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum System {
+    /// TRAM over a tree.
+    Tram(Tree, Switches),
+    /// One of those that it is compared with.
+    Baseline { protocol: Protocol, batching: bool },
+}
+
+/// What this project adds to TRAM.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub(super) struct Switches {
+    pub(super) batching: bool,
+    pub(super) passes_on_early: bool,
+}
+
+impl Switches {
+    /// TRAM as the paper has it.
+    pub(super) const PAPER: Self = Self { batching: false, passes_on_early: false };
+    /// Messages are passed on while they are replicated.
+    pub(super) const EARLY: Self = Self { batching: false, passes_on_early: true };
+    /// A step takes all that is there.
+    pub(super) const BATCHING: Self = Self { batching: true, passes_on_early: false };
+    /// Both.
+    pub(super) const ALL: Self = Self { batching: true, passes_on_early: true };
+
+    /// The paper's, each switch alone, and both.
+    pub(super) const EACH: [Self; 4] = [Self::PAPER, Self::EARLY, Self::BATCHING, Self::ALL];
+
+    const fn name(self) -> &'static str {
+        match (self.batching, self.passes_on_early) {
+            (false, false) => "paper",
+            (false, true) => "early",
+            (true, false) => "batching",
+            (true, true) => "both",
+        }
+    }
+}
+
+impl System {
+    /// RamCast as the papers have it.
+    pub(super) const RAMCAST: Self =
+        Self::Baseline { protocol: Protocol::RamCast, batching: false };
+    /// RamCast whose steps take all that is there.
+    pub(super) const RAMCAST_BATCHED: Self =
+        Self::Baseline { protocol: Protocol::RamCast, batching: true };
+    /// Skeen's protocol, by messages.
+    pub(super) const SKEEN: Self = Self::Baseline { protocol: Protocol::Skeen, batching: false };
+    /// ByzCast with crash faults, by messages.
+    pub(super) const BYZCAST: Self =
+        Self::Baseline { protocol: Protocol::ByzCast, batching: false };
+
+    /// As it is named in tables.
+    pub(super) fn name(self) -> String {
+        match self {
+            Self::Tram(tree, switches) => format!("TRAM {}, {}", tree.name(), switches.name()),
+            Self::Baseline { protocol, batching: false } => protocol.name().into(),
+            Self::Baseline { protocol, batching: true } => format!("{}, batching", protocol.name()),
+        }
+    }
+
+    /// The tree that its overlay has: of ByzCast the paper takes the base tree (8.6). Protocols
+    /// without a tree take no notice of it.
+    pub(super) const fn tree(self) -> Tree {
+        match self {
+            Self::Tram(tree, _) => tree,
+            Self::Baseline { .. } => Tree::Base,
+        }
+    }
+
+    /// Whether its processes talk by messages, through the kernel.
+    pub(super) const fn is_message_passing(self) -> bool {
+        match self {
+            Self::Tram(..) => false,
+            Self::Baseline { protocol, .. } => !protocol.is_replicated(),
+        }
+    }
+}
