@@ -1,5 +1,5 @@
-//! What the text of the paper says of its evaluation, as far as a run can answer it. Nothing is read
-//! off a plot: the figures themselves are lost from the text that we have.
+//! What the text of the paper says of its evaluation, as far as a run can answer it. Nothing is
+//! read off a plot: the figures themselves are lost from the text that we have.
 //!
 //! "TRAM" stands for its best tree at a point, since the paper says that one chooses the right tree
 //! for the case (8.2), unless a claim names one.

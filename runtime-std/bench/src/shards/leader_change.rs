@@ -1,8 +1,8 @@
 //! Table 1: all leaders crash at once, while clients send to all groups.
 //!
-//! The paper triggers three changes in one run. Here replicas that crashed stay away, so each change
-//! is a run of its own, with another seed. A message is delayed if it was under way when the leaders
-//! crashed and took longer than any before the crash.
+//! The paper triggers three changes in one run. Here replicas that crashed stay away, so each
+//! change is a run of its own, with another seed. A message is delayed if it was under way when the
+//! leaders crashed and took longer than any before the crash.
 
 use serde::Serialize;
 use tramontane_core::tram::{Answers, Limits};

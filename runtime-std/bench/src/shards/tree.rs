@@ -1,7 +1,7 @@
 //! The trees over which messages are ordered.
 //!
-//! The paper's figure 4 is lost from the text that we have. What the text says of its three trees of
-//! eight groups decides their shapes: in the breadth tree all groups but one are children of the
+//! The paper's figure 4 is lost from the text that we have. What the text says of its three trees
+//! of eight groups decides their shapes: in the breadth tree all groups but one are children of the
 //! root; in the base and the depth tree a message takes further hops. They are the trees that
 //! `tramontane shards --example-config` prints.
 

@@ -1,5 +1,5 @@
-//! `tramontane bench shards`: short runs of it. One seed decides every time, so nothing here depends
-//! on the machine.
+//! `tramontane bench shards`: short runs of it. One seed decides every time, so nothing here
+//! depends on the machine.
 
 use crate::support::{Place, bench};
 use serde_json::Value;
