@@ -57,16 +57,6 @@ pub(super) struct Copying {
     next: u64,
     end: u64,
     decided: u64,
-    under_way: u32,
-}
-
-impl Campaign {
-    /// A payload that was read is there.
-    pub(super) fn payload_came(&mut self) {
-        if let Self::Copying(copying) = self {
-            copying.under_way = copying.under_way.saturating_sub(1);
-        }
-    }
 }
 
 impl Replica<'_> {
@@ -77,7 +67,7 @@ impl Replica<'_> {
         fabric: &mut F,
         memory: &M,
     ) -> Result<(), Halt> {
-        if !self.take_back(fabric) {
+        if !self.end_reads(now, fabric) || !self.take_back(fabric) {
             return Ok(());
         }
         let mut round = self.promised.round();
@@ -234,7 +224,7 @@ impl Replica<'_> {
         }
         // What differs was never decided: the log with the higher stamp lacks it.
         log.set_tail(start.min(own.tail))?;
-        let copying = Copying { from, start, next: start, end, decided, under_way: 0 };
+        let copying = Copying { from, start, next: start, end, decided };
         self.leadership = Leadership::Candidate(Campaign::Copying(copying));
         Ok(())
     }
@@ -257,7 +247,7 @@ impl Replica<'_> {
             return self.begin_campaign(now, fabric, memory);
         }
         for _ in 0..READS_MAX {
-            if copying.next >= copying.end || copying.under_way >= READS_MAX {
+            if copying.next >= copying.end || self.reads_under_way() >= READS_MAX {
                 break;
             }
             let Some(entry) = log.load_copied(rank, copying.next)? else {
@@ -266,6 +256,7 @@ impl Replica<'_> {
                 return Ok(());
             };
             if entry.length() > 0 {
+                log.clear(copying.next)?;
                 let area = log_area(self.shape.payload(copying.next));
                 let ticket = Ticket {
                     work: Work::CopyPayload,
@@ -278,11 +269,11 @@ impl Replica<'_> {
                 if read.is_err() {
                     break;
                 }
-                copying.under_way = copying.under_way.saturating_add(1);
+                self.reads = Some((copying.from, self.reads_under_way().saturating_add(1)));
             }
             copying.next = copying.next.saturating_add(1);
         }
-        if copying.next < copying.end || copying.under_way > 0 {
+        if copying.next < copying.end || self.reads_under_way() > 0 {
             self.leadership = Leadership::Candidate(Campaign::Copying(copying));
             return Ok(());
         }
@@ -320,6 +311,39 @@ impl Replica<'_> {
         self.tail = tail;
         self.leadership = Leadership::Leader;
         self.begin_passing_on(tail, log)
+    }
+
+    fn reads_under_way(&self) -> u32 {
+        self.reads.map_or(0, |(_, count)| count)
+    }
+
+    /// A payload that was read is there.
+    pub(super) fn payload_came(&mut self, link: LinkId) {
+        if let Some((from, count)) = self.reads
+            && from == link
+        {
+            self.reads = count.checked_sub(1).filter(|rest| *rest > 0).map(|rest| (from, rest));
+        }
+    }
+
+    /// Nothing more comes over a link.
+    pub(super) fn forget_reads(&mut self, link: LinkId) {
+        self.reads = self.reads.filter(|(from, _)| *from != link);
+    }
+
+    /// Whether no payload that a campaign has read can land in the own log any more: one that came
+    /// later would replace what a later leader has written there. Waits for those that come, and
+    /// gives up the connection to a peer that is silent.
+    pub(super) fn end_reads<F: Fabric>(&mut self, now: Time, fabric: &mut F) -> bool {
+        let Some((link, _)) = self.reads else { return true };
+        if self.is_heard(now, link) {
+            return false;
+        }
+        if let Some(attached) = self.state.get(link.index()).map(|state| state.attached) {
+            fabric.cut(attached.view, attached.peer);
+            self.lose(now, attached.view);
+        }
+        self.reads.is_none()
     }
 
     /// A peer's log is to be asked for.

@@ -2,7 +2,10 @@
 //!
 //! An entry's header is a row of cells and its payload lies apart. The header's first cell is its
 //! mark: the place, plus one. A header without the mark of its place is no entry: it is of an
-//! earlier lap, or was never written.
+//! earlier lap, or was never written. Its seal is worked out from all other cells: a header of
+//! which a part was replaced is no entry either.
+//!
+//! A header is replaced before its payload is. So where an entry is found, its payload is whole.
 //!
 //! Source: TRAM, section 5.1; requirement TRM-6.
 
@@ -138,6 +141,7 @@ const PARTY: usize = 24;
 const NUMBER: usize = 32;
 const DESTINATIONS: usize = 40;
 const LENGTH: usize = 48;
+const SEAL: usize = 56;
 const POSITIONS: usize = 64;
 
 /// Stores the header of the entry at a place: the mark last.
@@ -183,8 +187,36 @@ pub(super) fn store(
         put(offset, position)?;
         offset = offset.saturating_add(8);
     }
-    put(MARK, place.saturating_add(1))
+    put(MARK, place.saturating_add(1))?;
+    put(SEAL, seal(log.reader(), shape, at)?)
 }
+
+/// Makes the header that a place's slot has no entry, before the payload is replaced.
+pub(super) fn clear(log: RowWriter<'_>, shape: &Shape, place: u64) -> Result<(), OutOfRow> {
+    log.cell(shape.header(place).saturating_add(MARK))?.publish(0);
+    Ok(())
+}
+
+/// What is worked out from all cells of a header but the seal itself.
+fn seal(log: Row<'_>, shape: &Shape, at: usize) -> Result<u64, OutOfRow> {
+    let mut seal = 0xcbf2_9ce4_8422_2325_u64;
+    let mut offset = 0;
+    let end = POSITIONS.saturating_add(usize::from(shape.children()).saturating_mul(8));
+    for _ in 0..HEADER_CELLS_MAX {
+        if offset >= end {
+            break;
+        }
+        if offset != SEAL {
+            let cell = log.cell(at.saturating_add(offset))?.load();
+            seal = (seal ^ cell).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+        }
+        offset = offset.saturating_add(8);
+    }
+    Ok(seal)
+}
+
+/// Cells of the longest header.
+const HEADER_CELLS_MAX: usize = 8 + CHILDREN_MAX;
 
 /// The entry at a place, from headers that start at `base`: the own log's, or a copy of a peer's.
 /// None if there is none, or none that makes sense.
@@ -198,7 +230,7 @@ pub(super) fn load(
     let get = |offset: usize| -> Result<u64, OutOfRow> {
         Ok(log.cell(at.saturating_add(offset))?.load())
     };
-    if get(MARK)? != place.saturating_add(1) {
+    if get(MARK)? != place.saturating_add(1) || get(SEAL)? != seal(log, shape, at)? {
         return Ok(None);
     }
     let kind = get(KIND)?;
@@ -295,15 +327,23 @@ mod tests {
             (0..=shape.log_bytes() >> 6).map(|_| Line::new()).collect();
         let log = RowWriter::from_lines(&lines);
         let at = shape.header(0);
-        log.cell(at).expect("a cell").publish(1);
+        let put = |offset: usize, value: u64| log.cell(at + offset).expect("a cell").publish(value);
+        let close = || put(SEAL, seal(log.reader(), &shape, at).expect("in the log"));
+        put(MARK, 1);
         for kind in [0, 9, 0xff] {
-            log.cell(at + KIND).expect("a cell").publish(kind);
+            put(KIND, kind);
+            close();
             assert_eq!(load(log.reader(), &shape, 0, 0), Ok(None));
         }
-        log.cell(at + KIND).expect("a cell").publish(MESSAGE);
-        log.cell(at + LENGTH).expect("a cell").publish(65);
+        put(KIND, MESSAGE);
+        put(LENGTH, 65);
+        close();
         assert_eq!(load(log.reader(), &shape, 0, 0), Ok(None), "longer than any message");
-        log.cell(at + LENGTH).expect("a cell").publish(64);
+        put(LENGTH, 64);
+        assert_eq!(load(log.reader(), &shape, 0, 0), Ok(None), "a part of it is another's");
+        close();
         assert!(matches!(load(log.reader(), &shape, 0, 0), Ok(Some(_))));
+        clear(log, &shape, 0).expect("in the log");
+        assert_eq!(load(log.reader(), &shape, 0, 0), Ok(None), "cleared");
     }
 }

@@ -7,6 +7,8 @@
 //!
 //! # What is written before what
 //! - The cut goes before the entries behind it: an entry below the tail never changes.
+//! - A header goes before its payload: where the writes end between them, the slot has no entry,
+//!   and not the one that it had before with a payload of another.
 //! - Entries go before the tail that covers them, and the tail before the decided count.
 //! - The stamp goes last. A log with the new tail and the old stamp claims less than it holds,
 //!   which is safe. One with the new stamp and the old tail would claim to hold all that was
@@ -405,26 +407,25 @@ impl Replica<'_> {
         log: Log<'_>,
     ) -> Result<u64, Halt> {
         let mut to = from;
-        // One write is kept for the headers, and two for the control line.
+        // One write is for the headers, one for a payload, and two for the control line.
         for _ in 0..self.shape.entries() {
             let wraps = to > from && self.shape.header(to) == self.shape.header(0);
-            if to >= limit || wraps || posting.room() < 4 {
+            let needs = if to > from { 3 } else { 4 };
+            if to >= limit || wraps || posting.room() < needs {
                 break;
             }
             let Some(entry) = log.load(to)? else { return Err(Halt::NoEntry) };
-            // The header goes at the end, and has its room kept.
+            // Headers go first: a slot whose payload is replaced in part has no entry.
+            let header = log_area(self.shape.header(to));
+            if !posting.header(header, self.shape.header_bytes()) {
+                break;
+            }
             let area = log_area(self.shape.payload(to));
-            let bytes = index_from_u32(entry.length());
-            if !posting.keeps(self.shape.header_bytes()) || !posting.content(area, area, bytes) {
+            if !posting.content(area, area, index_from_u32(entry.length())) {
+                posting.drop_header(self.shape.header_bytes());
                 break;
             }
             to = to.saturating_add(1);
-        }
-        if to > from {
-            let area = log_area(self.shape.header(from));
-            let last = self.shape.header(to.saturating_sub(1));
-            let bytes = last.saturating_sub(area.offset).saturating_add(self.shape.header_bytes());
-            posting.kept(area, bytes);
         }
         Ok(to)
     }

@@ -69,7 +69,7 @@ impl Replica<'_> {
         let Some(attached) = self.state.get(link.index()).map(|state| state.attached) else {
             return Ok(());
         };
-        if !self.take_back(fabric) {
+        if !self.end_reads(now, fabric) || !self.take_back(fabric) {
             return Ok(());
         }
         self.end_writes(now, Some(link), fabric);

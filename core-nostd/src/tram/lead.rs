@@ -252,6 +252,7 @@ impl Replica<'_> {
                 }
             };
             fabric.observe_barrier();
+            log.clear(self.tail)?;
             let payload = self.shape.payload(self.tail);
             log.memory().copy_from(
                 payload,

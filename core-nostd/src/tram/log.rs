@@ -106,6 +106,11 @@ impl<'m> Log<'m> {
         entry::store(self.memory, &self.shape, place, entry)
     }
 
+    /// Makes the slot of a place empty, before its payload is replaced.
+    pub(super) fn clear(&self, place: u64) -> Result<(), OutOfRow> {
+        entry::clear(self.memory, &self.shape, place)
+    }
+
     /// Where the headers of a peer's log begin to differ from the own ones, between two places.
     pub(super) fn differs_from(&self, peer: Rank, from: u64, to: u64) -> Result<u64, OutOfRow> {
         let mut place = from;

@@ -19,6 +19,8 @@ pub struct Posting {
     bytes_max: usize,
     /// How many bytes of content the list has still room for.
     room_bytes: usize,
+    /// The write that nothing is joined to: it goes before all others.
+    headers: Option<usize>,
 }
 
 impl Posting {
@@ -30,6 +32,7 @@ impl Posting {
             writes_max: capabilities.writes_max.min(WRITES_MAX),
             bytes_max: capabilities.write_bytes_max,
             room_bytes: usize::MAX,
+            headers: None,
         }
     }
 
@@ -58,7 +61,8 @@ impl Posting {
         let Some(room_bytes) = self.room_bytes.checked_sub(length.saturating_add(GAP_MAX)) else {
             return false;
         };
-        if let Some(last) = self.writes.last_mut()
+        let is_open = self.headers.is_none_or(|at| at.saturating_add(1) < self.writes.len());
+        if let Some(last) = self.writes.last_mut().filter(|_| is_open)
             && let Some(longer) = joined(last, source, target, length, self.bytes_max)
         {
             last.length = longer;
@@ -72,20 +76,36 @@ impl Posting {
         has_room
     }
 
-    /// Keeps room for bytes that are added later. False if there is none.
-    pub(super) fn keeps(&mut self, bytes: usize) -> bool {
-        match self.room_bytes.checked_sub(bytes) {
-            None => false,
-            Some(room_bytes) => {
-                self.room_bytes = room_bytes;
-                true
+    /// Adds a header that goes before the contents which follow, or makes room for one more behind
+    /// it. False if there is no room.
+    pub(super) fn header(&mut self, area: Area, bytes: usize) -> bool {
+        let Some(room_bytes) = self.room_bytes.checked_sub(bytes) else { return false };
+        match self.headers.and_then(|at| self.writes.get_mut(at)) {
+            Some(headers) => headers.length = headers.length.saturating_add(bytes),
+            None => {
+                let at = self.writes.len();
+                let write =
+                    Write { source: area, target: area, length: bytes, kind: Kind::Content };
+                if !self.push(write) {
+                    return false;
+                }
+                self.headers = Some(at);
             }
         }
+        self.room_bytes = room_bytes;
+        true
     }
 
-    /// Adds bytes for which room was kept.
-    pub(super) fn kept(&mut self, area: Area, length: usize) -> bool {
-        self.push(Write { source: area, target: area, length, kind: Kind::Content })
+    /// Takes the last header back: its content has no room.
+    pub(super) fn drop_header(&mut self, bytes: usize) {
+        let Some(at) = self.headers else { return };
+        let rest = self.writes.get(at).map_or(0, |headers| headers.length.saturating_sub(bytes));
+        if rest == 0 {
+            self.writes.truncate(at);
+            self.headers = None;
+        } else if let Some(headers) = self.writes.get_mut(at) {
+            headers.length = rest;
+        }
     }
 
     /// Adds cells that travel as they are now. False if there is no room for them.
@@ -164,10 +184,14 @@ mod tests {
             },
             1000,
         );
-        assert!(list.keeps(100) && list.content(at(0), at(0), 500));
-        assert!(!list.content(at(500), at(500), 300), "with a gap that may come with it");
-        assert!(!list.keeps(400) && list.content(at(500), at(500), 0));
-        assert!(list.kept(at(2000), 100));
+        assert!(list.header(at(2000), 100) && list.content(at(2100), at(2100), 500));
+        assert_eq!(list.writes().len(), 2, "a header goes before, and is joined with nothing");
+        assert!(!list.content(at(2600), at(2600), 300), "with a gap that may come with it");
+        assert!(!list.header(at(2100), 400) && list.content(at(500), at(500), 0));
+        assert!(list.header(at(2100), 50));
+        assert_eq!(list.writes()[0].length, 150);
+        list.drop_header(50);
+        assert_eq!(list.writes()[0].length, 100);
         assert!(list.guard(at(0), at(0), 8), "guards are short, and have room of their own");
     }
 

@@ -160,6 +160,8 @@ pub struct Replica<'s> {
     /// An entry that the parent passed on early was replaced in the parent's log: the own log ends
     /// below it from the next campaign on.
     pub(super) is_contradicted: bool,
+    /// Reads of payloads into the own log that are under way, and over which link.
+    pub(super) reads: Option<(LinkId, u32)>,
     /// The number of the last heartbeat, and when it was given.
     pub(super) beats: u64,
     pub(super) beat_at: Option<Time>,
@@ -235,6 +237,7 @@ impl<'s> Replica<'s> {
             needs_snapshot: false,
             gapped: None,
             is_contradicted: false,
+            reads: None,
             beats: 0,
             beat_at: None,
             turn: 0,
@@ -275,6 +278,7 @@ impl<'s> Replica<'s> {
         if self.granted_to.is_some_and(|(granted, _)| granted == link) {
             self.granted_to = None;
         }
+        self.forget_reads(link);
     }
 
     /// One step: takes what came, does what follows from it, and posts what changed.
@@ -516,6 +520,9 @@ impl<'s> Replica<'s> {
         {
             state.follow.landed();
         }
+        if ticket.work == Work::CopyPayload {
+            self.payload_came(ticket.link);
+        }
         if ticket.campaign != self.campaigns & (super::token::CAMPAIGNS - 1) {
             return;
         }
@@ -530,11 +537,7 @@ impl<'s> Replica<'s> {
                     state.follow.copied();
                 }
             }
-            Work::CopyPayload => {
-                if let Leadership::Candidate(campaign) = &mut self.leadership {
-                    campaign.payload_came();
-                }
-            }
+            Work::CopyPayload => {}
         }
     }
 
@@ -555,6 +558,7 @@ impl<'s> Replica<'s> {
         state.attached.since = now;
         state.heard_at = None;
         state.follow = Follow::default();
+        self.forget_reads(link);
         self.progress.lost = self.progress.lost.saturating_add(1);
     }
 
@@ -563,6 +567,7 @@ impl<'s> Replica<'s> {
         if let Some(state) = self.state.get_mut(link.index()) {
             state.follow.refused();
         }
+        self.forget_reads(link);
         self.progress.denied = self.progress.denied.saturating_add(1);
     }
 

@@ -385,6 +385,42 @@ fn a_log_keeps_what_a_child_has_not_taken() {
     script.end();
 }
 
+/// TRM-6: replica 2 is out of reach, and writes to its log are under way that are read as they
+/// land. The others go once around the log: what lands later must not be of the next lap.
+#[test]
+fn a_slot_is_not_reused_while_a_write_reads_it() {
+    let mut script = Script::new(&[None]);
+    script.world.network.borrow_mut().reads_late = true;
+    for _ in 0..script.world.settings.log_entries + 4 {
+        let message = script.multicast(0, here());
+        script.delivers(P[0], message, &P[..2], &[0]);
+    }
+    script.end();
+}
+
+/// TRM-6: replica 0 has a snapshot, and not yet the entry below it that the child lacks. It must
+/// not lead before it has that.
+#[test]
+fn a_replica_with_a_snapshot_does_not_lead_before_its_log_is_whole() {
+    let mut script = Script::new(&[None, Some(0)]);
+    script.leads(P[1], &P[1..]);
+    let decide = |script: &mut Script, client, to| {
+        let message = script.multicast(client, to);
+        script.delivers(P[2], message, &P[1..], &[client]);
+        message
+    };
+    for _ in 0..3 {
+        decide(&mut script, 1, here());
+    }
+    let m = decide(&mut script, 0, both());
+    for _ in 0..script.world.settings.log_entries - 2 {
+        decide(&mut script, 1, here());
+    }
+    script.among(&P[..2], &[], |world| world.restored > 0);
+    script.delivers(C[1], m, &[P[0], P[2], C[0], C[1], C[2]], &[]);
+    script.end();
+}
+
 /// TRM-7: a client's message is in the log of the next leader, which has not delivered it, and in
 /// the client's ring there: it is ordered once.
 #[test]

@@ -114,7 +114,10 @@ fn ensure_way(server: &mut Process, client: &mut Process, view: ViewId, value: u
 #[track_caller]
 fn await_loss(process: &mut Process, view: ViewId) {
     wait_for("the loss", || {
-        let is_it = |event: &Event| matches!(event, Event::PeerLost { view: of, peer: C, .. } if *of == view);
+        let is_it = |event: &Event| match event {
+            Event::PeerLost { view: of, peer, .. } => (*of, *peer) == (view, C),
+            _ => false,
+        };
         process.step().iter().any(is_it)
     });
 }

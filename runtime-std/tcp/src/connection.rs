@@ -212,7 +212,6 @@ impl Connection {
         self.send_queue.keep(rows);
         self.send_queue.block_sending.retire(view);
         if was_open && self.is_live() {
-            self.owe_taken();
             self.send_queue.push_frame(Frame::Close { view });
         }
     }
@@ -226,7 +225,6 @@ impl Connection {
     /// Takes it back, and tells the peer, behind what was taken with it. The caller flushes.
     pub(super) fn revoke(&mut self, view: ViewId, region: Region) {
         if self.incoming.take_back(view, region) {
-            self.owe_taken();
             self.send_queue.push_frame(Frame::Right { view, region, right: 0 });
         }
     }
@@ -262,13 +260,6 @@ impl Connection {
         self.incoming.landings.note_post(view);
         self.send_queue.push_frame(Frame::Read { view, region, offset, length });
         Ok(())
-    }
-
-    /// The peer is owed the number of its lists that are done.
-    fn owe_taken(&mut self) {
-        if let Some(lists) = self.incoming.regions.coming.news() {
-            self.send_queue.owe_taken(lists);
-        }
     }
 
     /// Ends a channel: the memory of its blocks is neither read nor written any more.
@@ -357,7 +348,9 @@ impl Connection {
             | Notice::Completed(_)
             | Notice::Permission(_) => notify(said),
         });
-        self.owe_taken();
+        if let Some(lists) = incoming.regions.coming.news() {
+            send_queue.owe_taken(lists);
+        }
         match (last, failure.map_or(read, Err)) {
             (Some(cause), _) => self.lose(cause),
             (None, Ok(more)) => self.readable = more,

@@ -127,3 +127,36 @@ const fn place_of(event: &PermissionEvent) -> (ViewId, Rank) {
         | PermissionEvent::Restored { view, peer, .. } => (*view, *peer),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tramontane_core::fabric::Region;
+
+    use super::*;
+
+    #[test]
+    fn of_a_right_that_comes_and_goes_the_last_of_each_is_told() {
+        let (view, peer, region) = (ViewId(1), Rank(1), Region(1));
+        let (denied, restored) = (
+            PermissionEvent::Denied { view, peer, region },
+            PermissionEvent::Restored { view, peer, region },
+        );
+        let mut events = EventQueue::new();
+        for event in [restored, denied, restored, denied, restored] {
+            events.received(Notice::Permission(event));
+        }
+        assert!(!events.has_no_permission() && !events.is_empty());
+        let told: Vec<_> = std::iter::from_fn(|| events.next_permission()).collect();
+        assert_eq!(told, [denied, restored]);
+        // Nothing more is told of a view that ended, or of a peer once its loss was.
+        events.received(Notice::Permission(denied));
+        events.retire(ViewId(2));
+        assert!(!events.has_no_permission());
+        events.retire(view);
+        assert!(events.is_empty());
+        events.received(Notice::Permission(denied));
+        let cause = tramontane_core::fabric::LossCause::Left;
+        events.push(Event::PeerLost { view, peer, cause });
+        assert!(events.next().is_some() && events.has_no_permission());
+    }
+}

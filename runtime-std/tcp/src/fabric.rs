@@ -17,6 +17,7 @@ use tramontane_core::ids::{NodeId, Rank, ViewId};
 
 use super::blocks::{BlockStore, Closed};
 use super::connection::{Connection, Settings};
+use super::connections::Connections;
 use super::event_queue::EventQueue;
 use super::frame::WRITE_MAX;
 use super::memory::MadeRows;
@@ -35,7 +36,7 @@ pub struct Tcp {
     pub(super) settings: Settings,
     pub(super) watch: Watch,
     // Borrowed from behind a shared reference for the last frame, and to look.
-    pub(super) connections: RefCell<Vec<Connection>>,
+    pub(super) connections: RefCell<Connections>,
     /// Memory of views that are not open yet; the caller that asked for it keeps it.
     pub(super) made: Vec<MadeRows>,
     /// In the order in which they were opened.
@@ -60,7 +61,7 @@ impl Tcp {
             own,
             settings,
             watch: Watch::new()?,
-            connections: RefCell::new(Vec::new()),
+            connections: RefCell::default(),
             made: Vec::new(),
             views: Vec::new(),
             regions: OwnRegions::default(),
@@ -80,12 +81,13 @@ impl Tcp {
         self.flush();
         let mut is_lost = false;
         let Self { connections, events, .. } = self;
-        for connection in connections.get_mut() {
+        connections.get_mut().for_each_busy(|connection| {
             if connection.is_readable() {
                 connection.read(|notice| events.received(notice));
                 is_lost |= connection.is_untold;
             }
-        }
+        });
+        connections.get_mut().rest();
         if is_lost {
             self.tell_losses();
         }
@@ -121,13 +123,13 @@ impl Tcp {
     pub(super) fn flush(&mut self) -> bool {
         let Self { connections, events, .. } = self;
         let (mut is_room, had_no_block) = (false, events.has_no_block());
-        for connection in
-            connections.get_mut().iter_mut().filter(|connection| connection.is_pending())
-        {
-            let was_full = connection.is_full();
-            connection.flush(|sent| events.sent(sent));
-            is_room |= was_full && !connection.is_full();
-        }
+        connections.get_mut().for_each_busy(|connection| {
+            if connection.is_pending() {
+                let was_full = connection.is_full();
+                connection.flush(|sent| events.sent(sent));
+                is_room |= was_full && !connection.is_full();
+            }
+        });
         is_room || (had_no_block && !events.has_no_block())
     }
 
@@ -142,7 +144,7 @@ impl Tcp {
 
     /// Whether more can be sent at once.
     pub(super) fn is_sendable(&self) -> bool {
-        self.connections.borrow().iter().any(Connection::is_sendable)
+        self.connections.borrow().busy().any(Connection::is_sendable)
     }
 
     /// Tells of each loss once, in each view that has the peer.
@@ -251,7 +253,7 @@ impl Fabric for Tcp {
         let Some(place) = self.views.iter().position(|open| open.id == view) else { return true };
         let View { rows, .. } = self.views.remove(place);
         let Self { connections, events, .. } = self;
-        for connection in connections.get_mut() {
+        for connection in connections.get_mut().iter_mut() {
             connection.retire(view, &rows);
             connection.flush(|sent| events.sent(sent));
         }
@@ -290,7 +292,7 @@ impl Fabric for Tcp {
         let is_news = self.look(Duration::ZERO) | self.flush();
         let has_more =
             |connection: &Connection| connection.is_readable() || connection.is_sendable();
-        !is_news && self.events.is_empty() && !self.connections.get_mut().iter().any(has_more)
+        !is_news && self.events.is_empty() && !self.connections.get_mut().busy().any(has_more)
     }
 
     fn disarm(&mut self) {

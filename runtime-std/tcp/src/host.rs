@@ -94,7 +94,7 @@ impl HostFabric for Tcp {
     }
 
     fn leave(&mut self) {
-        for connection in self.connections.borrow_mut().iter_mut() {
+        for connection in self.connections.get_mut().iter_mut() {
             connection.farewell(Frame::Leave);
         }
     }

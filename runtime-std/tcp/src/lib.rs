@@ -17,6 +17,7 @@
 //! | `body` | where the rest of a frame goes |
 //! | `landing` | which views both ends have open, and where writes go in each |
 //! | `connection` | one peer: its socket, and how it ended |
+//! | `connections` | all of them, and which may have something to do |
 //! | `views`, `peers` | the views that are open, and the way to each member; peers one by one |
 //! | `event_queue` | events that the member has not polled yet |
 //! | `rate` | how fast a connection may send |
@@ -46,6 +47,7 @@
 mod blocks;
 mod body;
 mod connection;
+mod connections;
 mod event_queue;
 mod fabric;
 mod frame;

@@ -26,7 +26,8 @@ impl Tcp {
     ) -> std::io::Result<()> {
         let connections = self.connections.get_mut();
         let before = connections.iter().position(|before| before.peer == peer);
-        if peer == self.own || before.is_some_and(|index| connections[index].is_used()) {
+        let is_there = |index| connections.get(index).is_some_and(Connection::is_used);
+        if peer == self.own || before.is_some_and(is_there) {
             return Err(std::io::ErrorKind::AlreadyExists.into());
         }
         let connection = Connection::new(peer, connection, &self.settings)?;
@@ -35,11 +36,7 @@ impl Tcp {
             self.watch.add(index, stream)?;
         }
         self.leave_place(index);
-        let connections = self.connections.get_mut();
-        match connections.get_mut(index) {
-            Some(place) => *place = connection,
-            None => connections.push(connection),
-        }
+        self.connections.get_mut().put(index, connection);
         self.open_views_to(index);
         Ok(())
     }
@@ -181,6 +178,33 @@ mod tests {
             assert!(fabric.retire(view) && !fabric.has_peer(peer));
         }
         assert_eq!(fabric.connections.get_mut().len(), 2);
+    }
+
+    #[test]
+    fn a_poll_goes_through_those_alone_that_do_something() {
+        let mut fabric = Tcp::new(OWN, Settings::default()).expect("descriptors");
+        let mut ends = Vec::new();
+        for number in 2..20 {
+            let (comes, end) = connection();
+            fabric.add_peer(NodeId(number), comes).expect("a fresh one");
+            ends.push(end);
+        }
+        let busy = |fabric: &mut Tcp| {
+            fabric.carry();
+            fabric.connections.get_mut().busy().count()
+        };
+        await_that(|| busy(&mut fabric) == 0);
+        // What a peer sends, and what is posted to it, is seen all the same.
+        drop(ends.pop());
+        await_that(|| {
+            fabric.carry();
+            !fabric.has_peer(NodeId(19))
+        });
+        open(&mut fabric, ViewId(3), NodeId(4));
+        let mut bytes = [0; 32];
+        std::io::Read::read_exact(&mut ends[2], &mut bytes).expect("the frame of the open");
+        assert_eq!(bytes[0], 1);
+        await_that(|| busy(&mut fabric) == 0);
     }
 
     #[test]

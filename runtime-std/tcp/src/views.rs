@@ -5,6 +5,7 @@ use tramontane_core::ids::{NodeId, Rank, ViewId};
 
 use super::blocks::Closed;
 use super::connection::Connection;
+use super::connections::Connections;
 use super::memory::Rows;
 
 /// A view that is open here.
@@ -53,7 +54,7 @@ impl View {
     pub(super) fn reach<'c>(
         &self,
         to: Rank,
-        connections: &'c mut [Connection],
+        connections: &'c mut Connections,
     ) -> Result<&'c mut Connection, ErrorKind> {
         if to == self.rows.own() {
             return Err(ErrorKind::OutOfRange);

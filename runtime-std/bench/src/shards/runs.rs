@@ -14,15 +14,12 @@ use crate::spread::Spread;
 ///
 /// # Errors
 /// That of a run that failed.
-pub(super) fn run<C: Copy + Ord + Sync, T: Send>(
+pub(super) fn run<C: Copy + Ord + Send + Sync, T: Send>(
     cases: &[C],
     seeds: &[u64],
     run: impl Fn(&C, u64) -> Result<T, BenchError> + Sync,
     after: &(dyn Fn() + Sync),
-) -> Result<BTreeMap<C, Vec<T>>, BenchError>
-where
-    C: Send,
-{
+) -> Result<BTreeMap<C, Vec<T>>, BenchError> {
     let all: Vec<(&C, u64)> =
         cases.iter().flat_map(|case| seeds.iter().map(move |seed| (case, *seed))).collect();
     let (next, done) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));

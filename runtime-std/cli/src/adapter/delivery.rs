@@ -1,5 +1,6 @@
 //! The output of the member under test: a line for each message, written before the upcall returns.
 
+use std::borrow::Cow;
 use std::io::{self, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -65,10 +66,11 @@ impl Delivery {
                 message: payload::name(payload),
                 sender: self.names.node(sender.get()).unwrap_or(""),
                 group,
-                view: view.0,
+                view: Some(view.0),
                 sequence: place.0,
                 bytes: payload.len(),
-                digest: payload::digest(payload),
+                digest: payload::digest(payload).map(Cow::from),
+                replayed: false,
             };
             // A vector takes whatever is written to it, and these types are JSON whatever they
             // hold.

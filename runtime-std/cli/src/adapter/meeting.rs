@@ -84,7 +84,7 @@ pub(super) fn describe(init: &Init, carrier: Carrier) -> Result<Description, Ref
 
 /// A port for each node, chosen by the first member that comes: below those that the system gives
 /// to connections.
-fn ports(init: &Init) -> io::Result<Vec<u16>> {
+pub(super) fn ports(init: &Init) -> io::Result<Vec<u16>> {
     std::fs::create_dir_all(&init.shared)?;
     let path = init.shared.join("tramontane.ports");
     let draft = init.shared.join(format!("tramontane.ports.{}", std::process::id()));
@@ -119,7 +119,7 @@ fn candidates() -> io::Result<impl Iterator<Item = u16>> {
 }
 
 /// The members of one run have its shared folder in common, and no other run has it.
-fn name_of_run(init: &Init) -> Result<GroupName, Failure> {
+pub(super) fn name_of_run(init: &Init) -> Result<GroupName, Failure> {
     let folder = init.shared.as_os_str().as_encoded_bytes();
     let name = format!("conformance-{:016x}", xxhash_rust::xxh3::xxh3_64(folder));
     GroupName::new(&name).map_err(Failure::from)

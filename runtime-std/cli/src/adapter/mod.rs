@@ -8,37 +8,33 @@
 //! | polling | drives the node, and writes what is delivered |
 
 mod delivery;
+mod group_member;
 mod meeting;
 mod member;
 mod payload;
 mod protocol;
 mod refusal;
+mod shards;
 
-use std::collections::HashMap;
 use std::io::{self, BufRead as _};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::Args;
-use tramontane_core::ids::SubgroupId;
-use tramontane_core::view::Halt;
 
 use super::exit::Failure;
 use super::interrupt::Interrupts;
-use delivery::{Delivery, Names, write_line};
-use meeting::describe;
-use member::{MemberUnderTest, send_with};
+use super::shards::Tree;
+use delivery::write_line;
+use group_member::Member;
 use protocol::{Answer, Command, Init, VERSION};
-use refusal::{Refusal, node_id, not_understood};
+use refusal::{Refusal, not_understood};
 use tramontane_local::group::LocalError;
 use tramontane_runtime::carrier::Carrier;
-use tramontane_runtime::group::{self, Forming, Running, SendLargeError, Sender, StartOptions};
-use tramontane_runtime::member::{SendError, Stopped};
 
 pub(super) const EXAMPLES: &str =
     "  tramontane-conformance run --adapter 'tramontane adapter' --nodes 3
+  tramontane-conformance run --adapter 'tramontane adapter --shards' --nodes 11
 
 The suite starts this command once for each member; do not start it by hand. The protocol is in \
 conformance/docs/adapter-protocol.md.";
@@ -50,48 +46,23 @@ pub(super) struct Arguments {
     #[arg(long, value_parser = tramontane_local::options::carrier(),
           default_value_t = Carrier::SharedMemory)]
     fabric: Carrier,
+    /// Be a replica of a group of shards, or a client, instead of a member of groups with views.
+    /// The groups form the first part of this tree
+    #[arg(long, value_name = "TREE", num_args = 0..=1, default_missing_value = "base")]
+    shards: Option<Tree>,
     #[command(flatten)]
     device: tramontane_local::options::DeviceArguments,
 }
 
-/// What is claimed, whatever carries the group. Nothing survives in storage, so no restart.
-const FEATURES: [&str; 11] = [
-    "pause",
-    "stats",
-    "several-groups",
-    "suspension",
-    "empty-messages",
-    "large-messages",
-    "huge-messages",
-    "views",
-    "crash",
-    "leave",
-    "join",
-];
-
 /// Between two looks at signals and at the member's state.
 const TICK: Duration = Duration::from_millis(20);
-
-/// How long one send may wait for room before the answer is that its outcome is unknown.
-const SEND_LIMIT: Duration = Duration::from_secs(60);
-
-/// How long a leave may take.
-const LEAVE_LIMIT: Duration = Duration::from_secs(30);
-
-/// How long a member that lost its majority waits for the driver's stop, before it answers that it
-/// halted: the driver may be stopping all members, one after the other.
-const NO_MAJORITY_WAIT: Duration = Duration::from_millis(500);
-
-/// How long a member that is to stop may take for what is under way: acknowledgements that others
-/// wait for.
-const SETTLE: Duration = Duration::from_millis(500);
 
 /// Runs the adapter.
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let interrupts = Interrupts::watch()?;
     let commands = read_commands()?;
     let init = loop {
-        match next(&commands, &interrupts)? {
+        match next(&commands, &interrupts, TICK)? {
             Some(Ok(Command::Init(init))) => break init,
             Some(Ok(Command::Stop)) => return answer(&Answer::Halt { reason: "done", text: None }),
             Some(Ok(_)) => return Err(not_understood("the first command is not \"init\"")),
@@ -99,8 +70,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
             None => {}
         }
     };
-    match Adapter::join(&init, arguments, &interrupts) {
-        Ok(mut adapter) => adapter.serve(&commands, &interrupts),
+    match join(&init, arguments, &interrupts) {
+        Ok(node) => node.serve(&commands, &interrupts),
         Err(Refusal::Unsupported(text)) => {
             answer(&Answer::Error { code: "unsupported", definite: true, message: None, text })?;
             answer(&Answer::Halt { reason: "done", text: None })
@@ -111,6 +82,43 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
             Err(failure)
         }
     }
+}
+
+/// A node that can be asked to send.
+trait NodeUnderTest {
+    /// Carries out commands until the last.
+    fn serve(self: Box<Self>, commands: &Commands, interrupts: &Interrupts) -> Result<(), Failure>;
+}
+
+/// Becomes what `init` says.
+fn join(
+    init: &Init,
+    arguments: &Arguments,
+    interrupts: &Interrupts,
+) -> Result<Box<dyn NodeUnderTest>, Refusal> {
+    if init.protocol != VERSION {
+        let what = format!("version {} of the adapter protocol; this is {VERSION}", init.protocol);
+        return Err(Refusal::Unsupported(what));
+    }
+    if let (true, Some(option)) = (arguments.fabric != Carrier::Verbs, arguments.device.given()) {
+        return Err(Failure::from(LocalError::NoDevice(option)).into());
+    }
+    match arguments.shards {
+        None => Ok(Box::new(Member::join(init, arguments, interrupts)?)),
+        Some(tree) => shards::join(init, tree, arguments.fabric, interrupts),
+    }
+}
+
+/// Says that multicasts can be taken, and what is claimed.
+fn greet(features: &[&str]) -> Result<(), Failure> {
+    let version = env!("CARGO_PKG_VERSION");
+    answer(&Answer::InitOk { name: "tramontane", version, features })
+}
+
+/// To a command that makes no sense here.
+fn answer_unknown() -> Result<(), Failure> {
+    let text = "this member cannot do that".to_owned();
+    answer(&Answer::Error { code: "unsupported", definite: true, message: None, text })
 }
 
 fn answer(answer: &Answer<'_>) -> Result<(), Failure> {
@@ -143,196 +151,16 @@ fn read_commands() -> Result<Commands, Failure> {
     Ok(commands)
 }
 
-/// The next command, if one comes soon.
+/// The next command, if one comes in time.
 fn next(
     commands: &Commands,
     interrupts: &Interrupts,
+    patience: Duration,
 ) -> Result<Option<Result<Command, Failure>>, Failure> {
     interrupts.check()?;
-    match commands.recv_timeout(TICK) {
+    match commands.recv_timeout(patience) {
         Ok(command) => Ok(Some(command)),
         Err(RecvTimeoutError::Timeout) => Ok(None),
         Err(RecvTimeoutError::Disconnected) => Ok(Some(Ok(Command::Stop))),
     }
-}
-
-/// A member that has joined.
-struct Adapter {
-    running: Running,
-    features: Vec<&'static str>,
-    /// By group name: the subgroups in which this member sends, or not.
-    groups: HashMap<String, Option<Sender>>,
-    pause_ms: Arc<AtomicU64>,
-    message_bytes_max: u32,
-    /// When this member was first seen to have stopped.
-    stopped_since: Option<Instant>,
-}
-
-impl Adapter {
-    fn join(init: &Init, arguments: &Arguments, interrupts: &Interrupts) -> Result<Self, Refusal> {
-        if init.protocol != VERSION {
-            let what =
-                format!("version {} of the adapter protocol; this is {VERSION}", init.protocol);
-            return Err(Refusal::Unsupported(what));
-        }
-        let own = node_id(init, &init.node)?;
-        let pause_ms = Arc::new(AtomicU64::new(0));
-        let names = Arc::new(Names {
-            nodes: init.nodes.iter().map(|node| node.node.clone()).collect(),
-            groups: init.groups.iter().map(|group| group.group.clone()).collect(),
-        });
-        let delivery = Delivery::new(Arc::clone(&names), Arc::clone(&pause_ms));
-        let mut features = FEATURES.to_vec();
-        if arguments.fabric == Carrier::Tcp {
-            features.push("network");
-        }
-        let running = start(init, own, arguments, interrupts, delivery, names)?;
-        let groups = init.groups.iter().zip(0_u16..);
-        let groups = groups
-            .map(|(group, index)| (group.group.clone(), running.sender(SubgroupId(index))))
-            .collect();
-        let message_bytes_max = init.limits.message_bytes_max.max(init.limits.huge_bytes_max);
-        Ok(Self { running, features, groups, pause_ms, message_bytes_max, stopped_since: None })
-    }
-
-    /// Carries out commands until the last.
-    fn serve(&mut self, commands: &Commands, interrupts: &Interrupts) -> Result<(), Failure> {
-        let version = env!("CARGO_PKG_VERSION");
-        answer(&Answer::InitOk { name: "tramontane", version, features: &self.features })?;
-        loop {
-            match next(commands, interrupts)? {
-                Some(Ok(Command::Multicast { message, groups, bytes })) => {
-                    self.multicast(&message, &groups, bytes)?;
-                }
-                Some(Ok(Command::Pause { ms })) => {
-                    self.pause_ms.store(ms, Ordering::Relaxed);
-                    answer(&Answer::Ok { message: None })?;
-                }
-                Some(Ok(Command::Stats)) => {
-                    answer(&Answer::Stats { posts: self.running.writes() })?
-                }
-                Some(Ok(Command::Leave)) => return self.leave(),
-                Some(Ok(Command::Stop)) => return self.stop(),
-                Some(Ok(Command::Init(_) | Command::Unknown)) => {
-                    let text = "this member cannot do that".to_owned();
-                    answer(&Answer::Error {
-                        code: "unsupported",
-                        definite: true,
-                        message: None,
-                        text,
-                    })?;
-                }
-                Some(Err(failure)) => return Err(failure),
-                None => {}
-            }
-            if let Some(stopped) = self.given_up() {
-                answer(&Answer::Halt { reason: "halted", text: Some(stopped.to_string()) })?;
-                return Err(stopped.into());
-            }
-        }
-    }
-
-    fn multicast(&mut self, message: &str, groups: &[String], bytes: usize) -> Result<(), Failure> {
-        let refuse = |code, definite, text| {
-            answer(&Answer::Error { code, definite, message: Some(message), text })
-        };
-        let [group] = groups else {
-            return refuse("unsupported", true, "a message is for one group".to_owned());
-        };
-        let Some(sender) = self.groups.get_mut(group).and_then(Option::as_mut) else {
-            return refuse("not-a-sender", true, format!("this member does not send in {group}"));
-        };
-        if bytes > self.message_bytes_max as usize {
-            let text = format!("{bytes} bytes, and the limit is {}", self.message_bytes_max);
-            return refuse("too-large", true, text);
-        }
-        match send_with(sender, bytes, SEND_LIMIT, |payload| payload::fill(payload, message)) {
-            Ok(()) => answer(&Answer::Ok { message: Some(message) }),
-            // Without a slot nothing was sent.
-            Err(error) => refuse(code_of(&error), true, error.to_string()),
-        }
-    }
-
-    /// Why this member goes on no more, if so.
-    fn given_up(&mut self) -> Option<Stopped> {
-        let stopped = self.running.stopped()?;
-        let patience = match stopped {
-            // A member that is stopped ends without a report, and its group with it.
-            Stopped::Halted { why: Halt::NoMajority, .. } => NO_MAJORITY_WAIT,
-            _ => Duration::ZERO,
-        };
-        let since = *self.stopped_since.get_or_insert_with(Instant::now);
-        (since.elapsed() >= patience).then_some(stopped)
-    }
-
-    /// Leaves the groups for good.
-    fn leave(&mut self) -> Result<(), Failure> {
-        let running = &self.running;
-        // What was taken is delivered before this member goes, unless others send without end.
-        let _ = running.settle(LEAVE_LIMIT / 4);
-        running.ask_to_leave();
-        let started = Instant::now();
-        let stopped = loop {
-            match running.stopped() {
-                Some(stopped) => break stopped,
-                None if started.elapsed() > LEAVE_LIMIT => break Stopped::Closed,
-                None => std::thread::sleep(Duration::from_millis(1)),
-            }
-        };
-        match stopped {
-            Stopped::Left => answer(&Answer::Halt { reason: "left", text: None }),
-            stopped => {
-                answer(&Answer::Halt { reason: "halted", text: Some(stopped.to_string()) })?;
-                Err(stopped.into())
-            }
-        }
-    }
-
-    fn stop(&mut self) -> Result<(), Failure> {
-        if !self.running.settle(SETTLE) {
-            tracing::info!("stopped with something under way");
-        }
-        answer(&Answer::Halt { reason: "done", text: None })
-    }
-}
-
-/// The protocol's code for an error.
-fn code_of(error: &SendLargeError) -> &'static str {
-    match error {
-        SendLargeError::Send(SendError::Stopped(_)) => "stopped",
-        SendLargeError::Send(SendError::TimedOut(_)) | SendLargeError::Memory(_) => "full",
-        SendLargeError::Send(SendError::TooLarge { .. })
-        | SendLargeError::TooLarge { .. }
-        | SendLargeError::NotAllowed => "too-large",
-        // A second try would not help.
-        _ => "stopped",
-    }
-}
-
-/// Becomes a member of groups whose membership changes, from the start or later.
-fn start(
-    init: &Init,
-    own: u32,
-    arguments: &Arguments,
-    interrupts: &Interrupts,
-    delivery: Delivery,
-    names: Arc<Names>,
-) -> Result<Running, Refusal> {
-    if let (true, Some(option)) = (arguments.fabric != Carrier::Verbs, arguments.device.given()) {
-        return Err(Failure::from(LocalError::NoDevice(option)).into());
-    }
-    let description = describe(init, arguments.fabric)?;
-    let members =
-        description.subgroups.iter().map(|subgroup| subgroup.members().to_vec()).collect();
-    let options = StartOptions {
-        device: arguments.device.options(),
-        time_limit: Duration::from_millis(init.limits.deadline_ms),
-        cancel: interrupts.flag(),
-        forming: Forming { new_group: true, ..Forming::default() },
-        ..StartOptions::new(own)
-    };
-    let started =
-        group::start(description, options, MemberUnderTest::new(delivery, names, members));
-    interrupts.check()?;
-    Ok(started.map_err(Failure::from)?)
 }

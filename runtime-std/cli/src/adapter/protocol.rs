@@ -55,6 +55,9 @@ pub(super) struct Group {
     pub(super) group: String,
     pub(super) members: Vec<String>,
     pub(super) senders: Vec<String>,
+    /// All that are or may become members. Drivers of earlier versions do not say it.
+    #[serde(default)]
+    pub(super) all_members: Vec<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -63,6 +66,8 @@ pub(super) struct Limits {
     /// Drivers of earlier versions do not say it: then nothing is huge.
     #[serde(default)]
     pub(super) huge_bytes_max: u32,
+    /// So many multicasts may be unanswered.
+    pub(super) window: u32,
     pub(super) deadline_ms: u64,
 }
 
@@ -91,16 +96,29 @@ pub(super) enum Answer<'a> {
         message: Option<Cow<'a, str>>,
         sender: &'a str,
         group: &'a str,
-        view: u64,
+        /// Nothing in a group that has none.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        view: Option<u64>,
         sequence: u64,
         bytes: usize,
         #[serde(skip_serializing_if = "Option::is_none")]
-        digest: Option<String>,
+        digest: Option<Cow<'a, str>>,
+        /// Whether it was delivered before this start.
+        #[serde(skip_serializing_if = "is_false")]
+        replayed: bool,
     },
     View {
         group: &'a str,
         view: u64,
         members: Vec<&'a str>,
+    },
+    Leader {
+        group: &'a str,
+        term: u64,
+    },
+    Durable {
+        group: &'a str,
+        upto: u64,
     },
     Stats {
         posts: u64,
@@ -110,6 +128,11 @@ pub(super) enum Answer<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         text: Option<String>,
     },
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over so")]
+const fn is_false(value: &bool) -> bool {
+    !*value
 }
 
 #[cfg(test)]
@@ -133,10 +156,11 @@ mod tests {
             message: None,
             sender: "n0",
             group: "g0",
-            view: 1,
+            view: Some(1),
             sequence: 0,
             bytes: 0,
             digest: None,
+            replayed: false,
         };
         let text = serde_json::to_string(&answer).expect("JSON");
         assert_eq!(

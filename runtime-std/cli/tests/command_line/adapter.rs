@@ -17,7 +17,11 @@ struct Member {
 
 impl Member {
     fn start(place: &Place, init: &Value) -> Self {
-        let mut command = place.command(&["adapter"]);
+        Self::start_with(place, &["adapter"], init)
+    }
+
+    fn start_with(place: &Place, arguments: &[&str], init: &Value) -> Self {
+        let mut command = place.command(arguments);
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -194,6 +198,67 @@ fn an_outside_sender_is_unsupported() {
     outside["groups"][1]["members"] = json!(["n1"]);
     outside["groups"][1]["senders"] = json!(["n0"]);
     let mut member = Member::start(&place, &outside);
+    assert_eq!(member.answer()["code"], "unsupported");
+    assert_eq!(member.answer()["type"], "halt");
+}
+
+/// Two groups of one replica, and a client.
+fn init_of_shards(place: &Place, own: usize) -> Value {
+    let mut init = init(place, own, 3);
+    for (group, replica) in [(0, "n1"), (1, "n0")] {
+        let of_group = &mut init["groups"][group];
+        of_group["members"] = json!([replica]);
+        of_group["all_members"] = json!([replica]);
+        of_group["senders"] = json!(["n2"]);
+    }
+    init
+}
+
+#[test]
+fn shards_deliver_to_all_destinations_and_say_who_leads() {
+    let place = Place::new();
+    let start =
+        |own| Member::start_with(&place, &["adapter", "--shards"], &init_of_shards(&place, own));
+    let (mut below, mut root, mut client) = (start(0), start(1), start(2));
+    for (replica, group) in [(&mut root, "g0"), (&mut below, "g1")] {
+        assert_eq!(replica.answers("leader", 1)[0]["group"], group);
+    }
+    assert_eq!(client.answer()["type"], "init_ok");
+    // A message of no bytes is a message, and what is for fewer groups does not overtake.
+    let asked = [(json!(["g0", "g1"]), 100), (json!(["g1"]), 0), (json!(["g1"]), 50)];
+    for (number, (groups, bytes)) in asked.iter().enumerate() {
+        let message = format!("n2/1/{number}");
+        client.ask(
+            &json!({"type": "multicast", "message": message, "groups": groups, "bytes": bytes}),
+        );
+        assert_eq!(client.answer(), json!({"type": "ok", "message": message}));
+    }
+    let told = |deliver: &Value| (deliver["message"].clone(), deliver["sender"].clone());
+    let told_below: Vec<_> = below.answers("deliver", 3).iter().map(told).collect();
+    let names = [json!("n2/1/0"), Value::Null, json!("n2/1/2")];
+    assert_eq!(told_below, names.map(|name| (name, json!("n2"))));
+    assert_eq!(told(&root.answers("deliver", 1)[0]), (json!("n2/1/0"), json!("n2")));
+    let refused = [
+        (false, json!(["g0"]), 100, "not-a-sender"),
+        (true, json!(["nowhere"]), 100, "not-a-sender"),
+        (true, json!(["g0"]), 5000, "too-large"),
+    ];
+    for (by_client, groups, bytes, code) in refused {
+        let member = if by_client { &mut client } else { &mut root };
+        member.ask(&json!({"type": "multicast", "message": "a", "groups": groups, "bytes": bytes}));
+        assert_eq!(member.answers("error", 1)[0]["code"], code);
+    }
+    for mut member in [client, root, below] {
+        member.ask(&json!({"type": "stop"}));
+        while member.answer()["type"] != "halt" {}
+        assert!(member.child.wait().expect("its end").success());
+    }
+}
+
+#[test]
+fn a_replica_that_is_to_send_is_unsupported() {
+    let place = Place::new();
+    let mut member = Member::start_with(&place, &["adapter", "--shards"], &init(&place, 0, 2));
     assert_eq!(member.answer()["code"], "unsupported");
     assert_eq!(member.answer()["type"], "halt");
 }

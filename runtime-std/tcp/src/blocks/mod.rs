@@ -129,7 +129,7 @@ impl Blocks for Tcp {
     fn close(&mut self, view: ViewId, channel: Channel) {
         let Some(open) = self.views.iter_mut().find(|open| open.id == view) else { return };
         open.closed.insert(channel);
-        for connection in self.connections.get_mut() {
+        for connection in self.connections.get_mut().iter_mut() {
             connection.close_channel(view, channel);
         }
         self.events.forget_blocks(view, |on, _| on == channel);

@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use crate::support::blocks::{
     FIRST, exchange, look, memory, on, pattern, receive, received, send, sent, told,
 };
-use crate::support::{Member, PATIENCE, VIEW, guard, ids, key, members, settle};
+use crate::support::{Member, PATIENCE, VIEW, guard, ids, key, members, settle, small};
 use tramontane_core::fabric::{
     BlockEvent, Blocks, Channel, ErrorKind, Event, Fabric, HostFabric, Kind, Token, ViewRows as _,
     Write,
 };
-use tramontane_core::ids::{NodeId, Rank};
+use tramontane_core::ids::{NodeId, Rank, ViewId};
 use tramontane_tcp::{BlockMemory, Settings};
 
 const A: Rank = Rank(0);
@@ -363,5 +363,37 @@ fn a_sleeper_wakes_for_a_block_and_when_one_has_gone() {
         send(&mut sender, on(FIRST, B), &own, (0, 8), 4).expect("sent");
         assert!(!sender.fabric.arm(), "a block has gone, and nobody was told");
         sender.fabric.disarm();
+    }
+}
+
+/// What the peer would drop does not go, and nothing of it goes once the peer was answered.
+#[test]
+fn blocks_to_a_peer_that_ended_the_view_count_as_sent_and_lose_nobody() {
+    const BYTES: usize = 4 << 20;
+    let next = ViewId(9);
+    for key in [None, key()] {
+        let mut members = members(key, small());
+        let memories = [memory(&members[0], BYTES), memory(&members[1], BYTES)];
+        receive(&mut members[1], on(FIRST, A), &memories[1], (0, BYTES), 1);
+        for (channel, token) in [(FIRST, 2), (FIRST, 3), (Channel(7), 4)] {
+            let way = on(channel, B);
+            send(&mut members[0], way, &memories[0], (0, BYTES), token).expect("sent");
+        }
+        members[1].fabric.carry();
+        assert!(members[1].fabric.retire(VIEW));
+        let mut seen = Vec::new();
+        carry_until(&mut members, |members| {
+            seen.extend(told(&mut members[0]));
+            seen.len() == 3
+        });
+        assert!(seen.iter().all(|event| matches!(event, BlockEvent::Sent { .. })), "{seen:?}");
+        send(&mut members[0], on(FIRST, B), &memories[0], (0, BYTES), 5).expect("it cannot know");
+        assert!(matches!(told(&mut members[0])[..], [BlockEvent::Sent { .. }]));
+        for member in &mut members[..2] {
+            member.open(next).expect("it opens");
+        }
+        settle(&mut members);
+        assert!(members[0].fabric.ready(next, B) && members[1].fabric.ready(next, A));
+        assert_eq!((lost(&mut members[0]), lost(&mut members[1])), (None, None));
     }
 }

@@ -1,0 +1,69 @@
+//! Which of a client's messages may go while others are under way.
+//!
+//! Messages with the same lowest common ancestor are delivered in the order in which they were
+//! multicast, and there is no such order between others. So a message waits for the answers of
+//! those that are ordered elsewhere and have a destination in common with it: the promise that is
+//! judged is about the messages of one client to one group.
+
+use tramontane_runtime::shards::{Destinations, GroupId, MessageId};
+
+/// A message without its answers.
+#[derive(Debug)]
+struct UnderWay {
+    id: MessageId,
+    /// The group that orders it first.
+    first: GroupId,
+    destinations: Destinations,
+}
+
+/// What is under way.
+#[derive(Debug, Default)]
+pub(super) struct InOrder(Vec<UnderWay>);
+
+impl InOrder {
+    /// Whether a message that is ordered first by that group may go now.
+    pub(super) fn may_go(&self, first: GroupId, destinations: Destinations) -> bool {
+        let follows =
+            |other: &UnderWay| other.first == first || !other.destinations.meets(destinations);
+        self.0.iter().all(follows)
+    }
+
+    /// A message went.
+    pub(super) fn went(&mut self, id: MessageId, first: GroupId, destinations: Destinations) {
+        self.0.push(UnderWay { id, first, destinations });
+    }
+
+    /// Its answers came.
+    pub(super) fn answered(&mut self, id: MessageId) {
+        self.0.retain(|message| message.id != id);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tramontane_core::ids::ClientNumber;
+
+    #[test]
+    fn a_message_waits_for_those_of_its_groups_that_are_ordered_elsewhere() {
+        let groups = |list: &[u16]| {
+            list.iter().fold(Destinations::default(), |set, group| set.with(GroupId(*group)))
+        };
+        let id = |number| MessageId { client: ClientNumber(0), incarnation: 1, number };
+        let mut sent = InOrder::default();
+        sent.went(id(0), GroupId(0), groups(&[1, 2]));
+        assert!(sent.may_go(GroupId(0), groups(&[1, 2])), "ordered by the same group");
+        assert!(!sent.may_go(GroupId(1), groups(&[1])), "ordered elsewhere");
+        assert!(sent.may_go(GroupId(3), groups(&[3])), "nothing in common");
+        sent.went(id(1), GroupId(3), groups(&[3]));
+        sent.answered(id(0));
+        assert!(sent.may_go(GroupId(1), groups(&[1])) && !sent.is_empty());
+        assert!(!sent.may_go(GroupId(0), groups(&[0, 3])));
+        sent.answered(id(1));
+        assert!(sent.may_go(GroupId(0), groups(&[0, 3])) && sent.is_empty());
+    }
+}

@@ -1,0 +1,155 @@
+//! The application of a replica under test: it tells the driver what is delivered. Its state is the
+//! list of that, and the names of clients.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::io::{self, Read};
+
+use serde::{Deserialize, Serialize};
+
+use crate::adapter::delivery::write_line;
+use crate::adapter::payload;
+use crate::adapter::protocol::Answer;
+use tramontane_runtime::shards::{Delivered, MessageId, Replica};
+
+/// What all replicas of a group have alike.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct State {
+    /// The node of each start of a client, by its number and incarnation.
+    nodes: BTreeMap<String, String>,
+    delivered: Vec<Told>,
+}
+
+/// A message as the driver is told of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Told {
+    message: Option<String>,
+    sender: String,
+    bytes: usize,
+    digest: Option<String>,
+}
+
+/// The application.
+pub(super) struct Application {
+    group: String,
+    state: State,
+    /// Nothing was delivered, and no state was taken over.
+    is_new: bool,
+}
+
+impl Application {
+    pub(super) fn new(group: String) -> Self {
+        Self { group, state: State::default(), is_new: true }
+    }
+
+    /// Tells the driver of all deliveries from a place on: the line is there before the upcall
+    /// returns. What is delivered is kept by the group while a majority of it runs.
+    fn tell(&self, from: usize, replayed: bool) -> io::Result<()> {
+        for (sequence, told) in self.state.delivered.iter().enumerate().skip(from) {
+            let Told { message, sender, bytes, digest } = told;
+            write_line(&Answer::Deliver {
+                message: message.as_deref().map(Cow::from),
+                sender,
+                group: &self.group,
+                view: None,
+                sequence: sequence as u64,
+                bytes: *bytes,
+                digest: digest.as_deref().map(Cow::from),
+                replayed,
+            })?;
+        }
+        match self.state.delivered.len().checked_sub(1) {
+            Some(last) => write_line(&Answer::Durable { group: &self.group, upto: last as u64 }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What names a start of a client.
+fn client(id: MessageId) -> String {
+    format!("{}/{}", id.client, id.incarnation)
+}
+
+impl Replica for Application {
+    fn deliver(&mut self, message: &Delivered<'_>) -> u8 {
+        self.is_new = false;
+        let Delivered { id, payload, .. } = *message;
+        // The first message of a client says which node it is.
+        if id.number == 0 {
+            let node = String::from_utf8_lossy(payload).into_owned();
+            self.state.nodes.insert(client(id), node);
+            return 0;
+        }
+        let told = Told {
+            message: payload::name(payload).map(Cow::into_owned),
+            // Of a client that has not said it nothing is known, and the driver will say so.
+            sender: self.state.nodes.get(&client(id)).cloned().unwrap_or_default(),
+            bytes: payload.len(),
+            digest: payload::digest(payload),
+        };
+        self.state.delivered.push(told);
+        // Without a driver there is no reader; the end of the input ends the main thread.
+        let _ = self.tell(self.state.delivered.len() - 1, false);
+        0
+    }
+
+    fn snapshot(&mut self) -> Box<dyn Read + Send> {
+        // A vector takes whatever is written to it, and a list of texts is JSON.
+        Box::new(io::Cursor::new(serde_json::to_vec(&self.state).unwrap_or_default()))
+    }
+
+    fn restore(&mut self, state: &mut dyn Read) -> io::Result<()> {
+        let state: State = serde_json::from_reader(state)?;
+        let before = std::mem::replace(&mut self.state, state).delivered;
+        if !self.state.delivered.starts_with(&before) {
+            return Err(io::Error::other("it does not begin with what was delivered here"));
+        }
+        // One that runs already has missed the rest, and delivers it now.
+        let replayed = std::mem::replace(&mut self.is_new, false);
+        self.tell(before.len(), replayed)
+    }
+
+    fn leads(&mut self, term: u64) {
+        // As above.
+        let _ = write_line(&Answer::Leader { group: &self.group, term });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tramontane_core::ids::ClientNumber;
+    use tramontane_runtime::shards::Destinations;
+
+    fn deliver(application: &mut Application, number: u64, payload: &[u8]) {
+        let id = MessageId { client: ClientNumber(3), incarnation: 2, number };
+        let destinations = Destinations::default();
+        application.deliver(&Delivered { place: number, id, destinations, payload });
+    }
+
+    fn greeted() -> Application {
+        let mut application = Application::new("g0".to_owned());
+        deliver(&mut application, 0, b"n7");
+        application
+    }
+
+    #[test]
+    fn a_state_is_taken_over_whole_and_only_if_it_goes_on_from_here() {
+        let mut from = greeted();
+        deliver(&mut from, 1, b"n7/1/0 n7/1/0");
+        let mut late = greeted();
+        deliver(&mut late, 1, b"n7/1/0 n7/1/0");
+        deliver(&mut from, 2, b"");
+        late.restore(&mut from.snapshot()).expect("it goes on");
+        assert_eq!(late.state.delivered, from.state.delivered);
+        let mut new = Application::new("g0".to_owned());
+        new.restore(&mut from.snapshot()).expect("all of it");
+        deliver(&mut new, 3, b"n7/1/2 n7");
+        let senders: Vec<&str> =
+            new.state.delivered.iter().map(|told| told.sender.as_str()).collect();
+        assert_eq!(senders, ["n7"; 3], "the names of clients are part of it");
+        let mut other = greeted();
+        deliver(&mut other, 1, b"n7/1/9 n7/1/9");
+        assert!(other.restore(&mut from.snapshot()).is_err(), "another history");
+    }
+}
