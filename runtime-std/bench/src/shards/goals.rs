@@ -8,64 +8,77 @@ use super::report::Rows;
 use super::system::{Switches, System};
 use super::tree::Tree;
 
-const SOURCE: &str = "issue 16";
+/// Why latency does not fall as far as the paper says.
+const DELAYS: &str = "\
+    a message to all waits for 7 write delays in the breadth tree (client, two for the root's \
+    log, child, two for its log, answer), or 5 passed on early, and for 4 in RamCast: what TRAM \
+    saves is processors' time for posts and looks, so the ratio grows with what these cost, and \
+    here a post costs 0.2 us";
+
+/// Why large payloads do not gain.
+const COPIES: &str = "\
+    a leader's port carries the payload to its followers and to all replicas of its children: 23 \
+    copies in the breadth tree, 8 in the base tree, 5 in the depth tree, so at most 6.8 GB/s by \
+    these; in RamCast each client writes all copies by its own port, and a replica receives one. \
+    Entries that refer to payloads (TRM-9) would save 2 copies, and are not built";
+
+/// Why few destinations are slower.
+const LEVELS: &str = "\
+    groups that are no neighbours are reached by way of groups that are not addressed, two write \
+    delays or more for each level, and RamCast's go to the addressed alone";
 
 /// All goals.
 pub(super) fn goals(rows: Rows<'_>, changes: &[LeaderChange]) -> Vec<Judged> {
+    let rate = |switches| best_rate(rows, switches, System::RAMCAST, GROUPS, 3.0);
+    let latency = |switches| best_latency(rows, switches, GROUPS, 2.3);
     vec![
-        Judged::by(
-            SOURCE,
+        goal(
             "8 destinations, the paper's TRAM: more than 3 times RamCast's messages a second",
-            best_rate(rows, Switches::PAPER, System::RAMCAST, GROUPS, 3.0),
-            "",
+            rate(Switches::PAPER),
+            "RamCast's leaders post twice as often as the root of the breadth tree",
         ),
-        Judged::by(
-            SOURCE,
+        goal(
             "8 destinations, the paper's TRAM: less than 1/2.3 of RamCast's latency",
-            best_latency(rows, Switches::PAPER, GROUPS, 2.3),
-            "",
+            latency(Switches::PAPER),
+            DELAYS,
         ),
-        Judged::by(
-            SOURCE,
+        goal(
             "8 destinations, all switches: more than 3 times RamCast's messages a second",
-            best_rate(rows, Switches::ALL, System::RAMCAST, GROUPS, 3.0),
+            rate(Switches::ALL),
             "",
         ),
-        Judged::by(
-            SOURCE,
+        goal(
             "8 destinations, all switches: less than 1/2.3 of RamCast's latency",
-            best_latency(rows, Switches::ALL, GROUPS, 2.3),
-            "",
+            latency(Switches::ALL),
+            DELAYS,
         ),
-        few(rows, "1 destination: no slower than RamCast, and as many messages a second", 1),
-        few(rows, "2 destinations: the same", 2),
-        few(rows, "3 destinations: the same", 3),
-        Judged::by(
-            SOURCE,
+        goal(
+            "1 destination: no slower than RamCast, and as many messages a second",
+            no_worse(rows, 1),
+            LEVELS,
+        ),
+        goal("2 destinations: the same", no_worse(rows, 2), LEVELS),
+        goal("3 destinations: the same", no_worse(rows, 3), LEVELS),
+        goal(
             "batching: 5 times the paper's messages a second at 8 destinations, at 1.2 times its \
              latency at low load or less",
             batching(rows),
-            "",
+            "clients wait for their answers: their number bounds what a step finds",
         ),
-        Judged::by(
-            SOURCE,
-            "16 KiB: 1.5 times RamCast's messages a second",
-            payload(rows, 16 << 10),
-            "",
-        ),
-        Judged::by(
-            SOURCE,
-            "64 KiB: 1.5 times RamCast's messages a second",
-            payload(rows, 64 << 10),
-            "",
-        ),
-        Judged::by(
-            SOURCE,
+        goal("16 KiB: 1.5 times RamCast's messages a second", payload(rows, 16 << 10), COPIES),
+        goal("64 KiB: 1.5 times RamCast's messages a second", payload(rows, 64 << 10), COPIES),
+        goal(
             "8 leaders at once, 100 clients: less than 1 ms beyond the time to suspect",
             leader_change(changes),
-            "",
+            "a new leader waits for changes of rights, 120 us each",
         ),
     ]
+}
+
+/// A goal, with the reason if it is not reached.
+fn goal(words: &'static str, seen: Seen, reason: &'static str) -> Judged {
+    let is_missed = seen.as_ref().is_some_and(|(is_reached, _)| !is_reached);
+    Judged::by("issue 16", words, seen, if is_missed { reason } else { "" })
 }
 
 /// The tree in which a variant has the most messages a second, or the least latency, first.
@@ -105,11 +118,7 @@ fn best_latency(rows: Rows<'_>, switches: Switches, destinations: u32, factor: f
     Some((ratio > factor, seen))
 }
 
-/// A goal for few destinations: in one tree both latency and throughput are RamCast's or better.
-fn few(rows: Rows<'_>, words: &'static str, destinations: u32) -> Judged {
-    Judged::by(SOURCE, words, no_worse(rows, destinations), "")
-}
-
+/// In one tree both latency and throughput are RamCast's or better.
 fn no_worse(rows: Rows<'_>, destinations: u32) -> Seen {
     let latency = |system| rows.latency_us(Experiment::Random, system, destinations);
     let rate = |system| rows.messages_per_s(Experiment::Random, system, destinations);

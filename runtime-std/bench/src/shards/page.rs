@@ -52,22 +52,22 @@ impl Report {
 
 /// How the runs are made.
 const HOW: &str = "\
-Each process has a processor of its own, and all protocols are charged by one table: what a step says
-that it did costs what the profile says (`fixtures/src/shards/cost.rs`). Clients wait for the answers
-of all leaders of a message before they send the next. Latency is that of one client. Messages a
-second are those of 48 clients, or of 24 for messages of more than 1 KiB. A message has 64 bytes.
-`paper` is TRAM as the paper has it: one entry at a time, passed on once it is decided. `early` passes
-messages on while they are replicated, `batching` takes all that is there in each step, and `both` is
-what this project runs. RamCast has its paper's form and one with batching, which its paper has not.
-Skeen and ByzCast are not replicated, and run on the profile `r320-tcp`.
+Each process has a processor of its own, and all protocols are charged by one table: what a step
+says that it did costs what the profile says (`fixtures/src/shards/cost.rs`). Clients wait for the
+answers of all leaders of a message before they send the next. Latency is that of one client.
+Messages a second are those of 48 clients, or of 24 for messages of more than 1 KiB. A message has
+64 bytes. `paper` is TRAM as the paper has it: one entry at a time, passed on once it is decided.
+`early` passes messages on while they are replicated, `batching` takes all that is there in each
+step, and `both` is what this project runs. RamCast has its paper's form and one with batching,
+which its paper has not. Skeen and ByzCast are not replicated, and run on the profile `r320-tcp`.
 `tramontane bench parameters --profile r320-fdr` says where each parameter comes from.
 
 ";
 
 fn trees() -> String {
     let mut text = String::from(
-        "The shapes of the paper's trees (figure 4) are lost from the text that we have. Ours, by the \
-         parent of each\ngroup from the second on:\n\n",
+        "The shapes of the paper's trees (figure 4) are lost from the text that we have. Ours, by \
+         the parent of\neach group from the second on:\n\n",
     );
     for tree in [Tree::Base, Tree::Breadth, Tree::Depth, Tree::Three] {
         let parents = tree.parents().iter().flatten();
