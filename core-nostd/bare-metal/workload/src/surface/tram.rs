@@ -426,5 +426,14 @@ fn snapshot(replicas: &mut [Replica<'_>], peers: &[[Option<usize>; LINKS]; PROCE
     black_box((first.id(), first.is_leader(), first.is_voter(), first.promised()));
     black_box((first.delivered(), first.needs_snapshot(), first.links().len()));
     black_box(first.stage(black_box(LinkId(1))));
+    if let Some(peers) = peers.first() {
+        let memory = Lent { process: 0, peers };
+        black_box(first.log_counts(&memory).is_ok());
+        black_box(first.is_voting_here(black_box(Rank(1)), &memory).is_ok());
+    }
+    let mut posting = Posting::new(&end(0, [None; REPLICAS], heapless::Vec::new()).capabilities());
+    let area = Area { region: LOG, offset: black_box(64) };
+    black_box((posting.room(), posting.content(area, area, 8), posting.guard(area, area, 8)));
+    black_box(posting.writes().len());
     first.detach(Time(99), black_box(LinkId(1)));
 }
