@@ -219,9 +219,9 @@ fn what_a_hostile_process_sends_costs_a_bounded_number_of_descriptors() {
         silent.send(said, &[&row, &bell]);
         silent.first.fabric.check_peers();
     }
-    // Other tests of this program open files too.
+    // Other tests of this program open files too: one has 120 views at a time, with four each.
     let grown = open().saturating_sub(before);
-    assert!(grown < 200, "{grown} more are open");
+    assert!(grown < 800, "{grown} more are open");
     drop(second);
 }
 
