@@ -21,7 +21,7 @@ use tramontane_core::fabric::{
     Capabilities, ErrorKind, Event, Fabric, HostFabric, LocalBell, PermissionEvent, Promises,
     Region, Token, ViewMemory, ViewPlan, WRITES_MAX, Write,
 };
-use tramontane_core::ids::{Rank, ViewId};
+use tramontane_core::ids::{NodeId, Rank, ViewId};
 use tramontane_core::layout::{CACHE_LINE, ROW_MAX};
 
 use super::error::Error;
@@ -102,6 +102,12 @@ pub struct SharedMemory {
 }
 
 impl SharedMemory {
+    /// Two processes have met again: a cut between them no longer holds for views that come. In
+    /// views that are open it does. For hosts whose members part and meet while they live.
+    pub fn meet(&self, node: NodeId) {
+        self.residence.meet(node);
+    }
+
     /// The fabric of a process. No view is open.
     #[must_use]
     pub fn for_residence(residence: &Arc<Residence>) -> Self {

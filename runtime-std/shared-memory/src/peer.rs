@@ -50,7 +50,7 @@ pub(super) struct Peer {
     regions: Mutex<PeerRegions>,
     /// How many of the own regions it was sent.
     regions_told: AtomicUsize,
-    /// Nothing is to do with this process any more, in whatever view.
+    /// Nothing is to do with this process, in whatever view, until the two meet again.
     is_cut: AtomicBool,
 }
 
@@ -95,9 +95,14 @@ impl Peer {
         self.bell.get()
     }
 
-    /// Ends all that is between the two, for good.
+    /// Ends all that is between the two, until they meet again.
     pub(super) fn cut(&self) {
         self.is_cut.store(true, Ordering::Relaxed);
+    }
+
+    /// The two have met again: views that come have this process. Those that are open stay cut.
+    pub(super) fn meet(&self) {
+        self.is_cut.store(false, Ordering::Relaxed);
     }
 
     /// Whether it was cut.

@@ -301,6 +301,11 @@ impl Residence {
         self.own_regions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// A node's process was met again after it was cut.
+    pub(super) fn meet(&self, node: NodeId) {
+        self.peers().iter().filter(|peer| peer.id() == node).for_each(|peer| peer.meet());
+    }
+
     /// A range of block memory that is there.
     pub(super) fn block_range(&self, area: Area, length: usize) -> Option<Range> {
         let memory = self.regions().get(area.region)?.upgrade()?;

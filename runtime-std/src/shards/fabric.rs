@@ -33,7 +33,8 @@ impl ShardFabric for Tcp {
 
 impl ShardFabric for SharedMemory {
     /// Members of a folder find each other there.
-    fn connect(&mut self, _node: NodeId, _session: Session) -> std::io::Result<()> {
+    fn connect(&mut self, node: NodeId, _session: Session) -> std::io::Result<()> {
+        self.meet(node);
         Ok(())
     }
 

@@ -298,6 +298,16 @@ fn a_cut_holds_in_both_views_and_for_the_same_process_in_the_next() {
     memories.push(second.open(3, &[1, 2]).expect("it opens"));
     first.fabric.check_peers();
     assert_eq!(first.fabric.post(ViewId(3), Rank(1), &WRITE, None), Err(ErrorKind::PeerLost));
+
+    first.fabric.meet(NodeId(2));
+    memories.push(first.open(4, &[1, 2]).expect("it opens"));
+    memories.push(second.open(4, &[1, 2]).expect("it opens"));
+    first.await_ready(4, 1);
+    assert_eq!(first.fabric.post(ViewId(4), Rank(1), &WRITE, None), Ok(()));
+    for view in 2..=3 {
+        let post = first.fabric.post(ViewId(view), Rank(1), &WRITE, None);
+        assert_eq!(post, Err(ErrorKind::PeerLost), "view {view} was open before they met again");
+    }
 }
 
 /// Arguments: the folder. Three members in 200 views.
