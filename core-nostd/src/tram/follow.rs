@@ -95,6 +95,10 @@ pub(super) struct Follow {
     tails: [u64; UNDER_WAY_MAX],
     /// Lists of this campaign or of earlier ones that may still be read from the own log.
     flying: u32,
+    /// How many of them were posted before the log was asked for or read again, and the first entry
+    /// that they may read.
+    earlier: u32,
+    earlier_from: u64,
     /// The list that carries the stamp.
     stamped_by: u32,
     /// Whether the peer counts in quorums, as it shows.
@@ -105,7 +109,7 @@ pub(super) struct Follow {
 
 impl Follow {
     pub(super) fn ask(&mut self) {
-        *self = Self { stage: FollowStage::Asked, flying: self.flying, ..Self::default() };
+        *self = Self { stage: FollowStage::Asked, ..self.with_lists_alone() };
     }
 
     /// Its log is to be read, for the first time or once more. Lists that were posted before count
@@ -115,20 +119,26 @@ impl Follow {
             stage: FollowStage::Reading,
             posted: self.posted,
             done: self.posted,
-            flying: self.flying,
-            ..Self::default()
+            ..self.with_lists_alone()
         };
+    }
+
+    /// Nothing but the lists that are still under way: whatever begins anew, they read the own log.
+    fn with_lists_alone(&self) -> Self {
+        let from = self.under_way().unwrap_or(u64::MAX);
+        Self { flying: self.flying, earlier: self.flying, earlier_from: from, ..Self::default() }
     }
 
     /// The peer has given its log to another.
     pub(super) fn refused(&mut self) {
         self.stage = FollowStage::Idle;
-        self.flying = 0;
+        (self.flying, self.earlier) = (0, 0);
     }
 
     /// A list is done, of whichever campaign.
     pub(super) fn landed(&mut self) {
         self.flying = self.flying.saturating_sub(1);
+        self.earlier = self.earlier.saturating_sub(1);
     }
 
     /// Whether lists are under way to a peer that has not granted its log since they were posted.
@@ -169,7 +179,9 @@ impl Follow {
     pub(super) fn under_way(&self) -> Option<u64> {
         let is_stamped = self.stage == FollowStage::Synced;
         let first = if is_stamped { self.acknowledged } else { self.first };
-        (self.posted != self.done).then_some(first)
+        let own = (self.posted != self.done).then_some(first);
+        let earlier = (self.earlier > 0).then_some(self.earlier_from);
+        own.into_iter().chain(earlier).min()
     }
 
     fn is_full(&self) -> bool {
@@ -502,6 +514,26 @@ mod tests {
         assert_eq!((follow.acknowledged, follow.stage), (5, FollowStage::Synced));
         follow.appended(first);
         assert_eq!(follow.acknowledged, 5);
+    }
+
+    #[test]
+    fn lists_from_before_a_log_is_read_again_still_hold_what_they_read() {
+        let mut follow =
+            Follow { stage: FollowStage::Synced, acknowledged: 5, ..Follow::default() };
+        follow.took(9);
+        follow.flying = 1;
+        assert_eq!(follow.under_way(), Some(5));
+        follow.read_again();
+        assert_eq!(follow.under_way(), Some(5), "which was posted before");
+        follow.first = 8;
+        follow.took(10);
+        follow.flying = 2;
+        assert_eq!(follow.under_way(), Some(5));
+        follow.landed();
+        assert_eq!(follow.under_way(), Some(8), "the first of two is there");
+        follow.refused();
+        follow.read_again();
+        assert_eq!(follow.under_way(), None, "none of them lands any more");
     }
 
     #[test]
