@@ -4,8 +4,10 @@
 //! 1. It asks all peers with a timestamp above all that it knows. What it wrote to their logs
 //!    before has landed, or was refused, when a peer sees that.
 //! 2. It reads the control line and all headers of each log that it is granted, after the grant.
+//!    It then reads the control line once more: the owner shows there to whom it has given the log.
 //! 3. Once a quorum's are read, its own included, it takes the log with the highest stamp, and of
-//!    equal stamps the longest. It copies what it lacks of it, and puts its own timestamp on it.
+//!    equal stamps the longest. It copies what it lacks of it, reads that log's control line a last
+//!    time, and puts its own timestamp on its log.
 //!
 //! Then it leads. It brings each log to its own state before that log counts (see `follow`).
 //!
@@ -23,6 +25,12 @@
 //! timestamp before it counts, which the paper leaves out, and by which it loses messages. One
 //! stamp for the whole log does the same with one cell.
 //!
+//! # Why the control line is read last
+//! An owner can give its log to a later leader while a candidate reads it. That leader may replace
+//! a payload whose header the candidate has read before. The owner stores the later timestamp in
+//! the control line before it gives the log away. So whatever was read before the candidate found
+//! its own timestamp there is whole, and else the campaign is over.
+//!
 //! Source: TRAM, sections 5.4 and 5.5 (Algorithms 3 and 4).
 
 use super::feed::whole_cells;
@@ -36,6 +44,7 @@ use super::timestamp::Timestamp;
 use super::token::{CAMPAIGNS, Ticket, Work};
 use crate::fabric::{ErrorKind, Fabric, FabricError, Permissions};
 use crate::ids::Time;
+use crate::layout::CACHE_LINE;
 
 /// The most payloads that are read at a time.
 const READS_MAX: u32 = 16;
@@ -57,6 +66,8 @@ pub(super) struct Copying {
     next: u64,
     end: u64,
     decided: u64,
+    /// All payloads are read, and the control line is read after them.
+    is_read: bool,
 }
 
 impl Replica<'_> {
@@ -104,12 +115,12 @@ impl Replica<'_> {
         fabric: &mut F,
         memory: &M,
     ) -> Result<(), Halt> {
-        self.copy_headers(fabric, memory)?;
-        let Leadership::Candidate(campaign) = self.leadership else { return Ok(()) };
         let log = Log::new(memory.log(), self.shape);
+        self.copy_headers(fabric, log, memory)?;
+        let Leadership::Candidate(campaign) = self.leadership else { return Ok(()) };
         match campaign {
             Campaign::Gathering => self.choose(now, fabric, log, memory),
-            Campaign::Copying(copying) => self.copy_payloads(now, copying, fabric, log, memory),
+            Campaign::Copying(copying) => self.copy_payloads(copying, fabric, log, memory),
         }
     }
 
@@ -117,6 +128,7 @@ impl Replica<'_> {
     pub(super) fn copy_headers<F: Fabric + Permissions, M: Memory>(
         &mut self,
         fabric: &mut F,
+        log: Log<'_>,
         memory: &M,
     ) -> Result<(), Halt> {
         for link in self.links.peers() {
@@ -142,16 +154,24 @@ impl Replica<'_> {
                 continue;
             }
             let done = state.follow.copied_bytes;
-            if done >= whole {
-                state.follow.stage = FollowStage::Read;
+            if done > whole {
+                if log.copied_promised(rank_of(link))? == self.promised {
+                    state.follow.stage = FollowStage::Read;
+                } else {
+                    state.follow.read_again();
+                }
                 continue;
             }
-            let length = whole.saturating_sub(done).min(chunk);
+            // After all else the control line is read once more.
+            let (offset, length) =
+                if done < whole { (done, (whole - done).min(chunk)) } else { (0, CACHE_LINE) };
             let (view, peer) = (state.attached.view, state.attached.peer);
-            let into = log_area(self.shape.copy_at(rank_of(link)).saturating_add(done));
+            let into = log_area(self.shape.copy_at(rank_of(link)).saturating_add(offset));
+            let sequence = state.follow.next_copy();
             let ticket =
-                Ticket { work: Work::CopyHeaders, link, campaign: self.campaigns, sequence: 0 };
-            let read = fabric.read(view, peer, log_area(done), into, length, ticket.token());
+                Ticket { work: Work::CopyHeaders, link, campaign: self.campaigns, sequence };
+            fabric.observe_barrier();
+            let read = fabric.read(view, peer, log_area(offset), into, length, ticket.token());
             match read.map_err(|error| error.kind()) {
                 Ok(()) => state.follow.copy_begins(length),
                 Err(ErrorKind::Revoked) => state.follow.refused(),
@@ -224,14 +244,13 @@ impl Replica<'_> {
         }
         // What differs was never decided: the log with the higher stamp lacks it.
         log.set_tail(start.min(own.tail))?;
-        let copying = Copying { from, start, next: start, end, decided };
+        let copying = Copying { from, start, next: start, end, decided, is_read: false };
         self.leadership = Leadership::Candidate(Campaign::Copying(copying));
         Ok(())
     }
 
     fn copy_payloads<F: Fabric + Permissions, M: Memory>(
         &mut self,
-        now: Time,
         mut copying: Copying,
         fabric: &mut F,
         log: Log<'_>,
@@ -241,11 +260,6 @@ impl Replica<'_> {
         let Some(state) = self.state.get(copying.from.index()).map(|state| state.attached) else {
             return Ok(());
         };
-        if !state.is_ready() {
-            // The peer is gone with what it had: another quorum has it, too.
-            self.leadership = Leadership::Follower;
-            return self.begin_campaign(now, fabric, memory);
-        }
         for _ in 0..READS_MAX {
             if copying.next >= copying.end || self.reads_under_way() >= READS_MAX {
                 break;
@@ -277,6 +291,9 @@ impl Replica<'_> {
             self.leadership = Leadership::Candidate(Campaign::Copying(copying));
             return Ok(());
         }
+        if !self.is_read_last(&mut copying) {
+            return Ok(());
+        }
         let mut place = copying.start;
         for _ in 0..self.shape.entries() {
             if place >= copying.end {
@@ -289,6 +306,32 @@ impl Replica<'_> {
         }
         log.set_tail(copying.end)?;
         self.lead(copying.end, copying.decided, log, memory)
+    }
+
+    /// Whether the control line of the log that is copied was read after all payloads, and shows
+    /// that they are whole. Sees to it that it is read.
+    fn is_read_last(&mut self, copying: &mut Copying) -> bool {
+        let whole = self.shape.payloads();
+        let Some(state) = self.state.get_mut(copying.from.index()) else { return false };
+        if copying.is_read && state.follow.stage == FollowStage::Read {
+            return true;
+        }
+        if !copying.is_read {
+            copying.is_read = true;
+            state.follow.read_last(whole);
+            self.leadership = Leadership::Candidate(Campaign::Copying(*copying));
+        }
+        false
+    }
+
+    /// A peer whose log is copied is gone, or has denied a write: not all reads come to an end.
+    /// Another quorum has what it had, too.
+    pub(super) fn abandon_copy(&mut self, link: LinkId) {
+        if let Leadership::Candidate(Campaign::Copying(copying)) = self.leadership
+            && copying.from == link
+        {
+            self.leadership = Leadership::Follower;
+        }
     }
 
     /// Begins to lead, with a log that holds all that can have been decided.

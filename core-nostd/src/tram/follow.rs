@@ -74,6 +74,8 @@ pub(super) struct Follow {
     pub(super) is_copying: bool,
     pub(super) copied_bytes: usize,
     copying_bytes: usize,
+    /// How many such reads were posted, so that a late one is not taken for the last.
+    copies: u32,
     /// Where it begins to differ.
     cut: u64,
     needs_cut: bool,
@@ -126,7 +128,13 @@ impl Follow {
     /// Nothing but the lists that are still under way: whatever begins anew, they read the own log.
     fn with_lists_alone(&self) -> Self {
         let from = self.under_way().unwrap_or(u64::MAX);
-        Self { flying: self.flying, earlier: self.flying, earlier_from: from, ..Self::default() }
+        Self {
+            copies: self.copies,
+            flying: self.flying,
+            earlier: self.flying,
+            earlier_from: from,
+            ..Self::default()
+        }
     }
 
     /// The peer has given its log to another.
@@ -147,16 +155,28 @@ impl Follow {
         self.flying > 0 && !has_granted
     }
 
+    /// The sequence number of the next read of headers.
+    pub(super) fn next_copy(&self) -> u32 {
+        self.copies.wrapping_add(1) & (SEQUENCES - 1)
+    }
+
     pub(super) fn copy_begins(&mut self, bytes: usize) {
+        self.copies = self.next_copy();
         self.is_copying = true;
         self.copying_bytes = bytes;
     }
 
-    pub(super) fn copied(&mut self) {
-        if self.is_copying {
+    pub(super) fn copied(&mut self, sequence: u32) {
+        if self.is_copying && sequence == self.copies {
             self.is_copying = false;
             self.copied_bytes = self.copied_bytes.saturating_add(self.copying_bytes);
         }
+    }
+
+    /// The control line is to be read once more, after so many bytes of control line and headers.
+    pub(super) fn read_last(&mut self, whole: usize) {
+        self.stage = FollowStage::Reading;
+        self.copied_bytes = whole;
     }
 
     /// A list is done, and with it all before it.

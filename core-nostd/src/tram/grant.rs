@@ -1,7 +1,9 @@
 //! Who may write to the own log: requests are answered in the order of their timestamps (TRM-3).
 //!
 //! The right of the one before is taken back first, and only then is the next given. So what a
-//! candidate reads after the grant is all that the one before can ever have written here.
+//! candidate reads after the grant is all that the one before can ever have written here. The
+//! timestamp is stored in the log before the right is given. So a candidate that reads its own
+//! timestamp there last has read nothing that a later leader wrote.
 //!
 //! A leader that gives its log away first ends its own writes to other logs, which are read from
 //! this one as late as they land (see `follow`).
@@ -12,7 +14,7 @@
 //! Source: TRAM, section 5.4 (Algorithm 3).
 
 use super::link::{LinkId, Memory};
-use super::log::LOG;
+use super::log::{LOG, Log};
 use super::progress::Halt;
 use super::replica::{Leadership, Replica, put, rank_of};
 use super::shape::peer_row;
@@ -137,6 +139,7 @@ impl Replica<'_> {
         memory: &M,
     ) -> Result<(), Halt> {
         self.promised = timestamp;
+        Log::new(memory.log(), self.shape).set_promised(timestamp)?;
         for link in self.links.peers() {
             if let Some((row, _)) = memory.link(link) {
                 put(row, peer_row::PROMISED, timestamp.cell())?;

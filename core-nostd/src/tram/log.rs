@@ -91,6 +91,17 @@ impl<'m> Log<'m> {
         Ok(())
     }
 
+    /// Shows to whom the log is given, before it is.
+    pub(super) fn set_promised(&self, promised: Timestamp) -> Result<(), OutOfRow> {
+        self.set(log_control::PROMISED, promised.cell())
+    }
+
+    /// To whom a peer had given its log when its control line was read.
+    pub(super) fn copied_promised(&self, peer: Rank) -> Result<Timestamp, OutOfRow> {
+        let cell = self.shape.copy_at(peer).saturating_add(log_control::PROMISED);
+        Ok(Timestamp::from_cell(self.memory.reader().cell(cell)?.load()))
+    }
+
     /// The entry at a place, if it is there.
     pub(super) fn load(&self, place: u64) -> Result<Option<Entry>, OutOfRow> {
         entry::load(self.memory.reader(), &self.shape, 0, place)
@@ -141,4 +152,4 @@ impl<'m> Log<'m> {
     }
 }
 
-const _: () = assert!(log_control::DECIDED + 8 <= CACHE_LINE);
+const _: () = assert!(log_control::PROMISED + 8 <= CACHE_LINE);

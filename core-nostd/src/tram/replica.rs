@@ -312,7 +312,7 @@ impl<'s> Replica<'s> {
                 self.campaign(now, fabric, memory)?;
             }
             Leadership::Leader => {
-                self.copy_headers(fabric, memory)?;
+                self.copy_headers(fabric, log, memory)?;
                 self.prepare_followers(log, memory)?;
                 self.decide(log, memory)?;
                 self.deliver(log, memory, application)?;
@@ -534,7 +534,7 @@ impl<'s> Replica<'s> {
             }
             Work::CopyHeaders => {
                 if let Some(state) = self.state.get_mut(ticket.link.index()) {
-                    state.follow.copied();
+                    state.follow.copied(ticket.sequence);
                 }
             }
             Work::CopyPayload => {}
@@ -559,6 +559,7 @@ impl<'s> Replica<'s> {
         state.heard_at = None;
         state.follow = Follow::default();
         self.forget_reads(link);
+        self.abandon_copy(link);
         self.progress.lost = self.progress.lost.saturating_add(1);
     }
 
@@ -568,6 +569,7 @@ impl<'s> Replica<'s> {
             state.follow.refused();
         }
         self.forget_reads(link);
+        self.abandon_copy(link);
         self.progress.denied = self.progress.denied.saturating_add(1);
     }
 
