@@ -353,6 +353,7 @@ impl Replica<'_> {
         log.set_decided(decided.min(tail).max(self.delivered))?;
         self.tail = tail;
         self.leadership = Leadership::Leader;
+        self.owes_null = self.options.passes_on_early && !self.children.is_empty();
         self.begin_passing_on(tail, log)
     }
 

@@ -103,6 +103,7 @@ impl Replica<'_> {
                 }
                 Ok(())
             }
+            Content::Null { .. } => Ok(()),
         }
     }
 

@@ -160,6 +160,8 @@ pub struct Replica<'s> {
     /// An entry that the parent passed on early was replaced in the parent's log: the own log ends
     /// below it from the next campaign on.
     pub(super) is_contradicted: bool,
+    /// As a new leader: its first entry has not been proposed yet.
+    pub(super) owes_null: bool,
     /// Reads of payloads into the own log that are under way, and over which link.
     pub(super) reads: Option<(LinkId, u32)>,
     /// The number of the last heartbeat, and when it was given.
@@ -237,6 +239,7 @@ impl<'s> Replica<'s> {
             needs_snapshot: false,
             gapped: None,
             is_contradicted: false,
+            owes_null: false,
             reads: None,
             beats: 0,
             beat_at: None,
