@@ -23,7 +23,9 @@ impl Replica<'_> {
         if replies.len() != self.replies.all().len() {
             return None;
         }
-        replies.copy_from_slice(self.replies.all());
+        for (to, from) in replies.iter_mut().zip(self.replies.all()) {
+            *to = *from;
+        }
         self.counts.save(counts)
     }
 
@@ -45,7 +47,9 @@ impl Replica<'_> {
         if self.counts.restore(counts).is_none() {
             return Ok(false);
         }
-        self.replies.all_mut().copy_from_slice(replies);
+        for (to, from) in self.replies.all_mut().iter_mut().zip(replies) {
+            *to = *from;
+        }
         // The log stays as it is: it may be another's to write.
         let stamp = Log::new(memory.log(), self.shape).control()?.stamp;
         self.delivered = *place;

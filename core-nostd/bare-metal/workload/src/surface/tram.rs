@@ -299,7 +299,7 @@ fn peers_of(overlay: &Overlay, process: usize) -> [Option<usize>; LINKS] {
 fn group(overlay: &Overlay) {
     let options = black_box(ReplicaOptions { heartbeat_ns: 1, ..ReplicaOptions::default() });
     let capabilities = end(0, [None; REPLICAS], heapless::Vec::new()).capabilities();
-    let mut links = [[LentState, LinkState::default(); LINKS]; REPLICAS];
+    let mut links = [[LinkState::default(); LINKS]; REPLICAS];
     let mut sources = [[SourceState::default(); 2]; REPLICAS];
     let mut payloads = [[0; 64]; REPLICAS];
     let mut replies = [[0; 3]; REPLICAS];
