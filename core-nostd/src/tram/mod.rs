@@ -56,6 +56,7 @@ mod shape;
 mod show;
 mod snapshot;
 mod status;
+mod stream;
 mod timestamp;
 mod token;
 

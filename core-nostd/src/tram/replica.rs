@@ -14,13 +14,14 @@
 
 use super::campaign::Campaign;
 use super::counts::{Counts, SourceState, UpTo};
-use super::follow::{Follow, Stream};
+use super::follow::Follow;
 use super::link::{Attached, Attachment, LinkId, Memory, ReplicaLinks, Stage};
 use super::log::Log;
 use super::overlay::{CHILDREN_MAX, Destinations, Overlay, ReplicaId};
 use super::progress::{Application, Halt, OpenError, Progress};
 use super::replies::Replies;
 use super::shape::Shape;
+use super::stream::Stream;
 use super::timestamp::Timestamp;
 use crate::fabric::{Capabilities, Fabric, Permissions, Promises};
 use crate::ids::{Ordinal, Rank, Time, ViewId, index_from_u32};
