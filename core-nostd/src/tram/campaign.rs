@@ -4,7 +4,7 @@
 //! 1. It asks all peers with a timestamp above all that it knows. What it wrote to their logs
 //!    before has landed, or was refused, when a peer sees that.
 //! 2. It reads the control line and all headers of each log that it is granted, after the grant.
-//!    It then reads the control line once more: the owner shows there to whom it has given the log.
+//!    It then reads the control line once more: there the owner shows which leader has the log.
 //! 3. Once a quorum's are read, its own included, it takes the log with the highest stamp, and of
 //!    equal stamps the longest. It copies what it lacks of it, reads that log's control line a last
 //!    time, and puts its own timestamp on its log.
