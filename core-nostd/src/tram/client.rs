@@ -95,6 +95,9 @@ pub struct GroupState {
     /// The ordinal of the next message that is ordered there first.
     next: Ordinal,
     shape: Option<Shape>,
+    /// While answers are looked for: groups that have delivered nothing of what is ordered here
+    /// first, from the message on that was looked at.
+    silent: Destinations,
 }
 
 /// What a client keeps of one message that is under way: a list of these is lent to it, one for
@@ -112,6 +115,15 @@ pub struct MessageState {
     answers: Answers,
 }
 
+/// What a group has answered to a message.
+enum Answer {
+    /// Nobody has delivered it, as far as is known.
+    Silence,
+    /// Somebody has, and that is not enough.
+    Some,
+    Enough,
+}
+
 /// What a client keeps of one link: a list of these is lent to it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ClientLink {
@@ -119,6 +131,8 @@ pub struct ClientLink {
     attached: Attached,
     stored: Ordinal,
     posted: Ordinal,
+    /// The number from which on the next message to be stored is.
+    number: u64,
 }
 
 /// Which links a client has, by their places.
@@ -197,6 +211,10 @@ pub struct Client<'s> {
     next: u64,
     /// All messages below have been answered, and given to the caller.
     released: u64,
+    /// All messages from here on are for the same groups.
+    alike_from: u64,
+    /// How many messages are answered, and not given to the caller yet.
+    answered: u64,
     is_leaving: bool,
     is_closed: bool,
     progress: Progress,
@@ -255,6 +273,8 @@ impl<'s> Client<'s> {
             payloads,
             next: 0,
             released: 0,
+            alike_from: 0,
+            answered: 0,
             is_leaving: false,
             is_closed: false,
             progress: Progress::default(),
@@ -355,6 +375,10 @@ impl<'s> Client<'s> {
         let index = modulo(number, limits.client_window);
         let ordinal = self.groups.get(first.index()).map_or(Ordinal::ZERO, |group| group.next);
         self.payload_mut(index, length).ok_or(SendError::TooLong)?.copy_from_slice(payload);
+        let last = modulo(number.saturating_sub(1), limits.client_window);
+        if self.messages.get(last).is_none_or(|last| last.destinations != destinations) {
+            self.alike_from = number;
+        }
         let Some(message) = self.messages.get_mut(index) else { return Err(SendError::Full) };
         *message = MessageState {
             number,
@@ -407,6 +431,7 @@ impl<'s> Client<'s> {
     /// looked at with [`Client::replies`] until the next call.
     pub fn poll(&mut self) -> Option<Answered> {
         let limits = self.overlay.limits();
+        self.answered = self.answered.checked_sub(1)?;
         for number in self.released..self.next {
             let index = modulo(number, limits.client_window);
             let Some(message) = self.messages.get_mut(index) else { break };
@@ -540,7 +565,7 @@ impl<'s> Client<'s> {
             if state.stored >= next || state.stored.0 >= limit {
                 break;
             }
-            self.store_one(replica.group, state.stored, row, &shape)?;
+            self.store_one(replica.group, &mut state, row, &shape)?;
             state.stored = state.stored.next();
         }
         if let Some(place) = self.state.get_mut(link.index()) {
@@ -553,14 +578,12 @@ impl<'s> Client<'s> {
     fn store_one(
         &mut self,
         group: GroupId,
-        ordinal: Ordinal,
+        state: &mut ClientLink,
         row: crate::memory::RowWriter<'_>,
         shape: &Shape,
     ) -> Result<(), Halt> {
-        let is_it = |message: &MessageState| {
-            message.is_used && message.first == group && message.ordinal == ordinal
-        };
-        let Some(index) = self.messages.iter().position(is_it) else { return Ok(()) };
+        let ordinal = state.stored;
+        let Some(index) = self.find(group, state) else { return Ok(()) };
         let Some(message) = self.messages.get(index).copied() else { return Ok(()) };
         let fed = Fed {
             id: self.id_of(message.number),
@@ -577,6 +600,20 @@ impl<'s> Client<'s> {
         self.progress.copied_bytes =
             self.progress.copied_bytes.saturating_add(u64::from(message.length));
         Ok(())
+    }
+
+    /// The place of the message that is stored next for a replica, if it is not answered yet: those
+    /// of one group have rising ordinals.
+    fn find(&self, group: GroupId, state: &mut ClientLink) -> Option<usize> {
+        for number in state.number.max(self.released)..self.next {
+            let index = modulo(number, self.overlay.limits().client_window);
+            let message = self.messages.get(index)?;
+            if message.first == group && message.ordinal >= state.stored {
+                state.number = number;
+                return (message.is_used && message.ordinal == state.stored).then_some(index);
+            }
+        }
+        None
     }
 
     /// How many of this client's messages a replica has taken.
@@ -637,47 +674,89 @@ impl<'s> Client<'s> {
         Ok(())
     }
 
+    /// Looks from the oldest message on. Messages that are ordered first at the same group are
+    /// delivered in their order: where nobody has replied to one, nobody has to a later one.
     fn look_for_answers<M: Memory>(&mut self, memory: &M) -> Result<(), Halt> {
-        for index in 0..self.messages.len() {
-            let Some(message) = self.messages.get(index).copied() else { break };
-            if !message.is_used || message.is_answered {
+        for group in self.groups.iter_mut() {
+            group.silent = Destinations::default();
+        }
+        for number in self.released..self.next {
+            let index = modulo(number, self.overlay.limits().client_window);
+            let Some(message) = self.messages.get(index) else { break };
+            if message.is_answered {
                 continue;
             }
-            let mut waiting = message.waiting;
-            for group in message.waiting.iter() {
-                if self.is_answered(&message, group, memory)? {
-                    waiting = Destinations(waiting.0 & !Destinations::of(group).0);
-                }
-            }
-            if let Some(message) = self.messages.get_mut(index) {
-                message.waiting = waiting;
-                message.is_answered = waiting == Destinations::default();
+            let silent = self.look_for_answers_to(index, memory)?;
+            let is_silent = self.messages.get(index).is_some_and(|message| {
+                message.waiting == message.destinations && message.waiting.0 & !silent.0 == 0
+            });
+            if is_silent && number >= self.alike_from {
+                break;
             }
         }
         Ok(())
     }
 
-    fn is_answered<M: Memory>(
+    /// Looks for the answers to one message. Gives the groups of which nobody has replied to it, or
+    /// to an earlier one that was ordered first at the same group.
+    fn look_for_answers_to<M: Memory>(
+        &mut self,
+        index: usize,
+        memory: &M,
+    ) -> Result<Destinations, Halt> {
+        let Some(message) = self.messages.get(index).copied() else {
+            return Ok(Destinations::default());
+        };
+        let first = message.first.index();
+        let mut silent = self.groups.get(first).map_or(Destinations::default(), |of| of.silent);
+        let mut waiting = message.waiting;
+        for group in Destinations(message.waiting.0 & !silent.0).iter() {
+            match self.answer_of(&message, group, memory)? {
+                Answer::Silence => silent = silent.with(group),
+                Answer::Some => {}
+                Answer::Enough => {
+                    waiting = Destinations(waiting.0 & !Destinations::of(group).0);
+                }
+            }
+        }
+        if let Some(group) = self.groups.get_mut(first) {
+            group.silent = silent;
+        }
+        if let Some(message) = self.messages.get_mut(index) {
+            message.waiting = waiting;
+            message.is_answered = waiting == Destinations::default();
+            self.answered = self.answered.saturating_add(u64::from(message.is_answered));
+        }
+        Ok(silent)
+    }
+
+    fn answer_of<M: Memory>(
         &mut self,
         message: &MessageState,
         group: GroupId,
         memory: &M,
-    ) -> Result<bool, Halt> {
-        let (mut some, mut all) = (false, true);
+    ) -> Result<Answer, Halt> {
+        let (mut replied, mut some, mut all) = (false, false, true);
         for link in self.links.of_group(group) {
             self.progress.looked = self.progress.looked.saturating_add(1);
             let reply = self.reply(link, message.number, memory)?;
             match reply.filter(|reply| reply.number == message.number) {
                 Some(_) => {
+                    replied = true;
                     some =
                         some || message.answers != Answers::Leaders || self.leads(link, memory)?
                 }
                 None => all = all && self.stage(link) != Stage::Ready,
             }
         }
-        Ok(match message.answers {
+        let is_enough = match message.answers {
             Answers::All => some && all,
             Answers::OneOfEach | Answers::Leaders => some,
+        };
+        Ok(match (is_enough, replied) {
+            (true, _) => Answer::Enough,
+            (false, true) => Answer::Some,
+            (false, false) => Answer::Silence,
         })
     }
 
