@@ -163,8 +163,8 @@ impl Replica<'_> {
                 continue;
             }
             // After all else the control line is read once more.
-            let (offset, length) =
-                if done < whole { (done, (whole - done).min(chunk)) } else { (0, CACHE_LINE) };
+            let left = whole.saturating_sub(done);
+            let (offset, length) = if left > 0 { (done, left.min(chunk)) } else { (0, CACHE_LINE) };
             let (view, peer) = (state.attached.view, state.attached.peer);
             let into = log_area(self.shape.copy_at(rank_of(link)).saturating_add(offset));
             let sequence = state.follow.next_copy();

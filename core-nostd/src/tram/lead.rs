@@ -216,7 +216,7 @@ impl Replica<'_> {
         let has_messages = row.cell(feed_row::WRITTEN)?.load() > 0;
         if !is_current(count, incarnation) {
             let is_new = incarnation > count.incarnation;
-            if is_new && !is_going && has_messages && self.tail < limit {
+            if is_new && has_messages && self.tail < limit {
                 self.append(Content::Open { client, incarnation }, log)?;
             } else {
                 return Ok(());

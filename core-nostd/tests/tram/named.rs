@@ -6,7 +6,7 @@
 //! At the end all reach all, and each message must be delivered everywhere, once and in one order.
 
 use tramontane_core::ids::{ClientNumber, GroupId, Rank};
-use tramontane_core::tram::{Destinations, MessageId, ReplicaId};
+use tramontane_core::tram::{Answers, Destinations, MessageId, ReplicaId};
 
 use super::judge::{missing, safety};
 use super::world::{Settings, World};
@@ -137,7 +137,11 @@ impl Script {
     }
 
     fn multicast(&mut self, client: u16, to: Destinations) -> MessageId {
-        self.world.multicast(ClientNumber(client), to, 24).expect("there is room")
+        self.multicast_for(client, to, Answers::OneOfEach)
+    }
+
+    fn multicast_for(&mut self, client: u16, to: Destinations, answers: Answers) -> MessageId {
+        self.world.multicast_for(ClientNumber(client), to, 24, answers).expect("there is room")
     }
 
     fn delivers(
@@ -465,6 +469,28 @@ fn a_lost_message_that_was_passed_on_does_not_hold_up_the_child() {
     let message = script.multicast(1, Destinations::of(GroupId(1)));
     script.delivers(C[1], message, &[P[1], P[2], C[0], C[1], C[2]], &[1]);
     script.world.start_replica(P[0], false);
+    script.end();
+}
+
+/// TRM-7: all connections of a client break before a reply to its message comes. The replicas show
+/// their replies over the new ones, also one that took a snapshot instead of the message.
+#[test]
+fn a_client_that_was_away_is_told_who_delivered() {
+    let mut script = Script::new(&[None]);
+    let a = script.multicast_for(0, here(), Answers::All);
+    let tail = script.world.log_control(P[0])[TAIL];
+    script.among(&P[..2], &[0], |world| world.log_control(P[0])[TAIL] > tail);
+    for id in [P[0], P[1]] {
+        script.delivers(id, a, &P[..2], &[]);
+    }
+    script.world.crash_replica(P[2]);
+    script.world.start_replica(P[2], false);
+    assert!(script.world.has_delivered(P[2], a), "its snapshot has it");
+    for id in P {
+        script.world.connect_client(ClientNumber(0), id);
+    }
+    assert!(!script.world.sent[&a].answered);
+    script.among(&P, &[0], |world| world.sent[&a].answered);
     script.end();
 }
 
