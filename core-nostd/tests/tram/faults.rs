@@ -149,6 +149,7 @@ fn settings_of(seed: u64) -> Settings {
         log_entries: 8 << (seed % 3),
         window: 2 + (seed % 4) as u32,
         clients: 2,
+        ..Settings::default()
     }
 }
 

@@ -20,4 +20,5 @@ mod network;
 mod partitions;
 mod probe;
 mod random;
+mod returns;
 mod world;
