@@ -10,6 +10,7 @@
     reason = "these are tests"
 )]
 
+mod answers;
 mod calm;
 mod crash_points;
 mod faults;
