@@ -28,8 +28,8 @@ use super::status::ReplicaStatus;
 use crate::member::Stopped;
 use crate::poll::{Clock, Done, Ending, Steps, nanoseconds};
 
-/// After how long without work a process of an overlay sleeps. Until then it gives way: to sleep and
-/// to be woken costs several microseconds on both sides, and the next batch often comes sooner.
+/// After how long without work a process of an overlay sleeps. Until then it gives way: to sleep
+/// and to be woken costs several microseconds on both sides, and the next batch often comes sooner.
 pub(super) const IDLE_TIME: Duration = Duration::from_micros(20);
 
 /// Between two pictures of how the replica is.

@@ -1,5 +1,5 @@
-//! RamCast, Skeen's protocol and ByzCast over shared memory and TCP: replicas and clients as threads
-//! of this process.
+//! RamCast, Skeen's protocol and ByzCast over shared memory and TCP: replicas and clients are
+//! threads of this process.
 //!
 //! Each thread has a fabric of its own: over TCP with a connection to each process that it shares a
 //! view with, over the loopback. The protocols and their costs are those of the simulator
@@ -25,8 +25,8 @@ use tramontane_fixtures::baselines::{Options, Party, Plan};
 use tramontane_runtime::carrier::Carrier;
 
 use crate::BenchError;
-use carrying::{Carrying, SharedMemoryCarrying, TcpCarrying};
 use crate::low_rate::percentile;
+use carrying::{Carrying, SharedMemoryCarrying, TcpCarrying};
 use driving::{Load, Over, run_client, run_replica};
 
 /// What is run.

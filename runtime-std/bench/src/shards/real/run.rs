@@ -10,6 +10,7 @@ use tramontane_local::crew::CrewError;
 use tramontane_local::interrupt::Interrupts;
 use tramontane_local::print::print;
 use tramontane_runtime::carrier::Carrier;
+use tramontane_runtime::shared_memory::Root;
 
 use super::command::{RealArguments, RealSystem};
 use super::load::Seen;
@@ -45,6 +46,8 @@ pub(crate) fn run(
     } else {
         report.rows = loads(arguments, &carriers, &interrupts)?;
     }
+    // What processes that were killed may have left.
+    Root::from_env().sweep()?;
     Ok(print(out, json, &report, Report::text)?)
 }
 

@@ -114,10 +114,7 @@ fn drive(
 }
 
 /// Kills the leader, and waits until the next one has delivered and the killed one is back.
-fn kill(
-    replicas: &mut Replicas<'_>,
-    longest_gap_ns: &AtomicU64,
-) -> Result<Takeover, BenchError> {
+fn kill(replicas: &mut Replicas<'_>, longest_gap_ns: &AtomicU64) -> Result<Takeover, BenchError> {
     let until = Instant::now() + CALM;
     while let Some(left) = until.checked_duration_since(Instant::now()) {
         replicas.hear(left)?;

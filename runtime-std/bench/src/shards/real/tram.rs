@@ -4,7 +4,9 @@ use std::sync::Barrier;
 
 use tramontane_local::interrupt::Interrupts;
 use tramontane_runtime::carrier::Carrier;
-use tramontane_runtime::shards::{Client, Description, Destinations, GroupId, Places, StartOptions};
+use tramontane_runtime::shards::{
+    Client, Description, Destinations, GroupId, Places, StartOptions,
+};
 use tramontane_runtime::shared_memory::GroupName;
 
 use super::crew::Replicas;
