@@ -15,7 +15,7 @@
 //! |---|---|
 //! | `overlay` | the tree of groups |
 //! | `shape` | where things lie in logs and rows |
-//! | `link` | with whom a process shares a view of two |
+//! | `link` | the processes with which one shares a view of two |
 //! | `timestamp`, `entry`, `counts` | who leads; what a log holds; what all know alike from it |
 //! | `feed` | rings of messages: from clients, and from a parent |
 //! | `log` | the own log |
