@@ -69,7 +69,7 @@ impl<L: FileLayer> Log<L> {
         })?;
         let number = name.strip_prefix(NAME).and_then(|rest| rest.split('-').next()?.parse().ok());
         let key = SegmentKey { log: self.metadata.content.log, number: number.unwrap_or(0) };
-        for found in find_batches(&bytes, BLOCK_BYTES, key, 0).batches {
+        for found in find_batches(&bytes, BLOCK_BYTES, key).batches {
             let mark = found.mark;
             let batch = &bytes[mark.start as usize..mark.end() as usize];
             for record in sound_records(batch, mark, key) {

@@ -99,8 +99,6 @@ struct Reading {
     log: u64,
     base: Sequence,
     found: Examined,
-    /// Nothing older than this counts from here on.
-    since: u64,
     is_begun: bool,
     last_number: Option<u64>,
     /// A torn batch at the end of what was read. If more follows it is only void or damaged.
@@ -133,7 +131,6 @@ impl Reading {
             log: content.log,
             base: content.base,
             found,
-            since: 0,
             is_begun: false,
             last_number,
             torn: None,
@@ -149,8 +146,7 @@ impl Reading {
             ReadHeader::Sound(header) => Some(header),
             ReadHeader::Damaged => None,
         };
-        let since = header.map_or(self.since, |header| header.incarnation.max(self.since));
-        let mut batches = find_batches(bytes, BLOCK_BYTES, key, since);
+        let mut batches = find_batches(bytes, BLOCK_BYTES, key);
         if header.is_none() && batches.batches.is_empty() {
             // Either it was never used, or it is wholly damaged: then what follows tells so.
             return Ok(());
@@ -159,7 +155,7 @@ impl Reading {
         let first = self.begin(number, header, &batches);
         if header.is_none() {
             self.damage(number, 0, Damaged::SegmentHeader);
-            let incarnation = batches.batches.first().map_or(since, |batch| batch.mark.incarnation);
+            let incarnation = batches.batches.first().map_or(0, |batch| batch.mark.incarnation);
             let bytes = SegmentHeader { key, incarnation, first }.encode().to_vec();
             self.found.mends.push(Mend { segment: number, offset: 0, bytes });
         }
@@ -168,7 +164,6 @@ impl Reading {
             self.torn = Some((number, torn));
         }
         self.found.segments.insert(number, bytes.len() as u64);
-        self.since = batches.batches.last().map_or(since, |batch| batch.mark.incarnation);
         for offset in &batches.gaps {
             self.damage(number, *offset, Damaged::Blocks);
         }

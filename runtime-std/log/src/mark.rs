@@ -114,21 +114,14 @@ impl Mark {
     }
 
     /// The mark at an offset, if a sound one of that role is there whose batch lies within the
-    /// segment, and which that incarnation or a later one wrote.
-    pub(crate) fn read(
-        segment: &[u8],
-        at: usize,
-        role: Role,
-        key: SegmentKey,
-        since: u64,
-    ) -> Option<Self> {
+    /// segment.
+    pub(crate) fn read(segment: &[u8], at: usize, role: Role, key: SegmentKey) -> Option<Self> {
         let bytes = segment.get(at..at + MARK_BYTES)?;
         let word = u32_at(bytes, 12);
         let kind = BatchKind::ALL.into_iter().find(|kind| kind.word() == word)?;
         let [incarnation, start, length, first, view, count] =
             [16, 24, 32, 40, 48, 56].map(|at| u64_at(bytes, at));
         let is_sound = u32_at(bytes, 8) == role.word()
-            && incarnation >= since
             && u64_at(bytes, 0) == key.seed(incarnation).checksum(&bytes[8..]);
         let mark = Self {
             kind,
@@ -186,22 +179,21 @@ mod tests {
         let segment = segment();
         for role in [Role::Header, Role::Trailer] {
             let at = mark().at(role) as usize;
-            assert_eq!(Mark::read(&segment, at, role, KEY, 5), Some(mark()));
-            assert_eq!(Mark::read(&segment, at, role, KEY, 6), None, "of an earlier incarnation");
+            assert_eq!(Mark::read(&segment, at, role, KEY), Some(mark()));
             for key in [SegmentKey { log: 8, ..KEY }, SegmentKey { number: 4, ..KEY }] {
-                assert_eq!(Mark::read(&segment, at, role, key, 0), None);
+                assert_eq!(Mark::read(&segment, at, role, key), None);
             }
         }
         let at = mark().at(Role::Header) as usize;
-        assert_eq!(Mark::read(&segment, at, Role::Trailer, KEY, 0), None);
-        assert_eq!(Mark::read(&segment[..at + 4096], at, Role::Header, KEY, 0), None, "too short");
+        assert_eq!(Mark::read(&segment, at, Role::Trailer, KEY), None);
+        assert_eq!(Mark::read(&segment[..at + 4096], at, Role::Header, KEY), None, "too short");
     }
 
     #[test]
     fn a_mark_counts_only_where_it_was_written() {
         let mut segment = segment();
         segment.copy_within(4096..8192, 8192);
-        assert_eq!(Mark::read(&segment, 8192, Role::Header, KEY, 0), None);
+        assert_eq!(Mark::read(&segment, 8192, Role::Header, KEY), None);
     }
 
     #[test]
@@ -210,7 +202,7 @@ mod tests {
         for bit in 0..8 * MARK_BYTES {
             let mut segment = whole.clone();
             segment[4096 + bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(Mark::read(&segment, 4096, Role::Header, KEY, 0), None, "bit {bit}");
+            assert_eq!(Mark::read(&segment, 4096, Role::Header, KEY), None, "bit {bit}");
         }
     }
 }

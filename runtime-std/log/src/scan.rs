@@ -60,22 +60,15 @@ impl FoundBatch {
     }
 }
 
-/// Finds all batches from an offset on that incarnations since the given one wrote.
-pub(crate) fn find_batches(
-    segment: &[u8],
-    from: usize,
-    key: SegmentKey,
-    since: u64,
-) -> FoundBatches {
+/// Finds all batches from an offset on.
+pub(crate) fn find_batches(segment: &[u8], from: usize, key: SegmentKey) -> FoundBatches {
     let mut found = FoundBatches { end: from as u64, ..FoundBatches::default() };
     let mut at = from;
-    let mut since = since;
-    while let Some((mark, start)) = next_mark(segment, at, key, since) {
+    while let Some((mark, start)) = next_mark(segment, at, key) {
         if start > at {
             found.gaps.push(at as u64);
         }
         found.batches.push(look_at(segment, mark, key));
-        since = mark.incarnation;
         at = start + mark.length as usize;
         found.end = at as u64;
     }
@@ -83,21 +76,21 @@ pub(crate) fn find_batches(
 }
 
 /// The next batch that begins at an offset or behind it, and where it does.
-fn next_mark(segment: &[u8], from: usize, key: SegmentKey, since: u64) -> Option<(Mark, usize)> {
+fn next_mark(segment: &[u8], from: usize, key: SegmentKey) -> Option<(Mark, usize)> {
     (from..segment.len()).step_by(BLOCK_BYTES).find_map(|block| {
-        if let Some(mark) = Mark::read(segment, block, Role::Header, key, since) {
+        if let Some(mark) = Mark::read(segment, block, Role::Header, key) {
             return Some((mark, block));
         }
         // The end of this block may be that of a batch whose header is damaged.
         let trailer = block + BLOCK_BYTES - MARK_BYTES;
-        let mark = Mark::read(segment, trailer, Role::Trailer, key, since)?;
+        let mark = Mark::read(segment, trailer, Role::Trailer, key)?;
         (mark.start >= from as u64).then_some((mark, mark.start as usize))
     })
 }
 
 /// Looks at all records of a batch that lies in the segment.
 fn look_at(segment: &[u8], mark: Mark, key: SegmentKey) -> FoundBatch {
-    let is_there = |role| Mark::read(segment, mark.at(role) as usize, role, key, 0) == Some(mark);
+    let is_there = |role| Mark::read(segment, mark.at(role) as usize, role, key) == Some(mark);
     let batch = &segment[mark.start as usize..mark.end() as usize];
     let seed = key.seed(mark.incarnation);
     let mut walk =

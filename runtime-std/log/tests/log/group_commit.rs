@@ -28,6 +28,15 @@ impl Gate {
     }
 }
 
+/// Opens a gate when a test ends, however it does.
+struct OpensAtTheEnd(Gate);
+
+impl Drop for OpensAtTheEnd {
+    fn drop(&mut self) {
+        self.0.open(1 << 20);
+    }
+}
+
 fn roomy(folder: PowerLossFolder) -> Log<PowerLossFolder> {
     let options = Options { segment_bytes: 1 << 20, ..Options::default() };
     Log::open(folder, &identity(), options).expect("it opens").0
@@ -40,6 +49,7 @@ fn what_comes_during_a_sync_shares_the_next_one() {
     let pass = gate.clone();
     let commits = GroupCommit::start(log, GroupCommitOptions::default(), move |_| pass.pass());
     let commits = commits.expect("a thread");
+    let _opens = OpensAtTheEnd(gate.clone());
     let before = folder.syncs();
     commits.append(&record(0, &message(0, 100))).expect("there is room");
     assert!(commits.wait_durable(Sequence(1), LONG).expect("it goes on"));
@@ -81,6 +91,7 @@ fn memory_is_bounded_and_a_message_that_is_larger_goes_alone() {
     let options = GroupCommitOptions { waiting_bytes_max: 64 << 10 };
     let commits =
         GroupCommit::start(roomy(folder), options, move |_| pass.pass()).expect("a thread");
+    let _opens = OpensAtTheEnd(gate.clone());
     commits.append(&record(0, &[1; 300_000])).expect("it goes alone");
     assert!(commits.wait_durable(Sequence(1), LONG).expect("it goes on"));
     let mut next = 1;

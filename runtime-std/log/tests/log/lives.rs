@@ -46,6 +46,10 @@ impl Run {
     pub fn live(&mut self, deeds: u64, power_cut_at: Option<u64>) -> u64 {
         self.folder = self.folder.after_process_end(Faults { power_cut_at, ..Faults::default() });
         let opened = Log::open(self.folder.clone(), &identity(), SMALL);
+        if let Err(error) = &opened {
+            let is_cut = power_cut_at.is_some_and(|at| at <= self.folder.operations());
+            assert!(is_cut, "it does not open: {error}");
+        }
         if let Ok((mut log, recovery)) = opened {
             self.model.accept(&log, &self.under_way);
             self.under_way = UnderWay::Nothing;

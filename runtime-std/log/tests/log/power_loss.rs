@@ -1,7 +1,10 @@
 //! Power is lost at every operation of a run, and in the middle of restarts.
 
+use tramontane_log::power_loss::{Faults, PowerLossFolder};
+use tramontane_log::{Batch, Log, Sequence};
+
 use crate::lives::{Reached, Run};
-use crate::support::Chance;
+use crate::support::{Chance, SMALL, identity, record};
 
 /// One run of several lives. Gives how often power was lost.
 fn run(seed: u64, first_cut: Option<u64>) -> Reached {
@@ -62,4 +65,62 @@ fn nothing_durable_is_lost_in_random_lives() {
     }
     println!("seeds {first} to {}: {reached:?}", first + runs - 1);
     assert!(reached.crashes > runs, "only {reached:?}");
+}
+
+/// A process begins to commit 40 records and loses power: of what it wrote, those sectors are there
+/// whose number the function says.
+fn begin_to_commit(
+    folder: &PowerLossFolder,
+    message: &[u8],
+    keeps: impl Fn(usize) -> bool,
+) -> PowerLossFolder {
+    let commit = |power_cut_at| {
+        let folder = folder.after_power_loss(|| true, Faults { power_cut_at, ..Faults::default() });
+        let (mut log, _) = Log::open(folder.clone(), &identity(), SMALL).expect("power is on");
+        let mut batch = Batch::new();
+        for sequence in 1..=40 {
+            batch.push(&record(sequence, message)).expect("in order");
+        }
+        assert_eq!(log.commit(&mut batch).is_err(), power_cut_at.is_some());
+        folder
+    };
+    // Its last operation is the sync.
+    let operations = commit(None).operations();
+    let mut sector = 0;
+    let next = || {
+        sector += 1;
+        keeps(sector - 1)
+    };
+    commit(Some(operations)).after_power_loss(next, Faults::default())
+}
+
+#[test]
+fn what_a_torn_batch_left_is_not_taken_for_what_is_written_over_it() {
+    let folder = PowerLossFolder::new(Faults::default());
+    let (mut log, _) = Log::open(folder.clone(), &identity(), SMALL).expect("power is on");
+    let mut batch = Batch::new();
+    batch.push(&record(0, b"durable")).expect("in order");
+    log.commit(&mut batch).expect("power is on");
+    drop(log);
+    // Two blocks are sixteen sectors: all but those with the last record, and the trailer.
+    let folder = begin_to_commit(&folder, &[1; 100], |sector| sector < 10);
+    let open = |folder: &PowerLossFolder| {
+        Log::open(folder.clone(), &identity(), SMALL).expect("power is on")
+    };
+    let (log, recovery) = open(&folder.after_power_loss(|| true, Faults::default()));
+    assert!(recovery.is_torn && log.end() == Sequence(1), "{recovery:?}");
+    drop(log);
+    // The first and the last sector alone, and between them what the first process wrote.
+    let folder = begin_to_commit(&folder, &[2; 100], |sector| sector == 0 || sector == 15);
+    let (log, recovery) = open(&folder);
+    assert!(!recovery.is_torn && log.end() == Sequence(41), "{recovery:?}");
+    let mut records = log.records(Sequence(1)).expect("in range");
+    let mut sound = 0;
+    while let Some(read) = records.read_next() {
+        if let Ok(read) = read {
+            assert_eq!(read.bytes, [2; 100]);
+            sound += 1;
+        }
+    }
+    assert!((1..20).contains(&sound), "{sound}");
 }

@@ -124,6 +124,17 @@ fn what_is_cut_is_set_aside_and_never_comes_back() {
 }
 
 #[test]
+fn a_cut_holds_before_anything_comes_in_its_place() {
+    let folder = folder();
+    let (mut log, _) = open(folder.clone());
+    commit(&mut log, 20, 500);
+    log.cut(Sequence(12)).expect("in range");
+    drop(log);
+    let (log, _) = open(folder.after_power_loss(|| false, Faults::default()));
+    assert_eq!((log.end(), check(&log, 500)), (Sequence(12), vec![]));
+}
+
+#[test]
 fn values_are_there_all_or_none() {
     let folder = folder();
     let (mut log, _) = open(folder.clone());
