@@ -79,6 +79,7 @@ impl Replica<'_> {
         }
         let limit =
             if self.options.batching { limit } else { limit.min(self.tail.saturating_add(1)) };
+        self.propose_null(limit, log)?;
         self.propose_admissions(limit, log, memory)?;
         self.propose_parents(limit, fabric, log, memory)?;
         let clients = self.overlay.limits().clients;
@@ -123,6 +124,15 @@ impl Replica<'_> {
                 self.lose(now, attached.view);
             }
         }
+    }
+
+    /// A leader's first entry is a null, if a leader before it may have passed messages on early.
+    fn propose_null(&mut self, limit: u64, log: Log<'_>) -> Result<(), Halt> {
+        if self.owes_null && self.tail < limit {
+            self.owes_null = false;
+            self.append(Content::Null { timestamp: self.promised }, log)?;
+        }
+        Ok(())
     }
 
     /// Proposes that replicas that have come back, and have everything, count again (TRM-5).
@@ -206,7 +216,7 @@ impl Replica<'_> {
         let has_messages = row.cell(feed_row::WRITTEN)?.load() > 0;
         if !is_current(count, incarnation) {
             let is_new = incarnation > count.incarnation;
-            if is_new && !is_going && has_messages && self.tail < limit {
+            if is_new && has_messages && self.tail < limit {
                 self.append(Content::Open { client, incarnation }, log)?;
             } else {
                 return Ok(());
@@ -278,7 +288,9 @@ impl Replica<'_> {
     /// that this group reaches.
     fn is_acceptable(&self, source: Source, count: SourceCount, fed: &Fed) -> bool {
         match source {
-            Source::Parent => fed.destinations.meets(self.overlay.reach(self.id.group)),
+            Source::Parent => {
+                fed.is_null() || fed.destinations.meets(self.overlay.reach(self.id.group))
+            }
             Source::Client(client) => {
                 fed.id.client == client
                     && fed.id.incarnation == count.incarnation
@@ -293,6 +305,7 @@ impl Replica<'_> {
         for (child, state) in self.children.iter().enumerate() {
             let goes_there = match content {
                 Content::Message(message) => message.destinations.meets(state.reach),
+                Content::Null { .. } => true,
                 _ => false,
             };
             let position = goes_there.then(|| self.counts.child(child, UpTo::Proposed));

@@ -1,4 +1,4 @@
-//! Who should lead: heartbeats, and who hears whom (TRM-8).
+//! The choice of a leader: heartbeats, and which replicas hear each other (TRM-8).
 //!
 //! Each replica shows a rising number and a set of the peers whose number rises. A leader is kept
 //! as long as it is heard and shows that it leads and hears a quorum. Else the lowest rank that

@@ -91,7 +91,7 @@ pub struct GroupDescription {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Replicas {
-    /// So many, over shared memory.
+    /// This number of them, over shared memory.
     Count(u16),
     /// Where each listens, over TCP.
     Addresses(Vec<SocketAddr>),

@@ -49,7 +49,7 @@ pub enum StartError {
         /// Their names.
         missing: Vec<String>,
     },
-    /// So many replicas of the group lost what they knew at once that nobody has its state.
+    /// A majority of the group's replicas lost their memory: no replica has its state.
     #[error(
         "group {group} has lost a majority of its replicas at once, and its state with them; end \
          all processes of the overlay, and start them anew"
