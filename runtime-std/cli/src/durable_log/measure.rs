@@ -26,7 +26,7 @@ const SIZES: [usize; 3] = [100, 1000, 10_000];
 const BATCH: usize = 64;
 
 const ROUNDS: usize = 5;
-const ROUND: Duration = Duration::from_millis(200);
+const ROUND: Duration = Duration::from_millis(100);
 
 /// A log lets its beginning go, and a plain writer begins anew, once it has so many bytes.
 const KEPT_BYTES: u64 = 128 << 20;
