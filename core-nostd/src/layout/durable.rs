@@ -9,8 +9,8 @@ impl<'c> Layout<'c> {
     /// The same where the members of some subgroups log what they deliver (DUR-1).
     ///
     /// # Errors
-    /// A subgroup that there is not, that is named twice, or that has no order: what is logged there
-    /// would be no sequence (DUR-2).
+    /// A subgroup that there is not, that is named twice, or that has no order: what is logged
+    /// there would be no sequence (DUR-2).
     pub const fn with_logged(self, logged: &'c [SubgroupId]) -> Result<Self, LayoutError> {
         let mut rest = logged;
         while let [first, tail @ ..] = rest {
