@@ -57,7 +57,8 @@ proptest! {
                     let known = node.durable(LOGGED).expect("it is logged");
                     let holds = naive(&counts, own);
                     assert_eq!(known.here, holds.here);
-                    assert!(known.majority <= holds.majority && known.everywhere <= holds.everywhere);
+                    assert!(known.majority <= holds.majority, "{known:?}, {holds:?}");
+                    assert!(known.everywhere <= holds.everywhere, "{known:?}, {holds:?}");
                     assert!(known.majority >= before[own].majority, "it fell");
                     assert!(known.everywhere >= before[own].everywhere, "it fell");
                     assert!(!settles || known == holds, "{known:?} where {holds:?} holds");
