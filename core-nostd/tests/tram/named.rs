@@ -456,18 +456,19 @@ fn a_payload_that_a_later_leader_has_replaced_is_not_copied() {
 /// take what replica 2 has now for the rest.
 #[test]
 fn a_copy_ends_with_the_replica_that_it_was_made_of() {
-    let mut script = Script::new(&[None]);
-    let without = [P[0], P[2]];
+    let mut script = Script::of(&[None], 5);
+    let [three, four] = [3, 4].map(|rank| ReplicaId { rank: Rank(rank), ..P[0] });
+    let (others, next) = ([P[0], P[2], three, four], [P[1], P[2], three, four]);
     for _ in 0..3 {
         let message = script.multicast(0, here());
-        for id in without {
-            script.delivers(id, message, &without, &[0]);
+        for id in others {
+            script.delivers(id, message, &others, &[0]);
         }
     }
-    script.among(&P[1..], &[], |world| world.reads_payloads(P[1]));
+    script.among(&next, &[], |world| world.reads_payloads(P[1]));
     script.world.crash_replica(P[2]);
     script.world.start_replica(P[2], false);
-    script.does_come(&P[1..], &[], 100, |_| false);
+    script.does_come(&next, &[], 100, |_| false);
     script.end();
 }
 
