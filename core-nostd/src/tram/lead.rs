@@ -4,6 +4,9 @@
 //! A log has room for an entry if the entry that it replaces is consumed: by each replica of the
 //! group that is there, and by a quorum of each child that the entry was for (TRM-6).
 //!
+//! A step's run ends once its payloads are so long that their transfer matters: followers and
+//! children then get one run after the other, and the groups below work while the next one is sent.
+//!
 //! Source: TRAM, section 5.3; requirements TRM-3, TRM-6, TRM-7, BAT-1.
 
 use super::counts::{SourceCount, UpTo};
@@ -19,6 +22,9 @@ use super::shape::{feed_row, peer_row};
 use crate::fabric::Fabric;
 use crate::ids::{ClientNumber, Time};
 use crate::memory::Row;
+
+/// A run takes no more messages once its payloads have so many bytes.
+const RUN_BYTES: u64 = 16 << 10;
 
 impl Replica<'_> {
     /// Counts as decided what a quorum has, and the parent has decided if it came from there.
@@ -79,6 +85,7 @@ impl Replica<'_> {
         }
         let limit =
             if self.options.batching { limit } else { limit.min(self.tail.saturating_add(1)) };
+        self.run_bytes = 0;
         self.propose_null(limit, log)?;
         self.propose_admissions(limit, log, memory)?;
         self.propose_parents(limit, fabric, log, memory)?;
@@ -247,7 +254,7 @@ impl Replica<'_> {
             Source::Client(_) => Ring::of_client(&shape),
         };
         for _ in 0..ring.window {
-            if self.tail >= limit {
+            if self.tail >= limit || self.run_bytes >= RUN_BYTES {
                 break;
             }
             let count = self.counts.source(source, UpTo::Proposed);
@@ -262,6 +269,7 @@ impl Replica<'_> {
                 }
             };
             fabric.observe_barrier();
+            self.run_bytes = self.run_bytes.saturating_add(u64::from(fed.length));
             log.clear(self.tail)?;
             let payload = self.shape.payload(self.tail);
             log.memory().copy_from(

@@ -177,6 +177,8 @@ pub struct Replica<'s> {
     pub(super) is_contradicted: bool,
     /// As a new leader: its first entry has not been proposed yet.
     pub(super) owes_null: bool,
+    /// Bytes of the payloads that this step has given places.
+    pub(super) run_bytes: u64,
     /// Reads of payloads into the own log that are under way, and over which link.
     pub(super) reads: Option<(LinkId, u32)>,
     /// The number of the last heartbeat, and when it was given.
@@ -256,6 +258,7 @@ impl<'s> Replica<'s> {
             gapped: None,
             is_contradicted: false,
             owes_null: false,
+            run_bytes: 0,
             reads: None,
             beats: 0,
             beat_at: None,
