@@ -4,12 +4,15 @@
 //! first asked for, and a host without it is told which package has it.
 
 mod values;
+mod views;
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 pub use values::{Gid, Pkey, RdmaOrder};
+pub use views::NoFabric;
+pub(crate) use views::{open_site, views_over};
 
 /// Members that have a key would go on in clear, and nobody said that they may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

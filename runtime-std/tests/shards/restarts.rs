@@ -83,6 +83,11 @@ fn replicas_come_back_over_tcp() {
     comes_back(Carrier::Tcp);
 }
 
+#[test]
+fn replicas_come_back_over_rdma() {
+    comes_back(Carrier::Verbs);
+}
+
 fn one_group(folder: &std::path::Path) -> (Description, Vec<ReplicaId>) {
     let description = overlay(Carrier::SharedMemory, &[None], folder);
     let places = Places::new(&description, description.overlay().expect("a tree"));
