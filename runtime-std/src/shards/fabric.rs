@@ -60,14 +60,14 @@ impl ShardFabric for SharedMemory {
     }
 }
 
-/// The device of shards that go over RDMA. That it denies writes without the right is tried at
-/// once, before others wait for this process. `meeting` is its address on the way to them.
+/// The device of shards that go over RDMA. That it keeps what they need is found out at once, before
+/// others wait for this process. `meeting` is its address on the way to them.
 pub(super) fn open_device(
     description: &Description,
     meeting: Option<IpAddr>,
 ) -> Result<Site, NoFabric> {
     let failure_timeout = Duration::from_millis(description.failure_timeout_ms);
     let site = rdma::open_site(&description.rdma, failure_timeout, meeting)?;
-    site.write_keys()?;
+    site.check_regions()?;
     Ok(site)
 }

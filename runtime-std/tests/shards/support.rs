@@ -10,8 +10,8 @@ use tramontane_core::ids::ClientNumber;
 use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::rdma::{self, DeviceOptions};
 use tramontane_runtime::shards::{
-    Delivered, Description, MessageId, Replica, ReplicaId, Replicas, Running, StartError,
-    StartOptions, start,
+    Answers, Client, Delivered, Description, Destinations, MessageId, Replica, ReplicaId, Replicas,
+    Running, SendError, StartError, StartOptions, start,
 };
 use tramontane_verbs::fake::{Clock, DeviceName, Network, Profile};
 
@@ -145,6 +145,33 @@ pub fn start_these(
             .collect();
         started.into_iter().map(|thread| thread.join().expect("no panic")).collect()
     })
+}
+
+/// Sends so many messages to all groups, and waits for their answers.
+pub fn send(client: &mut Client, to: Destinations, from: usize, count: usize) {
+    let mut answered = 0;
+    for number in from..from + count {
+        let payload = format!("message {number}");
+        while client.multicast(to, payload.as_bytes(), Answers::OneOfEach) == Err(SendError::Full) {
+            answered += usize::from(client.wait(LONG).expect("it goes on").is_some());
+        }
+    }
+    while answered < count {
+        client.wait(LONG).expect("it goes on").expect("it is answered");
+        answered += 1;
+    }
+}
+
+/// The place of the one that leads a group.
+pub fn leader(started: &[Started], group: u16) -> usize {
+    let mut found = None;
+    wait_until("one leads", || {
+        let leads =
+            |one: &Started| one.id.group.0 == group && one.running.status().state == "leading";
+        found = started.iter().position(leads);
+        found.is_some()
+    });
+    found.expect("it was found")
 }
 
 /// Waits until it is so.
