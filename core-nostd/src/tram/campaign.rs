@@ -299,9 +299,11 @@ impl Replica<'_> {
             if place >= copying.end {
                 break;
             }
-            if let Some(entry) = log.load_copied(rank, place)? {
-                log.store(place, &entry)?;
-            }
+            let Some(entry) = log.load_copied(rank, place)? else {
+                self.leadership = Leadership::Follower;
+                return Ok(());
+            };
+            log.store(place, &entry)?;
             place = place.saturating_add(1);
         }
         log.set_tail(copying.end)?;
@@ -322,16 +324,6 @@ impl Replica<'_> {
             self.leadership = Leadership::Candidate(Campaign::Copying(*copying));
         }
         false
-    }
-
-    /// A peer whose log is copied is gone, or has denied a write: not all reads come to an end.
-    /// Another quorum has what it had, too.
-    pub(super) fn abandon_copy(&mut self, link: LinkId) {
-        if let Leadership::Candidate(Campaign::Copying(copying)) = self.leadership
-            && copying.from == link
-        {
-            self.leadership = Leadership::Follower;
-        }
     }
 
     /// Begins to lead, with a log that holds all that can have been decided.
@@ -370,9 +362,15 @@ impl Replica<'_> {
         }
     }
 
-    /// Nothing more comes over a link.
+    /// A peer is gone, or has denied a write: not all that is read there comes. A campaign that
+    /// copies its log is over. Another quorum has what it had, too.
     pub(super) fn forget_reads(&mut self, link: LinkId) {
         self.reads = self.reads.filter(|(from, _)| *from != link);
+        if let Leadership::Candidate(Campaign::Copying(copying)) = self.leadership
+            && copying.from == link
+        {
+            self.leadership = Leadership::Follower;
+        }
     }
 
     /// Whether no payload that a campaign has read can land in the own log any more: one that came

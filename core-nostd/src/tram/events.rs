@@ -79,7 +79,6 @@ impl Replica<'_> {
         state.heard_at = None;
         state.follow = Follow::default();
         self.forget_reads(link);
-        self.abandon_copy(link);
         self.progress.lost = self.progress.lost.saturating_add(1);
     }
 
@@ -89,7 +88,6 @@ impl Replica<'_> {
             state.follow.refused();
         }
         self.forget_reads(link);
-        self.abandon_copy(link);
         self.progress.denied = self.progress.denied.saturating_add(1);
     }
 

@@ -160,6 +160,7 @@ pub struct Replica<'s> {
     /// What the clients, and the peers, were shown of it.
     pub(super) shown_leading: bool,
     pub(super) shown_standing: u64,
+    pub(super) shown_hears: u64,
     pub(super) campaigns: u32,
     /// When the last campaign began.
     pub(super) campaign_at: Option<Time>,
@@ -245,6 +246,7 @@ impl<'s> Replica<'s> {
             leadership: Leadership::Follower,
             shown_leading: false,
             shown_standing: 0,
+            shown_hears: 0,
             campaigns: 0,
             campaign_at: None,
             attempts: 0,

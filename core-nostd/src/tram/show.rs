@@ -18,6 +18,7 @@ impl Replica<'_> {
         match self.links.role(link) {
             Some(Role::Peer(_)) => {
                 put(row, peer_row::HEARTBEAT, self.beats)?;
+                put(row, peer_row::HEARS, self.shown_hears)?;
                 put(row, peer_row::PROMISED, self.promised.cell())?;
                 put(row, peer_row::DELIVERED, self.delivered)?;
                 put(row, peer_row::STANDING, self.standing())?;

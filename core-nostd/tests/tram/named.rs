@@ -452,6 +452,26 @@ fn a_payload_that_a_later_leader_has_replaced_is_not_copied() {
     script.end();
 }
 
+/// Replica 1 copies the log of replica 2, which loses its memory and comes back. Replica 1 must not
+/// take what replica 2 has now for the rest.
+#[test]
+fn a_copy_ends_with_the_replica_that_it_was_made_of() {
+    let mut script = Script::of(&[None], 5);
+    let [three, four] = [3, 4].map(|rank| ReplicaId { rank: Rank(rank), ..P[0] });
+    let (others, next) = ([P[0], P[2], three, four], [P[1], P[2], three, four]);
+    for _ in 0..3 {
+        let message = script.multicast(0, here());
+        for id in others {
+            script.delivers(id, message, &others, &[0]);
+        }
+    }
+    script.among(&next, &[], |world| world.reads_payloads(P[1]));
+    script.world.crash_replica(P[2]);
+    script.world.start_replica(P[2], false);
+    script.does_come(&next, &[], 100, |_| false);
+    script.end();
+}
+
 /// The parent's leader passes a message on while it alone has it, and is lost with the client.
 /// Nothing more goes from the parent to the child. What a client multicasts to the child alone must
 /// not wait behind the lost message.

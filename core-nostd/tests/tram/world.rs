@@ -96,11 +96,22 @@ pub struct Settings {
     pub log_entries: u32,
     pub window: u32,
     pub clients: u16,
+    /// From heartbeat to heartbeat, for each replica of the overlay.
+    pub heartbeat_ns: u64,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { seed: 1, batching: true, early: true, log_entries: 16, window: 4, clients: 2 }
+        Self {
+            seed: 1,
+            batching: true,
+            early: true,
+            log_entries: 16,
+            window: 4,
+            clients: 2,
+            // Long enough that this network carries them beside everything else.
+            heartbeat_ns: 2_500,
+        }
     }
 }
 
@@ -197,12 +208,11 @@ impl World {
             Lent::new(Replica::reply_cells(self.overlay)),
             Lent::new(PAYLOAD_MAX as usize),
         );
-        let every = self.ids().len() as u64;
+        let heartbeat_ns = self.settings.heartbeat_ns * self.ids().len() as u64;
         let options = ReplicaOptions {
-            // Long enough that this network carries them beside everything else.
-            heartbeat_ns: 2_500 * every,
-            suspect_ns: 25_000 * every,
-            campaign_ns: 50_000 * every,
+            heartbeat_ns,
+            suspect_ns: 10 * heartbeat_ns,
+            campaign_ns: 20 * heartbeat_ns,
             lease_ns: 300_000,
             incarnation,
             is_founder,

@@ -5,7 +5,8 @@
 //! the digest by which two processes tell whether they have the same.
 
 use std::collections::BTreeSet;
-use std::net::SocketAddr;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -203,6 +204,27 @@ impl Description {
             pass_on_early: pass_on_early_default(),
             groups: groups.collect(),
         }
+    }
+
+    /// The same over TCP, all on this machine: each replica listens on a port of the loopback that
+    /// nobody has now.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn over_loopback(mut self) -> io::Result<Self> {
+        self.fabric = Carrier::Tcp;
+        // All at once, so that no two are the same.
+        let mut held = Vec::new();
+        for group in &mut self.groups {
+            let mut addresses = Vec::new();
+            for _ in 0..group.replicas.count() {
+                let listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0)))?;
+                addresses.push(listener.local_addr()?);
+                held.push(listener);
+            }
+            group.replicas = Replicas::Addresses(addresses);
+        }
+        Ok(self)
     }
 
     /// The overlay, as the core has it: everything is checked.

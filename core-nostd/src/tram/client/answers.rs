@@ -31,11 +31,21 @@ pub struct Answered {
     pub destinations: Destinations,
 }
 
+/// What a group has answered to a message.
+enum Answer {
+    /// Nobody has delivered it, as far as is known.
+    Silence,
+    /// Somebody has, and that is not enough.
+    Some,
+    Enough,
+}
+
 impl Client<'_> {
     /// The oldest message whose answers have come, if it was not given yet. Its replies can be
     /// looked at with [`Client::replies`] until the next call.
     pub fn poll(&mut self) -> Option<Answered> {
         let limits = self.overlay.limits();
+        self.answered = self.answered.checked_sub(1)?;
         for number in self.released..self.next {
             let index = modulo(number, limits.client_window);
             let Some(message) = self.messages.get_mut(index) else { break };
@@ -82,47 +92,89 @@ impl Client<'_> {
         }
     }
 
+    /// Looks from the oldest message on. Messages that are ordered first at the same group are
+    /// delivered in their order: where nobody has replied to one, nobody has to a later one.
     pub(super) fn look_for_answers<M: Memory>(&mut self, memory: &M) -> Result<(), Halt> {
-        for index in 0..self.messages.len() {
-            let Some(message) = self.messages.get(index).copied() else { break };
-            if !message.is_used || message.is_answered {
+        for group in self.groups.iter_mut() {
+            group.silent = Destinations::default();
+        }
+        for number in self.released..self.next {
+            let index = modulo(number, self.overlay.limits().client_window);
+            let Some(message) = self.messages.get(index) else { break };
+            if message.is_answered {
                 continue;
             }
-            let mut waiting = message.waiting;
-            for group in message.waiting.iter() {
-                if self.is_answered(&message, group, memory)? {
-                    waiting = Destinations(waiting.0 & !Destinations::of(group).0);
-                }
-            }
-            if let Some(message) = self.messages.get_mut(index) {
-                message.waiting = waiting;
-                message.is_answered = waiting == Destinations::default();
+            let silent = self.look_for_answers_to(index, memory)?;
+            let is_silent = self.messages.get(index).is_some_and(|message| {
+                message.waiting == message.destinations && message.waiting.0 & !silent.0 == 0
+            });
+            if is_silent && number >= self.alike_from {
+                break;
             }
         }
         Ok(())
     }
 
-    fn is_answered<M: Memory>(
+    /// Looks for the answers to one message. Gives the groups of which nobody has replied to it, or
+    /// to an earlier one that was ordered first at the same group.
+    fn look_for_answers_to<M: Memory>(
+        &mut self,
+        index: usize,
+        memory: &M,
+    ) -> Result<Destinations, Halt> {
+        let Some(message) = self.messages.get(index).copied() else {
+            return Ok(Destinations::default());
+        };
+        let first = message.first.index();
+        let mut silent = self.groups.get(first).map_or(Destinations::default(), |of| of.silent);
+        let mut waiting = message.waiting;
+        for group in Destinations(message.waiting.0 & !silent.0).iter() {
+            match self.answer_of(&message, group, memory)? {
+                Answer::Silence => silent = silent.with(group),
+                Answer::Some => {}
+                Answer::Enough => {
+                    waiting = Destinations(waiting.0 & !Destinations::of(group).0);
+                }
+            }
+        }
+        if let Some(group) = self.groups.get_mut(first) {
+            group.silent = silent;
+        }
+        if let Some(message) = self.messages.get_mut(index) {
+            message.waiting = waiting;
+            message.is_answered = waiting == Destinations::default();
+            self.answered = self.answered.saturating_add(u64::from(message.is_answered));
+        }
+        Ok(silent)
+    }
+
+    fn answer_of<M: Memory>(
         &mut self,
         message: &MessageState,
         group: GroupId,
         memory: &M,
-    ) -> Result<bool, Halt> {
-        let (mut some, mut all) = (false, true);
+    ) -> Result<Answer, Halt> {
+        let (mut replied, mut some, mut all) = (false, false, true);
         for link in self.links.of_group(group) {
             self.progress.looked = self.progress.looked.saturating_add(1);
             let reply = self.reply(link, message.number, memory)?;
             match reply.filter(|reply| reply.number == message.number) {
                 Some(_) => {
+                    replied = true;
                     some =
                         some || message.answers != Answers::Leaders || self.leads(link, memory)?
                 }
                 None => all = all && self.stage(link) != Stage::Ready,
             }
         }
-        Ok(match message.answers {
+        let is_enough = match message.answers {
             Answers::All => some && all,
             Answers::OneOfEach | Answers::Leaders => some,
+        };
+        Ok(match (is_enough, replied) {
+            (true, _) => Answer::Enough,
+            (false, true) => Answer::Some,
+            (false, false) => Answer::Silence,
         })
     }
 

@@ -46,6 +46,9 @@ pub struct GroupState {
     /// The ordinal of the next message that is ordered there first.
     next: Ordinal,
     shape: Option<Shape>,
+    /// While answers are looked for: groups that have delivered nothing of what is ordered here
+    /// first, from the message on that was looked at.
+    silent: Destinations,
 }
 
 /// What a client keeps of one message that is under way: a list of these is lent to it, one for
@@ -70,6 +73,8 @@ pub struct ClientLink {
     attached: Attached,
     stored: Ordinal,
     posted: Ordinal,
+    /// The number from which on the next message to be stored is.
+    number: u64,
     /// The replica is told that nothing more comes: it follows all that was multicast there.
     shows_leaving: bool,
 }
@@ -90,6 +95,10 @@ pub struct Client<'s> {
     next: u64,
     /// All messages below have been answered, and given to the caller.
     released: u64,
+    /// All messages from here on are for the same groups.
+    alike_from: u64,
+    /// How many messages are answered, and not given to the caller yet.
+    answered: u64,
     is_leaving: bool,
     is_closed: bool,
     progress: Progress,
@@ -148,6 +157,8 @@ impl<'s> Client<'s> {
             payloads,
             next: 0,
             released: 0,
+            alike_from: 0,
+            answered: 0,
             is_leaving: false,
             is_closed: false,
             progress: Progress::default(),

@@ -1,7 +1,7 @@
 //! How a client's messages go out: each into the ring at every replica of the group that orders it
 //! first.
 
-use super::{Answers, Client, MessageState};
+use super::{Answers, Client, ClientLink, MessageState};
 use crate::fabric::{Area, Fabric, Region};
 use crate::ids::{GroupId, Ordinal, index_from_u32};
 use crate::layout::CACHE_LINE;
@@ -80,6 +80,10 @@ impl Client<'_> {
         let index = modulo(number, limits.client_window);
         let ordinal = self.groups.get(first.index()).map_or(Ordinal::ZERO, |group| group.next);
         self.payload_mut(index, length).ok_or(SendError::TooLong)?.copy_from_slice(payload);
+        let last = modulo(number.saturating_sub(1), limits.client_window);
+        if self.messages.get(last).is_none_or(|last| last.destinations != destinations) {
+            self.alike_from = number;
+        }
         let Some(message) = self.messages.get_mut(index) else { return Err(SendError::Full) };
         *message = MessageState {
             number,
@@ -126,7 +130,7 @@ impl Client<'_> {
             if state.stored >= next || state.stored.0 >= limit {
                 break;
             }
-            self.store_one(replica.group, state.stored, row, &shape)?;
+            self.store_one(replica.group, &mut state, row, &shape)?;
             state.stored = state.stored.next();
         }
         if let Some(place) = self.state.get_mut(link.index()) {
@@ -139,14 +143,12 @@ impl Client<'_> {
     fn store_one(
         &mut self,
         group: GroupId,
-        ordinal: Ordinal,
+        state: &mut ClientLink,
         row: RowWriter<'_>,
         shape: &Shape,
     ) -> Result<(), Halt> {
-        let is_it = |message: &MessageState| {
-            message.is_used && message.first == group && message.ordinal == ordinal
-        };
-        let Some(index) = self.messages.iter().position(is_it) else { return Ok(()) };
+        let ordinal = state.stored;
+        let Some(index) = self.find(group, state) else { return Ok(()) };
         let Some(message) = self.messages.get(index).copied() else { return Ok(()) };
         let fed = Fed {
             id: self.id_of(message.number),
@@ -163,6 +165,20 @@ impl Client<'_> {
         self.progress.copied_bytes =
             self.progress.copied_bytes.saturating_add(u64::from(message.length));
         Ok(())
+    }
+
+    /// The place of the message that is stored next for a replica, if it is not answered yet: those
+    /// of one group have rising ordinals.
+    fn find(&self, group: GroupId, state: &mut ClientLink) -> Option<usize> {
+        for number in state.number.max(self.released)..self.next {
+            let index = modulo(number, self.overlay.limits().client_window);
+            let message = self.messages.get(index)?;
+            if message.first == group && message.ordinal >= state.stored {
+                state.number = number;
+                return (message.is_used && message.ordinal == state.stored).then_some(index);
+            }
+        }
+        None
     }
 
     /// How many of this client's messages a replica has taken.

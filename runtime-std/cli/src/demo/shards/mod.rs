@@ -36,7 +36,7 @@ use crate::output::print_result;
 use crate::shards::Tree;
 use history::Merged;
 use messages::{Part, Report, ShardsMember};
-use plan::{Plan, take_ports};
+use plan::Plan;
 use report::Outcome;
 use supervisor::{Run, Supervisor};
 
@@ -89,7 +89,9 @@ pub(super) fn run(
     let name = GroupName::unique("demo-shards")?;
     let mut overlay = Description::local(name.as_str(), &options.tree.parents(), REPLICAS);
     if fabric != Carrier::SharedMemory {
-        take_ports(&mut overlay)?;
+        overlay = overlay
+            .over_loopback()
+            .map_err(|error| Failure::system("cannot listen on the loopback", &error))?;
         overlay.fabric = fabric;
         overlay.rdma = device.options();
         overlay.overlay()?;
