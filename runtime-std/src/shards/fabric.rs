@@ -60,8 +60,8 @@ impl ShardFabric for SharedMemory {
     }
 }
 
-/// The device of shards that go over RDMA. That it keeps what they need is found out at once, before
-/// others wait for this process. `meeting` is its address on the way to them.
+/// The device of shards that go over RDMA. That it keeps what they need is found out at once,
+/// before others wait for this process. `meeting` is its address on the way to them.
 pub(super) fn open_device(
     description: &Description,
     meeting: Option<IpAddr>,
