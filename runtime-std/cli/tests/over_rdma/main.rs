@@ -2,7 +2,6 @@
 //! lab, by name.
 
 mod copy_verbs;
-mod shards_verbs;
 #[path = "../command_line/support/mod.rs"]
 mod support;
 mod verbs_device;
