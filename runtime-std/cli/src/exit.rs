@@ -11,9 +11,9 @@ use tramontane_local::crew::{AttachError, CrewError};
 use tramontane_local::group::LocalError;
 use tramontane_local::interrupt::{Interrupted, WatchError};
 use tramontane_runtime::fabric::MemoryError;
-use tramontane_runtime::group::{ControlEndpointsError, DescriptionError, NoFabric, StartError};
+use tramontane_runtime::group::{ControlEndpointsError, DescriptionError, StartError};
 use tramontane_runtime::member::Stopped;
-use tramontane_runtime::rdma::ClearNotAllowed;
+use tramontane_runtime::rdma::{ClearNotAllowed, NoFabric};
 use tramontane_runtime::shared_memory::Error as SharedMemoryError;
 
 /// The exit statuses: the one place where they are given out. Their numbers are stable.
@@ -460,6 +460,7 @@ impl From<tramontane_verbs::JoinError> for Failure {
             | E::DeviceGone { .. }
             | E::NotPermitted { .. }
             | E::NoWriteOrder { .. }
+            | E::NotVisible { .. }
             | E::NotDenied { .. }
             | E::Device { .. } => Status::Device,
             E::Choice(_) | E::NoSuchVector { .. } | E::BadOptions(_) => Status::Usage,

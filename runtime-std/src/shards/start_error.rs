@@ -7,6 +7,7 @@ use super::description_error::DescriptionError;
 use super::places::NoSuchPlace;
 use crate::group::ControlEndpointsError;
 use crate::member::Stopped;
+use crate::rdma::NoFabric;
 use crate::shared_memory;
 
 /// Why a process did not become a replica, or a client.
@@ -22,6 +23,9 @@ pub enum StartError {
     /// The others' control servers cannot be reached.
     #[error(transparent)]
     ControlEndpoints(#[from] ControlEndpointsError),
+    /// Nothing to carry its writes.
+    #[error(transparent)]
+    Fabric(#[from] NoFabric),
     /// No place in shared memory.
     #[error(transparent)]
     SharedMemory(#[from] shared_memory::Error),

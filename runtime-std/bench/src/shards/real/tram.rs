@@ -43,7 +43,9 @@ impl Setting {
         match self.carrier {
             Carrier::SharedMemory => Ok(overlay),
             Carrier::Tcp => Ok(overlay.over_loopback()?),
-            Carrier::Verbs => Err(BenchError::Arguments("shards do not run over verbs".into())),
+            Carrier::Verbs => {
+                Err(BenchError::Arguments("shards are measured over shm and tcp alone".into()))
+            }
         }
     }
 
