@@ -62,11 +62,11 @@ impl<L: FileLayer> Log<L> {
                 (Metadata::open(&layer, content, state)?, false, damage)
             }
         };
-        let mut log = Self::take_over(layer, metadata, options, Some(lock), damage)?;
-        log.0.begin_incarnation()?;
-        log.1.is_new = is_new;
-        log.0.make_durable(log.2)?;
-        Ok((log.0, log.1))
+        let (mut log, recovery, remaining) =
+            Self::take_over(layer, metadata, options, Some(lock), damage)?;
+        log.begin_incarnation()?;
+        log.make_durable(remaining)?;
+        Ok((log, Recovery { is_new, ..recovery }))
     }
 
     /// Opens a log to be read alone, whosever it is. Nothing in the folder changes.
@@ -88,8 +88,9 @@ impl<L: FileLayer> Log<L> {
             Found::Nothing => Err(OpenError::NoLog { path }),
             Found::Metadata { content, state, damage } => {
                 let metadata = Metadata::to_read(content, state);
-                let log = Self::take_over(layer, metadata, Options::default(), lock, damage)?;
-                Ok((log.0, log.1))
+                let options = Options::default();
+                let (log, recovery, _) = Self::take_over(layer, metadata, options, lock, damage)?;
+                Ok((log, recovery))
             }
         }
     }
@@ -227,7 +228,7 @@ impl<L: FileLayer> Log<L> {
     }
 }
 
-/// What is left to do of what was found.
+/// What is left to do before a log that was found may be written to.
 struct Remaining {
     tail: Option<FoundTail>,
     mends: Vec<Mend>,
