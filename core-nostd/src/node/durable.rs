@@ -58,7 +58,8 @@ impl Node<'_> {
 fn with_majority(members: &[MemberState]) -> DurableCount {
     let majority = members.len().saturating_add(1).div_ceil(2);
     let reached = |count: &DurableCount| {
-        members.iter().filter(|member| member.durable >= *count).count() >= majority
+        let has = members.iter().filter(|member| member.durable >= *count);
+        has.fold(0_usize, |sum, _| sum.saturating_add(1)) >= majority
     };
     let counts = members.iter().map(|member| member.durable);
     counts.filter(reached).max().unwrap_or_default()

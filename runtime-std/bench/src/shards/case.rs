@@ -79,8 +79,8 @@ impl Case {
         }
     }
 
-    /// After how long a replica that is silent counts as gone. A heartbeat waits behind all that its
-    /// replica has posted. With all clients' large messages that is several milliseconds.
+    /// After how long a replica that is silent counts as gone. A heartbeat waits behind all that
+    /// its replica has posted. With all clients' large messages that is several milliseconds.
     fn suspect_ns(&self) -> u64 {
         match (self.demand, self.payload_bytes) {
             (Demand::Saturating, bytes) if bytes > SMALL_BYTES => SUSPECT_LARGE_NS,

@@ -54,6 +54,13 @@ fn layouts() {
             black_box((layout.control_offset(rank, id), layout.ring(rank, id)));
             black_box((layout.sender_rank(rank, id), layout.state_sizes(rank)));
             black_box(layout.allows_large(id));
+            #[cfg(feature = "durable")]
+            match layout.with_logged(black_box(&[SubgroupId(0)])) {
+                Ok(layout) => {
+                    black_box(layout.is_logged(id));
+                }
+                Err(error) => display(error),
+            }
             if let Some(subgroup) = layout.subgroup(id) {
                 black_box((subgroup.has_member(rank), subgroup.has_sender(rank)));
             }

@@ -119,5 +119,11 @@ pub fn node(node: &mut Node<'_>, fabric: &mut Local) {
     debug(node.outbox(black_box(SubgroupId(0))));
     black_box(node.own_delivered(black_box(SubgroupId(0))));
     black_box(node.own_delivered_everywhere(black_box(SubgroupId(0))));
+    #[cfg(feature = "durable")]
+    {
+        let (subgroup, count) = black_box((SubgroupId(0), DurableCount(1)));
+        node.set_durable(subgroup, count);
+        debug(black_box(node.durable(subgroup)));
+    }
     black_box((node.is_settled(), node.is_lost(), node.rank(), node.view()));
 }

@@ -179,6 +179,8 @@ static PAIR_SUBGROUPS: [Subgroup<'static>; 1] = [Subgroup {
 fn node() {
     let group = Group { members: black_box(&PAIR_MEMBERS), subgroups: black_box(&PAIR_SUBGROUPS) };
     let Ok(layout) = Layout::with_views(group) else { return };
+    #[cfg(feature = "durable")]
+    let Ok(layout) = layout.with_logged(black_box(&[SubgroupId(0)])) else { return };
     let rows: [Row<'static>; PAIR] = core::array::from_fn(|rank| match PAIR_ROWS.get(rank) {
         Some(row) => Row::from_lines(row),
         None => Row::from_lines(&[]),
@@ -237,6 +239,8 @@ fn node() {
         debug(node.next_view());
         black_box(node.show_life(Time(black_box(now)), &mut fabric));
         black_box(each.now(Time(black_box(now))));
+        #[cfg(feature = "durable")]
+        node.set_durable(SubgroupId(0), DurableCount(black_box(now)));
         #[cfg(feature = "blocks")]
         node.large_arrived(SubgroupId(0), black_box(SenderRank(1)), black_box(now));
         black_box(node.table().heartbeats());
