@@ -6,7 +6,7 @@
 use tramontane_runtime::carrier::Carrier;
 
 use super::components::steps::{Pass, Passed, idle_ns, passed};
-use super::components::{copies, kernel, lines};
+use super::components::{copies, kernel, lines, streams};
 use super::held_out::Fabric;
 use super::state::{OneState, State};
 use crate::error::BenchError;
@@ -312,6 +312,12 @@ fn connections(rest: &Rest) -> Result<Vec<Value>, BenchError> {
             one.deliver_ns - rest.idle_ns - post_ns - 2.0 * arrival_ns,
             "a step that takes one word and sends one, less an idle one and the posts",
         ),
+    ]);
+    let block = streams::streamed()?;
+    const PIECES: &str = "pieces of 128 KiB through a connection, from and to 16 MiB, a byte";
+    values.extend([
+        value("block_post_byte_ps", 1_000.0 * block.send_ns, PIECES),
+        value("block_byte_ps", 1_000.0 * block.receive_ns, PIECES),
     ]);
     let source = "the kernel's copy has brought all bytes to the receiver's cache";
     values.push(value("foreign_further_line_ns", 0.0, source));
