@@ -129,7 +129,7 @@ impl Predictions {
             return "The profile names no state of the machine: all readings count.".into();
         };
         format!(
-            "Readings count before and after which a foreign line took about {state_ns} ns: \
+            "Readings count before and after which a foreign line took about {state_ns} ns:\n\
              {set_aside} others were set aside, and {without_reading} runs have none."
         )
     }
@@ -197,7 +197,7 @@ mod tests {
             "3.60 M",
             "+20.0 %",
             "1 runs: median error 20.0 %",
-            "about 31 ns: 5 others were set aside, and 1 runs have none",
+            "took about 31 ns:\n5 others were set aside, and 1 runs have none",
         ] {
             assert!(text.contains(what), "{what}: {text}");
             assert!(markdown.contains(what), "{what}: {markdown}");
