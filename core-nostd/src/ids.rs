@@ -71,6 +71,13 @@ id! {
     /// A count of places: `n` says that places `0` to `n - 1` are done (ORD-1). It only grows.
     Frontier(u64)
 }
+#[cfg(feature = "durable")]
+id! {
+    /// How many of a subgroup's messages a member has made durable, since the group began: all that
+    /// come before so many in their order (DUR-1). It goes on through views, and nulls are not
+    /// counted.
+    DurableCount(u64)
+}
 id! {
     /// A count of messages in one sender's ring, nulls left out; message `p` lies in slot `p mod
     /// window`.

@@ -4,12 +4,15 @@
 //! first asked for, and a host without it is told which package has it.
 
 mod values;
+mod views;
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 pub use values::{Gid, Pkey, RdmaOrder};
+pub use views::NoFabric;
+pub(crate) use views::{open_site, views_over};
 
 /// Members that have a key would go on in clear, and nobody said that they may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -61,7 +64,7 @@ pub struct DeviceOptions {
     /// The completion vector: which processor a sleeping member is woken on [default: spread over
     /// those of the device, by member and view]
     pub completion_vector: Option<u32>,
-    /// Who keeps the order of writes: auto, none or writes; the same at all members
+    /// Who keeps the order of writes: auto, none, writes or visible; the same at all members
     /// [default: auto, as the device says]
     pub rdma_order: Option<RdmaOrder>,
 }
@@ -113,15 +116,20 @@ impl DeviceOptions {
     #[must_use]
     pub fn limits(&self) -> tramontane_verbs::Limits {
         let usual = tramontane_verbs::Limits::default();
+        let order = self.rdma_order.unwrap_or_default();
         tramontane_verbs::Limits {
             loss_time: self.loss_timeout.unwrap_or(usual.loss_time),
             timeout_exponent_floor: self.timer_floor,
             huge_pages: self.huge_pages,
             completion_vector: self.completion_vector,
-            write_order: match self.rdma_order.unwrap_or_default() {
+            write_order: match order {
                 RdmaOrder::Auto => None,
                 RdmaOrder::None => Some(false),
-                RdmaOrder::Writes => Some(true),
+                RdmaOrder::Writes | RdmaOrder::Visible => Some(true),
+            },
+            completion_visible: match order {
+                RdmaOrder::Visible => Some(true),
+                RdmaOrder::Auto | RdmaOrder::None | RdmaOrder::Writes => usual.completion_visible,
             },
             ..usual
         }
@@ -281,6 +289,8 @@ mod tests {
         assert!(service.has_global_route && limits.huge_pages);
         assert_eq!(limits.loss_time, Duration::from_millis(1500));
         assert_eq!((limits.timeout_exponent_floor, limits.completion_vector), (Some(12), Some(5)));
-        assert_eq!(limits.write_order, Some(false));
+        assert_eq!((limits.write_order, limits.completion_visible), (Some(false), None));
+        let visible = DeviceOptions { rdma_order: Some(RdmaOrder::Visible), ..all() }.limits();
+        assert_eq!((visible.write_order, visible.completion_visible), (Some(true), Some(true)));
     }
 }

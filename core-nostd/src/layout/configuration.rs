@@ -72,6 +72,8 @@ pub enum LayoutError {
     BadLargeSubgroup = 13,
     /// More senders of large messages than there can be channels.
     TooManyChannels = 14,
+    /// A logged subgroup that the group does not have, that is named twice, or that is not ordered.
+    BadLoggedSubgroup = 15,
 }
 
 impl LayoutError {
@@ -102,6 +104,7 @@ impl core::fmt::Display for LayoutError {
             Self::RowTooLarge => "a row would be larger than this machine can address",
             Self::BadLargeSubgroup => "a subgroup for large messages is unknown, or named twice",
             Self::TooManyChannels => "more than 65535 senders may send large messages",
+            Self::BadLoggedSubgroup => "a logged subgroup is unknown, unordered, or named twice",
         })
     }
 }

@@ -13,6 +13,9 @@ const FORMAT: u64 = 1;
 /// The version of the view protocol's columns. It is part of the digest of a group that has them.
 const VIEWS_FORMAT: u64 = 1;
 
+/// The version of the durable counts. It is part of the digest of a group that has them.
+const LOGGED_FORMAT: u64 = 1;
+
 /// The version of the channels' cells. It is part of the digest of a group that has them.
 const CHANNELS_FORMAT: u64 = 1;
 
@@ -25,6 +28,8 @@ pub enum ControlCell {
     Delivered,
     /// Rounds that the row's owner used while it had declared silence (NUL-5).
     Silent,
+    /// In a logged subgroup: how many messages the row's owner has made durable (DUR-1).
+    Durable,
     /// In an unordered subgroup: messages of this sender that the row's owner has consumed (DEL-3).
     Consumed(SenderRank),
 }
@@ -37,6 +42,7 @@ impl ControlCell {
             Self::Received => 0,
             Self::Delivered => 8,
             Self::Silent => 16,
+            Self::Durable => 24,
             Self::Consumed(sender) => sender.index().saturating_mul(8),
         }
     }
@@ -106,6 +112,8 @@ pub struct Layout<'c> {
     /// Subgroups whose senders may send large messages, each by a channel of its own.
     pub(super) large: &'c [SubgroupId],
     pub(super) channels: u16,
+    /// Subgroups whose members log what they deliver.
+    pub(super) logged: &'c [SubgroupId],
 }
 
 /// Rounds up to a multiple of `align`, a power of two.
@@ -122,7 +130,7 @@ impl<'c> Layout<'c> {
         if let Err(error) = group.check() {
             return Err(error);
         }
-        Self { group, view_columns: 0, large: &[], channels: 0 }.measured()
+        Self { group, view_columns: 0, large: &[], channels: 0, logged: &[] }.measured()
     }
 
     /// Whether rows have cells of channels, for blocks.
@@ -135,6 +143,17 @@ impl<'c> Layout<'c> {
     pub const fn allows_large(&self, subgroup: SubgroupId) -> bool {
         each!(large in self.large, {
             if large.0 == subgroup.0 {
+                return true;
+            }
+        });
+        false
+    }
+
+    /// Whether the members of a subgroup log what they deliver.
+    #[must_use]
+    pub const fn is_logged(&self, subgroup: SubgroupId) -> bool {
+        each!(logged in self.logged, {
+            if logged.0 == subgroup.0 {
                 return true;
             }
         });
@@ -302,6 +321,12 @@ impl<'c> Layout<'c> {
         }
         each!(large in self.large, {
             digest = digest.with(u64_from_index(large.index()));
+        });
+        if !self.logged.is_empty() {
+            digest = digest.with(u64::MAX - 2).with(LOGGED_FORMAT);
+        }
+        each!(logged in self.logged, {
+            digest = digest.with(u64_from_index(logged.index()));
         });
         each!(member in self.group.members, {
             digest = digest.with(widen_u32(member.0));

@@ -14,6 +14,9 @@
 //! Where block groups share the rows, their cells stand before the subgroups, at the same place in
 //! every row (`channels`, with the feature `blocks`).
 //!
+//! In a subgroup that is logged (`durable`, with that feature), the control block has one more
+//! cell.
+//!
 //! Rows of different members differ in size: a row has no room for a ring that its owner does not
 //! fill. Sources: Spindle II-B (the table), II-C (the slots); requirements SMC-1 and BAT-4.
 
@@ -21,6 +24,8 @@
 mod channels;
 mod configuration;
 mod digest;
+#[cfg(feature = "durable")]
+mod durable;
 mod map;
 #[cfg(feature = "views")]
 mod views;

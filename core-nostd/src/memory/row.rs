@@ -105,7 +105,7 @@ impl<'m> Row<'m> {
         Ok(())
     }
 
-    /// So many whole groups of 8 from an offset on.
+    /// A number of whole groups of 8 bytes, from an offset on.
     fn groups(&self, offset: usize, count: usize) -> Result<&'m [AtomicU64], OutOfRow> {
         self.check(offset, count.checked_mul(8).ok_or(OutOfRow)?)?;
         if !offset.is_multiple_of(8) {

@@ -10,6 +10,7 @@
 //! | `nulls` | which rounds a sender owes, and how it uses them up (NUL) |
 //! | `deliver` | stability, the upcall, the delivered frontier, and slots that come free |
 //! | `batch` | what an upcall is handed: messages lent out of the rings, in order |
+//! | `durable` | what the members of a logged subgroup have made durable (DUR-1) |
 //! | `post` | which ranges each peer still lacks, as lists of writes |
 //!
 //! Each stage's batching can be switched off, and nulls and late posting too: the paper's baseline
@@ -17,6 +18,8 @@
 
 mod batch;
 mod deliver;
+#[cfg(feature = "durable")]
+mod durable;
 mod nulls;
 mod order;
 mod post;

@@ -55,6 +55,9 @@ pub struct SubgroupState {
     pub(crate) look_first: usize,
     /// Counts changes of what peers should see, so that a link knows whether it lags.
     pub(crate) version: u64,
+    /// Whether its members log what they deliver.
+    #[cfg(feature = "durable")]
+    pub(crate) is_logged: bool,
 }
 
 /// What a node remembers of its own sending in a subgroup.
@@ -118,6 +121,9 @@ pub struct MemberState {
     pub(crate) delivered: Frontier,
     /// Its row is not read any more.
     pub(crate) lost: bool,
+    /// What it has made durable as last seen; of the own member, as published.
+    #[cfg(feature = "durable")]
+    pub(crate) durable: crate::ids::DurableCount,
 }
 
 /// What a node remembers of what it posted to one peer for one subgroup.
@@ -170,6 +176,8 @@ impl SubgroupState {
         next_sender: SenderRank::ZERO,
         look_first: 0,
         version: 0,
+        #[cfg(feature = "durable")]
+        is_logged: false,
     };
 }
 
@@ -213,6 +221,8 @@ impl MemberState {
         received: Frontier::ZERO,
         delivered: Frontier::ZERO,
         lost: false,
+        #[cfg(feature = "durable")]
+        durable: crate::ids::DurableCount::ZERO,
     };
 }
 

@@ -5,7 +5,7 @@
 //! subgroup of the node, one window of slots for each sender, twice as many turns looked at, and
 //! the writes that bring each peer up to date.
 //!
-//! - *Inputs*: [`Node::step`].
+//! - *Inputs*: [`Node::step`]; with the feature `durable`, `Node::set_durable`.
 //! - *Outputs*: upcalls and posts during a step, [`Progress`] after it.
 //! - *Getters*: [`Node::frontiers`], [`Node::is_settled`], [`Node::is_lost`].
 //!
@@ -15,6 +15,8 @@
 //! A panic of the application's upcall may unwind through a step. The node is then in no defined
 //! state and must not be stepped again; the runtime sees to that (DEL-2).
 
+#[cfg(feature = "durable")]
+mod durable;
 #[cfg(feature = "blocks")]
 mod large;
 mod open;
@@ -28,6 +30,8 @@ mod view_posts;
 #[cfg(feature = "views")]
 mod views;
 
+#[cfg(feature = "durable")]
+pub use durable::DurableCounts;
 pub use open::{Loan, OpenError, Options, State};
 pub use progress::{Progress, StepError};
 #[cfg(feature = "views")]
@@ -317,6 +321,10 @@ impl<'m> Node<'m> {
 
         let delivered = work.deliver(application)?;
         let freed = work.free_slots()?;
+        #[cfg(feature = "durable")]
+        let shrunk = work.see_durable()?;
+        #[cfg(not(feature = "durable"))]
+        let shrunk = None;
         progress.freed = progress.freed.saturating_add(freed.slots);
         progress.delivered = progress.delivered.saturating_add(delivered.messages);
         if early {
@@ -326,7 +334,7 @@ impl<'m> Node<'m> {
         self.lagging |= work.subgroup.version != version;
         let report = poster.report;
         self.account(report, progress);
-        Ok(misbehaved.or(delivered.misbehaved).or(freed.misbehaved))
+        Ok(misbehaved.or(delivered.misbehaved).or(freed.misbehaved).or(shrunk))
     }
 
     /// Takes a post stage's report into the step's.

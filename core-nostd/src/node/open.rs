@@ -66,7 +66,7 @@ pub enum OpenError {
     /// visibility upon completion.
     NoGuard = 4,
     /// The fabric's limits are too small: four writes a list, one slot or block of counts a write,
-    /// 24 bytes a guard.
+    /// 24 bytes a guard, 32 in a logged subgroup.
     FabricTooSmall = 5,
 }
 
@@ -199,11 +199,16 @@ impl<'m> Node<'m> {
             *state = MemberState { rank: *rank, control, ..MemberState::VACANT };
         }
         let control_bytes = match subgroup.delivery {
+            Delivery::Ordered if layout.is_logged(id) => 32,
             Delivery::Ordered => 24,
             Delivery::Unordered => subgroup.senders.len().saturating_mul(8),
         };
         let capabilities = &self.capabilities;
-        if capabilities.writes_max < 4 || capabilities.guard_bytes_max < 24 {
+        let guard_bytes = match subgroup.delivery {
+            Delivery::Ordered => control_bytes,
+            Delivery::Unordered => 24,
+        };
+        if capabilities.writes_max < 4 || capabilities.guard_bytes_max < guard_bytes {
             return Err(OpenError::FabricTooSmall);
         }
         if capabilities.write_bytes_max < stride.max(control_bytes) {
@@ -235,6 +240,8 @@ impl<'m> Node<'m> {
             control_bytes,
             window: subgroup.window,
             stride,
+            #[cfg(feature = "durable")]
+            is_logged: layout.is_logged(id),
             ..SubgroupState::VACANT
         };
         used.subgroups = used.subgroups.saturating_add(1);

@@ -156,6 +156,12 @@ impl<'m> ViewNode<'m> {
         self.node.large_arrived(subgroup, sender, count);
     }
 
+    /// Says how many messages of a logged subgroup are durable here, as [`Node::set_durable`].
+    #[cfg(feature = "durable")]
+    pub fn set_durable(&mut self, subgroup: SubgroupId, count: crate::ids::DurableCount) {
+        self.node.set_durable(subgroup, count);
+    }
+
     /// The node, to be read: its outboxes, frontiers and undelivered messages.
     #[must_use]
     pub const fn node(&self) -> &Node<'m> {

@@ -4,7 +4,7 @@
 //! 1. It asks all peers with a timestamp above all that it knows. What it wrote to their logs
 //!    before has landed, or was refused, when a peer sees that.
 //! 2. It reads the control line and all headers of each log that it is granted, after the grant.
-//!    It then reads the control line once more: the owner shows there to whom it has given the log.
+//!    It then reads the control line once more: there the owner shows which leader has the log.
 //! 3. Once a quorum's are read, its own included, it takes the log with the highest stamp, and of
 //!    equal stamps the longest. It copies what it lacks of it, reads that log's control line a last
 //!    time, and puts its own timestamp on its log.
@@ -163,8 +163,8 @@ impl Replica<'_> {
                 continue;
             }
             // After all else the control line is read once more.
-            let (offset, length) =
-                if done < whole { (done, (whole - done).min(chunk)) } else { (0, CACHE_LINE) };
+            let left = whole.saturating_sub(done);
+            let (offset, length) = if left > 0 { (done, left.min(chunk)) } else { (0, CACHE_LINE) };
             let (view, peer) = (state.attached.view, state.attached.peer);
             let into = log_area(self.shape.copy_at(rank_of(link)).saturating_add(offset));
             let sequence = state.follow.next_copy();
@@ -299,9 +299,11 @@ impl Replica<'_> {
             if place >= copying.end {
                 break;
             }
-            if let Some(entry) = log.load_copied(rank, place)? {
-                log.store(place, &entry)?;
-            }
+            let Some(entry) = log.load_copied(rank, place)? else {
+                self.leadership = Leadership::Follower;
+                return Ok(());
+            };
+            log.store(place, &entry)?;
             place = place.saturating_add(1);
         }
         log.set_tail(copying.end)?;
@@ -324,16 +326,6 @@ impl Replica<'_> {
         false
     }
 
-    /// A peer whose log is copied is gone, or has denied a write: not all reads come to an end.
-    /// Another quorum has what it had, too.
-    pub(super) fn abandon_copy(&mut self, link: LinkId) {
-        if let Leadership::Candidate(Campaign::Copying(copying)) = self.leadership
-            && copying.from == link
-        {
-            self.leadership = Leadership::Follower;
-        }
-    }
-
     /// Begins to lead, with a log that holds all that can have been decided.
     fn lead<M: Memory>(
         &mut self,
@@ -353,6 +345,7 @@ impl Replica<'_> {
         log.set_decided(decided.min(tail).max(self.delivered))?;
         self.tail = tail;
         self.leadership = Leadership::Leader;
+        self.owes_null = self.options.passes_on_early && !self.children.is_empty();
         self.begin_passing_on(tail, log)
     }
 
@@ -369,9 +362,15 @@ impl Replica<'_> {
         }
     }
 
-    /// Nothing more comes over a link.
+    /// A peer is gone, or has denied a write: not all that is read there comes. A campaign that
+    /// copies its log is over. Another quorum has what it had, too.
     pub(super) fn forget_reads(&mut self, link: LinkId) {
         self.reads = self.reads.filter(|(from, _)| *from != link);
+        if let Leadership::Candidate(Campaign::Copying(copying)) = self.leadership
+            && copying.from == link
+        {
+            self.leadership = Leadership::Follower;
+        }
     }
 
     /// Whether no payload that a campaign has read can land in the own log any more: one that came

@@ -13,6 +13,10 @@
 //! - If a decided position's slot names another message, the entry was never decided, nor was
 //!   anything behind it. The leader campaigns anew, and its log ends below that entry.
 //!
+//! - A parent's leader that dies may have been the only one to have a message that it passed on.
+//!   If nothing else took that position, the entry would stay open, and all behind it. So each new
+//!   leader first orders a null, which takes a position for each child.
+//!
 //! A slot is never stored twice with different messages for one position: a leader that would have
 //! to, since it has led before, gives up the view (see `pass_on`).
 

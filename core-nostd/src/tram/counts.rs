@@ -135,7 +135,7 @@ impl<'s> Counts<'s> {
                 let count = self.source_mut(Source::Client(client), up_to).ok_or(NotContinued)?;
                 count.is_open = count.is_open && count.incarnation != incarnation;
             }
-            Content::Admit { .. } => {}
+            Content::Admit { .. } | Content::Null { .. } => {}
         }
         Ok(())
     }

@@ -11,6 +11,7 @@
 
 use super::overlay::{CHILDREN_MAX, Destinations};
 use super::shape::Shape;
+use super::timestamp::Timestamp;
 use crate::ids::{ClientNumber, Ordinal, Rank};
 use crate::memory::{OutOfRow, Row, RowWriter};
 
@@ -35,6 +36,15 @@ impl core::fmt::Display for MessageId {
 impl MessageId {
     pub(super) fn party_cell(self) -> u64 {
         (u64::from(self.incarnation) << 32) | u64::from(self.client.0)
+    }
+
+    /// The name of the null of one leader's term: no client has that number.
+    pub(super) fn of_null(timestamp: Timestamp) -> Self {
+        Self { client: ClientNumber(u16::MAX), incarnation: 0, number: timestamp.cell() }
+    }
+
+    pub(super) const fn is_null(self) -> bool {
+        self.client.0 == u16::MAX
     }
 
     pub(super) fn from_cells(party: u64, number: u64) -> Self {
@@ -90,6 +100,9 @@ pub(super) enum Content {
     Close { client: ClientNumber, incarnation: u32 },
     /// A replica that lost its memory counts in quorums from here on (TRM-5).
     Admit { rank: Rank, incarnation: u16 },
+    /// The first entry of a leader whose group has children. It takes a position for each of them,
+    /// and so shows them that what an earlier leader passed on there is lost (see `confirm`).
+    Null { timestamp: Timestamp },
 }
 
 /// A message without its payload.
@@ -133,6 +146,7 @@ const MESSAGE: u64 = 1;
 const OPEN: u64 = 2;
 const CLOSE: u64 = 3;
 const ADMIT: u64 = 4;
+const NULL: u64 = 5;
 
 const MARK: usize = 0;
 const KIND: usize = 8;
@@ -174,6 +188,7 @@ pub(super) fn store(
             let client = ClientNumber(rank.0);
             (ADMIT, 0, MessageId { client, incarnation: u32::from(incarnation), number: 0 }, 0)
         }
+        Content::Null { timestamp } => (NULL, 0, MessageId::of_null(timestamp), 0),
     };
     put(KIND, kind)?;
     put(ORDINAL, ordinal)?;
@@ -256,6 +271,7 @@ pub(super) fn load(
             let incarnation = u16::try_from(incarnation).unwrap_or(0);
             Content::Admit { rank: Rank(client.0), incarnation }
         }
+        NULL => Content::Null { timestamp: Timestamp::from_cell(id.number) },
         _ => return Ok(None),
     };
     let mut positions = Positions::new();
@@ -309,6 +325,7 @@ mod tests {
             Content::Open { client: ClientNumber(1), incarnation: 7 },
             Content::Close { client: ClientNumber(0), incarnation: 8 },
             Content::Admit { rank: Rank(2), incarnation: 65_535 },
+            Content::Null { timestamp: Timestamp::new(7, 3, Rank(2)) },
         ];
         for (place, content) in contents.into_iter().enumerate() {
             let place = u64::try_from(place).expect("small");

@@ -10,7 +10,7 @@
 //!
 //! Source: TRAM, section 5.1 (the buffers); requirements TRM-6, TRM-7, SMC-6.
 
-use super::entry::MessageId;
+use super::entry::{Content, MessageId};
 use super::overlay::Destinations;
 use super::posting::Posting;
 use super::shape::{Shape, feed_row};
@@ -31,6 +31,29 @@ pub(super) struct Fed {
     pub(super) id: MessageId,
     pub(super) destinations: Destinations,
     pub(super) length: u32,
+}
+
+impl Fed {
+    /// What an entry is for a child.
+    pub(super) fn of(content: &Content) -> Option<Self> {
+        match *content {
+            Content::Message(message) => Some(Self {
+                id: message.id,
+                destinations: message.destinations,
+                length: message.length,
+            }),
+            Content::Null { timestamp } => {
+                let id = MessageId::of_null(timestamp);
+                Some(Self { id, destinations: Destinations(0), length: 0 })
+            }
+            Content::Open { .. } | Content::Close { .. } | Content::Admit { .. } => None,
+        }
+    }
+
+    /// Whether it takes a position and has no message.
+    pub(super) fn is_null(&self) -> bool {
+        self.id.is_null() && self.destinations == Destinations(0) && self.length == 0
+    }
 }
 
 /// Where a payload is copied from.

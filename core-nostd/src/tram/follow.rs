@@ -5,19 +5,6 @@
 //! put its stamp on the log. From then on the log counts in quorums, and new entries follow
 //! (TRM-3).
 //!
-//! # What is written before what
-//! - The cut goes before the entries behind it: an entry below the tail never changes.
-//! - A header goes before its payload: where the writes end between them, the slot has no entry,
-//!   and not the one that it had before with a payload of another.
-//! - Entries go before the tail that covers them, and the tail before the decided count.
-//! - The stamp goes last. A log with the new tail and the old stamp claims less than it holds,
-//!   which is safe. One with the new stamp and the old tail would claim to hold all that was
-//!   decided.
-//! - Entries that a peer has delivered by a snapshot and not by its log are written before the
-//!   stamp: it may have to pass them on to a child, once it leads.
-//! - A decided count goes to a peer only with entries from that peer's delivered count on: else it
-//!   would deliver a dead entry of its own.
-//!
 //! A list may be read from the own log until it is done. So nobody else writes this log, and it
 //! copies no other's entries into it, while lists of an earlier term of its own are under way: a
 //! follower would get the header of one entry with the payload of another.
@@ -25,20 +12,15 @@
 //! Source: TRAM, sections 5.3 and 5.5.
 
 use super::link::{LinkId, Memory};
-use super::log::{Log, log_area};
-use super::posting::Posting;
+use super::log::Log;
 use super::progress::Halt;
 use super::replica::{Replica, put, rank_of};
-use super::shape::{log_control, peer_row};
-use super::token::{SEQUENCES, Ticket, Work};
-use crate::fabric::{Area, ErrorKind, Fabric, FabricError, Permissions, Region};
+use super::shape::peer_row;
+use super::token::SEQUENCES;
 use crate::ids::index_from_u32;
 
 /// The most lists under way to one peer's log.
 const UNDER_WAY_MAX: usize = 16;
-
-/// The most lists that one step posts to one peer's log.
-const LISTS_MAX: usize = 8;
 
 /// How far a leader, or a candidate, is with a peer's log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,15 +39,6 @@ pub(super) enum FollowStage {
     Synced,
 }
 
-/// Which followers are posted to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stream {
-    /// Those that lack entries.
-    Entries,
-    /// Those also that only have not been told how much is decided.
-    All,
-}
-
 /// What a leader keeps of one peer's log.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Follow {
@@ -73,36 +46,36 @@ pub(super) struct Follow {
     /// A read of its headers is under way.
     pub(super) is_copying: bool,
     pub(super) copied_bytes: usize,
-    copying_bytes: usize,
+    pub(super) copying_bytes: usize,
     /// How many such reads were posted, so that a late one is not taken for the last.
-    copies: u32,
+    pub(super) copies: u32,
     /// Where it begins to differ.
-    cut: u64,
-    needs_cut: bool,
+    pub(super) cut: u64,
+    pub(super) needs_cut: bool,
     /// Where the first entry is that was written at all.
-    first: u64,
+    pub(super) first: u64,
     /// Entries below what the peer has delivered that it lacks: they are written on their own.
-    lacking: u64,
-    lacking_end: u64,
+    pub(super) lacking: u64,
+    pub(super) lacking_end: u64,
     /// How many entries were posted, and how many of them are known to be there.
     pub(super) sent: u64,
     pub(super) acknowledged: u64,
     /// The decided count that was posted, and the one that was there before.
-    decided_sent: u64,
-    decided_floor: u64,
-    stamp_sent: bool,
+    pub(super) decided_sent: u64,
+    pub(super) decided_floor: u64,
+    pub(super) stamp_sent: bool,
     /// Lists that were posted and are done, and up to where each of those under way reaches.
-    posted: u32,
-    done: u32,
-    tails: [u64; UNDER_WAY_MAX],
+    pub(super) posted: u32,
+    pub(super) done: u32,
+    pub(super) tails: [u64; UNDER_WAY_MAX],
     /// Lists of this campaign or of earlier ones that may still be read from the own log.
-    flying: u32,
+    pub(super) flying: u32,
     /// How many of them were posted before the log was asked for or read again, and the first entry
     /// that they may read.
-    earlier: u32,
-    earlier_from: u64,
+    pub(super) earlier: u32,
+    pub(super) earlier_from: u64,
     /// The list that carries the stamp.
-    stamped_by: u32,
+    pub(super) stamped_by: u32,
     /// Whether the peer counts in quorums, as it shows.
     pub(super) is_voter: bool,
     /// The incarnation whose admission was proposed.
@@ -204,12 +177,12 @@ impl Follow {
         own.into_iter().chain(earlier).min()
     }
 
-    fn is_full(&self) -> bool {
+    pub(super) fn is_full(&self) -> bool {
         let under_way = self.posted.wrapping_sub(self.done) & (SEQUENCES - 1);
         index_from_u32(under_way) >= UNDER_WAY_MAX
     }
 
-    fn took(&mut self, tail: u64) -> u32 {
+    pub(super) fn took(&mut self, tail: u64) -> u32 {
         let sequence = self.posted;
         if let Some(slot) = self.tails.get_mut(index_from_u32(sequence) % UNDER_WAY_MAX) {
             *slot = tail;
@@ -262,7 +235,7 @@ impl Replica<'_> {
     }
 
     /// What a peer lacked below its delivered count may have been consumed by all meanwhile.
-    fn skip_consumed(&mut self, link: LinkId, log: Log<'_>) -> Result<(), Halt> {
+    pub(super) fn skip_consumed(&mut self, link: LinkId, log: Log<'_>) -> Result<(), Halt> {
         for _ in 0..self.shape.entries() {
             let Some(follow) = self.state.get(link.index()).map(|state| state.follow) else {
                 break;
@@ -279,7 +252,7 @@ impl Replica<'_> {
 
     /// A peer cannot be brought up to date from the own log. It is told from which place on it
     /// could be.
-    fn fall_behind<M: Memory>(
+    pub(super) fn fall_behind<M: Memory>(
         &mut self,
         link: LinkId,
         log: Log<'_>,
@@ -303,7 +276,7 @@ impl Replica<'_> {
     }
 
     /// Whether the own log still has the entry at a place.
-    fn is_kept(&self, place: u64, log: Log<'_>) -> Result<bool, Halt> {
+    pub(super) fn is_kept(&self, place: u64, log: Log<'_>) -> Result<bool, Halt> {
         Ok(place >= self.tail || log.load(place)?.is_some())
     }
 
@@ -340,128 +313,6 @@ impl Replica<'_> {
         Ok(())
     }
 
-    /// Posts to each follower what it lacks.
-    pub(super) fn stream_all<F: Fabric + Permissions, M: Memory>(
-        &mut self,
-        what: Stream,
-        fabric: &mut F,
-        log: Log<'_>,
-        memory: &M,
-    ) -> Result<(), Halt> {
-        let decided = log.decided()?;
-        for link in self.links.peers() {
-            let Some(state) = self.state.get(link.index()) else { continue };
-            let is_followed =
-                matches!(state.follow.stage, FollowStage::Repairing | FollowStage::Synced);
-            if !is_followed || !state.attached.is_ready() {
-                continue;
-            }
-            if !self.is_kept(state.follow.sent, log)? {
-                self.fall_behind(link, log, memory)?;
-                continue;
-            }
-            self.skip_consumed(link, log)?;
-            let has_entries = self.state.get(link.index()).is_some_and(|state| {
-                state.follow.stage == FollowStage::Repairing || state.follow.sent < self.tail
-            });
-            if what == Stream::Entries && !has_entries {
-                continue;
-            }
-            let delivered = self.delivered_by(link, memory)?;
-            for _ in 0..LISTS_MAX {
-                if !self.stream(link, delivered, decided, fabric, log, memory)? {
-                    break;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Posts one list to a follower's log. False if there was nothing to post, or no room.
-    fn stream<F: Fabric + Permissions, M: Memory>(
-        &mut self,
-        link: LinkId,
-        delivered: u64,
-        decided: u64,
-        fabric: &mut F,
-        log: Log<'_>,
-        memory: &M,
-    ) -> Result<bool, Halt> {
-        let Some((row, _)) = memory.link(link) else { return Ok(false) };
-        let Some(state) = self.state.get(link.index()) else { return Ok(false) };
-        let (attached, mut follow) = (state.attached, state.follow);
-        if follow.is_full() {
-            return Ok(false);
-        }
-        let mut posting = Posting::to_region(&self.capabilities, fabric.region_list_bytes_max());
-        if follow.needs_cut {
-            put(row, peer_row::STAGED_CUT, follow.cut)?;
-            posting.guard(row_area(peer_row::STAGED_CUT), log_area(log_control::TAIL), 8);
-            follow.needs_cut = false;
-        } else if follow.lacking < follow.lacking_end {
-            let (from, to) = (follow.lacking, follow.lacking_end);
-            follow.lacking = self.add_entries(from, to, &mut posting, log)?;
-        } else if !self.fill(&mut follow, delivered, decided, &mut posting, log, row)? {
-            return Ok(false);
-        }
-        let sequence = follow.took(follow.sent);
-        if follow.stamp_sent && !state.follow.stamp_sent {
-            follow.stamped_by = sequence;
-        }
-        let ticket = Ticket { work: Work::Append, link, campaign: self.campaigns, sequence };
-        let posted =
-            fabric.post(attached.view, attached.peer, posting.writes(), Some(ticket.token()));
-        let writes = u32::try_from(posting.writes().len()).unwrap_or(u32::MAX);
-        let Some(state) = self.state.get_mut(link.index()) else { return Ok(false) };
-        match posted.map_err(|error| error.kind()) {
-            Ok(()) => {
-                state.follow = follow;
-                state.follow.flying = follow.flying.saturating_add(1);
-                self.progress.lists = self.progress.lists.saturating_add(1);
-                self.progress.writes = self.progress.writes.saturating_add(writes);
-                Ok(true)
-            }
-            Err(ErrorKind::Revoked) => {
-                state.follow.refused();
-                Ok(false)
-            }
-            Err(_) => Ok(false),
-        }
-    }
-
-    /// Adds entries to a list, from a place up to another, as far as there is room. Gives the place
-    /// that it came to.
-    fn add_entries(
-        &self,
-        from: u64,
-        limit: u64,
-        posting: &mut Posting,
-        log: Log<'_>,
-    ) -> Result<u64, Halt> {
-        let mut to = from;
-        // One write is for the headers, one for a payload, and two for the control line.
-        for _ in 0..self.shape.entries() {
-            let wraps = to > from && self.shape.header(to) == self.shape.header(0);
-            let needs = if to > from { 3 } else { 4 };
-            if to >= limit || wraps || posting.room() < needs {
-                break;
-            }
-            let Some(entry) = log.load(to)? else { return Err(Halt::NoEntry) };
-            // Headers go first: a slot whose payload is replaced in part has no entry.
-            let header = log_area(self.shape.header(to));
-            if !posting.header(header, self.shape.header_bytes()) {
-                break;
-            }
-            let area = log_area(self.shape.payload(to));
-            if !posting.content(area, area, index_from_u32(entry.length())) {
-                posting.drop_header(self.shape.header_bytes());
-                break;
-            }
-            to = to.saturating_add(1);
-        }
-        Ok(to)
-    }
-
     /// The place from which on every log that counts holds all entries: the children may lack them.
     fn floor<M: Memory>(&mut self, log: Log<'_>, memory: &M) -> Result<u64, Halt> {
         let mut floor = self.delivered;
@@ -470,50 +321,7 @@ impl Replica<'_> {
         }
         Ok(floor.max(self.tail.saturating_sub(u64::from(self.shape.entries()))))
     }
-
-    /// Fills a list with entries and the control line behind them. False if there is nothing new.
-    fn fill(
-        &self,
-        follow: &mut Follow,
-        delivered: u64,
-        decided: u64,
-        posting: &mut Posting,
-        log: Log<'_>,
-        row: crate::memory::RowWriter<'_>,
-    ) -> Result<bool, Halt> {
-        let entries = u64::from(self.shape.entries());
-        let limit = self.tail.min(delivered.saturating_add(entries));
-        let from = follow.sent;
-        let to = self.add_entries(from, limit, posting, log)?;
-        follow.sent = to;
-        // All from the follower's delivered count up to here is as in the own log.
-        let known = decided.min(to).max(follow.decided_floor);
-        let stamps = !follow.stamp_sent && to == self.tail;
-        if to == from && !stamps && known <= follow.decided_sent {
-            return Ok(false);
-        }
-        follow.decided_sent = known;
-        put(row, peer_row::STAGED.saturating_add(log_control::TAIL), to)?;
-        put(row, peer_row::STAGED.saturating_add(log_control::DECIDED), known)?;
-        posting.guard(
-            row_area(peer_row::STAGED.saturating_add(log_control::TAIL)),
-            log_area(log_control::TAIL),
-            16,
-        );
-        if stamps {
-            put(row, peer_row::STAGED, self.promised.cell())?;
-            posting.guard(row_area(peer_row::STAGED), log_area(log_control::STAMP), 8);
-            follow.stamp_sent = true;
-        }
-        Ok(true)
-    }
 }
-
-const fn row_area(offset: usize) -> Area {
-    Area { region: Region::ROW, offset }
-}
-
-const _: () = assert!(log_control::STAMP == 0 && log_control::DECIDED == log_control::TAIL + 8);
 
 #[cfg(test)]
 mod tests {

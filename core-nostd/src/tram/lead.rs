@@ -4,6 +4,9 @@
 //! A log has room for an entry if the entry that it replaces is consumed: by each replica of the
 //! group that is there, and by a quorum of each child that the entry was for (TRM-6).
 //!
+//! A step's run ends once its payloads are so long that their transfer matters: followers and
+//! children then get one run after the other, and the groups below work while the next one is sent.
+//!
 //! Source: TRAM, section 5.3; requirements TRM-3, TRM-6, TRM-7, BAT-1.
 
 use super::counts::{SourceCount, UpTo};
@@ -19,6 +22,9 @@ use super::shape::{feed_row, peer_row};
 use crate::fabric::Fabric;
 use crate::ids::{ClientNumber, Time};
 use crate::memory::Row;
+
+/// A run takes no more messages once its payloads have so many bytes.
+const RUN_BYTES: u64 = 16 << 10;
 
 impl Replica<'_> {
     /// Counts as decided what a quorum has, and the parent has decided if it came from there.
@@ -79,6 +85,8 @@ impl Replica<'_> {
         }
         let limit =
             if self.options.batching { limit } else { limit.min(self.tail.saturating_add(1)) };
+        self.run_bytes = 0;
+        self.propose_null(limit, log)?;
         self.propose_admissions(limit, log, memory)?;
         self.propose_parents(limit, fabric, log, memory)?;
         let clients = self.overlay.limits().clients;
@@ -123,6 +131,15 @@ impl Replica<'_> {
                 self.lose(now, attached.view);
             }
         }
+    }
+
+    /// A leader's first entry is a null, if a leader before it may have passed messages on early.
+    fn propose_null(&mut self, limit: u64, log: Log<'_>) -> Result<(), Halt> {
+        if self.owes_null && self.tail < limit {
+            self.owes_null = false;
+            self.append(Content::Null { timestamp: self.promised }, log)?;
+        }
+        Ok(())
     }
 
     /// Proposes that replicas that have come back, and have everything, count again (TRM-5).
@@ -206,7 +223,7 @@ impl Replica<'_> {
         let has_messages = row.cell(feed_row::WRITTEN)?.load() > 0;
         if !is_current(count, incarnation) {
             let is_new = incarnation > count.incarnation;
-            if is_new && !is_going && has_messages && self.tail < limit {
+            if is_new && has_messages && self.tail < limit {
                 self.append(Content::Open { client, incarnation }, log)?;
             } else {
                 return Ok(());
@@ -237,7 +254,7 @@ impl Replica<'_> {
             Source::Client(_) => Ring::of_client(&shape),
         };
         for _ in 0..ring.window {
-            if self.tail >= limit {
+            if self.tail >= limit || self.run_bytes >= RUN_BYTES {
                 break;
             }
             let count = self.counts.source(source, UpTo::Proposed);
@@ -252,6 +269,7 @@ impl Replica<'_> {
                 }
             };
             fabric.observe_barrier();
+            self.run_bytes = self.run_bytes.saturating_add(u64::from(fed.length));
             log.clear(self.tail)?;
             let payload = self.shape.payload(self.tail);
             log.memory().copy_from(
@@ -278,7 +296,9 @@ impl Replica<'_> {
     /// that this group reaches.
     fn is_acceptable(&self, source: Source, count: SourceCount, fed: &Fed) -> bool {
         match source {
-            Source::Parent => fed.destinations.meets(self.overlay.reach(self.id.group)),
+            Source::Parent => {
+                fed.is_null() || fed.destinations.meets(self.overlay.reach(self.id.group))
+            }
             Source::Client(client) => {
                 fed.id.client == client
                     && fed.id.incarnation == count.incarnation
@@ -293,6 +313,7 @@ impl Replica<'_> {
         for (child, state) in self.children.iter().enumerate() {
             let goes_there = match content {
                 Content::Message(message) => message.destinations.meets(state.reach),
+                Content::Null { .. } => true,
                 _ => false,
             };
             let position = goes_there.then(|| self.counts.child(child, UpTo::Proposed));

@@ -1,4 +1,4 @@
-//! Links: with whom a replica or a client shares a view of two.
+//! Links: the views of two that a replica or a client shares with others.
 //!
 //! Each process has a list of links in a fixed order, so that a link's place in the list says who
 //! is at the other end:

@@ -91,12 +91,12 @@ impl<'m> Log<'m> {
         Ok(())
     }
 
-    /// Shows to whom the log is given, before it is.
+    /// Shows the timestamp of the leader that is about to get the log.
     pub(super) fn set_promised(&self, promised: Timestamp) -> Result<(), OutOfRow> {
         self.set(log_control::PROMISED, promised.cell())
     }
 
-    /// To whom a peer had given its log when its control line was read.
+    /// The timestamp of the leader that had a peer's log when its control line was read.
     pub(super) fn copied_promised(&self, peer: Rank) -> Result<Timestamp, OutOfRow> {
         let cell = self.shape.copy_at(peer).saturating_add(log_control::PROMISED);
         Ok(Timestamp::from_cell(self.memory.reader().cell(cell)?.load()))

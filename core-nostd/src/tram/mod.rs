@@ -15,7 +15,7 @@
 //! |---|---|
 //! | `overlay` | the tree of groups |
 //! | `shape` | where things lie in logs and rows |
-//! | `link` | with whom a process shares a view of two |
+//! | `link` | the processes with which one shares a view of two |
 //! | `timestamp`, `entry`, `counts` | who leads; what a log holds; what all know alike from it |
 //! | `feed` | rings of messages: from clients, and from a parent |
 //! | `log` | the own log |
@@ -37,6 +37,7 @@ mod confirm;
 mod counts;
 mod deliver;
 mod entry;
+mod events;
 mod feed;
 mod follow;
 mod grant;
@@ -49,9 +50,13 @@ mod pass_on;
 mod posting;
 mod progress;
 mod replica;
+mod replies;
 mod rows;
 mod shape;
+mod show;
+mod snapshot;
 mod status;
+mod stream;
 mod timestamp;
 mod token;
 
@@ -69,7 +74,7 @@ pub use overlay::{
 };
 pub use posting::Posting;
 pub use progress::{Application, Delivered, Halt, OpenError, Progress};
-pub use replica::{LinkState, Replica, ReplicaOptions};
+pub use replica::{LentState, LinkState, Replica, ReplicaOptions};
 pub use shape::{ReplicaBytes, Shape};
 pub use status::LogCounts;
 pub use timestamp::Timestamp;

@@ -1,9 +1,13 @@
-//! Who should lead: heartbeats, and who hears whom (TRM-8).
+//! The choice of a leader: heartbeats, and which replicas hear each other (TRM-8).
 //!
 //! Each replica shows a rising number and a set of the peers whose number rises. A leader is kept
 //! as long as it is heard and shows that it leads and hears a quorum. Else the lowest rank that
 //! hears a quorum should lead: links may work in one direction only, so a replica's own ears do not
 //! suffice. The oracle may be wrong at any time. Then two replicas campaign, and timestamps decide.
+//!
+//! Whom a replica hears is shown as soon as that changes, and in each new view from the beginning:
+//! a leader that seems to hear nobody, until its next heartbeat, would be deposed by a replica that
+//! has come back.
 //!
 //! Source: TRAM, section 2.1 (the weak leader oracle).
 
@@ -16,15 +20,17 @@ use crate::fabric::{Fabric, Permissions};
 use crate::ids::{Rank, Time};
 
 impl Replica<'_> {
-    /// Shows that this replica lives, if it is time for that again.
+    /// Shows that this replica lives, if it is time for that again, or if it hears others than it
+    /// has shown.
     pub(super) fn beat<M: Memory>(&mut self, now: Time, memory: &M) -> Result<(), Halt> {
         let is_due = self.beat_at.is_none_or(|at| now.since(at) >= self.options.heartbeat_ns);
-        if !is_due {
+        let hears = if self.is_whole(memory)? { self.hears(now) } else { 0 };
+        if !is_due && hears == self.shown_hears {
             return Ok(());
         }
+        self.shown_hears = hears;
         self.beat_at = Some(now);
         self.beats = self.beats.saturating_add(1);
-        let hears = if self.is_whole(memory)? { self.hears(now) } else { 0 };
         for link in self.links.peers() {
             if let Some((row, _)) = memory.link(link) {
                 put(row, peer_row::HEARTBEAT, self.beats)?;

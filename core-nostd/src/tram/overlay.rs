@@ -92,7 +92,12 @@ impl Destinations {
 
     /// The groups, in the order of their ids.
     pub fn iter(self) -> impl Iterator<Item = GroupId> {
-        (0..64_u16).map(GroupId).filter(move |group| self.contains(*group))
+        let mut rest = self.0;
+        core::iter::from_fn(move || {
+            let group = u16::try_from(rest.trailing_zeros()).ok().filter(|_| rest != 0)?;
+            rest &= rest.wrapping_sub(1);
+            Some(GroupId(group))
+        })
     }
 }
 

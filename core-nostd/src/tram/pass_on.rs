@@ -17,7 +17,6 @@
 //! Source: TRAM, sections 5.3 and 5.6 (Algorithm 5); requirement TRM-6.
 
 use super::counts::UpTo;
-use super::entry::{Content, Message};
 use super::feed::{Fed, Payload, Ring};
 use super::link::{LinkId, Memory};
 use super::log::Log;
@@ -126,8 +125,8 @@ impl Replica<'_> {
                 if position.0 >= limit {
                     break;
                 }
-                if let Content::Message(message) = entry.content {
-                    self.store_for(row, &shape, &mut passing, position, &message, log)?;
+                if let Some(fed) = Fed::of(&entry.content) {
+                    self.store_for(row, &shape, &mut passing, position, &fed, log)?;
                 }
             }
             passing.place = passing.place.saturating_add(1);
@@ -138,35 +137,30 @@ impl Replica<'_> {
         Ok(())
     }
 
-    /// Stores a message at a position, unless it stands there already.
+    /// Stores a message, or a null, at a position, unless it stands there already.
     fn store_for(
         &mut self,
         row: RowWriter<'_>,
         shape: &Shape,
         passing: &mut Passing,
         position: Ordinal,
-        message: &Message,
+        fed: &Fed,
         log: Log<'_>,
     ) -> Result<(), Halt> {
         let ring = Ring::of_parent(shape);
         match ring.name(row.reader(), position)? {
-            Some(name) if name == message.id => {}
+            Some(name) if name == fed.id => {}
             Some(_) => {
                 passing.is_spoilt = true;
                 return Ok(());
             }
             None => {
-                let fed = Fed {
-                    id: message.id,
-                    destinations: message.destinations,
-                    length: message.length,
-                };
                 let from = self.shape.payload(passing.place);
                 let payload = Payload::Cells(log.memory().reader(), from);
-                ring.store(row, position, &fed, payload)?;
+                ring.store(row, position, fed, payload)?;
                 self.progress.passed_on = self.progress.passed_on.saturating_add(1);
                 self.progress.copied_bytes =
-                    self.progress.copied_bytes.saturating_add(u64::from(message.length));
+                    self.progress.copied_bytes.saturating_add(u64::from(fed.length));
             }
         }
         // Positions that are left out are not posted either.

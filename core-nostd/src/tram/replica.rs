@@ -14,16 +14,16 @@
 
 use super::campaign::Campaign;
 use super::counts::{Counts, SourceState, UpTo};
-use super::follow::{Follow, Stream};
-use super::link::{Attached, Attachment, LinkId, Memory, ReplicaLinks, Role, Stage};
+use super::follow::Follow;
+use super::link::{Attached, Attachment, LinkId, Memory, ReplicaLinks, Stage};
 use super::log::Log;
-use super::oracle::Standing;
 use super::overlay::{CHILDREN_MAX, Destinations, Overlay, ReplicaId};
 use super::progress::{Application, Halt, OpenError, Progress};
-use super::shape::{Shape, peer_row};
+use super::replies::Replies;
+use super::shape::Shape;
+use super::stream::Stream;
 use super::timestamp::Timestamp;
-use super::token::{Ticket, Work};
-use crate::fabric::{Capabilities, Event, Fabric, PermissionEvent, Permissions, Promises};
+use crate::fabric::{Capabilities, Fabric, Permissions, Promises};
 use crate::ids::{Ordinal, Rank, Time, ViewId, index_from_u32};
 use crate::memory::RowWriter;
 
@@ -87,6 +87,19 @@ pub struct LinkState {
     pub(super) count_told: u64,
 }
 
+/// The state that is lent to a replica.
+#[derive(Debug)]
+pub struct LentState<'s> {
+    /// One for each of [`ReplicaLinks::len`].
+    pub links: &'s mut [LinkState],
+    /// One for the parent, and one for each client.
+    pub sources: &'s mut [SourceState],
+    /// [`Replica::reply_cells`] cells.
+    pub replies: &'s mut [u64],
+    /// Room for the largest payload.
+    pub payload: &'s mut [u8],
+}
+
 /// What is passed on to one replica of a child.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Passing {
@@ -131,6 +144,7 @@ pub struct Replica<'s> {
     pub(super) links: ReplicaLinks,
     pub(super) state: &'s mut [LinkState],
     pub(super) counts: Counts<'s>,
+    pub(super) replies: Replies<'s>,
     /// Room for one payload.
     pub(super) payload: &'s mut [u8],
     pub(super) children: heapless::Vec<ChildState, CHILDREN_MAX>,
@@ -146,6 +160,7 @@ pub struct Replica<'s> {
     /// What the clients, and the peers, were shown of it.
     pub(super) shown_leading: bool,
     pub(super) shown_standing: u64,
+    pub(super) shown_hears: u64,
     pub(super) campaigns: u32,
     /// When the last campaign began.
     pub(super) campaign_at: Option<Time>,
@@ -160,6 +175,10 @@ pub struct Replica<'s> {
     /// An entry that the parent passed on early was replaced in the parent's log: the own log ends
     /// below it from the next campaign on.
     pub(super) is_contradicted: bool,
+    /// As a new leader: its first entry has not been proposed yet.
+    pub(super) owes_null: bool,
+    /// Bytes of the payloads that this step has given places.
+    pub(super) run_bytes: u64,
     /// Reads of payloads into the own log that are under way, and over which link.
     pub(super) reads: Option<(LinkId, u32)>,
     /// The number of the last heartbeat, and when it was given.
@@ -171,8 +190,7 @@ pub struct Replica<'s> {
 }
 
 impl<'s> Replica<'s> {
-    /// A replica over lent state: one [`LinkState`] for each of [`ReplicaLinks::len`], one
-    /// [`SourceState`] for the parent and each client, and room for the largest payload.
+    /// A replica over lent state.
     ///
     /// # Errors
     /// The replica is not in the overlay, the lent state is too small, or the fabric lacks a
@@ -182,10 +200,9 @@ impl<'s> Replica<'s> {
         id: ReplicaId,
         options: ReplicaOptions,
         capabilities: Capabilities,
-        state: &'s mut [LinkState],
-        sources: &'s mut [SourceState],
-        payload: &'s mut [u8],
+        lent: LentState<'s>,
     ) -> Result<Self, OpenError> {
+        let LentState { links: state, sources, replies, payload } = lent;
         if id.rank.0 >= overlay.replicas(id.group) {
             return Err(OpenError::NoSuchReplica);
         }
@@ -194,6 +211,7 @@ impl<'s> Replica<'s> {
         let clients = usize::from(overlay.limits().clients);
         let is_enough = state.len() >= links.len()
             && sources.len() == clients.saturating_add(1)
+            && replies.len() == Self::reply_cells(overlay)
             && payload.len() >= index_from_u32(shape.payload_max());
         if !is_enough {
             return Err(OpenError::StateTooSmall);
@@ -220,6 +238,7 @@ impl<'s> Replica<'s> {
             links,
             state,
             counts,
+            replies: Replies::new(replies, overlay),
             payload,
             children,
             capabilities,
@@ -229,6 +248,7 @@ impl<'s> Replica<'s> {
             leadership: Leadership::Follower,
             shown_leading: false,
             shown_standing: 0,
+            shown_hears: 0,
             campaigns: 0,
             campaign_at: None,
             attempts: 0,
@@ -237,6 +257,8 @@ impl<'s> Replica<'s> {
             needs_snapshot: false,
             gapped: None,
             is_contradicted: false,
+            owes_null: false,
+            run_bytes: 0,
             reads: None,
             beats: 0,
             beat_at: None,
@@ -388,200 +410,8 @@ impl<'s> Replica<'s> {
         self.state.get(link.index()).map_or(Stage::Absent, |state| state.attached.stage)
     }
 
-    /// How many cells a snapshot has.
-    #[must_use]
-    pub fn snapshot_cells(&self) -> usize {
-        self.counts.cells().saturating_add(1)
-    }
-
-    /// Stores what this replica knows at what it has delivered: the application's state of this
-    /// moment belongs to it. None if there are not exactly as many cells.
-    #[must_use]
-    pub fn snapshot(&self, cells: &mut [u64]) -> Option<()> {
-        let (first, rest) = cells.split_first_mut()?;
-        *first = self.delivered;
-        self.counts.save(rest)
-    }
-
-    /// Goes on from a snapshot of another replica, whose application's state the caller has taken
-    /// over. A snapshot that is no newer than what this replica has delivered changes nothing, and
-    /// neither do cells of another overlay.
-    ///
-    /// # Errors
-    /// The memory does not fit.
-    pub fn restore<M: Memory>(&mut self, cells: &[u64], memory: &M) -> Result<bool, Halt> {
-        let Some((place, rest)) = cells.split_first() else { return Ok(false) };
-        if *place < self.delivered || self.is_leader() || self.counts.restore(rest).is_none() {
-            return Ok(false);
-        }
-        // The log stays as it is: it may be another's to write.
-        let stamp = Log::new(memory.log(), self.shape).control()?.stamp;
-        self.delivered = *place;
-        self.needs_snapshot = false;
-        self.gapped = Some(stamp);
-        for link in 0..self.links.len() {
-            let Ok(link) = u16::try_from(link) else { break };
-            self.show_all(LinkId(link), memory)?;
-        }
-        Ok(true)
-    }
-
-    /// Stores in a link's own row all that this replica shows there.
-    pub(super) fn show_all<M: Memory>(&mut self, link: LinkId, memory: &M) -> Result<(), Halt> {
-        let Some((row, _)) = memory.link(link) else { return Ok(()) };
-        match self.links.role(link) {
-            Some(Role::Peer(_)) => {
-                put(row, peer_row::HEARTBEAT, self.beats)?;
-                put(row, peer_row::PROMISED, self.promised.cell())?;
-                put(row, peer_row::DELIVERED, self.delivered)?;
-                put(row, peer_row::STANDING, self.standing())?;
-                if matches!(self.leadership, Leadership::Candidate(_) | Leadership::Leader) {
-                    put(row, peer_row::REQUEST, self.promised.cell())?;
-                    self.ask(link);
-                }
-            }
-            Some(Role::Parent(_)) => self.show_taken_by_parent(row)?,
-            Some(Role::Client(client)) => self.show_taken_by_client(client, link, row)?,
-            Some(Role::Child { .. }) | None => {}
-        }
-        self.touch(link);
-        Ok(())
-    }
-
-    /// What the other replicas see of this one's part in quorums.
-    pub(super) fn standing(&self) -> u64 {
-        let is_candidate = matches!(self.leadership, Leadership::Candidate(_));
-        let standing = Standing {
-            incarnation: self.options.incarnation,
-            is_voter: self.is_voter,
-            leads: self.is_leader() || is_candidate,
-        };
-        standing.cell()
-    }
-
-    /// A count in a link's control line has risen. It lets the peer use memory again, which is not
-    /// urgent: it goes out with whatever else does, at the next heartbeat, or once it has risen by
-    /// so much.
-    pub(super) fn raise(&mut self, link: LinkId, count: u64, slack: u32) {
-        if let Some(state) = self.state.get_mut(link.index()) {
-            state.count = count;
-            let risen = count.saturating_sub(state.count_told);
-            if risen > u64::from(slack) {
-                state.attached.dirty = state.attached.stage != Stage::Absent;
-            }
-        }
-    }
-
-    /// What was left for the next heartbeat goes out.
-    pub(super) fn tell_counts(&mut self) {
-        for state in self.state.iter_mut() {
-            let is_there = state.attached.stage != Stage::Absent;
-            state.attached.dirty |= is_there && state.count != state.count_told;
-        }
-    }
-
-    /// The control line of a link's row is to be posted.
-    pub(super) fn touch(&mut self, link: LinkId) {
-        if let Some(state) = self.state.get_mut(link.index()) {
-            state.attached.dirty = state.attached.stage != Stage::Absent;
-        }
-    }
-
     pub(super) fn is_ready(&self, link: LinkId) -> bool {
         self.state.get(link.index()).is_some_and(|state| state.attached.is_ready())
-    }
-
-    fn take_events<F: Fabric + Permissions>(&mut self, now: Time, fabric: &mut F) {
-        // Bounded: what comes later is taken in the next step.
-        for _ in 0..EVENTS_MAX {
-            match fabric.poll() {
-                None => break,
-                Some(Event::Completed(token)) => {
-                    if let Some(ticket) = Ticket::of(token) {
-                        self.completed(ticket);
-                    }
-                }
-                Some(Event::PeerLost { view, .. }) => self.lose(now, view),
-                Some(Event::Ready { .. } | Event::Woken) => {}
-            }
-            self.progress.events = self.progress.events.saturating_add(1);
-        }
-        for _ in 0..EVENTS_MAX {
-            match fabric.poll_permission() {
-                None => break,
-                Some(PermissionEvent::Denied { view, .. }) => self.denied(view),
-                Some(PermissionEvent::Restored { .. }) => {}
-            }
-        }
-    }
-
-    fn completed(&mut self, ticket: Ticket) {
-        if let (Work::Append, Some(state)) = (ticket.work, self.state.get_mut(ticket.link.index()))
-        {
-            state.follow.landed();
-        }
-        if ticket.work == Work::CopyPayload {
-            self.payload_came(ticket.link);
-        }
-        if ticket.campaign != self.campaigns & (super::token::CAMPAIGNS - 1) {
-            return;
-        }
-        match ticket.work {
-            Work::Append => {
-                if let Some(state) = self.state.get_mut(ticket.link.index()) {
-                    state.follow.appended(ticket.sequence);
-                }
-            }
-            Work::CopyHeaders => {
-                if let Some(state) = self.state.get_mut(ticket.link.index()) {
-                    state.follow.copied(ticket.sequence);
-                }
-            }
-            Work::CopyPayload => {}
-        }
-    }
-
-    /// The link of a view.
-    fn link_of(&self, view: ViewId) -> Option<LinkId> {
-        let is_its = |state: &LinkState| {
-            state.attached.view == view && state.attached.stage != Stage::Absent
-        };
-        let index = self.state.iter().position(is_its)?;
-        u16::try_from(index).ok().map(LinkId)
-    }
-
-    /// The peer of a view is lost.
-    pub(super) fn lose(&mut self, now: Time, view: ViewId) {
-        let Some(link) = self.link_of(view) else { return };
-        let Some(state) = self.state.get_mut(link.index()) else { return };
-        state.attached.stage = Stage::Lost;
-        state.attached.since = now;
-        state.heard_at = None;
-        state.follow = Follow::default();
-        self.forget_reads(link);
-        self.abandon_copy(link);
-        self.progress.lost = self.progress.lost.saturating_add(1);
-    }
-
-    fn denied(&mut self, view: ViewId) {
-        let Some(link) = self.link_of(view) else { return };
-        if let Some(state) = self.state.get_mut(link.index()) {
-            state.follow.refused();
-        }
-        self.forget_reads(link);
-        self.abandon_copy(link);
-        self.progress.denied = self.progress.denied.saturating_add(1);
-    }
-
-    fn make_ready<F: Fabric>(&mut self, now: Time, fabric: &F) {
-        for state in self.state.iter_mut() {
-            let attached = &mut state.attached;
-            if attached.stage == Stage::Waiting && fabric.ready(attached.view, attached.peer) {
-                attached.stage = Stage::Ready;
-                attached.since = now;
-                attached.dirty = true;
-            }
-        }
     }
 
     /// The next positions and ordinals are worked out anew from what is in the own log. Gives how
@@ -602,9 +432,6 @@ impl<'s> Replica<'s> {
         Ok(place)
     }
 }
-
-/// The most events that a step takes.
-const EVENTS_MAX: usize = 1024;
 
 fn check_fabric(capabilities: &Capabilities, shape: &Shape) -> Result<(), OpenError> {
     let needed = Promises::WRITE_ORDER.union(Promises::COMPLETION_VISIBLE);

@@ -13,6 +13,8 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+#[cfg(feature = "durable")]
+mod durable;
 mod impossible_rows;
 mod layout;
 mod lone_sender;

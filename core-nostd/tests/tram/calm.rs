@@ -92,3 +92,37 @@ fn a_client_that_has_left_may_come_again_and_its_place_begins_anew() {
     }
     assert_eq!(safety(&world), Vec::<String>::new());
 }
+
+/// The place of a client that leaves at once is opened for what it has multicast.
+#[test]
+fn what_a_client_multicast_before_it_left_is_delivered() {
+    for seed in 1..20 {
+        let settings = Settings { seed, ..Settings::default() };
+        let mut world = World::new(&[None, Some(0)], 3, settings);
+        let number = ClientNumber(0);
+        if seed % 2 == 0 {
+            // Both groups have opened its place.
+            for group in [0, 1] {
+                let to = Destinations::of(GroupId(group));
+                world.multicast(number, to, 8).expect("there is room");
+            }
+            assert!(world.run_until(100_000, |world| missing(world).is_empty()));
+        }
+        for _ in 0..settings.window {
+            let groups = some_groups(&mut world);
+            world.multicast(number, groups, 8).expect("there is room");
+        }
+        world.leave(number);
+        assert!(!world.has_left(number), "nothing is sent yet");
+        assert!(world.run_until(400_000, |world| world.has_left(number)));
+        world.crash_client(number);
+        assert!(world.run_until(400_000, |world| {
+            let ids = world.ids();
+            world.sent.iter().all(|(message, sent)| {
+                let mut to = ids.iter().filter(|id| sent.destinations.contains(id.group));
+                to.all(|id| world.has_delivered(*id, *message))
+            })
+        }));
+        assert_eq!(safety(&world), Vec::<String>::new());
+    }
+}

@@ -149,6 +149,7 @@ fn settings_of(seed: u64) -> Settings {
         log_entries: 8 << (seed % 3),
         window: 2 + (seed % 4) as u32,
         clients: 2,
+        ..Settings::default()
     }
 }
 
@@ -167,11 +168,12 @@ fn nothing_is_lost_doubled_or_reordered_whatever_fails() {
         all.delivered += reached.delivered;
     }
     eprintln!("{all:?}");
-    assert!(all.leaders > 100 && all.restored > 20 && all.admitted > 20 && all.denials > 10);
+    assert!(all.leaders > 100 && all.restored > 20 && all.admitted > 20 && all.denials > 5);
 }
 
 /// Plans of which one has shown a fault of the core. A change of the core may lead them elsewhere.
-const FAILED_ONCE: [u64; 7] = [10_347, 34_419, 37_423, 42_222, 45_996, 52_449, 313_855];
+const FAILED_ONCE: [u64; 9] =
+    [10_347, 34_419, 37_423, 42_222, 45_996, 52_449, 313_855, 443_292, 756_876];
 
 #[test]
 fn plans_that_failed_once_pass() {

@@ -10,6 +10,7 @@
     reason = "these are tests"
 )]
 
+mod answers;
 mod calm;
 mod crash_points;
 mod faults;
@@ -20,4 +21,5 @@ mod network;
 mod partitions;
 mod probe;
 mod random;
+mod returns;
 mod world;

@@ -6,7 +6,7 @@
 //! At the end all reach all, and each message must be delivered everywhere, once and in one order.
 
 use tramontane_core::ids::{ClientNumber, GroupId, Rank};
-use tramontane_core::tram::{Destinations, MessageId, ReplicaId};
+use tramontane_core::tram::{Answers, Destinations, MessageId, ReplicaId};
 
 use super::judge::{missing, safety};
 use super::world::{Settings, World};
@@ -137,7 +137,11 @@ impl Script {
     }
 
     fn multicast(&mut self, client: u16, to: Destinations) -> MessageId {
-        self.world.multicast(ClientNumber(client), to, 24).expect("there is room")
+        self.multicast_for(client, to, Answers::OneOfEach)
+    }
+
+    fn multicast_for(&mut self, client: u16, to: Destinations, answers: Answers) -> MessageId {
+        self.world.multicast_for(ClientNumber(client), to, 24, answers).expect("there is room")
     }
 
     fn delivers(
@@ -404,6 +408,8 @@ fn a_slot_is_not_reused_while_a_write_reads_it() {
 fn a_replica_with_a_snapshot_does_not_lead_before_its_log_is_whole() {
     let mut script = Script::new(&[None, Some(0)]);
     script.leads(P[1], &P[1..]);
+    // The child has all that came before M.
+    script.does_come(&[P[1], P[2], C[0], C[1], C[2]], &[], 100, |_| false);
     let decide = |script: &mut Script, client, to| {
         let message = script.multicast(client, to);
         script.delivers(P[2], message, &P[1..], &[client]);
@@ -418,6 +424,93 @@ fn a_replica_with_a_snapshot_does_not_lead_before_its_log_is_whole() {
     }
     script.among(&P[..2], &[], |world| world.restored > 0);
     script.delivers(C[1], m, &[P[0], P[2], C[0], C[1], C[2]], &[]);
+    script.end();
+}
+
+/// Replica 1 has copied the headers of a log that it was given, and its reads of payloads are under
+/// way when that log is given to replica 0. Replica 0 goes once around the log. Replica 1 must not
+/// lead with what it reads there then.
+#[test]
+fn a_payload_that_a_later_leader_has_replaced_is_not_copied() {
+    let mut script = Script::of(&[None], 5);
+    let [three, four] = [3, 4].map(|rank| ReplicaId { rank: Rank(rank), ..P[0] });
+    let (others, first, second) =
+        ([P[0], P[2], three, four], [P[1], P[2], three], [P[0], P[2], four]);
+    for _ in 0..3 {
+        let message = script.multicast(0, here());
+        for id in others {
+            script.delivers(id, message, &others, &[0]);
+        }
+    }
+    script.among(&first, &[], |world| world.reads_payloads(P[1]));
+    for _ in 0..script.world.settings.log_entries + 4 {
+        let message = script.multicast(1, here());
+        script.delivers(P[0], message, &second, &[1]);
+        script.delivers(P[2], message, &second, &[1]);
+    }
+    script.does_come(&first, &[], 100, |_| false);
+    script.end();
+}
+
+/// Replica 1 copies the log of replica 2, which loses its memory and comes back. Replica 1 must not
+/// take what replica 2 has now for the rest.
+#[test]
+fn a_copy_ends_with_the_replica_that_it_was_made_of() {
+    let mut script = Script::of(&[None], 5);
+    let [three, four] = [3, 4].map(|rank| ReplicaId { rank: Rank(rank), ..P[0] });
+    let (others, next) = ([P[0], P[2], three, four], [P[1], P[2], three, four]);
+    for _ in 0..3 {
+        let message = script.multicast(0, here());
+        for id in others {
+            script.delivers(id, message, &others, &[0]);
+        }
+    }
+    script.among(&next, &[], |world| world.reads_payloads(P[1]));
+    script.world.crash_replica(P[2]);
+    script.world.start_replica(P[2], false);
+    script.does_come(&next, &[], 100, |_| false);
+    script.end();
+}
+
+/// The parent's leader passes a message on while it alone has it, and is lost with the client.
+/// Nothing more goes from the parent to the child. What a client multicasts to the child alone must
+/// not wait behind the lost message.
+#[test]
+fn a_lost_message_that_was_passed_on_does_not_hold_up_the_child() {
+    let mut script = Script::new(&[None, Some(0)]);
+    let tail = script.world.log_control(C[0])[TAIL];
+    script.multicast(0, both());
+    script.among(&[P[0], C[0], C[1], C[2]], &[0], |world| {
+        C.iter().all(|id| world.log_control(*id)[TAIL] > tail)
+    });
+    assert_eq!(script.world.log_control(C[0])[DECIDED], tail, "the parent has not decided it");
+    script.world.crash_client(ClientNumber(0));
+    script.world.crash_replica(P[0]);
+    let message = script.multicast(1, Destinations::of(GroupId(1)));
+    script.delivers(C[1], message, &[P[1], P[2], C[0], C[1], C[2]], &[1]);
+    script.world.start_replica(P[0], false);
+    script.end();
+}
+
+/// TRM-7: all connections of a client break before a reply to its message comes. The replicas show
+/// their replies over the new ones, also one that took a snapshot instead of the message.
+#[test]
+fn a_client_that_was_away_is_told_who_delivered() {
+    let mut script = Script::new(&[None]);
+    let a = script.multicast_for(0, here(), Answers::All);
+    let tail = script.world.log_control(P[0])[TAIL];
+    script.among(&P[..2], &[0], |world| world.log_control(P[0])[TAIL] > tail);
+    for id in [P[0], P[1]] {
+        script.delivers(id, a, &P[..2], &[]);
+    }
+    script.world.crash_replica(P[2]);
+    script.world.start_replica(P[2], false);
+    assert!(script.world.has_delivered(P[2], a), "its snapshot has it");
+    for id in P {
+        script.world.connect_client(ClientNumber(0), id);
+    }
+    assert!(!script.world.sent[&a].answered);
+    script.among(&P, &[0], |world| world.sent[&a].answered);
     script.end();
 }
 

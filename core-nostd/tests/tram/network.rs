@@ -162,6 +162,19 @@ impl Network {
         self.blocked.clear();
     }
 
+    /// Whether a process reads something into the same place of its own log.
+    pub fn reads_in_place(&self, process: usize) -> bool {
+        self.views.iter().flatten().any(|view| {
+            view.ends.iter().zip(&view.flights).any(|(end, flights)| {
+                let is_in_place = |flight: &Flight| match flight {
+                    Flight::Read { source, into, .. } => source == into,
+                    Flight::Write { .. } | Flight::Done(_) => false,
+                };
+                end.process == process && flights.iter().any(is_in_place)
+            })
+        })
+    }
+
     /// Lets one piece of something under way land. False if nothing that was tried can move.
     pub fn deliver(&mut self) -> bool {
         for _ in 0..4 {

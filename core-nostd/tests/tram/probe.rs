@@ -14,6 +14,11 @@ impl World {
         [0, 8, 16].map(|at| log.cell(at).map_or(0, |cell| cell.load()))
     }
 
+    /// Whether reads of payloads into a replica's log are under way.
+    pub fn reads_payloads(&self, id: ReplicaId) -> bool {
+        self.network.borrow().reads_in_place(self.process_of(id).expect("it runs"))
+    }
+
     /// What the header at a place of a replica's log names, in a group without children.
     pub fn ordered_at(&self, id: ReplicaId, place: u64) -> Option<MessageId> {
         let log = Row::from_lines(&self.replicas[&id].memory.log);

@@ -8,8 +8,9 @@ use tramontane_core::ids::{ClientNumber, GroupId, Rank, Time};
 use tramontane_core::memory::{Line, Row, RowWriter};
 use tramontane_core::tram::{
     Answers, Attachment, Client, ClientLink, ClientLinks, ClientOptions, Delivered, Destinations,
-    Group, GroupState, Limits, LinkId, LinkState, Memory, MessageId, MessageState, Overlay,
-    Replica, ReplicaId, ReplicaLinks, ReplicaOptions, Role, SendError, Shape, SourceState, Stage,
+    Group, GroupState, LentState, Limits, LinkId, LinkState, Memory, MessageId, MessageState,
+    Overlay, Replica, ReplicaId, ReplicaLinks, ReplicaOptions, Role, SendError, Shape, SourceState,
+    Stage,
 };
 
 use super::network::{Network, NetworkEnd, Rows, capabilities};
@@ -60,7 +61,7 @@ pub struct RunningReplica {
     pub memory: Lending,
     end: NetworkEnd,
     pub incarnation: u16,
-    _state: (Lent<LinkState>, Lent<SourceState>, Lent<u8>),
+    _state: (Lent<LinkState>, Lent<SourceState>, Lent<u64>, Lent<u8>),
 }
 
 /// One running client.
@@ -95,11 +96,22 @@ pub struct Settings {
     pub log_entries: u32,
     pub window: u32,
     pub clients: u16,
+    /// From heartbeat to heartbeat, for each replica of the overlay.
+    pub heartbeat_ns: u64,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { seed: 1, batching: true, early: true, log_entries: 16, window: 4, clients: 2 }
+        Self {
+            seed: 1,
+            batching: true,
+            early: true,
+            log_entries: 16,
+            window: 4,
+            clients: 2,
+            // Long enough that this network carries them beside everything else.
+            heartbeat_ns: 2_500,
+        }
     }
 }
 
@@ -193,30 +205,28 @@ impl World {
         let state = (
             Lent::new(links.len()),
             Lent::new(usize::from(self.settings.clients) + 1),
+            Lent::new(Replica::reply_cells(self.overlay)),
             Lent::new(PAYLOAD_MAX as usize),
         );
-        let every = self.ids().len() as u64;
+        let heartbeat_ns = self.settings.heartbeat_ns * self.ids().len() as u64;
         let options = ReplicaOptions {
-            // Long enough that this network carries them beside everything else.
-            heartbeat_ns: 2_500 * every,
-            suspect_ns: 25_000 * every,
-            campaign_ns: 50_000 * every,
+            heartbeat_ns,
+            suspect_ns: 10 * heartbeat_ns,
+            campaign_ns: 20 * heartbeat_ns,
             lease_ns: 300_000,
             incarnation,
             is_founder,
             batching: self.settings.batching,
             passes_on_early: self.settings.early,
         };
-        let replica = Replica::open(
-            self.overlay,
-            id,
-            options,
-            capabilities(),
-            state.0.lend(),
-            state.1.lend(),
-            state.2.lend(),
-        )
-        .expect("a replica of the overlay");
+        let lent = LentState {
+            links: state.0.lend(),
+            sources: state.1.lend(),
+            replies: state.2.lend(),
+            payload: state.3.lend(),
+        };
+        let replica = Replica::open(self.overlay, id, options, capabilities(), lent)
+            .expect("a replica of the overlay");
         let process = self.network.borrow_mut().add(shape.log_bytes());
         let memory =
             Lending { log: self.network.borrow().log(process), links: vec![None; links.len()] };
@@ -418,10 +428,20 @@ impl World {
         destinations: Destinations,
         length: usize,
     ) -> Result<MessageId, SendError> {
+        self.multicast_for(number, destinations, length, Answers::OneOfEach)
+    }
+
+    pub fn multicast_for(
+        &mut self,
+        number: ClientNumber,
+        destinations: Destinations,
+        length: usize,
+        answers: Answers,
+    ) -> Result<MessageId, SendError> {
         let Some(running) = self.clients.get_mut(&number) else { return Err(SendError::Closed) };
         let seed = self.random.next();
         let payload: Vec<u8> = (0..length).map(|at| (seed >> (at % 8 * 8)) as u8).collect();
-        let id = running.client.multicast(destinations, &payload, Answers::OneOfEach)?;
+        let id = running.client.multicast(destinations, &payload, answers)?;
         self.sent.insert(id, Sent { destinations, payload, answered: false });
         Ok(id)
     }
@@ -570,7 +590,7 @@ impl World {
     /// A client says that it leaves.
     pub fn leave(&mut self, number: ClientNumber) {
         if let Some(running) = self.clients.get_mut(&number) {
-            running.client.leave(&running.memory).expect("it fits");
+            running.client.leave();
         }
     }
 

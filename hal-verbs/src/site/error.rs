@@ -109,6 +109,16 @@ pub enum JoinError {
         /// What needs it.
         what: &'static str,
     },
+    /// The device does not say that what is completed can be seen at the other end.
+    #[error(
+        "{device} does not promise that a completed write can be seen at its peer, which shards \
+         need; give --rdma-order visible if adapters and hosts are known to keep it, or take \
+         fabric \"tcp\""
+    )]
+    NotVisible {
+        /// The device.
+        device: String,
+    },
     /// The device does not keep peers from regions.
     #[error(
         "{device} does a write whose right was taken back by {way}: regions are not safe on it; \
@@ -206,6 +216,7 @@ mod tests {
                 why: "it cannot be reached".into(),
             },
             JoinError::NoWriteOrder { device: "mlx5_0".into(), what: "views" },
+            JoinError::NotVisible { device: "mlx5_0".into() },
             JoinError::Device { device: "rxe0".into(), action: "make a queue pair", source: io() },
         ];
         for error in errors {

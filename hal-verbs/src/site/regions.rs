@@ -48,10 +48,7 @@ impl Site {
     /// [`JoinError::NoWriteOrder`] where lists go with updates; [`JoinError::BadOptions`] for the
     /// name of the rows; else what the system says.
     pub fn region(&self, region: Region, bytes: usize) -> Result<RegionMemory, JoinError> {
-        if self.write_order == WriteOrder::ByUpdates {
-            let device = self.device().name.clone();
-            return Err(JoinError::NoWriteOrder { device, what: "regions" });
-        }
+        self.check_region_order()?;
         if region == Region::ROW {
             return Err(JoinError::BadOptions("give a region another name than that of the rows"));
         }
@@ -59,6 +56,27 @@ impl Site {
         let pages = Pages::sized(bytes, self.page_size());
         let pages = pages.map_err(|source| self.failed("take memory", source))?;
         Ok(RegionMemory { region, pages: Arc::new(pages) })
+    }
+
+    /// Looks whether a protocol can stand on regions here that counts a write to a peer's as there
+    /// once it completed.
+    ///
+    /// # Errors
+    /// [`JoinError::NoWriteOrder`], [`JoinError::NotVisible`] and what [`Site::write_keys`] finds.
+    pub fn check_regions(&self) -> Result<(), JoinError> {
+        self.check_region_order()?;
+        if !self.order.visible_upon_completion {
+            return Err(JoinError::NotVisible { device: self.device().name.clone() });
+        }
+        self.write_keys().map(drop)
+    }
+
+    fn check_region_order(&self) -> Result<(), JoinError> {
+        if self.write_order == WriteOrder::ByUpdates {
+            let device = self.device().name.clone();
+            return Err(JoinError::NoWriteOrder { device, what: "regions" });
+        }
+        Ok(())
     }
 }
 

@@ -75,6 +75,21 @@ fn regions_are_refused_where_lists_go_with_updates() {
 }
 
 #[test]
+fn a_protocol_that_counts_on_completions_is_told_whether_it_can() {
+    let network = Network::new(1, Clock::Virtual);
+    let checked =
+        |profile, limits: &Limits| site(&network, profile, limits).expect("a site").check_regions();
+    let usual = Limits::default();
+    assert!(checked(Profile::soft_roce(), &usual).is_ok());
+    let refused = checked(Profile::strict(), &usual).expect_err("an adapter does not say");
+    assert!(matches!(refused, JoinError::NotVisible { .. }), "{refused}");
+    let known = Limits { completion_visible: Some(true), ..Limits::default() };
+    assert!(checked(Profile::strict(), &known).is_ok());
+    let refused = checked(Profile::soft_roce(), &by_updates()).expect_err("no order");
+    assert!(matches!(refused, JoinError::NoWriteOrder { .. }), "{refused}");
+}
+
+#[test]
 fn members_that_differ_refuse_each_other() {
     let network = Network::new(1, Clock::Virtual);
     let sites = [by_updates(), promised()]

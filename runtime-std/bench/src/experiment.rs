@@ -44,6 +44,8 @@ pub enum Kind {
     CopyLimit,
     /// A member of a group whose membership changes.
     ViewMember,
+    /// A replica of an overlay.
+    ShardReplica,
 }
 
 impl Kind {

@@ -11,9 +11,9 @@ use tramontane_local::crew::{AttachError, CrewError};
 use tramontane_local::group::LocalError;
 use tramontane_local::interrupt::{Interrupted, WatchError};
 use tramontane_runtime::fabric::MemoryError;
-use tramontane_runtime::group::{ControlEndpointsError, DescriptionError, NoFabric, StartError};
+use tramontane_runtime::group::{ControlEndpointsError, DescriptionError, StartError};
 use tramontane_runtime::member::Stopped;
-use tramontane_runtime::rdma::ClearNotAllowed;
+use tramontane_runtime::rdma::{ClearNotAllowed, NoFabric};
 use tramontane_runtime::shared_memory::Error as SharedMemoryError;
 
 /// The exit statuses: the one place where they are given out. Their numbers are stable.
@@ -382,6 +382,49 @@ impl From<BenchError> for Failure {
     }
 }
 
+/// The status of a log that is not opened.
+impl From<tramontane_log::OpenError> for Failure {
+    fn from(error: tramontane_log::OpenError) -> Self {
+        use tramontane_log::OpenError as O;
+        let status = match &error {
+            O::NoLog { .. } => Status::Input,
+            O::InUse { .. } | O::OtherGroup { .. } | O::NewerFormat { .. } => Status::Group,
+            O::ReadOnly { .. } | O::MetadataLost { .. } | O::NoSpace { .. } | O::Sync { .. } => {
+                Status::Resources
+            }
+            _ => Status::Other,
+        };
+        Self::with_text(status, error)
+    }
+}
+
+/// The status of a log that takes nothing more.
+impl From<tramontane_log::WriteError> for Failure {
+    fn from(error: tramontane_log::WriteError) -> Self {
+        use tramontane_log::WriteError as W;
+        let status = match &error {
+            W::ReadOnly { .. } | W::NoSpace { .. } | W::Sync { .. } | W::Failed { .. } => {
+                Status::Resources
+            }
+            _ => Status::Other,
+        };
+        Self::with_text(status, error)
+    }
+}
+
+/// The status of records that are not read.
+impl From<tramontane_log::ReadError> for Failure {
+    fn from(error: tramontane_log::ReadError) -> Self {
+        use tramontane_log::ReadError as R;
+        let status = match &error {
+            R::OutOfRange { .. } => Status::Usage,
+            R::Damaged { .. } | R::SnapshotDamaged { .. } | R::NoSnapshot { .. } => Status::Input,
+            _ => Status::Other,
+        };
+        Self::with_text(status, error)
+    }
+}
+
 /// The status of members on a network that did not meet.
 impl From<MeshError> for Failure {
     fn from(error: MeshError) -> Self {
@@ -417,6 +460,7 @@ impl From<tramontane_verbs::JoinError> for Failure {
             | E::DeviceGone { .. }
             | E::NotPermitted { .. }
             | E::NoWriteOrder { .. }
+            | E::NotVisible { .. }
             | E::NotDenied { .. }
             | E::Device { .. } => Status::Device,
             E::Choice(_) | E::NoSuchVector { .. } | E::BadOptions(_) => Status::Usage,

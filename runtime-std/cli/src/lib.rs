@@ -7,6 +7,7 @@
 //! | `copy` | files to several places at once |
 //! | `node`, `status`, `leave` | a member of a group that survives its members; the status of all; one leaves |
 //! | `shards` | replicas of groups in a tree, clients of several of them, and their status |
+//! | `durable_log` | `tramontane log`: a member's log on disk, without its group |
 //! | `layout` | memory maps |
 //! | `plan` | schedules of block multicasts |
 //! | `adapter` | one member, driven by the conformance suite |
@@ -26,6 +27,7 @@ mod cast;
 mod copy;
 mod demo;
 mod devices;
+mod durable_log;
 mod exit;
 #[cfg(any(test, fuzzing))]
 pub mod garbage;
@@ -107,6 +109,8 @@ enum Command {
     Leave(leave::Arguments),
     #[command(after_help = help(shards::EXAMPLES))]
     Shards(shards::Arguments),
+    #[command(after_help = help(durable_log::EXAMPLES))]
+    Log(durable_log::Arguments),
     #[command(after_help = help(layout::EXAMPLES))]
     Layout(layout::Arguments),
     #[command(after_help = help(plan::EXAMPLES))]
@@ -152,6 +156,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Status(arguments) => status::run(arguments),
         Command::Leave(arguments) => leave::run(arguments),
         Command::Shards(arguments) => shards::run(arguments),
+        Command::Log(arguments) => durable_log::run(arguments),
         Command::Layout(arguments) => layout::run(arguments),
         Command::Plan(arguments) => plan::run(arguments),
         Command::Bench(command) => Ok(bench::run(command, &mut io::stdout().lock())?),

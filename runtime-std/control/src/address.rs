@@ -1,7 +1,7 @@
 //! Where a process listens.
 
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 /// Where a process listens, over TCP or on this machine alone.
@@ -14,6 +14,15 @@ pub enum Address {
 }
 
 impl Address {
+    /// The IP address, over TCP.
+    #[must_use]
+    pub const fn ip(&self) -> Option<IpAddr> {
+        match self {
+            Self::Tcp(address) => Some(address.ip()),
+            Self::Unix(_) => None,
+        }
+    }
+
     /// Whether nothing that is said there leaves this machine: a Unix socket, or a loopback
     /// address.
     #[must_use]

@@ -111,8 +111,8 @@ pub struct DeviceArguments {
     #[arg(long, value_name = "NUMBER", help_heading = "RDMA")]
     pub completion_vector: Option<u32>,
     /// Who keeps the order of writes: 'auto' as the device says, 'none' where switches or adapters
-    /// reorder packets, 'writes' where they are known not to; the same at all members
-    /// [default: auto]
+    /// reorder packets, 'writes' where they are known not to, 'visible' where a completed write can
+    /// also be seen at its peer, as shards need; the same at all members [default: auto]
     #[arg(long, value_name = "ORDER", help_heading = "RDMA")]
     pub rdma_order: Option<RdmaOrder>,
 }

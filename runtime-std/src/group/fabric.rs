@@ -14,7 +14,7 @@ use super::description::Description;
 use crate::carrier::Carrier;
 use crate::fabric::{self, AnyFabric};
 use crate::member::Memory;
-use crate::rdma::DeviceOptions;
+use crate::rdma::{self, DeviceOptions, NoFabric};
 use crate::shared_memory::{Residence, SharedMemory};
 use crate::tcp::{self, Tcp};
 
@@ -28,18 +28,6 @@ pub enum MemoryError {
     /// The fabric refuses it.
     #[error("the fabric cannot open the view: {0}")]
     Fabric(#[from] ErrorKind),
-}
-
-/// Why a member has nothing to carry its writes.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum NoFabric {
-    /// There is no device.
-    #[error(transparent)]
-    Rdma(#[from] tramontane_verbs::JoinError),
-    /// The system has no descriptors left.
-    #[error("cannot start: {0}; see what the system says, and try again")]
-    Io(#[from] std::io::Error),
 }
 
 /// The fabric of a member through all its views.
@@ -64,12 +52,12 @@ impl GroupFabric {
             (Carrier::SharedMemory | Carrier::Tcp, _) => {
                 AnyFabric::Tcp(Tcp::new(own, tcp::Settings::default())?)
             }
-            (Carrier::Verbs, _) => over_rdma(
-                own,
-                address,
-                &device.clone().or(&description.rdma),
-                Duration::from_millis(description.failure_timeout_ms),
-            )?,
+            (Carrier::Verbs, _) => {
+                let device = device.clone().or(&description.rdma);
+                let failure_timeout = Duration::from_millis(description.failure_timeout_ms);
+                let site = rdma::open_site(&device, failure_timeout, address.ip())?;
+                AnyFabric::Verbs(rdma::views_over(site, own)?)
+            }
         };
         Ok(Self { fabric })
     }
@@ -127,26 +115,4 @@ impl GroupFabric {
             tracing::warn!(%node, %error, "a connection is not used");
         }
     }
-}
-
-/// Over a device, which gives a peer up no sooner than the group would, unless the description says
-/// otherwise.
-fn over_rdma(
-    own: NodeId,
-    address: &Address,
-    device: &DeviceOptions,
-    failure_timeout: Duration,
-) -> Result<AnyFabric, NoFabric> {
-    use tramontane_verbs::RdmaViews;
-
-    let meeting = match address {
-        Address::Tcp(address) => Some(address.ip()),
-        Address::Unix(_) => None,
-    };
-    let mut limits = device.limits();
-    limits.loss_time = device.loss_timeout.unwrap_or(failure_timeout);
-    let site = tramontane_verbs::Site::open(&device.wanted(), &limits, meeting)?;
-    crate::rdma::tell(&site.report());
-    let side_channel = Tcp::new(own, tcp::Settings::default())?;
-    Ok(AnyFabric::Verbs(RdmaViews::new(site, side_channel)?))
 }

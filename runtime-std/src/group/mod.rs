@@ -93,7 +93,6 @@ pub use description::{
     Description, DescriptionError, MESSAGE_MAX_DEFAULT, Membership, NodeDescription,
     SubgroupDescription, WINDOW_DEFAULT,
 };
-pub use fabric::NoFabric;
 pub use forming::{Forming, NotFormed, Waiting};
 pub use large::{LARGE_MAX, LargeBlocks, LargeUnsent, SendLargeError};
 pub use layout::ViewLayout;

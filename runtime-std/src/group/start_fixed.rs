@@ -15,7 +15,6 @@ use tramontane_core::layout::Layout;
 use super::control_service::{ControlService, MemberAccess};
 use super::description::{Description, DescriptionError, Membership};
 use super::fabric::GroupFabric;
-use super::fabric::NoFabric;
 use super::fixed::Fixed;
 use super::participant::Participant;
 use super::parts::Parts;
@@ -28,6 +27,7 @@ use super::statistics::Statistics;
 use super::view::{FIRST_VIEW, View};
 use crate::fabric::AnyFabric;
 use crate::member::{Memory, Settings, Stopped};
+use crate::rdma::NoFabric;
 
 /// Between two looks whether all peers are ready.
 const READY_PAUSE: Duration = Duration::from_micros(200);

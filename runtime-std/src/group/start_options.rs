@@ -8,11 +8,10 @@ use tramontane_control::{Address, Listener, MeshError, OpenSessionError};
 use tramontane_core::layout::LayoutError;
 
 use super::control_endpoints::ControlEndpointsError;
-use super::fabric::NoFabric;
 use super::forming::{Forming, NotFormed};
 use super::membership_record::StateError;
 use crate::member::{Settings, Stopped};
-use crate::rdma::DeviceOptions;
+use crate::rdma::{DeviceOptions, NoFabric};
 use crate::shared_memory::{self, Root};
 
 /// How long it may take to become a member, unless set otherwise.

@@ -50,7 +50,7 @@ pub enum Stopped {
     /// The application's upcall panicked; the order of what it has seen is intact.
     #[error("the application panicked in an upcall: {0}")]
     Panicked(String),
-    /// So many replicas of a shard lost what they knew at once that nobody has its state (TRM-5).
+    /// A majority of a shard's replicas lost their memory: no replica has its state (TRM-5).
     #[error(
         "group {0} has lost a majority of its replicas at once, and its state with them; end all \
          processes of the overlay, and start them anew"

@@ -39,6 +39,8 @@ pub enum RdmaOrder {
     None,
     /// They keep the order between writes: no adaptive routing, and no relaxed ordering.
     Writes,
+    /// They keep it, and a write that is completed can be seen at the peer, as shards need.
+    Visible,
 }
 
 impl FromStr for RdmaOrder {
@@ -49,7 +51,8 @@ impl FromStr for RdmaOrder {
             "auto" => Ok(Self::Auto),
             "none" => Ok(Self::None),
             "writes" => Ok(Self::Writes),
-            _ => Err("not one of auto, none and writes".to_owned()),
+            "visible" => Ok(Self::Visible),
+            _ => Err("not one of auto, none, writes and visible".to_owned()),
         }
     }
 }
@@ -130,7 +133,7 @@ mod tests {
 
     #[test]
     fn an_order_is_called_the_same_in_files_and_on_the_command_line() {
-        for text in ["auto", "none", "writes"] {
+        for text in ["auto", "none", "writes", "visible"] {
             let order: RdmaOrder = text.parse().expect("an order");
             assert_eq!(serde_json::to_value(order).expect("data"), text);
         }

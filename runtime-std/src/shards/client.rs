@@ -9,10 +9,12 @@ use std::time::{Duration, Instant};
 
 use tramontane_core::ids::{ClientNumber, GroupId};
 use tramontane_core::tram::{Answered, Answers, Destinations, MessageId, ReplicaId, SendError};
+use tramontane_verbs::Site;
 
 use super::ask::Asker;
 use super::client_engine::{ClientEngine, Driven};
 use super::description::Description;
+use super::fabric::open_device;
 use super::lives::Life;
 use super::places::Places;
 use super::seat::{Seats, Taken};
@@ -20,6 +22,7 @@ use super::start::{Place, StartOptions};
 use super::start_error::StartError;
 use crate::carrier::Carrier;
 use crate::poll::Idle;
+use crate::rdma;
 use crate::shared_memory::{self, SharedMemory};
 use crate::tcp::{self, Tcp};
 
@@ -91,7 +94,11 @@ impl Client {
         let until = Instant::now() + options.time_limit;
         let place = Place::of(description)?;
         let asker = Asker::new(&place);
-        let (taken, mut driven) = take_place(&place, description, &asker, until, &options)?;
+        let site = match description.fabric {
+            Carrier::SharedMemory | Carrier::Tcp => None,
+            Carrier::Verbs => Some(open_device(description, place.own_address())?),
+        };
+        let (taken, mut driven) = take_place(&place, description, site, &asker, until, &options)?;
         let needed = needed(&place.places, groups);
         loop {
             let missing = driven.missing(needed);
@@ -236,6 +243,7 @@ impl std::fmt::Debug for Client {
 fn take_place(
     place: &Place,
     description: &Description,
+    mut site: Option<Site>,
     asker: &Asker,
     until: Instant,
     options: &StartOptions<'_>,
@@ -245,7 +253,7 @@ fn take_place(
     let mut others = BTreeSet::new();
     loop {
         let taken = seats.take(life, &others)?;
-        match open(place, description, &taken, options) {
+        match open(place, description, site.take(), &taken, options) {
             Ok(driven) => return Ok((taken, driven)),
             // A process that the root does not know any more lives on in the folder.
             Err(StartError::SharedMemory(shared_memory::Error::DuplicateId { .. })) => {
@@ -263,19 +271,24 @@ fn take_place(
 fn open(
     place: &Place,
     description: &Description,
+    site: Option<Site>,
     taken: &Taken,
     options: &StartOptions<'_>,
 ) -> Result<Box<dyn Driven>, StartError> {
     let node = place.places.client_node(taken.number);
     let Life { life, .. } = taken.life;
     let identity = place.identity_of(node, life);
-    Ok(match description.fabric {
-        Carrier::SharedMemory => {
+    Ok(match (description.fabric, site) {
+        (Carrier::SharedMemory, _) => {
             let residence = place.residence(&identity, options)?;
             let fabric = SharedMemory::for_residence(&residence);
             Box::new(ClientEngine::open(place, identity, taken, fabric)?)
         }
-        Carrier::Tcp | Carrier::Verbs => {
+        (_, Some(site)) => {
+            let fabric = rdma::views_over(site, node)?;
+            Box::new(ClientEngine::open(place, identity, taken, fabric)?)
+        }
+        (Carrier::Tcp | Carrier::Verbs, None) => {
             let fabric = Tcp::new(node, tcp::Settings::default())?;
             Box::new(ClientEngine::open(place, identity, taken, fabric)?)
         }

@@ -5,7 +5,8 @@
 //! the digest by which two processes tell whether they have the same.
 
 use std::collections::BTreeSet;
-use std::net::SocketAddr;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -15,6 +16,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::description_error::DescriptionError;
 use crate::carrier::Carrier;
+use crate::rdma::DeviceOptions;
 
 /// The most clients at a time: each replica has memory for each that is there.
 pub const CLIENTS_MAX: u16 = 128;
@@ -38,6 +40,9 @@ pub struct Description {
     /// Whether what is said may go in clear where an address is not loopback.
     #[serde(default)]
     pub allow_clear: bool,
+    /// Which RDMA device is taken and how it is used, over RDMA; each process's own affair.
+    #[serde(default)]
+    pub rdma: DeviceOptions,
     /// From one heartbeat of a replica to the next, in ms.
     #[serde(default = "heartbeat_default")]
     pub heartbeat_ms: u64,
@@ -91,9 +96,9 @@ pub struct GroupDescription {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Replicas {
-    /// So many, over shared memory.
+    /// This number of them, over shared memory.
     Count(u16),
-    /// Where each listens, over TCP.
+    /// Where each listens, over TCP and RDMA.
     Addresses(Vec<SocketAddr>),
 }
 
@@ -186,6 +191,7 @@ impl Description {
             shm_dir: None,
             key_file: None,
             allow_clear: false,
+            rdma: DeviceOptions::default(),
             heartbeat_ms: heartbeat_default(),
             failure_timeout_ms: failure_timeout_default(),
             client_lease_ms: client_lease_default(),
@@ -198,6 +204,27 @@ impl Description {
             pass_on_early: pass_on_early_default(),
             groups: groups.collect(),
         }
+    }
+
+    /// The same over TCP, all on this machine: each replica listens on a port of the loopback that
+    /// nobody has now.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn over_loopback(mut self) -> io::Result<Self> {
+        self.fabric = Carrier::Tcp;
+        // All at once, so that no two are the same.
+        let mut held = Vec::new();
+        for group in &mut self.groups {
+            let mut addresses = Vec::new();
+            for _ in 0..group.replicas.count() {
+                let listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0)))?;
+                addresses.push(listener.local_addr()?);
+                held.push(listener);
+            }
+            group.replicas = Replicas::Addresses(addresses);
+        }
+        Ok(self)
     }
 
     /// The overlay, as the core has it: everything is checked.
@@ -243,19 +270,22 @@ impl Description {
         self.groups.get(group.index()).map_or("", |group| &group.name)
     }
 
-    /// A number for what all processes must have alike. Keys and folders are each one's own affair.
+    /// A number for what all processes must have alike. Keys, folders and devices are each one's
+    /// own affair.
     #[must_use]
     pub fn digest(&self) -> u64 {
-        let Self { shm_dir: _, key_file: _, allow_clear: _, .. } = self;
-        let alike = Self { shm_dir: None, key_file: None, allow_clear: false, ..self.clone() };
+        let Self { shm_dir: _, key_file: _, allow_clear: _, rdma: _, .. } = self;
+        let rdma = DeviceOptions::default();
+        let alike =
+            Self { shm_dir: None, key_file: None, allow_clear: false, rdma, ..self.clone() };
         // What can be parsed can be written.
         let text = serde_json::to_string(&alike).unwrap_or_default();
         xxh3_64(text.as_bytes())
     }
 
     fn check(&self) -> Result<(), DescriptionError> {
-        if self.fabric == Carrier::Verbs {
-            return Err(DescriptionError::Fabric(self.fabric));
+        if self.fabric != Carrier::Verbs && self.rdma != DeviceOptions::default() {
+            return Err(DescriptionError::NotOnRdma);
         }
         let times = [self.heartbeat_ms, self.client_lease_ms];
         let is_too_soon = self.failure_timeout_ms < self.heartbeat_ms.saturating_mul(3);
@@ -377,7 +407,8 @@ mod tests {
         assert_eq!(over("tcp", listed).expect("right").groups[0].replicas.count(), 2);
         assert!(matches!(over("tcp", "2"), Err(DescriptionError::NoAddresses(_))));
         assert!(matches!(over("shm", listed), Err(DescriptionError::Addresses(_))));
-        assert!(matches!(over("verbs", listed), Err(DescriptionError::Fabric(Carrier::Verbs))));
+        assert_eq!(over("verbs", listed).expect("right").fabric, Carrier::Verbs);
+        assert!(matches!(over("verbs", "2"), Err(DescriptionError::NoAddresses(_))));
         let twice = "[\"127.0.0.1:7001\", \"127.0.0.1:7001\"]";
         assert!(matches!(over("tcp", twice), Err(DescriptionError::DuplicateAddress(_))));
     }
@@ -415,6 +446,7 @@ mod tests {
         other.key_file = Some("key".into());
         other.shm_dir = Some("/tmp".into());
         other.allow_clear = true;
+        other.rdma.port = Some(2);
         assert_eq!(own.digest(), other.digest());
         other.heartbeat_ms += 1;
         assert_ne!(own.digest(), other.digest());

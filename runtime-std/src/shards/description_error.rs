@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use tramontane_core::tram::{CHILDREN_MAX, GROUPS_MAX, REPLICAS_MAX};
 
 use super::description::CLIENTS_MAX;
-use crate::carrier::Carrier;
 
 /// What is wrong with an overlay file.
 #[derive(Debug, thiserror::Error)]
@@ -64,7 +63,7 @@ pub enum DescriptionError {
     /// A group has no replica, or too many.
     #[error("group \"{0}\" needs 1 to {REPLICAS_MAX} replicas")]
     Replicas(String),
-    /// A group has no addresses, over TCP.
+    /// A group has no addresses, over TCP or RDMA.
     #[error(
         "group \"{0}\" has no addresses, and the overlay is not on shared memory; say where its \
          replicas listen: replicas = [\"10.9.0.1:7000\"]"
@@ -72,15 +71,18 @@ pub enum DescriptionError {
     NoAddresses(String),
     /// A group has addresses, over shared memory.
     #[error(
-        "group \"{0}\" has addresses, and the overlay is on shared memory; set fabric = \"tcp\", or give a count"
+        "group \"{0}\" has addresses, and the overlay is on shared memory; set fabric = \"tcp\" or \"verbs\", or give a count"
     )]
     Addresses(String),
     /// An address stands twice.
     #[error("address {0} stands twice; give each replica its own")]
     DuplicateAddress(SocketAddr),
-    /// A fabric that has no regions with permissions yet.
-    #[error("shards do not go over \"{0}\" yet; set fabric = \"shm\" or \"tcp\"")]
-    Fabric(Carrier),
+    /// Options of RDMA devices, and no RDMA.
+    #[error(
+        "the overlay file has a table [rdma], and the overlay is not on RDMA; take it out, or set \
+         fabric = \"verbs\""
+    )]
+    NotOnRdma,
     /// A heartbeat that is not well below the failure timeout.
     #[error(
         "failure_timeout_ms is less than 3 times heartbeat_ms, or a time is 0; raise failure_timeout_ms"

@@ -43,7 +43,7 @@ enum Return {
     As(u16),
     /// Too few members have answered.
     NotYet,
-    /// So many replicas do not count that the others are no quorum.
+    /// The replicas that count in quorums are too few for one.
     LacksVoters,
 }
 

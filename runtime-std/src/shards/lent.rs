@@ -6,8 +6,8 @@
 use self_cell::{MutBorrow, self_cell};
 use tramontane_core::fabric::Capabilities;
 use tramontane_core::tram::{
-    Client, ClientLink, ClientLinks, ClientOptions, GroupState, LinkState, MessageState, OpenError,
-    Overlay, Replica, ReplicaId, ReplicaLinks, ReplicaOptions, SourceState,
+    Client, ClientLink, ClientLinks, ClientOptions, GroupState, LentState, LinkState, MessageState,
+    OpenError, Overlay, Replica, ReplicaId, ReplicaLinks, ReplicaOptions, SourceState,
 };
 
 /// What a replica borrows.
@@ -15,6 +15,7 @@ pub(super) struct ReplicaLoan {
     overlay: Overlay,
     links: Vec<LinkState>,
     sources: Vec<SourceState>,
+    replies: Vec<u64>,
     payload: Vec<u8>,
 }
 
@@ -39,11 +40,13 @@ pub(super) fn open_replica(
         overlay: overlay.clone(),
         links: vec![LinkState::default(); ReplicaLinks::of(overlay, id.group).len()],
         sources: vec![SourceState::default(); usize::from(limits.clients) + 1],
+        replies: vec![0; Replica::reply_cells(overlay)],
         payload: vec![0; room(limits.payload_max)],
     };
     ReplicaCell::try_new(MutBorrow::new(loan), |loan| {
-        let ReplicaLoan { overlay, links, sources, payload } = loan.borrow_mut();
-        Replica::open(overlay, id, options, capabilities, links, sources, payload)
+        let ReplicaLoan { overlay, links, sources, replies, payload } = loan.borrow_mut();
+        let lent = LentState { links, sources, replies, payload };
+        Replica::open(overlay, id, options, capabilities, lent)
     })
 }
 

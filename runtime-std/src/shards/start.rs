@@ -1,6 +1,8 @@
 //! How a process becomes a replica: it forms its group together with the others, or comes back to
 //! it with a snapshot.
 
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -12,7 +14,7 @@ use tramontane_core::tram::{ReplicaId, ReplicaLinks, ReplicaOptions, Shape};
 use super::calls::Calls;
 use super::description::{Description, Replicas};
 use super::engine::{Engine, Parts};
-use super::fabric::ShardFabric;
+use super::fabric::{ShardFabric, open_device};
 use super::founding::{Founding, Part};
 use super::lent::open_replica;
 use super::links::Links;
@@ -27,6 +29,7 @@ use crate::carrier::Carrier;
 use crate::group::{ControlEndpoints, ControlEndpointsError};
 use crate::member::Stopped;
 use crate::poll::{Ending, Poller, nanoseconds};
+use crate::rdma;
 use crate::requests::Requests;
 use crate::shared_memory::{GroupName, Residence, Root, SharedMemory};
 use crate::tcp::{self, Tcp};
@@ -86,8 +89,11 @@ pub fn start<R: Replica + 'static>(
             let residence = starting.place.residence(&identity, &options)?;
             starting.run(SharedMemory::for_residence(&residence), options)
         }
-        Carrier::Tcp | Carrier::Verbs => {
-            starting.run(Tcp::new(node, tcp::Settings::default())?, options)
+        Carrier::Tcp => starting.run(Tcp::new(node, tcp::Settings::default())?, options),
+        Carrier::Verbs => {
+            let meeting = starting.place.endpoints.addresses.get(&node).and_then(Address::ip);
+            let site = open_device(description, meeting)?;
+            starting.run(rdma::views_over(site, node)?, options)
         }
     }
 }
@@ -122,13 +128,22 @@ impl Place {
     }
 
     /// A new life of a node.
-    pub(super) fn identity(&self, node: NodeId) -> std::io::Result<Identity> {
+    pub(super) fn identity(&self, node: NodeId) -> io::Result<Identity> {
         Ok(self.identity_of(node, incarnation()?))
     }
 
     /// That life of a node.
     pub(super) const fn identity_of(&self, node: NodeId, life: u64) -> Identity {
         Identity { node, incarnation: life, digest: self.digest }
+    }
+
+    /// The own address on the way to the replicas, where they have addresses.
+    pub(super) fn own_address(&self) -> Option<IpAddr> {
+        let remote = |address: &Address| match address {
+            Address::Tcp(remote) => own_address_towards(*remote).ok(),
+            Address::Unix(_) => None,
+        };
+        self.endpoints.addresses.values().find_map(remote)
     }
 
     /// The place of a node in the folder where the processes meet.
@@ -150,12 +165,24 @@ impl Place {
     }
 }
 
+/// The own address from which the system goes to another. Nothing is sent.
+fn own_address_towards(remote: SocketAddr) -> io::Result<IpAddr> {
+    let any: IpAddr =
+        if remote.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    let socket = UdpSocket::bind((any, 0))?;
+    socket.connect(remote)?;
+    Ok(socket.local_addr()?.ip())
+}
+
 /// The control servers of an overlay's replicas.
 fn endpoints(
     description: &Description,
     places: &Places,
     root: &Root,
 ) -> Result<ControlEndpoints, ControlEndpointsError> {
+    if description.fabric == Carrier::Verbs {
+        rdma::check_clear(description.key_file.is_some(), description.allow_clear)?;
+    }
     let key_file = description.key_file.as_deref();
     let nodes = places.replicas().map(|replica| places.node(replica));
     if description.fabric == Carrier::SharedMemory {

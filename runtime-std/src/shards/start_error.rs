@@ -7,6 +7,7 @@ use super::description_error::DescriptionError;
 use super::places::NoSuchPlace;
 use crate::group::ControlEndpointsError;
 use crate::member::Stopped;
+use crate::rdma::NoFabric;
 use crate::shared_memory;
 
 /// Why a process did not become a replica, or a client.
@@ -22,6 +23,9 @@ pub enum StartError {
     /// The others' control servers cannot be reached.
     #[error(transparent)]
     ControlEndpoints(#[from] ControlEndpointsError),
+    /// Nothing to carry its writes.
+    #[error(transparent)]
+    Fabric(#[from] NoFabric),
     /// No place in shared memory.
     #[error(transparent)]
     SharedMemory(#[from] shared_memory::Error),
@@ -49,7 +53,7 @@ pub enum StartError {
         /// Their names.
         missing: Vec<String>,
     },
-    /// So many replicas of the group lost what they knew at once that nobody has its state.
+    /// A majority of the group's replicas lost their memory: no replica has its state.
     #[error(
         "group {group} has lost a majority of its replicas at once, and its state with them; end \
          all processes of the overlay, and start them anew"

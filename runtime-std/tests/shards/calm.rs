@@ -60,3 +60,8 @@ fn groups_deliver_in_one_order_over_shared_memory() {
 fn groups_deliver_in_one_order_over_tcp() {
     one_order(Carrier::Tcp);
 }
+
+#[test]
+fn groups_deliver_in_one_order_over_rdma() {
+    one_order(Carrier::Verbs);
+}

@@ -1,6 +1,7 @@
-//! Shards: replicas and clients over shared memory and TCP.
+//! Shards: replicas and clients over shared memory, TCP and RDMA.
 
 mod calm;
 mod clients;
+mod rdma;
 mod restarts;
 mod support;

@@ -5,38 +5,10 @@ use std::time::Duration;
 use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::member::Stopped;
 use tramontane_runtime::shards::{
-    Answers, Client, Description, Destinations, Places, ReplicaId, SendError, StartError,
-    StartOptions,
+    Client, Description, Destinations, Places, ReplicaId, StartError, StartOptions,
 };
 
-use crate::support::{LONG, Started, overlay, start_one, start_these, wait_until};
-
-/// Sends so many messages to all groups, and waits for their answers.
-fn send(client: &mut Client, to: Destinations, from: usize, count: usize) {
-    let mut answered = 0;
-    for number in from..from + count {
-        let payload = format!("message {number}");
-        while client.multicast(to, payload.as_bytes(), Answers::OneOfEach) == Err(SendError::Full) {
-            answered += usize::from(client.wait(LONG).expect("it goes on").is_some());
-        }
-    }
-    while answered < count {
-        client.wait(LONG).expect("it goes on").expect("it is answered");
-        answered += 1;
-    }
-}
-
-/// The place of the one that leads a group.
-fn leader(started: &[Started], group: u16) -> usize {
-    let mut found = None;
-    wait_until("one leads", || {
-        let leads =
-            |one: &Started| one.id.group.0 == group && one.running.status().state == "leading";
-        found = started.iter().position(leads);
-        found.is_some()
-    });
-    found.expect("it was found")
-}
+use crate::support::{leader, overlay, send, start_one, start_these, wait_until};
 
 fn comes_back(carrier: Carrier) {
     let folder = tempfile::tempdir().expect("a folder");
@@ -81,6 +53,11 @@ fn replicas_come_back_over_shared_memory() {
 #[test]
 fn replicas_come_back_over_tcp() {
     comes_back(Carrier::Tcp);
+}
+
+#[test]
+fn replicas_come_back_over_rdma() {
+    comes_back(Carrier::Verbs);
 }
 
 fn one_group(folder: &std::path::Path) -> (Description, Vec<ReplicaId>) {

@@ -3,15 +3,17 @@
 use std::io::{self, Read};
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use tramontane_core::ids::ClientNumber;
 use tramontane_runtime::carrier::Carrier;
+use tramontane_runtime::rdma::{self, DeviceOptions};
 use tramontane_runtime::shards::{
-    Delivered, Description, MessageId, Replica, ReplicaId, Replicas, Running, StartError,
-    StartOptions, start,
+    Answers, Client, Delivered, Description, Destinations, MessageId, Replica, ReplicaId, Replicas,
+    Running, SendError, StartError, StartOptions, start,
 };
+use tramontane_verbs::fake::{Clock, DeviceName, Network, Profile};
 
 /// Longer than any test takes.
 pub const LONG: Duration = Duration::from_secs(60);
@@ -83,14 +85,31 @@ pub fn overlay(carrier: Carrier, parents: &[Option<usize>], folder: &Path) -> De
     description.shm_dir = Some(folder.to_owned());
     description.heartbeat_ms = 10;
     description.failure_timeout_ms = 500;
-    if carrier == Carrier::Tcp {
-        description.fabric = Carrier::Tcp;
+    description.fabric = carrier;
+    if carrier == Carrier::Verbs {
+        description.rdma = device();
+    }
+    if carrier != Carrier::SharedMemory {
         for group in &mut description.groups {
             let addresses = (0..group.replicas.count()).map(|_| free_address());
             group.replicas = Replicas::Addresses(addresses.collect());
         }
     }
     description
+}
+
+/// The machine's RDMA device, or a fake one of this process that all its threads open.
+fn device() -> DeviceOptions {
+    static FAKE: OnceLock<(Network, DeviceName)> = OnceLock::new();
+    if rdma::choose(&DeviceOptions::default()).is_ok() {
+        return DeviceOptions::default();
+    }
+    let (_, name) = FAKE.get_or_init(|| {
+        let network = Network::new(1, Clock::Real);
+        let name = network.add_device(Profile::soft_roce());
+        (network, name)
+    });
+    DeviceOptions { device: Some(name.as_str().to_owned()), ..DeviceOptions::default() }
 }
 
 fn free_address() -> SocketAddr {
@@ -126,6 +145,33 @@ pub fn start_these(
             .collect();
         started.into_iter().map(|thread| thread.join().expect("no panic")).collect()
     })
+}
+
+/// Sends so many messages to all groups, and waits for their answers.
+pub fn send(client: &mut Client, to: Destinations, from: usize, count: usize) {
+    let mut answered = 0;
+    for number in from..from + count {
+        let payload = format!("message {number}");
+        while client.multicast(to, payload.as_bytes(), Answers::OneOfEach) == Err(SendError::Full) {
+            answered += usize::from(client.wait(LONG).expect("it goes on").is_some());
+        }
+    }
+    while answered < count {
+        client.wait(LONG).expect("it goes on").expect("it is answered");
+        answered += 1;
+    }
+}
+
+/// The place of the one that leads a group.
+pub fn leader(started: &[Started], group: u16) -> usize {
+    let mut found = None;
+    wait_until("one leads", || {
+        let leads =
+            |one: &Started| one.id.group.0 == group && one.running.status().state == "leading";
+        found = started.iter().position(leads);
+        found.is_some()
+    });
+    found.expect("it was found")
 }
 
 /// Waits until it is so.

@@ -191,6 +191,12 @@ fn queue_full<T: RegionBench>(bench: &mut T) -> Outcome {
             }
         }
         let Some(refused) = refused else {
+            scene.settle()?;
+            let seen = cells.map(|offset| scene.look(B, LOG, offset, 8));
+            ensure!(
+                seen.iter().all(|cell| *cell == LISTS_MAX.to_ne_bytes()),
+                "no list was refused, and of {LISTS_MAX} lists the last did not land: {seen:?}"
+            );
             return Ok(Finding::NotApplicable("60000 lists were taken with nobody to take them"));
         };
         ensure!(refused > 1, "the queue is full before anything was posted");

@@ -1,22 +1,19 @@
-//! What comes before the first step: each process gets its fabric, a connection to each peer, and a
-//! view with it.
+//! What comes before the first step: each process gets its fabric, meets its peers, and has a view
+//! with each.
 
-use std::net::{TcpListener, TcpStream};
-
-use tramontane_control::Connection;
-use tramontane_core::fabric::{Fabric, HostFabric, ViewPlan, ViewRows};
+use tramontane_core::fabric::{ErrorKind, HostFabric, ViewPlan, ViewRows as _};
 use tramontane_core::ids::{NodeId, Rank, ViewId};
 use tramontane_core::tram::Attachment;
 use tramontane_fixtures::baselines::{Client, LentRows, Options, Party, Plan, Replica};
-use tramontane_tcp::{Rows, Settings, Tcp};
 
+use super::carrying::Carrying;
 use crate::BenchError;
 
 /// One process, ready to be driven.
-pub(super) struct Seat<'o> {
+pub(super) struct Seat<'o, F: HostFabric> {
     pub(super) party: Party,
-    pub(super) fabric: Tcp,
-    pub(super) rows: LentRows<Rows>,
+    pub(super) fabric: F,
+    pub(super) rows: LentRows<F::Rows>,
     pub(super) machine: Machine<'o>,
 }
 
@@ -25,12 +22,17 @@ pub(super) enum Machine<'o> {
     Client(Client<'o>),
 }
 
-/// All processes of a plan, connected with each other.
-pub(super) fn meet<'o>(plan: &Plan<'o>, options: Options) -> Result<Vec<Seat<'o>>, BenchError> {
+/// All processes of a plan, which have met each other.
+pub(super) fn meet<'o, C: Carrying>(
+    carrying: &C,
+    plan: &Plan<'o>,
+    options: Options,
+) -> Result<Vec<Seat<'o, C::Fabric>>, BenchError> {
     let parties = plan.parties();
     let mut seats = Vec::new();
     for (place, party) in parties.iter().enumerate() {
-        seats.push(seat(plan, options, node_of(place), *party)?);
+        let fabric = carrying.fabric(node_of(place))?;
+        seats.push(seat(plan, options, fabric, *party)?);
     }
     let mut views = 0;
     for one in 0..parties.len() {
@@ -41,7 +43,8 @@ pub(super) fn meet<'o>(plan: &Plan<'o>, options: Options) -> Result<Vec<Seat<'o>
             if one < other {
                 views += 1;
                 let row_bytes = [link.own.bytes(), link.theirs.bytes()];
-                connect(plan, &mut seats, [one, other], ViewId(views), row_bytes)?;
+                join(carrying, &mut seats, [one, other])?;
+                open(plan, &mut seats, [one, other], ViewId(views), row_bytes)?;
             }
         }
     }
@@ -52,13 +55,12 @@ fn node_of(place: usize) -> NodeId {
     NodeId(place as u32 + 1)
 }
 
-fn seat<'o>(
+fn seat<'o, F: HostFabric>(
     plan: &Plan<'o>,
     options: Options,
-    node: NodeId,
+    fabric: F,
     party: Party,
-) -> Result<Seat<'o>, BenchError> {
-    let fabric = Tcp::new(node, Settings::default())?;
+) -> Result<Seat<'o, F>, BenchError> {
     let capabilities = fabric.capabilities();
     let machine = match party {
         Party::Replica(id) => {
@@ -72,27 +74,33 @@ fn seat<'o>(
     Ok(Seat { party, fabric, rows, machine })
 }
 
-/// Two ends of a connection over the loopback.
-fn sockets() -> std::io::Result<[Connection; 2]> {
-    let listener = TcpListener::bind("127.0.0.1:0")?;
-    let one = TcpStream::connect(listener.local_addr()?)?;
-    let (other, _) = listener.accept()?;
-    Ok([one, other].map(|stream| Connection { stream, cipher: None }))
+/// Two processes meet, of which the first has the lower place.
+fn join<C: Carrying>(
+    carrying: &C,
+    seats: &mut [Seat<'_, C::Fabric>],
+    [one, other]: [usize; 2],
+) -> Result<(), BenchError> {
+    let (before, after) = seats.split_at_mut(other);
+    let (Some(first), Some(second)) = (before.get_mut(one), after.first_mut()) else {
+        return Ok(());
+    };
+    let (one, other) = (node_of(one), node_of(other));
+    carrying.connect((one, &mut first.fabric), (other, &mut second.fabric))
 }
 
-fn connect(
+/// Opens their view, at both ends.
+fn open<F: HostFabric<Error = ErrorKind>>(
     plan: &Plan<'_>,
-    seats: &mut [Seat<'_>],
+    seats: &mut [Seat<'_, F>],
     pair: [usize; 2],
     view: ViewId,
     row_bytes: [usize; 2],
 ) -> Result<(), BenchError> {
     let members = pair.map(node_of);
     let parties = pair.map(|place| seats[place].party);
-    for (end, connection) in sockets()?.into_iter().enumerate() {
+    for end in 0..2 {
         let (own, peer) = (Rank(end as u16), Rank(1 - end as u16));
         let seat = &mut seats[pair[end]];
-        seat.fabric.add_peer(members[1 - end], connection)?;
         let rows = seat
             .fabric
             .rows(&ViewPlan::with_sizes(view, own, &members, &row_bytes, view.0))

@@ -1,14 +1,17 @@
-//! RamCast, Skeen's protocol and ByzCast over TCP: replicas and clients as threads of this process.
+//! RamCast, Skeen's protocol and ByzCast over shared memory and TCP: replicas and clients are
+//! threads of this process.
 //!
-//! Each thread has a fabric of its own, with a connection to each process that it shares a view
-//! with, over the loopback. The protocols and their costs are those of the simulator
+//! Each thread has a fabric of its own: over TCP with a connection to each process that it shares a
+//! view with, over the loopback. The protocols and their costs are those of the simulator
 //! ([`tramontane_fixtures::baselines`]).
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | `meeting` | sockets, fabrics and views, before the first step |
+//! | `carrying` | fabrics of threads, and how two of them meet |
+//! | `meeting` | fabrics and views, before the first step |
 //! | `driving` | the threads of replicas and clients |
 
+mod carrying;
 mod driving;
 mod meeting;
 
@@ -19,22 +22,28 @@ use std::time::{Duration, Instant};
 use tramontane_core::ids::GroupId;
 use tramontane_core::tram::{Destinations, Group, Limits, MessageId, Overlay, ReplicaId};
 use tramontane_fixtures::baselines::{Options, Party, Plan};
+use tramontane_runtime::carrier::Carrier;
 
 use crate::BenchError;
 use crate::low_rate::percentile;
+use carrying::{Carrying, SharedMemoryCarrying, TcpCarrying};
 use driving::{Load, Over, run_client, run_replica};
 
 /// What is run.
 #[derive(Clone, Debug)]
 pub struct Settings {
+    /// What carries the writes.
+    pub carrier: Carrier,
     /// The protocol, batched or not.
     pub options: Options,
     /// The parent of each group. Without a tree it does not matter.
     pub parents: Vec<Option<GroupId>>,
     /// Replicas of each group: one, where the protocol is not replicated.
     pub replicas: u16,
-    /// How many clients there are. Each waits for an answer of each destination, and goes on.
+    /// How many clients there are.
     pub clients: u16,
+    /// How many messages of a client are under way at a time.
+    pub window: u32,
     /// How many messages each client multicasts.
     pub messages: u32,
     /// To how many groups each goes, chosen anew each time.
@@ -54,28 +63,36 @@ pub struct Report {
     pub messages: u64,
     /// From the first message to the last answer.
     pub seconds: f64,
-    /// From a multicast to the answers of all destinations: median and 99th percentile.
-    pub latency_us: [f64; 2],
+    /// From a multicast to the answers of all destinations: the median, the 99th percentile, and
+    /// the longest.
+    pub latency_us: [f64; 3],
     /// What each replica delivered, in its order.
     pub orders: BTreeMap<ReplicaId, Vec<MessageId>>,
     /// For which groups each message was.
     pub sent: BTreeMap<MessageId, Destinations>,
 }
 
-/// Runs a protocol over TCP.
+/// Runs a protocol.
 ///
 /// # Errors
 /// Settings that make no run, what the system says of sockets, a process that cannot go on, or a
 /// run that takes too long.
 pub fn run(settings: &Settings) -> Result<Report, BenchError> {
+    match settings.carrier {
+        Carrier::SharedMemory => run_over(settings, &SharedMemoryCarrying::new()?),
+        Carrier::Tcp => run_over(settings, &TcpCarrying),
+        Carrier::Verbs => Err(BenchError::Arguments("baselines do not run over verbs".into())),
+    }
+}
+
+fn run_over<C: Carrying>(settings: &Settings, carrying: &C) -> Result<Report, BenchError> {
     let overlay = overlay_of(settings)?;
     let unsuited = "this protocol's groups have one replica: set replicas to 1";
     let plan = Plan::new(&overlay, settings.options.protocol)
         .ok_or_else(|| BenchError::Arguments(unsuited.into()))?;
-    let mut seats = meeting::meet(&plan, settings.options)?;
+    let mut seats = meeting::meet(carrying, &plan, settings.options)?;
     let clients_left = AtomicUsize::new(usize::from(settings.clients));
     let over = Over { clients_left, at: Instant::now() + settings.time_limit };
-    let begun = Instant::now();
     std::thread::scope(|scope| {
         let mut replicas = Vec::new();
         let mut clients = Vec::new();
@@ -83,22 +100,23 @@ pub fn run(settings: &Settings) -> Result<Report, BenchError> {
             let over = &over;
             match seat.party {
                 Party::Replica(id) => {
-                    replicas.push((id, scope.spawn(move || run_replica(seat, over))));
+                    replicas.push((id, scope.spawn(move || run_replica::<C>(seat, over))));
                 }
                 Party::Client(client) => {
                     let load = Load::of(settings, client);
-                    clients.push(scope.spawn(move || run_client(seat, load, over)));
+                    clients.push(scope.spawn(move || run_client::<C>(seat, load, over)));
                 }
             }
         }
         let mut waited_us = Vec::new();
         let mut sent = BTreeMap::new();
-        let mut seconds = 0.0_f64;
+        let (mut begun, mut ended) = (over.at, Instant::now());
         let mut failed = None;
         for client in clients {
             match joined(client.join()) {
                 Ok(done) => {
-                    seconds = seconds.max(done.ended.duration_since(begun).as_secs_f64());
+                    begun = begun.min(done.begun);
+                    ended = ended.max(done.ended);
                     waited_us.extend(done.waited_us);
                     sent.extend(done.sent);
                 }
@@ -116,7 +134,8 @@ pub fn run(settings: &Settings) -> Result<Report, BenchError> {
         if let Some(error) = failed {
             return Err(error);
         }
-        let latency_us = [50, 99].map(|percent| percentile(waited_us.clone(), percent));
+        let latency_us = [50, 99, 100].map(|percent| percentile(waited_us.clone(), percent));
+        let seconds = ended.saturating_duration_since(begun).as_secs_f64();
         Ok(Report { messages: waited_us.len() as u64, seconds, latency_us, orders, sent })
     })
 }
@@ -130,8 +149,8 @@ fn overlay_of(settings: &Settings) -> Result<Overlay, BenchError> {
     let groups: Vec<Group> = settings.parents.iter().map(group).collect();
     let limits = Limits {
         clients: settings.clients,
-        log_entries: LOG_ENTRIES,
-        client_window: CLIENT_WINDOW,
+        log_entries: LOG_ENTRIES.max(4 * settings.window),
+        client_window: settings.window.max(CLIENT_WINDOW),
         parent_window: PARENT_WINDOW,
         payload_max: settings.payload_bytes.max(1),
     };
@@ -145,7 +164,7 @@ fn overlay_of(settings: &Settings) -> Result<Overlay, BenchError> {
 
 /// Slots between two replicas.
 const LOG_ENTRIES: u32 = 1024;
-/// Messages of a client under way: one, and those that slow replicas have not answered yet.
+/// Messages of a client under way, at least: one, and those that slow replicas have not answered.
 const CLIENT_WINDOW: u32 = 8;
 /// Messages on their way to a child.
 const PARENT_WINDOW: u32 = 256;
@@ -155,9 +174,11 @@ mod tests {
     use super::*;
     use tramontane_fixtures::baselines::Protocol;
 
-    fn settings(protocol: Protocol, batching: bool) -> Settings {
+    fn settings(carrier: Carrier, protocol: Protocol, batching: bool) -> Settings {
         let parents = [None, Some(0), Some(0), Some(2)];
         Settings {
+            carrier,
+            window: 4,
             options: Options { protocol, batching },
             parents: parents.map(|parent| parent.map(GroupId)).to_vec(),
             replicas: if protocol.is_replicated() { 3 } else { 1 },
@@ -181,11 +202,16 @@ mod tests {
         common(first, second) == common(second, first)
     }
 
+    fn cases() -> impl Iterator<Item = (Protocol, Carrier)> {
+        let over_each = |protocol| [Carrier::SharedMemory, Carrier::Tcp].map(|of| (protocol, of));
+        Protocol::ALL.into_iter().flat_map(over_each)
+    }
+
     #[test]
-    fn over_tcp_all_destinations_deliver_all_messages_in_one_order() {
-        for protocol in Protocol::ALL {
+    fn over_each_fabric_all_destinations_deliver_all_messages_in_one_order() {
+        for (protocol, carrier) in cases() {
             for batching in [false, true] {
-                let settings = settings(protocol, batching);
+                let settings = settings(carrier, protocol, batching);
                 let report = run(&settings).expect("it runs");
                 assert_eq!(report.messages, 180);
                 for (id, order) in &report.orders {
@@ -206,9 +232,9 @@ mod tests {
             Err(BenchError::Arguments(text)) => text,
             other => panic!("{other:?}"),
         };
-        let skeen = Settings { replicas: 3, ..settings(Protocol::Skeen, true) };
+        let skeen = Settings { replicas: 3, ..settings(Carrier::Tcp, Protocol::Skeen, true) };
         assert!(refused(&skeen).contains("one replica"));
-        let far = Settings { destinations: 5, ..settings(Protocol::RamCast, true) };
+        let far = Settings { destinations: 5, ..settings(Carrier::Tcp, Protocol::RamCast, true) };
         assert!(refused(&far).contains("1 to 4 groups"));
     }
 }

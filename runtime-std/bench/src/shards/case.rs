@@ -48,6 +48,9 @@ const RING_BYTES: u32 = 2 << 20;
 /// ones.
 const SMALL_BYTES: u32 = 1 << 10;
 
+/// The time to suspect where large messages fill the ports, in ns.
+const SUSPECT_LARGE_NS: u64 = 20_000_000;
+
 /// Between two steps of a replica that finds nothing, in ns, at most. It polls: what a step saw of
 /// others' counts may lead to work some steps later, and no step says so.
 pub(super) const IDLE_NS: u64 = 500;
@@ -73,6 +76,15 @@ impl Case {
             (Demand::Low, _) => 1,
             (Demand::Saturating, ..=SMALL_BYTES) => 48,
             (Demand::Saturating, _) => 24,
+        }
+    }
+
+    /// After how long a replica that is silent counts as gone. A heartbeat waits behind all that its
+    /// replica has posted. With all clients' large messages that is several milliseconds.
+    fn suspect_ns(&self) -> u64 {
+        match (self.demand, self.payload_bytes) {
+            (Demand::Saturating, bytes) if bytes > SMALL_BYTES => SUSPECT_LARGE_NS,
+            _ => TramOptions::default().suspect_ns,
         }
     }
 
@@ -116,6 +128,7 @@ impl Case {
                 let options = TramOptions {
                     batching: switches.batching,
                     passes_on_early: switches.passes_on_early,
+                    suspect_ns: self.suspect_ns(),
                     ..TramOptions::default()
                 };
                 let tram = TramSimulation::new(&overlay, &mut state, options, profile, seed);

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::experiment::Experiment;
+use super::real::command::RealArguments;
 use crate::profiles::ProfileArguments;
 
 /// Of the command's help.
@@ -13,7 +14,10 @@ pub(crate) const EXAMPLES: &str = "Examples:
     tramontane bench shards --experiment random,adjacent --seeds 1 --plots .
     tramontane bench shards --experiment leader-change --json
     tramontane bench shards --experiment payload --set copy_byte_ps=50
-    tramontane bench shards --output docs/evaluation/shards.md --plots docs/evaluation";
+    tramontane bench shards --output docs/evaluation/shards.md --plots docs/evaluation
+    tramontane bench shards --real
+    tramontane bench shards --real --fabric shm --system tram --destinations 1,2,8 --rounds 9 --json
+    tramontane bench shards --real --fabric shm --kills 50";
 
 /// `bench shards`.
 #[derive(Args, Clone, Debug)]
@@ -31,6 +35,9 @@ pub struct Arguments {
     /// Which machine is simulated: unless another is named, that of the paper.
     #[command(flatten)]
     pub machine: ProfileArguments,
+    /// What is run on this machine instead.
+    #[command(flatten)]
+    pub real: RealArguments,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,

@@ -13,6 +13,7 @@
 //! | `leader_change` | table 1: all leaders crash |
 //! | `report` | rows, for programs and people |
 //! | `page`, `drawings` | the page of the documentation, and its figures |
+//! | `real` | the same on this machine, without the simulator |
 //! | `judged`, `claims`, `goals` | the paper's claims and our goals, beside what came out |
 
 mod case;
@@ -24,6 +25,7 @@ mod goals;
 mod judged;
 mod leader_change;
 mod page;
+pub(crate) mod real;
 mod report;
 pub(crate) mod run;
 mod runs;

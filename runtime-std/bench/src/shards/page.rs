@@ -18,6 +18,7 @@ impl Report {
             self.simulated.text(),
             self.seeds
         );
+        text += REAL;
         text += &trees();
         text += &table_of("The goals", &self.goals);
         text += &table_of("What the paper says", &self.claims);
@@ -49,6 +50,13 @@ impl Report {
         text
     }
 }
+
+/// Where the same is measured.
+const REAL: &str = "\
+`tramontane bench shards --real` runs the same protocols on this machine, over shared memory and
+TCP, and `--real --kills 50` kills leaders: see [performance](../performance.md).
+
+";
 
 /// How the runs are made.
 const HOW: &str = "\

@@ -12,7 +12,7 @@ use super::leader_change::LeaderChange;
 use super::report::{Report, Row, Rows};
 use super::runs::{run as run_all, spread};
 use super::writes::{Posting, write_us};
-use super::{claims, drawings, goals, leader_change};
+use super::{claims, drawings, goals, leader_change, real};
 use crate::error::BenchError;
 use crate::profiles::Machine;
 use crate::progress::Progress;
@@ -49,6 +49,9 @@ impl Machines {
 /// # Errors
 /// [`BenchError`].
 pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<(), BenchError> {
+    if arguments.real.real {
+        return real::run::run(&arguments.real, arguments.json, out);
+    }
     let machines = Machines::load(arguments)?;
     let seeds = arguments.seeds();
     let chosen = arguments.chosen();

@@ -105,7 +105,10 @@ fn join(
     }
     match arguments.shards {
         None => Ok(Box::new(Member::join(init, arguments, interrupts)?)),
-        Some(tree) => shards::join(init, tree, arguments.fabric, interrupts),
+        Some(tree) => {
+            let device = arguments.device.options();
+            shards::join(init, tree, arguments.fabric, device, interrupts)
+        }
     }
 }
 

@@ -66,7 +66,7 @@ pub(super) struct Limits {
     /// Drivers of earlier versions do not say it: then nothing is huge.
     #[serde(default)]
     pub(super) huge_bytes_max: u32,
-    /// So many multicasts may be unanswered.
+    /// How many multicasts may be unanswered.
     pub(super) window: u32,
     pub(super) deadline_ms: u64,
 }

@@ -34,7 +34,7 @@ impl Progress {
         Self { since: Instant::now(), receivers: receivers.to_vec(), total: 0, bars: None }
     }
 
-    /// So many bytes are to come, from now on.
+    /// How many bytes are to come, from now on.
     pub(super) fn expect(&mut self, total: u64) {
         self.since = Instant::now();
         self.total = total;

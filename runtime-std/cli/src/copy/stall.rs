@@ -15,7 +15,7 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// So many bytes more were read; the next are.
+    /// Takes note of bytes that were read.
     pub(super) fn has_read(&self, bytes: usize) {
         self.packed.fetch_add(bytes as u64, Ordering::Relaxed);
         self.is_reading.store(true, Ordering::Relaxed);

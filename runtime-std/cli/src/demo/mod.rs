@@ -104,8 +104,8 @@ pub(super) struct Arguments {
 /// Runs the demo.
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if arguments.bank.shards {
-        let Arguments { bank, fabric, join, json, .. } = arguments;
-        return shards::run(bank, *fabric, join.join_timeout, *json);
+        let Arguments { bank, fabric, device, join, json, .. } = arguments;
+        return shards::run(bank, *fabric, device, join.join_timeout, *json);
     }
     let senders = arguments.senders.unwrap_or(arguments.nodes);
     if senders > arguments.nodes {

@@ -3,6 +3,7 @@
 use std::io;
 
 use crate::exit::{Failure, Status};
+use tramontane_runtime::rdma::NoFabric;
 use tramontane_runtime::shards::{ClientError, DescriptionError, NoSuchPlace, StartError};
 
 impl From<DescriptionError> for Failure {
@@ -25,9 +26,12 @@ impl From<StartError> for Failure {
             E::Description(error) => return error.into(),
             E::NoSuchPlace(error) => return error.into(),
             E::ControlEndpoints(error) => return error.into(),
+            E::Fabric(NoFabric::Rdma(error)) => return error.into(),
+            E::Fabric(NoFabric::Io(error)) | E::Io(error) => {
+                return Self::system("cannot start", &error);
+            }
             E::SharedMemory(error) => return error.into(),
             E::Stopped(stopped) => return stopped.into(),
-            E::Io(error) => return Self::system("cannot start", &error),
             E::Cancelled => return Self::silent(Status::Interrupted),
             E::Listen { ref source, .. } if source.kind() != io::ErrorKind::AddrInUse => {
                 Status::Usage

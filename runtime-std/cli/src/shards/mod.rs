@@ -25,6 +25,8 @@ use clap::{Args, Subcommand};
 
 use super::exit::Failure;
 use super::options::seconds;
+use tramontane_local::options::DeviceArguments;
+use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::shards::Description;
 
 pub(super) const EXAMPLES: &str = "  tramontane shards --example-config base >overlay.toml
@@ -73,6 +75,8 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "SECONDS", default_value = "3600", allow_negative_numbers = true,
           value_parser = seconds)]
     join_timeout: Duration,
+    #[command(flatten)]
+    device: DeviceArguments,
 }
 
 #[derive(Subcommand, Debug)]
@@ -102,4 +106,17 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
 /// Reads an overlay file.
 fn read(path: &Path) -> Result<Description, Failure> {
     Ok(Description::read(path)?)
+}
+
+/// Reads it for a process that writes over its fabric. What the command line says of an RDMA device
+/// goes before what the file says.
+fn read_with_device(path: &Path, device: &DeviceArguments) -> Result<Description, Failure> {
+    let mut description = read(path)?;
+    if let (true, Some(option)) = (description.fabric != Carrier::Verbs, device.given()) {
+        let what = format_args!("{option} is about RDMA devices");
+        let advice = "leave it out, or set fabric = \"verbs\" in the overlay file everywhere";
+        return Err(Failure::usage(what, advice));
+    }
+    description.rdma = device.options().or(&description.rdma);
+    Ok(description)
 }

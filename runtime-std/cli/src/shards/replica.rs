@@ -8,7 +8,7 @@ use std::time::Duration;
 use tramontane_runtime::shards::{Places, StartOptions, start};
 
 use super::log::{Log, cannot_open};
-use super::{Arguments, read};
+use super::{Arguments, read_with_device};
 use crate::exit::Failure;
 use crate::interrupt::Interrupts;
 use crate::output::Output;
@@ -21,7 +21,7 @@ const DRAIN: Duration = Duration::from_secs(1);
 
 /// Starts it, and waits for its end.
 pub(super) fn run(config: &Path, id: &str, arguments: &Arguments) -> Result<(), Failure> {
-    let description = read(config)?;
+    let description = read_with_device(config, &arguments.device)?;
     let places = Places::new(&description, description.overlay()?);
     let replica = places.replica_named(id)?;
     let interrupts = Interrupts::watch()?;

@@ -8,11 +8,12 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
+use tramontane_local::options::DeviceArguments;
 use tramontane_runtime::shards::{
     Answered, Answers, Client, Destinations, MessageId, Places, SendError, StartOptions,
 };
 
-use super::read;
+use super::read_with_device;
 use crate::exit::{Failure, Status};
 use crate::interrupt::Interrupts;
 use crate::lines::{Line, each_line};
@@ -46,6 +47,8 @@ pub(super) struct Arguments {
     /// Print who delivered as JSON, one object a line
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    device: DeviceArguments,
 }
 
 /// Whose answers a line waits for.
@@ -79,7 +82,7 @@ type Input = Result<(u64, Option<Vec<u8>>), Failure>;
 
 /// Sends all lines.
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let description = read(&arguments.config)?;
+    let description = read_with_device(&arguments.config, &arguments.device)?;
     let places = Places::new(&description, description.overlay()?);
     let to = places.destinations(arguments.to.iter().map(String::as_str))?;
     let interrupts = Interrupts::watch()?;

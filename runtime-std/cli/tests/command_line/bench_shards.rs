@@ -1,5 +1,5 @@
-//! `tramontane bench shards`: short runs of it. One seed decides every time, so nothing here
-//! depends on the machine.
+//! `tramontane bench shards`: short runs of it. In the simulator one seed decides every time, so
+//! nothing there depends on the machine. Of real processes no figure is compared with a number.
 
 use crate::support::{Place, bench};
 use serde_json::Value;
@@ -74,5 +74,57 @@ fn the_same_seed_gives_the_same_figures() {
         report["rows"].as_array().expect("rows").iter().map(|row| &row["system"]).collect();
     for system in ["TRAM base, paper", "RamCast", "Skeen", "ByzCast"] {
         assert!(systems.contains(&&Value::from(system)), "{system}");
+    }
+}
+
+#[test]
+fn real_processes_are_measured_beside_the_baselines() {
+    let place = Place::new();
+    let report = bench(
+        &place,
+        &["shards", "--real", "--rounds", "1", "--messages", "300", "--window", "16"],
+    );
+    let rows = report["rows"].as_array().expect("rows");
+    for fabric in ["shm", "tcp"] {
+        for system in ["TRAM", "RamCast", "Skeen", "ByzCast"] {
+            for destinations in [1, 2] {
+                for under_way in [1, 16] {
+                    let is_it = |row: &&Value| {
+                        row["fabric"] == fabric
+                            && row["system"] == system
+                            && row["destinations"] == destinations
+                            && row["under_way"] == under_way
+                    };
+                    let row = rows.iter().find(is_it).expect("a row");
+                    let [middle, late, last] =
+                        ["median_us", "p99_us", "max_us"].map(|figure| median(row, figure));
+                    assert!(0.0 < middle && middle <= late && late <= last, "{row}");
+                    assert!(median(row, "messages_per_s") > 0.0, "{row}");
+                }
+            }
+        }
+    }
+    assert_eq!(rows.len(), 32);
+    place.assert_empty();
+}
+
+#[test]
+fn a_leader_that_is_killed_is_replaced_and_measured() {
+    let place = Place::new();
+    let report = bench(&place, &["shards", "--real", "--fabric", "shm", "--kills", "2"]);
+    let takeovers = &report["takeovers"][0];
+    assert_eq!(takeovers["kills"], 2);
+    let time = |what: &str, of: &str| takeovers[what][of].as_f64().expect("a time");
+    assert!(0.0 < time("leads_ms", "median"), "{takeovers}");
+    assert!(time("leads_ms", "median") <= time("delivers_ms", "max"), "{takeovers}");
+    place.assert_empty();
+}
+
+#[test]
+fn what_real_processes_cannot_run_is_refused() {
+    let place = Place::new();
+    for fabric in ["sim", "verbs"] {
+        let arguments = ["bench", "shards", "--real", "--fabric", fabric];
+        place.run(&arguments).failed(2, &["--real", "shm and tcp"]);
     }
 }

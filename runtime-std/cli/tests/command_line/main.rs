@@ -14,6 +14,7 @@ mod copy_losses;
 mod demo;
 mod demo_failures;
 mod layout;
+mod log;
 mod node;
 mod node_forming;
 mod node_input;

@@ -24,7 +24,12 @@ fn each_command_over_rdma_says_what_to_install_where_libibverbs_cannot_be_used()
     std::fs::write(&file, format!("name = \"g\"\nfabric = \"verbs\"\n{node}"))
         .expect("it is written");
     let file = file.to_str().expect("a path of letters");
-    let commands: [&[&str]; 12] = [
+    let overlay = folder.path().join("overlay.toml");
+    let group = "[[groups]]\nname = \"g1\"\nreplicas = [\"127.0.0.1:7000\"]\n";
+    std::fs::write(&overlay, format!("name = \"s\"\nfabric = \"verbs\"\n{group}"))
+        .expect("it is written");
+    let overlay = overlay.to_str().expect("a path of letters");
+    let commands: [&[&str]; 15] = [
         &["cast", "--fabric", "verbs", "--addresses", TWO, "--id", "0"],
         &["demo", "--fabric", "verbs"],
         &["bench", "multicast", "--fabric", "verbs"],
@@ -32,6 +37,9 @@ fn each_command_over_rdma_says_what_to_install_where_libibverbs_cannot_be_used()
         &["bench", "blocks", "--fabric", "verbs"],
         &["bench", "views", "--fabric", "verbs"],
         &["node", "--config", file, "--id", "0"],
+        &["shards", "--config", overlay, "--id", "g1.0"],
+        &["shards", "send", "--config", overlay, "--to", "g1"],
+        &["demo", "--shards", "--fabric", "verbs"],
         &["copy", "file", "--to", ".", "--fabric", "verbs"],
         &["verbs", "devices"],
         &["verbs", "devices", "--json"],

@@ -9,7 +9,7 @@ use tramontane_contract::{
     region_clauses, run_regions_chosen,
 };
 use tramontane_core::fabric::{
-    Area, Capabilities, ErrorKind, Event, Fabric, HostFabric, HostRegions, PermissionEvent,
+    Area, Capabilities, ErrorKind, Event, Fabric, HostFabric, HostRegions, Kind, PermissionEvent,
     Permissions, Region, Token, ViewMemory, ViewPlan, Write,
 };
 use tramontane_core::ids::{NodeId, Rank, ViewId};
@@ -43,12 +43,21 @@ enum Fault {
     MadeAgain,
     LossUntold,
     CutLeavesRight,
+    LaterViewsElsewhere,
+    LosesLists,
+    GuardLate,
+    PostsAgain,
+    QueueFullUntold,
+    ListsSwapped,
+    LastCellFirst,
+    ReadsElsewhere,
+    RightsNeverEnd,
 }
 
 use Fault as F;
 
 /// Each fault, and the clause that must find it.
-const TABLE: [(Fault, &str); 25] = [
+const TABLE: [(Fault, &str); 35] = [
     (F::FewViews, "views-at-once"),
     (F::FewViews, "views-come-and-go"),
     (F::RightAtFirst, "right-none-at-first"),
@@ -74,12 +83,25 @@ const TABLE: [(Fault, &str); 25] = [
     (F::MadeAgain, "region-made-once"),
     (F::LossUntold, "owner-dies"),
     (F::CutLeavesRight, "right-ends-with-cut"),
+    (F::LaterViewsElsewhere, "region-shown-by-all"),
+    (F::LosesLists, "denied-leave-no-gap"),
+    (F::RightsNeverEnd, "writer-dies"),
+    (F::GuardLate, "region-guard-as-posted"),
+    (F::PostsAgain, "region-content-until-completed"),
+    (F::QueueFullUntold, "region-queue-full"),
+    (F::ListsSwapped, "region-order-between-lists"),
+    (F::LastCellFirst, "region-address-order"),
+    (F::ReadsElsewhere, "read-while-written"),
+    (F::WritesOutside, "region-list-too-long"),
 ];
 
 const REGIONS: [Region; 2] = [Region(1), Region(2)];
 
 /// Polls until a right is gone that was taken back late.
 const LATE_POLLS: u32 = 40;
+
+/// Passes between a list's completion and its second post.
+const PASSES_UNTIL_AGAIN: u32 = 3;
 
 struct Spoilt {
     inner: SharedMemory,
@@ -88,7 +110,13 @@ struct Spoilt {
     made: Vec<RegionMemory>,
     events: VecDeque<Event>,
     late: Vec<(ViewId, Rank, Region)>,
+    granted: Vec<(ViewId, Rank, Region)>,
     deferred: Vec<(ViewId, Rank, Write)>,
+    /// What was posted with a token, until it is completed.
+    posted: Vec<(Token, ViewId, Rank, Vec<Write>)>,
+    /// What was completed and is posted a second time.
+    again: Vec<(ViewId, Rank, Write)>,
+    lists: u32,
     polls: u32,
 }
 
@@ -104,6 +132,14 @@ impl Spoilt {
             for (view, peer, region) in std::mem::take(&mut self.late) {
                 let _ = self.inner.revoke(view, peer, region);
             }
+        }
+    }
+}
+
+impl Spoilt {
+    fn post_deferred(&mut self) {
+        for (view, to, write) in std::mem::take(&mut self.deferred) {
+            let _ = self.inner.post(view, to, &[write], None);
         }
     }
 }
@@ -163,6 +199,38 @@ impl Fabric for Spoilt {
             F::GuardFirst if list.len() > 1 => {
                 self.deferred.push((view, to, list.remove(0)));
             }
+            F::LaterViewsElsewhere
+                if self.views.first().is_some_and(|(first, _)| *first != view) =>
+            {
+                return Ok(());
+            }
+            F::LosesLists => {
+                self.lists += 1;
+                if self.lists % 5 == 3 {
+                    return Ok(());
+                }
+            }
+            F::GuardLate if list.last().is_some_and(|write| write.kind == Kind::Guard) => {
+                let guard = list.pop().expect("there is one");
+                self.deferred.push((view, to, guard));
+            }
+            F::PostsAgain => {
+                self.posted.extend(token.map(|token| (token, view, to, list.clone())));
+            }
+            F::ListsSwapped if list.iter().all(|write| write.kind == Kind::Content) => {
+                self.deferred.extend(list.drain(..).map(|write| (view, to, write)));
+            }
+            F::LastCellFirst => {
+                for write in &mut list {
+                    if write.length > 8 {
+                        self.deferred.push((view, to, *write));
+                        let ahead = write.length - 8;
+                        write.source.offset += ahead;
+                        write.target.offset += ahead;
+                        write.length = 8;
+                    }
+                }
+            }
             F::OneRegionOnly if writes.iter().any(is_foreign) => return Err(ErrorKind::OutOfRange),
             F::CompletesAtOnce => {
                 self.inner.post(view, to, &list, None)?;
@@ -173,15 +241,14 @@ impl Fabric for Spoilt {
         }
         match self.inner.post(view, to, &list, token) {
             Err(ErrorKind::OutOfRange) if self.is(F::WritesOutside) => Ok(()),
+            Err(ErrorKind::QueueFull) if self.is(F::QueueFullUntold) => Ok(()),
             posted => posted,
         }
     }
 
     fn poll(&mut self) -> Option<Event> {
         self.revoke_late();
-        for (view, to, write) in std::mem::take(&mut self.deferred) {
-            let _ = self.inner.post(view, to, &[write], None);
-        }
+        self.post_deferred();
         let event = self.events.pop_front().or_else(|| self.inner.poll())?;
         match event {
             Event::Completed(Token(token)) if self.is(F::CompletesTwice) && token % 7 == 3 => {
@@ -190,6 +257,13 @@ impl Fabric for Spoilt {
                 self.events.push_back(event);
             }
             Event::PeerLost { .. } if self.is(F::LossUntold) => return self.poll(),
+            Event::Completed(token) if self.is(F::PostsAgain) => {
+                if let Some(at) = self.posted.iter().position(|(other, ..)| *other == token) {
+                    let (_, view, to, list) = self.posted.remove(at);
+                    self.again.extend(list.into_iter().map(|write| (view, to, write)));
+                    self.lists = 0;
+                }
+            }
             _ => {}
         }
         Some(event)
@@ -228,6 +302,11 @@ impl HostFabric for Spoilt {
     }
 
     fn check_peers(&mut self) -> bool {
+        self.post_deferred();
+        self.lists += 1;
+        if self.lists == PASSES_UNTIL_AGAIN {
+            self.deferred.append(&mut self.again);
+        }
         self.inner.check_peers()
     }
 
@@ -243,6 +322,7 @@ impl Permissions for Spoilt {
 
     fn grant(&mut self, view: ViewId, peer: Rank, region: Region) -> Result<(), ErrorKind> {
         self.late.retain(|late| *late != (view, peer, region));
+        self.granted.push((view, peer, region));
         match self.fault {
             F::GrantToggles if self.inner.may_write(view, peer, region) => {
                 self.inner.revoke(view, peer, region)
@@ -270,7 +350,10 @@ impl Permissions for Spoilt {
     }
 
     fn may_write(&self, view: ViewId, peer: Rank, region: Region) -> bool {
-        !self.late.contains(&(view, peer, region)) && self.inner.may_write(view, peer, region)
+        let may = self.inner.may_write(view, peer, region);
+        let was_granted =
+            self.is(F::RightsNeverEnd) && self.granted.contains(&(view, peer, region));
+        was_granted || may && !self.late.contains(&(view, peer, region))
     }
 
     fn read(
@@ -282,6 +365,8 @@ impl Permissions for Spoilt {
         length: usize,
         token: Token,
     ) -> Result<(), ErrorKind> {
+        let shift = if self.is(F::ReadsElsewhere) && source.offset >= 8 { 8 } else { 0 };
+        let source = Area { offset: source.offset - shift, ..source };
         let length = if self.is(F::ReadsShort) { length - length.min(8) } else { length };
         match self.inner.read(view, from, source, into, length, token) {
             Err(ErrorKind::OutOfRange) if self.is(F::ReadsOutside) => Ok(()),
@@ -340,7 +425,11 @@ impl RegionTestbed for SpoiltRegions {
             made: Vec::new(),
             events: VecDeque::new(),
             late: Vec::new(),
+            granted: Vec::new(),
             deferred: Vec::new(),
+            posted: Vec::new(),
+            again: Vec::new(),
+            lists: 0,
             polls: 0,
         };
         let fabrics = kept.take_fabrics().map(|inner| inner.map(spoil));
@@ -403,6 +492,14 @@ fn every_fault_is_found_by_the_clause_that_is_meant_for_it() {
         }
     }
     assert!(missed.is_empty(), "{missed:#?}");
+}
+
+#[test]
+fn every_clause_has_a_fault_that_it_must_find() {
+    let clauses = region_clauses::<SpoiltProcesses>();
+    let lack = |id: &&str| !TABLE.iter().any(|(_, found)| found == id);
+    let lacking: Vec<&str> = clauses.iter().map(|clause| clause.id).filter(lack).collect();
+    assert!(lacking.is_empty(), "{lacking:?}");
 }
 
 #[test]

@@ -50,7 +50,7 @@ pub(super) struct Stepped {
     pub(super) is_busy: bool,
     /// A message is under way.
     pub(super) is_moving: bool,
-    /// So many messages of the sender are here now; set when it has risen.
+    /// How many messages of the sender are here now. Set when it has risen.
     pub(super) arrived: Option<u64>,
     /// A member that nothing more can be had from, or given to.
     pub(super) lost: Option<Rank>,

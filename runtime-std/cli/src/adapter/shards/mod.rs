@@ -26,6 +26,7 @@ use client::ClientUnderTest;
 use meeting::{Part, Run};
 use replica::ReplicaUnderTest;
 use tramontane_runtime::carrier::Carrier;
+use tramontane_runtime::rdma::DeviceOptions;
 
 /// What is claimed, whatever carries the shards.
 const FEATURES: [&str; 8] = [
@@ -44,13 +45,15 @@ pub(super) fn join(
     init: &Init,
     tree: Tree,
     fabric: Carrier,
+    device: DeviceOptions,
     interrupts: &Interrupts,
 ) -> Result<Box<dyn NodeUnderTest>, Refusal> {
     let mut features = FEATURES.to_vec();
     if fabric == Carrier::Tcp {
         features.push("network");
     }
-    let run = Run::of(init, tree, fabric)?;
+    let mut run = Run::of(init, tree, fabric)?;
+    run.description.rdma = device;
     Ok(match run.part {
         Part::Replica(replica) => {
             Box::new(ReplicaUnderTest::start(&run, replica, features, interrupts)?)

@@ -23,6 +23,8 @@ use std::time::Duration;
 use clap::Args;
 use tramontane_conformance::history::{Event, GroupOrder, VERSION};
 use tramontane_local::crew::Worker;
+use tramontane_local::group::LocalError;
+use tramontane_local::options::DeviceArguments;
 use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::shards::{Description, Places};
 use tramontane_runtime::shared_memory::GroupName;
@@ -34,7 +36,7 @@ use crate::output::print_result;
 use crate::shards::Tree;
 use history::Merged;
 use messages::{Part, Report, ShardsMember};
-use plan::{Plan, take_ports};
+use plan::Plan;
 use report::Outcome;
 use supervisor::{Run, Supervisor};
 
@@ -47,7 +49,7 @@ pub(super) struct BankOptions {
     /// Run a bank over eight groups of three replicas instead: clients transfer money between one
     /// to eight groups, and leaders are killed meanwhile; in the end all money must be there
     #[arg(long, conflicts_with_all = ["nodes", "senders", "input", "block", "message_max", "window",
-                                      "repeat", "device", "port", "gid"])]
+                                      "repeat"])]
     pub(super) shards: bool,
     /// With --shards: the tree of the groups
     #[arg(long, value_name = "TREE", requires = "shards", default_value = "base")]
@@ -77,14 +79,21 @@ pub(super) struct BankOptions {
 pub(super) fn run(
     options: &BankOptions,
     fabric: Carrier,
+    device: &DeviceArguments,
     join_timeout: Duration,
     json: bool,
 ) -> Result<(), Failure> {
+    if let (true, Some(option)) = (fabric != Carrier::Verbs, device.given()) {
+        return Err(LocalError::NoDevice(option).into());
+    }
     let name = GroupName::unique("demo-shards")?;
     let mut overlay = Description::local(name.as_str(), &options.tree.parents(), REPLICAS);
     if fabric != Carrier::SharedMemory {
-        take_ports(&mut overlay)?;
+        overlay = overlay
+            .over_loopback()
+            .map_err(|error| Failure::system("cannot listen on the loopback", &error))?;
         overlay.fabric = fabric;
+        overlay.rdma = device.options();
         overlay.overlay()?;
     }
     let folder = tempfile::tempdir()

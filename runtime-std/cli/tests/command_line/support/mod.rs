@@ -6,6 +6,7 @@
 
 pub mod copy;
 pub mod group;
+pub mod overlay;
 
 use std::io::{Read, Write as _};
 use std::net::TcpListener;

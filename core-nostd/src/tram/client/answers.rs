@@ -1,0 +1,200 @@
+//! Answers to a client's messages: whose it waits for, and what has come.
+
+use super::{Client, MessageState};
+use crate::ids::GroupId;
+use crate::tram::entry::MessageId;
+use crate::tram::link::{LinkId, Memory, Stage};
+use crate::tram::overlay::{Destinations, ReplicaId};
+use crate::tram::progress::Halt;
+use crate::tram::replies::Reply;
+use crate::tram::shape::{modulo, taken_row};
+
+/// Whose answers a client waits for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub enum Answers {
+    /// Of one replica of each destination.
+    #[default]
+    OneOfEach,
+    /// Of the leader of each destination.
+    Leaders,
+    /// Of all replicas of all destinations that are connected.
+    All,
+}
+
+/// A message whose answers have come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answered {
+    /// What names it.
+    pub id: MessageId,
+    /// The groups that it was for.
+    pub destinations: Destinations,
+}
+
+/// What a group has answered to a message.
+enum Answer {
+    /// Nobody has delivered it, as far as is known.
+    Silence,
+    /// Somebody has, and that is not enough.
+    Some,
+    Enough,
+}
+
+impl Client<'_> {
+    /// The oldest message whose answers have come, if it was not given yet. Its replies can be
+    /// looked at with [`Client::replies`] until the next call.
+    pub fn poll(&mut self) -> Option<Answered> {
+        let limits = self.overlay.limits();
+        self.answered = self.answered.checked_sub(1)?;
+        for number in self.released..self.next {
+            let index = modulo(number, limits.client_window);
+            let Some(message) = self.messages.get_mut(index) else { break };
+            if message.is_used && message.is_answered {
+                message.is_used = false;
+                let destinations = message.destinations;
+                self.release();
+                return Some(Answered { id: self.id_of(number), destinations });
+            }
+        }
+        None
+    }
+
+    /// Calls with each reply to a message that is there: which replica has delivered it, what it
+    /// answered, and whether it leads its group now.
+    pub fn replies<M: Memory>(
+        &self,
+        answered: &Answered,
+        memory: &M,
+        mut each: impl FnMut(ReplicaId, u8, bool),
+    ) {
+        for group in answered.destinations.iter() {
+            for link in self.links.of_group(group) {
+                let reply = self.reply(link, answered.id.number, memory);
+                let is_to_it = |reply: &Reply| reply.number == answered.id.number;
+                let reply = reply.ok().flatten().filter(is_to_it);
+                if let (Some(reply), Some(replica)) = (reply, self.links.replica(link)) {
+                    let leads = self.leads(link, memory).unwrap_or(false);
+                    each(replica, reply.answer, leads);
+                }
+            }
+        }
+    }
+
+    fn release(&mut self) {
+        let window = self.overlay.limits().client_window;
+        for _ in 0..window {
+            let index = modulo(self.released, window);
+            let is_free = self.messages.get(index).is_some_and(|message| !message.is_used);
+            if self.released >= self.next || !is_free {
+                break;
+            }
+            self.released = self.released.saturating_add(1);
+        }
+    }
+
+    /// Looks from the oldest message on. Messages that are ordered first at the same group are
+    /// delivered in their order: where nobody has replied to one, nobody has to a later one.
+    pub(super) fn look_for_answers<M: Memory>(&mut self, memory: &M) -> Result<(), Halt> {
+        for group in self.groups.iter_mut() {
+            group.silent = Destinations::default();
+        }
+        for number in self.released..self.next {
+            let index = modulo(number, self.overlay.limits().client_window);
+            let Some(message) = self.messages.get(index) else { break };
+            if message.is_answered {
+                continue;
+            }
+            let silent = self.look_for_answers_to(index, memory)?;
+            let is_silent = self.messages.get(index).is_some_and(|message| {
+                message.waiting == message.destinations && message.waiting.0 & !silent.0 == 0
+            });
+            if is_silent && number >= self.alike_from {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks for the answers to one message. Gives the groups of which nobody has replied to it, or
+    /// to an earlier one that was ordered first at the same group.
+    fn look_for_answers_to<M: Memory>(
+        &mut self,
+        index: usize,
+        memory: &M,
+    ) -> Result<Destinations, Halt> {
+        let Some(message) = self.messages.get(index).copied() else {
+            return Ok(Destinations::default());
+        };
+        let first = message.first.index();
+        let mut silent = self.groups.get(first).map_or(Destinations::default(), |of| of.silent);
+        let mut waiting = message.waiting;
+        for group in Destinations(message.waiting.0 & !silent.0).iter() {
+            match self.answer_of(&message, group, memory)? {
+                Answer::Silence => silent = silent.with(group),
+                Answer::Some => {}
+                Answer::Enough => {
+                    waiting = Destinations(waiting.0 & !Destinations::of(group).0);
+                }
+            }
+        }
+        if let Some(group) = self.groups.get_mut(first) {
+            group.silent = silent;
+        }
+        if let Some(message) = self.messages.get_mut(index) {
+            message.waiting = waiting;
+            message.is_answered = waiting == Destinations::default();
+            self.answered = self.answered.saturating_add(u64::from(message.is_answered));
+        }
+        Ok(silent)
+    }
+
+    fn answer_of<M: Memory>(
+        &mut self,
+        message: &MessageState,
+        group: GroupId,
+        memory: &M,
+    ) -> Result<Answer, Halt> {
+        let (mut replied, mut some, mut all) = (false, false, true);
+        for link in self.links.of_group(group) {
+            self.progress.looked = self.progress.looked.saturating_add(1);
+            let reply = self.reply(link, message.number, memory)?;
+            match reply.filter(|reply| reply.number == message.number) {
+                Some(_) => {
+                    replied = true;
+                    some =
+                        some || message.answers != Answers::Leaders || self.leads(link, memory)?
+                }
+                None => all = all && self.stage(link) != Stage::Ready,
+            }
+        }
+        let is_enough = match message.answers {
+            Answers::All => some && all,
+            Answers::OneOfEach | Answers::Leaders => some,
+        };
+        Ok(match (is_enough, replied) {
+            (true, _) => Answer::Enough,
+            (false, true) => Answer::Some,
+            (false, false) => Answer::Silence,
+        })
+    }
+
+    /// Whether a replica shows that it leads its group.
+    fn leads<M: Memory>(&self, link: LinkId, memory: &M) -> Result<bool, Halt> {
+        match memory.link(link) {
+            None => Ok(false),
+            Some((_, theirs)) => Ok(theirs.cell(taken_row::LEADS)?.load() == 1),
+        }
+    }
+
+    fn reply<M: Memory>(
+        &self,
+        link: LinkId,
+        number: u64,
+        memory: &M,
+    ) -> Result<Option<Reply>, Halt> {
+        let Some((_, theirs)) = memory.link(link) else { return Ok(None) };
+        let index = modulo(number, self.overlay.limits().client_window);
+        let offset = taken_row::REPLIES.saturating_add(index.saturating_mul(8));
+        Ok(Reply::from_cell(theirs.cell(offset)?.load()))
+    }
+}

@@ -1,0 +1,328 @@
+//! A client: it is no replica, and multicasts to sets of groups.
+//!
+//! A message goes to all replicas of the lowest group that reaches its destinations, each in a ring
+//! of its own. A leader that fails leaves the message with the others, so the client sends nothing
+//! twice. Replicas of the destinations reply when they deliver.
+//!
+//! Messages with the same lowest common ancestor are delivered in the order in which they were
+//! multicast. There is no such order between messages with different ones, unless the client waits
+//! for the answer to the first (TRM-7).
+//!
+//! # Invariants
+//! - At most a window of messages is unanswered, and each has a slot of lent memory until then.
+//! - An ordinal is never given to two messages.
+//!
+//! Source: TRAM, section 5.2 (Algorithm 1).
+
+mod answers;
+mod links;
+mod send;
+
+pub use answers::{Answered, Answers};
+pub use links::ClientLinks;
+pub use send::SendError;
+
+use super::entry::MessageId;
+use super::link::{Attached, Attachment, LinkId, Memory, Stage};
+use super::overlay::{Destinations, Overlay, ReplicaId};
+use super::progress::{Halt, OpenError, Progress};
+use super::replica::put;
+use super::shape::{Shape, feed_row, taken_row};
+use crate::fabric::{Capabilities, Event, Fabric, Promises};
+use crate::ids::{ClientNumber, GroupId, Ordinal, Time, ViewId, index_from_u32};
+
+/// What a client is opened with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClientOptions {
+    /// Its number.
+    pub number: ClientNumber,
+    /// Which start of this client it is: higher than any before under this number.
+    pub incarnation: u32,
+}
+
+/// What a client keeps of one group: a list of these is lent to it, one a group.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct GroupState {
+    /// The ordinal of the next message that is ordered there first.
+    next: Ordinal,
+    shape: Option<Shape>,
+    /// While answers are looked for: groups that have delivered nothing of what is ordered here
+    /// first, from the message on that was looked at.
+    silent: Destinations,
+}
+
+/// What a client keeps of one message that is under way: a list of these is lent to it, one for
+/// each message of the window.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MessageState {
+    number: u64,
+    is_used: bool,
+    is_answered: bool,
+    first: GroupId,
+    ordinal: Ordinal,
+    destinations: Destinations,
+    waiting: Destinations,
+    length: u32,
+    answers: Answers,
+}
+
+/// What a client keeps of one link: a list of these is lent to it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ClientLink {
+    replica: Option<ReplicaId>,
+    attached: Attached,
+    stored: Ordinal,
+    posted: Ordinal,
+    /// The number from which on the next message to be stored is.
+    number: u64,
+    /// The replica is told that nothing more comes: it follows all that was multicast there.
+    shows_leaving: bool,
+}
+
+/// A client of an overlay.
+#[derive(Debug)]
+pub struct Client<'s> {
+    overlay: &'s Overlay,
+    options: ClientOptions,
+    capabilities: Capabilities,
+    links: ClientLinks<'s>,
+    state: &'s mut [ClientLink],
+    groups: &'s mut [GroupState],
+    messages: &'s mut [MessageState],
+    /// Payloads of the messages under way, one after the other.
+    payloads: &'s mut [u8],
+    /// The number of the next message.
+    next: u64,
+    /// All messages below have been answered, and given to the caller.
+    released: u64,
+    /// All messages from here on are for the same groups.
+    alike_from: u64,
+    /// How many messages are answered, and not given to the caller yet.
+    answered: u64,
+    is_leaving: bool,
+    is_closed: bool,
+    progress: Progress,
+}
+
+impl<'s> Client<'s> {
+    /// A client over lent state: one [`ClientLink`] a replica of the overlay, one [`GroupState`] a
+    /// group, one [`MessageState`] for each message of the client's window, and room for as many
+    /// payloads of the greatest length.
+    ///
+    /// # Errors
+    /// The number is not below the overlay's limit, the lent state is too small, or the fabric
+    /// lacks a promise that the protocol stands on.
+    pub fn open(
+        overlay: &'s Overlay,
+        options: ClientOptions,
+        capabilities: Capabilities,
+        state: &'s mut [ClientLink],
+        groups: &'s mut [GroupState],
+        messages: &'s mut [MessageState],
+        payloads: &'s mut [u8],
+    ) -> Result<Self, OpenError> {
+        let limits = overlay.limits();
+        if options.number.0 >= limits.clients || options.incarnation == 0 {
+            return Err(OpenError::NoSuchReplica);
+        }
+        let links = ClientLinks::of(overlay);
+        let window = index_from_u32(limits.client_window);
+        let bytes = window.checked_mul(index_from_u32(limits.payload_max));
+        let is_enough = state.len() >= links.len()
+            && groups.len() >= overlay.len()
+            && messages.len() == window
+            && bytes.is_some_and(|bytes| payloads.len() >= bytes);
+        if !is_enough {
+            return Err(OpenError::StateTooSmall);
+        }
+        if !capabilities.promises.contains(Promises::WRITE_ORDER) {
+            return Err(OpenError::FabricPromises);
+        }
+        for (index, link) in state.iter_mut().enumerate() {
+            let replica = u16::try_from(index).ok().and_then(|link| links.replica(LinkId(link)));
+            *link = ClientLink { replica, ..ClientLink::default() };
+        }
+        for (group, state) in overlay.all().iter().zip(groups.iter_mut()) {
+            *state = GroupState { shape: Some(Shape::of(overlay, group)), ..GroupState::default() };
+        }
+        messages.fill(MessageState::default());
+        Ok(Self {
+            overlay,
+            options,
+            capabilities,
+            links,
+            state,
+            groups,
+            messages,
+            payloads,
+            next: 0,
+            released: 0,
+            alike_from: 0,
+            answered: 0,
+            is_leaving: false,
+            is_closed: false,
+            progress: Progress::default(),
+        })
+    }
+
+    /// Takes a view with a replica into use.
+    ///
+    /// # Errors
+    /// The memory does not fit.
+    pub fn attach<M: Memory>(
+        &mut self,
+        now: Time,
+        link: LinkId,
+        attachment: Attachment,
+        memory: &M,
+    ) -> Result<(), Halt> {
+        let Some(state) = self.state.get_mut(link.index()) else { return Ok(()) };
+        *state = ClientLink { replica: state.replica, ..ClientLink::default() };
+        state.attached = Attached {
+            stage: Stage::Waiting,
+            view: attachment.view,
+            peer: attachment.peer,
+            incarnation: attachment.incarnation,
+            since: now,
+            dirty: true,
+        };
+        if let Some((row, _)) = memory.link(link) {
+            put(row, feed_row::STANDING, u64::from(self.options.incarnation) << 1)?;
+        }
+        Ok(())
+    }
+
+    /// Gives up a view with a replica.
+    pub fn detach(&mut self, link: LinkId) {
+        if let Some(state) = self.state.get_mut(link.index()) {
+            *state = ClientLink { replica: state.replica, ..ClientLink::default() };
+        }
+    }
+
+    /// How far a link is.
+    #[must_use]
+    pub fn stage(&self, link: LinkId) -> Stage {
+        self.state.get(link.index()).map_or(Stage::Absent, |state| state.attached.stage)
+    }
+
+    /// Its links.
+    #[must_use]
+    pub const fn links(&self) -> ClientLinks<'s> {
+        self.links
+    }
+
+    /// How many messages are unanswered, or answered and not given to the caller yet.
+    #[must_use]
+    pub const fn under_way(&self) -> u64 {
+        self.next.saturating_sub(self.released)
+    }
+
+    /// Whether the groups have closed this client's place: it was away for longer than the lease,
+    /// or another client has its number.
+    #[must_use]
+    pub const fn is_closed(&self) -> bool {
+        self.is_closed
+    }
+
+    /// Sends what was taken, and looks for answers.
+    ///
+    /// # Errors
+    /// The memory does not fit.
+    pub fn step<F: Fabric, M: Memory>(
+        &mut self,
+        now: Time,
+        fabric: &mut F,
+        memory: &M,
+    ) -> Result<Progress, Halt> {
+        self.progress = Progress::default();
+        self.take_events(now, fabric);
+        for index in 0..self.links.len() {
+            let Ok(link) = u16::try_from(index).map(LinkId) else { break };
+            let Some(attached) = self.state.get_mut(index).map(|state| &mut state.attached) else {
+                break;
+            };
+            if attached.stage == Stage::Waiting && fabric.ready(attached.view, attached.peer) {
+                attached.stage = Stage::Ready;
+            }
+            if attached.is_ready() {
+                self.store(link, memory)?;
+                self.post(link, fabric, memory)?;
+            }
+        }
+        self.look_for_answers(memory)?;
+        Ok(self.progress)
+    }
+
+    /// Says that no more messages come. Steps go on to send those that were multicast. The groups
+    /// close this client's place once they have taken them.
+    pub const fn leave(&mut self) {
+        self.is_leaving = true;
+    }
+
+    /// Whether each group that orders messages of this client has taken them all and shows that its
+    /// place is closed. A group of which no replica is connected has shown nothing.
+    ///
+    /// # Errors
+    /// The memory does not fit.
+    pub fn has_left<M: Memory>(&self, memory: &M) -> Result<bool, Halt> {
+        for (group, state) in self.overlay.all().iter().zip(self.groups.iter()) {
+            let mut is_closed = state.next == Ordinal::ZERO;
+            for link in self.links.of_group(group) {
+                let Some((_, theirs)) = memory.link(link) else { continue };
+                if self.stage(link) != Stage::Ready {
+                    continue;
+                }
+                let opened = theirs.cell(taken_row::OPENED)?.load();
+                let is_own = opened >> 1 == u64::from(self.options.incarnation);
+                if is_own && opened & 1 == 1 {
+                    return Ok(false);
+                }
+                is_closed |= opened >> 1 >= u64::from(self.options.incarnation);
+            }
+            if !is_closed {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn id_of(&self, number: u64) -> MessageId {
+        let ClientOptions { number: client, incarnation } = self.options;
+        MessageId { client, incarnation, number }
+    }
+
+    fn take_events<F: Fabric>(&mut self, now: Time, fabric: &mut F) {
+        for _ in 0..EVENTS_MAX {
+            match fabric.poll() {
+                None => break,
+                Some(Event::PeerLost { view, .. }) => self.lose(now, view),
+                Some(_) => {}
+            }
+            self.progress.events = self.progress.events.saturating_add(1);
+        }
+    }
+
+    fn lose(&mut self, now: Time, view: ViewId) {
+        for state in self.state.iter_mut() {
+            if state.attached.view == view && state.attached.stage != Stage::Absent {
+                state.attached.stage = Stage::Lost;
+                state.attached.since = now;
+                self.progress.lost = self.progress.lost.saturating_add(1);
+            }
+        }
+    }
+
+    fn notice_closing(&mut self, theirs: crate::memory::Row<'_>) -> Result<(), Halt> {
+        let opened = theirs.cell(taken_row::OPENED)?.load();
+        let incarnation = opened >> 1;
+        let own = u64::from(self.options.incarnation);
+        let is_over = incarnation == own && opened & 1 == 0;
+        if (is_over && !self.is_leaving) || incarnation > own {
+            self.is_closed = true;
+        }
+        Ok(())
+    }
+}
+
+/// The most events that a step takes.
+const EVENTS_MAX: usize = 1024;

@@ -1,0 +1,247 @@
+//! How a client's messages go out: each into the ring at every replica of the group that orders it
+//! first.
+
+use super::{Answers, Client, ClientLink, MessageState};
+use crate::fabric::{Area, Fabric, Region};
+use crate::ids::{GroupId, Ordinal, index_from_u32};
+use crate::layout::CACHE_LINE;
+use crate::memory::{Row, RowWriter};
+use crate::tram::entry::MessageId;
+use crate::tram::feed::{Fed, Payload, Ring};
+use crate::tram::link::{LinkId, Memory};
+use crate::tram::overlay::Destinations;
+use crate::tram::posting::Posting;
+use crate::tram::progress::Halt;
+use crate::tram::replica::put;
+use crate::tram::shape::{Shape, feed_row, modulo, taken_row};
+
+/// Why a message was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[repr(u8)]
+pub enum SendError {
+    /// A window of messages is unanswered. Try again after the next answer.
+    Full = 1,
+    /// The message is longer than the overlay's limit.
+    TooLong = 2,
+    /// There is no destination.
+    NoDestination = 3,
+    /// A destination is no group of the overlay.
+    UnknownDestination = 4,
+    /// The groups have closed this client's place, or it is about to leave.
+    Closed = 5,
+}
+
+impl core::fmt::Display for SendError {
+    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        out.write_str(match self {
+            Self::Full => "a window of messages is unanswered: try again after the next answer",
+            Self::TooLong => "the message is longer than the overlay's limit",
+            Self::NoDestination => "a message needs a destination",
+            Self::UnknownDestination => "a destination is no group of the overlay",
+            Self::Closed => "this client's place is closed",
+        })
+    }
+}
+
+impl core::error::Error for SendError {}
+
+impl Client<'_> {
+    /// Takes a message for a set of groups. The next step sends it.
+    ///
+    /// # Errors
+    /// See [`SendError`]. Nothing was sent then.
+    pub fn multicast(
+        &mut self,
+        destinations: Destinations,
+        payload: &[u8],
+        answers: Answers,
+    ) -> Result<MessageId, SendError> {
+        if self.is_leaving || self.is_closed {
+            return Err(SendError::Closed);
+        }
+        if destinations == Destinations::default() {
+            return Err(SendError::NoDestination);
+        }
+        let first = self
+            .overlay
+            .lowest_common_ancestor(destinations)
+            .ok_or(SendError::UnknownDestination)?;
+        let limits = self.overlay.limits();
+        let length = u32::try_from(payload.len()).map_err(|_| SendError::TooLong)?;
+        if length > limits.payload_max {
+            return Err(SendError::TooLong);
+        }
+        let window = u64::from(limits.client_window);
+        if self.under_way() >= window {
+            return Err(SendError::Full);
+        }
+        let number = self.next;
+        let index = modulo(number, limits.client_window);
+        let ordinal = self.groups.get(first.index()).map_or(Ordinal::ZERO, |group| group.next);
+        self.payload_mut(index, length).ok_or(SendError::TooLong)?.copy_from_slice(payload);
+        let last = modulo(number.saturating_sub(1), limits.client_window);
+        if self.messages.get(last).is_none_or(|last| last.destinations != destinations) {
+            self.alike_from = number;
+        }
+        let Some(message) = self.messages.get_mut(index) else { return Err(SendError::Full) };
+        *message = MessageState {
+            number,
+            is_used: true,
+            is_answered: false,
+            first,
+            ordinal,
+            destinations,
+            waiting: destinations,
+            length,
+            answers,
+        };
+        if let Some(group) = self.groups.get_mut(first.index()) {
+            group.next = ordinal.next();
+        }
+        self.next = number.saturating_add(1);
+        Ok(self.id_of(number))
+    }
+
+    fn payload_mut(&mut self, index: usize, length: u32) -> Option<&mut [u8]> {
+        let room = index_from_u32(self.overlay.limits().payload_max);
+        let from = index.checked_mul(room)?;
+        self.payloads.get_mut(from..from.checked_add(index_from_u32(length))?)
+    }
+
+    /// Stores in one replica's ring what it has room for.
+    pub(super) fn store<M: Memory>(&mut self, link: LinkId, memory: &M) -> Result<(), Halt> {
+        let Some(mut state) = self.state.get(link.index()).copied() else { return Ok(()) };
+        let Some(replica) = state.replica else { return Ok(()) };
+        let Some(group) = self.groups.get(replica.group.index()).copied() else { return Ok(()) };
+        let (next, Some(shape)) = (group.next, group.shape) else { return Ok(()) };
+        if state.stored >= next {
+            return Ok(());
+        }
+        let Some((row, theirs)) = memory.link(link) else { return Ok(()) };
+        let window = shape.client_window();
+        let taken = self.taken(theirs)?;
+        if taken > state.stored {
+            state.stored = taken;
+            state.posted = state.posted.max(taken);
+        }
+        let limit = taken.0.saturating_add(u64::from(window));
+        for _ in 0..window {
+            if state.stored >= next || state.stored.0 >= limit {
+                break;
+            }
+            self.store_one(replica.group, &mut state, row, &shape)?;
+            state.stored = state.stored.next();
+        }
+        if let Some(place) = self.state.get_mut(link.index()) {
+            *place = state;
+        }
+        Ok(())
+    }
+
+    /// Stores one message. One that was answered already is left out: its group has it.
+    fn store_one(
+        &mut self,
+        group: GroupId,
+        state: &mut ClientLink,
+        row: RowWriter<'_>,
+        shape: &Shape,
+    ) -> Result<(), Halt> {
+        let ordinal = state.stored;
+        let Some(index) = self.find(group, state) else { return Ok(()) };
+        let Some(message) = self.messages.get(index).copied() else { return Ok(()) };
+        let fed = Fed {
+            id: self.id_of(message.number),
+            destinations: message.destinations,
+            length: message.length,
+        };
+        let ring = Ring::of_client(shape);
+        let room = index_from_u32(self.overlay.limits().payload_max);
+        let from = index.saturating_mul(room);
+        let to = from.saturating_add(index_from_u32(message.length));
+        let bytes = self.payloads.get(from..to).unwrap_or(&[]);
+        ring.store(row, ordinal, &fed, Payload::Bytes(bytes))?;
+        self.progress.passed_on = self.progress.passed_on.saturating_add(1);
+        self.progress.copied_bytes =
+            self.progress.copied_bytes.saturating_add(u64::from(message.length));
+        Ok(())
+    }
+
+    /// The place of the message that is stored next for a replica, if it is not answered yet: those
+    /// of one group have rising ordinals.
+    fn find(&self, group: GroupId, state: &mut ClientLink) -> Option<usize> {
+        for number in state.number.max(self.released)..self.next {
+            let index = modulo(number, self.overlay.limits().client_window);
+            let message = self.messages.get(index)?;
+            if message.first == group && message.ordinal >= state.stored {
+                state.number = number;
+                return (message.is_used && message.ordinal == state.stored).then_some(index);
+            }
+        }
+        None
+    }
+
+    /// How many of this client's messages a replica has taken.
+    fn taken(&self, theirs: Row<'_>) -> Result<Ordinal, Halt> {
+        let opened = theirs.cell(taken_row::OPENED)?.load();
+        if opened >> 1 != u64::from(self.options.incarnation) {
+            return Ok(Ordinal::ZERO);
+        }
+        Ok(Ordinal(theirs.cell(taken_row::TAKEN)?.load()))
+    }
+
+    /// Once all that was multicast is posted, the replica is told that nothing more comes.
+    fn show_leaving(&mut self, link: LinkId, row: RowWriter<'_>) -> Result<(), Halt> {
+        let standing = (u64::from(self.options.incarnation) << 1) | 1;
+        let Some(state) = self.state.get_mut(link.index()) else { return Ok(()) };
+        let Some(replica) = state.replica else { return Ok(()) };
+        let next = self.groups.get(replica.group.index()).map_or(Ordinal::ZERO, |group| group.next);
+        if self.is_leaving && !state.shows_leaving && state.posted >= next {
+            put(row, feed_row::STANDING, standing)?;
+            state.shows_leaving = true;
+            state.attached.dirty = true;
+        }
+        Ok(())
+    }
+
+    pub(super) fn post<F: Fabric, M: Memory>(
+        &mut self,
+        link: LinkId,
+        fabric: &mut F,
+        memory: &M,
+    ) -> Result<(), Halt> {
+        let Some((row, theirs)) = memory.link(link) else { return Ok(()) };
+        self.notice_closing(theirs)?;
+        let replica = self.state.get(link.index()).and_then(|state| state.replica);
+        let group = replica.and_then(|replica| self.groups.get(replica.group.index()));
+        let Some(shape) = group.and_then(|group| group.shape) else { return Ok(()) };
+        let ring = Ring::of_client(&shape);
+        self.show_leaving(link, row)?;
+        for _ in 0..shape.client_window() {
+            let Some(state) = self.state.get(link.index()).copied() else { break };
+            if state.posted >= state.stored && !state.attached.dirty {
+                break;
+            }
+            let mut posting = Posting::new(&self.capabilities);
+            if state.attached.dirty {
+                let area = Area { region: Region::ROW, offset: feed_row::STANDING };
+                posting.content(area, area, 8);
+            }
+            let to = ring.post(row, &mut posting, state.posted, state.stored)?;
+            let attached = state.attached;
+            if fabric.post(attached.view, attached.peer, posting.writes(), None).is_err() {
+                break;
+            }
+            self.progress.lists = self.progress.lists.saturating_add(1);
+            let writes = u32::try_from(posting.writes().len()).unwrap_or(u32::MAX);
+            self.progress.writes = self.progress.writes.saturating_add(writes);
+            if let Some(state) = self.state.get_mut(link.index()) {
+                state.posted = to;
+                state.attached.dirty = false;
+            }
+        }
+        Ok(())
+    }
+}
+
+const _: () = assert!(feed_row::SLOTS == CACHE_LINE);

@@ -1,0 +1,199 @@
+//! What a replica answered to the last messages of each client.
+//!
+//! A reply is stored in the row of the client's link. A client that was away has a new row, and a
+//! replica that took a snapshot did not deliver itself what came before it. So each replica keeps
+//! the replies to a window of each client's messages: a client has no more that are unanswered.
+//!
+//! # Invariants
+//! - A client has a cell for its incarnation and one for each message of its window, by the
+//!   message's number.
+//! - Replies to an earlier incarnation are gone once a later one has been answered.
+
+use super::entry::MessageId;
+use super::link::{LinkId, Memory};
+use super::overlay::Overlay;
+use super::progress::Halt;
+use super::replica::Replica;
+use super::shape::{modulo, taken_row};
+use crate::ids::{ClientNumber, index_from_u16, index_from_u32};
+use crate::memory::RowWriter;
+
+/// What a replica tells a client of one of its messages. It is one cell. A reply to a later message
+/// is greater, so that a late reply never hides it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Reply {
+    pub(super) number: u64,
+    pub(super) answer: u8,
+}
+
+impl Reply {
+    pub(super) fn cell(self) -> u64 {
+        let number = self.number.saturating_add(1) & ((1 << 56) - 1);
+        (number << 8) | u64::from(self.answer)
+    }
+
+    pub(super) fn from_cell(cell: u64) -> Option<Self> {
+        let number = (cell >> 8).checked_sub(1)?;
+        let answer = u8::try_from(cell & 0xff).unwrap_or(0);
+        Some(Self { number, answer })
+    }
+}
+
+/// The last replies to all clients, in lent cells.
+#[derive(Debug)]
+pub(super) struct Replies<'s> {
+    cells: &'s mut [u64],
+    window: u32,
+}
+
+impl<'s> Replies<'s> {
+    /// How many cells the replies of an overlay's clients take.
+    pub(super) const fn cells(overlay: &Overlay) -> usize {
+        let limits = overlay.limits();
+        cells_of_client(limits.client_window).saturating_mul(index_from_u16(limits.clients))
+    }
+
+    pub(super) fn new(cells: &'s mut [u64], overlay: &Overlay) -> Self {
+        cells.fill(0);
+        Self { cells, window: overlay.limits().client_window }
+    }
+
+    fn of_client(&self, client: ClientNumber) -> Option<(u64, &[u64])> {
+        let from = client.index().checked_mul(cells_of_client(self.window))?;
+        let (incarnation, replies) = self.cells.get(from..)?.split_first()?;
+        Some((*incarnation, replies.get(..index_from_u32(self.window))?))
+    }
+
+    fn keep(&mut self, id: MessageId, reply: u64) -> Option<()> {
+        let from = id.client.index().checked_mul(cells_of_client(self.window))?;
+        let to = from.checked_add(cells_of_client(self.window))?;
+        let (incarnation, replies) = self.cells.get_mut(from..to)?.split_first_mut()?;
+        if *incarnation < u64::from(id.incarnation) {
+            *incarnation = u64::from(id.incarnation);
+            replies.fill(0);
+        }
+        let cell = replies.get_mut(modulo(id.number, self.window))?;
+        if *incarnation == u64::from(id.incarnation) {
+            *cell = reply.max(*cell);
+        }
+        Some(())
+    }
+
+    pub(super) const fn all(&self) -> &[u64] {
+        self.cells
+    }
+
+    pub(super) const fn all_mut(&mut self) -> &mut [u64] {
+        self.cells
+    }
+}
+
+const fn cells_of_client(window: u32) -> usize {
+    index_from_u32(window).saturating_add(1)
+}
+
+impl Replica<'_> {
+    /// How many cells a replica of an overlay keeps its replies to clients in.
+    #[must_use]
+    pub const fn reply_cells(overlay: &Overlay) -> usize {
+        Replies::cells(overlay)
+    }
+
+    pub(super) fn reply<M: Memory>(
+        &mut self,
+        id: MessageId,
+        answer: u8,
+        memory: &M,
+    ) -> Result<(), Halt> {
+        if id.client.0 >= self.overlay.limits().clients {
+            return Ok(());
+        }
+        let reply = Reply { number: id.number, answer }.cell();
+        // There is a cell: the client's number is below the limit.
+        let _ = self.replies.keep(id, reply);
+        let link = self.links.client(id.client);
+        let Some((row, _)) = memory.link(link) else { return Ok(()) };
+        let is_its = |state: &super::LinkState| state.attached.incarnation == id.incarnation;
+        if !self.state.get(link.index()).is_some_and(is_its) {
+            return Ok(());
+        }
+        self.show_reply(link, modulo(id.number, self.overlay.limits().client_window), reply, row)
+    }
+
+    /// Stores the replies that are kept in a client's row.
+    pub(super) fn show_replies(
+        &mut self,
+        client: ClientNumber,
+        link: LinkId,
+        row: RowWriter<'_>,
+    ) -> Result<(), Halt> {
+        let attached =
+            self.state.get(link.index()).map(|state| u64::from(state.attached.incarnation));
+        for index in 0..index_from_u32(self.overlay.limits().client_window) {
+            let Some((incarnation, replies)) = self.replies.of_client(client) else { break };
+            let reply = replies.get(index).copied().unwrap_or(0);
+            if reply != 0 && attached == Some(incarnation) {
+                self.show_reply(link, index, reply, row)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn show_reply(
+        &mut self,
+        link: LinkId,
+        index: usize,
+        reply: u64,
+        row: RowWriter<'_>,
+    ) -> Result<(), Halt> {
+        let offset = taken_row::REPLIES.saturating_add(index.saturating_mul(8));
+        let cell = row.cell(offset)?;
+        if cell.load() >= reply {
+            return Ok(());
+        }
+        cell.publish(reply);
+        if let Some(state) = self.state.get_mut(link.index()) {
+            let end = offset.saturating_add(8);
+            state.replies = Some(match state.replies {
+                None => (offset, end),
+                Some((from, to)) => (from.min(offset), to.max(end)),
+            });
+        }
+        self.touch(link);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reply_is_read_from_its_cell_and_later_ones_are_greater() {
+        for number in [0, 1, (1 << 55) - 1] {
+            for answer in [0, 1, 255] {
+                let reply = Reply { number, answer };
+                assert_eq!(Reply::from_cell(reply.cell()), Some(reply));
+                let later = Reply { number: number + 1, answer: 0 };
+                assert!(later.cell() > reply.cell());
+            }
+        }
+        assert_eq!(Reply::from_cell(0), None);
+    }
+
+    #[test]
+    fn the_replies_to_the_last_incarnation_are_kept_for_a_window() {
+        let mut cells = [0; 6];
+        let mut replies = Replies { cells: &mut cells, window: 2 };
+        let id = |incarnation, number| MessageId { client: ClientNumber(1), incarnation, number };
+        for (id, reply) in [(id(7, 0), 1), (id(7, 1), 2), (id(7, 2), 3), (id(6, 5), 9)] {
+            assert_eq!(replies.keep(id, reply), Some(()));
+        }
+        assert_eq!(replies.of_client(ClientNumber(1)), Some((7, &[3, 2][..])));
+        assert_eq!(replies.of_client(ClientNumber(0)), Some((0, &[0, 0][..])));
+        assert_eq!(replies.keep(id(8, 3), 4), Some(()));
+        assert_eq!(replies.of_client(ClientNumber(1)), Some((8, &[0, 4][..])));
+        let stranger = MessageId { client: ClientNumber(2), incarnation: 1, number: 0 };
+        assert_eq!(replies.keep(stranger, 1), None);
+    }
+}

@@ -1,0 +1,175 @@
+//! What a replica shows in its rows: to its peers, its parent and its clients. It goes out with the
+//! next control line (see `rows`).
+
+use super::counts::UpTo;
+use super::entry::{Message, Source};
+use super::link::{LinkId, Memory, Role, Stage};
+use super::oracle::Standing;
+use super::progress::Halt;
+use super::replica::{Leadership, Replica, put};
+use super::shape::{peer_row, taken_row};
+use crate::ids::ClientNumber;
+use crate::memory::RowWriter;
+
+impl Replica<'_> {
+    /// Stores in a link's own row all that this replica shows there.
+    pub(super) fn show_all<M: Memory>(&mut self, link: LinkId, memory: &M) -> Result<(), Halt> {
+        let Some((row, _)) = memory.link(link) else { return Ok(()) };
+        match self.links.role(link) {
+            Some(Role::Peer(_)) => {
+                put(row, peer_row::HEARTBEAT, self.beats)?;
+                put(row, peer_row::HEARS, self.shown_hears)?;
+                put(row, peer_row::PROMISED, self.promised.cell())?;
+                put(row, peer_row::DELIVERED, self.delivered)?;
+                put(row, peer_row::STANDING, self.standing())?;
+                if matches!(self.leadership, Leadership::Candidate(_) | Leadership::Leader) {
+                    put(row, peer_row::REQUEST, self.promised.cell())?;
+                    self.ask(link);
+                }
+            }
+            Some(Role::Parent(_)) => self.show_taken_by_parent(row)?,
+            Some(Role::Client(client)) => {
+                self.show_taken_by_client(client, link, row)?;
+                self.show_replies(client, link, row)?;
+            }
+            Some(Role::Child { .. }) | None => {}
+        }
+        self.touch(link);
+        Ok(())
+    }
+
+    /// What the other replicas see of this one's part in quorums.
+    pub(super) fn standing(&self) -> u64 {
+        let is_candidate = matches!(self.leadership, Leadership::Candidate(_));
+        let standing = Standing {
+            incarnation: self.options.incarnation,
+            is_voter: self.is_voter,
+            leads: self.is_leader() || is_candidate,
+        };
+        standing.cell()
+    }
+
+    /// A count in a link's control line has risen. It lets the peer use memory again, which is not
+    /// urgent: it goes out with whatever else does, at the next heartbeat, or once it has risen by
+    /// so much.
+    pub(super) fn raise(&mut self, link: LinkId, count: u64, slack: u32) {
+        if let Some(state) = self.state.get_mut(link.index()) {
+            state.count = count;
+            let risen = count.saturating_sub(state.count_told);
+            if risen > u64::from(slack) {
+                state.attached.dirty = state.attached.stage != Stage::Absent;
+            }
+        }
+    }
+
+    /// What was left for the next heartbeat goes out.
+    pub(super) fn tell_counts(&mut self) {
+        for state in self.state.iter_mut() {
+            let is_there = state.attached.stage != Stage::Absent;
+            state.attached.dirty |= is_there && state.count != state.count_told;
+        }
+    }
+
+    /// The control line of a link's row is to be posted.
+    pub(super) fn touch(&mut self, link: LinkId) {
+        if let Some(state) = self.state.get_mut(link.index()) {
+            state.attached.dirty = state.attached.stage != Stage::Absent;
+        }
+    }
+
+    pub(super) fn show_taken<M: Memory>(
+        &mut self,
+        message: &Message,
+        memory: &M,
+    ) -> Result<(), Halt> {
+        match message.source {
+            Source::Client(client) => {
+                let link = self.links.client(client);
+                match memory.link(link) {
+                    Some((row, _)) => self.show_taken_by_client(client, link, row),
+                    None => Ok(()),
+                }
+            }
+            Source::Parent => {
+                let taken = message.ordinal.next().0;
+                for link in self.links.parents() {
+                    if let Some((row, _)) = memory.link(link) {
+                        self.show_taken_by_parent(row)?;
+                        self.raise(link, taken, self.shape.parent_window() >> 2);
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) fn show_taken_by_parent(&self, row: RowWriter<'_>) -> Result<(), Halt> {
+        let taken = self.counts.source(Source::Parent, UpTo::Delivered).next;
+        put(row, taken_row::TAKEN, taken.0)
+    }
+
+    pub(super) fn show_taken_by_client(
+        &mut self,
+        client: ClientNumber,
+        link: LinkId,
+        row: RowWriter<'_>,
+    ) -> Result<(), Halt> {
+        let count = self.counts.client(client, UpTo::Delivered);
+        let incarnation =
+            self.state.get(link.index()).map_or(0, |state| state.attached.incarnation);
+        if count.incarnation != incarnation {
+            return Ok(());
+        }
+        put(row, taken_row::TAKEN, count.next.0)?;
+        self.raise(link, count.next.0, self.shape.client_window() >> 2);
+        let opened = (u64::from(incarnation) << 1) | u64::from(count.is_open);
+        if row.reader().cell(taken_row::OPENED)?.load() != opened {
+            put(row, taken_row::OPENED, opened)?;
+            self.touch(link);
+        }
+        put(row, taken_row::LEADS, u64::from(self.is_leader()))
+    }
+
+    /// Shows the clients whether this replica leads, once that has changed.
+    pub(super) fn show_leading<M: Memory>(&mut self, memory: &M) -> Result<(), Halt> {
+        let leads = self.is_leader();
+        if leads == self.shown_leading {
+            return Ok(());
+        }
+        self.shown_leading = leads;
+        for client in self.links.clients() {
+            let link = self.links.client(client);
+            if let Some((row, _)) = memory.link(link) {
+                put(row, taken_row::LEADS, u64::from(leads))?;
+                self.touch(link);
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn show_delivered<M: Memory>(&mut self, memory: &M) -> Result<(), Halt> {
+        for link in self.links.peers() {
+            if let Some((row, _)) = memory.link(link) {
+                put(row, peer_row::DELIVERED, self.delivered)?;
+                self.raise(link, self.delivered, self.shape.entries() >> 2);
+            }
+        }
+        Ok(())
+    }
+
+    /// Shows the peers whether this replica counts and leads, once that has changed.
+    pub(super) fn show_standing<M: Memory>(&mut self, memory: &M) -> Result<(), Halt> {
+        let standing = self.standing();
+        if standing == self.shown_standing {
+            return Ok(());
+        }
+        self.shown_standing = standing;
+        for link in self.links.peers() {
+            if let Some((row, _)) = memory.link(link) {
+                put(row, peer_row::STANDING, standing)?;
+                self.touch(link);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,64 @@
+//! Snapshots: what a replica knows at what it has delivered, for one that lacks entries which its
+//! group has no longer. The application's own state of the same moment belongs to it (TRM-6).
+
+use super::link::{LinkId, Memory};
+use super::log::Log;
+use super::progress::Halt;
+use super::replica::Replica;
+
+impl Replica<'_> {
+    /// How many cells a snapshot has.
+    #[must_use]
+    pub fn snapshot_cells(&self) -> usize {
+        self.counts.cells().saturating_add(self.replies.all().len()).saturating_add(1)
+    }
+
+    /// Stores what this replica knows at what it has delivered: the application's state of this
+    /// moment belongs to it. None if there are not exactly as many cells.
+    #[must_use]
+    pub fn snapshot(&self, cells: &mut [u64]) -> Option<()> {
+        let (first, rest) = cells.split_first_mut()?;
+        *first = self.delivered;
+        let (counts, replies) = rest.split_at_mut_checked(self.counts.cells())?;
+        if replies.len() != self.replies.all().len() {
+            return None;
+        }
+        for (to, from) in replies.iter_mut().zip(self.replies.all()) {
+            *to = *from;
+        }
+        self.counts.save(counts)
+    }
+
+    /// Goes on from a snapshot of another replica, whose application's state the caller has taken
+    /// over. A snapshot that is no newer than what this replica has delivered changes nothing, and
+    /// neither do cells of another overlay.
+    ///
+    /// # Errors
+    /// The memory does not fit.
+    pub fn restore<M: Memory>(&mut self, cells: &[u64], memory: &M) -> Result<bool, Halt> {
+        let Some((place, rest)) = cells.split_first() else { return Ok(false) };
+        let Some((counts, replies)) = rest.split_at_checked(self.counts.cells()) else {
+            return Ok(false);
+        };
+        let is_whole = replies.len() == self.replies.all().len();
+        if *place < self.delivered || self.is_leader() || !is_whole {
+            return Ok(false);
+        }
+        if self.counts.restore(counts).is_none() {
+            return Ok(false);
+        }
+        for (to, from) in self.replies.all_mut().iter_mut().zip(replies) {
+            *to = *from;
+        }
+        // The log stays as it is: it may be another's to write.
+        let stamp = Log::new(memory.log(), self.shape).control()?.stamp;
+        self.delivered = *place;
+        self.needs_snapshot = false;
+        self.gapped = Some(stamp);
+        for link in 0..self.links.len() {
+            let Ok(link) = u16::try_from(link) else { break };
+            self.show_all(LinkId(link), memory)?;
+        }
+        Ok(true)
+    }
+}

@@ -1,0 +1,58 @@
+//! A replica that comes back finds a leader, and leaves it in its place.
+
+use tramontane_core::ids::{ClientNumber, GroupId, Rank};
+use tramontane_core::tram::{Destinations, ReplicaId, Timestamp};
+
+use super::judge::{missing, safety};
+use super::world::{Settings, World};
+
+const GROUP: GroupId = GroupId(0);
+
+/// Clients multicast on while the world goes on, until something holds.
+fn load_until(world: &mut World, holds: impl Fn(&World) -> bool) {
+    for _ in 0..4_000 {
+        if holds(world) {
+            return;
+        }
+        // A window that is full is no fault.
+        let _ = world.multicast(ClientNumber(0), Destinations::of(GROUP), 8);
+        world.run(50);
+    }
+    panic!("seed {}: it does not come to that", world.settings.seed);
+}
+
+/// The timestamp of the group's leader, and the highest that anyone has promised.
+fn terms(world: &World) -> (Option<Timestamp>, Option<Timestamp>) {
+    let promised = |id: &ReplicaId| Some(world.replicas.get(id)?.replica.promised());
+    let highest = world.ids().iter().filter_map(promised).max();
+    (world.leader(GROUP).as_ref().and_then(promised), highest)
+}
+
+#[test]
+fn a_leader_that_comes_back_deposes_nobody() {
+    let mut later = 0;
+    for seed in 1..=40 {
+        // It counts again sooner than its peers' next heartbeats.
+        let settings = Settings { seed, heartbeat_ns: 100_000, ..Settings::default() };
+        let mut world = World::new(&[None], 3, settings);
+        load_until(&mut world, |world| world.leader(GROUP).is_some());
+        world.run(20_000);
+        let killed = world.leader(GROUP).expect("a leader");
+        world.crash_replica(killed);
+        load_until(&mut world, |world| world.leader(GROUP).is_some());
+        world.run(5_000);
+        let before = terms(&world);
+        assert_eq!(before.0, before.1, "seed {seed}");
+        world.start_replica(killed, false);
+        load_until(&mut world, |world| world.replicas[&killed].replica.is_voter());
+        world.run(20_000);
+        let (leader, highest) = terms(&world);
+        assert_eq!(leader, highest, "seed {seed}");
+        let rounds = |terms: Option<Timestamp>| terms.map_or(0, Timestamp::round);
+        later += rounds(highest) - rounds(before.1);
+        assert!(world.run_until(200_000, |world| missing(world).is_empty()), "seed {seed}");
+        assert_eq!(safety(&world), Vec::<String>::new(), "seed {seed}");
+        assert!(killed.rank < Rank(3));
+    }
+    assert_eq!(later, 0, "campaigns after a return");
+}

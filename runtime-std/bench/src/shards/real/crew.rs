@@ -1,0 +1,117 @@
+//! The parent of TRAM's replicas: it starts them, kills leaders, and hears who leads.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use tramontane_local::clock::now_ns;
+use tramontane_local::crew::{Crew, Event, Launch, WorkerId};
+use tramontane_local::interrupt::Interrupts;
+use tramontane_runtime::shards::{Description, Places};
+
+use super::replica::{ReplicaProcess, Report, Task};
+use crate::error::BenchError;
+
+/// How long replicas may take until they count.
+const VOTES_LIMIT: Duration = Duration::from_secs(30);
+
+/// Between two looks at signals.
+const TICK: Duration = Duration::from_millis(5);
+
+/// A replica, as its parent sees it.
+#[derive(Debug)]
+struct Member {
+    name: String,
+    votes: bool,
+    /// When it last began to lead.
+    leads_at_ns: Option<u64>,
+}
+
+/// Something that a replica reported of its leading.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Leading {
+    Begun { at_ns: u64 },
+    Delivered { at_ns: u64 },
+}
+
+/// All replicas of an overlay, each in a process of its own. Dropping it ends them.
+pub(super) struct Replicas<'i> {
+    overlay: Description,
+    crew: Crew<ReplicaProcess>,
+    members: BTreeMap<WorkerId, Member>,
+    interrupts: &'i Interrupts,
+}
+
+impl<'i> Replicas<'i> {
+    /// Starts all, and waits until they count.
+    pub(super) fn start(
+        overlay: &Description,
+        places: &Places,
+        interrupts: &'i Interrupts,
+    ) -> Result<Self, BenchError> {
+        let (overlay, crew, members) = (overlay.clone(), Crew::default(), BTreeMap::new());
+        let mut replicas = Self { overlay, crew, members, interrupts };
+        for replica in places.replicas() {
+            replicas.start_one(places.name(replica))?;
+        }
+        replicas.wait_until_all_vote()?;
+        Ok(replicas)
+    }
+
+    pub(super) fn start_one(&mut self, name: String) -> Result<(), BenchError> {
+        let task = Task { overlay: self.overlay.clone(), name: name.clone() };
+        let worker = self.crew.start(&task, &Launch::default())?;
+        self.members.insert(worker, Member { name, votes: false, leads_at_ns: None });
+        Ok(())
+    }
+
+    /// How often somebody began to lead meanwhile.
+    pub(super) fn wait_until_all_vote(&mut self) -> Result<u32, BenchError> {
+        let until = Instant::now() + VOTES_LIMIT;
+        let mut begun = 0;
+        while !self.members.values().all(|member| member.votes) {
+            if Instant::now() >= until {
+                let text = format!("the replicas do not count within {VOTES_LIMIT:?}");
+                return Err(BenchError::Broken(text));
+            }
+            begun += u32::from(matches!(self.hear(TICK)?, Some(Leading::Begun { .. })));
+        }
+        Ok(begun)
+    }
+
+    /// Kills whoever began to lead last. Gives its name, and when that was.
+    pub(super) fn kill_leader(&mut self) -> Option<(String, u64)> {
+        let latest = |(_, member): &(&WorkerId, &Member)| member.leads_at_ns;
+        let leads = self.members.iter().filter(|(_, member)| member.leads_at_ns.is_some());
+        let worker = leads.max_by_key(latest).map(|(worker, _)| *worker)?;
+        let member = self.members.remove(&worker)?;
+        let at_ns = now_ns();
+        // Waits until it has ended.
+        self.crew.remove(worker);
+        Some((member.name, at_ns))
+    }
+
+    /// Takes one report, if one comes in time.
+    pub(super) fn hear(&mut self, timeout: Duration) -> Result<Option<Leading>, BenchError> {
+        self.interrupts.check().map_err(tramontane_local::crew::CrewError::from)?;
+        let Some((worker, event)) = self.crew.next(timeout) else { return Ok(None) };
+        // Of one that was killed, what it had reported before still comes.
+        let Some(member) = self.members.get_mut(&worker) else { return Ok(None) };
+        match event {
+            Event::Report(Report::Votes) => member.votes = true,
+            Event::Report(Report::Leads { at_ns }) => {
+                member.leads_at_ns = Some(at_ns);
+                return Ok(Some(Leading::Begun { at_ns }));
+            }
+            Event::Report(Report::Delivers { at_ns }) => {
+                return Ok(Some(Leading::Delivered { at_ns }));
+            }
+            Event::Report(Report::Failed(text)) => {
+                return Err(BenchError::Broken(format!("replica {}: {text}", member.name)));
+            }
+            Event::Ended(end) => {
+                return Err(BenchError::Broken(format!("replica {} ended: {end}", member.name)));
+            }
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,115 @@
+//! The process of a replica: its application counts nothing, and says when it first delivers as
+//! the leader.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tramontane_local::clock::now_ns;
+use tramontane_local::crew::{Reporter, Role, Worker};
+use tramontane_runtime::shards::{Delivered, Description, Places, Replica, StartOptions, start};
+
+use super::load::broken;
+use crate::error::BenchError;
+use crate::experiment::Kind;
+
+/// Between two looks whether the replica counts, or has ended.
+const LOOK_PAUSE: Duration = Duration::from_millis(5);
+
+/// The process of a replica.
+#[derive(Debug)]
+pub(super) enum ReplicaProcess {}
+
+impl Role for ReplicaProcess {
+    fn command() -> Vec<String> {
+        Kind::ShardReplica.command()
+    }
+    type Task = Task;
+    type Order = ();
+    type Report = Report;
+}
+
+/// Which replica a process is.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Task {
+    pub(super) overlay: Description,
+    pub(super) name: String,
+}
+
+/// What it reports.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Report {
+    /// It counts in quorums.
+    Votes,
+    /// It leads, since then.
+    Leads { at_ns: u64 },
+    /// It has delivered its first message as the leader.
+    Delivers { at_ns: u64 },
+    /// It cannot go on.
+    Failed(String),
+}
+
+/// Does nothing with messages.
+struct Application {
+    reporter: Reporter<Report>,
+    has_not_delivered: bool,
+}
+
+impl Application {
+    /// The parent may be gone; then there is nobody to tell.
+    fn report(&self, report: &Report) {
+        let _ = self.reporter.send(report);
+    }
+}
+
+impl Replica for Application {
+    fn deliver(&mut self, _message: &Delivered<'_>) -> u8 {
+        if std::mem::take(&mut self.has_not_delivered) {
+            self.report(&Report::Delivers { at_ns: now_ns() });
+        }
+        0
+    }
+
+    fn leads(&mut self, _term: u64) {
+        self.has_not_delivered = true;
+        self.report(&Report::Leads { at_ns: now_ns() });
+    }
+}
+
+/// Runs it until the parent releases it.
+///
+/// # Errors
+/// [`BenchError`]. The parent was told.
+pub(crate) fn run(task: &str) -> Result<(), BenchError> {
+    let (task, worker) = Worker::<ReplicaProcess>::attach(task)?;
+    let outcome = serve(&task, &worker);
+    if let Err(error) = &outcome {
+        worker.report(&Report::Failed(error.to_string()))?;
+    }
+    outcome
+}
+
+fn serve(task: &Task, worker: &Worker<ReplicaProcess>) -> Result<(), BenchError> {
+    let overlay = task.overlay.overlay().map_err(|error| broken(&error))?;
+    let places = Places::new(&task.overlay, overlay);
+    let replica = places.replica_named(&task.name).map_err(|error| broken(&error))?;
+    let application = Application { reporter: worker.reporter(), has_not_delivered: false };
+    let mut options = StartOptions::default();
+    options.cancel = worker.released();
+    let running =
+        start(&task.overlay, replica, options, application).map_err(|error| broken(&error))?;
+    let mut votes = false;
+    while !worker.is_released() {
+        if let Some(stopped) = running.stopped() {
+            return Err(stopped.into());
+        }
+        let state = running.status().state;
+        if !votes && (state == "following" || state == "leading") {
+            votes = true;
+            worker.report(&Report::Votes)?;
+        }
+        std::thread::sleep(if votes { LOOK_PAUSE * 20 } else { LOOK_PAUSE });
+    }
+    running.close();
+    Ok(())
+}

@@ -1,0 +1,111 @@
+//! TRAM under load: its replicas are processes, and its clients threads of this one.
+
+use std::sync::Barrier;
+
+use tramontane_local::interrupt::Interrupts;
+use tramontane_runtime::carrier::Carrier;
+use tramontane_runtime::shards::{
+    Client, Description, Destinations, GroupId, Places, StartOptions,
+};
+use tramontane_runtime::shared_memory::GroupName;
+
+use super::crew::Replicas;
+use super::load::{Done, Load, Seen, broken};
+use crate::error::BenchError;
+
+/// Replicas of each group.
+pub(super) const REPLICAS: u16 = 3;
+
+/// What a run is of.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Setting {
+    pub(super) carrier: Carrier,
+    /// Groups, and destinations of each message.
+    pub(super) groups: u16,
+    pub(super) clients: u16,
+    pub(super) window: u32,
+    pub(super) messages: u32,
+    pub(super) bytes: u32,
+}
+
+impl Setting {
+    /// The first group is the parent of the others.
+    pub(super) fn overlay(&self) -> Result<Description, BenchError> {
+        let name = GroupName::unique("bench-shards")?;
+        let parents: Vec<Option<usize>> =
+            (0..self.groups).map(|group| (group > 0).then_some(0)).collect();
+        let mut overlay = Description::local(name.as_str(), &parents, REPLICAS);
+        overlay.clients_max = overlay.clients_max.max(self.clients);
+        overlay.client_window = self.window;
+        overlay.log_entries = overlay.log_entries.max(4 * self.window);
+        overlay.parent_window = overlay.parent_window.max(self.window);
+        overlay.message_max = overlay.message_max.max(self.bytes);
+        match self.carrier {
+            Carrier::SharedMemory => Ok(overlay),
+            Carrier::Tcp => Ok(overlay.over_loopback()?),
+            Carrier::Verbs => {
+                Err(BenchError::Arguments("shards are measured over shm and tcp alone".into()))
+            }
+        }
+    }
+
+    /// All groups.
+    pub(super) fn to(&self) -> Destinations {
+        (0..self.groups).map(GroupId).fold(Destinations::default(), Destinations::with)
+    }
+
+    /// One message at a time, and then as many as there may be.
+    pub(super) fn loads(&self) -> [Load; 2] {
+        let load = |messages: u32, under_way: u32| Load {
+            to: self.to(),
+            payload: vec![7; self.bytes as usize],
+            messages: messages.into(),
+            under_way: under_way.into(),
+        };
+        [load(self.messages / 10, 1), load(self.messages, self.window)]
+    }
+}
+
+/// Runs both loads, one after the other.
+pub(super) fn run(setting: &Setting, interrupts: &Interrupts) -> Result<[Seen; 2], BenchError> {
+    let overlay = setting.overlay()?;
+    let places = Places::new(&overlay, overlay.overlay().map_err(|error| broken(&error))?);
+    let _replicas = Replicas::start(&overlay, &places, interrupts)?;
+    let loads = setting.loads();
+    let together = Barrier::new(setting.clients.into());
+    let clients = connect(setting, &overlay)?;
+    let seen = std::thread::scope(|scope| {
+        let run = |mut client: Client| {
+            let (loads, together) = (&loads, &together);
+            scope.spawn(move || {
+                let done = loads.each_ref().map(|load| {
+                    together.wait();
+                    load.run(&mut client)
+                });
+                // Its answers are all there; its place ends with the replicas.
+                drop(client);
+                done
+            })
+        };
+        let running: Vec<_> = clients.into_iter().map(run).collect();
+        let mut done: [Vec<Done>; 2] = [Vec::new(), Vec::new()];
+        for client in running {
+            let panicked = || BenchError::Broken("a client of the run panicked".into());
+            let parts = client.join().map_err(|_| panicked())?;
+            for (part, done) in parts.into_iter().zip(&mut done) {
+                done.push(part?);
+            }
+        }
+        Ok::<_, BenchError>(done.map(|done| Seen::of(&done)))
+    })?;
+    Ok(seen)
+}
+
+/// All clients, which have met the replicas.
+pub(super) fn connect(setting: &Setting, overlay: &Description) -> Result<Vec<Client>, BenchError> {
+    let one = |_| {
+        let connected = Client::connect(overlay, setting.to(), StartOptions::default());
+        connected.map_err(|error| broken(&error))
+    };
+    (0..setting.clients).map(one).collect()
+}

@@ -1,0 +1,234 @@
+//! Group commit: a thread takes everything that was appended since its last sync, and makes it
+//! durable with one write and one sync (DUR-3).
+//!
+//! # What holds
+//! - It never waits for more: what is there goes. While a sync is under way, what comes shares the
+//!   next one.
+//! - Appending waits for no disk. It fails once the bounded memory is full: then the caller
+//!   delivers no more until there is room, and senders feel it.
+//! - After a write or a sync that failed the thread ends. Nothing more is taken.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crate::batch::Batch;
+use crate::error::{PushError, WriteError};
+use crate::layer::FileLayer;
+use crate::log::Log;
+use crate::record::{Record, Sequence};
+
+/// The limits of a group commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupCommitOptions {
+    /// How many bytes may wait for the disk. One message that is larger still goes, alone.
+    pub waiting_bytes_max: usize,
+}
+
+impl Default for GroupCommitOptions {
+    fn default() -> Self {
+        Self { waiting_bytes_max: 8 << 20 }
+    }
+}
+
+/// Why a record was not appended.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AppendError {
+    /// The bounded memory is full: append it again once more is durable.
+    #[error("the log's memory is full; append the record again when more is durable")]
+    Full,
+    /// The record does not belong there.
+    #[error(transparent)]
+    Push(PushError),
+    /// Nothing can become durable any more.
+    #[error("{0}")]
+    Stopped(Arc<WriteError>),
+}
+
+/// What waits for the disk.
+struct Waiting {
+    batch: Batch,
+    next: Sequence,
+    is_ending: bool,
+    failed: Option<Arc<WriteError>>,
+}
+
+struct Shared<L: FileLayer> {
+    waiting: Mutex<Waiting>,
+    changed: Condvar,
+    durable: AtomicU64,
+    commits: AtomicU64,
+    log: Mutex<Log<L>>,
+}
+
+/// A log, and the thread that commits to it.
+pub struct GroupCommit<L: FileLayer + 'static> {
+    shared: Arc<Shared<L>>,
+    options: GroupCommitOptions,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl<L: FileLayer + 'static> fmt::Debug for GroupCommit<L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GroupCommit").field("durable", &self.durable()).finish_non_exhaustive()
+    }
+}
+
+impl<L: FileLayer> Shared<L> {
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn log(&self) -> MutexGuard<'_, Log<L>> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The thread.
+    fn commit_all(&self, mut became_durable: impl FnMut(Sequence)) {
+        let mut batch = Batch::new();
+        loop {
+            {
+                let is_idle =
+                    |waiting: &mut Waiting| waiting.batch.is_empty() && !waiting.is_ending;
+                let waited = self.changed.wait_while(self.waiting(), is_idle);
+                let mut waiting = waited.unwrap_or_else(PoisonError::into_inner);
+                if waiting.batch.is_empty() {
+                    return;
+                }
+                std::mem::swap(&mut waiting.batch, &mut batch);
+            }
+            let committed = self.log().commit(&mut batch);
+            let mut waiting = self.waiting();
+            match committed {
+                Ok(end) => {
+                    self.durable.store(end.0, Ordering::Release);
+                    self.commits.fetch_add(1, Ordering::Relaxed);
+                }
+                Err(error) => waiting.failed = Some(Arc::new(error)),
+            }
+            let is_over = waiting.failed.is_some();
+            drop(waiting);
+            self.changed.notify_all();
+            if is_over {
+                return;
+            }
+            became_durable(Sequence(self.durable.load(Ordering::Acquire)));
+        }
+    }
+}
+
+impl<L: FileLayer + 'static> GroupCommit<L> {
+    /// Starts the thread. `became_durable` is called there after each sync with the new frontier.
+    pub fn start(
+        log: Log<L>,
+        options: GroupCommitOptions,
+        became_durable: impl FnMut(Sequence) + Send + 'static,
+    ) -> std::io::Result<Self>
+    where
+        L::File: 'static,
+        L::Lock: 'static,
+    {
+        let next = log.end();
+        let waiting = Waiting { batch: Batch::new(), next, is_ending: false, failed: None };
+        let shared = Arc::new(Shared {
+            waiting: Mutex::new(waiting),
+            changed: Condvar::new(),
+            durable: AtomicU64::new(next.0),
+            commits: AtomicU64::new(0),
+            log: Mutex::new(log),
+        });
+        let thread = std::thread::Builder::new().name("tramontane-log".into()).spawn({
+            let shared = Arc::clone(&shared);
+            move || shared.commit_all(became_durable)
+        })?;
+        Ok(Self { shared, options, thread: Some(thread) })
+    }
+
+    /// Appends a record. It is copied, and becomes durable with all that waits.
+    pub fn append(&self, record: &Record<'_>) -> Result<(), AppendError> {
+        let mut waiting = self.shared.waiting();
+        if let Some(failed) = &waiting.failed {
+            return Err(AppendError::Stopped(Arc::clone(failed)));
+        }
+        if record.sequence != waiting.next {
+            let (expected, given) = (waiting.next, record.sequence);
+            return Err(AppendError::Push(PushError::OutOfOrder { expected, given }));
+        }
+        let was_empty = waiting.batch.is_empty();
+        let bytes = waiting.batch.disk_bytes_with(record.bytes.len());
+        if !was_empty && bytes > self.options.waiting_bytes_max {
+            return Err(AppendError::Full);
+        }
+        waiting.batch.push(record).map_err(|error| match error {
+            PushError::Full => AppendError::Full,
+            error => AppendError::Push(error),
+        })?;
+        waiting.next = record.sequence.plus(1);
+        drop(waiting);
+        if was_empty {
+            self.shared.changed.notify_all();
+        }
+        Ok(())
+    }
+
+    /// The durable frontier: all records before it are durable here.
+    #[must_use]
+    pub fn durable(&self) -> Sequence {
+        Sequence(self.shared.durable.load(Ordering::Acquire))
+    }
+
+    /// How many writes and syncs there were.
+    #[must_use]
+    pub fn commits(&self) -> u64 {
+        self.shared.commits.load(Ordering::Relaxed)
+    }
+
+    /// Why nothing can become durable any more, if so.
+    #[must_use]
+    pub fn failure(&self) -> Option<Arc<WriteError>> {
+        self.shared.waiting().failed.clone()
+    }
+
+    /// Waits until all records before a sequence are durable, at most so long. True if they are.
+    pub fn wait_durable(&self, end: Sequence, timeout: Duration) -> Result<bool, AppendError> {
+        let is_waiting = |waiting: &mut Waiting| self.durable() < end && waiting.failed.is_none();
+        let waited =
+            self.shared.changed.wait_timeout_while(self.shared.waiting(), timeout, is_waiting);
+        let (waiting, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        match &waiting.failed {
+            _ if self.durable() >= end => Ok(true),
+            Some(failed) => Err(AppendError::Stopped(Arc::clone(failed))),
+            None => Ok(false),
+        }
+    }
+
+    /// Works with the log between two commits: to read, to install a snapshot, to let records go.
+    /// What waits for the disk is not there yet.
+    pub fn with_log<R>(&self, work: impl FnOnce(&mut Log<L>) -> R) -> R {
+        work(&mut self.shared.log())
+    }
+
+    /// Commits what waits, and ends. Says why if it could not.
+    pub fn end(mut self) -> Result<(), AppendError> {
+        self.join();
+        self.failure().map_or(Ok(()), |failed| Err(AppendError::Stopped(failed)))
+    }
+
+    fn join(&mut self) {
+        self.shared.waiting().is_ending = true;
+        self.shared.changed.notify_all();
+        if let Some(thread) = self.thread.take() {
+            // A panic in the caller's function ended the thread: then nothing more is durable.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl<L: FileLayer + 'static> Drop for GroupCommit<L> {
+    fn drop(&mut self) {
+        self.join();
+    }
+}

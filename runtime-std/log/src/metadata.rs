@@ -1,0 +1,276 @@
+//! What a log knows beside its records: whose it is, who writes it, where it begins, and a few
+//! named values of the group (its view, seals and trims).
+//!
+//! It is small and changes seldom: at a start, a change of view, a snapshot. So it is written
+//! whole, first over the older of two files and then over the newer one, each with a sync.
+//!
+//! # What holds
+//! - What [`Metadata::write`] has returned for is in both files. Damage to one loses nothing, and
+//!   brings nothing old back.
+//! - Of two sound copies the newer one counts: a crash between the two writes leaves the new one.
+//!
+//! On disk: the prefix, then a checksum of the rest, the copy's generation, the length of the
+//! content, the content, and zeros.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use crate::damage::{Damage, Damaged};
+use crate::error::{At, OpenError, SYNC};
+use crate::format::{
+    BLOCK_BYTES, FORMAT_VERSION, FileKind, PREFIX_BYTES, Prefix, Seed, put, put_prefix,
+    read_prefix, round_up, u64_at,
+};
+use crate::layer::{FileLayer, LayerFile as _, read_whole};
+use crate::record::Sequence;
+
+/// The names of the two copies.
+pub(crate) const COPIES: [&str; 2] = ["metadata-1", "metadata-2"];
+
+/// Where the content begins.
+const CONTENT: usize = PREFIX_BYTES + 24;
+
+/// Whose log it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// The group's name, and what tells it from another of that name that was formed anew.
+    pub group: String,
+    /// The subgroup's name.
+    pub subgroup: String,
+}
+
+impl std::fmt::Display for Identity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "subgroup {} of group {}", self.subgroup, self.group)
+    }
+}
+
+/// What is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Content {
+    /// Tells this log from any other, one of the same subgroup too.
+    pub(crate) log: u64,
+    pub(crate) identity: Identity,
+    /// How often the log was opened to be written.
+    pub(crate) incarnation: u64,
+    /// The first record that is served.
+    pub(crate) base: Sequence,
+    /// Segments below this one are let go.
+    pub(crate) first_segment: u64,
+    pub(crate) values: BTreeMap<String, Vec<u8>>,
+}
+
+/// The content, and its two copies.
+#[derive(Debug)]
+pub(crate) struct Metadata<L: FileLayer> {
+    pub(crate) content: Content,
+    state: CopyState,
+    files: Option<[L::File; 2]>,
+}
+
+/// How the copies stand.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CopyState {
+    generation: u64,
+    /// The copy that counts. The other one is written first, so that one is sound at any time.
+    newest: usize,
+}
+
+/// What was found in a folder.
+pub(crate) enum Found {
+    /// No log was ever made there to its end.
+    Nothing,
+    Metadata {
+        content: Content,
+        state: CopyState,
+        damage: Vec<Damage>,
+    },
+}
+
+/// What one copy is.
+enum Copy {
+    Sound { content: Content, generation: u64 },
+    Absent,
+    Damaged,
+    Newer(u32),
+}
+
+/// Looks for the metadata. `has_segments` says whether there ever were records.
+pub(crate) fn find<L: FileLayer>(layer: &L, has_segments: bool) -> Result<Found, OpenError> {
+    let mut copies = Vec::new();
+    for name in COPIES {
+        let at = At { path: layer.path(), file: name, action: "read" };
+        let bytes = read_whole(layer, name).map_err(|error| at.open_error(error))?;
+        copies.push(read_copy(&bytes));
+    }
+    for (name, copy) in COPIES.iter().zip(&copies) {
+        if let Copy::Newer(found) = copy {
+            let (path, file) = (layer.path().to_owned(), (*name).to_owned());
+            return Err(OpenError::NewerFormat {
+                path,
+                file,
+                found: *found,
+                known: FORMAT_VERSION,
+            });
+        }
+    }
+    // The second copy is made once the first is durable.
+    if !has_segments && matches!(copies[..], [Copy::Absent | Copy::Damaged, Copy::Absent]) {
+        return Ok(Found::Nothing);
+    }
+    let mut damage = Vec::new();
+    let mut found: Option<(Content, CopyState)> = None;
+    for (newest, (name, copy)) in COPIES.iter().zip(copies).enumerate() {
+        match copy {
+            Copy::Sound { content, generation } => {
+                if found.as_ref().is_none_or(|(_, state)| generation > state.generation) {
+                    found = Some((content, CopyState { generation, newest }));
+                }
+            }
+            Copy::Absent | Copy::Damaged | Copy::Newer(_) => {
+                damage.push(Damage { file: (*name).into(), offset: 0, what: Damaged::Metadata });
+            }
+        }
+    }
+    match found {
+        Some((content, state)) => Ok(Found::Metadata { content, state, damage }),
+        None => Err(OpenError::MetadataLost { path: layer.path().to_owned() }),
+    }
+}
+
+impl<L: FileLayer> Metadata<L> {
+    /// Metadata that is read alone.
+    pub(crate) fn to_read(content: Content, state: CopyState) -> Self {
+        Self { content, state, files: None }
+    }
+
+    /// Makes both copies, of a log that is new.
+    pub(crate) fn create(layer: &L, content: Content) -> Result<Self, OpenError> {
+        let state = CopyState { generation: 1, newest: 1 };
+        let mut made = Self { content, state, files: None };
+        let image = made.image(0);
+        let mut files = Vec::new();
+        for name in COPIES {
+            let at = |action| At { path: layer.path(), file: name, action };
+            // What a start left that did not come to its end.
+            match layer.remove(name) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(at("remove").open_error(error));
+                }
+                Ok(()) | Err(_) => {}
+            }
+            let mut file = layer.create(name).map_err(|error| at("create").open_error(error))?;
+            file.write_at(&image, 0).map_err(|error| at("write").open_error(error))?;
+            file.sync().map_err(|error| at(SYNC).open_error(error))?;
+            layer.sync_folder().map_err(|error| at(SYNC).open_error(error))?;
+            files.push(file);
+        }
+        made.files = <[_; 2]>::try_from(files).ok();
+        Ok(made)
+    }
+
+    /// Opens both copies to be written. One that is not there is made, empty.
+    pub(crate) fn open(layer: &L, content: Content, state: CopyState) -> Result<Self, OpenError> {
+        let mut files = Vec::new();
+        for name in COPIES {
+            let at = |action| At { path: layer.path(), file: name, action };
+            let file = match layer.open(name) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    let file =
+                        layer.create(name).map_err(|error| at("create").open_error(error))?;
+                    layer.sync_folder().map_err(|error| at(SYNC).open_error(error))?;
+                    file
+                }
+                opened => opened.map_err(|error| at("open").open_error(error))?,
+            };
+            files.push(file);
+        }
+        Ok(Self { content, state, files: <[_; 2]>::try_from(files).ok() })
+    }
+
+    /// Whether it may be written.
+    pub(crate) fn is_writable(&self) -> bool {
+        self.files.is_some()
+    }
+
+    /// Makes the content durable. On an error says which step of which copy failed.
+    pub(crate) fn write(&mut self) -> Result<(), (&'static str, &'static str, io::Error)> {
+        self.state.generation += 1;
+        let Some(mut files) = self.files.take() else { return Ok(()) };
+        for copy in [1 - self.state.newest, self.state.newest] {
+            let (file, name) = (&mut files[copy], COPIES[copy]);
+            let failed = |action| move |error| (action, name, error);
+            let length = file.length().map_err(failed("read"))?;
+            let image = self.image(usize::try_from(length).unwrap_or(0));
+            file.write_at(&image, 0).map_err(failed("write"))?;
+            file.sync().map_err(failed(SYNC))?;
+        }
+        self.files = Some(files);
+        Ok(())
+    }
+
+    /// A copy as it is written to a file that has so many bytes already.
+    fn image(&self, least: usize) -> Vec<u8> {
+        let mut bytes = vec![0; CONTENT];
+        put_prefix(&mut bytes, FileKind::Metadata);
+        put(&mut bytes, PREFIX_BYTES + 8, self.state.generation);
+        encode(&self.content, &mut bytes);
+        let length = bytes.len() - CONTENT;
+        put(&mut bytes, PREFIX_BYTES + 16, length as u64);
+        bytes.resize(round_up(bytes.len().max(least), BLOCK_BYTES), 0);
+        let checksum = Seed::PLAIN.checksum(&bytes[PREFIX_BYTES + 8..CONTENT + length]);
+        put(&mut bytes, PREFIX_BYTES, checksum);
+        bytes
+    }
+}
+
+fn read_copy(bytes: &[u8]) -> Copy {
+    match read_prefix(bytes, FileKind::Metadata) {
+        Prefix::Newer(version) => return Copy::Newer(version),
+        Prefix::Damaged if bytes.iter().all(|byte| *byte == 0) => return Copy::Absent,
+        Prefix::Damaged => return Copy::Damaged,
+        Prefix::Known => {}
+    }
+    let sound = || {
+        let length = usize::try_from(u64_at(bytes, PREFIX_BYTES + 16)).ok()?;
+        let end = CONTENT.checked_add(length)?;
+        let covered = bytes.get(PREFIX_BYTES + 8..end)?;
+        let is_sound = u64_at(bytes, PREFIX_BYTES) == Seed::PLAIN.checksum(covered)
+            && bytes[end..].iter().all(|byte| *byte == 0);
+        let content = decode(bytes.get(CONTENT..end)?)?;
+        is_sound.then(|| Copy::Sound { content, generation: u64_at(bytes, PREFIX_BYTES + 8) })
+    };
+    sound().unwrap_or(Copy::Damaged)
+}
+
+fn encode(content: &Content, bytes: &mut Vec<u8>) {
+    let numbers = [content.log, content.incarnation, content.base.0, content.first_segment];
+    for number in numbers {
+        bytes.extend_from_slice(&number.to_le_bytes());
+    }
+    let identity = [&content.identity.group, &content.identity.subgroup];
+    let values = content.values.iter().flat_map(|(name, value)| [name.as_bytes(), value]);
+    for part in identity.map(|text| text.as_bytes()).into_iter().chain(values) {
+        bytes.extend_from_slice(&(part.len() as u64).to_le_bytes());
+        bytes.extend_from_slice(part);
+    }
+}
+
+fn decode(bytes: &[u8]) -> Option<Content> {
+    let numbers = bytes.get(..32)?;
+    let [log, incarnation, base, first_segment] = [0, 8, 16, 24].map(|at| u64_at(numbers, at));
+    let mut rest = &bytes[32..];
+    let mut part = || -> Option<Vec<u8>> {
+        let length = usize::try_from(u64_at(rest.get(..8)?, 0)).ok()?;
+        let part = rest[8..].get(..length)?;
+        rest = &rest[8 + length..];
+        Some(part.to_vec())
+    };
+    let (group, subgroup) = (String::from_utf8(part()?).ok()?, String::from_utf8(part()?).ok()?);
+    let mut values = BTreeMap::new();
+    while let Some(name) = part() {
+        values.insert(String::from_utf8(name).ok()?, part()?);
+    }
+    let identity = Identity { group, subgroup };
+    Some(Content { log, identity, incarnation, base: Sequence(base), first_segment, values })
+}

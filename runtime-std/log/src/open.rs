@@ -1,0 +1,270 @@
+//! Opening a log: taking it over as the last process left it, or making a new one.
+//!
+//! # What holds
+//! - Whatever is served after a start is durable. The last batch is written again and synced first:
+//!   the process before may have had a failing sync, after which the system's memory has bytes that
+//!   the disk has not.
+//! - The incarnation rises, for good, before anything is written.
+
+use std::io;
+
+use crate::damage::Damage;
+use crate::error::{At, OpenError, SYNC};
+use crate::examine::{ExamineError, Examined, FoundTail, Mend, examine};
+use crate::format::{BLOCK_BYTES, FORMAT_VERSION};
+use crate::layer::{FileLayer, LayerFile as _};
+use crate::log::{Log, Options, Tail};
+use crate::mark::SegmentKey;
+use crate::metadata::{self, Content, Found, Identity, Metadata};
+use crate::record::Sequence;
+use crate::segment::{SegmentHeader, is_spare, segment_name, segment_number};
+
+/// What a log was found to be.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recovery {
+    /// There was no log, and one was made. A member with a new log knows nothing: it joins as new,
+    /// and counts in no majority before it has taken over the group's state.
+    pub is_new: bool,
+    /// A last batch was not whole, and was left out. It was never reported durable.
+    pub is_torn: bool,
+    /// What is damaged. Of what is no record, the log has put right what it could.
+    pub damage: Vec<Damage>,
+    /// How many batches were read, and their bytes.
+    pub batches: u64,
+    /// The bytes of these batches.
+    pub batch_bytes: u64,
+}
+
+impl<L: FileLayer> Log<L> {
+    /// Opens the log of a subgroup to be written, or makes one.
+    pub fn open(
+        layer: L,
+        identity: &Identity,
+        options: Options,
+    ) -> Result<(Self, Recovery), OpenError> {
+        let lock = take_lock(&layer)?;
+        let (metadata, is_new, damage) = match find(&layer)? {
+            Found::Nothing => {
+                let content = new_content(identity.clone()).map_err(|error| {
+                    At { path: layer.path(), file: ".", action: "draw a number for" }
+                        .open_error(error)
+                })?;
+                (Metadata::create(&layer, content)?, true, Vec::new())
+            }
+            Found::Metadata { content, .. } if content.identity != *identity => {
+                return Err(OpenError::OtherGroup {
+                    path: layer.path().to_owned(),
+                    found: content.identity.to_string(),
+                    wanted: identity.to_string(),
+                });
+            }
+            Found::Metadata { content, state, damage } => {
+                (Metadata::open(&layer, content, state)?, false, damage)
+            }
+        };
+        let (mut log, recovery, remaining) =
+            Self::take_over(layer, metadata, options, Some(lock), damage)?;
+        log.begin_incarnation()?;
+        log.make_durable(remaining)?;
+        Ok((log, Recovery { is_new, ..recovery }))
+    }
+
+    /// Opens a log to be read alone, whosever it is. Nothing in the folder changes.
+    pub fn open_to_read(layer: L) -> Result<(Self, Recovery), OpenError> {
+        let path = layer.path().to_owned();
+        let names = layer.list();
+        let names = names
+            .map_err(|error| At { path: &path, file: ".", action: "list" }.open_error(error))?;
+        if !names.iter().any(|name| metadata::COPIES.contains(&name.as_str())) {
+            return Err(OpenError::NoLog { path });
+        }
+        let lock = match layer.lock() {
+            Ok(lock) => Some(lock),
+            // A copy of a log may have none, and nobody writes to it then.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(lock_error(&layer, error)),
+        };
+        match find(&layer)? {
+            Found::Nothing => Err(OpenError::NoLog { path }),
+            Found::Metadata { content, state, damage } => {
+                let metadata = Metadata::to_read(content, state);
+                let options = Options::default();
+                let (log, recovery, _) = Self::take_over(layer, metadata, options, lock, damage)?;
+                Ok((log, recovery))
+            }
+        }
+    }
+
+    /// Reads the whole log.
+    fn take_over(
+        layer: L,
+        metadata: Metadata<L>,
+        options: Options,
+        lock: Option<L::Lock>,
+        mut damage: Vec<Damage>,
+    ) -> Result<(Self, Recovery, Remaining), OpenError> {
+        let found = examine(&layer, &metadata.content).map_err(|error| match error {
+            ExamineError::Io { file, source } => {
+                At { path: layer.path(), file: &file, action: "read" }.open_error(source)
+            }
+            ExamineError::Newer { file, found } => {
+                let path = layer.path().to_owned();
+                OpenError::NewerFormat { path, file, found, known: FORMAT_VERSION }
+            }
+        })?;
+        let Examined { index, segments, spares, snapshot, next_segment, .. } = found;
+        damage.extend(found.damage);
+        let recovery = Recovery {
+            is_new: false,
+            is_torn: found.is_torn,
+            damage,
+            batches: found.batches,
+            batch_bytes: found.batch_bytes,
+        };
+        let log = Self {
+            layer,
+            metadata,
+            options,
+            index,
+            segments,
+            spares,
+            next_segment,
+            tail: None,
+            snapshot,
+            has_failed: false,
+            _lock: lock,
+        };
+        let rest = Remaining { tail: found.tail, mends: found.mends, leftovers: found.leftovers };
+        Ok((log, recovery, rest))
+    }
+
+    /// Says for good that another process writes from here on.
+    fn begin_incarnation(&mut self) -> Result<(), OpenError> {
+        self.metadata.content.incarnation += 1;
+        // A snapshot that a crash left installed may stand for more than the log has.
+        if let Some(snapshot) = self.snapshot.filter(|found| found.sequence > self.index.end()) {
+            self.index.let_go(snapshot.sequence);
+            self.metadata.content.base = snapshot.sequence;
+            self.metadata.content.first_segment = self.next_segment;
+        }
+        self.metadata.write().map_err(|(action, file, error)| {
+            At { path: self.layer.path(), file, action }.open_error(error)
+        })
+    }
+
+    /// Makes durable what is served, mends what the log knows, and clears up.
+    fn make_durable(&mut self, found: Remaining) -> Result<(), OpenError> {
+        self.mend(&found.mends).map_err(|(action, file, error)| {
+            At { path: self.layer.path(), file: &file, action }.open_error(error)
+        })?;
+        let first = self.metadata.content.first_segment;
+        let old = self.segments.keys().copied().take_while(|old| *old < first);
+        let old: Vec<String> = old.map(segment_name).collect();
+        self.segments = self.segments.split_off(&first);
+        for name in found.leftovers.iter().chain(&old) {
+            self.layer.remove(name).map_err(|error| {
+                At { path: self.layer.path(), file: name, action: "remove" }.open_error(error)
+            })?;
+        }
+        self.keep_spares()?;
+        if let Some(tail) = found.tail.filter(|tail| tail.number >= first) {
+            self.tail = Some(self.take_over_tail(tail)?);
+        }
+        self.layer.sync_folder().map_err(|error| {
+            At { path: self.layer.path(), file: ".", action: SYNC }.open_error(error)
+        })
+    }
+
+    /// Keeps as many spares as are wanted, and of the right size.
+    fn keep_spares(&mut self) -> Result<(), OpenError> {
+        for name in std::mem::take(&mut self.spares) {
+            let at = |action| At { path: self.layer.path(), file: &name, action };
+            let file = self.layer.open(&name).map_err(|error| at("open").open_error(error))?;
+            let length = file.length().map_err(|error| at("read").open_error(error))?;
+            if length == self.options.segment_bytes && self.spares.len() < self.options.spares_max {
+                self.spares.push(name);
+            } else {
+                self.layer.remove(&name).map_err(|error| at("remove").open_error(error))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the header and the last batch of the last segment again, and syncs both.
+    fn take_over_tail(&self, found: FoundTail) -> Result<Tail<L::File>, OpenError> {
+        let name = segment_name(found.number);
+        let at = |action| At { path: self.layer.path(), file: &name, action };
+        let mut file = self.layer.open(&name).map_err(|error| at("open").open_error(error))?;
+        let key = SegmentKey { log: self.metadata.content.log, number: found.number };
+        let mut header = vec![0; BLOCK_BYTES];
+        file.read_at(&mut header, 0).map_err(|error| at("read").open_error(error))?;
+        debug_assert!(matches!(
+            SegmentHeader::read(&header, key),
+            crate::segment::ReadHeader::Sound(_)
+        ));
+        file.write_at(&header, 0).map_err(|error| at("write").open_error(error))?;
+        if let Some(last) = &found.last {
+            let written = file.write_at(&last.bytes, last.offset);
+            written.map_err(|error| at("write").open_error(error))?;
+        }
+        file.sync().map_err(|error| at(SYNC).open_error(error))?;
+        Ok(Tail { file, number: found.number, used: found.used })
+    }
+
+    /// Writes what the log knows to be damaged as it should be.
+    /// On an error says which step of which segment failed.
+    pub(crate) fn mend(&self, mends: &[Mend]) -> Result<(), (&'static str, String, io::Error)> {
+        for mend in mends {
+            let name = segment_name(mend.segment);
+            let failed = |action| {
+                let name = name.clone();
+                move |error| (action, name, error)
+            };
+            let mut file = self.layer.open(&name).map_err(failed("open"))?;
+            file.write_at(&mend.bytes, mend.offset).map_err(failed("write"))?;
+            file.sync().map_err(failed(SYNC))?;
+        }
+        Ok(())
+    }
+}
+
+/// What is left to do before a log that was found may be written to.
+struct Remaining {
+    tail: Option<FoundTail>,
+    mends: Vec<Mend>,
+    leftovers: Vec<String>,
+}
+
+fn take_lock<L: FileLayer>(layer: &L) -> Result<L::Lock, OpenError> {
+    layer.lock().map_err(|error| lock_error(layer, error))
+}
+
+fn lock_error<L: FileLayer>(layer: &L, error: io::Error) -> OpenError {
+    match error.kind() {
+        io::ErrorKind::WouldBlock => OpenError::InUse { path: layer.path().to_owned() },
+        _ => At { path: layer.path(), file: "lock", action: "lock" }.open_error(error),
+    }
+}
+
+/// The metadata of a folder.
+fn find<L: FileLayer>(layer: &L) -> Result<Found, OpenError> {
+    let names = layer.list();
+    let names = names
+        .map_err(|error| At { path: layer.path(), file: ".", action: "list" }.open_error(error))?;
+    let has_segments = names.iter().any(|name| segment_number(name).is_some() || is_spare(name));
+    metadata::find(layer, has_segments)
+}
+
+/// The metadata of a log that has nothing yet.
+fn new_content(identity: Identity) -> io::Result<Content> {
+    let mut number = [0; 8];
+    rustix::rand::getrandom(&mut number, rustix::rand::GetRandomFlags::empty())?;
+    Ok(Content {
+        log: u64::from_le_bytes(number),
+        identity,
+        incarnation: 0,
+        base: Sequence::ZERO,
+        first_segment: 1,
+        values: std::collections::BTreeMap::new(),
+    })
+}

@@ -1,0 +1,71 @@
+//! Scrubbing: reading the whole log again, naming what is damaged, and putting right what the log
+//! itself knows. Damaged records come from a peer: [`Log::replace`].
+//!
+//! What is read comes from the system's memory where that has it. So what a disk lost is found once
+//! its blocks are read anew, at the latest at the next start of the machine.
+
+use crate::damage::{Damage, Damaged};
+use crate::error::{At, ScrubError};
+use crate::examine::{ExamineError, examine};
+use crate::index::BadPlace;
+use crate::layer::FileLayer;
+use crate::log::Log;
+use crate::metadata::{self, Found};
+use crate::segment::segment_name;
+
+impl<L: FileLayer> Log<L> {
+    /// Looks at every byte of the log. Damaged records are named here, and are served no more until
+    /// they are replaced; all else that is damaged is written again, unless the log is open to be
+    /// read alone.
+    pub fn scrub(&mut self) -> Result<Vec<Damage>, ScrubError> {
+        let content = &self.metadata.content;
+        let mut found = examine(&self.layer, content).map_err(|error| {
+            let (file, source) = match error {
+                ExamineError::Io { file, source } => (file, source),
+                ExamineError::Newer { file, .. } => {
+                    (file, std::io::Error::other("it has another format than at the start"))
+                }
+            };
+            let at = At { path: self.layer.path(), file: &file, action: "read" };
+            ScrubError::Read(at.read_error(source))
+        })?;
+        let mut damage = self.metadata_damage();
+        let is_metadata_damaged = !damage.is_empty();
+        damage.append(&mut found.damage);
+        // What was durable and looks now as if it had never been written.
+        let (end, lost) = (self.end(), found.index.end());
+        if lost < end {
+            let tail = found.tail.as_ref().map_or((0, 0), |tail| (tail.number, tail.used));
+            let place = BadPlace { segment: tail.0, offset: tail.1 };
+            found.index.go_on_at(end, place);
+            let (file, what) = (segment_name(tail.0), Damaged::Records { first: lost, end });
+            damage.push(Damage { file, offset: tail.1, what });
+        }
+        self.index = found.index;
+        self.snapshot = found.snapshot;
+        if self.writable().is_ok() {
+            let mended = self.mend(&found.mends).map_err(|(action, file, error)| {
+                At { path: self.layer.path(), file: &file, action }.write_error(error)
+            });
+            let mended = self.done(mended).and_then(|()| match is_metadata_damaged {
+                true => self.set_values(&[]),
+                false => Ok(()),
+            });
+            if let Err(source) = mended {
+                return Err(ScrubError::Mend { damage, source });
+            }
+        }
+        Ok(damage)
+    }
+
+    fn metadata_damage(&self) -> Vec<Damage> {
+        match metadata::find(&self.layer, true) {
+            Ok(Found::Metadata { damage, .. }) => damage,
+            // The content is in memory, and is written anew.
+            Ok(Found::Nothing) | Err(_) => metadata::COPIES
+                .iter()
+                .map(|copy| Damage { file: (*copy).into(), offset: 0, what: Damaged::Metadata })
+                .collect(),
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! The naive model of a log: a list of records. And what a log may be after a crash.
+
+use tramontane_core::ids::{Place, SenderRank, ViewId};
+use tramontane_log::power_loss::PowerLossFolder;
+use tramontane_log::{Log, Record, Sequence};
+
+use crate::support::Chance;
+
+/// A record that owns its message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Owned {
+    pub view: u64,
+    pub place: u64,
+    pub sender: u16,
+    pub bytes: Vec<u8>,
+}
+
+impl Owned {
+    pub fn lent(&self, sequence: u64) -> Record<'_> {
+        Record {
+            sequence: Sequence(sequence),
+            view: ViewId(self.view),
+            place: Place(self.place),
+            sender: SenderRank(self.sender),
+            bytes: &self.bytes,
+        }
+    }
+}
+
+/// What a log holds, and what was never reported but may be there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Model {
+    /// All records since the group began.
+    pub records: Vec<Owned>,
+    /// Records before this are let go.
+    pub base: u64,
+    pub value: Option<Vec<u8>>,
+    pub snapshot: Option<(u64, Vec<u8>)>,
+}
+
+/// An operation that was under way when power was lost.
+#[derive(Clone, Debug)]
+pub enum UnderWay {
+    Nothing,
+    Commit(Vec<Owned>),
+    Cut(u64),
+    LetGo(u64),
+    Value(Vec<u8>),
+    Snapshot(u64, Vec<u8>),
+}
+
+/// Draws records that no other time of a run has.
+pub fn draw(chance: &mut Chance, count: u64, model: &Model, drawn: &mut u64) -> Vec<Owned> {
+    let mut view = model.records.last().map_or(1, |last| last.view);
+    let drawing = |_| {
+        *drawn += 1;
+        view += u64::from(chance.is_one_of(8));
+        let length = [0, 1, 8, 60, 500, 3000][chance.below(6) as usize];
+        let bytes = (0..length).map(|at| (*drawn * 131 + at * 17 + at / 256) as u8).collect();
+        let sender = chance.below(4) as u16;
+        Owned { view, place: *drawn, sender, bytes }
+    };
+    (0..count).map(drawing).collect()
+}
+
+impl Model {
+    /// Holds what a log has after a crash against what it may have. Takes over what it has.
+    pub fn accept(&mut self, log: &Log<PowerLossFolder>, under_way: &UnderWay) {
+        let mut may_be = self.records.clone();
+        let mut durable = may_be.len() as u64;
+        let mut bases = vec![self.base];
+        match under_way {
+            UnderWay::Commit(records) => may_be.extend(records.iter().cloned()),
+            UnderWay::Cut(next) => durable = *next,
+            UnderWay::LetGo(base) => bases.push(*base),
+            UnderWay::Nothing | UnderWay::Value(_) | UnderWay::Snapshot(..) => {}
+        }
+        let (first, end) = (log.first().0, log.end().0);
+        assert!(bases.contains(&first), "the log begins at {first} and not at one of {bases:?}");
+        assert!(end >= durable, "{durable} records were durable, and {end} are there");
+        assert!(end <= may_be.len() as u64, "{end} records, and {} were given", may_be.len());
+        if matches!(under_way, UnderWay::Cut(_)) {
+            assert!(end == durable || end == self.records.len() as u64, "half a cut: {end}");
+        }
+        let mut damaged = None;
+        let mut records = log.records(log.first()).expect("in range");
+        while let Some((sequence, read)) = {
+            let position = records.position().0;
+            records.read_next().map(|read| (position, read))
+        } {
+            match read {
+                Ok(read) => assert_eq!(read, may_be[sequence as usize].lent(sequence)),
+                Err(error) => {
+                    assert!(sequence >= durable, "{error}, and it was durable");
+                    damaged = damaged.or(Some(sequence));
+                }
+            }
+        }
+        self.records = may_be[..end as usize].to_vec();
+        self.base = first;
+        self.accept_rest(log, under_way);
+        assert_eq!(damaged.is_some(), log.damaged().next().is_some());
+    }
+
+    fn accept_rest(&mut self, log: &Log<PowerLossFolder>, under_way: &UnderWay) {
+        let value = log.value("view").map(<[u8]>::to_vec);
+        match under_way {
+            UnderWay::Value(new) if value.as_ref() == Some(new) => self.value = value,
+            _ => assert_eq!(value, self.value, "the value"),
+        }
+        let snapshot = log.snapshot().map(|place| {
+            let (_, state) = log.read_snapshot().expect("it is sound");
+            (place.sequence.0, state)
+        });
+        match under_way {
+            UnderWay::Snapshot(at, state) if snapshot == Some((*at, state.clone())) => {
+                self.snapshot = snapshot;
+            }
+            _ => assert_eq!(snapshot, self.snapshot, "the snapshot"),
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Power is lost at every operation of a run, and in the middle of restarts.
+
+use tramontane_log::power_loss::{Faults, PowerLossFolder};
+use tramontane_log::{Batch, Log, Sequence};
+
+use crate::lives::{Reached, Run};
+use crate::support::{Chance, SMALL, identity, record};
+
+/// One run of several lives. Gives how often power was lost.
+fn run(seed: u64, first_cut: Option<u64>) -> Reached {
+    let mut run = Run::new(seed);
+    let mut chance = Chance::new(seed ^ 0x5eed);
+    run.live(30, first_cut);
+    for _ in 0..4 {
+        // Early ones are in the middle of a restart.
+        let range = if chance.is_one_of(3) { 14 } else { 90 };
+        let cut = 1 + chance.below(range);
+        run.live(20, Some(cut));
+    }
+    run.live(0, None);
+    run.reached
+}
+
+fn add(sum: &mut Reached, more: Reached) {
+    sum.crashes += more.crashes;
+    sum.torn += more.torn;
+    sum.unknown += more.unknown;
+    sum.recycled += more.recycled;
+    sum.cuts += more.cuts;
+}
+
+/// Says which seed fails.
+fn traced(seed: u64, first_cut: Option<u64>) -> Reached {
+    std::panic::catch_unwind(|| run(seed, first_cut)).unwrap_or_else(|cause| {
+        eprintln!("this fails with seed {seed} and power cut at {first_cut:?}");
+        std::panic::resume_unwind(cause)
+    })
+}
+
+#[test]
+fn nothing_durable_is_lost_wherever_power_is_cut() {
+    let mut reached = Reached::default();
+    for seed in 0..8 {
+        let operations = Run::new(seed).live(30, None);
+        for cut in 1..=operations {
+            add(&mut reached, traced(seed, Some(cut)));
+        }
+    }
+    assert!(reached.crashes >= 1000, "only {reached:?}");
+    assert!(reached.torn > 20 && reached.unknown > 20, "too tame: {reached:?}");
+    assert!(reached.recycled > 20 && reached.cuts > 20, "too tame: {reached:?}");
+}
+
+/// A search: `TRAMONTANE_LOG_FIRST` and `TRAMONTANE_LOG_RUNS` say from which seed on, and how many.
+#[test]
+fn nothing_durable_is_lost_in_random_lives() {
+    let number = |name, usual| {
+        std::env::var(name).ok().map_or(usual, |text| text.parse().expect("a number"))
+    };
+    let (first, runs) = (number("TRAMONTANE_LOG_FIRST", 1000), number("TRAMONTANE_LOG_RUNS", 300));
+    let mut reached = Reached::default();
+    for seed in first..first + runs {
+        let cut = 1 + Chance::new(seed).below(150);
+        add(&mut reached, traced(seed, Some(cut)));
+    }
+    println!("seeds {first} to {}: {reached:?}", first + runs - 1);
+    assert!(reached.crashes > runs, "only {reached:?}");
+}
+
+/// A process begins to commit 40 records and loses power: of what it wrote, those sectors are there
+/// whose number the function says.
+fn begin_to_commit(
+    folder: &PowerLossFolder,
+    message: &[u8],
+    keeps: impl Fn(usize) -> bool,
+) -> PowerLossFolder {
+    let commit = |power_cut_at| {
+        let folder = folder.after_power_loss(|| true, Faults { power_cut_at, ..Faults::default() });
+        let (mut log, _) = Log::open(folder.clone(), &identity(), SMALL).expect("power is on");
+        let mut batch = Batch::new();
+        for sequence in 1..=40 {
+            batch.push(&record(sequence, message)).expect("in order");
+        }
+        assert_eq!(log.commit(&mut batch).is_err(), power_cut_at.is_some());
+        folder
+    };
+    // Its last operation is the sync.
+    let operations = commit(None).operations();
+    let mut sector = 0;
+    let next = || {
+        sector += 1;
+        keeps(sector - 1)
+    };
+    commit(Some(operations)).after_power_loss(next, Faults::default())
+}
+
+#[test]
+fn what_a_torn_batch_left_is_not_taken_for_what_is_written_over_it() {
+    let folder = PowerLossFolder::new(Faults::default());
+    let (mut log, _) = Log::open(folder.clone(), &identity(), SMALL).expect("power is on");
+    let mut batch = Batch::new();
+    batch.push(&record(0, b"durable")).expect("in order");
+    log.commit(&mut batch).expect("power is on");
+    drop(log);
+    // Two blocks are sixteen sectors: all but those with the last record, and the trailer.
+    let folder = begin_to_commit(&folder, &[1; 100], |sector| sector < 10);
+    let open = |folder: &PowerLossFolder| {
+        Log::open(folder.clone(), &identity(), SMALL).expect("power is on")
+    };
+    let (log, recovery) = open(&folder.after_power_loss(|| true, Faults::default()));
+    assert!(recovery.is_torn && log.end() == Sequence(1), "{recovery:?}");
+    drop(log);
+    // The first and the last sector alone, and between them what the first process wrote.
+    let folder = begin_to_commit(&folder, &[2; 100], |sector| sector == 0 || sector == 15);
+    let (log, recovery) = open(&folder);
+    assert!(!recovery.is_torn && log.end() == Sequence(41), "{recovery:?}");
+    let mut records = log.records(Sequence(1)).expect("in range");
+    let mut sound = 0;
+    while let Some(read) = records.read_next() {
+        if let Ok(read) = read {
+            assert_eq!(read.bytes, [2; 100]);
+            sound += 1;
+        }
+    }
+    assert!((1..20).contains(&sound), "{sound}");
+}

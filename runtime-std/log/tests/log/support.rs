@@ -1,0 +1,80 @@
+//! What the tests share.
+
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{RngCore as _, SeedableRng as _};
+use tramontane_core::ids::{Place, SenderRank, ViewId};
+use tramontane_log::power_loss::{Faults, PowerLossFolder};
+use tramontane_log::{Batch, FileLayer, Identity, Log, Options, Record, Recovery, Sequence};
+
+/// Chance that a seed decides.
+pub struct Chance(Xoshiro256PlusPlus);
+
+impl Chance {
+    pub fn new(seed: u64) -> Self {
+        Self(Xoshiro256PlusPlus::seed_from_u64(seed))
+    }
+
+    /// A number below a bound, which is not zero.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.0.next_u64() % bound
+    }
+
+    pub fn is_one_of(&mut self, bound: u64) -> bool {
+        self.below(bound) == 0
+    }
+}
+
+pub fn identity() -> Identity {
+    Identity { group: "g".into(), subgroup: "s".into() }
+}
+
+/// Small segments, so that a short run uses many.
+pub const SMALL: Options = Options { segment_bytes: 5 * 4096, spares_max: 2 };
+
+pub fn open<L: FileLayer>(layer: L) -> (Log<L>, Recovery) {
+    Log::open(layer, &identity(), SMALL).expect("it opens")
+}
+
+/// The message that stands in a sequence, different from any other.
+pub fn message(sequence: u64, bytes: usize) -> Vec<u8> {
+    (0..bytes).map(|at| (sequence as usize * 31 + at * 7 + at / 256) as u8).collect()
+}
+
+/// A record of the usual kind.
+pub fn record(sequence: u64, bytes: &[u8]) -> Record<'_> {
+    Record {
+        sequence: Sequence(sequence),
+        view: ViewId(1 + sequence / 10),
+        place: Place(3 * sequence),
+        sender: SenderRank((sequence % 5) as u16),
+        bytes,
+    }
+}
+
+/// Commits one batch of records with messages of so many bytes.
+pub fn commit<L: FileLayer>(log: &mut Log<L>, count: u64, bytes: usize) {
+    let mut batch = Batch::new();
+    for sequence in log.end().0..log.end().0 + count {
+        batch.push(&record(sequence, &message(sequence, bytes))).expect("in order");
+    }
+    log.commit(&mut batch).expect("it is written");
+}
+
+/// Reads the whole log and compares it with what [`commit`] wrote. Gives the damaged ones.
+pub fn check<L: FileLayer>(log: &Log<L>, bytes: usize) -> Vec<u64> {
+    let mut damaged = Vec::new();
+    let mut records = log.records(log.first()).expect("in range");
+    while records.position() < log.end() {
+        let sequence = records.position().0;
+        match records.read_next().expect("not the end") {
+            Ok(read) => assert_eq!(read, record(sequence, &message(sequence, bytes))),
+            Err(_) => damaged.push(sequence),
+        }
+    }
+    assert!(records.read_next().is_none());
+    damaged
+}
+
+pub fn folder() -> PowerLossFolder {
+    PowerLossFolder::new(Faults::default())
+}

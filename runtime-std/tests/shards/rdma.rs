@@ -1,0 +1,119 @@
+//! What shards over RDMA have of their own: each process its device, devices that are refused, and
+//! one that fails under a leader.
+
+use std::time::Duration;
+
+use tramontane_core::ids::Rank;
+use tramontane_runtime::carrier::Carrier;
+use tramontane_runtime::rdma::{DeviceOptions, NoFabric, RdmaOrder};
+use tramontane_runtime::shards::{
+    Client, Description, Destinations, GroupId, Places, ReplicaId, StartError, StartOptions, start,
+};
+use tramontane_verbs::JoinError;
+use tramontane_verbs::devices::DataInOrder;
+use tramontane_verbs::fake::{Clock, DeviceName, Fault, Network, Profile};
+
+use crate::support::{Started, leader, overlay, send, start_one, wait_until};
+
+/// The overlay, as a process with that device has it.
+fn with_device(description: &Description, device: &DeviceName) -> Description {
+    let rdma = DeviceOptions { device: Some(device.as_str().into()), ..DeviceOptions::default() };
+    Description { rdma, ..description.clone() }
+}
+
+/// One group, of which each replica has a device.
+fn start_all(network: &Network, description: &Description) -> Vec<(DeviceName, Started)> {
+    let places = Places::new(description, description.overlay().expect("a tree"));
+    std::thread::scope(|scope| {
+        let started: Vec<_> = places
+            .replicas()
+            .map(|id| {
+                let device = network.add_device(Profile::soft_roce());
+                let own = with_device(description, &device);
+                scope.spawn(move || (device, start_one(&own, id).expect("it starts")))
+            })
+            .collect();
+        started.into_iter().map(|thread| thread.join().expect("no panic")).collect()
+    })
+}
+
+#[test]
+fn a_group_goes_on_without_the_leader_whose_device_fails_and_takes_it_back() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let description = overlay(Carrier::Verbs, &[None], folder.path());
+    let network = Network::new(1, Clock::Real);
+    let (devices, mut started): (Vec<_>, Vec<_>) =
+        start_all(&network, &description).into_iter().unzip();
+    let own = with_device(&description, &network.add_device(Profile::soft_roce()));
+    let mut client = Client::connect(&own, Destinations::default(), StartOptions::default())
+        .expect("it connects");
+    let all = client.places().overlay().all();
+    send(&mut client, all, 0, 100);
+    let place = leader(&started, 0);
+    network.inject(Fault::DeviceFatal(devices[place].clone()));
+    send(&mut client, all, 100, 100);
+    let failed = started.remove(place);
+    failed.running.close();
+    let next = &started[leader(&started, 0)];
+    assert_ne!(next.id, failed.id);
+    let again = with_device(&description, &network.add_device(Profile::soft_roce()));
+    started.push(start_one(&again, failed.id).expect("it comes back"));
+    send(&mut client, all, 200, 100);
+    let expected: Vec<String> = (0..300).map(|number| format!("message {number}")).collect();
+    for one in &started {
+        wait_until("it counts, and has all", || {
+            let state = one.running.status().state;
+            (state == "following" || state == "leading") && one.keeper.len() >= 300
+        });
+        assert_eq!(one.keeper.payloads(), expected, "{:?}", one.id);
+    }
+}
+
+/// Why a replica and a client do not start on such a device.
+fn refusals(profile: Profile, order: Option<RdmaOrder>) -> [StartError; 2] {
+    let folder = tempfile::tempdir().expect("a folder");
+    let network = Network::new(1, Clock::Real);
+    let device = network.add_device(profile);
+    let mut own = with_device(&overlay(Carrier::Verbs, &[None], folder.path()), &device);
+    own.rdma.rdma_order = order;
+    let options = || {
+        let mut options = StartOptions::default();
+        options.time_limit = Duration::from_millis(50);
+        options
+    };
+    let application = |_: &tramontane_runtime::shards::Delivered<'_>| 0;
+    let replica =
+        start(&own, ReplicaId { group: GroupId(0), rank: Rank(0) }, options(), application);
+    let client = Client::connect(&own, Destinations::default(), options());
+    [replica.expect_err("nobody is there"), client.expect_err("nobody is there")]
+}
+
+#[test]
+fn a_device_that_does_not_promise_what_shards_need_is_refused_before_anybody_is_met() {
+    let silent = || Profile { data_in_order: DataInOrder::NotKnown, ..Profile::strict() };
+    for error in refusals(silent(), None) {
+        assert!(
+            matches!(error, StartError::Fabric(NoFabric::Rdma(JoinError::NoWriteOrder { .. }))),
+            "{error}"
+        );
+    }
+    for order in [None, Some(RdmaOrder::Writes)] {
+        for error in refusals(Profile::strict(), order) {
+            assert!(
+                matches!(error, StartError::Fabric(NoFabric::Rdma(JoinError::NotVisible { .. }))),
+                "{error}"
+            );
+        }
+    }
+    let unsafe_keys = Profile { keeps_ended_keys: true, ..Profile::soft_roce() };
+    for error in refusals(unsafe_keys, None) {
+        assert!(
+            matches!(error, StartError::Fabric(NoFabric::Rdma(JoinError::NotDenied { .. }))),
+            "{error}"
+        );
+    }
+    // Where the operator knows that it is kept, only the others are missing.
+    for error in refusals(silent(), Some(RdmaOrder::Visible)) {
+        assert!(matches!(error, StartError::NotMet { .. }), "{error}");
+    }
+}
