@@ -20,7 +20,7 @@ pub struct Calibrate {
     /// What carries the writes of the groups that the profile is for
     #[arg(long, value_enum, default_value = "shm")]
     pub fabric: Fabric,
-    /// Rounds of all microbenchmarks; the median counts
+    /// Rounds of all microbenchmarks in one state of the machine; the median counts
     #[arg(long, default_value_t = 5)]
     pub rounds: usize,
     /// Write the profile to this file, which --profile takes
@@ -45,7 +45,7 @@ pub struct Predict {
     /// What carries the writes
     #[arg(long, value_enum, default_value = "shm")]
     pub fabric: Fabric,
-    /// Rounds of all runs; the median counts
+    /// Rounds of all runs in the profile's state of the machine; the median counts
     #[arg(long, default_value_t = 5)]
     pub rounds: usize,
     /// Seed of the simulated runs

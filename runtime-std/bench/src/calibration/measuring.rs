@@ -8,6 +8,7 @@ use tramontane_runtime::rdma::DeviceOptions;
 
 use super::errors::Quartiles;
 use super::held_out::{Fabric, Figure, HeldOut, LOW_RATE_INTERVAL_US, LOW_RATE_MESSAGES};
+use super::state::State;
 use crate::blocks::real::cases::suiting;
 use crate::error::BenchError;
 use crate::low_rate::{last_of, percentile};
@@ -30,6 +31,9 @@ pub(super) struct Measured {
     pub(super) run: HeldOut,
     /// Its figure, round by round.
     pub(super) rounds: Vec<f64>,
+    /// Readings that are not among these: the machine's state was not the profile's, or changed.
+    #[serde(default)]
+    pub(super) set_aside: usize,
 }
 
 impl Measured {
@@ -38,19 +42,38 @@ impl Measured {
     }
 }
 
-/// Measures all runs in turn, round by round: what else the machine does meets all alike.
+/// Rounds of which readings are set aside are repeated, until there were so many times as many.
+const ATTEMPTS: usize = 3;
+
+/// Measures all runs in turn, round by round: what else the machine does meets all alike. Of a
+/// state, readings count that begin and end in it; those of other states are repeated, so often
+/// and no longer.
 pub(super) fn measure(
     runs: Vec<HeldOut>,
     rounds: usize,
-    interrupts: &Interrupts,
+    (state, interrupts): (Option<State>, &Interrupts),
 ) -> Result<Vec<Measured>, BenchError> {
     let progress = Progress::new((runs.len() * rounds) as u64);
-    let mut measured: Vec<Measured> =
-        runs.into_iter().map(|run| Measured { run, rounds: Vec::with_capacity(rounds) }).collect();
-    for _ in 0..rounds {
-        for Measured { run, rounds } in &mut measured {
+    let none = |run| Measured { run, rounds: Vec::with_capacity(rounds), set_aside: 0 };
+    let mut measured: Vec<Measured> = runs.into_iter().map(none).collect();
+    for _ in 0..ATTEMPTS * rounds {
+        let missing = measured.iter_mut().filter(|measured| measured.rounds.len() < rounds);
+        for Measured { run, rounds, set_aside } in missing {
             progress.set_message(format!("{} members, {} bytes", run.members, run.bytes));
-            rounds.push(round(run, interrupts)?);
+            // A machine that does not come back is not waited for again.
+            if let Some(state) = state
+                && !state.is_awaited()?
+            {
+                return Ok(measured);
+            }
+            let reading = round(run, interrupts)?;
+            if let Some(state) = state
+                && !State::probe()?.is(state)
+            {
+                *set_aside += 1;
+                continue;
+            }
+            rounds.push(reading);
             progress.inc(1);
         }
     }

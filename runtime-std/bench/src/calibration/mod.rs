@@ -9,6 +9,7 @@
 //! | `command`, `run` | the arguments, and the two commands |
 //! | `components` | microbenchmarks of this machine |
 //! | `parameters` | a profile from what they measure |
+//! | `state` | which readings are of one state of the machine |
 //! | `held_out` | the runs that are predicted |
 //! | `measuring`, `simulating` | these runs for real, and in the simulator |
 //! | `errors`, `report` | how far predictions are off; the table |
@@ -22,3 +23,4 @@ mod parameters;
 mod report;
 pub(crate) mod run;
 mod simulating;
+mod state;

@@ -6,8 +6,9 @@
 use tramontane_runtime::carrier::Carrier;
 
 use super::components::steps::{Pass, Passed, idle_ns, passed};
-use super::components::{copies, kernel, lines};
+use super::components::{copies, kernel, lines, streams};
 use super::held_out::Fabric;
+use super::state::{OneState, State};
 use crate::error::BenchError;
 use crate::machine::machine;
 use crate::profiles::{Machine, Setting};
@@ -37,25 +38,34 @@ struct Value {
     source: &'static str,
 }
 
-/// Measures all components for several rounds: the median of each parameter, and how far rounds
-/// differ.
+/// Measures all components for several rounds of one state of the machine: the median of each
+/// parameter, and how far rounds differ.
 pub(super) fn calibrate(
     fabric: Fabric,
     rounds: usize,
     system: &str,
 ) -> Result<Machine, BenchError> {
     let progress = Progress::new(rounds as u64);
-    let mut all: Vec<Vec<Value>> = Vec::new();
-    for _ in 0..rounds {
-        progress.set_message("microbenchmarks");
-        all.push(values(fabric)?);
+    progress.set_message("microbenchmarks");
+    let measured = OneState::measure(rounds, State::probe, || {
+        let values = values(fabric)?;
         progress.inc(1);
-    }
+        Ok(values)
+    })?;
     drop(progress);
-    let about = format!("{}, {system}: groups of one host over {}", machine(), fabric.carrier());
+    let state_ns = measured.state.line_ns().round();
+    let about = format!(
+        "{}, {system}: groups of one host over {}; {} rounds while a foreign line took about \
+         {state_ns} ns, {} others set aside",
+        machine(),
+        fabric.carrier(),
+        measured.kept.len(),
+        measured.set_aside,
+    );
     let mut calibrated = Machine::of_defaults(fabric.profile(), &about);
-    for (place, Value { name, source, .. }) in all[0].iter().enumerate() {
-        let values: Vec<f64> = all.iter().map(|round| round[place].value).collect();
+    calibrated.state_ns = Some(state_ns as u64);
+    for (place, Value { name, source, .. }) in measured.kept[0].iter().enumerate() {
+        let values: Vec<f64> = measured.kept.iter().map(|round| round[place].value).collect();
         let setting = setting(&values, source);
         calibrated.set(name, fabric.profile(), setting).map_err(BenchError::Setup)?;
     }
@@ -222,7 +232,7 @@ fn shared_memory(rest: &Rest) -> Result<Vec<Value>, BenchError> {
     let (one, many) = (pass(carrier, 1, 1, 8)?, pass(carrier, 1, BATCH, 8)?);
     let mut values = stages(&one, &many);
     values.extend(slot_lines(&many, &pass(carrier, 1, BATCH, 128)?));
-    let post_ns = one.send_ns - rest.idle_ns;
+    let (post_ns, far) = (one.send_ns - rest.idle_ns, copies::far_copies()?);
     values.extend([
         value("post_ns", post_ns, "a step that sends one message, less an idle one"),
         value("post_linked_ns", 0.0, "part of the first"),
@@ -234,6 +244,21 @@ fn shared_memory(rest: &Rest) -> Result<Vec<Value>, BenchError> {
     ]);
     values.extend([
         value("shared_rows", 1.0, "members map one memory"),
+        value(
+            "block_near_bytes",
+            copies::FAR_BYTES as f64,
+            "the fabric stores past the caches into what is larger",
+        ),
+        value(
+            "block_far_byte_ps",
+            1_000.0 * far.alone_ns,
+            "the fabric's copy of 16 MiB past the caches, a byte",
+        ),
+        value(
+            "block_far_shared_byte_ps",
+            1_000.0 * far.shared_ns,
+            "the same by two processors at once, the later of both, a byte",
+        ),
         value(
             "block_byte_ps",
             1_000.0 * copies::copy_ns(BLOCK_COPY_BYTES)? / BLOCK_COPY_BYTES as f64,
@@ -287,6 +312,12 @@ fn connections(rest: &Rest) -> Result<Vec<Value>, BenchError> {
             one.deliver_ns - rest.idle_ns - post_ns - 2.0 * arrival_ns,
             "a step that takes one word and sends one, less an idle one and the posts",
         ),
+    ]);
+    let block = streams::streamed()?;
+    const PIECES: &str = "pieces of 128 KiB through a connection, from and to 16 MiB, a byte";
+    values.extend([
+        value("block_post_byte_ps", 1_000.0 * block.send_ns, PIECES),
+        value("block_byte_ps", 1_000.0 * block.receive_ns, PIECES),
     ]);
     let source = "the kernel's copy has brought all bytes to the receiver's cache";
     values.push(value("foreign_further_line_ns", 0.0, source));

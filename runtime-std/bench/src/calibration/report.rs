@@ -19,6 +19,10 @@ pub(super) struct MeasuredRuns {
     pub(super) system: String,
     /// What carried the writes.
     pub(super) fabric: Fabric,
+    /// What a line of another processor took in the state that readings had to be of, in ns. None:
+    /// all count.
+    #[serde(default)]
+    pub(super) state_ns: Option<u64>,
     /// All runs.
     pub(super) runs: Vec<Measured>,
 }
@@ -55,20 +59,30 @@ pub(super) struct Predictions {
     system: String,
     fabric: Fabric,
     profile: String,
-    rounds: usize,
+    /// The fewest and the most that a run has.
+    rounds: (usize, usize),
+    state_ns: Option<u64>,
+    /// Readings that were not of that state.
+    set_aside: usize,
+    /// Runs that have no reading of it, and no row.
+    without_reading: usize,
     errors: Errors,
     rows: Vec<Row>,
 }
 
 impl Predictions {
     pub(super) fn new(measured: MeasuredRuns, profile: String, rows: Vec<Row>) -> Self {
-        let MeasuredRuns { machine, system, fabric, runs } = measured;
+        let MeasuredRuns { machine, system, fabric, state_ns, runs } = measured;
+        let counts = || runs.iter().map(|run| run.rounds.len()).filter(|rounds| *rounds > 0);
         Self {
             machine,
             system,
             fabric,
             profile,
-            rounds: runs.iter().map(|run| run.rounds.len()).min().unwrap_or(0),
+            rounds: (counts().min().unwrap_or(0), counts().max().unwrap_or(0)),
+            state_ns,
+            set_aside: runs.iter().map(|run| run.set_aside).sum(),
+            without_reading: runs.iter().filter(|run| run.rounds.is_empty()).count(),
             errors: Errors::of(&rows.iter().map(|row| row.error).collect::<Vec<_>>()),
             rows,
         }
@@ -82,24 +96,42 @@ impl Predictions {
         for row in &self.rows {
             table.row(row.cells());
         }
-        format!("{}, {}\n{table}{}\n", self.machine, self.system, self.summary())
+        let Self { machine, system, .. } = self;
+        format!("{machine}, {system}\n{table}{}\n{}\n", self.summary(), self.about_state())
     }
 
     /// For a document.
     pub(super) fn markdown(&self, command: &str) -> String {
-        let Self { machine, system, rounds, profile, .. } = self;
+        let Self { machine, system, profile, .. } = self;
+        let rounds = match self.rounds {
+            (fewest, most) if fewest == most => most.to_string(),
+            (fewest, most) => format!("{fewest} to {most}"),
+        };
         let mut text = format!(
             "```sh\n{command}\n```\n\n{machine}, {system}; medians and quartiles of {rounds} rounds;\n\
-             profile `{profile}`.\n\n{}\n\n\
+             profile `{profile}`.\n\n{}\n\n{}\n\n\
              | figure | members | senders | bytes | measured | quartiles | predicted | unit | error |\n\
              |---|---|---|---|---|---|---|---|---|\n",
-            self.summary()
+            self.summary(),
+            self.about_state()
         );
         for row in &self.rows {
             // Writing to a string cannot fail.
             let _ = writeln!(text, "| {} |", row.cells().join(" | "));
         }
         text
+    }
+
+    /// Which readings count.
+    fn about_state(&self) -> String {
+        let Self { set_aside, without_reading, .. } = self;
+        let Some(state_ns) = self.state_ns else {
+            return "The profile names no state of the machine: all readings count.".into();
+        };
+        format!(
+            "Readings count before and after which a foreign line took about {state_ns} ns:\n\
+             {set_aside} others were set aside, and {without_reading} runs have none."
+        )
     }
 
     fn summary(&self) -> String {
@@ -140,14 +172,18 @@ mod tests {
     #[test]
     fn a_table_says_what_was_measured_what_was_predicted_and_by_how_much_that_is_off() {
         let run = runs(Fabric::Shm).remove(0);
-        let measured = Measured { run, rounds: vec![1e6, 3e6, 2e6, 4e6, 5e6] };
+        let rounds = vec![1e6, 3e6, 2e6, 4e6, 5e6];
+        let measured = Measured { run, rounds, set_aside: 2 };
+        let other = runs(Fabric::Shm).remove(1);
+        let missing = Measured { run: other, rounds: Vec::new(), set_aside: 3 };
         let row = Row::of(&measured, 3.6e6);
         assert!((row.error - 0.2).abs() < 1e-9);
         let kept = MeasuredRuns {
             machine: "one".into(),
             system: "two".into(),
             fabric: Fabric::Shm,
-            runs: vec![measured],
+            state_ns: Some(31),
+            runs: vec![measured, missing],
         };
         let json = serde_json::to_string(&kept).expect("JSON");
         let read: MeasuredRuns = serde_json::from_str(&json).expect("read back");
@@ -155,9 +191,14 @@ mod tests {
         assert_eq!(read.runs[0].rounds, kept.runs[0].rounds);
         let predictions = Predictions::new(read, "here".into(), vec![row]);
         let (text, markdown) = (predictions.text(), predictions.markdown("a command"));
-        for what in
-            ["3.00 M", "(2.00 M..4.00 M)", "3.60 M", "+20.0 %", "1 runs: median error 20.0 %"]
-        {
+        for what in [
+            "3.00 M",
+            "(2.00 M..4.00 M)",
+            "3.60 M",
+            "+20.0 %",
+            "1 runs: median error 20.0 %",
+            "took about 31 ns:\n5 others were set aside, and 1 runs have none",
+        ] {
             assert!(text.contains(what), "{what}: {text}");
             assert!(markdown.contains(what), "{what}: {markdown}");
         }

@@ -11,6 +11,7 @@ use super::command::{Calibrate, Predict};
 use super::held_out::runs;
 use super::parameters;
 use super::report::{MeasuredRuns, Predictions, Row};
+use super::state::State;
 use super::{measuring, simulating};
 use crate::error::BenchError;
 use crate::machine::machine;
@@ -38,16 +39,7 @@ pub(crate) fn predict(arguments: &Predict, out: &mut impl Write) -> Result<(), B
     check_rounds(arguments.rounds)?;
     let measured = match &arguments.measured {
         Some(path) => read(path)?,
-        None => MeasuredRuns {
-            machine: machine(),
-            system: system(),
-            fabric: arguments.fabric,
-            runs: measuring::measure(
-                runs(arguments.fabric),
-                arguments.rounds,
-                &Interrupts::watch()?,
-            )?,
-        },
+        None => measure(arguments)?,
     };
     if let Some(path) = &arguments.measured_output {
         write(path, &to_json(&measured)?)?;
@@ -56,12 +48,28 @@ pub(crate) fn predict(arguments: &Predict, out: &mut impl Write) -> Result<(), B
     let row = |run: &measuring::Measured| {
         Ok(Row::of(run, simulating::predict(&run.run, &machine.profile, arguments.seed)?))
     };
-    let rows = measured.runs.iter().map(row).collect::<Result<Vec<_>, BenchError>>()?;
+    let runs = measured.runs.iter().filter(|run| !run.rounds.is_empty());
+    let rows = runs.map(row).collect::<Result<Vec<_>, BenchError>>()?;
     let predictions = Predictions::new(measured, machine.name, rows);
     if let Some(path) = &arguments.output {
         write(path, &predictions.markdown(&command_line()))?;
     }
     Ok(print(out, arguments.json, &predictions, Predictions::text)?)
+}
+
+/// Measures all runs, in the state of the machine that the profile is of.
+fn measure(arguments: &Predict) -> Result<MeasuredRuns, BenchError> {
+    let profile = arguments.machine.machine_or(arguments.fabric.profile())?;
+    let state = profile.state_ns.map(|line_ns| State::of_line_ns(line_ns as f64));
+    let interrupts = Interrupts::watch()?;
+    let runs = runs(arguments.fabric);
+    Ok(MeasuredRuns {
+        machine: machine(),
+        system: system(),
+        fabric: arguments.fabric,
+        state_ns: profile.state_ns,
+        runs: measuring::measure(runs, arguments.rounds, (state, &interrupts))?,
+    })
 }
 
 fn check_rounds(rounds: usize) -> Result<(), BenchError> {

@@ -46,6 +46,7 @@ pub(crate) struct Setting {
 struct Contents {
     about: String,
     base: Option<String>,
+    state_ns: Option<u64>,
     #[serde(default)]
     parameters: BTreeMap<Spanned<String>, Setting>,
 }
@@ -105,6 +106,7 @@ fn parse(name: &str, text: &str, depth: usize) -> Result<Machine, BenchError> {
     };
     machine.name = name.into();
     machine.about = in_one_line(&contents.about);
+    machine.state_ns = contents.state_ns;
     for (parameter, mut setting) in contents.parameters {
         setting.source = in_one_line(&setting.source);
         let (at, parameter) = (parameter.span().start, parameter.into_inner());
@@ -124,6 +126,10 @@ impl Machine {
     #[must_use]
     pub fn to_file(&self, base: &str) -> String {
         let mut text = format!("about = {}\nbase = {}\n", quoted(&self.about), quoted(base));
+        if let Some(state_ns) = self.state_ns {
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "state_ns = {state_ns}");
+        }
         text += "\n[parameters]\n";
         for row in self.rows.iter().filter(|row| row.set_by == self.name || row.set_by == "--set") {
             // Writing to a string cannot fail.

@@ -11,12 +11,14 @@
 //! | `steps` | a member's step: at rest, and each stage's share of a message |
 //! | `kernel` | changing threads, waking one |
 //! | `copies` | copies by size, and the memory's bandwidth |
+//! | `streams` | a connection's bytes, in large pieces |
 
 pub(super) mod copies;
 pub(super) mod kernel;
 pub(super) mod lines;
 pub(super) mod pinned;
 pub(super) mod steps;
+pub(super) mod streams;
 
 use std::time::Instant;
 
