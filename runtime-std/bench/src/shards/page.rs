@@ -75,7 +75,7 @@ which its paper has not. Skeen and ByzCast are not replicated, and run on the pr
 fn trees() -> String {
     let mut text = String::from(
         "The shapes of the paper's trees (figure 4) are lost from the text that we have. Ours, by \
-         the parent of\neach group from the second on:\n\n",
+         the\nparent of each group from the second on:\n\n",
     );
     for tree in [Tree::Base, Tree::Breadth, Tree::Depth, Tree::Three] {
         let parents = tree.parents().iter().flatten();
