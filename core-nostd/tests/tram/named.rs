@@ -113,6 +113,18 @@ impl Script {
         false
     }
 
+    /// Some replicas step so many times, and writes and reads land between more of them.
+    fn moves(&mut self, stepping: &[ReplicaId], reached: &[ReplicaId], rounds: usize) {
+        self.world.allow_only(reached, &[]);
+        for _ in 0..rounds {
+            for id in stepping {
+                self.world.step_replica(*id);
+                while self.world.network.borrow_mut().deliver_if_any_can() {}
+            }
+            self.world.now += 200;
+        }
+    }
+
     /// A replica comes to lead, by a campaign among some.
     fn leads(&mut self, id: ReplicaId, among: &[ReplicaId]) {
         let before = self
@@ -458,6 +470,34 @@ fn a_payload_that_a_later_leader_has_replaced_is_not_copied() {
         script.delivers(P[2], message, &second, &[1]);
     }
     script.does_come(&first, &[], 100, |_| false);
+    script.end();
+}
+
+/// TRM-4: replica 1 has X alone. Leader 2 decides Y at that place with two others, and is about to
+/// replace X in the log of replica 1. Replica 0 asks for that log meanwhile. It must not read the
+/// entries before the log is granted, and the stamp of leader 2 after it: X would count as decided.
+#[test]
+fn a_log_is_not_read_before_it_is_granted() {
+    let mut script = Script::of(&[None], 5);
+    let [three, four] = [3, 4].map(|rank| ReplicaId { rank: Rank(rank), ..P[0] });
+    script.leads(P[1], &[P[1], P[2], three]);
+    let place = script.world.log_control(P[1])[TAIL];
+    script.ordered_by(P[1], 0, here());
+    script.leads(P[2], &[P[2], three, four]);
+    let y = script.multicast(1, here());
+    for id in [P[2], three] {
+        script.delivers(id, y, &[P[2], three, four], &[1]);
+    }
+    let stamp = script.world.log_control(P[2])[STAMP];
+    let promised = script.world.replicas[&P[2]].replica.promised();
+    script.among(&[P[1], P[2]], &[], |world| world.replicas[&P[1]].replica.promised() == promised);
+    let asks = [P[0], P[1], three];
+    script.among(&asks, &[], |world| world.replicas[&P[0]].replica.promised() > promised);
+    script.moves(&[P[0], three], &asks, 40);
+    script.moves(&[P[2]], &[P[1], P[2]], 40);
+    assert_eq!(script.world.log_control(P[1])[STAMP], stamp, "it has leader 2's stamp");
+    assert_eq!(script.world.ordered_at(P[1], place), Some(y));
+    script.does_come(&asks, &[], 100, |_| false);
     script.end();
 }
 
