@@ -15,7 +15,9 @@
 //!
 //! - A parent's leader that dies may have been the only one to have a message that it passed on.
 //!   If nothing else took that position, the entry would stay open, and all behind it. So each new
-//!   leader first orders a null, which takes a position for each child.
+//!   leader first orders a null, which takes a position for each child. A child takes early
+//!   messages behind a null from the leader of that null alone: a deposed one may have given
+//!   further positions away.
 //!
 //! A slot is never stored twice with different messages for one position: a leader that would have
 //! to, since it has led before, gives up the view (see `pass_on`).

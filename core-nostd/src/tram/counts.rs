@@ -11,16 +11,22 @@
 
 use super::entry::{Content, Entry, Source};
 use super::overlay::CHILDREN_MAX;
-use crate::ids::{ClientNumber, Ordinal};
+use crate::ids::{ClientNumber, Ordinal, Rank};
 
 /// What is known of one source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct SourceCount {
     /// The ordinal of its next message.
     pub(super) next: Ordinal,
-    /// Of a client: whose messages are taken.
+    /// Of a client: whose messages are taken. Of the parent: the rank of the leader whose null was
+    /// the last, plus one.
     pub(super) incarnation: u32,
     pub(super) is_open: bool,
+}
+
+/// A parent's leader as [`SourceCount::incarnation`] has it.
+pub(super) fn parent_leader(rank: Option<Rank>) -> u32 {
+    rank.map_or(0, |rank| u32::from(rank.0).saturating_add(1))
 }
 
 /// What a replica keeps of one source: a list of these is lent to it, one for the parent and one
@@ -126,6 +132,11 @@ impl<'s> Counts<'s> {
                     return Err(NotContinued);
                 }
                 count.next = message.ordinal.next();
+                if message.source == Source::Parent
+                    && let Some(timestamp) = message.id.null_of()
+                {
+                    count.incarnation = parent_leader(timestamp.rank());
+                }
             }
             Content::Open { client, incarnation } => {
                 let count = self.source_mut(Source::Client(client), up_to).ok_or(NotContinued)?;

@@ -47,6 +47,11 @@ impl MessageId {
         self.client.0 == u16::MAX
     }
 
+    /// The leader whose null it is.
+    pub(super) fn null_of(self) -> Option<Timestamp> {
+        self.is_null().then(|| Timestamp::from_cell(self.number))
+    }
+
     pub(super) fn from_cells(party: u64, number: u64) -> Self {
         let client = u16::try_from(party & 0xffff).unwrap_or(0);
         let incarnation = u32::try_from(party >> 32).unwrap_or(0);

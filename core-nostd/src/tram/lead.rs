@@ -9,11 +9,11 @@
 //!
 //! Source: TRAM, section 5.3; requirements TRM-3, TRM-6, TRM-7, BAT-1.
 
-use super::counts::{SourceCount, UpTo};
+use super::counts::{SourceCount, UpTo, parent_leader};
 use super::entry::{Content, Entry, Message, Positions, Source};
 use super::feed::{Fed, Ring, whole_cells};
 use super::follow::FollowStage;
-use super::link::{LinkId, Memory, Stage};
+use super::link::{LinkId, Memory, Role, Stage};
 use super::log::Log;
 use super::oracle::Standing;
 use super::progress::Halt;
@@ -183,9 +183,17 @@ impl Replica<'_> {
                 }
                 let Some((_, row)) = memory.link(link) else { continue };
                 self.progress.looked = self.progress.looked.saturating_add(1);
-                let next = self.counts.source(Source::Parent, UpTo::Proposed).next;
+                let count = self.counts.source(Source::Parent, UpTo::Proposed);
                 let confirmed = row.cell(feed_row::CONFIRMED)?.load();
-                if is_decided == (confirmed > next.0) {
+                // What a leader before the one of the last null passed on early may be lost, and
+                // nothing need take its position.
+                let leader = self.links.role(link).and_then(|role| match role {
+                    Role::Parent(rank) => Some(rank),
+                    _ => None,
+                });
+                let is_current =
+                    count.incarnation == 0 || count.incarnation == parent_leader(leader);
+                if is_decided == (confirmed > count.next.0) && (is_decided || is_current) {
                     self.take_from(Source::Parent, link, row, limit, fabric, log)?;
                 }
             }

@@ -541,6 +541,25 @@ fn a_lost_message_that_was_passed_on_does_not_hold_up_the_child() {
     script.end();
 }
 
+/// The parent's leader passes two messages on while it alone has them, and is deposed. The next one
+/// orders a null at the position of the first, and nothing at that of the second. The child must
+/// not take the second: what a client multicasts to the child alone would wait behind it.
+#[test]
+fn what_a_deposed_leader_passed_on_is_not_taken_behind_the_next_ones_null() {
+    let mut script = Script::new(&[None, Some(0)]);
+    let tail = script.world.log_control(P[0])[TAIL];
+    for _ in 0..2 {
+        script.multicast(0, both());
+    }
+    script.among(&P[..1], &[0], |world| world.log_control(P[0])[TAIL] == tail + 2);
+    script.moves(&P[..1], &[P[0], C[0], C[1], C[2]], 20);
+    script.world.crash_client(ClientNumber(0));
+    script.leads(P[1], &P[1..]);
+    let message = script.multicast(1, Destinations::of(GroupId(1)));
+    script.delivers(C[1], message, &[P[1], P[2], C[0], C[1], C[2]], &[1]);
+    script.end();
+}
+
 /// TRM-7: all connections of a client break before a reply to its message comes. The replicas show
 /// their replies over the new ones, also one that took a snapshot instead of the message.
 #[test]
