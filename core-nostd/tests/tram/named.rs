@@ -582,6 +582,34 @@ fn a_client_that_was_away_is_told_who_delivered() {
     script.end();
 }
 
+/// TRM-7: replica 2 delivers a client's message after the client has come again. Its reply must not
+/// answer the message of the same number that the client multicasts now.
+#[test]
+fn a_reply_to_a_former_self_answers_nothing() {
+    let mut script = Script::new(&[None]);
+    let number = ClientNumber(0);
+    script.world.crash_client(number);
+    script.world.start_client(number);
+    let before = script.multicast(0, here());
+    for id in &P[..2] {
+        script.delivers(*id, before, &P[..2], &[0]);
+    }
+    script.world.crash_client(number);
+    script.world.start_client(number);
+    script.delivers(P[2], before, &P, &[]);
+    script.world.allow_only(&P, &[number]);
+    for _ in 0..10 {
+        P.iter().for_each(|id| script.world.step_replica(*id));
+        while script.world.network.borrow_mut().deliver_if_any_can() {}
+    }
+    script.world.allow_only(&[], &[]);
+    let message = script.multicast(0, here());
+    assert_eq!(message.number, before.number);
+    script.world.step_client(number);
+    assert!(!script.world.sent[&message].answered);
+    script.end();
+}
+
 /// TRM-7: a client's message is in the log of the next leader, which has not delivered it, and in
 /// the client's ring there: it is ordered once.
 #[test]
