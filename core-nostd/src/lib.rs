@@ -27,7 +27,7 @@
 //! | `views` | a membership that changes: the module `view`, `node::ViewNode`, and the columns of the view protocol in [`layout`] |
 //! | `blocks` | block multicast: the module `rdmc`, `fabric::Blocks`, and in [`layout`] channels and subgroups with large messages |
 //! | `tram` | order across many groups: the module `tram` |
-//! | `durable` | counts of what members have made durable, in subgroups that they log: `Layout::with_logged`, `Node::set_durable`, `Node::durable` |
+//! | `durable` | counts of what members have made durable, in subgroups that they log |
 //! | `defmt` | formats for a `defmt` logger |
 //!
 //! A slot may hold the descriptor of a large message in every build, so that the stages of

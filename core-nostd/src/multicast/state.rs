@@ -121,7 +121,7 @@ pub struct MemberState {
     pub(crate) delivered: Frontier,
     /// Its row is not read any more.
     pub(crate) lost: bool,
-    /// What it has made durable as last seen; of the own member, as published.
+    /// How much it showed as durable when it was last looked at. The own member's is what it shows.
     #[cfg(feature = "durable")]
     pub(crate) durable: crate::ids::DurableCount,
 }

@@ -98,7 +98,7 @@ impl Follow {
         };
     }
 
-    /// Nothing but the lists that are still under way: whatever begins anew, they read the own log.
+    /// Forgets all but the lists that are under way. They go on to read the own log.
     fn with_lists_alone(&self) -> Self {
         let from = self.under_way().unwrap_or(u64::MAX);
         Self {

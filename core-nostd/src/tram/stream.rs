@@ -177,7 +177,7 @@ impl Replica<'_> {
         let from = follow.sent;
         let to = self.add_entries(from, limit, posting, log)?;
         follow.sent = to;
-        // All from the follower's delivered count up to here is as in the own log.
+        // The follower's log equals the own one from its delivered count up to here.
         let known = decided.min(to).max(follow.decided_floor);
         let stamps = !follow.stamp_sent && to == self.tail;
         if to == from && !stamps && known <= follow.decided_sent {

@@ -13,7 +13,7 @@ use tramontane_core::node::{DurableCounts, Node};
 const LOGGED: SubgroupId = SubgroupId(1);
 const NOT_LOGGED: SubgroupId = SubgroupId(0);
 
-/// So many members with two subgroups, of which the second is logged.
+/// A group of a number of members, with two subgroups, of which the second is logged.
 fn with_logged(members: u16, body: impl FnOnce(&Layout<'_>, &mut [Node<'_>], &[RowWriter<'_>])) {
     let ids: Vec<NodeId> = (0..members).map(|id| NodeId(u32::from(id))).collect();
     let ranks: Vec<Rank> = (0..members).map(Rank).collect();

@@ -1,5 +1,7 @@
 //! Replicas and clients over the network of these tests, stepped in an order that a seed chooses.
 
+mod clients;
+
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -309,80 +311,10 @@ impl World {
         }
     }
 
-    pub fn start_client(&mut self, number: ClientNumber) {
-        let replicas: Vec<ReplicaId> = self.replicas.keys().copied().collect();
-        self.start_client_towards(number, &replicas);
-    }
-
-    /// Starts a client that meets these replicas alone. The others keep the view of the one before.
-    pub fn start_client_towards(&mut self, number: ClientNumber, replicas: &[ReplicaId]) {
-        let links = ClientLinks::of(self.overlay);
-        let incarnation = self.client_incarnations.entry(number).or_insert(0);
-        *incarnation += 1;
-        let incarnation = *incarnation;
-        let window = self.settings.window as usize;
-        let state = (
-            Lent::new(links.len()),
-            Lent::new(self.overlay.len()),
-            Lent::new(window),
-            Lent::new(window * PAYLOAD_MAX as usize),
-        );
-        let client = Client::open(
-            self.overlay,
-            ClientOptions { number, incarnation },
-            capabilities(),
-            state.0.lend(),
-            state.1.lend(),
-            state.2.lend(),
-            state.3.lend(),
-        )
-        .expect("a client of the overlay");
-        let process = self.network.borrow_mut().add(64);
-        let memory =
-            Lending { log: self.network.borrow().log(process), links: vec![None; links.len()] };
-        let end = NetworkEnd { network: Rc::clone(&self.network), process };
-        let running = RunningClient { client, memory, end, incarnation, _state: state };
-        self.clients.insert(number, running);
-        for id in replicas {
-            self.connect_client(number, *id);
-        }
-    }
-
-    pub fn connect_client(&mut self, number: ClientNumber, id: ReplicaId) {
-        let shape = Shape::of(self.overlay, id.group);
-        let sizes = [shape.client_row_bytes(), shape.reply_row_bytes(self.settings.window)];
-        let link_at_client = ClientLinks::of(self.overlay).find(id).expect("a link");
-        let link_at_replica =
-            ReplicaLinks::of(self.overlay, id.group).find(Role::Client(number)).expect("a link");
-        let client = self.clients.get_mut(&number).expect("it runs");
-        let replica = self.replicas.get_mut(&id).expect("it runs");
-        let processes = [client.end.process, replica.end.process];
-        let (view, rows) = self.network.borrow_mut().connect(processes, sizes);
-        let now = Time(self.now);
-        client.memory.links[link_at_client.index()] = Some(Rc::clone(&rows[0]));
-        let to_replica =
-            Attachment { view, peer: Rank(1), incarnation: u32::from(replica.incarnation) };
-        client.client.attach(now, link_at_client, to_replica, &client.memory).expect("it fits");
-        replica.memory.links[link_at_replica.index()] = Some(Rc::clone(&rows[1]));
-        let to_client = Attachment { view, peer: Rank(0), incarnation: client.incarnation };
-        replica.replica.attach(now, link_at_replica, to_client, &replica.memory).expect("it fits");
-    }
-
     pub fn crash_replica(&mut self, id: ReplicaId) {
         if let Some(running) = self.replicas.remove(&id) {
             self.network.borrow_mut().crash(running.end.process);
         }
-    }
-
-    pub fn crash_client(&mut self, number: ClientNumber) {
-        if let Some(running) = self.clients.remove(&number) {
-            self.network.borrow_mut().crash(running.end.process);
-        }
-    }
-
-    /// A client does nothing any more, and nobody is told.
-    pub fn silence_client(&mut self, number: ClientNumber) {
-        self.clients.remove(&number);
     }
 
     /// Whether a group may lose a replica: the others are a quorum of replicas that count.
@@ -420,30 +352,6 @@ impl World {
         let of_group = self.replicas.iter().filter(|(id, _)| id.group == group);
         let leading = of_group.filter(|(_, running)| running.replica.is_leader());
         leading.max_by_key(|(_, running)| running.replica.promised()).map(|(id, _)| *id)
-    }
-
-    pub fn multicast(
-        &mut self,
-        number: ClientNumber,
-        destinations: Destinations,
-        length: usize,
-    ) -> Result<MessageId, SendError> {
-        self.multicast_for(number, destinations, length, Answers::OneOfEach)
-    }
-
-    pub fn multicast_for(
-        &mut self,
-        number: ClientNumber,
-        destinations: Destinations,
-        length: usize,
-        answers: Answers,
-    ) -> Result<MessageId, SendError> {
-        let Some(running) = self.clients.get_mut(&number) else { return Err(SendError::Closed) };
-        let seed = self.random.next();
-        let payload: Vec<u8> = (0..length).map(|at| (seed >> (at % 8 * 8)) as u8).collect();
-        let id = running.client.multicast(destinations, &payload, answers)?;
-        self.sent.insert(id, Sent { destinations, payload, answered: false });
-        Ok(id)
     }
 
     /// One thing happens: a piece lands, or a process steps.
@@ -550,48 +458,6 @@ impl World {
         self.admitted += u32::from(!was_voter && running.replica.is_voter());
         self.leaders += u32::from(!was_leader && running.replica.is_leader());
         self.replicas.insert(id, running);
-    }
-
-    pub fn step_client(&mut self, number: ClientNumber) {
-        let Some(running) = self.clients.get_mut(&number) else { return };
-        let stepped = running.client.step(Time(self.now), &mut running.end, &running.memory);
-        if let Err(halt) = stepped {
-            self.complaints.push(format!("client {number}: {halt}"));
-        }
-        while let Some(answered) = running.client.poll() {
-            if let Some(sent) = self.sent.get_mut(&answered.id) {
-                sent.answered = true;
-                for group in sent.destinations.iter() {
-                    let of_it = |((other, _), id): (&(GroupId, u64), &MessageId)| {
-                        *other == group && *id == answered.id
-                    };
-                    if !self.ever.iter().any(of_it) {
-                        let id = answered.id;
-                        self.complaints.push(format!("{id} is answered, and not by {group}"));
-                    }
-                }
-            }
-        }
-        for (index, place) in running.memory.links.iter_mut().enumerate() {
-            let link = LinkId(index as u16);
-            if running.client.stage(link) == Stage::Lost {
-                running.client.detach(link);
-                *place = None;
-            }
-        }
-    }
-
-    /// Whether no group keeps a place for a client.
-    pub fn has_left(&self, number: ClientNumber) -> bool {
-        let running = &self.clients[&number];
-        running.client.has_left(&running.memory).expect("it fits")
-    }
-
-    /// A client says that it leaves.
-    pub fn leave(&mut self, number: ClientNumber) {
-        if let Some(running) = self.clients.get_mut(&number) {
-            running.client.leave();
-        }
     }
 
     pub fn run(&mut self, actions: usize) {

@@ -192,11 +192,14 @@ impl Client<'_> {
 
     /// Once all that was multicast is posted, the replica is told that nothing more comes.
     fn show_leaving(&mut self, link: LinkId, row: RowWriter<'_>) -> Result<(), Halt> {
+        if !self.is_leaving {
+            return Ok(());
+        }
         let standing = (u64::from(self.options.incarnation) << 1) | 1;
         let Some(state) = self.state.get_mut(link.index()) else { return Ok(()) };
         let Some(replica) = state.replica else { return Ok(()) };
         let next = self.groups.get(replica.group.index()).map_or(Ordinal::ZERO, |group| group.next);
-        if self.is_leaving && !state.shows_leaving && state.posted >= next {
+        if !state.shows_leaving && state.posted >= next {
             put(row, feed_row::STANDING, standing)?;
             state.shows_leaving = true;
             state.attached.dirty = true;

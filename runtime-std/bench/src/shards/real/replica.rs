@@ -35,7 +35,7 @@ pub(super) struct Task {
     pub(super) name: String,
 }
 
-/// What it reports.
+/// What a replica's process reports to the run that started it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Report {

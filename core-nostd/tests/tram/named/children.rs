@@ -1,0 +1,126 @@
+//! Histories of a parent and its child: what is passed on, and kept until it is taken.
+
+use tramontane_core::ids::{ClientNumber, GroupId};
+use tramontane_core::tram::Destinations;
+
+use super::script::{C, DECIDED, P, Script, TAIL, both, here};
+
+/// TRM-6: a child's group has a message that its parent's leader passed on early. The next leader
+/// of the parent decides another in its place: the child must replace it, and deliver the first
+/// only once the parent has ordered it anew.
+#[test]
+fn a_child_takes_one_message_of_two_parents_leaders() {
+    let mut script = Script::new(&[None, Some(0)]);
+    let m = script.ordered_by(P[0], 0, both());
+    let tails = C.map(|id| script.world.log_control(id)[TAIL]);
+    script.among(&[P[0], C[0], C[1], C[2]], &[], |world| {
+        (0..3).all(|at| world.log_control(C[at])[TAIL] > tails[at])
+    });
+    script.leads(P[1], &P[1..]);
+    let n = script.multicast(1, both());
+    script.delivers(C[1], n, &[P[1], P[2], C[0], C[1], C[2]], &[1]);
+    assert!(C.iter().all(|id| !script.world.has_delivered(*id, m)), "it was never decided");
+    script.end();
+}
+
+/// TRM-6: the first leader of the parent leads again, with another message at a position that it
+/// has passed on early. Its rows towards the child must not show one message decided as another.
+#[test]
+fn a_parents_leader_that_leads_again_does_not_rewrite_its_rows() {
+    let mut script = Script::new(&[None, Some(0)]);
+    script.ordered_by(P[0], 0, both());
+    let tails = C.map(|id| script.world.log_control(id)[TAIL]);
+    script.among(&[P[0], C[0], C[1], C[2]], &[], |world| {
+        (0..3).all(|at| world.log_control(C[at])[TAIL] > tails[at])
+    });
+    script.leads(P[1], &P[1..]);
+    let n = script.multicast(1, both());
+    script.delivers(P[1], n, &P[1..], &[1]);
+    script.delivers(P[0], n, &[P[0], P[2]], &[]);
+    script.delivers(C[1], n, &[P[0], P[2], C[0], C[1], C[2]], &[]);
+    script.end();
+}
+
+/// TRM-6: a child is out of reach for longer than its parent's log is. What the parent keeps for it
+/// bounds what the parent takes.
+#[test]
+fn a_log_keeps_what_a_child_has_not_taken() {
+    let mut script = Script::new(&[None, Some(0)]);
+    let entries = u64::from(script.world.settings.log_entries);
+    let first = script.multicast(0, both());
+    script.delivers(P[0], first, &P, &[0]);
+    let place = script.world.log_control(P[0])[TAIL];
+    let mut last = first;
+    for _ in 0..2 * entries {
+        let Ok(message) = script.world.multicast(ClientNumber(1), here(), 24) else { break };
+        last = message;
+        script.does_come(&P, &[1], 40, |world| world.has_delivered(P[0], message));
+    }
+    assert!(!script.world.has_delivered(P[0], last), "the log is full");
+    assert!(script.world.log_control(P[0])[TAIL] < place + entries);
+    script.end();
+}
+
+/// TRM-6: replica 0 has a snapshot, and not yet the entry below it that the child lacks. It must
+/// not lead before it has that.
+#[test]
+fn a_replica_with_a_snapshot_does_not_lead_before_its_log_is_whole() {
+    let mut script = Script::new(&[None, Some(0)]);
+    script.leads(P[1], &P[1..]);
+    // The child has all that came before M.
+    script.does_come(&[P[1], P[2], C[0], C[1], C[2]], &[], 100, |_| false);
+    let decide = |script: &mut Script, client, to| {
+        let message = script.multicast(client, to);
+        script.delivers(P[2], message, &P[1..], &[client]);
+        message
+    };
+    for _ in 0..3 {
+        decide(&mut script, 1, here());
+    }
+    let m = decide(&mut script, 0, both());
+    for _ in 0..script.world.settings.log_entries - 2 {
+        decide(&mut script, 1, here());
+    }
+    script.among(&P[..2], &[], |world| world.restored > 0);
+    script.delivers(C[1], m, &[P[0], P[2], C[0], C[1], C[2]], &[]);
+    script.end();
+}
+
+/// The parent's leader passes a message on while it alone has it, and is lost with the client.
+/// Nothing more goes from the parent to the child. What a client multicasts to the child alone must
+/// not wait behind the lost message.
+#[test]
+fn a_lost_message_that_was_passed_on_does_not_hold_up_the_child() {
+    let mut script = Script::new(&[None, Some(0)]);
+    let tail = script.world.log_control(C[0])[TAIL];
+    script.multicast(0, both());
+    script.among(&[P[0], C[0], C[1], C[2]], &[0], |world| {
+        C.iter().all(|id| world.log_control(*id)[TAIL] > tail)
+    });
+    assert_eq!(script.world.log_control(C[0])[DECIDED], tail, "the parent has not decided it");
+    script.world.crash_client(ClientNumber(0));
+    script.world.crash_replica(P[0]);
+    let message = script.multicast(1, Destinations::of(GroupId(1)));
+    script.delivers(C[1], message, &[P[1], P[2], C[0], C[1], C[2]], &[1]);
+    script.world.start_replica(P[0], false);
+    script.end();
+}
+
+/// The parent's leader passes two messages on while it alone has them, and is deposed. The next one
+/// orders a null at the position of the first, and nothing at that of the second. The child must
+/// not take the second: what a client multicasts to the child alone would wait behind it.
+#[test]
+fn what_a_deposed_leader_passed_on_is_not_taken_behind_the_next_ones_null() {
+    let mut script = Script::new(&[None, Some(0)]);
+    let tail = script.world.log_control(P[0])[TAIL];
+    for _ in 0..2 {
+        script.multicast(0, both());
+    }
+    script.among(&P[..1], &[0], |world| world.log_control(P[0])[TAIL] == tail + 2);
+    script.moves(&P[..1], &[P[0], C[0], C[1], C[2]], 20);
+    script.world.crash_client(ClientNumber(0));
+    script.leads(P[1], &P[1..]);
+    let message = script.multicast(1, Destinations::of(GroupId(1)));
+    script.delivers(C[1], message, &[P[1], P[2], C[0], C[1], C[2]], &[1]);
+    script.end();
+}

@@ -1,0 +1,92 @@
+//! Histories of clients that come, go and come back.
+
+use tramontane_core::ids::ClientNumber;
+use tramontane_core::tram::Answers;
+
+use super::script::{DECIDED, P, Script, TAIL, here};
+
+/// TRM-7: all connections of a client break before a reply to its message comes. The replicas show
+/// their replies over the new ones, also one that took a snapshot instead of the message.
+#[test]
+fn a_client_that_was_away_is_told_who_delivered() {
+    let mut script = Script::new(&[None]);
+    let a = script.multicast_for(0, here(), Answers::All);
+    let tail = script.world.log_control(P[0])[TAIL];
+    script.among(&P[..2], &[0], |world| world.log_control(P[0])[TAIL] > tail);
+    for id in [P[0], P[1]] {
+        script.delivers(id, a, &P[..2], &[]);
+    }
+    script.world.crash_replica(P[2]);
+    script.world.start_replica(P[2], false);
+    assert!(script.world.has_delivered(P[2], a), "its snapshot has it");
+    for id in P {
+        script.world.connect_client(ClientNumber(0), id);
+    }
+    assert!(!script.world.sent[&a].answered);
+    script.among(&P, &[0], |world| world.sent[&a].answered);
+    script.end();
+}
+
+/// TRM-7: replica 2 delivers a client's message after the client has come again. Its reply must not
+/// answer the message of the same number that the client multicasts now.
+#[test]
+fn a_reply_to_a_former_self_answers_nothing() {
+    let mut script = Script::new(&[None]);
+    let number = ClientNumber(0);
+    script.world.crash_client(number);
+    script.world.start_client(number);
+    let before = script.multicast(0, here());
+    for id in &P[..2] {
+        script.delivers(*id, before, &P[..2], &[0]);
+    }
+    script.world.crash_client(number);
+    script.world.start_client(number);
+    script.delivers(P[2], before, &P, &[]);
+    script.world.allow_only(&P, &[number]);
+    for _ in 0..10 {
+        P.iter().for_each(|id| script.world.step_replica(*id));
+        while script.world.network.borrow_mut().deliver_if_any_can() {}
+    }
+    script.world.allow_only(&[], &[]);
+    let message = script.multicast(0, here());
+    assert_eq!(message.number, before.number);
+    script.world.step_client(number);
+    assert!(!script.world.sent[&message].answered);
+    script.end();
+}
+
+/// TRM-7: a client's message is in the log of the next leader, which has not delivered it, and in
+/// the client's ring there: it is ordered once.
+#[test]
+fn a_clients_message_is_ordered_once_by_two_leaders() {
+    let mut script = Script::new(&[None]);
+    let a = script.multicast(0, here());
+    let before = script.world.log_control(P[1]);
+    script.among(&P[..2], &[0], |world| world.log_control(P[1])[TAIL] > before[TAIL]);
+    assert_eq!(script.world.log_control(P[1])[DECIDED], before[DECIDED]);
+    script.leads(P[1], &P[1..]);
+    script.delivers(P[2], a, &P[1..], &[0]);
+    let b = script.multicast(0, here());
+    script.delivers(P[2], b, &P[1..], &[0]);
+    script.end();
+}
+
+/// TRM-7: a client has written a message to one replica alone when it comes again elsewhere. That
+/// replica leads next, and has not met the client's new incarnation: the message is void.
+#[test]
+fn what_an_old_incarnation_left_unordered_is_void() {
+    let mut script = Script::new(&[None]);
+    let client = ClientNumber(0);
+    let x = script.multicast(0, here());
+    assert!(!script.does_come(&P[1..2], &[0], 20, |world| world.has_delivered(P[1], x)));
+    script.world.silence_client(client);
+    script.world.start_client_towards(client, &P[..1]);
+    let y = script.multicast(0, here());
+    script.delivers(P[1], y, &P[..2], &[0]);
+    script.leads(P[1], &P[1..]);
+    let is_ordered = script.does_come(&P[1..], &[], 300, |world| world.has_delivered(P[1], x));
+    assert!(!is_ordered, "its client has come again");
+    script.world.connect_client(client, P[1]);
+    script.world.connect_client(client, P[2]);
+    script.end();
+}

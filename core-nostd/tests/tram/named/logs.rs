@@ -1,0 +1,263 @@
+//! Histories of logs: what leaders write to them, and what candidates read there.
+
+use tramontane_core::ids::{GroupId, Rank};
+use tramontane_core::tram::ReplicaId;
+
+use super::script::{DECIDED, P, STAMP, Script, TAIL, here};
+
+/// TRM-4: leader 1 puts A on its own log alone, leader 2 puts B on its own alone. Leader 3 takes A
+/// and delivers it. Leader 4 finds A and B, and must take A.
+#[test]
+fn what_a_third_leader_took_from_the_first_goes_before_what_the_second_had() {
+    let mut script = Script::new(&[None]);
+    let a = script.ordered_by(P[0], 0, here());
+    script.leads(P[1], &P[1..]);
+    script.ordered_by(P[1], 1, here());
+    script.delivers(P[0], a, &[P[0], P[2]], &[]);
+    script.leads(P[1], &P[1..]);
+    script.delivers(P[1], a, &P[1..], &[]);
+    script.end();
+}
+
+/// TRM-4: leader 1 has X and Y alone. Leader 2 decides Y in X's place. Leader 3, which is the first
+/// again, must take Y once.
+#[test]
+fn a_message_that_stands_in_two_logs_at_two_places_is_taken_once() {
+    let mut script = Script::new(&[None]);
+    script.ordered_by(P[0], 0, here());
+    let y = script.ordered_by(P[0], 1, here());
+    script.leads(P[1], &P[1..]);
+    script.delivers(P[1], y, &P[1..], &[1]);
+    script.delivers(P[0], y, &[P[0], P[2]], &[]);
+    script.end();
+}
+
+/// TRM-3: a leader that was deposed has a dead entry, and grants its log late. What it is shown as
+/// decided must not make it deliver that.
+#[test]
+fn a_dead_entry_is_not_delivered_by_a_replica_that_grants_late() {
+    let mut script = Script::new(&[None]);
+    script.ordered_by(P[0], 0, here());
+    script.leads(P[1], &P[1..]);
+    let mut last = None;
+    for _ in 0..3 {
+        let message = script.multicast(1, here());
+        script.delivers(P[2], message, &P[1..], &[1]);
+        last = Some(message);
+    }
+    script.delivers(P[0], last.expect("three"), &P[..2], &[]);
+    script.end();
+}
+
+/// TRM-3: a leader dies while it puts its stamp on a follower's log. A log with its stamp must have
+/// all that was decided before.
+#[test]
+fn a_log_that_has_a_stamp_has_all_before_it() {
+    let mut script = Script::new(&[None]);
+    for _ in 0..3 {
+        let message = script.multicast(0, here());
+        script.delivers(P[0], message, &P[..2], &[0]);
+    }
+    script.leads(P[1], &P[1..]);
+    let stamp = script.world.replicas[&P[1]].replica.promised().cell();
+    script.among(&P[1..], &[], |world| world.log_control(P[2])[STAMP] == stamp);
+    script.leads(P[0], &[P[0], P[2]]);
+    let b = script.multicast(1, here());
+    script.delivers(P[2], b, &[P[0], P[2]], &[1]);
+    script.end();
+}
+
+/// TRM-3: of five replicas, four have decided A. Leader 1's write of it to replica 4 is under way,
+/// and is read from leader 1's log as it lands: its header has landed, and its payload not. Leader
+/// 2 goes once around the logs, that of leader 1 among them. Replica 4 must not deliver A with the
+/// bytes of another message.
+#[test]
+fn a_write_under_way_does_not_read_what_the_next_leader_writes() {
+    let mut script = Script::of(&[None], 5);
+    let [three, last] = [3, 4].map(|rank| ReplicaId { rank: Rank(rank), ..P[0] });
+    let four = [P[0], P[1], P[2], three];
+    script.world.network.borrow_mut().reads_late = true;
+    let place = script.world.log_control(P[0])[TAIL];
+    let a = script.multicast(0, here());
+    for id in four {
+        script.delivers(id, a, &four, &[0]);
+    }
+    script.world.allow_only(&[P[0], last], &[]);
+    while script.world.ordered_at(last, place) != Some(a) {
+        assert!(script.world.network.borrow_mut().deliver_if_any_can(), "its header comes there");
+    }
+    assert!(!script.world.has_bytes(last, a), "its payload has not landed");
+    script.leads(P[1], &four[1..]);
+    for _ in 0..script.world.settings.log_entries + 4 {
+        let message = script.multicast(1, here());
+        for id in four {
+            script.delivers(id, message, &four, &[1]);
+        }
+    }
+    script.world.allow_only(&[P[0], last], &[]);
+    while script.world.network.borrow_mut().deliver_if_any_can() {}
+    script.does_come(&[last], &[], 10, |_| false);
+    script.end();
+}
+
+/// TRM-3: leader 1 has X and Y alone, and leader 2 Y and Z. Leader 2 is cut off when it has
+/// replaced X by Y in the log of the first, whose old entries must not count any more.
+#[test]
+fn a_log_that_is_being_replaced_does_not_count() {
+    let mut script = Script::new(&[None]);
+    let place = script.world.log_control(P[0])[TAIL];
+    script.ordered_by(P[0], 0, here());
+    let y = script.ordered_by(P[0], 1, here());
+    script.leads(P[1], &P[1..]);
+    let tail = script.world.log_control(P[1])[TAIL];
+    script.among(&P[1..2], &[1], |world| world.log_control(P[1])[TAIL] > tail);
+    script.among(&P[..2], &[], |world| world.ordered_at(P[0], place) == Some(y));
+    script.leads(P[0], &[P[0], P[2]]);
+    script.end();
+}
+
+/// TRM-4: of five replicas, leader 1 has X alone, and leader 2 has B and another on two logs, no
+/// quorum. Leader 1 is cut off when it has copied B. In the next campaign, without B, it must not
+/// lead with X and the bytes of B.
+#[test]
+fn a_log_that_is_copied_over_does_not_count() {
+    let mut script = Script::of(&[None], 5);
+    let [third, last] = [3, 4].map(|rank| ReplicaId { group: GroupId(0), rank: Rank(rank) });
+    script.ordered_by(P[0], 0, here());
+    script.leads(P[1], &[P[1], P[2], third]);
+    let b = script.ordered_by(P[1], 1, here());
+    script.ordered_by(P[1], 1, here());
+    let own = script.world.log_control(P[1]);
+    script.among(&P[1..], &[], |world| world.log_control(P[2])[..DECIDED] == own[..DECIDED]);
+    script.among(&[P[0], P[2], last], &[], |world| world.has_bytes(P[0], b));
+    script.leads(P[0], &[P[0], third, last]);
+    let c = script.multicast(0, here());
+    script.delivers(P[0], c, &[P[0], third, last], &[0]);
+    script.end();
+}
+
+/// TRM-5: A is on replicas 0 and 1. Replica 1 comes back without memory. Without replica 0 it must
+/// not lead, nor let replica 2 lead.
+#[test]
+fn a_replica_without_memory_makes_no_quorum_that_leads() {
+    let mut script = Script::new(&[None]);
+    let a = script.multicast(0, here());
+    script.delivers(P[0], a, &P[..2], &[0]);
+    script.world.gives_snapshots = false;
+    script.world.crash_replica(P[1]);
+    script.world.start_replica(P[1], false);
+    script.multicast(1, here());
+    let has_led = script.does_come(&P[1..], &[1], 1_000, |world| {
+        P[1..].iter().any(|id| world.replicas[id].replica.is_leader())
+    });
+    assert!(!has_led, "nobody there knows of A");
+    script.world.gives_snapshots = true;
+    script.end();
+}
+
+/// TRM-5: leader 1 of replicas 1 and 2 decides B. Replica 2 comes back without memory, and gives
+/// its log to replica 0, which has not heard that it was deposed. They must decide nothing.
+#[test]
+fn a_replica_without_memory_makes_no_quorum_that_decides() {
+    let mut script = Script::new(&[None]);
+    script.leads(P[1], &P[1..]);
+    let b = script.multicast(1, here());
+    script.delivers(P[1], b, &P[1..], &[1]);
+    script.world.gives_snapshots = false;
+    script.world.crash_replica(P[2]);
+    script.world.start_replica(P[2], false);
+    let decided = script.world.log_control(P[0])[DECIDED];
+    script.multicast(0, here());
+    let has_decided = script.does_come(&[P[0], P[2]], &[0], 1_000, |world| {
+        world.log_control(P[0])[DECIDED] > decided || world.replicas[&P[2]].replica.is_voter()
+    });
+    assert!(!has_decided, "nobody there knows of B");
+    script.world.gives_snapshots = true;
+    script.end();
+}
+
+/// TRM-6: replica 2 is out of reach, and writes to its log are under way that are read as they
+/// land. The others go once around the log: what lands later must not be of the next lap.
+#[test]
+fn a_slot_is_not_reused_while_a_write_reads_it() {
+    let mut script = Script::new(&[None]);
+    script.world.network.borrow_mut().reads_late = true;
+    for _ in 0..script.world.settings.log_entries + 4 {
+        let message = script.multicast(0, here());
+        script.delivers(P[0], message, &P[..2], &[0]);
+    }
+    script.end();
+}
+
+/// Replica 1 has copied the headers of a log that it was given, and its reads of payloads are under
+/// way when that log is given to replica 0. Replica 0 goes once around the log. Replica 1 must not
+/// lead with what it reads there then.
+#[test]
+fn a_payload_that_a_later_leader_has_replaced_is_not_copied() {
+    let mut script = Script::of(&[None], 5);
+    let [three, four] = [3, 4].map(|rank| ReplicaId { rank: Rank(rank), ..P[0] });
+    let (others, first, second) =
+        ([P[0], P[2], three, four], [P[1], P[2], three], [P[0], P[2], four]);
+    for _ in 0..3 {
+        let message = script.multicast(0, here());
+        for id in others {
+            script.delivers(id, message, &others, &[0]);
+        }
+    }
+    script.among(&first, &[], |world| world.reads_payloads(P[1]));
+    for _ in 0..script.world.settings.log_entries + 4 {
+        let message = script.multicast(1, here());
+        script.delivers(P[0], message, &second, &[1]);
+        script.delivers(P[2], message, &second, &[1]);
+    }
+    script.does_come(&first, &[], 100, |_| false);
+    script.end();
+}
+
+/// TRM-4: replica 1 has X alone. Leader 2 decides Y at that place with two others, and is about to
+/// replace X in the log of replica 1. Replica 0 asks for that log meanwhile. It must not read the
+/// entries before the log is granted, and the stamp of leader 2 after it: X would count as decided.
+#[test]
+fn a_log_is_not_read_before_it_is_granted() {
+    let mut script = Script::of(&[None], 5);
+    let [three, four] = [3, 4].map(|rank| ReplicaId { rank: Rank(rank), ..P[0] });
+    script.leads(P[1], &[P[1], P[2], three]);
+    let place = script.world.log_control(P[1])[TAIL];
+    script.ordered_by(P[1], 0, here());
+    script.leads(P[2], &[P[2], three, four]);
+    let y = script.multicast(1, here());
+    for id in [P[2], three] {
+        script.delivers(id, y, &[P[2], three, four], &[1]);
+    }
+    let stamp = script.world.log_control(P[2])[STAMP];
+    let promised = script.world.replicas[&P[2]].replica.promised();
+    script.among(&[P[1], P[2]], &[], |world| world.replicas[&P[1]].replica.promised() == promised);
+    let asks = [P[0], P[1], three];
+    script.among(&asks, &[], |world| world.replicas[&P[0]].replica.promised() > promised);
+    script.moves(&[P[0], three], &asks, 40);
+    script.moves(&[P[2]], &[P[1], P[2]], 40);
+    assert_eq!(script.world.log_control(P[1])[STAMP], stamp, "it has leader 2's stamp");
+    assert_eq!(script.world.ordered_at(P[1], place), Some(y));
+    script.does_come(&asks, &[], 100, |_| false);
+    script.end();
+}
+
+/// Replica 1 copies the log of replica 2, which loses its memory and comes back. Replica 1 must not
+/// take what replica 2 has now for the rest.
+#[test]
+fn a_copy_ends_with_the_replica_that_it_was_made_of() {
+    let mut script = Script::of(&[None], 5);
+    let [three, four] = [3, 4].map(|rank| ReplicaId { rank: Rank(rank), ..P[0] });
+    let (others, next) = ([P[0], P[2], three, four], [P[1], P[2], three, four]);
+    for _ in 0..3 {
+        let message = script.multicast(0, here());
+        for id in others {
+            script.delivers(id, message, &others, &[0]);
+        }
+    }
+    script.among(&next, &[], |world| world.reads_payloads(P[1]));
+    script.world.crash_replica(P[2]);
+    script.world.start_replica(P[2], false);
+    script.does_come(&next, &[], 100, |_| false);
+    script.end();
+}

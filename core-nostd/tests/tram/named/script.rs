@@ -1,0 +1,189 @@
+//! A world in which a test says which processes reach each other, and how far that goes.
+
+use tramontane_core::ids::{ClientNumber, GroupId, Rank};
+use tramontane_core::tram::{Answers, Destinations, MessageId, ReplicaId};
+
+use crate::judge::{missing, safety};
+use crate::world::{Settings, World};
+
+pub(super) const P: [ReplicaId; 3] = group(0);
+pub(super) const C: [ReplicaId; 3] = group(1);
+
+const fn group(group: u16) -> [ReplicaId; 3] {
+    let group = GroupId(group);
+    [
+        ReplicaId { group, rank: Rank(0) },
+        ReplicaId { group, rank: Rank(1) },
+        ReplicaId { group, rank: Rank(2) },
+    ]
+}
+
+pub(super) const STAMP: usize = 0;
+pub(super) const TAIL: usize = 1;
+pub(super) const DECIDED: usize = 2;
+
+/// A world in which the text says who reaches whom.
+pub(super) struct Script {
+    pub(super) world: World,
+}
+
+impl Script {
+    /// All groups have leaders, all logs their stamps, and each client its place in all groups.
+    pub(super) fn new(parents: &[Option<u16>]) -> Self {
+        Self::of(parents, 3)
+    }
+
+    pub(super) fn of(parents: &[Option<u16>], replicas: u16) -> Self {
+        let settings = Settings { log_entries: 32, ..Settings::default() };
+        let mut world = World::new(parents, replicas, settings);
+        world.network.borrow_mut().lands_whole = true;
+        for number in 0..world.settings.clients {
+            for group in world.overlay.all().iter() {
+                let to = Destinations::of(group);
+                world.multicast(ClientNumber(number), to, 8).expect("a window's");
+            }
+        }
+        assert!(world.run_until(100_000, |world| missing(world).is_empty()));
+        let mut script = Self { world };
+        let all = script.world.ids();
+        script.among(&all, &[0, 1], |world| {
+            let decided = |id: &ReplicaId| world.log_control(*id)[DECIDED];
+            all.iter().all(|id| decided(id) == world.log_control(*id)[TAIL])
+                && (0..world.overlay.len()).all(|at| world.leader(GroupId(at as u16)).is_some())
+        });
+        for group in [P, C].iter().take(parents.len()) {
+            let leader = script.world.leader(group[0].group);
+            if leader != Some(group[0]) {
+                let others: Vec<ReplicaId> =
+                    group.iter().copied().filter(|id| Some(*id) != leader).collect();
+                script.leads(group[0], &others);
+            }
+        }
+        script.among(&all, &[0, 1], |world| {
+            let stamp = |id: &ReplicaId| world.log_control(*id)[STAMP];
+            all.iter().all(|id| stamp(id) == stamp(&ReplicaId { rank: Rank(0), ..*id }))
+        });
+        script
+    }
+
+    /// Goes on among some replicas and clients, until something holds: looked at after each step
+    /// and each write that lands.
+    pub(super) fn among(
+        &mut self,
+        ids: &[ReplicaId],
+        clients: &[u16],
+        holds: impl Fn(&World) -> bool,
+    ) {
+        let does_come = self.does_come(ids, clients, 4_000, holds);
+        assert_eq!(self.world.complaints.first(), None);
+        assert!(does_come, "it does not come to that");
+    }
+
+    pub(super) fn does_come(
+        &mut self,
+        ids: &[ReplicaId],
+        clients: &[u16],
+        rounds: usize,
+        holds: impl Fn(&World) -> bool,
+    ) -> bool {
+        let clients: Vec<ClientNumber> = clients.iter().copied().map(ClientNumber).collect();
+        self.world.allow_only(ids, &clients);
+        for _ in 0..rounds {
+            for id in ids {
+                self.world.step_replica(*id);
+                if holds(&self.world) {
+                    return true;
+                }
+                for _ in 0..8 {
+                    let has_landed = self.world.network.borrow_mut().deliver_if_any_can();
+                    if holds(&self.world) {
+                        return true;
+                    }
+                    if !has_landed {
+                        break;
+                    }
+                }
+            }
+            for number in &clients {
+                self.world.step_client(*number);
+            }
+            self.world.now += 200 * ids.len() as u64;
+            self.world.reconnect();
+        }
+        false
+    }
+
+    /// Some replicas step so many times, and writes and reads land between more of them.
+    pub(super) fn moves(&mut self, stepping: &[ReplicaId], reached: &[ReplicaId], rounds: usize) {
+        self.world.allow_only(reached, &[]);
+        for _ in 0..rounds {
+            for id in stepping {
+                self.world.step_replica(*id);
+                while self.world.network.borrow_mut().deliver_if_any_can() {}
+            }
+            self.world.now += 200;
+        }
+    }
+
+    /// A replica comes to lead, by a campaign among some.
+    pub(super) fn leads(&mut self, id: ReplicaId, among: &[ReplicaId]) {
+        let before = self
+            .world
+            .leader(id.group)
+            .map(|leader| (leader, self.world.replicas[&leader].replica.promised()));
+        self.among(among, &[], |world| {
+            let replica = &world.replicas[&id].replica;
+            let is_new = before.is_none_or(|(leader, promised)| {
+                leader == id && replica.promised() == promised || replica.promised() > promised
+            });
+            replica.is_leader() && is_new && world.leader(id.group) == Some(id)
+        });
+    }
+
+    /// A client multicasts a message, and one replica alone orders it.
+    pub(super) fn ordered_by(&mut self, id: ReplicaId, client: u16, to: Destinations) -> MessageId {
+        let message = self.multicast(client, to);
+        let tail = self.world.log_control(id)[TAIL];
+        self.among(&[id], &[client], |world| world.log_control(id)[TAIL] > tail);
+        message
+    }
+
+    pub(super) fn multicast(&mut self, client: u16, to: Destinations) -> MessageId {
+        self.multicast_for(client, to, Answers::OneOfEach)
+    }
+
+    pub(super) fn multicast_for(
+        &mut self,
+        client: u16,
+        to: Destinations,
+        answers: Answers,
+    ) -> MessageId {
+        self.world.multicast_for(ClientNumber(client), to, 24, answers).expect("there is room")
+    }
+
+    pub(super) fn delivers(
+        &mut self,
+        id: ReplicaId,
+        message: MessageId,
+        among: &[ReplicaId],
+        clients: &[u16],
+    ) {
+        self.among(among, clients, |world| world.has_delivered(id, message));
+    }
+
+    /// All reach all.
+    pub(super) fn end(mut self) {
+        self.world.network.borrow_mut().heal();
+        let is_over = self.world.run_until(400_000, |world| missing(world).is_empty());
+        assert_eq!(safety(&self.world), Vec::<String>::new());
+        assert!(is_over, "{:?}", missing(&self.world));
+    }
+}
+
+pub(super) fn here() -> Destinations {
+    Destinations::of(GroupId(0))
+}
+
+pub(super) fn both() -> Destinations {
+    here().with(GroupId(1))
+}
