@@ -215,7 +215,7 @@ impl Client {
         while self.driven.under_way() > 0 && Instant::now() < until {
             self.wait(SLEEP_MAX)?;
         }
-        self.driven.say_leaving()?;
+        self.driven.say_leaving();
         let mut has_left = self.driven.has_left()?;
         while !has_left && Instant::now() < until {
             if !self.driven.step()? {

@@ -53,7 +53,7 @@ pub(super) trait Driven: Send {
     fn idle_time(&self) -> Duration;
     /// Sleeps until something comes, at most so long.
     fn sleep(&mut self, timeout: Duration) -> Result<(), ClientError>;
-    fn say_leaving(&mut self) -> Result<(), ClientError>;
+    fn say_leaving(&mut self);
     fn has_left(&self) -> Result<bool, ClientError>;
     /// Tells the replicas that this process goes.
     fn part(&mut self);
@@ -288,9 +288,8 @@ impl<F: ShardFabric> Driven for ClientEngine<F> {
         stepped.map(|_| ())
     }
 
-    fn say_leaving(&mut self) -> Result<(), ClientError> {
+    fn say_leaving(&mut self) {
         self.cell.with_dependent_mut(|_, client| client.leave());
-        Ok(())
     }
 
     fn has_left(&self) -> Result<bool, ClientError> {
