@@ -123,7 +123,7 @@ impl<R: Replica> Engine<R> {
 
     /// The application.
     pub(super) fn replica(&mut self) -> &mut R {
-        &mut self.parts.replica
+        self.parts.replica.application()
     }
 
     /// What it counts of itself.

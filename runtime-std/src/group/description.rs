@@ -132,6 +132,14 @@ pub struct SubgroupDescription {
     /// members. A group file does not have it, and members do not compare it when they meet.
     #[serde(skip)]
     pub large_blocks: Option<LargeBlocks>,
+    /// Whether clients from outside may publish and subscribe (EXT-1). Each message takes up to 25
+    /// bytes more then.
+    #[serde(default)]
+    pub clients: bool,
+    /// How long the group remembers a client that no member hears, in ms: for so long it may come
+    /// back and send again what was not acknowledged, and nothing is delivered twice.
+    #[serde(default = "client_lease_default")]
+    pub client_lease_ms: u64,
     /// Whether it starts anew, empty, after all its members were lost at once, and its state with
     /// them (VIE-10). Otherwise it stays without members.
     #[serde(default)]
@@ -149,6 +157,9 @@ const fn majority_default() -> bool {
 }
 const fn large_window_default() -> u32 {
     2
+}
+const fn client_lease_default() -> u64 {
+    60_000
 }
 const fn window_default() -> u32 {
     WINDOW_DEFAULT
@@ -221,6 +232,16 @@ pub enum DescriptionError {
         "large messages want {0} buffers at a member, large_window and 2 for each sender, and {BUFFERS_MAX} is the most; lower large_window, or let fewer send"
     )]
     LargeBuffers(usize),
+    /// Clients that cannot be.
+    #[error(
+        "subgroup \"{0}\" cannot have clients without an order; take out unordered, or clients"
+    )]
+    Clients(String),
+    /// A lease that is no longer than what it takes to notice that a member is lost.
+    #[error(
+        "subgroup \"{0}\" has a client_lease_ms of less than twice failure_timeout_ms; raise it"
+    )]
+    ClientLease(String),
     /// Something that only a group with changing membership has.
     #[error(
         "the group has fixed membership, and so {0}; take it out, or set membership = \"changing\""
@@ -337,6 +358,13 @@ impl Description {
             if !subgroup.has_possible_large() {
                 return Err(DescriptionError::Large(subgroup.name.clone()));
             }
+            if subgroup.clients && subgroup.unordered {
+                return Err(DescriptionError::Clients(subgroup.name.clone()));
+            }
+            let lease_min = self.failure_timeout_ms.saturating_mul(2);
+            if subgroup.clients && subgroup.client_lease_ms < lease_min {
+                return Err(DescriptionError::ClientLease(subgroup.name.clone()));
+            }
         }
         self.check_fixed()?;
         let buffers = self.large_buffers();
@@ -359,6 +387,9 @@ impl Description {
         }
         if self.subgroups.iter().any(|subgroup| subgroup.large_max > 0) {
             return Err(DescriptionError::Fixed("no large messages (large_max)"));
+        }
+        if self.subgroups.iter().any(|subgroup| subgroup.clients) {
+            return Err(DescriptionError::Fixed("no clients (clients)"));
         }
         if self.nodes.iter().any(|node| node.state.is_some()) {
             return Err(DescriptionError::Fixed("no state folders (state)"));
@@ -423,6 +454,8 @@ impl SubgroupDescription {
             large_max: 0,
             large_window: large_window_default(),
             large_blocks: None,
+            clients: false,
+            client_lease_ms: client_lease_default(),
             restart_empty: false,
         }
     }

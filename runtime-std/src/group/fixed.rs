@@ -101,7 +101,7 @@ impl<R: Replica> Fixed<R> {
 
     /// The application.
     pub(super) fn replica(&mut self) -> &mut R {
-        &mut self.parts.replica
+        self.parts.replica.application()
     }
 
     /// What it counts of itself.

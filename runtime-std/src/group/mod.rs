@@ -35,12 +35,14 @@
 //! | `lost_peers` | which members were lost in a view that is still to come |
 //! | `participant`, `request` | what stays the same; what other threads ask of the member |
 //! | `status`, `statistics`, `operator` | what is seen from outside; counts; an operator's requests |
+//! | `clients` | clients from outside: their order, and the thread that serves them |
 //! | `control_endpoints`, `operator_client` | addresses and key of the control servers; an operator's client |
 
 mod admission;
 mod builder;
 mod changing;
 mod changing_requests;
+mod clients;
 mod control_endpoints;
 mod control_service;
 mod delivery_queue;
@@ -85,6 +87,8 @@ mod supply;
 mod transfer_progress;
 mod view;
 
+pub use tramontane_control::client_messages::ClientId;
+
 pub use builder::DescriptionBuilder;
 pub use control_endpoints::ControlEndpoints;
 pub use control_endpoints::ControlEndpointsError;
@@ -105,6 +109,6 @@ pub use sender::{Fate, Receipt, Run, Sender, Slot};
 pub use start::{start, start_stepped};
 pub use start_fixed::{ConnectError, Connected, connect};
 pub use start_options::{StartError, StartOptions};
-pub use status::{GroupStatus, SharedStatus, SubgroupStatus};
+pub use status::{ClientStatus, CutClient, GroupStatus, SharedStatus, SubgroupStatus};
 pub use subgroup_sending::Unsent;
 pub use view::{FIRST_VIEW, View};

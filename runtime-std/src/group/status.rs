@@ -41,6 +41,41 @@ pub struct GroupStatus {
     pub heartbeats: u64,
     /// Messages that were delivered in the last second or so, a second.
     pub delivered_per_second: u64,
+    /// Clients from outside that are connected to it.
+    pub clients: Vec<ClientStatus>,
+    /// How many clients it has cut since.
+    pub clients_cut: u64,
+    /// The last ones of these, the latest first.
+    pub cut: Vec<CutClient>,
+}
+
+/// A client from outside, at the member that it is at (EXT-1).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClientStatus {
+    /// What it calls itself; its id if it has no name.
+    pub name: String,
+    /// `publisher` or `subscriber`.
+    pub kind: String,
+    /// Its subgroup.
+    pub subgroup: String,
+    /// The number of its next message that is to be delivered; for a subscriber, the place that it
+    /// gets next.
+    pub next: u64,
+    /// Messages that a subscriber has not been sent yet.
+    pub behind: u64,
+    /// Bytes that wait for it.
+    pub unsent_bytes: u64,
+    /// For how long it has taken nothing of what waits, in ms.
+    pub stalled_ms: u64,
+}
+
+/// A client that was cut.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CutClient {
+    /// What it calls itself.
+    pub name: String,
+    /// Why.
+    pub why: String,
 }
 
 impl GroupStatus {
@@ -73,9 +108,17 @@ pub struct SubgroupStatus {
 /// Where the last status hangs, for any thread to look at. Nothing until this process is a member;
 /// the last one stays when it is none any more.
 #[derive(Clone, Debug, Default)]
-pub struct SharedStatus(Arc<Mutex<Option<Hung>>>);
+pub struct SharedStatus(Arc<Mutex<Option<Hung>>>, Arc<Mutex<ClientsShown>>);
 
 type Hung = (GroupStatus, Arc<View>);
+
+/// What the thread that serves clients shows.
+#[derive(Debug, Default)]
+struct ClientsShown {
+    clients: Vec<ClientStatus>,
+    clients_cut: u64,
+    cut: Vec<CutClient>,
+}
 
 impl SharedStatus {
     pub(super) fn put(&self, status: GroupStatus, view: &Arc<View>) {
@@ -93,11 +136,28 @@ impl SharedStatus {
     /// How things stand, as of a heartbeat ago at most while the member runs.
     #[must_use]
     pub fn status(&self) -> Option<GroupStatus> {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .as_ref()
-            .map(|(status, _)| status.clone())
+        let shown = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let status = shown.as_ref().map(|(status, _)| status.clone());
+        drop(shown);
+        let ClientsShown { clients, clients_cut, cut } =
+            &*self.1.lock().unwrap_or_else(PoisonError::into_inner);
+        status.map(|status| GroupStatus {
+            clients: clients.clone(),
+            clients_cut: *clients_cut,
+            cut: cut.clone(),
+            ..status
+        })
+    }
+
+    /// Shows how clients are.
+    pub(super) fn put_clients(
+        &self,
+        clients: Vec<ClientStatus>,
+        clients_cut: u64,
+        cut: Vec<CutClient>,
+    ) {
+        *self.1.lock().unwrap_or_else(PoisonError::into_inner) =
+            ClientsShown { clients, clients_cut, cut };
     }
 
     pub(super) fn view(&self) -> Option<Arc<View>> {
