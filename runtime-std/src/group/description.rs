@@ -65,6 +65,11 @@ pub struct Description {
     /// (VIE-2). The same at all members.
     #[serde(default = "failure_timeout_default")]
     pub failure_timeout_ms: u64,
+    /// A member that holds others back for so long, though it lives, is removed, in ms; 0: the
+    /// others wait for it as long as it takes (EXT-2). The same at all members. It cannot be with
+    /// fixed membership.
+    #[serde(default)]
+    pub evict_slow_after_ms: u64,
     /// Whether a next view needs a majority of the last one (VIE-9). Without it a network that
     /// splits makes two groups of one.
     #[serde(default = "majority_default")]
@@ -219,6 +224,12 @@ pub enum DescriptionError {
         "failure_timeout_ms is less than 3 times heartbeat_ms, or one of them is 0; raise failure_timeout_ms"
     )]
     Times,
+    /// A bound for slow members that one long upcall would exceed.
+    #[error(
+        "evict_slow_after_ms is less than twice failure_timeout_ms, for which an upcall may last; \
+         raise it, or set it to 0"
+    )]
+    Eviction,
     /// A subgroup's name stands twice.
     #[error("subgroup \"{0}\" stands twice; give each a name of its own")]
     DuplicateSubgroup(String),
@@ -304,6 +315,7 @@ impl Description {
             allow_clear: false,
             heartbeat_ms: heartbeat_default(),
             failure_timeout_ms: failure_timeout_default(),
+            evict_slow_after_ms: 0,
             majority: true,
             initial: all.clone(),
             nodes: all
@@ -335,6 +347,10 @@ impl Description {
         }
         if self.heartbeat_ms == 0 || self.failure_timeout_ms < self.heartbeat_ms.saturating_mul(3) {
             return Err(DescriptionError::Times);
+        }
+        let eviction_min = self.failure_timeout_ms.saturating_mul(2);
+        if self.evict_slow_after_ms != 0 && self.evict_slow_after_ms < eviction_min {
+            return Err(DescriptionError::Eviction);
         }
         if self.initial.is_empty() {
             self.initial.clone_from(&all);
@@ -387,6 +403,9 @@ impl Description {
         }
         if self.subgroups.iter().any(|subgroup| subgroup.large_max > 0) {
             return Err(DescriptionError::Fixed("no large messages (large_max)"));
+        }
+        if self.evict_slow_after_ms != 0 {
+            return Err(DescriptionError::Fixed("no bound for slow members (evict_slow_after_ms)"));
         }
         if self.subgroups.iter().any(|subgroup| subgroup.clients) {
             return Err(DescriptionError::Fixed("no clients (clients)"));

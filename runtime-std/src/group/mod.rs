@@ -32,6 +32,7 @@
 //! | `sender`, `send_state`, `subgroup_sending` | the handle that outlives views; what it shares with the engine; the engine's side |
 //! | `large` | large messages, whose bytes go by block multicast |
 //! | `fabric`, `peer_connector`, `control_service` | what carries writes; calls to peers; the control server |
+//! | `slow_members` | members that hold the others back |
 //! | `lost_peers` | which members were lost in a view that is still to come |
 //! | `participant`, `request` | what stays the same; what other threads ask of the member |
 //! | `status`, `statistics`, `operator` | what is seen from outside; counts; an operator's requests |
@@ -76,6 +77,7 @@ mod request;
 mod running;
 mod send_state;
 mod sender;
+mod slow_members;
 mod start;
 mod start_fixed;
 mod start_options;
@@ -109,6 +111,6 @@ pub use sender::{Fate, Receipt, Run, Sender, Slot};
 pub use start::{start, start_stepped};
 pub use start_fixed::{ConnectError, Connected, connect};
 pub use start_options::{StartError, StartOptions};
-pub use status::{ClientStatus, CutClient, GroupStatus, SharedStatus, SubgroupStatus};
+pub use status::{ClientStatus, CutClient, GroupStatus, SharedStatus, SlowMember, SubgroupStatus};
 pub use subgroup_sending::Unsent;
 pub use view::{FIRST_VIEW, View};

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
+use super::slow_members::Slow;
 use super::view::View;
 
 /// A member as it was a moment ago.
@@ -41,12 +42,40 @@ pub struct GroupStatus {
     pub heartbeats: u64,
     /// Messages that were delivered in the last second or so, a second.
     pub delivered_per_second: u64,
+    /// Members that hold others back, as this node sees it (EXT-2).
+    pub slow: Vec<SlowMember>,
     /// Clients from outside that are connected to it.
     pub clients: Vec<ClientStatus>,
     /// How many clients it has cut since.
     pub clients_cut: u64,
     /// The last ones of these, the latest first.
     pub cut: Vec<CutClient>,
+}
+
+/// A member that holds others back.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SlowMember {
+    /// The member.
+    pub node: u32,
+    /// The subgroup in which it does.
+    pub subgroup: String,
+    /// The members that are ahead of it: what they send waits for it.
+    pub holds: Vec<u32>,
+    /// For how long, in ms.
+    pub lasts_ms: u64,
+}
+
+impl SlowMember {
+    /// One of a group with these subgroups.
+    pub(super) fn of(slow: &Slow, subgroups: &[SubgroupStatus]) -> Self {
+        let subgroup = subgroups.get(slow.subgroup.index()).map(|subgroup| subgroup.name.clone());
+        Self {
+            node: slow.node.get(),
+            subgroup: subgroup.unwrap_or_default(),
+            holds: slow.holds.iter().map(|node| node.get()).collect(),
+            lasts_ms: u64::try_from(slow.lasts.as_millis()).unwrap_or(u64::MAX),
+        }
+    }
 }
 
 /// A client from outside, at the member that it is at (EXT-1).
