@@ -60,3 +60,8 @@ pub use tramontane_control::client_messages::{
     ClientId, ClientLife, ClientRefusal, GroupAnswer, Level, Reached,
 };
 pub use tramontane_control::{Address, KeyError, SharedKey};
+
+/// The guide's page: its example is compiled with the other doc tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/src/operators/clients.md")]
+mod guide {}

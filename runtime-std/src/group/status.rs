@@ -137,7 +137,10 @@ pub struct SubgroupStatus {
 /// Where the last status hangs, for any thread to look at. Nothing until this process is a member;
 /// the last one stays when it is none any more.
 #[derive(Clone, Debug, Default)]
-pub struct SharedStatus(Arc<Mutex<Option<Hung>>>, Arc<Mutex<ClientsShown>>);
+pub struct SharedStatus {
+    hung: Arc<Mutex<Option<Hung>>>,
+    clients: Arc<Mutex<ClientsShown>>,
+}
 
 type Hung = (GroupStatus, Arc<View>);
 
@@ -151,13 +154,14 @@ struct ClientsShown {
 
 impl SharedStatus {
     pub(super) fn put(&self, status: GroupStatus, view: &Arc<View>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((status, Arc::clone(view)));
+        *self.hung.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some((status, Arc::clone(view)));
     }
 
     /// Changes the status in place, if it is of this view. False if it is of another, or there is
     /// none.
     pub(super) fn change(&self, view: &Arc<View>, write: impl FnOnce(&mut GroupStatus)) -> bool {
-        let mut shown = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shown = self.hung.lock().unwrap_or_else(PoisonError::into_inner);
         let same = shown.as_mut().filter(|(_, of)| Arc::ptr_eq(of, view));
         same.map(|(status, _)| write(status)).is_some()
     }
@@ -165,11 +169,11 @@ impl SharedStatus {
     /// How things stand, as of a heartbeat ago at most while the member runs.
     #[must_use]
     pub fn status(&self) -> Option<GroupStatus> {
-        let shown = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let shown = self.hung.lock().unwrap_or_else(PoisonError::into_inner);
         let status = shown.as_ref().map(|(status, _)| status.clone());
         drop(shown);
         let ClientsShown { clients, clients_cut, cut } =
-            &*self.1.lock().unwrap_or_else(PoisonError::into_inner);
+            &*self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         status.map(|status| GroupStatus {
             clients: clients.clone(),
             clients_cut: *clients_cut,
@@ -185,12 +189,12 @@ impl SharedStatus {
         clients_cut: u64,
         cut: Vec<CutClient>,
     ) {
-        *self.1.lock().unwrap_or_else(PoisonError::into_inner) =
+        *self.clients.lock().unwrap_or_else(PoisonError::into_inner) =
             ClientsShown { clients, clients_cut, cut };
     }
 
     pub(super) fn view(&self) -> Option<Arc<View>> {
-        self.0
+        self.hung
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .as_ref()

@@ -58,11 +58,19 @@ pub(super) struct Connection {
     part: Part,
     arrived: Instant,
     last_put: Instant,
+    /// Something has come since it was last read from, or may have.
+    is_readable: bool,
 }
 
 impl Connection {
     pub(super) fn new(session: QueuedSession, now: Instant) -> Self {
-        Self { session, name: String::new(), part: Part::New, arrived: now, last_put: now }
+        let (name, part) = (String::new(), Part::New);
+        Self { session, name, part, arrived: now, last_put: now, is_readable: true }
+    }
+
+    /// Something has come.
+    pub(super) const fn can_be_read(&mut self) {
+        self.is_readable = true;
     }
 
     pub(super) const fn session(&self) -> &QueuedSession {
@@ -148,6 +156,9 @@ impl Connection {
         let bytes_max = LINES_BYTES.max(line_max).saturating_add(REQUEST_AROUND);
         if let Some(request) = self.session.take(bytes_max)? {
             return Ok(Some(request));
+        }
+        if !std::mem::take(&mut self.is_readable) {
+            return Ok(None);
         }
         self.session.read()?;
         Ok(self.session.take(bytes_max)?)

@@ -197,7 +197,7 @@ impl Service {
         if waits { SLOT_PAUSE } else { CARE_PAUSE }
     }
 
-    fn wait(&self, wakeup: &Wakeup, timeout: Duration) {
+    fn wait(&mut self, wakeup: &Wakeup, timeout: Duration) {
         let timeout = Timespec::try_from(timeout).ok();
         let sessions = self.connections.values().map(|one| (one.session(), one.interest()));
         let descriptors =
@@ -206,6 +206,14 @@ impl Service {
         let mut descriptors: Vec<_> = descriptors.chain([own]).collect();
         // An interrupted wait is a short one.
         let _ = poll(&mut descriptors, timeout.as_ref());
+        // A client that went is read from too: then that is found.
+        let has_come = |one: &PollFd<'_>| !one.revents().difference(PollFlags::OUT).is_empty();
+        let have_come: Vec<bool> = descriptors.iter().map(has_come).collect();
+        for (connection, has_come) in self.connections.values_mut().zip(have_come) {
+            if has_come {
+                connection.can_be_read();
+            }
+        }
     }
 }
 
