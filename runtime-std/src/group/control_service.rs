@@ -8,6 +8,7 @@ use tramontane_control::{
 };
 use tramontane_core::ids::NodeId;
 
+use super::clients::ClientServer;
 use super::operator;
 use super::peer_connector::{Call, PeerConnector, answer_caller, hear_caller};
 use super::request::{Request, Requests};
@@ -33,6 +34,7 @@ pub(super) struct MemberAccess {
     pub(super) requests: Requests,
     /// For peers that call: only where membership changes.
     pub(super) connector: Option<Arc<PeerConnector>>,
+    pub(super) clients: ClientServer,
 }
 
 impl ControlService {
@@ -57,7 +59,7 @@ impl ControlService {
                 }
             }
             Purpose::Join => {
-                if let Some(MemberAccess { requests, connector: Some(_) }) = self.inside.get() {
+                if let Some(MemberAccess { requests, connector: Some(_), .. }) = self.inside.get() {
                     supply::serve(node, session, &self.board, requests);
                 }
             }
@@ -66,6 +68,10 @@ impl ControlService {
                     tracing::debug!(%node, %error, "a member that called is not connected");
                 }
             }
+            Purpose::Client => match self.inside.get() {
+                Some(inside) => inside.clients.receive(session),
+                None => ClientServer::refuse_before(session),
+            },
             // The control server refuses it.
             Purpose::Meet => {}
         }
@@ -143,6 +149,7 @@ mod tests {
             let inside = MemberAccess {
                 requests: connector.requests.clone(),
                 connector: Some(Arc::clone(&connector)),
+                clients: ClientServer::default(),
             };
             assert!(service.inside.set(inside).is_ok());
             Self { server, asked, connector, _fabric: fabric }

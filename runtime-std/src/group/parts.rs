@@ -7,6 +7,7 @@ use std::time::Duration;
 use tramontane_core::ids::{Position, SubgroupId};
 use tramontane_core::node::{Progress, Undelivered};
 
+use super::clients::Served;
 use super::fabric::GroupFabric;
 use super::participant::Participant;
 use super::request::Request;
@@ -22,7 +23,7 @@ pub(super) struct Parts<R> {
     pub(super) fabric: GroupFabric,
     pub(super) sending: Vec<SubgroupSending>,
     pub(super) requests: Receiver<Request>,
-    pub(super) replica: R,
+    pub(super) replica: Served<R>,
     pub(super) statistics: Statistics,
     /// Where messages go that this member ends without.
     pub(super) unsent: Arc<Mutex<Vec<Unsent>>>,

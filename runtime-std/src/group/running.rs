@@ -9,6 +9,7 @@ use tramontane_core::ids::SubgroupId;
 
 use self::driven::Driven;
 use super::changing::Engine;
+use super::clients::ClientServer;
 use super::fixed::Fixed;
 use super::participant::Participant;
 use super::parts::Step;
@@ -31,6 +32,7 @@ pub(super) struct Handle {
     pub(super) requests: Requests,
     pub(super) board: SharedStatus,
     pub(super) unsent: Arc<Mutex<Vec<Unsent>>>,
+    pub(super) clients: ClientServer,
     // Dropped last: clients find an ended member, and not a closed server.
     pub(super) _server: ControlServer,
 }
@@ -238,6 +240,7 @@ impl<D: Driven> Running<D> {
         let Self { driven, handle } = self;
         handle.participant.ending.stop(Stopped::Closed);
         driven.close();
+        handle.clients.end();
         let stopped = handle.participant.ending.stopped().unwrap_or(Stopped::Closed);
         let unsent =
             std::mem::take(&mut *handle.unsent.lock().unwrap_or_else(PoisonError::into_inner));

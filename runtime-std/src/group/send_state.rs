@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tramontane_core::ids::SubgroupId;
 use tramontane_core::smc::ReserveError;
 
+use super::clients::Origin;
 use super::large::LargeSendQueue;
 use crate::member::{OutboxCell, Shared};
 use crate::poll::Ending;
@@ -35,6 +36,8 @@ impl ViewOutbox {
 pub(super) struct SendState {
     pub(super) subgroup: SubgroupId,
     pub(super) message_max: u32,
+    /// Whether clients from outside publish in the subgroup.
+    pub(super) has_clients: bool,
     /// Where the bytes of large messages go, if the subgroup takes such.
     pub(super) large: Option<Arc<LargeSendQueue>>,
     pub(super) ending: Arc<Ending>,
@@ -52,12 +55,14 @@ impl SendState {
     pub(super) fn new(
         subgroup: SubgroupId,
         message_max: u32,
+        has_clients: bool,
         large: Option<Arc<LargeSendQueue>>,
         ending: &Arc<Ending>,
     ) -> Arc<Self> {
         Arc::new(Self {
             subgroup,
             message_max,
+            has_clients,
             large,
             ending: Arc::clone(ending),
             turns: AtomicU64::new(0),
@@ -69,6 +74,12 @@ impl SendState {
 
     pub(super) const fn subgroup(&self) -> SubgroupId {
         self.subgroup
+    }
+
+    /// Bytes behind each message of a member.
+    #[inline(always)]
+    pub(super) const fn trailer(&self) -> usize {
+        if self.has_clients { Origin::Member.trailer() } else { 0 }
     }
 
     /// Why a message of `length` bytes finds no slot between two views.

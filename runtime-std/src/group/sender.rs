@@ -7,6 +7,7 @@ use std::time::Duration;
 use tramontane_core::ids::SubgroupId;
 use tramontane_core::smc::{Reservation, ReserveError, ReservedRun};
 
+use super::clients::Origin;
 use super::send_state::{SendState, ViewOutbox};
 use crate::member::SendError;
 use crate::poll::{Drive, wait_driving};
@@ -84,6 +85,8 @@ pub struct Sender {
 /// later view than it was taken in.
 pub struct Slot<'s> {
     reservation: Reservation<'s>,
+    /// Bytes behind the message: where there may be clients, they say whose it is.
+    trailer: usize,
     first: u64,
     driver: Option<&'s dyn Drive>,
 }
@@ -93,17 +96,34 @@ impl Slot<'_> {
     #[inline]
     #[must_use]
     pub fn payload(&mut self) -> &mut [u8] {
-        self.reservation.payload()
+        let trailer = self.trailer;
+        let all = self.reservation.payload();
+        let length = all.len().saturating_sub(trailer);
+        &mut all[..length]
     }
 
     /// Makes the message shorter.
     pub fn truncate(&mut self, length: usize) {
-        self.reservation.truncate(length);
+        self.reservation.truncate(length.saturating_add(self.trailer));
     }
 
     /// Hands the message over. It goes out with the next step.
     #[inline]
-    pub fn commit(self) -> Receipt {
+    pub fn commit(mut self) -> Receipt {
+        if self.trailer > 0 {
+            Origin::Member.write_behind(self.reservation.payload());
+        }
+        self.commit_built()
+    }
+
+    /// Hands over a message of a client, which says itself whose it is.
+    pub(super) fn commit_of(mut self, origin: &Origin) -> Receipt {
+        origin.write_behind(self.reservation.payload());
+        self.commit_built()
+    }
+
+    #[inline]
+    fn commit_built(self) -> Receipt {
         let receipt = self.receipt();
         self.reservation.commit();
         if let Some(driver) = self.driver {
@@ -112,8 +132,10 @@ impl Slot<'_> {
         receipt
     }
 
-    /// Hands over what describes a large message.
-    pub(super) fn commit_large(self) -> Receipt {
+    /// Hands over what describes a large message. Clients have none, so that nothing is behind it.
+    pub(super) fn commit_large(mut self) -> Receipt {
+        let length = self.payload().len();
+        self.reservation.truncate(length);
         let receipt = self.receipt();
         self.reservation.commit_large();
         if let Some(driver) = self.driver {
@@ -133,6 +155,7 @@ impl Slot<'_> {
 /// their places and send nothing.
 pub struct Run<'s> {
     run: ReservedRun<'s>,
+    sender: &'s Sender,
     first: u64,
     driver: Option<&'s dyn Drive>,
 }
@@ -145,7 +168,9 @@ impl<'s> Run<'s> {
     #[inline]
     pub fn next(&mut self, length: usize) -> Result<Option<Slot<'s>>, ReserveError> {
         let (first, driver) = (self.first, self.driver);
-        Ok(self.run.next(length)?.map(|reservation| Slot { reservation, first, driver }))
+        let trailer = self.sender.state.trailer();
+        let slot = self.run.next(self.sender.with_trailer(length, trailer)?)?;
+        Ok(slot.map(|reservation| Slot { reservation, trailer, first, driver }))
     }
 }
 
@@ -172,8 +197,37 @@ impl Sender {
         length: usize,
     ) -> Result<Slot<'s>, ReserveError> {
         let Some(outbox) = &present.outbox else { return Err(self.refusal(length)) };
+        let trailer = self.state.trailer();
+        let length = self.with_trailer(length, trailer)?;
         let reservation = outbox.cell.borrow_dependent().reserve(length)?;
-        Ok(Slot { reservation, first: outbox.first, driver: self.driver.as_deref() })
+        Ok(Slot { reservation, trailer, first: outbox.first, driver: self.driver.as_deref() })
+    }
+
+    /// The bytes of a message of `length` with its trailer. A slot may have more room than a
+    /// message may take.
+    #[inline(always)]
+    fn with_trailer(&self, length: usize, trailer: usize) -> Result<usize, ReserveError> {
+        if trailer > 0 && length > self.message_max() {
+            return Err(ReserveError::TooLarge { length, limit: self.state.message_max });
+        }
+        Ok(length.saturating_add(trailer))
+    }
+
+    /// Sends a message of a client, or word of one, if a slot is free now.
+    pub(super) fn try_send_of(
+        &mut self,
+        origin: &Origin,
+        payload: &[u8],
+    ) -> Result<(), ReserveError> {
+        self.look_for_present();
+        let present = self.present.outbox.as_ref().ok_or(ReserveError::Full)?;
+        let length = payload.len().saturating_add(origin.trailer());
+        let reservation = present.cell.borrow_dependent().reserve(length)?;
+        let (first, driver) = (present.first, self.driver.as_deref());
+        let mut slot = Slot { reservation, trailer: origin.trailer(), first, driver };
+        slot.payload().copy_from_slice(payload);
+        slot.commit_of(origin);
+        Ok(())
     }
 
     /// Takes up to `most` slots in a row, if one is free now, for a burst of messages: cheaper than
@@ -195,7 +249,7 @@ impl Sender {
     ) -> Result<Run<'s>, ReserveError> {
         let outbox = present.outbox.as_ref().ok_or(ReserveError::Full)?;
         let run = outbox.cell.borrow_dependent().reserve_run(most)?;
-        Ok(Run { run, first: outbox.first, driver: self.driver.as_deref() })
+        Ok(Run { run, sender: self, first: outbox.first, driver: self.driver.as_deref() })
     }
 
     /// A view may have begun, or ended.

@@ -19,6 +19,7 @@ use tramontane_core::ids::{NodeId, SubgroupId};
 
 use super::admission::Admission;
 use super::changing::{ChangingParts, Engine};
+use super::clients::ClientOrders;
 use super::control_endpoints::ControlEndpoints;
 use super::control_service::{ControlService, MemberAccess};
 use super::description::{Description, Membership};
@@ -178,17 +179,19 @@ impl Place {
         self,
         description: Description,
         mut fabric: GroupFabric,
-        mut replica: R,
+        replica: R,
         settings: Settings,
         until: Instant,
         cancel: &AtomicBool,
     ) -> Result<Stepped<R>, StartError> {
         let met = self.meet_unless_running(&description, until, cancel)?;
+        let (client_orders, mut replica) = ClientOrders::before(&description, self.own, replica)?;
         let service = ControlService::default();
         let nodes = description.nodes.iter().map(|node| NodeId(node.id));
         let server =
             service.open(self.listener.try_clone()?, self.identity, nodes, self.key.clone())?;
-        let (requests, receiver) = Requests::new(fabric.fabric.local_bell());
+        let bell = fabric.fabric.local_bell();
+        let (requests, receiver) = Requests::new(bell.clone());
         let connector = Arc::new(PeerConnector {
             identity: self.identity,
             addresses: self.addresses,
@@ -241,10 +244,14 @@ impl Place {
         };
         let changing = ChangingParts { large, connector: Arc::clone(&connector), record };
         let engine = Engine::open(admission, parts, changing)?;
+        let clients =
+            client_orders.serve(&participant, &send_states, &bell, service.board.clone())?;
         // Visitors are answered from now on.
-        let _ = service
-            .inside
-            .set(MemberAccess { requests: requests.clone(), connector: Some(connector) });
+        let _ = service.inside.set(MemberAccess {
+            requests: requests.clone(),
+            connector: Some(connector),
+            clients: clients.clone(),
+        });
         let_in.into_iter().for_each(LetIn::tell_up);
         let handle = Handle {
             participant,
@@ -252,6 +259,7 @@ impl Place {
             requests,
             board: service.board,
             unsent,
+            clients,
             _server: server,
         };
         Ok(Running::changing(handle, engine))
@@ -291,7 +299,7 @@ impl Senders {
             let large = large
                 .map(|large| LargeSendQueue::new(large.bytes_max, large.window, store.clone()));
             let (large, reader) = large.unzip();
-            let state = SendState::new(id, subgroup.message_max, large, ending);
+            let state = SendState::new(id, subgroup.message_max, subgroup.clients, large, ending);
             sending.push(SubgroupSending::new(Arc::clone(&state), subgroup.unordered));
             large_queues.extend(reader.map(|reader| (id, reader)));
             send_states.push(state);

@@ -12,6 +12,7 @@ use tramontane_core::fabric::{
 use tramontane_core::ids::{NodeId, Rank};
 use tramontane_core::layout::Layout;
 
+use super::clients::{ClientServer, Served};
 use super::control_service::{ControlService, MemberAccess};
 use super::description::{Description, DescriptionError, Membership};
 use super::fabric::GroupFabric;
@@ -142,20 +143,26 @@ impl Place {
             fabric,
             sending,
             requests: receiver,
-            replica,
+            // Its subgroups take no clients.
+            replica: Served::without(replica),
             statistics: Statistics::new(service.board.clone()),
             unsent: Arc::clone(&unsent),
             idle_time: settings.idle_time,
             overdue: None,
         };
         let member = Fixed::open(parts, own, layout, memory)?;
-        let _ = service.inside.set(MemberAccess { requests: requests.clone(), connector: None });
+        let _ = service.inside.set(MemberAccess {
+            requests: requests.clone(),
+            connector: None,
+            clients: ClientServer::default(),
+        });
         let handle = Handle {
             participant,
             send_states,
             requests,
             board: service.board,
             unsent,
+            clients: ClientServer::default(),
             _server: server,
         };
         Ok(Running::fixed(handle, member))

@@ -275,7 +275,7 @@ impl<R: Replica> StateTransfer<'_, R> {
             .description
             .subgroups
             .iter()
-            .map(|subgroup| subgroup.large_max.max(subgroup.message_max.into()))
+            .map(|subgroup| subgroup.large_max.max(subgroup.slot_max().into()))
             .max();
         let together = u64::try_from(TOGETHER_MAX).unwrap_or(u64::MAX);
         let bytes_max = longest.unwrap_or(0) + 2 * together + AROUND * 16;
@@ -318,6 +318,8 @@ fn replay<R: Replica>(delivered: &Delivered, replica: &mut R) {
         place: Place(delivered.place),
         sender: NodeId(delivered.sender),
         payload: &delivered.payload,
+        client: None,
+        is_large: delivered.is_large,
         is_replayed: true,
     };
     replica.deliver(&mut Messages::replayed(message));
