@@ -19,6 +19,7 @@ use tramontane_core::ids::{NodeId, SubgroupId};
 
 use super::admission::Admission;
 use super::changing::{ChangingParts, Engine};
+use super::clients::ClientOrders;
 use super::control_endpoints::ControlEndpoints;
 use super::control_service::{ControlService, MemberAccess};
 use super::description::{Description, Membership};
@@ -188,18 +189,20 @@ impl Place {
         self,
         description: Description,
         mut fabric: GroupFabric,
-        mut replica: R,
+        replica: R,
         settings: Settings,
         until: Instant,
         cancel: &AtomicBool,
     ) -> Result<Stepped<R>, StartError> {
         let met = self.meet_unless_running(&description, until, cancel)?;
         let mut data = self.data;
+        let (client_orders, mut replica) = ClientOrders::before(&description, self.own, replica)?;
         let service = ControlService::default();
         let nodes = description.nodes.iter().map(|node| NodeId(node.id));
         let server =
             service.open(self.listener.try_clone()?, self.identity, nodes, self.key.clone())?;
-        let (requests, receiver) = Requests::new(fabric.fabric.local_bell());
+        let bell = fabric.fabric.local_bell();
+        let (requests, receiver) = Requests::new(bell.clone());
         let connector = Arc::new(PeerConnector {
             identity: self.identity,
             addresses: self.addresses,
@@ -259,11 +262,14 @@ impl Place {
         let changing = ChangingParts { large, connector: Arc::clone(&connector), record };
         let shared_logs = parts.logs.shared_logs();
         let engine = Engine::open(admission, parts, changing)?;
+        let clients =
+            client_orders.serve(&participant, &send_states, &bell, service.board.clone())?;
         // Visitors are answered from now on.
         let _ = service.inside.set(MemberAccess {
             requests: requests.clone(),
             connector: Some(connector),
             logs: shared_logs,
+            clients: clients.clone(),
         });
         let_in.into_iter().for_each(LetIn::tell_up);
         let handle = Handle {
@@ -273,6 +279,7 @@ impl Place {
             board: service.board,
             unsent,
             log_notices,
+            clients,
             _server: server,
         };
         Ok(Running::changing(handle, engine))

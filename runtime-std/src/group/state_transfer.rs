@@ -282,7 +282,7 @@ impl<R: Replica> StateTransfer<'_, R> {
             .description
             .subgroups
             .iter()
-            .map(|subgroup| subgroup.large_max.max(subgroup.message_max.into()))
+            .map(|subgroup| subgroup.large_max.max(subgroup.slot_max().into()))
             .max();
         let together = u64::try_from(TOGETHER_MAX).unwrap_or(u64::MAX);
         let bytes_max = longest.unwrap_or(0) + 2 * together + AROUND * 16;

@@ -7,6 +7,8 @@ mod bench_blocks_paper;
 mod bench_shards;
 mod bench_views;
 mod cast;
+mod clients;
+mod clients_refused;
 mod copy;
 mod copy_failures;
 mod copy_kills;

@@ -189,6 +189,7 @@ pub(super) fn delivered(subgroup: SubgroupId, record: &Record<'_>) -> Delivered 
         view: record.view.0,
         place: record.place.0,
         sender: record.sender.get(),
+        is_large: record.is_large,
         payload: record.bytes.to_vec(),
     }
 }
@@ -200,6 +201,7 @@ pub(super) fn record(sequence: Sequence, message: &Delivered) -> Record<'_> {
         view: ViewId(message.view),
         place: Place(message.place),
         sender: NodeId(message.sender),
+        is_large: message.is_large,
         bytes: &message.payload,
     }
 }

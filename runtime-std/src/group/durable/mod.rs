@@ -230,6 +230,7 @@ impl SubgroupLog {
             view: message.view,
             place: message.place,
             sender: message.sender,
+            is_large: message.is_large,
             bytes: message.payload,
         };
         loop {
