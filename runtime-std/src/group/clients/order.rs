@@ -215,8 +215,10 @@ mod tests {
     #[test]
     fn a_state_that_is_damaged_is_refused() {
         let mut order = SubgroupOrder::new(SubgroupId(0), NodeId(2));
-        for damaged in [&b""[..], &[1, 0, 0], &[9, 0, 0, 0, 1], &[255; 9], &[1, 0, 0, 0, 255]] {
+        for damaged in [&[1, 0, 0][..], &[9, 0, 0, 0, 1], &[255; 9], &[1, 0, 0, 0, 255]] {
             order.restore(&mut { damaged }).expect_err("it is no state");
         }
+        order.restore(&mut io::empty()).expect("the state of the beginning");
+        assert_eq!(order.state, State::default());
     }
 }
