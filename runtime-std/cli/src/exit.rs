@@ -11,7 +11,7 @@ use tramontane_local::crew::{AttachError, CrewError};
 use tramontane_local::group::LocalError;
 use tramontane_local::interrupt::{Interrupted, WatchError};
 use tramontane_runtime::fabric::MemoryError;
-use tramontane_runtime::group::{ControlEndpointsError, DescriptionError, StartError};
+use tramontane_runtime::group::{ControlEndpointsError, DataError, DescriptionError, StartError};
 use tramontane_runtime::member::Stopped;
 use tramontane_runtime::rdma::{ClearNotAllowed, NoFabric};
 use tramontane_runtime::shared_memory::Error as SharedMemoryError;
@@ -318,6 +318,7 @@ impl From<StartError> for Failure {
             E::SharedMemory(error) => return error.into(),
             E::Meet(error) => return error.into(),
             E::Stopped(stopped) => return stopped.into(),
+            E::Data(error) => return error.into(),
             E::Cancelled => return Self::silent(Status::Interrupted),
             E::State(_) | E::UnknownNode { .. } | E::Layout(_) => Status::Usage,
             E::Listen { ref source, .. } if source.kind() != io::ErrorKind::AddrInUse => {
@@ -344,6 +345,7 @@ impl From<Stopped> for Failure {
             Stopped::Halted { .. } => {
                 Self::new(Status::Out, stopped, "start this node again: it joins as a new process")
             }
+            Stopped::NotDurable(_) => Self::with_text(Status::Resources, stopped),
             Stopped::GroupLost(_) | Stopped::Outdated(_) => Self::with_text(Status::Out, stopped),
             Stopped::Refused(..) => Self::with_text(Status::Group, stopped),
             Stopped::StateRefused(_) => Self::new(
@@ -419,6 +421,21 @@ impl From<tramontane_client::SubscribeError> for Failure {
         match error {
             tramontane_client::SubscribeError::Open(error) => error.into(),
             error => Self::with_text(Status::PeerLost, error),
+        }
+    }
+}
+
+/// The status of a node whose logs cannot be used.
+impl From<DataError> for Failure {
+    fn from(error: DataError) -> Self {
+        match error {
+            DataError::Open(error) => error.into(),
+            DataError::Write(error) => error.into(),
+            DataError::OtherNode { .. } => Self::with_text(Status::Group, error),
+            DataError::Folder { .. } | DataError::SetAside { .. } => {
+                Self::with_text(Status::Resources, error)
+            }
+            error => Self::with_text(Status::Usage, error),
         }
     }
 }

@@ -101,6 +101,7 @@ mod tests {
             ("evict_slow_after_ms", |d| d.evict_slow_after_ms = 3_000),
             ("nodes", |d| d.nodes.truncate(2)),
             ("subgroups", |d| d.subgroups[0].window = 10),
+            ("subgroups", |d| d.subgroups[0].logged = true),
         ];
         for (field, change) in changes {
             let mut other = own.clone();

@@ -110,10 +110,10 @@ impl<R: Replica> Fixed<R> {
     }
 
     #[inline]
-    fn note_delivered(&self) {
-        self.parts.note_delivered(|subgroup| {
-            self.node.with_dependent(|_, node| node.own_delivered(subgroup))
-        });
+    fn note_delivered(&mut self) {
+        let Self { node, parts, .. } = self;
+        parts
+            .note_delivered(|subgroup| node.with_dependent(|_, node| node.own_delivered(subgroup)));
     }
 
     #[cold]
@@ -180,7 +180,8 @@ impl<R: Replica> Steps for Fixed<R> {
             self.node.with_dependent(|_, node| node.frontiers(subgroup)).unwrap_or_default()
         };
         let (suspected, joining) = (Vec::new(), Vec::new());
-        let seen = Seen { state, suspected, joining, slow: &[], frontiers: &frontiers };
+        let (frontiers, durable) = (&frontiers, &|_| None);
+        let seen = Seen { state, suspected, joining, slow: &[], frontiers, durable };
         self.parts.statistics.show(&self.parts.participant, &self.view, &seen);
     }
 

@@ -10,6 +10,7 @@ use tramontane_core::ids::SubgroupId;
 use self::driven::Driven;
 use super::changing::Engine;
 use super::clients::ClientServer;
+use super::durable::SetAside;
 use super::fixed::Fixed;
 use super::participant::Participant;
 use super::parts::Step;
@@ -33,6 +34,7 @@ pub(super) struct Handle {
     pub(super) board: SharedStatus,
     pub(super) unsent: Arc<Mutex<Vec<Unsent>>>,
     pub(super) clients: ClientServer,
+    pub(super) set_aside: Vec<SetAside>,
     // Dropped last: clients find an ended member, and not a closed server.
     pub(super) _server: ControlServer,
 }
@@ -200,6 +202,12 @@ impl<D: Driven> Running<D> {
     #[must_use]
     pub fn shared_status(&self) -> SharedStatus {
         self.handle.board.clone()
+    }
+
+    /// What this node's logs had that the group did not go on with, and where it is kept now.
+    #[must_use]
+    pub fn set_aside(&self) -> &[SetAside] {
+        &self.handle.set_aside
     }
 
     /// Why this member is no longer part of its group, if it is not.

@@ -8,7 +8,9 @@ use tramontane_core::node::{Frontiers, Progress};
 
 use super::participant::Participant;
 use super::slow_members::Slow;
-use super::status::{GroupStatus, SharedStatus, SlowMember, SubgroupStatus};
+use super::status::{
+    DurableStatus, GroupStatus, SharedStatus, SlowMember, SubgroupStatus,
+};
 use super::view::View;
 
 /// Over how long a rate is taken.
@@ -35,6 +37,7 @@ pub(super) struct Seen<'s> {
     /// Those that hold others back.
     pub(super) slow: &'s [Slow],
     pub(super) frontiers: &'s dyn Fn(SubgroupId) -> Frontiers,
+    pub(super) durable: &'s dyn Fn(SubgroupId) -> Option<DurableStatus>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -127,6 +130,7 @@ impl Statistics {
             subgroup.received = frontiers.received.0;
             subgroup.delivered = frontiers.delivered.0;
             subgroup.closed = view.is_closed(id);
+            subgroup.durable = (seen.durable)(id);
         }
         status.uptime_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
         status.views_installed = self.views_installed;
