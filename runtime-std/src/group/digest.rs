@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn what_members_must_have_alike_is_compared_and_named() {
         let own = Description::local("g", 3, 8, 16);
-        let changes: [Change; 8] = [
+        let changes: [Change; 9] = [
             ("name", |d| d.name = "h".into()),
             ("membership", |d| d.membership = Membership::Fixed),
             ("majority", |d| d.majority = false),

@@ -238,11 +238,11 @@ impl Place {
         };
         let ending = Arc::default();
         let store = fabric.fabric.block_store();
-        let bell = fabric.fabric.local_bell();
         let Senders { send_states, sending, large_queues } =
             Senders::new(&description, self.own, &store, &ending, &bell);
         let DataFolder { logs, set_aside, .. } = data;
         let logs = Logs::start(logs, &description, &bell)?;
+        let log_readers = logs.readers();
         let large = Large::new(&description, store, large_queues.into_iter());
         let participant =
             Arc::new(Participant { description, own: self.own, options: settings.options, ending });
@@ -261,8 +261,13 @@ impl Place {
         };
         let changing = ChangingParts { large, connector: Arc::clone(&connector), record };
         let engine = Engine::open(admission, parts, changing)?;
-        let clients =
-            client_orders.serve(&participant, &send_states, &bell, service.board.clone())?;
+        let clients = client_orders.serve(
+            &participant,
+            &send_states,
+            &bell,
+            service.board.clone(),
+            log_readers,
+        )?;
         // Visitors are answered from now on.
         let _ = service.inside.set(MemberAccess {
             requests: requests.clone(),

@@ -8,9 +8,7 @@ use tramontane_core::node::{Frontiers, Progress};
 
 use super::participant::Participant;
 use super::slow_members::Slow;
-use super::status::{
-    DurableStatus, GroupStatus, SharedStatus, SlowMember, SubgroupStatus,
-};
+use super::status::{DurableStatus, GroupStatus, SharedStatus, SlowMember, SubgroupStatus};
 use super::view::View;
 
 /// Over how long a rate is taken.

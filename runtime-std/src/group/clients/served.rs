@@ -6,6 +6,7 @@ use std::io::{self, Cursor, Read};
 use std::sync::Arc;
 
 use tramontane_core::ids::{NodeId, SubgroupId};
+use tramontane_core::node::DurableCounts;
 
 use super::feed::Feed;
 use super::order::SubgroupOrder;
@@ -83,6 +84,14 @@ impl<R: Replica> Replica for Served<R> {
         if let Some(orders) = &self.orders {
             orders.feed.begin_view(change.view);
         }
+    }
+
+    fn durable_changed(&mut self, subgroup: SubgroupId, durable: &DurableCounts) {
+        let durable = match &self.orders {
+            Some(orders) => orders.feed.tell_durable(subgroup, durable),
+            None => *durable,
+        };
+        self.application.durable_changed(subgroup, &durable);
     }
 
     fn snapshot(&mut self, subgroup: SubgroupId) -> Box<dyn Read + Send> {

@@ -1,15 +1,20 @@
-//! A client that subscribes, at the member that it is at: it is sent from what the member keeps.
+//! A client that subscribes, at the member that it is at: it is sent from what the member keeps in
+//! memory, or from its log.
 //!
 //! # Invariants
 //! - What waits for it is bounded: [`CHUNK_BYTES`], or one message, beside what the system holds.
 
 use std::time::{Duration, Instant};
 
-use tramontane_control::client_messages::{ClientRefusal, ClientReply, encode};
+use tramontane_control::client_messages::{
+    ClientRefusal, ClientReply, Level, PublishedMessage, encode,
+};
 use tramontane_core::ids::SubgroupId;
 
 use super::connection::Cut;
-use super::feed::Feed;
+use super::feed::{Delivered, Feed};
+use super::origin::Origin;
+use crate::group::durable::LogReader;
 
 /// Bytes of messages that are handed to the system at a time.
 pub(super) const CHUNK_BYTES: usize = 64 << 10;
@@ -23,6 +28,8 @@ pub(super) struct Subscriber {
     subgroup: SubgroupId,
     /// The place that it gets next.
     next: u64,
+    /// The level that messages must have reached.
+    level: Level,
     is_told: bool,
     /// Since when it has taken nothing of what waits, and how much that is.
     stalled: Option<(Instant, usize)>,
@@ -30,10 +37,11 @@ pub(super) struct Subscriber {
 
 impl Subscriber {
     /// One that begins at a place, or with what comes next.
-    pub(super) fn new(subgroup: SubgroupId, from: Option<u64>, feed: &Feed) -> Self {
+    pub(super) fn new(subgroup: SubgroupId, from: Option<u64>, level: Level, feed: &Feed) -> Self {
         let told = feed.lock();
-        let end = told.subgroups.get(&subgroup).map_or(0, |of| of.retained.end());
-        Self { subgroup, next: from.unwrap_or(end), is_told: false, stalled: None }
+        let end = told.subgroups.get(&subgroup).map_or(0, |of| of.reached().at(level));
+        let next = from.unwrap_or(end);
+        Self { subgroup, next, level, is_told: false, stalled: None }
     }
 
     pub(super) const fn subgroup(&self) -> SubgroupId {
@@ -56,18 +64,33 @@ impl Subscriber {
         }
         let told = feed.lock();
         let Some(of) = told.subgroups.get(&self.subgroup) else { return Ok(None) };
-        if self.next < of.retained.first() {
-            return Err(Cut::Refused(ClientRefusal::TooSlow));
+        let to = of.reached().at(self.level);
+        if self.next >= of.retained.first() {
+            let messages = of.retained.from(self.next, to, CHUNK_BYTES);
+            return Ok(self.pass(&messages));
         }
-        let messages = of.retained.from(self.next, u64::MAX, CHUNK_BYTES);
-        let Some(last) = messages.last() else { return Ok(None) };
-        self.next = last.place.saturating_add(1);
-        Ok(Some(encode(&ClientReply::Messages(messages))))
+        let record = of.words.record_of(self.next);
+        let (Some(log), Some(record)) = (of.log.clone(), record) else {
+            return Err(Cut::Refused(ClientRefusal::TooSlow));
+        };
+        // The driving thread does not wait for a disk.
+        drop(told);
+        let messages = read(&log, record, self.next, to);
+        // It comes back, here or elsewhere, and is told what is gone.
+        let messages = messages.ok_or(Cut::Refused(ClientRefusal::NotNow))?;
+        let messages: Vec<_> = messages.iter().map(Delivered::publish).collect();
+        Ok(self.pass(&messages))
+    }
+
+    /// The next messages as bytes, if there are any.
+    fn pass(&mut self, messages: &[PublishedMessage<'_>]) -> Option<Vec<u8>> {
+        self.next = messages.last()?.place.saturating_add(1);
+        Some(encode(&ClientReply::Messages(messages.to_vec())))
     }
 
     /// Its first messages: the place, or that the place is gone.
     fn begin(&mut self, feed: &Feed) -> Vec<u8> {
-        let first = feed.lock().subgroups.get(&self.subgroup).map_or(0, |of| of.retained.first());
+        let first = feed.first(self.subgroup);
         let from = self.next;
         if from < first {
             self.next = first;
@@ -90,4 +113,28 @@ impl Subscriber {
         }
         Ok(())
     }
+}
+
+/// Messages from a record of a log on, whose first has that place, up to another place. None if the
+/// log does not have them, or they are damaged.
+fn read(log: &LogReader, record: u64, place: u64, to: u64) -> Option<Vec<Delivered>> {
+    let (mut place, mut bytes, mut messages) = (place, 0, Vec::new());
+    log.read(record, |number, record| {
+        let (client, payload) = match Origin::split(record.bytes) {
+            Some((Origin::Member, payload)) => (None, payload),
+            Some((Origin::Client { life, .. }, payload)) => (Some(life.id), payload),
+            // A word: a log has nothing else.
+            _ => return true,
+        };
+        if place >= to {
+            return false;
+        }
+        let (view, sender) = (record.view.0, record.sender.get());
+        let payload = payload.into();
+        messages.push(Delivered { place, record: number, view, sender, client, payload });
+        place = place.saturating_add(1);
+        bytes += record.bytes.len();
+        bytes < CHUNK_BYTES
+    })?;
+    Some(messages)
 }

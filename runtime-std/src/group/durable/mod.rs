@@ -17,8 +17,8 @@
 mod data;
 mod taking_over;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tramontane_core::fabric::LocalBell as _;
@@ -48,7 +48,7 @@ const FULL_PAUSE: Duration = Duration::from_micros(100);
 /// The log of one subgroup, while the member runs.
 struct SubgroupLog {
     subgroup: SubgroupId,
-    commits: GroupCommit<SystemFolder>,
+    commits: Arc<GroupCommit<SystemFolder>>,
     /// How many records were appended since the group began.
     records: DurableCount,
     /// What the present view was told to be durable here.
@@ -86,10 +86,17 @@ impl Logs {
                 bell.ring_if_asleep();
             })?;
             let (told, seen) = (DurableCount::ZERO, DurableCounts::default());
+            let commits = Arc::new(commits);
             Ok(SubgroupLog { subgroup, commits, records, told, seen })
         };
         let logs = logs.into_iter().map(start).collect::<std::io::Result<_>>()?;
         Ok(Self { logs, has_rung, failure: None })
+    }
+
+    /// Readers of all logs, for other threads.
+    pub(super) fn readers(&self) -> Vec<(SubgroupId, LogReader)> {
+        let reader = |log: &SubgroupLog| (log.subgroup, LogReader(Arc::downgrade(&log.commits)));
+        self.logs.iter().map(reader).collect()
     }
 
     /// Whether no subgroup of this member is logged.
@@ -198,6 +205,45 @@ impl Logs {
     }
 }
 
+/// Reads a member's log from another thread, as long as the member has it.
+#[derive(Clone)]
+pub(super) struct LogReader(Weak<GroupCommit<SystemFolder>>);
+
+impl LogReader {
+    /// The first record that is there; none once the member has ended.
+    pub(super) fn first(&self) -> Option<u64> {
+        Some(self.0.upgrade()?.with_log(|log| log.first().0))
+    }
+
+    /// Hands over records from one on, with their numbers, until `each` says that it is enough or
+    /// there are no more on disk, or one is damaged. None if the first is not there or is damaged, or
+    /// the member has ended.
+    pub(super) fn read(
+        &self,
+        from: u64,
+        mut each: impl FnMut(u64, &Record<'_>) -> bool,
+    ) -> Option<()> {
+        self.0.upgrade()?.with_log(|log| {
+            let mut records = log.records(Sequence(from)).ok()?;
+            let mut has_read = false;
+            while let Some(record) = records.read_next() {
+                let Ok(record) = record else { return has_read.then_some(()) };
+                has_read = true;
+                if !each(record.sequence.0, &record) {
+                    break;
+                }
+            }
+            Some(())
+        })
+    }
+}
+
+impl std::fmt::Debug for LogReader {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("LogReader").finish_non_exhaustive()
+    }
+}
+
 impl SubgroupLog {
     fn is_settled(&self) -> bool {
         self.seen.everywhere == self.records
@@ -226,7 +272,7 @@ impl SubgroupLog {
 fn step_bytes_max(description: &Description, subgroup: SubgroupId) -> usize {
     let Some(of) = description.subgroups.get(subgroup.index()) else { return 0 };
     let as_usize = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
-    let message = as_usize(of.message_max).saturating_add(RECORD_HEADER_BYTES);
+    let message = as_usize(of.slot_max()).saturating_add(RECORD_HEADER_BYTES);
     let ring = message.saturating_mul(as_usize(of.window)).saturating_mul(of.senders().len());
     ring.saturating_add(description.large_pool_bytes())
 }
