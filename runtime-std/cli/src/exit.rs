@@ -385,6 +385,21 @@ impl From<BenchError> for Failure {
     }
 }
 
+/// The status of a node whose logs cannot be used.
+impl From<DataError> for Failure {
+    fn from(error: DataError) -> Self {
+        match error {
+            DataError::Open(error) => error.into(),
+            DataError::Write(error) => error.into(),
+            DataError::OtherNode { .. } => Self::with_text(Status::Group, error),
+            DataError::Folder { .. } | DataError::SetAside { .. } => {
+                Self::with_text(Status::Resources, error)
+            }
+            error => Self::with_text(Status::Usage, error),
+        }
+    }
+}
+
 /// The status of a client that no member takes.
 impl From<tramontane_client::OpenError> for Failure {
     fn from(error: tramontane_client::OpenError) -> Self {
@@ -421,21 +436,6 @@ impl From<tramontane_client::SubscribeError> for Failure {
         match error {
             tramontane_client::SubscribeError::Open(error) => error.into(),
             error => Self::with_text(Status::PeerLost, error),
-        }
-    }
-}
-
-/// The status of a node whose logs cannot be used.
-impl From<DataError> for Failure {
-    fn from(error: DataError) -> Self {
-        match error {
-            DataError::Open(error) => error.into(),
-            DataError::Write(error) => error.into(),
-            DataError::OtherNode { .. } => Self::with_text(Status::Group, error),
-            DataError::Folder { .. } | DataError::SetAside { .. } => {
-                Self::with_text(Status::Resources, error)
-            }
-            error => Self::with_text(Status::Usage, error),
         }
     }
 }

@@ -9,6 +9,7 @@ use tramontane_control::{
 use tramontane_core::ids::NodeId;
 
 use super::clients::ClientServer;
+use super::durable::SharedLogs;
 use super::operator;
 use super::peer_connector::{Call, PeerConnector, answer_caller, hear_caller};
 use super::request::{Request, Requests};
@@ -34,6 +35,8 @@ pub(super) struct MemberAccess {
     pub(super) requests: Requests,
     /// For peers that call: only where membership changes.
     pub(super) connector: Option<Arc<PeerConnector>>,
+    /// What joiners are supplied from.
+    pub(super) logs: SharedLogs,
     pub(super) clients: ClientServer,
 }
 
@@ -59,8 +62,10 @@ impl ControlService {
                 }
             }
             Purpose::Join => {
-                if let Some(MemberAccess { requests, connector: Some(_), .. }) = self.inside.get() {
-                    supply::serve(node, session, &self.board, requests);
+                if let Some(MemberAccess { requests, connector: Some(_), logs, .. }) =
+                    self.inside.get()
+                {
+                    supply::serve(node, session, &self.board, requests, logs);
                 }
             }
             Purpose::Peer => {
@@ -147,6 +152,7 @@ mod tests {
             let service = ControlService::default();
             let server = service.open(listener, identity(1), [NodeId(2)], None).expect("a thread");
             let inside = MemberAccess {
+                logs: SharedLogs::default(),
                 requests: connector.requests.clone(),
                 connector: Some(Arc::clone(&connector)),
                 clients: ClientServer::default(),

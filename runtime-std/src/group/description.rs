@@ -253,6 +253,9 @@ pub enum DescriptionError {
         "large messages want {0} buffers at a member, large_window and 2 for each sender, and {BUFFERS_MAX} is the most; lower large_window, or let fewer send"
     )]
     LargeBuffers(usize),
+    /// A log that would be none.
+    #[error("subgroup \"{0}\" cannot be logged, because {1}")]
+    Logged(String, &'static str),
     /// Clients that cannot be.
     #[error(
         "subgroup \"{0}\" cannot have clients without an order; take out unordered, or clients"
@@ -263,9 +266,6 @@ pub enum DescriptionError {
         "subgroup \"{0}\" has a client_lease_ms of less than twice failure_timeout_ms; raise it"
     )]
     ClientLease(String),
-    /// A log that would be none.
-    #[error("subgroup \"{0}\" cannot be logged, because {1}")]
-    Logged(String, &'static str),
     /// Something that only a group with changing membership has.
     #[error(
         "the group has fixed membership, and so {0}; take it out, or set membership = \"changing\""
@@ -387,15 +387,15 @@ impl Description {
             if !subgroup.has_possible_large() {
                 return Err(DescriptionError::Large(subgroup.name.clone()));
             }
+            if let Some(why) = self.log_refusal(subgroup) {
+                return Err(DescriptionError::Logged(subgroup.name.clone(), why));
+            }
             if subgroup.clients && subgroup.unordered {
                 return Err(DescriptionError::Clients(subgroup.name.clone()));
             }
             let lease_min = self.failure_timeout_ms.saturating_mul(2);
             if subgroup.clients && subgroup.client_lease_ms < lease_min {
                 return Err(DescriptionError::ClientLease(subgroup.name.clone()));
-            }
-            if let Some(why) = self.log_refusal(subgroup) {
-                return Err(DescriptionError::Logged(subgroup.name.clone(), why));
             }
         }
         self.check_fixed()?;

@@ -86,6 +86,11 @@ impl SendState {
         self.subgroup
     }
 
+    /// Wakes the thread that drives the member, if it sleeps.
+    pub(super) fn ring(&self) {
+        self.bell.ring_if_asleep();
+    }
+
     /// Bytes behind each message of a member.
     #[inline(always)]
     pub(super) const fn trailer(&self) -> usize {
@@ -101,11 +106,6 @@ impl SendState {
             return Err(ReserveError::TooLarge { length, limit });
         }
         Ok(length.saturating_add(trailer))
-    }
-
-    /// Wakes the thread that drives the member, if it sleeps.
-    pub(super) fn ring(&self) {
-        self.bell.ring_if_asleep();
     }
 
     /// Why a message of `length` bytes finds no slot between two views.

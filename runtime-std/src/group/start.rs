@@ -34,10 +34,10 @@ use super::parts::Parts;
 use super::peer_connector::{Calls, PeerConnector};
 use super::replica::Replica;
 use super::request::Requests;
+use super::restoring::Restoring;
 use super::running::{Handle, Running, Stepped};
 use super::send_state::SendState;
 use super::start_options::{StartError, StartOptions};
-use super::state_transfer::Restoring;
 use super::statistics::Statistics;
 use super::subgroup_sending::SubgroupSending;
 use super::view::View;
@@ -195,9 +195,8 @@ impl Place {
         cancel: &AtomicBool,
     ) -> Result<Stepped<R>, StartError> {
         let met = self.meet_unless_running(&description, until, cancel)?;
-        let (client_orders, mut replica) = ClientOrders::before(&description, self.own, replica)?;
         let mut data = self.data;
-        data.begin_anew()?;
+        let (client_orders, mut replica) = ClientOrders::before(&description, self.own, replica)?;
         let service = ControlService::default();
         let nodes = description.nodes.iter().map(|node| NodeId(node.id));
         let server =
@@ -221,6 +220,7 @@ impl Place {
         let mut let_in = None;
         let admission = match met {
             Some(sessions) => {
+                data.begin_anew()?;
                 for (node, session) in sessions {
                     fabric.connect(node, session);
                 }
@@ -240,9 +240,8 @@ impl Place {
         let store = fabric.fabric.block_store();
         let Senders { send_states, sending, large_queues } =
             Senders::new(&description, self.own, &store, &ending, &bell);
-        let DataFolder { logs, set_aside, .. } = data;
+        let DataFolder { logs, notices: log_notices, .. } = data;
         let logs = Logs::start(logs, &description, &bell)?;
-        let log_readers = logs.readers();
         let large = Large::new(&description, store, large_queues.into_iter());
         let participant =
             Arc::new(Participant { description, own: self.own, options: settings.options, ending });
@@ -260,18 +259,20 @@ impl Place {
             overdue: None,
         };
         let changing = ChangingParts { large, connector: Arc::clone(&connector), record };
+        let shared_logs = parts.logs.shared_logs();
         let engine = Engine::open(admission, parts, changing)?;
         let clients = client_orders.serve(
             &participant,
             &send_states,
             &bell,
             service.board.clone(),
-            log_readers,
+            shared_logs.clone(),
         )?;
         // Visitors are answered from now on.
         let _ = service.inside.set(MemberAccess {
             requests: requests.clone(),
             connector: Some(connector),
+            logs: shared_logs,
             clients: clients.clone(),
         });
         let_in.into_iter().for_each(LetIn::tell_up);
@@ -281,8 +282,8 @@ impl Place {
             requests,
             board: service.board,
             unsent,
+            log_notices,
             clients,
-            set_aside,
             _server: server,
         };
         Ok(Running::changing(handle, engine))

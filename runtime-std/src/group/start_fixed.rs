@@ -15,7 +15,7 @@ use tramontane_core::layout::Layout;
 use super::clients::{ClientServer, Served};
 use super::control_service::{ControlService, MemberAccess};
 use super::description::{Description, DescriptionError, Membership};
-use super::durable::Logs;
+use super::durable::{Logs, SharedLogs};
 use super::fabric::GroupFabric;
 use super::fixed::Fixed;
 use super::participant::Participant;
@@ -157,6 +157,7 @@ impl Place {
         let _ = service.inside.set(MemberAccess {
             requests: requests.clone(),
             connector: None,
+            logs: SharedLogs::default(),
             clients: ClientServer::default(),
         });
         let handle = Handle {
@@ -165,8 +166,8 @@ impl Place {
             requests,
             board: service.board,
             unsent,
+            log_notices: Vec::new(),
             clients: ClientServer::default(),
-            set_aside: Vec::new(),
             _server: server,
         };
         Ok(Running::fixed(handle, member))

@@ -18,7 +18,7 @@ pub(super) use super::retained::Delivered;
 use super::retained::Retained;
 use super::table::{Attachment, Known};
 use super::words::Words;
-use crate::group::durable::LogReader;
+use crate::group::durable::{SharedLog, SharedLogs};
 use crate::group::view::View;
 
 /// What became of something that a client asked for here.
@@ -68,8 +68,6 @@ pub(super) struct SubgroupFeed {
     pub(super) words: Words,
     /// How many records are durable, if there is a log.
     pub(super) durable: DurableCounts,
-    /// The log, if there is one.
-    pub(super) log: Option<LogReader>,
     /// The clients that are here, of which outcomes are told.
     pub(super) served: BTreeSet<ClientLife>,
 }
@@ -99,15 +97,16 @@ impl SubgroupFeed {
 }
 
 /// What has been told, of all subgroups that take clients.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Told {
     pub(super) subgroups: BTreeMap<SubgroupId, SubgroupFeed>,
     /// The present view; none before the first.
     pub(super) view: Option<Arc<View>>,
+    /// The logs of those that are logged.
+    pub(super) logs: SharedLogs,
 }
 
 /// Where it is told.
-#[derive(Debug)]
 pub(super) struct Feed {
     told: Mutex<Told>,
     wakeup: Wakeup,
@@ -119,7 +118,7 @@ impl Feed {
         subgroups: impl IntoIterator<Item = SubgroupId>,
     ) -> std::io::Result<Arc<Self>> {
         let subgroups = subgroups.into_iter().map(|id| (id, SubgroupFeed::default())).collect();
-        let told = Mutex::new(Told { subgroups, view: None });
+        let told = Mutex::new(Told { subgroups, view: None, logs: SharedLogs::default() });
         Ok(Arc::new(Self { told, wakeup: Wakeup::new()?, is_asleep: AtomicBool::new(false) }))
     }
 
@@ -167,11 +166,12 @@ impl Feed {
     pub(super) fn first(&self, subgroup: SubgroupId) -> u64 {
         let of = |told: &Told| {
             let of = told.subgroups.get(&subgroup)?;
-            Some((of.log.clone(), of.words.first_known(), of.retained.first()))
+            let log = told.logs.get(subgroup);
+            Some((log, of.words.first_known(), of.retained.first()))
         };
         let Some((log, known, retained)) = of(&self.lock()) else { return 0 };
         // A log may be busy with a disk: the driving thread does not wait for that.
-        let Some(first) = log.and_then(|log| log.first()) else { return retained };
+        let Some(first) = log.as_ref().map(SharedLog::first) else { return retained };
         let told = self.lock();
         let messages = |of: &SubgroupFeed| of.words.messages_among(known.max(first));
         told.subgroups.get(&subgroup).map_or(retained, messages).min(retained)

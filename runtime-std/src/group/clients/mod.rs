@@ -40,7 +40,7 @@ use std::thread::JoinHandle;
 
 use tramontane_control::Session;
 use tramontane_control::client_messages::ClientRefusal;
-use tramontane_core::ids::{NodeId, SubgroupId};
+use tramontane_core::ids::NodeId;
 
 use self::feed::Feed;
 use self::member::Member;
@@ -48,7 +48,7 @@ use self::outlet::Outlet;
 use self::served::{Orders, subgroups_with_clients};
 use self::service::{Service, refuse};
 use super::description::Description;
-use super::durable::LogReader;
+use super::durable::SharedLogs;
 use super::participant::Participant;
 use super::replica::Replica;
 use super::send_state::SendState;
@@ -89,16 +89,10 @@ impl ClientOrders {
         send_states: &[Arc<SendState>],
         bell: &AnyBell,
         board: SharedStatus,
-        logs: impl IntoIterator<Item = (SubgroupId, LogReader)>,
+        logs: SharedLogs,
     ) -> std::io::Result<ClientServer> {
         let Some(feed) = self.feed else { return Ok(ClientServer::default()) };
-        let mut told = feed.lock();
-        for (subgroup, log) in logs {
-            if let Some(of) = told.subgroups.get_mut(&subgroup) {
-                of.log = Some(log);
-            }
-        }
-        drop(told);
+        feed.lock().logs = logs;
         let outlet = |state: &Arc<SendState>| {
             (state.subgroup(), Outlet::new(Sender::new(state, None), bell.clone()))
         };

@@ -147,7 +147,14 @@ impl SubgroupOrder {
     /// Takes over another member's order, and leaves what comes behind it.
     pub(super) fn restore(&mut self, from: &mut dyn Read) -> io::Result<()> {
         let mut length = [0; 4];
-        from.read_exact(&mut length)?;
+        // Without a first byte it is the state of the beginning.
+        let is_there = from.read(&mut length[..1])? > 0;
+        self.state = State::default();
+        self.news = News { has_changed: true, is_restored: true, ..News::default() };
+        if !is_there {
+            return Ok(());
+        }
+        from.read_exact(&mut length[1..])?;
         let length = usize::try_from(u32::from_le_bytes(length)).unwrap_or(usize::MAX);
         let wrong =
             || io::Error::new(ErrorKind::InvalidData, "what is known of clients is damaged");
@@ -157,7 +164,6 @@ impl SubgroupOrder {
         let mut bytes = vec![0; length];
         from.read_exact(&mut bytes)?;
         self.state = postcard::from_bytes(&bytes).map_err(|_| wrong())?;
-        self.news = News { has_changed: true, is_restored: true, ..News::default() };
         Ok(())
     }
 }
@@ -239,8 +245,10 @@ mod tests {
     #[test]
     fn a_state_that_is_damaged_is_refused() {
         let mut order = SubgroupOrder::new(SubgroupId(0), NodeId(2));
-        for damaged in [&b""[..], &[1, 0, 0], &[9, 0, 0, 0, 1], &[255; 9], &[1, 0, 0, 0, 255]] {
+        for damaged in [&[1, 0, 0][..], &[9, 0, 0, 0, 1], &[255; 9], &[1, 0, 0, 0, 255]] {
             order.restore(&mut { damaged }).expect_err("it is no state");
         }
+        order.restore(&mut &b""[..]).expect("the group began");
+        assert_eq!(order.state, State::default());
     }
 }

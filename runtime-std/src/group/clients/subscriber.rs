@@ -14,7 +14,7 @@ use tramontane_core::ids::SubgroupId;
 use super::connection::Cut;
 use super::feed::{Delivered, Feed};
 use super::origin::Origin;
-use crate::group::durable::LogReader;
+use crate::group::durable::SharedLog;
 
 /// Bytes of messages that are handed to the system at a time.
 pub(super) const CHUNK_BYTES: usize = 64 << 10;
@@ -70,12 +70,12 @@ impl Subscriber {
             return Ok(self.pass(&messages));
         }
         let record = of.words.record_of(self.next);
-        let (Some(log), Some(record)) = (of.log.clone(), record) else {
+        let (Some(log), Some(record)) = (told.logs.get(self.subgroup), record) else {
             return Err(Cut::Refused(ClientRefusal::TooSlow));
         };
         // The driving thread does not wait for a disk.
         drop(told);
-        let messages = read(&log, record, self.next, to);
+        let messages = read(&log, self.subgroup, record, self.next, to);
         // It comes back, here or elsewhere, and is told what is gone.
         let messages = messages.ok_or(Cut::Refused(ClientRefusal::NotNow))?;
         let messages: Vec<_> = messages.iter().map(Delivered::publish).collect();
@@ -117,24 +117,28 @@ impl Subscriber {
 
 /// Messages from a record of a log on, whose first has that place, up to another place. None if the
 /// log does not have them, or they are damaged.
-fn read(log: &LogReader, record: u64, place: u64, to: u64) -> Option<Vec<Delivered>> {
-    let (mut place, mut bytes, mut messages) = (place, 0, Vec::new());
-    log.read(record, |number, record| {
-        let (client, payload) = match Origin::split(record.bytes) {
-            Some((Origin::Member, payload)) => (None, payload),
-            Some((Origin::Client { life, .. }, payload)) => (Some(life.id), payload),
+fn read(
+    log: &SharedLog,
+    subgroup: SubgroupId,
+    record: u64,
+    place: u64,
+    to: u64,
+) -> Option<Vec<Delivered>> {
+    let records = log.read(subgroup, record, log.end(), CHUNK_BYTES).ok()?;
+    let mut messages = Vec::with_capacity(records.len());
+    for (record, sent) in (record..).zip(&records) {
+        let (client, payload) = match Origin::split(&sent.payload) {
+            Some((Origin::Member, payload)) => (None, payload.into()),
+            Some((Origin::Client { life, .. }, payload)) => (Some(life.id), payload.into()),
             // A word: a log has nothing else.
-            _ => return true,
+            _ => continue,
         };
+        let place = place.saturating_add(u64::try_from(messages.len()).unwrap_or(u64::MAX));
         if place >= to {
-            return false;
+            break;
         }
-        let (view, sender) = (record.view.0, record.sender.get());
-        let payload = payload.into();
-        messages.push(Delivered { place, record: number, view, sender, client, payload });
-        place = place.saturating_add(1);
-        bytes += record.bytes.len();
-        bytes < CHUNK_BYTES
-    })?;
+        let (view, sender) = (sent.view, sent.sender);
+        messages.push(Delivered { place, record, view, sender, client, payload });
+    }
     Some(messages)
 }

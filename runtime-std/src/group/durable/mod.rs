@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `data` | the data folder: the logs in it, whose they are, and what is wrong with one |
 //! | `taking_over` | the log of a member that is not up yet: what it restores |
+//! | `comparison` | what two logs have in common, and the records that one lacks |
 //!
 //! # What holds
 //! - A message is in the log's memory before the application sees it, and in its place.
@@ -14,11 +15,12 @@
 //! - What cannot be made durable ends the member as a crash would: [`Stopped::NotDurable`].
 //! - What was once seen to be durable at a majority or everywhere stays so, in later views too.
 
+mod comparison;
 mod data;
 mod taking_over;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tramontane_core::fabric::LocalBell as _;
@@ -29,7 +31,8 @@ use tramontane_log::{
     SystemFolder,
 };
 
-pub use self::data::{DataError, SetAside};
+pub(super) use self::comparison::{LogPlace, READ_BYTES, SharedLog, SharedLogError, SharedLogs};
+pub use self::data::{DataError, LogNotice};
 pub(super) use self::data::{DataFolder, VIEW_FOLDER};
 pub(super) use self::taking_over::{Both, LogTakenOver, TakeOverError};
 use super::description::Description;
@@ -86,17 +89,15 @@ impl Logs {
                 bell.ring_if_asleep();
             })?;
             let (told, seen) = (DurableCount::ZERO, DurableCounts::default());
-            let commits = Arc::new(commits);
-            Ok(SubgroupLog { subgroup, commits, records, told, seen })
+            Ok(SubgroupLog { subgroup, commits: Arc::new(commits), records, told, seen })
         };
         let logs = logs.into_iter().map(start).collect::<std::io::Result<_>>()?;
         Ok(Self { logs, has_rung, failure: None })
     }
 
-    /// Readers of all logs, for other threads.
-    pub(super) fn readers(&self) -> Vec<(SubgroupId, LogReader)> {
-        let reader = |log: &SubgroupLog| (log.subgroup, LogReader(Arc::downgrade(&log.commits)));
-        self.logs.iter().map(reader).collect()
+    /// The log of a subgroup, for a thread that supplies others.
+    pub(super) fn shared(&self, subgroup: SubgroupId) -> Option<SharedLog> {
+        self.get(subgroup).map(|log| SharedLog(Arc::clone(&log.commits)))
     }
 
     /// Whether no subgroup of this member is logged.
@@ -119,6 +120,17 @@ impl Logs {
     #[inline]
     pub(super) fn records(&self, subgroup: SubgroupId) -> Option<DurableCount> {
         self.get(subgroup).map(|log| log.records)
+    }
+
+    /// Whether the log of a subgroup has so many records.
+    pub(super) fn reaches(&self, subgroup: SubgroupId, records: u64) -> bool {
+        self.records(subgroup).is_some_and(|own| own.0 >= records)
+    }
+
+    /// Handles of all logs, for threads that supply others.
+    pub(super) fn shared_logs(&self) -> SharedLogs {
+        let log = |log: &SubgroupLog| (log.subgroup, Arc::downgrade(&log.commits));
+        SharedLogs(self.logs.iter().map(log).collect())
     }
 
     /// What was seen to be durable of a subgroup.
@@ -205,45 +217,6 @@ impl Logs {
     }
 }
 
-/// Reads a member's log from another thread, as long as the member has it.
-#[derive(Clone)]
-pub(super) struct LogReader(Weak<GroupCommit<SystemFolder>>);
-
-impl LogReader {
-    /// The first record that is there; none once the member has ended.
-    pub(super) fn first(&self) -> Option<u64> {
-        Some(self.0.upgrade()?.with_log(|log| log.first().0))
-    }
-
-    /// Hands over records from one on, with their numbers, until `each` says that it is enough or
-    /// there are no more on disk, or one is damaged. None if the first is not there or is damaged, or
-    /// the member has ended.
-    pub(super) fn read(
-        &self,
-        from: u64,
-        mut each: impl FnMut(u64, &Record<'_>) -> bool,
-    ) -> Option<()> {
-        self.0.upgrade()?.with_log(|log| {
-            let mut records = log.records(Sequence(from)).ok()?;
-            let mut has_read = false;
-            while let Some(record) = records.read_next() {
-                let Ok(record) = record else { return has_read.then_some(()) };
-                has_read = true;
-                if !each(record.sequence.0, &record) {
-                    break;
-                }
-            }
-            Some(())
-        })
-    }
-}
-
-impl std::fmt::Debug for LogReader {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.debug_struct("LogReader").finish_non_exhaustive()
-    }
-}
-
 impl SubgroupLog {
     fn is_settled(&self) -> bool {
         self.seen.everywhere == self.records
@@ -257,6 +230,7 @@ impl SubgroupLog {
             view: message.view,
             place: message.place,
             sender: message.sender,
+            is_large: message.is_large,
             bytes: message.payload,
         };
         loop {
