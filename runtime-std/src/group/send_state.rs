@@ -100,8 +100,12 @@ impl SendState {
     /// The bytes of a message of `length` with what is behind it. A slot may have more room than a
     /// message may take.
     #[inline(always)]
-    pub(super) fn with_trailer(&self, length: usize) -> Result<usize, ReserveError> {
-        let (trailer, limit) = (self.trailer(), self.message_max);
+    pub(super) fn with_trailer(
+        &self,
+        length: usize,
+        trailer: usize,
+    ) -> Result<usize, ReserveError> {
+        let limit = self.message_max;
         if trailer > 0 && usize::try_from(limit).is_ok_and(|most| length > most) {
             return Err(ReserveError::TooLarge { length, limit });
         }

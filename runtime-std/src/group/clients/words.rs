@@ -53,7 +53,7 @@ impl Words {
         if place < places_before {
             return None;
         }
-        // How many words are before the message: those with no more messages before them than it has.
+        // How many words are before the message: those that have no more messages before them.
         let (mut low, mut high) = (0, self.later.len());
         while low < high {
             let middle = low + (high - low) / 2;
@@ -85,9 +85,8 @@ mod tests {
             let mut words = Words::default();
             let before = records[..known].iter().filter(|is_word| **is_word).count();
             words.begin_at(count(known), count(before));
-            for (record, _) in records.iter().enumerate().skip(known).filter(|(_, is_word)| **is_word) {
-                words.add(count(record));
-            }
+            let later = records.iter().enumerate().skip(known).filter(|(_, is_word)| **is_word);
+            later.for_each(|(record, _)| words.add(count(record)));
             let mut place = 0;
             for (record, is_word) in records.iter().enumerate() {
                 let said = words.messages_among(count(record));

@@ -155,8 +155,8 @@ impl SharedLog {
         if is_durable { Ok(()) } else { Err(SharedLogError::Slow) }
     }
 
-    /// Records from a number on: as many as are read at a time, of about so many bytes, and at least
-    /// one.
+    /// Records from a number on, of about so many bytes: as many as are read at a time, and at
+    /// least one.
     pub(in crate::group) fn read(
         &self,
         subgroup: SubgroupId,
