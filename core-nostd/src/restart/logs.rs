@@ -15,8 +15,8 @@ pub struct TakenLog {
 }
 
 impl<'a> Restart<'a> {
-    /// The log of a subgroup that is taken: the one with the highest end. Nothing where no
-    /// participant has one.
+    /// The log of a subgroup that is taken: the one with the highest end. Nothing where no member of
+    /// the base has one.
     ///
     /// # Errors
     /// This record of it is damaged wherever it was found, and a node that did not answer may have
@@ -44,7 +44,8 @@ impl<'a> Restart<'a> {
         Ok(Some(taken))
     }
 
-    /// Where a participant's log has to be cut, because it has more than the log that is taken.
+    /// Where a participant's log has to be cut, because it has more than the log that is taken. One
+    /// that did not count may have to be cut before that: where its view ended.
     #[must_use]
     pub fn cut_of(&self, taken: &TakenLog, node: NodeId, subgroup: usize) -> Option<DurableCount> {
         let own = self.answer_of(node)?.log(subgroup)?.end;
@@ -66,18 +67,20 @@ impl<'a> Restart<'a> {
         logs.filter_map(intact).max_by_key(|(_, up_to)| *up_to)
     }
 
-    /// The logs of a subgroup's members among the participants.
+    /// The logs of a subgroup's members in the base, as far as these count: what others have may be
+    /// more than the view before ended with, and is never needed.
     fn logs_of(
         &self,
         plan: &Plan<'a>,
         subgroup: usize,
     ) -> impl Iterator<Item = (&'a Answer<'a>, &'a LogState<'a>)> {
-        let plan = *plan;
-        let restart = *self;
-        let concerned = self.answers().iter().filter(move |answer| {
-            plan.concerns(answer.node) && restart.belongs(answer.node, subgroup)
+        let (base, restart) = (plan.base, *self);
+        let count = self.answers().iter().filter(move |answer| {
+            restart.belongs(answer.node, subgroup)
+                && base.members.contains(&answer.node)
+                && restart.counts(answer.node, base, false)
         });
-        concerned.filter_map(move |answer| Some((answer, answer.log(subgroup)?)))
+        count.filter_map(move |answer| Some((answer, answer.log(subgroup)?)))
     }
 
     /// Where the view that is adopted ends the log. A node that promised it knows, if it logs the
@@ -88,7 +91,7 @@ impl<'a> Restart<'a> {
         ends.flatten().max().unwrap_or(DurableCount(u64::MAX))
     }
 
-    /// The first record of a log, below a place, that no participant has intact.
+    /// The first record of a log, below a place, that no member of the base has intact.
     fn first_lost(
         &self,
         plan: &Plan<'a>,

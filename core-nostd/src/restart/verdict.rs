@@ -30,6 +30,8 @@ pub enum Verdict<'a> {
 pub struct Wait<'a> {
     /// Members of this view.
     pub view: KnownView<'a>,
+    /// Whether it is to be adopted, and is not known to be decided.
+    pub is_adopted: bool,
     /// How many of them, and why.
     pub want: Want,
 }
@@ -86,10 +88,11 @@ impl<'a> Restart<'a> {
         let decided = self.answers.iter().filter_map(|answer| answer.decided);
         let Some(base) = decided.max_by_key(|view| view.id) else { return Verdict::NoGroup };
         let adopted = self.latest_promise(base);
-        let views = [Some(base), adopted.map(|promise| promise.next)];
-        for view in views.into_iter().flatten() {
-            if let Some(want) = self.lacks(view) {
-                return Verdict::Wait(Wait { view, want });
+        let views = [(Some(base), false), (adopted.map(|promise| promise.next), true)];
+        for (view, is_adopted) in views {
+            let Some(view) = view else { continue };
+            if let Some(want) = self.lacks(view, is_adopted) {
+                return Verdict::Wait(Wait { view, is_adopted, want });
             }
         }
         let promises = self.answers.iter().filter_map(|answer| answer.promise);
@@ -99,7 +102,7 @@ impl<'a> Restart<'a> {
         while subgroup < self.subgroups.len() {
             if let Err(sequence) = self.log_of(&plan, subgroup) {
                 let want = Want::Record(subgroup, sequence);
-                return Verdict::Wait(Wait { view: base, want });
+                return Verdict::Wait(Wait { view: base, is_adopted: false, want });
             }
             subgroup = subgroup.saturating_add(1);
         }
@@ -107,14 +110,14 @@ impl<'a> Restart<'a> {
     }
 
     /// The nodes whose answers would help: members that are waited for, and have not answered or
-    /// have nothing of the group.
+    /// do not count.
     pub fn missing(&self, wait: Wait<'a>) -> impl Iterator<Item = NodeId> {
         let subgroup = match wait.want {
             Want::Majority => None,
             Want::SubgroupMajority(subgroup) | Want::Record(subgroup, _) => Some(subgroup),
         };
         wait.view.members.iter().copied().filter(move |node| {
-            self.is_concerned(*node, subgroup) && self.answer_of(*node).is_none()
+            self.is_concerned(*node, subgroup) && !self.counts(*node, wait.view, wait.is_adopted)
         })
     }
 
@@ -144,13 +147,13 @@ impl<'a> Restart<'a> {
 
     /// What is missing of a view: a majority of its members, or of a logged subgroup's members in
     /// it. A subgroup without members there is none.
-    fn lacks(&self, view: KnownView<'a>) -> Option<Want> {
-        if !self.has_majority(view, None) {
+    fn lacks(&self, view: KnownView<'a>, is_adopted: bool) -> Option<Want> {
+        if !self.has_majority(view, is_adopted, None) {
             return Some(Want::Majority);
         }
         let mut subgroup = 0;
         while subgroup < self.subgroups.len() {
-            if !self.has_majority(view, Some(subgroup)) {
+            if !self.has_majority(view, is_adopted, Some(subgroup)) {
                 return Some(Want::SubgroupMajority(subgroup));
             }
             subgroup = subgroup.saturating_add(1);
@@ -158,16 +161,26 @@ impl<'a> Restart<'a> {
         None
     }
 
-    fn has_majority(&self, view: KnownView<'a>, subgroup: Option<usize>) -> bool {
+    fn has_majority(&self, view: KnownView<'a>, is_adopted: bool, subgroup: Option<usize>) -> bool {
         let (mut all, mut here) = (0_usize, 0_usize);
         for node in view.members.iter().filter(|node| self.is_concerned(**node, subgroup)) {
             all = all.saturating_add(1);
-            if self.answer_of(*node).is_some() {
+            if self.counts(*node, view, is_adopted) {
                 here = here.saturating_add(1);
             }
         }
         let enough = if self.with_less { here > 0 } else { here.saturating_mul(2) > all };
         enough || all == 0
+    }
+
+    /// Whether a node's answer counts in the majorities of a view. In the base it does if its logs
+    /// had all of the view before: then it knows of the decision, or promised the view itself. The
+    /// members of an adopted view get them before it is decided.
+    pub(super) fn counts(&self, node: NodeId, view: KnownView<'a>, is_adopted: bool) -> bool {
+        let Some(answer) = self.answer_of(node) else { return false };
+        let is_there = answer.decided.is_some_and(|decided| decided.id >= view.id);
+        let has_promised = answer.promise.is_some_and(|promise| promise.next.id == view.id);
+        is_adopted || is_there || has_promised || self.with_less
     }
 
     fn is_concerned(&self, node: NodeId, subgroup: Option<usize>) -> bool {
