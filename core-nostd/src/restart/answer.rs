@@ -83,6 +83,8 @@ pub struct Answer<'a> {
     pub decided: Option<KnownView<'a>>,
     /// Its latest promise.
     pub promise: Option<Promise<'a>>,
+    /// The latest ballot of a restart that it took part in. It promises nothing under a lesser one.
+    pub heard: PromiseBallot,
     /// Its log of each logged subgroup, nothing where it has none: the state of a joining node that
     /// was not handed over whole is none.
     pub logs: &'a [Option<LogState<'a>>],

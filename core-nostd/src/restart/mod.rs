@@ -10,15 +10,18 @@
 //! | `logs` | which log is taken, and what becomes of damaged records |
 //!
 //! # How a group restarts
-//! 1. One node, the *leader* of an attempt, asks the others for their [`Answer`]s. A node that
-//!    answered accepts nothing of a lesser [`PromiseBallot`] any more, as long as it runs.
-//! 2. [`Restart::verdict`] says what is waited for, or gives a [`Plan`]. Its *base* is the newest
+//! 1. One node, the *leader* of an attempt, asks the others for their [`Answer`]s.
+//!    [`Restart::verdict`] says what is waited for, or gives a [`Plan`]. Its *base* is the newest
 //!    view that anybody knows to be decided.
-//! 3. Each participant of the plan gets the log that was taken ([`Restart::log_of`]), sets aside
+//! 2. Each participant of the plan makes durable that it heard of the attempt, and promises
+//!    nothing under a lesser [`PromiseBallot`] any more, not even as a later process. Its answer
+//!    must still be the same.
+//! 3. Once all have, each participant gets the log that was taken ([`Restart::log_of`]), sets aside
 //!    what that one does not have ([`Restart::cut_of`]), and makes its [`Promise`] durable under
-//!    the ballot of the attempt.
+//!    the ballot of the attempt; in the same write it notes that the base is decided, since this
+//!    promise takes the place of the one that said so.
 //! 4. Once all participants have, the plan's next view is decided. Each makes that durable. If the
-//!    plan adopted a promise that was found, the answers have changed, and it goes on at 2. If not,
+//!    plan adopted a promise that was found, the answers have changed, and it goes on at 1. If not,
 //!    the group goes on in that view.
 //!
 //! A leader that loses a participant begins again, with a greater attempt.

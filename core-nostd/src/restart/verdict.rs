@@ -95,8 +95,10 @@ impl<'a> Restart<'a> {
                 return Verdict::Wait(Wait { view, is_adopted, want });
             }
         }
-        let promises = self.answers.iter().filter_map(|answer| answer.promise);
-        let last = promises.map(|promise| promise.ballot.attempt).max().unwrap_or(0);
+        let promised = self.answers.iter().filter_map(|answer| answer.promise);
+        let promised = promised.map(|promise| promise.ballot.attempt).max().unwrap_or(0);
+        let heard = self.answers.iter().map(|answer| answer.heard.attempt).max().unwrap_or(0);
+        let last = promised.max(heard);
         let plan = Plan { base, adopted, attempt: last.saturating_add(1) };
         let mut subgroup = 0;
         while subgroup < self.subgroups.len() {

@@ -12,6 +12,7 @@ pub type Ballot = (u32, u32);
 pub struct Disk {
     pub decided: Option<(u64, Vec<u32>)>,
     pub promise: Option<Promised>,
+    pub heard: Ballot,
     /// One a logged subgroup.
     pub logs: Vec<Option<OwnedLog>>,
 }
@@ -48,6 +49,7 @@ impl Disk {
         Self {
             decided: Some((id, members.to_vec())),
             promise: None,
+            heard: (0, 0),
             logs: logs.iter().map(log).collect(),
         }
     }
@@ -126,6 +128,7 @@ pub fn with_restart<R>(
                 next: KnownView { id: ViewId(promise.id), members: &lent.views[2 * at + 1] },
                 ends: &lent.ends[at],
             }),
+            heard: PromiseBallot { attempt: disk.heard.0, leader: disk.heard.1 },
             logs: &logs[at],
         })
         .collect();

@@ -10,5 +10,8 @@
 //! | `search` | every such disk, every order of restarts |
 
 mod answers;
+mod disks;
+mod group;
 mod naive;
 mod named;
+mod search;

@@ -181,7 +181,7 @@ fn disks() -> impl Strategy<Value = (Disks, Vec<Vec<u32>>)> {
                 members: proposals[(id - 2) * 2 + which].clone(),
                 ends,
             });
-            disks.push((node, Disk { decided, promise, logs }));
+            disks.push((node, Disk { decided, promise, logs, ..Disk::default() }));
         }
         (disks, vec![vec![1, 2, 3, 4, 5], second])
     })

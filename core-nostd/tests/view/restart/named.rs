@@ -138,7 +138,7 @@ fn a_member_that_missed_the_adoption_of_its_view_lends_no_log() {
 fn two_new_members_without_the_state_are_no_majority() {
     // View {1, 2}; 2 leaves, 3 and 4 join. m, the first message, was at 1 and 2. 3 and 4 were let
     // in, and their state is not whole.
-    let joining = Disk { decided: None, promise: None, logs: vec![Some(OwnedLog::new(1, 0))] };
+    let joining = Disk { logs: vec![Some(OwnedLog::new(1, 0))], ..Disk::default() };
     let leaver =
         Disk::of(2, &[1, 3, 4], &[Some((1, 1))]).promising(FIRST, 2, &[1, 3, 4], &[Some(1)]);
     let subgroups = [vec![1, 2, 3, 4]];
