@@ -126,7 +126,7 @@ impl Model<'_> {
             let has = |log: &&OwnedLog| {
                 log.first <= record && record < log.end && !log.is_damaged(record)
             };
-            if logs.iter().any(|log| has(log)) {
+            if logs.iter().any(has) {
                 continue;
             }
             let next = promise.iter().flat_map(|promise| &promise.members);
