@@ -9,6 +9,7 @@ use tramontane_core::ids::SubgroupId;
 
 use self::driven::Driven;
 use super::changing::Engine;
+use super::durable::LogNotice;
 use super::fixed::Fixed;
 use super::participant::Participant;
 use super::parts::Step;
@@ -31,6 +32,7 @@ pub(super) struct Handle {
     pub(super) requests: Requests,
     pub(super) board: SharedStatus,
     pub(super) unsent: Arc<Mutex<Vec<Unsent>>>,
+    pub(super) log_notices: Vec<LogNotice>,
     // Dropped last: clients find an ended member, and not a closed server.
     pub(super) _server: ControlServer,
 }
@@ -198,6 +200,12 @@ impl<D: Driven> Running<D> {
     #[must_use]
     pub fn shared_status(&self) -> SharedStatus {
         self.handle.board.clone()
+    }
+
+    /// What was found in this node's logs at its start, and done about it.
+    #[must_use]
+    pub fn log_notices(&self) -> &[LogNotice] {
+        &self.handle.log_notices
     }
 
     /// Why this member is no longer part of its group, if it is not.
