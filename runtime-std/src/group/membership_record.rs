@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use tramontane_core::ids::NodeId;
 
+use super::promising::Promised;
 use super::view::View;
 use crate::member::Stopped;
 
@@ -39,6 +40,19 @@ pub(super) struct LastMembership {
     pub(super) members: Vec<u32>,
     /// How the membership ended; not known if the process ended first.
     pub(super) end: Option<End>,
+    /// The logged and other subgroups that have lost their state for good.
+    #[serde(default)]
+    pub(super) closed: Vec<u16>,
+    /// The view after this one, if the node promised one: in one file, so that the two cannot
+    /// disagree.
+    #[serde(default)]
+    pub(super) promise: Option<Promised>,
+    /// The latest attempt of a total restart that the node took part in.
+    #[serde(default)]
+    pub(super) heard: (u32, u32),
+    /// Views that were begun with less than a majority of the one before, because somebody said so.
+    #[serde(default)]
+    pub(super) with_less: Vec<u64>,
 }
 
 /// How a membership ended.
@@ -143,7 +157,7 @@ impl StateFolder {
         self.last.as_ref()
     }
 
-    fn write(&mut self, last: LastMembership) -> io::Result<()> {
+    pub(super) fn write(&mut self, last: LastMembership) -> io::Result<()> {
         let written = self.path.join(WRITTEN);
         let mut file = OpenOptions::new()
             .create(true)
@@ -199,7 +213,7 @@ pub(super) struct Record {
 impl Record {
     /// Writes down a view, before this member does anything in it.
     pub(super) fn begins(&mut self, view: &View) -> Result<(), Stopped> {
-        let Some(folder) = &mut self.folder else { return Ok(()) };
+        let before = self.folder.as_ref().and_then(StateFolder::last_membership);
         let last = LastMembership {
             format: FORMAT,
             group: self.group.clone(),
@@ -209,7 +223,23 @@ impl Record {
             view: view.id.0,
             members: view.members.iter().map(|node| node.get()).collect(),
             end: None,
+            closed: view.closed.iter().map(|subgroup| subgroup.0).collect(),
+            promise: None,
+            heard: before.map_or((0, 0), |last| last.heard),
+            with_less: before.map_or_else(Vec::new, |last| last.with_less.clone()),
         };
+        self.write(last)
+    }
+
+    /// Writes down a promise, before others see it.
+    pub(super) fn promises(&mut self, promise: Promised) -> Result<(), Stopped> {
+        let last = self.folder.as_ref().and_then(StateFolder::last_membership).cloned();
+        let Some(last) = last else { return Ok(()) };
+        self.write(LastMembership { promise: Some(promise), ..last })
+    }
+
+    fn write(&mut self, last: LastMembership) -> Result<(), Stopped> {
+        let Some(folder) = &mut self.folder else { return Ok(()) };
         folder
             .write(last)
             .map_err(|error| Stopped::NoState(format!("{}: {error}", folder.path.display())))

@@ -74,6 +74,7 @@ mod parts;
 mod peer_connector;
 mod prepared;
 mod probe;
+mod promising;
 mod queue;
 mod receipt;
 mod replica;
