@@ -69,6 +69,8 @@ pub enum Purpose {
     Join = 2,
     /// An operator asks for something. It is no member, and may have any node id.
     Ask = 3,
+    /// A node that restarts together with others asks one of them (4 is taken).
+    Restart = 5,
 }
 
 impl Purpose {
@@ -78,6 +80,7 @@ impl Purpose {
             1 => Self::Peer,
             2 => Self::Join,
             3 => Self::Ask,
+            5 => Self::Restart,
             _ => return None,
         })
     }

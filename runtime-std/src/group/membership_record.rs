@@ -12,10 +12,11 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use tramontane_core::ids::NodeId;
+use tramontane_core::ids::{NodeId, SubgroupId, ViewId};
 
+use super::description::Description;
 use super::promising::Promised;
-use super::view::View;
+use super::view::{View, WireView};
 use crate::member::Stopped;
 
 /// The file in the folder, and what it is written as.
@@ -53,6 +54,40 @@ pub(super) struct LastMembership {
     /// Views that were begun with less than a majority of the one before, because somebody said so.
     #[serde(default)]
     pub(super) with_less: Vec<u64>,
+}
+
+impl LastMembership {
+    /// Of a node that was in no view yet.
+    pub(super) fn empty(description: &Description, node: NodeId) -> Self {
+        Self {
+            format: FORMAT,
+            group: description.name.clone(),
+            digest: description.digest(),
+            node: node.get(),
+            incarnation: 0,
+            view: 0,
+            members: Vec::new(),
+            end: None,
+            closed: Vec::new(),
+            promise: None,
+            heard: (0, 0),
+            with_less: Vec::new(),
+        }
+    }
+
+    pub(super) fn wire_view(&self) -> WireView {
+        let members = self.members.iter().copied().map(NodeId).collect();
+        let closed = self.closed.iter().copied().map(SubgroupId).collect();
+        WireView::from(&View { id: ViewId(self.view), members, closed })
+    }
+
+    /// Knows of a view that is decided.
+    pub(super) fn set_view(&mut self, view: &View) {
+        self.view = view.id.0;
+        self.members = view.members.iter().map(|node| node.get()).collect();
+        self.closed = view.closed.iter().map(|subgroup| subgroup.0).collect();
+        self.end = None;
+    }
 }
 
 /// How a membership ended.

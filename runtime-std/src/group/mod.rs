@@ -79,6 +79,7 @@ mod queue;
 mod receipt;
 mod replica;
 mod request;
+mod restart;
 mod restoring;
 mod running;
 mod send_state;

@@ -83,7 +83,7 @@ impl Service {
             (Purpose::Peer, Some(calls)) => calls.answer(node, life, session),
             (Purpose::Peer, None) => answer_not_yet(session),
             // The control server refuses it.
-            (Purpose::Meet, _) => Ok(()),
+            (Purpose::Meet | Purpose::Restart, _) => Ok(()),
         };
         if let Err(error) = served {
             tracing::debug!(%node, %error, "a client of the control server went away");

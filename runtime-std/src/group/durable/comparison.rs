@@ -157,18 +157,26 @@ impl SharedLog {
         from: u64,
         to: u64,
     ) -> Result<Vec<Delivered>, SharedLogError> {
-        Ok(self.0.with_log(|log| {
-            let mut records = log.records(Sequence(from))?;
-            let (mut read, mut bytes) = (Vec::new(), 0);
-            while bytes < READ_BYTES && records.position().0 < to {
-                let Some(record) = records.read_next() else { break };
-                let record = record?;
-                bytes += record.bytes.len();
-                read.push(delivered(subgroup, &record));
-            }
-            Ok::<_, ReadError>(read)
-        })?)
+        Ok(self.0.with_log(|log| read_records(log, subgroup, from, to))?)
     }
+}
+
+/// Records of a log: as many as are read at a time, and at least one.
+pub(super) fn read_records(
+    log: &Log<SystemFolder>,
+    subgroup: SubgroupId,
+    from: u64,
+    to: u64,
+) -> Result<Vec<Delivered>, ReadError> {
+    let mut records = log.records(Sequence(from))?;
+    let (mut read, mut bytes) = (Vec::new(), 0);
+    while bytes < READ_BYTES && records.position().0 < to {
+        let Some(record) = records.read_next() else { break };
+        let record = record?;
+        bytes += record.bytes.len();
+        read.push(delivered(subgroup, &record));
+    }
+    Ok(read)
 }
 
 /// Why a log does not supply another.
