@@ -145,18 +145,16 @@ impl<V: Fn(Client) + Sync> Acceptor<V> {
         }
         match hello.purpose {
             Purpose::Peer | Purpose::Join | Purpose::Restart
-                if hello.node == self.identity.node => {
+                if hello.node == self.identity.node =>
+            {
                 return Err(Refusal::DuplicateId);
             }
             Purpose::Peer | Purpose::Join | Purpose::Restart
-                if !self.nodes.contains(&hello.node) => {
+                if !self.nodes.contains(&hello.node) =>
+            {
                 return Err(Refusal::NotAMember);
             }
-            Purpose::Meet
-            | Purpose::Peer
-            | Purpose::Join
-            | Purpose::Ask
-            | Purpose::Restart => {}
+            Purpose::Meet | Purpose::Peer | Purpose::Join | Purpose::Ask | Purpose::Restart => {}
         }
         let kept = if hello.purpose == Purpose::Peer { 0 } else { PEER_SLOTS };
         if permit.become_known(kept) { Ok(()) } else { Err(Refusal::Busy) }
