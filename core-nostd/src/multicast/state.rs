@@ -58,6 +58,9 @@ pub struct SubgroupState {
     /// Whether its members log what they deliver.
     #[cfg(feature = "durable")]
     pub(crate) is_logged: bool,
+    /// Up to where the application was shown what is to be durable before the view is sealed.
+    #[cfg(all(feature = "durable", feature = "views"))]
+    pub(crate) shown_to: Option<Frontier>,
 }
 
 /// What a node remembers of its own sending in a subgroup.
@@ -106,6 +109,9 @@ pub struct SenderState {
     /// Those whose slots were taken, all of the own; and those that were handed over.
     pub(crate) large_taken: u64,
     pub(crate) large_handed: u64,
+    /// `hand` and `large_handed` as they were before messages were shown that stay undelivered.
+    #[cfg(all(feature = "durable", feature = "views"))]
+    pub(crate) before_shown: (RingCursor, u64),
 }
 
 /// What a node remembers of one member of a subgroup, itself included.
@@ -178,6 +184,8 @@ impl SubgroupState {
         version: 0,
         #[cfg(feature = "durable")]
         is_logged: false,
+        #[cfg(all(feature = "durable", feature = "views"))]
+        shown_to: None,
     };
 }
 
@@ -202,6 +210,8 @@ impl SenderState {
         large_here: 0,
         large_taken: 0,
         large_handed: 0,
+        #[cfg(all(feature = "durable", feature = "views"))]
+        before_shown: (RingCursor::START, 0),
     };
 }
 

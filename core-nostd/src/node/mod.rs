@@ -39,7 +39,7 @@ pub use undelivered::{Undelivered, UndeliveredMessage};
 #[cfg(feature = "views")]
 pub use view_node::{ViewError, ViewLoan, ViewNode};
 #[cfg(feature = "views")]
-pub use views::ViewLink;
+pub use views::{Preparation, ViewLink};
 
 use crate::fabric::{Capabilities, ErrorKind, Event, Fabric, LossCause};
 use crate::ids::{Frontier, Position, Rank, SubgroupId, Time, ViewId};

@@ -134,6 +134,11 @@ pub fn open_with(
     ]);
     let members: &'static [NodeId] = leak(ids.to_vec());
     let layout = Layout::with_views(Group { members, subgroups }).expect("a good group");
+    #[cfg(feature = "durable")]
+    let layout = {
+        let all = (0..subgroups.len() as u16).map(tramontane_core::ids::SubgroupId);
+        layout.with_logged(leak(all.collect())).expect("ordered subgroups")
+    };
     let copies: Vec<Vec<RowWriter<'static>>> = ranks
         .iter()
         .map(|owner| {

@@ -4,6 +4,8 @@
 mod changed_slots;
 mod long_upcalls;
 mod members;
+#[cfg(feature = "durable")]
+mod promises;
 mod weak_order;
 
 use std::collections::{BTreeMap, BTreeSet};

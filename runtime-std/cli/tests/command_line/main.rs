@@ -30,6 +30,7 @@ mod node_restarts;
 mod node_returns;
 mod node_strangers;
 mod node_subgroups;
+mod node_total_restart;
 mod node_trust;
 mod plan;
 mod readme;
