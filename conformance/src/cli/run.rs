@@ -5,7 +5,6 @@ use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use clap::builder::PossibleValuesParser;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use signal_hook::consts::SIGTERM;
 
@@ -35,9 +34,8 @@ pub struct RunArguments {
     /// How many nodes there are
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=NODES_MAX as u64))]
     nodes: u64,
-    /// A scenario to run; all if none is named
-    #[arg(long = "scenario", value_name = "NAME", hide_possible_values = true,
-          value_parser = PossibleValuesParser::new(SCENARIOS.iter().map(|scenario| scenario.name)))]
+    /// A scenario to run, or one round of it, as "partition-2"; all if none is named
+    #[arg(long = "scenario", value_name = "NAME")]
     scenarios: Vec<String>,
     /// Decides what each node does and when: the same seed gives the same commands
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -97,19 +95,19 @@ pub(super) fn scenarios() -> Vec<(String, String)> {
 }
 
 /// Runs the scenarios, with progress on standard error unless it is to be quiet. Says, of a run
-/// that was interrupted, by what: its cases are those that ended before.
+/// that was cut short, by what: its cases are those that ended before.
 ///
 /// # Errors
 /// What kept it from running at all. What happens within a scenario is in its case.
-pub fn run(arguments: &RunArguments, quiet: bool) -> Result<(Run, Option<Status>), Failure> {
+pub fn run(arguments: &RunArguments, quiet: bool) -> Result<(Run, Option<Failure>), Failure> {
     let interrupts = Interrupts::watch().map_err(|error| {
         Failure::new(Status::Broken, format_args!("cannot watch for signals: {error}"), "try again")
     })?;
     let bar = Bar::new(!quiet && io::stderr().is_terminal());
     let outcome = drive(&arguments.options(), &interrupts, &|progress| bar.show(progress));
     bar.remove();
-    let Driven { run, interrupted } = outcome.map_err(|error| failure(&error))?;
-    Ok((run, interrupted.map(of_signal)))
+    let Driven { run, cut_short } = outcome.map_err(|error| failure(&error))?;
+    Ok((run, cut_short.as_ref().map(failure)))
 }
 
 fn of_signal(signal: i32) -> Status {

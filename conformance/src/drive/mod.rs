@@ -47,12 +47,12 @@ pub use feature::Feature;
 pub use interrupt::Interrupts;
 pub use scenarios::{SCENARIOS, Scenario};
 
-use crate::report::{Case, Run};
+use crate::report::{Case, CaseStatus, CutShort, Run};
 use folder::{Folder, ScenarioFolder};
 use load_clock::LoadClock;
 use network::Network;
 use outcome::Played;
-use plan::{Condition, Plan, Step};
+use plan::{Condition, Plan, Step, Terms};
 use stage::{Ending, Introduction, Setting, Stage};
 
 /// The most nodes that a run can have.
@@ -191,17 +191,18 @@ pub fn drive(
         progress,
     };
     let mut driver = Driver { options, setting: &setting, folder: &folder, introduction: None };
-    let (mut cases, mut interrupted) = (Vec::new(), None);
-    for (place, &scenario) in chosen.iter().enumerate() {
-        progress(Progress::Scenario { name: scenario.name, place, of: chosen.len() });
-        match driver.run(scenario) {
-            Ok(case) => cases.push(case),
-            // What was judged before is judged.
-            Err(DriveError::Interrupted(signal)) => {
-                interrupted = Some(signal);
-                break;
+    let (mut cases, mut cut_short, mut not_run) = (Vec::new(), None, Vec::new());
+    for (place, choice) in chosen.iter().enumerate() {
+        progress(Progress::Scenario { name: choice.scenario.name, place, of: chosen.len() });
+        if let Err(error) = driver.run(*choice, &mut cases) {
+            // What was judged before is judged, unless there is nothing.
+            if cases.is_empty() {
+                return Err(error);
             }
-            Err(error) => return Err(error),
+            cut_short = Some(error);
+            not_run =
+                chosen[place..].iter().map(|choice| choice.scenario.name.to_owned()).collect();
+            break;
         }
     }
     let introduction = driver.introduction;
@@ -210,33 +211,57 @@ pub fn drive(
         implementation: introduction.as_ref().map(Introduction::title),
         features: introduction.map(|introduction| introduction.features).unwrap_or_default(),
         cases,
+        cut_short: cut_short
+            .as_ref()
+            .map(|error: &DriveError| CutShort { why: error.to_string(), not_run }),
     };
-    Ok(Driven { run, interrupted })
+    Ok(Driven { run, cut_short })
 }
 
 /// What came of driving.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Driven {
     /// The scenarios that were played to their end.
     pub run: Run,
-    /// The signal that came before all of them were.
-    pub interrupted: Option<i32>,
+    /// What came before all of them were.
+    pub cut_short: Option<DriveError>,
+}
+
+/// A scenario that is to be played.
+#[derive(Clone, Copy, Debug)]
+struct Choice {
+    scenario: &'static Scenario,
+    /// The one round of it that is wanted, if not all are.
+    round: Option<usize>,
 }
 
 /// The scenarios of these names, each once; all if there are none.
-fn choose(names: &[String]) -> Result<Vec<&'static Scenario>, DriveError> {
+fn choose(names: &[String]) -> Result<Vec<Choice>, DriveError> {
     if names.is_empty() {
-        return Ok(SCENARIOS.iter().collect());
+        return Ok(SCENARIOS.iter().map(|scenario| Choice { scenario, round: None }).collect());
     }
-    let mut chosen: Vec<&Scenario> = Vec::new();
+    let mut chosen: Vec<Choice> = Vec::new();
     for name in names {
-        let scenario =
-            scenarios::named(name).ok_or_else(|| DriveError::NoScenario(name.clone()))?;
-        if !chosen.iter().any(|other| other.name == scenario.name) {
-            chosen.push(scenario);
+        let choice = named(name).ok_or_else(|| DriveError::NoScenario(name.clone()))?;
+        let is_choice = |other: &Choice| {
+            other.scenario.name == choice.scenario.name && other.round == choice.round
+        };
+        if !chosen.iter().any(is_choice) {
+            chosen.push(choice);
         }
     }
     Ok(chosen)
+}
+
+/// The scenario of that name, or the round of it whose number follows the name.
+fn named(name: &str) -> Option<Choice> {
+    if let Some(scenario) = scenarios::named(name) {
+        return Some(Choice { scenario, round: None });
+    }
+    let (scenario, number) = name.rsplit_once('-')?;
+    let (scenario, number) = (scenarios::named(scenario)?, number.parse::<usize>().ok()?);
+    let round = number.checked_sub(1).filter(|round| *round < scenario.rounds(NODES_MAX))?;
+    Some(Choice { scenario, round: Some(round) })
 }
 
 impl Introduction {
@@ -254,34 +279,69 @@ struct Driver<'d> {
 }
 
 impl Driver<'_> {
-    fn run(&mut self, scenario: &'static Scenario) -> Result<Case, DriveError> {
+    /// Plays a scenario, in as many rounds as it has: a case for each, or one that says why not.
+    fn run(
+        &mut self,
+        Choice { scenario, round: chosen }: Choice,
+        cases: &mut Vec<Case>,
+    ) -> Result<(), DriveError> {
+        if let Some(case) = self.prevented(scenario)? {
+            cases.push(case);
+            return Ok(());
+        }
+        let rounds = scenario.rounds(self.setting.nodes);
+        for round in (0..rounds).filter(|round| chosen.is_none_or(|chosen| chosen == *round)) {
+            let name = match rounds {
+                1 => scenario.name.to_owned(),
+                _ => format!("{}-{}", scenario.name, round + 1),
+            };
+            let case = self.run_round(scenario, round, &name)?;
+            let is_over = matches!(case.status, CaseStatus::Unsupported(_));
+            cases.push(case);
+            if is_over {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The case of a scenario that cannot be played at all.
+    fn prevented(&mut self, scenario: &'static Scenario) -> Result<Option<Case>, DriveError> {
         let seed = self.setting.seed;
         if self.setting.nodes < scenario.nodes_min {
             let why = format!(
                 "{} nodes or more, and there are {}",
                 scenario.nodes_min, self.setting.nodes
             );
-            return Ok(outcome::unsupported(scenario, seed, why));
+            return Ok(Some(outcome::unsupported(scenario, seed, why)));
         }
         if !scenario.needs.is_empty()
             && self.introduction.is_none()
             && let Err(ending) = self.ask(scenario)
         {
             return match ending {
-                Ending::Broken { what, log } => Ok(outcome::broken(scenario, seed, what, log)),
-                Ending::Unsupported(why) => Ok(outcome::unsupported(scenario, seed, why)),
+                Ending::Broken { what, log } => {
+                    Ok(Some(outcome::broken(scenario, seed, what, log)))
+                }
+                Ending::Unsupported(why) => Ok(Some(outcome::unsupported(scenario, seed, why))),
                 Ending::Failed(error) => Err(error),
             };
         }
-        if let Some(lacking) = self.lacking(scenario) {
-            return Ok(outcome::unsupported(scenario, seed, lacking));
-        }
-        let plan = scenario.plan(seed, self.setting.nodes, self.options.messages);
+        Ok(self.lacking(scenario).map(|lacking| outcome::unsupported(scenario, seed, lacking)))
+    }
+
+    fn run_round(
+        &mut self,
+        scenario: &'static Scenario,
+        round: usize,
+        name: &str,
+    ) -> Result<Case, DriveError> {
+        let plan = scenario.plan(self.terms(self.options.messages, round, &self.claims()));
         let mut attempt = 1;
         loop {
             let mut case = match self.network(&plan) {
-                Ok(network) => self.play(scenario, &plan, network)?,
-                Err(why) => return Ok(outcome::unsupported(scenario, seed, why)),
+                Ok(network) => self.play((scenario, name), &plan, network)?,
+                Err(why) => return Ok(outcome::unsupported(scenario, self.setting.seed, why)),
             };
             let timing = outcome::is_matter_of_timing(&case);
             if timing && attempt < ATTEMPTS_MAX {
@@ -300,6 +360,17 @@ impl Driver<'_> {
         }
     }
 
+    fn terms<'t>(&self, scale: u64, round: usize, claims: &'t [Feature]) -> Terms<'t> {
+        let Setting { seed, nodes, .. } = *self.setting;
+        Terms { seed, nodes, scale, claims, round }
+    }
+
+    /// What the implementation claims, as far as that is known.
+    fn claims(&self) -> Vec<Feature> {
+        let names = self.introduction.iter().flat_map(|introduction| &introduction.features);
+        names.filter_map(|name| Feature::named(name)).collect()
+    }
+
     /// Networks of their own for all nodes, if the plan parts them; else nothing.
     fn network(&self, plan: &Plan) -> Result<Option<Network>, String> {
         if !plan.parts {
@@ -313,20 +384,18 @@ impl Driver<'_> {
 
     fn play(
         &mut self,
-        scenario: &'static Scenario,
+        (scenario, name): (&'static Scenario, &str),
         plan: &Plan,
         network: Option<Network>,
     ) -> Result<Case, DriveError> {
-        let folder = self.scenario_folder(scenario.name)?;
+        let folder = self.scenario_folder(name)?;
         let means =
             network.as_ref().map(|network| format!("nodes were parted by {}", network.means()));
         let mut notes: Vec<String> = means.into_iter().collect();
         let began = Instant::now();
         let title = self.introduction.as_ref().map(Introduction::title);
-        let mut stage =
-            Stage::set(self.setting, scenario.name, title.as_deref(), plan, &folder, network)?;
+        let mut stage = Stage::set(self.setting, name, title.as_deref(), plan, &folder, network)?;
         let outcome = stage.play();
-        let leaves = std::mem::take(&mut stage.leaves);
         let starved = stage.starved.take();
         notes.append(&mut stage.notes);
         self.introduction = self.introduction.take().or(stage.introduction.take());
@@ -334,11 +403,12 @@ impl Driver<'_> {
         drop(stage);
         outcome::conclude(Played {
             scenario,
+            name: name.to_owned(),
             seed: self.setting.seed,
             history: folder.history(),
             reach: &plan.reach,
             outcome,
-            leaves,
+            claims: self.claims(),
             notes,
             starved,
             took: began.elapsed(),
@@ -355,7 +425,7 @@ impl Driver<'_> {
     fn ask(&mut self, scenario: &Scenario) -> Result<(), Ending> {
         let everyone: Vec<usize> = (0..self.setting.nodes).collect();
         let plan = Plan {
-            groups: scenario.plan(self.setting.seed, self.setting.nodes, 1).groups,
+            groups: scenario.plan(self.terms(1, 0, &[])).groups,
             steps: vec![
                 Step::Start(everyone.clone()),
                 Step::Await(Condition::Ready(everyone)),
@@ -377,14 +447,11 @@ impl Driver<'_> {
 
     /// What the scenario needs and the implementation does not claim.
     fn lacking(&self, scenario: &Scenario) -> Option<String> {
-        let claimed = |feature: &&Feature| {
-            let claims = self.introduction.iter().flat_map(|introduction| &introduction.features);
-            claims.into_iter().any(|claim| claim == feature.name())
-        };
+        let claims = self.claims();
         let lacking: Vec<&str> = scenario
             .needs
             .iter()
-            .filter(|feature| !claimed(feature))
+            .filter(|feature| !claims.contains(feature))
             .map(|feature| feature.name())
             .collect();
         (!lacking.is_empty()).then(|| lacking.join(", "))

@@ -1,14 +1,15 @@
 //! Plans: what a scenario does, as data.
 //!
 //! Invariants:
-//! - the scenario, the seed, the number of nodes and the scale decide a plan, and nothing else
-//!   does;
+//! - the scenario, the round, the seed, the number of nodes, the scale and what is claimed decide a
+//!   plan, and nothing else does;
 //! - what each member is asked, and in which order, is decided by the plan: a fault in mid-stream
 //!   comes when a member has answered or delivered so many messages, and never takes back what is
 //!   still to be sent by a member that was not killed.
 
 use crate::random::Random;
 
+use super::feature::Feature;
 use super::protocol::WINDOW;
 use super::reach::Reach;
 use crate::history::GroupOrder;
@@ -131,6 +132,11 @@ pub(super) enum Condition {
     Ended(usize),
     /// All others that still run have a view without these nodes.
     ViewWithout(Vec<usize>),
+    /// Each of these nodes, which were suspended or cut off, has ended, or installed a view since,
+    /// or is a member as before and has delivered all.
+    Resolved(Vec<usize>),
+    /// The node has delivered a message that no other has delivered.
+    DeliveredAlone(usize),
     /// Each of these groups has a leader that runs.
     Led(Vec<usize>),
     /// Another member leads each of the groups for which nodes were chosen.
@@ -149,14 +155,38 @@ pub(super) struct Draft {
     pub(super) nodes: usize,
     /// How many messages a sender sends where that does not matter.
     pub(super) scale: u64,
+    /// Which round of the scenario this is, from 0, where it has several.
+    pub(super) round: usize,
+    claims: Vec<Feature>,
     plan: Plan,
+}
+
+/// What a plan is made for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Terms<'t> {
+    /// Decides what is left to chance.
+    pub(super) seed: u64,
+    /// How many nodes there are.
+    pub(super) nodes: usize,
+    /// How many messages a sender sends where that does not matter.
+    pub(super) scale: u64,
+    /// What the implementation claims.
+    pub(super) claims: &'t [Feature],
+    /// Which round of the scenario, from 0.
+    pub(super) round: usize,
 }
 
 impl Draft {
     /// An empty plan.
-    pub(super) fn new(chance: Random, nodes: usize, scale: u64) -> Self {
+    pub(super) fn new(chance: Random, terms: Terms<'_>) -> Self {
         let plan = Plan { groups: Vec::new(), steps: Vec::new(), reach: Vec::new(), parts: false };
-        Self { chance, nodes, scale, plan }
+        let Terms { nodes, scale, round, claims, .. } = terms;
+        Self { chance, nodes, scale, round, claims: claims.to_vec(), plan }
+    }
+
+    /// Whether the implementation claims it.
+    pub(super) fn claims(&self, feature: Feature) -> bool {
+        self.claims.contains(&feature)
     }
 
     /// The plan, with its end, which is the same for all.
@@ -192,9 +222,12 @@ impl Draft {
         self.group_of_order(members, senders, GroupOrder::Total)
     }
 
-    /// Adds a group that promises nothing about others, and gives its number.
+    /// Adds a group that promises nothing about others, unless the implementation claims that it
+    /// does, and gives its number.
     pub(super) fn lone_group(&mut self, members: Vec<usize>, senders: Vec<usize>) -> usize {
-        self.group_of_order(members, senders, GroupOrder::Group)
+        let across = self.claims(Feature::OrderAcrossGroups);
+        let order = if across { GroupOrder::Total } else { GroupOrder::Group };
+        self.group_of_order(members, senders, order)
     }
 
     fn group_of_order(

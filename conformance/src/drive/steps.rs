@@ -215,6 +215,7 @@ impl Stage<'_> {
         if !std::mem::take(&mut member.suspended) {
             return Ok(());
         }
+        member.moved_on = false;
         self.history_file.fault(FaultKind::Continue, &[node], self.clock.now_ns())?;
         if let Some(process) = &member.process {
             process
@@ -309,6 +310,7 @@ impl Stage<'_> {
     fn heal(&mut self) -> Result<(), Ending> {
         let side = std::mem::take(&mut self.parted);
         if let Some(network) = self.network.as_ref().filter(|_| !side.is_empty()) {
+            side.iter().for_each(|node| self.members[*node].moved_on = false);
             self.history_file.fault(FaultKind::Heal, &side, self.clock.now_ns())?;
             let failed =
                 |what| DriveError::system("cannot heal a partition", std::io::Error::other(what));
@@ -396,6 +398,12 @@ impl std::fmt::Display for Condition {
             Self::AllDelivered => out.write_str("that all is delivered"),
             Self::Ended(node) => write!(out, "that n{node} ends"),
             Self::ViewWithout(nodes) => write!(out, "a view without {}", names(nodes)),
+            Self::Resolved(nodes) => {
+                write!(out, "that {} halts, installs a view or delivers all", names(nodes))
+            }
+            Self::DeliveredAlone(node) => {
+                write!(out, "that n{node} delivers what nobody else has delivered")
+            }
             Self::Led(groups) => {
                 let groups: Vec<String> = groups.iter().map(|group| group_name(*group)).collect();
                 write!(out, "that {} is led", groups.join(", "))

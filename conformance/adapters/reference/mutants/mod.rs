@@ -95,6 +95,14 @@ mutants! {
         "one node that survives left out a message of the view that ended";
     DeliverAfterLeaving, "deliver-after-leaving", "removed-silent", "leave", "leaver",
         "a node that leaves delivered a message of its own that never got out";
+    DeliverPending, "deliver-pending", "removed-silent", "stop-until-removed", "any",
+        "a removed node delivers its own messages that had not got out";
+    ForgetAtLeave, "forget-at-leave", "validity", "leave", "leaver",
+        "a node that leaves took messages that it never sent";
+    NoAnswer, "no-answer", "liveness", "all-senders", "any",
+        "one node never answers one multicast";
+    DeliverAlone, "deliver-alone", "uniform-agreement", "kill-alone-1", "killed",
+        "from its 33rd message on, one node delivers its own before it sends them";
     Chatter, "chatter", "quiescence", "quiet", "any",
         "nodes post while nobody sends";
     Stall, "stall", "liveness", "kill-receiver", "any",

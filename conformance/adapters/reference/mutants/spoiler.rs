@@ -1,6 +1,7 @@
 //! What is wrong at a member.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::mpsc::Sender;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -13,6 +14,15 @@ use crate::wire::{Entry, Up};
 /// The message with which most mutants are wrong: the fifth that the node delivers, or that it
 /// sends.
 const ODD: u64 = 5;
+
+/// The message from which `deliver-alone` is wrong on.
+const ALONE_FROM: u64 = 33;
+
+/// How much later than it delivers a message `deliver-alone` sends it.
+const ALONE_DELAY: Duration = Duration::from_millis(100);
+
+/// How long `deliver-pending` goes on taking messages after it was removed.
+const PENDING_DELAY: Duration = Duration::from_millis(50);
 
 /// How long `stall` lets messages through that were sent before the crash.
 const STALL_DELAY: Duration = Duration::from_millis(20);
@@ -35,6 +45,8 @@ pub struct Spoiler {
     others: BTreeMap<String, BTreeSet<String>>,
     /// Messages that the node was asked to send.
     sent: u64,
+    /// Messages that it was told are stable.
+    answered: u64,
     /// Messages that it delivered.
     delivered: u64,
     /// Whether the node has a former start of which it knows.
@@ -49,6 +61,10 @@ pub struct Spoiler {
     held: Option<Entry>,
     /// Upcalls that are no places in a log.
     extra: u64,
+    /// Own messages that were sent and not yet delivered, by name.
+    pending: Vec<(String, Entry)>,
+    /// Where steps go that come from nobody.
+    own_steps: Option<Sender<Step>>,
     /// Each group's size, and since when one is smaller than it was.
     sizes: BTreeMap<String, usize>,
     shrunk: Option<Instant>,
@@ -91,6 +107,16 @@ impl Spoiler {
                 self.unsent = Some(up).filter(|_| self.sent == 1).or(self.unsent.take());
                 Vec::new()
             }
+            // MUTANT: they are taken, and go nowhere.
+            Some(Mutant::ForgetAtLeave) if self.sent >= ODD => Self::pretend(&up),
+            Some(Mutant::DeliverPending) => {
+                self.remember(&up);
+                vec![up]
+            }
+            Some(Mutant::DeliverAlone) if self.sent >= ALONE_FROM => {
+                self.deliver_first(&up);
+                vec![up]
+            }
             Some(Mutant::Stall)
                 if self.shrunk.is_some_and(|since| since.elapsed() > STALL_DELAY) =>
             {
@@ -108,6 +134,42 @@ impl Spoiler {
         }
     }
 
+    /// Says where steps go that come from nobody.
+    pub fn connect(&mut self, steps: Sender<Step>) {
+        self.own_steps = Some(steps);
+    }
+
+    /// How long what goes to the sequencer waits before.
+    pub fn send_delay(&self) -> Duration {
+        let waits = self.mutant == Some(Mutant::DeliverAlone) && self.sent >= ALONE_FROM;
+        if waits { ALONE_DELAY } else { Duration::ZERO }
+    }
+
+    /// MUTANT `deliver-pending`: keeps a message until it is delivered.
+    fn remember(&mut self, up: &Up) {
+        if let Up::Send { message, groups, payload } = up {
+            let (groups, payload) = (groups.clone(), payload.clone());
+            let entry = Entry::Message { sender: self.node.clone(), groups, payload };
+            self.pending.push((message.clone(), entry));
+        }
+    }
+
+    /// MUTANT `deliver-alone`: delivers a message that is sent only later.
+    fn deliver_first(&mut self, up: &Up) {
+        let (Up::Send { groups, payload, .. }, Some(steps)) = (up, &self.own_steps) else {
+            return;
+        };
+        let (groups, payload) = (groups.clone(), payload.clone());
+        let sender = self.node.clone();
+        let _ = steps.send(Step::Entry(Entry::Message { sender, groups, payload }));
+    }
+
+    /// MUTANT `no-answer`: whether the driver hears that a message was taken.
+    pub fn answers(&mut self) -> bool {
+        self.answered += 1;
+        !(self.mutant == Some(Mutant::NoAnswer) && self.answered == ODD)
+    }
+
     fn pretend(up: &Up) -> Vec<Up> {
         if let Up::Send { message, .. } = up {
             say(&Line::Ok { message: Some(message) });
@@ -120,6 +182,10 @@ impl Spoiler {
         match step {
             Step::Entry(entry @ Entry::Message { .. }) => self.message(entry),
             Step::Entry(Entry::View { group, view, members }) => self.view(group, view, members),
+            Step::Halt(_) if self.mutant == Some(Mutant::DeliverPending) => {
+                let pending = std::mem::take(&mut self.pending).into_iter();
+                pending.map(|(_, entry)| Step::Entry(entry)).chain([step]).collect()
+            }
             Step::Entry(Entry::Left)
             | Step::State(_)
             | Step::Current
@@ -132,6 +198,8 @@ impl Spoiler {
         let Entry::Message { sender, groups, payload: text } = entry.clone() else {
             return Vec::new();
         };
+        let name = crate::protocol::name(&text);
+        self.pending.retain(|(pending, _)| Some(pending.as_str()) != name);
         let before = self.unsent();
         self.delivered += 1;
         let odd = self.delivered == ODD;
@@ -289,6 +357,12 @@ impl Spoiler {
     /// MUTANT `chatter`: whether to post what nobody needs.
     pub fn chatters(&self) -> bool {
         self.mutant == Some(Mutant::Chatter)
+    }
+
+    /// MUTANT `deliver-pending`: how long it goes on after it was removed.
+    pub fn halt_delay(&self) -> Duration {
+        let waits = self.mutant == Some(Mutant::DeliverPending);
+        if waits { PENDING_DELAY } else { Duration::ZERO }
     }
 
     /// The member is about to stop.
