@@ -251,7 +251,11 @@ impl Member {
                     self.pause_ms.fetch_add(ms, Ordering::Relaxed);
                     say(&Line::Ok { message: None });
                 }
-                Command::Leave if !self.shards => drop(self.uplink.post(&Up::Leave)),
+                Command::Leave if !self.shards => {
+                    if lock(&self.spoiler).leaves() {
+                        self.uplink.post(&Up::Leave);
+                    }
+                }
                 Command::Stats => {
                     say(&Line::Stats { posts: self.uplink.posts.load(Ordering::Relaxed) })
                 }

@@ -5,6 +5,7 @@ use std::sync::mpsc::Sender;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::siblings::Course;
 use super::{Mutant, Mutation};
 use crate::delivery::Step;
 use crate::protocol::{Group, Init, Line, payload, say};
@@ -13,7 +14,7 @@ use crate::wire::{Entry, Up};
 
 /// The message with which most mutants are wrong: the fifth that the node delivers, or that it
 /// sends.
-const ODD: u64 = 5;
+pub(super) const ODD: u64 = 5;
 
 /// The message from which `deliver-alone` is wrong on.
 const ALONE_FROM: u64 = 33;
@@ -39,22 +40,26 @@ pub fn lock(spoiler: &Mutex<Spoiler>) -> MutexGuard<'_, Spoiler> {
 #[derive(Default)]
 pub struct Spoiler {
     /// What is wrong here.
-    mutant: Option<Mutant>,
+    pub(super) mutant: Option<Mutant>,
+    /// What some defects go by.
+    pub(super) course: Course,
+    /// Answers that the driver must not hear: it has heard another.
+    pub(super) unheard: u64,
     node: String,
     /// The other members of each group.
     others: BTreeMap<String, BTreeSet<String>>,
     /// Messages that the node was asked to send.
-    sent: u64,
+    pub(super) sent: u64,
     /// Messages that it was told are stable.
     answered: u64,
     /// Messages that it delivered.
-    delivered: u64,
+    pub(super) delivered: u64,
     /// Whether the node has a former start of which it knows.
     replayed: bool,
     /// Whether the wrong thing was done already.
     done: bool,
     /// What is sent after the next.
-    kept_back: Option<Up>,
+    pub(super) kept_back: Option<Up>,
     /// What is delivered and not sent.
     unsent: Option<Up>,
     /// What is delivered after the next.
@@ -73,14 +78,28 @@ pub struct Spoiler {
 impl Spoiler {
     /// What is wrong at this node.
     pub fn new(mutation: Option<&Mutation>, init: &Init) -> Self {
-        use Mutant::{Chatter, LoseOnRestart, ReorderOnRestart, Stall, ViewBack};
+        use Mutant::{
+            Chatter, ForgetAll, JoinLate, LoseOnRestart, ReorderOnRestart, ReplayAsNew, Stall,
+            ViewBack,
+        };
         let everywhere = |mutant| {
-            matches!(mutant, Chatter | LoseOnRestart | ReorderOnRestart | Stall | ViewBack)
+            matches!(
+                mutant,
+                Chatter
+                    | ForgetAll
+                    | JoinLate
+                    | LoseOnRestart
+                    | ReorderOnRestart
+                    | ReplayAsNew
+                    | Stall
+                    | ViewBack
+            )
         };
         let here = |mutation: &&Mutation| {
             // A node that was killed for having delivered early is right when it comes back.
             let made_up_for = mutation.mutant == Mutant::DeliverEarly && init.inc > 1;
-            let is_meant = mutation.at.as_ref() == Some(&init.node) && !made_up_for;
+            let is_named = mutation.at.as_deref().is_some_and(|at| at == init.node || at == "all");
+            let is_meant = is_named && !made_up_for;
             everywhere(mutation.mutant) || is_meant
         };
         let of_others = |group: &Group| {
@@ -90,7 +109,13 @@ impl Spoiler {
         Self {
             mutant: mutation.filter(here).map(|mutation| mutation.mutant),
             node: init.node.clone(),
-            others: init.groups.iter().map(of_others).collect(),
+            course: Course::of(init.join),
+            others: init
+                .groups
+                .iter()
+                .filter(|group| group.all_members.contains(&init.node))
+                .map(of_others)
+                .collect(),
             ..Self::default()
         }
     }
@@ -99,6 +124,9 @@ impl Spoiler {
     pub fn sends(&mut self, up: Up) -> Vec<Up> {
         self.sent += 1;
         let odd = self.sent == ODD;
+        if let Some(wrong) = self.send_wrongly(&up) {
+            return wrong;
+        }
         match self.mutant {
             // MUTANT: it is taken, and goes nowhere.
             Some(Mutant::DropEverywhere | Mutant::LoseFromClient) if odd => Self::pretend(&up),
@@ -167,6 +195,10 @@ impl Spoiler {
     /// MUTANT `no-answer`: whether the driver hears that a message was taken.
     pub fn answers(&mut self) -> bool {
         self.answered += 1;
+        // The answers of one connection come in the order of the messages.
+        if self.unheard > 0 && self.answered == ODD {
+            return false;
+        }
         !(self.mutant == Some(Mutant::NoAnswer) && self.answered == ODD)
     }
 
@@ -203,6 +235,9 @@ impl Spoiler {
         let before = self.unsent();
         self.delivered += 1;
         let odd = self.delivered == ODD;
+        if let Some(wrong) = self.deliver_wrongly(&entry) {
+            return before.into_iter().chain(wrong).map(Step::Entry).collect();
+        }
         let other = |sender: &str, payload: String| Entry::Message {
             sender: sender.to_owned(),
             groups: groups.clone(),
@@ -215,7 +250,13 @@ impl Spoiler {
                 | Mutant::GapBeforeCrash
                 | Mutant::GapBeforeLeaderCrash,
             ) if odd => Vec::new(),
-            Some(Mutant::Swap | Mutant::ReorderAcrossGroups | Mutant::LateView) => self.hold(entry),
+            Some(
+                Mutant::Swap
+                | Mutant::ReorderAcrossGroups
+                | Mutant::LateView
+                | Mutant::SwapAfterView
+                | Mutant::SwapOutsider,
+            ) => self.hold(entry),
             Some(Mutant::Duplicate) if odd => self.with(entry.clone(), entry),
             Some(Mutant::Invent) if odd => {
                 self.with(entry, other(&sender, payload("nobody/1/0", 64)))
@@ -292,11 +333,17 @@ impl Spoiler {
                 !groups.iter().any(|group| others.contains(group))
                     && self.someone_has_both(groups, others)
             }
+            (Some(Mutant::SwapAfterView | Mutant::SwapOutsider), ..) => self.swaps(held, next),
             (Some(Mutant::LateView), Entry::View { group, .. }, Entry::Message { groups, .. }) => {
                 groups.contains(group)
             }
             _ => false,
         }
+    }
+
+    /// Whether the node is to be a member of a group.
+    pub(super) fn has(&self, group: &str) -> bool {
+        self.others.contains_key(group)
     }
 
     /// Whether another node delivers messages of both.
@@ -316,6 +363,7 @@ impl Spoiler {
         if let Some(other) = other.filter(|_| self.mutant == Some(Mutant::ViewMismatch)) {
             members.remove(other);
         }
+        self.view_wrongly(&mut members);
         let held = self.held.take();
         let entry = Entry::View { group, view, members };
         if self.mutant == Some(Mutant::LateView) && self.delivered > 0 && !self.done {
@@ -333,6 +381,7 @@ impl Spoiler {
         self.replayed = !kept.is_empty();
         match self.mutant {
             Some(Mutant::LoseOnRestart) => drop(kept.pop()),
+            Some(Mutant::ForgetAll) => kept.clear(),
             Some(Mutant::ReorderOnRestart) => {
                 // Another sender's first: so each sender's own order stays.
                 let other = kept.iter().position(|delivery| delivery.sender != kept[0].sender);
@@ -349,6 +398,7 @@ impl Spoiler {
     pub fn durable(&self, upto: u64) -> u64 {
         match self.mutant {
             Some(Mutant::DurableAhead) => upto + 3,
+            Some(Mutant::DurableOfAll) => upto.max(self.delivered - 1),
             // These tell the truth about it.
             _ => upto.saturating_sub(self.extra),
         }

@@ -127,6 +127,7 @@ pub fn liveness(world: &World<'_>) -> Found {
         if !matches!(start.fate, Fate::Killed | Fate::Unfinished) {
             found.case();
         }
+        found.broken_if(start.fate == Fate::Done && world.leave(start).is_some());
         found.broken_if(start.fate == Fate::Hung);
         found.broken_if(start.fate == Fate::Halted && faults(world).is_empty());
     }
