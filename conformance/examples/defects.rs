@@ -1,5 +1,5 @@
 //! Makes the table of `docs/defects.md`: which checks see which planted defect, in how many of three
-//! seeds, with 3 and with 5 nodes, in all scenarios.
+//! seeds, with 3 and with 5 nodes. All scenarios are played, up to the first that fails.
 //!
 //! ```text
 //! cargo build -p tramontane-conformance --bins
@@ -94,7 +94,7 @@ fn run(programs: &Path, defect: &Defect, (_, nodes, seed): Job) -> Seen {
     let reference = programs.join("tramontane-reference");
     let adapter = format!("'{}' --mutant {}{all}", reference.display(), defect.name);
     let mut command = Command::new(programs.join("tramontane-conformance"));
-    command.args(["run", "--quiet", "--deadline=1", "--adapter", &adapter]);
+    command.args(["run", "--quiet", "--until-failed", "--deadline=1", "--adapter", &adapter]);
     command.args([format!("--nodes={nodes}"), format!("--seed={seed}")]);
     command.arg("--output").arg(folder.path()).stdout(Stdio::null()).stderr(Stdio::null());
     command.status().expect("the suite is built");

@@ -10,7 +10,7 @@ use signal_hook::consts::SIGTERM;
 
 use super::exit::{Failure, Status};
 use crate::drive::{
-    DriveError, Driven, Interrupts, NODES_MAX, Options, Progress, SCENARIOS, drive,
+    DriveError, Driven, Feature, Interrupts, NODES_MAX, Options, Progress, SCENARIOS, drive,
 };
 use crate::report::Run;
 
@@ -40,6 +40,22 @@ pub struct RunArguments {
     /// Decides what each node does and when: the same seed gives the same commands
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
+    /// Play everything with so many seeds, from --seed on
+    #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "soak",
+          value_parser = clap::value_parser!(u64).range(1..))]
+    repeat: u64,
+    /// Play everything with ever new seeds for so long, in seconds
+    #[arg(long, value_name = "SECONDS", value_parser = soak_seconds)]
+    soak: Option<f64>,
+    /// End the run at the first failure
+    #[arg(long)]
+    until_failed: bool,
+    /// Features that the implementation has to claim; without one of them the run is broken
+    #[arg(long, value_name = "FEATURES", value_delimiter = ',', value_parser = feature)]
+    require: Vec<Feature>,
+    /// Of the faults of "random-faults", let only those with these numbers come, or "none"
+    #[arg(long, value_name = "NUMBERS", value_parser = numbers)]
+    faults: Option<Numbers>,
     /// How long an answer, a delivery or an end may take on a machine at rest, in seconds; longer
     /// on one with more to do
     #[arg(long, value_name = "SECONDS", default_value_t = 10.0, value_parser = seconds)]
@@ -65,10 +81,44 @@ impl RunArguments {
             nodes: usize::try_from(self.nodes).unwrap_or(NODES_MAX),
             scenarios: self.scenarios.clone(),
             seed: self.seed,
+            repeat: self.repeat,
+            soak: self.soak.map(Duration::from_secs_f64),
+            until_failed: self.until_failed,
+            require: self.require.clone(),
+            faults: self.faults.as_ref().map(|Numbers(numbers)| numbers.clone()),
             deadline: Duration::from_secs_f64(self.deadline),
             messages: self.messages,
             output: self.output.clone(),
         }
+    }
+}
+
+/// Numbers of faults.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Numbers(Vec<usize>);
+
+fn numbers(text: &str) -> Result<Numbers, String> {
+    if text == "none" {
+        return Ok(Numbers(Vec::new()));
+    }
+    let numbers = text.split(',').map(str::parse).collect::<Result<_, _>>();
+    numbers.map(Numbers).map_err(|_| "numbers with commas between them, or \"none\"".to_owned())
+}
+
+fn feature(text: &str) -> Result<Feature, String> {
+    Feature::named(text).ok_or_else(|| {
+        let names: Vec<&str> = Feature::ALL.iter().map(|feature| feature.name()).collect();
+        format!("features are {}", names.join(", "))
+    })
+}
+
+/// A time that one may want to wait for a whole run.
+fn soak_seconds(text: &str) -> Result<f64, String> {
+    let seconds = text.parse::<f64>().map_err(|error| error.to_string())?;
+    if (1.0..=1e7).contains(&seconds) {
+        Ok(seconds)
+    } else {
+        Err("1 to 10000000 seconds".to_owned())
     }
 }
 

@@ -4,7 +4,8 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `scenarios`, `plan`, `feature` | what is done: pure functions of a seed, the number of nodes and a scale |
-//! | `stage`, `steps`, `settling`, `leaders`, `receiving` | the one interpreter of plans |
+//! | `stage`, `steps`, `parting`, `settling`, `leaders`, `receiving` | the one interpreter of plans |
+//! | `shrinking` | fewer faults that still fail |
 //! | `member`, `ledger` | what it knows of members and messages |
 //! | `protocol`, `payload` | what passes between it and an adapter |
 //! | `process`, `lines`, `network`, `interrupt` | the operating system |
@@ -27,6 +28,7 @@ mod load_clock;
 mod member;
 mod network;
 mod outcome;
+mod parting;
 mod payload;
 mod plan;
 mod process;
@@ -36,6 +38,7 @@ mod receiving;
 mod recorded;
 mod scenarios;
 mod settling;
+mod shrinking;
 mod stage;
 mod steps;
 
@@ -76,6 +79,16 @@ pub struct Options {
     pub scenarios: Vec<String>,
     /// What decides the plans.
     pub seed: u64,
+    /// With how many seeds, from that one on, all scenarios are played.
+    pub repeat: u64,
+    /// How long they are played with ever new seeds instead.
+    pub soak: Option<Duration>,
+    /// Whether the first failure ends the run.
+    pub until_failed: bool,
+    /// The features without which nothing is to be played.
+    pub require: Vec<Feature>,
+    /// Of the faults that chance draws, the numbers of those that are to come; all, if not said.
+    pub faults: Option<Vec<usize>>,
     /// How long an answer, a delivery or an end may take.
     pub deadline: Duration,
     /// How many messages a sender sends where that does not matter.
@@ -190,19 +203,31 @@ pub fn drive(
         interrupts,
         progress,
     };
-    let mut driver = Driver { options, setting: &setting, folder: &folder, introduction: None };
+    let mut driver = Driver {
+        options,
+        setting: &setting,
+        folder: &folder,
+        introduction: None,
+        seed: options.seed,
+        began: Instant::now(),
+    };
     let (mut cases, mut cut_short, mut not_run) = (Vec::new(), None, Vec::new());
-    for (place, choice) in chosen.iter().enumerate() {
-        progress(Progress::Scenario { name: choice.scenario.name, place, of: chosen.len() });
-        if let Err(error) = driver.run(*choice, &mut cases) {
-            // What was judged before is judged, unless there is nothing.
-            if cases.is_empty() {
-                return Err(error);
+    'seeds: for repeated in 0..driver.repeats() {
+        driver.seed = options.seed.wrapping_add(repeated);
+        for (place, choice) in chosen.iter().enumerate() {
+            if driver.is_over(&cases) {
+                break 'seeds;
             }
-            cut_short = Some(error);
-            not_run =
-                chosen[place..].iter().map(|choice| choice.scenario.name.to_owned()).collect();
-            break;
+            progress(Progress::Scenario { name: choice.scenario.name, place, of: chosen.len() });
+            if let Err(error) = driver.run(*choice, &mut cases) {
+                // What was judged before is judged, unless there is nothing.
+                if cases.is_empty() {
+                    return Err(error);
+                }
+                cut_short = Some(error);
+                not_run = chosen[place..].iter().map(|one| one.scenario.name.to_owned()).collect();
+                break 'seeds;
+            }
         }
     }
     let introduction = driver.introduction;
@@ -238,7 +263,8 @@ struct Choice {
 /// The scenarios of these names, each once; all if there are none.
 fn choose(names: &[String]) -> Result<Vec<Choice>, DriveError> {
     if names.is_empty() {
-        return Ok(SCENARIOS.iter().map(|scenario| Choice { scenario, round: None }).collect());
+        let usual = SCENARIOS.iter().filter(|scenario| scenario.name != scenarios::RANDOM);
+        return Ok(usual.map(|scenario| Choice { scenario, round: None }).collect());
     }
     let mut chosen: Vec<Choice> = Vec::new();
     for name in names {
@@ -276,9 +302,24 @@ struct Driver<'d> {
     setting: &'d Setting<'d>,
     folder: &'d Folder,
     introduction: Option<Introduction>,
+    /// The seed of the plans now.
+    seed: u64,
+    began: Instant,
 }
 
 impl Driver<'_> {
+    /// How often all scenarios are played at most.
+    fn repeats(&self) -> u64 {
+        if self.options.soak.is_some() { u64::MAX } else { self.options.repeat.max(1) }
+    }
+
+    /// Whether the time is over, or a failure ends the run.
+    fn is_over(&self, cases: &[Case]) -> bool {
+        let is_late = self.options.soak.is_some_and(|soak| self.began.elapsed() >= soak);
+        let failed = || cases.iter().any(|case| case.status == CaseStatus::Failed);
+        is_late && !cases.is_empty() || self.options.until_failed && failed()
+    }
+
     /// Plays a scenario, in as many rounds as it has: a case for each, or one that says why not.
     fn run(
         &mut self,
@@ -291,10 +332,13 @@ impl Driver<'_> {
         }
         let rounds = scenario.rounds(self.setting.nodes);
         for round in (0..rounds).filter(|round| chosen.is_none_or(|chosen| chosen == *round)) {
-            let name = match rounds {
-                1 => scenario.name.to_owned(),
-                _ => format!("{}-{}", scenario.name, round + 1),
-            };
+            let mut name = scenario.name.to_owned();
+            if rounds > 1 {
+                name += &format!("-{}", round + 1);
+            }
+            if self.seed != self.options.seed {
+                name += &format!("@{}", self.seed);
+            }
             let case = self.run_round(scenario, round, &name)?;
             let is_over = matches!(case.status, CaseStatus::Unsupported(_));
             cases.push(case);
@@ -307,7 +351,7 @@ impl Driver<'_> {
 
     /// The case of a scenario that cannot be played at all.
     fn prevented(&mut self, scenario: &'static Scenario) -> Result<Option<Case>, DriveError> {
-        let seed = self.setting.seed;
+        let seed = self.seed;
         if self.setting.nodes < scenario.nodes_min {
             let why = format!(
                 "{} nodes or more, and there are {}",
@@ -315,7 +359,7 @@ impl Driver<'_> {
             );
             return Ok(Some(outcome::unsupported(scenario, seed, why)));
         }
-        if !scenario.needs.is_empty()
+        if (!scenario.needs.is_empty() || !self.options.require.is_empty())
             && self.introduction.is_none()
             && let Err(ending) = self.ask(scenario)
         {
@@ -327,7 +371,13 @@ impl Driver<'_> {
                 Ending::Failed(error) => Err(error),
             };
         }
-        Ok(self.lacking(scenario).map(|lacking| outcome::unsupported(scenario, seed, lacking)))
+        if let Some(lacking) = self.lacking(&self.options.require) {
+            let what = format!("it does not claim what is required: {lacking}");
+            return Ok(Some(outcome::broken(scenario, seed, what, None)));
+        }
+        Ok(self
+            .lacking(scenario.needs)
+            .map(|lacking| outcome::unsupported(scenario, seed, lacking)))
     }
 
     fn run_round(
@@ -336,12 +386,43 @@ impl Driver<'_> {
         round: usize,
         name: &str,
     ) -> Result<Case, DriveError> {
-        let plan = scenario.plan(self.terms(self.options.messages, round, &self.claims()));
+        let claims = self.claims();
+        let options = self.options;
+        let faults = options.faults.as_deref();
+        let terms = Terms { faults, ..self.terms(options.messages, round, &claims) };
+        let plan = scenario.plan(terms);
+        let mut case = self.play_until_reached((scenario, name), &plan)?;
+        let drawn: Vec<usize> =
+            plan.faults.iter().filter(|fault| fault.is_kept).map(|fault| fault.number).collect();
+        if case.status == CaseStatus::Failed && drawn.len() > 1 {
+            let kept = shrinking::fewest(drawn, |faults| {
+                let plan = scenario.plan(Terms { faults: Some(faults), ..terms });
+                let smaller =
+                    self.play_until_reached((scenario, &format!("{name}-shrunk")), &plan)?;
+                Ok(smaller.status == CaseStatus::Failed)
+            })?;
+            let numbers: Vec<String> = kept.iter().map(ToString::to_string).collect();
+            let numbers = if kept.is_empty() { "none".to_owned() } else { numbers.join(",") };
+            let seed = self.seed;
+            case.notes.push(format!(
+                "fewer faults fail too: --scenario {} --seed {seed} --faults {numbers}",
+                scenario.name
+            ));
+        }
+        Ok(case)
+    }
+
+    /// Plays a plan, again if it did not reach what it is for.
+    fn play_until_reached(
+        &mut self,
+        (scenario, name): (&'static Scenario, &str),
+        plan: &Plan,
+    ) -> Result<Case, DriveError> {
         let mut attempt = 1;
         loop {
-            let mut case = match self.network(&plan) {
-                Ok(network) => self.play((scenario, name), &plan, network)?,
-                Err(why) => return Ok(outcome::unsupported(scenario, self.setting.seed, why)),
+            let mut case = match self.network(plan) {
+                Ok(network) => self.play((scenario, name), plan, network)?,
+                Err(why) => return Ok(outcome::unsupported(scenario, self.seed, why)),
             };
             let timing = outcome::is_matter_of_timing(&case);
             if timing && attempt < ATTEMPTS_MAX {
@@ -361,8 +442,8 @@ impl Driver<'_> {
     }
 
     fn terms<'t>(&self, scale: u64, round: usize, claims: &'t [Feature]) -> Terms<'t> {
-        let Setting { seed, nodes, .. } = *self.setting;
-        Terms { seed, nodes, scale, claims, round }
+        let (seed, nodes) = (self.seed, self.setting.nodes);
+        Terms { seed, nodes, scale, claims, round, faults: None }
     }
 
     /// What the implementation claims, as far as that is known.
@@ -392,6 +473,9 @@ impl Driver<'_> {
         let means =
             network.as_ref().map(|network| format!("nodes were parted by {}", network.means()));
         let mut notes: Vec<String> = means.into_iter().collect();
+        for fault in plan.faults.iter().filter(|fault| fault.is_kept) {
+            notes.push(format!("fault {}: {}", fault.number, fault.what));
+        }
         let began = Instant::now();
         let title = self.introduction.as_ref().map(Introduction::title);
         let mut stage = Stage::set(self.setting, name, title.as_deref(), plan, &folder, network)?;
@@ -404,7 +488,7 @@ impl Driver<'_> {
         outcome::conclude(Played {
             scenario,
             name: name.to_owned(),
-            seed: self.setting.seed,
+            seed: self.seed,
             history: folder.history(),
             reach: &plan.reach,
             outcome,
@@ -431,8 +515,7 @@ impl Driver<'_> {
                 Step::Await(Condition::Ready(everyone)),
                 Step::StopAll,
             ],
-            reach: Vec::new(),
-            parts: false,
+            ..Plan::default()
         };
         let folder = self.scenario_folder(ASKING)?;
         let mut stage = Stage::set(self.setting, ASKING, None, &plan, &folder, None)?;
@@ -445,11 +528,10 @@ impl Driver<'_> {
         Ok(())
     }
 
-    /// What the scenario needs and the implementation does not claim.
-    fn lacking(&self, scenario: &Scenario) -> Option<String> {
+    /// Which of these features the implementation does not claim.
+    fn lacking(&self, features: &[Feature]) -> Option<String> {
         let claims = self.claims();
-        let lacking: Vec<&str> = scenario
-            .needs
+        let lacking: Vec<&str> = features
             .iter()
             .filter(|feature| !claims.contains(feature))
             .map(|feature| feature.name())

@@ -27,7 +27,7 @@ const PACED_ROUNDS: u64 = 10;
 const PACED_MS: u64 = 15;
 
 /// What a run of a scenario does. Nodes and groups are numbers, from 0.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Plan {
     /// The groups, with all nodes that are or may become members.
     pub(super) groups: Vec<Group>,
@@ -37,6 +37,16 @@ pub(super) struct Plan {
     pub(super) reach: Vec<Reach>,
     /// Whether nodes must be parted, and so need networks of their own.
     pub(super) parts: bool,
+    /// The faults that chance drew, each with its number and whether it is left out.
+    pub(super) faults: Vec<PlannedFault>,
+}
+
+/// A fault that chance drew.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct PlannedFault {
+    pub(super) number: usize,
+    pub(super) what: String,
+    pub(super) is_kept: bool,
 }
 
 /// A group of a plan.
@@ -81,8 +91,14 @@ pub(super) enum Step {
     ToChosen(Deed),
     /// Cut these nodes off from the others.
     Part(Vec<usize>),
-    /// Join them again.
+    /// Lose what goes from the first of each of these pairs to the second.
+    Cut(Vec<(usize, usize)>),
+    /// Delay what a node sends, and lose so much of it.
+    Slow { node: usize, delay_ms: u64, loss_percent: u64 },
+    /// Join all nodes again, and slow none.
     Heal,
+    /// End all faults that last.
+    EndFaults,
     /// Wait for something that must come about: without it the rest of the plan makes no sense.
     Await(Condition),
     /// Wait for something that may come about, so long at most.
@@ -158,6 +174,7 @@ pub(super) struct Draft {
     /// Which round of the scenario this is, from 0, where it has several.
     pub(super) round: usize,
     claims: Vec<Feature>,
+    faults: Option<Vec<usize>>,
     plan: Plan,
 }
 
@@ -174,14 +191,17 @@ pub(super) struct Terms<'t> {
     pub(super) claims: &'t [Feature],
     /// Which round of the scenario, from 0.
     pub(super) round: usize,
+    /// Of the faults that chance draws, the numbers of those that are to come; all, if not said.
+    pub(super) faults: Option<&'t [usize]>,
 }
 
 impl Draft {
     /// An empty plan.
     pub(super) fn new(chance: Random, terms: Terms<'_>) -> Self {
-        let plan = Plan { groups: Vec::new(), steps: Vec::new(), reach: Vec::new(), parts: false };
+        let plan = Plan::default();
         let Terms { nodes, scale, round, claims, .. } = terms;
-        Self { chance, nodes, scale, round, claims: claims.to_vec(), plan }
+        let faults = terms.faults.map(<[usize]>::to_vec);
+        Self { chance, nodes, scale, round, claims: claims.to_vec(), faults, plan }
     }
 
     /// Whether the implementation claims it.
@@ -254,7 +274,7 @@ impl Draft {
 
     /// Adds a step.
     pub(super) fn then(&mut self, step: Step) {
-        self.plan.parts |= matches!(step, Step::Part(_));
+        self.plan.parts |= matches!(step, Step::Part(_) | Step::Cut(_) | Step::Slow { .. });
         self.plan.steps.push(step);
     }
 
@@ -310,6 +330,17 @@ impl Draft {
     /// Waits until a node has delivered so many messages.
     pub(super) fn await_delivered(&mut self, node: usize, count: u64) {
         self.then(Step::Await(Condition::Delivered { node, count }));
+    }
+
+    /// Whether the fault of that number is to come.
+    pub(super) fn keeps_fault(&self, number: usize) -> bool {
+        self.faults.as_ref().is_none_or(|kept| kept.contains(&number))
+    }
+
+    /// Says which fault has that number.
+    pub(super) fn tell_fault(&mut self, number: usize, what: String) {
+        let is_kept = self.keeps_fault(number);
+        self.plan.faults.push(PlannedFault { number, what, is_kept });
     }
 
     /// Says what must have been reached.

@@ -23,6 +23,8 @@ const NS_PER_MS: u64 = 1_000_000;
 pub(super) enum Reach {
     /// All addressees delivered their messages, at least `count` of them.
     DeliveredByAll { count: u64 },
+    /// Some node delivered at least `count` messages.
+    Delivered { count: u64 },
     /// A member delivered messages of different senders in turns.
     SendersInterleave,
     /// At least `count` messages were under way at once.
@@ -87,6 +89,10 @@ impl Reach {
     pub(super) fn is_reached(&self, recorded: &Recorded) -> bool {
         match self {
             Self::DeliveredByAll { count } => delivered(recorded, |_| true) >= *count,
+            Self::Delivered { count } => {
+                let by = |node: &usize| of_node(recorded, *node).count() as u64;
+                nodes(recorded).iter().any(|node| by(node) >= *count)
+            }
             Self::SendersInterleave => senders_interleave(recorded),
             Self::UnderWay { count } => under_way_max(recorded) >= *count,
             Self::Silent { nodes } => {
@@ -328,6 +334,7 @@ impl fmt::Display for Reach {
             Self::DeliveredByAll { count } => {
                 write!(out, "{count} messages or more were delivered by all members")
             }
+            Self::Delivered { count } => write!(out, "a member delivered {count} messages"),
             Self::SendersInterleave => {
                 out.write_str("messages of different senders were delivered in turns")
             }

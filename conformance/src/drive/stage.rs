@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `stage` | the state, giving orders, and waiting |
 //! | `steps` | what each step of a plan does |
+//! | `parting` | what is done to the network |
 //! | `settling` | whether all was delivered |
 //! | `leaders` | who leads, and what is done to whom by that |
 //! | `receiving` | what each line of a member means |
@@ -26,6 +27,7 @@ use super::lines::{Clock, Received};
 use super::load_clock::LoadClock;
 use super::member::{Asked, Member, Order, Phase};
 use super::network::Network;
+use super::parting::Parting;
 use super::payload;
 use super::plan::{Condition, Plan, Sending};
 use super::protocol::{Command, WINDOW};
@@ -144,8 +146,8 @@ pub(super) struct Stage<'s> {
     pub(super) seen: Vec<NodeSet>,
     pub(super) leaders: Leaders,
     pub(super) introduction: Option<Introduction>,
-    /// The nodes that are cut off now.
-    pub(super) parted: Vec<usize>,
+    /// What is wrong with the network now.
+    pub(super) parting: Parting,
     pub(super) had_faults: bool,
     pub(super) notes: Vec<String>,
     /// That the machine had no time for a deadline, if so.
@@ -210,7 +212,7 @@ impl<'s> Stage<'s> {
             seen: vec![0; plan.groups.len()],
             leaders: Leaders::new(plan.groups.len()),
             introduction: None,
-            parted: Vec::new(),
+            parting: Parting::default(),
             had_faults: false,
             notes: Vec::new(),
             starved: None,

@@ -7,12 +7,14 @@
 //! | `shards` | disjoint groups of replicas, and clients |
 //! | `membership` | members come and go as they are asked to |
 //! | `crashes` | members are killed, and come back |
+//! | `random` | faults as chance has them |
 //! | `troubles` | members are suspended or parted |
 
 mod calm;
 mod crashes;
 mod groups;
 mod membership;
+mod random;
 mod shards;
 mod troubles;
 
@@ -165,6 +167,9 @@ scenarios! {
     "partition", 3, [Network], troubles::partition { troubles::each_minority },
         "Each node in turn is in a minority that is cut off in mid-stream, both sides go on sending, and the cut is healed.",
         "both sides were asked to send while they were parted";
+    "random-faults", 3, [Crash], random::faults,
+        "Faults of all kinds that the claims allow, as chance has them: only where it is named.",
+        "messages were delivered by all members that were left";
     "shards", 7, [OrderAcrossGroups, OutsideSenders], shards::across,
         "Clients send to two or more of several disjoint groups at once.",
         "messages for several groups were delivered in all of them";
@@ -202,6 +207,9 @@ scenarios! {
         "clients of both sides sent while they were parted, and the groups went on without the members that were cut off";
 }
 
+/// The scenario of random faults, which is played only where it is named.
+pub(super) const RANDOM: &str = "random-faults";
+
 /// The scenario of that name.
 pub(super) fn named(name: &str) -> Option<&'static Scenario> {
     SCENARIOS.iter().find(|scenario| scenario.name == name)
@@ -230,8 +238,11 @@ mod tests {
         })
     }
 
+    const CLAIMS: &[Feature] =
+        &[Feature::Crash, Feature::Leave, Feature::Join, Feature::Network, Feature::Suspension];
+
     fn terms(seed: u64, nodes: usize, round: usize) -> Terms<'static> {
-        Terms { seed, nodes, scale: 50, claims: &[], round }
+        Terms { seed, nodes, scale: 50, claims: CLAIMS, round, faults: None }
     }
 
     #[test]
@@ -351,6 +362,7 @@ mod tests {
                 Step::Kill { nodes, .. } => self.down.extend(nodes),
                 Step::Start(starting) => self.down.retain(|node| !starting.contains(node)),
                 Step::Part(side) => self.parted.extend(side),
+                Step::Cut(links) => self.parted.extend(links.iter().map(|(from, _)| from)),
                 Step::Heal => self.parted.clear(),
                 Step::Choose { groups, .. } => self.chosen.clone_from(groups),
                 Step::ToChosen(Deed::Kill | Deed::Stop) => {
@@ -389,6 +401,29 @@ mod tests {
             }
             assert!(away.down.len() < nodes && away.parted.is_empty(), "{}", scenario.name);
         }
+    }
+
+    #[test]
+    fn a_random_plan_without_some_of_its_faults_keeps_the_others() {
+        let random = named(RANDOM).expect("there is one");
+        let mut kinds = HashSet::new();
+        for seed in 0..200 {
+            let whole = random.plan(terms(seed, 5, 0));
+            let kept: Vec<usize> = whole.faults.iter().map(|fault| fault.number).skip(1).collect();
+            let fewer = random.plan(Terms { faults: Some(&kept), ..terms(seed, 5, 0) });
+            let told = |plan: &Plan| -> Vec<String> {
+                plan.faults.iter().map(|fault| fault.what.clone()).collect()
+            };
+            assert_eq!(told(&whole), told(&fewer));
+            assert!(whole.faults.iter().all(|fault| fault.is_kept));
+            if whole.faults.len() > 1 {
+                assert!(fewer.steps.len() < whole.steps.len());
+            }
+            kinds.extend(whole.steps.iter().map(std::mem::discriminant));
+        }
+        // Start, send, wait, await, await at most, kill, leave, stop, continue, part, cut, slow,
+        // heal, and the end.
+        assert!(kinds.len() >= 14, "{}", kinds.len());
     }
 
     #[test]
