@@ -151,14 +151,8 @@ pub struct SubgroupDescription {
     pub restart_empty: bool,
     /// Whether its members log what they deliver, each in a data folder of its own: then receipts
     /// tell where a message is durable. Part of what all members must have alike.
-    #[serde(default, skip_serializing_if = "is_not")]
+    #[serde(default)]
     pub logged: bool,
-}
-
-/// What is left out where members are compared: so a group without logs is compared as ever.
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
-const fn is_not(flag: &bool) -> bool {
-    !*flag
 }
 
 const fn heartbeat_default() -> u64 {

@@ -133,7 +133,7 @@ pub struct SubgroupStatus {
     /// It lost its state, and takes no more messages.
     pub closed: bool,
     /// What is durable of it, if it is logged and this node belongs to it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub durable: Option<DurableStatus>,
 }
 

@@ -248,7 +248,7 @@ mod tests {
         for damaged in [&[1, 0, 0][..], &[9, 0, 0, 0, 1], &[255; 9], &[1, 0, 0, 0, 255]] {
             order.restore(&mut { damaged }).expect_err("it is no state");
         }
-        order.restore(&mut &b""[..]).expect("the group began");
+        order.restore(&mut io::empty()).expect("the state of the beginning");
         assert_eq!(order.state, State::default());
     }
 }
