@@ -418,6 +418,8 @@ impl Description {
             )
         } else if subgroup.restart_empty {
             Some("what is durable would be gone with its members; take out restart_empty = true")
+        } else if subgroup.clients && subgroup.large_max > 0 {
+            Some("a log does not tell large messages from those of clients; take out large_max")
         } else {
             None
         }

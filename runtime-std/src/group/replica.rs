@@ -8,7 +8,7 @@ use tramontane_core::ids::{NodeId, Place, SubgroupId, ViewId};
 use tramontane_core::multicast::Batch;
 use tramontane_core::node::DurableCounts;
 
-use super::clients::SubgroupOrder;
+use super::clients::{SubgroupOrder, Taken};
 use super::large::Large;
 use super::view::View;
 use crate::blocks::Buffer;
@@ -174,12 +174,22 @@ enum Source<'b, 'a> {
 
 /// Messages as they were sent, where there may be clients.
 trait Sent<'s> {
+    /// The next one, which the tap has not seen.
     fn next_sent(&mut self) -> Option<Message<'s>>;
+
+    /// It is no duplicate: the tap sees it.
+    fn keep(&mut self, sent: &Message<'_>);
 }
 
 impl<'s, 'b: 's> Sent<'s> for Messages<'b, '_> {
     fn next_sent(&mut self) -> Option<Message<'s>> {
-        self.next()
+        self.next_untapped()
+    }
+
+    fn keep(&mut self, sent: &Message<'_>) {
+        if let Some(tap) = &mut self.tap {
+            tap(sent);
+        }
     }
 }
 
@@ -253,13 +263,29 @@ impl<'b> Iterator for Messages<'b, '_> {
 
 impl<'b> Messages<'b, '_> {
     fn next_of_any(&mut self) -> Option<Message<'b>> {
-        let message = match &mut self.source {
+        let message = self.next_untapped()?;
+        if let Some(tap) = &mut self.tap {
+            tap(&message);
+        }
+        Some(message)
+    }
+
+    fn next_untapped(&mut self) -> Option<Message<'b>> {
+        Some(match &mut self.source {
             Source::Replayed(message) => message.take()?,
-            Source::Plain { .. } => return None,
+            Source::Plain { batch, view } => {
+                let message = batch.next()?;
+                message_of(self.subgroup, view, &message, message.payload)
+            }
             Source::Ordered { sent, order } => loop {
-                let sent = sent.next_sent()?;
-                if let Some(message) = order.take(&sent) {
-                    break message;
+                let raw = sent.next_sent()?;
+                match order.take(&raw) {
+                    Taken::Duplicate => {}
+                    Taken::Word => sent.keep(&raw),
+                    Taken::Message(message) => {
+                        sent.keep(&raw);
+                        break message;
+                    }
                 }
             },
             Source::Live { large, .. } if large.is_mistold() => return None,
@@ -273,11 +299,7 @@ impl<'b> Messages<'b, '_> {
                 };
                 message_of(self.subgroup, view, &message, payload)
             }
-        };
-        if let Some(tap) = &mut self.tap {
-            tap(&message);
-        }
-        Some(message)
+        })
     }
 }
 

@@ -97,7 +97,7 @@ impl SendState {
         if self.has_clients { Origin::Member.trailer() } else { 0 }
     }
 
-    /// The bytes of a message of `length` with its trailer. A slot may have more room than a
+    /// The bytes of a message of `length` with what is behind it. A slot may have more room than a
     /// message may take.
     #[inline(always)]
     pub(super) fn with_trailer(

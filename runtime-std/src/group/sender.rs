@@ -18,6 +18,8 @@ use crate::poll::{Drive, wait_driving};
 struct Present {
     /// Nothing between two views.
     outbox: Option<ViewOutbox>,
+    /// Bytes behind each message of a member.
+    trailer: usize,
     turns: u64,
     /// What a call that waits found after this: what it returns may borrow from any of them.
     next: OnceLock<Box<Self>>,
@@ -26,7 +28,7 @@ struct Present {
 impl Present {
     fn of(state: &SendState) -> Self {
         let turns = state.turns.load(Ordering::Acquire);
-        Self { outbox: state.present(), turns, next: OnceLock::new() }
+        Self { outbox: state.present(), trailer: state.trailer(), turns, next: OnceLock::new() }
     }
 
     #[inline(always)]
@@ -89,9 +91,9 @@ impl Slot<'_> {
     }
 
     /// Hands over a message of a client, which says itself whose it is.
-    pub(super) fn commit_of(mut self, origin: &Origin) -> Ordinal {
+    pub(super) fn commit_of(mut self, origin: &Origin) {
         origin.write_behind(self.reservation.payload());
-        self.commit_built()
+        self.commit_built();
     }
 
     #[inline]
@@ -128,6 +130,7 @@ impl Slot<'_> {
 pub struct Run<'s> {
     run: ReservedRun<'s>,
     state: &'s SendState,
+    trailer: usize,
     first: u64,
     driver: Option<&'s dyn Drive>,
 }
@@ -140,7 +143,7 @@ impl<'s> Run<'s> {
     #[inline]
     pub fn next(&mut self, length: usize) -> Result<Option<Slot<'s>>, ReserveError> {
         let (first, driver) = (self.first, self.driver);
-        let trailer = self.state.trailer();
+        let trailer = self.trailer;
         let slot = self.run.next(self.state.with_trailer(length, trailer)?)?;
         Ok(slot.map(|reservation| Slot { reservation, trailer, first, driver }))
     }
@@ -184,7 +187,7 @@ impl<K> Sender<K> {
         length: usize,
     ) -> Result<Slot<'s>, ReserveError> {
         let Some(outbox) = &present.outbox else { return Err(self.refusal(length)) };
-        let trailer = self.state.trailer();
+        let trailer = present.trailer;
         let length = self.state.with_trailer(length, trailer)?;
         let reservation = outbox.cell.borrow_dependent().reserve(length)?;
         Ok(Slot { reservation, trailer, first: outbox.first, driver: self.driver.as_deref() })
@@ -226,7 +229,14 @@ impl<K> Sender<K> {
     ) -> Result<Run<'s>, ReserveError> {
         let outbox = present.outbox.as_ref().ok_or(ReserveError::Full)?;
         let run = outbox.cell.borrow_dependent().reserve_run(most)?;
-        Ok(Run { run, state: &self.state, first: outbox.first, driver: self.driver.as_deref() })
+        let trailer = present.trailer;
+        Ok(Run {
+            run,
+            state: &self.state,
+            trailer,
+            first: outbox.first,
+            driver: self.driver.as_deref(),
+        })
     }
 
     /// A view may have begun, or ended.

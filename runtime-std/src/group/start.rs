@@ -238,7 +238,6 @@ impl Place {
         };
         let ending = Arc::default();
         let store = fabric.fabric.block_store();
-        let bell = fabric.fabric.local_bell();
         let Senders { send_states, sending, large_queues } =
             Senders::new(&description, self.own, &store, &ending, &bell);
         let DataFolder { logs, notices: log_notices, .. } = data;
@@ -262,8 +261,13 @@ impl Place {
         let changing = ChangingParts { large, connector: Arc::clone(&connector), record };
         let shared_logs = parts.logs.shared_logs();
         let engine = Engine::open(admission, parts, changing)?;
-        let clients =
-            client_orders.serve(&participant, &send_states, &bell, service.board.clone())?;
+        let clients = client_orders.serve(
+            &participant,
+            &send_states,
+            &bell,
+            service.board.clone(),
+            shared_logs.clone(),
+        )?;
         // Visitors are answered from now on.
         let _ = service.inside.set(MemberAccess {
             requests: requests.clone(),

@@ -8,6 +8,7 @@ mod bench_shards;
 mod bench_views;
 mod cast;
 mod clients;
+mod clients_durable;
 mod clients_refused;
 mod copy;
 mod copy_failures;

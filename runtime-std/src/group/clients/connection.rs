@@ -135,6 +135,9 @@ impl Connection {
             && let Some(outlet) = member.outlet(*subgroup)
         {
             publisher.go_on(outlet);
+            if publisher.waits_for_log() {
+                publisher.see_durable(&member.durable(*subgroup));
+            }
         }
         let mut taken = 0;
         while taken < REQUESTS_MAX && self.reads() {
@@ -170,12 +173,12 @@ impl Connection {
             (Part::New, ClientRequest::Attach { target, life, is_new, level }) => {
                 let subgroup = self.place(&target, level, member)?;
                 member.attach(subgroup, life, is_new)?;
-                self.part = Part::Publisher(subgroup, Publisher::new(life));
+                self.part = Part::Publisher(subgroup, Publisher::new(life, level));
                 Ok(())
             }
             (Part::New, ClientRequest::Subscribe { target, from, level }) => {
                 let subgroup = self.place(&target, level, member)?;
-                let subscriber = Subscriber::new(subgroup, from, &member.feed);
+                let subscriber = Subscriber::new(subgroup, from, level, &member.feed);
                 self.part = Part::Subscriber(subscriber);
                 Ok(())
             }

@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tramontane_control::client_messages::{
-    ClientLife, ClientRefusal, GroupAnswer, Level, Reached, Target,
-};
+use tramontane_control::client_messages::{ClientLife, ClientRefusal, GroupAnswer, Level, Target};
 use tramontane_core::ids::{NodeId, SubgroupId};
+use tramontane_core::node::DurableCounts;
 
 use super::connection::Cut;
 use super::feed::Feed;
@@ -76,6 +75,15 @@ impl Member {
         self.feed.lock().subgroups.get(&subgroup).map_or(0, |of| of.retained.end())
     }
 
+    /// How many records of a subgroup are durable.
+    pub(super) fn durable(&self, subgroup: SubgroupId) -> DurableCounts {
+        self.feed
+            .lock()
+            .subgroups
+            .get(&subgroup)
+            .map_or_else(DurableCounts::default, |of| of.durable)
+    }
+
     /// The subgroup that a client wants, if this member serves it there.
     pub(super) fn place(
         &self,
@@ -90,8 +98,9 @@ impl Member {
         let wanted = subgroups.find(|(_, subgroup)| {
             subgroup.clients && (target.subgroup.is_empty() || target.subgroup == subgroup.name)
         });
-        let (id, _) = wanted.ok_or(ClientRefusal::NoSubgroup)?;
-        if level != Level::Delivered {
+        let (id, of) = wanted.ok_or(ClientRefusal::NoSubgroup)?;
+        let is_logged = of.logged;
+        if level != Level::Delivered && !is_logged {
             return Err(ClientRefusal::NotLogged);
         }
         let told = self.feed.lock();
@@ -152,6 +161,7 @@ impl Member {
 
     /// How things stand in a subgroup.
     pub(super) fn answer(&self, subgroup: SubgroupId) -> Result<GroupAnswer, Cut> {
+        let first = self.feed.first(subgroup);
         let told = self.feed.lock();
         let not_now = || Cut::Refused(ClientRefusal::NotNow);
         let (Some(view), Some(of)) = (&told.view, told.subgroups.get(&subgroup)) else {
@@ -163,8 +173,8 @@ impl Member {
             node: self.participant.own.get(),
             view: view.id.0,
             members: view.members.iter().map(|node| node.get()).collect(),
-            first: of.retained.first(),
-            reached: Reached { delivered: of.retained.end(), ..Reached::default() },
+            first,
+            reached: of.reached(),
             clients: u64::try_from(of.known.len()).unwrap_or(u64::MAX),
             line_max: self.line_max(subgroup),
         })

@@ -12,6 +12,7 @@
 //! | `origin` | whose a message is: its last bytes |
 //! | `table` | what the group remembers of clients; duplicates |
 //! | `order`, `served` | the order of a subgroup, and its state; the application behind it |
+//! | `words` | which records of a log are no messages |
 //! | `retained`, `feed` | the last messages; what the driving thread tells the serving one |
 //! | `service`, `connection` | the thread that serves all clients; one client's connection |
 //! | `publisher`, `subscriber` | what a client is here for |
@@ -31,6 +32,7 @@ mod served;
 mod service;
 mod subscriber;
 mod table;
+mod words;
 
 use std::sync::mpsc::{Sender as Queue, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -46,6 +48,7 @@ use self::outlet::Outlet;
 use self::served::{Orders, subgroups_with_clients};
 use self::service::{Service, refuse};
 use super::description::Description;
+use super::durable::SharedLogs;
 use super::participant::Participant;
 use super::replica::Replica;
 use super::send_state::SendState;
@@ -53,7 +56,7 @@ use super::sender::Sender;
 use super::status::SharedStatus;
 use crate::fabric::AnyBell;
 
-pub(super) use self::order::SubgroupOrder;
+pub(super) use self::order::{SubgroupOrder, Taken};
 pub(super) use self::origin::Origin;
 pub(super) use self::served::Served;
 
@@ -86,8 +89,10 @@ impl ClientOrders {
         send_states: &[Arc<SendState>],
         bell: &AnyBell,
         board: SharedStatus,
+        logs: SharedLogs,
     ) -> std::io::Result<ClientServer> {
         let Some(feed) = self.feed else { return Ok(ClientServer::default()) };
+        feed.lock().logs = logs;
         let outlet = |state: &Arc<SendState>| {
             (state.subgroup(), Outlet::new(Sender::new(state, None), bell.clone()))
         };

@@ -24,7 +24,19 @@ const BYTES_MAX: usize = (REMEMBERED_MAX + 1) * 50;
 struct State {
     /// How many messages were handed over since the group began.
     handed_over: u64,
+    /// How many words of clients came beside them. Both together are what a log has.
+    words: u64,
     table: ClientTable,
+}
+
+/// What a message turned out to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::group) enum Taken<'m> {
+    /// It was delivered before, or nobody knows its client.
+    Duplicate,
+    /// It says something of a client, and is not for the application.
+    Word,
+    Message(Message<'m>),
 }
 
 /// The order of one subgroup at this member.
@@ -46,44 +58,55 @@ impl SubgroupOrder {
         self.subgroup
     }
 
-    /// Takes a message as it was sent. Gives it as the application gets it, or nothing if it is not
-    /// for it.
-    pub(in crate::group) fn take<'m>(&mut self, sent: &Message<'m>) -> Option<Message<'m>> {
-        let (origin, payload) = match sent.is_large {
-            true => (Origin::Member, sent.payload),
-            false => Origin::split(sent.payload)?,
+    /// Takes a message as it was sent.
+    pub(in crate::group) fn take<'m>(&mut self, sent: &Message<'m>) -> Taken<'m> {
+        let split = match sent.is_large {
+            true => Some((Origin::Member, sent.payload)),
+            false => Origin::split(sent.payload),
         };
+        let Some((origin, payload)) = split else { return Taken::Duplicate };
         let client = match origin {
             Origin::Member => None,
             Origin::Client { life, ordinal } => {
                 if !self.is_new(life, ordinal) {
-                    return None;
+                    return Taken::Duplicate;
                 }
                 Some(life.id)
             }
             Origin::Attach { life, is_new } => {
                 self.attach(life, is_new, sent.sender);
-                return None;
+                return self.word();
             }
             Origin::LeaseEnds { life, attachments } => {
                 self.news.has_changed |= self.state.table.end_lease(life, attachments);
-                return None;
+                return self.word();
             }
         };
-        let place = self.state.handed_over;
+        let (place, record) = (self.state.handed_over, self.records());
         self.state.handed_over += 1;
         let (view, sender) = (sent.view.0, sent.sender.get());
         let payload_kept = payload.into();
-        let delivered = Delivered { place, view, sender, client, payload: payload_kept };
+        let delivered = Delivered { place, record, view, sender, client, payload: payload_kept };
         self.news.delivered.push(delivered);
-        Some(Message { payload, client, ..*sent })
+        Taken::Message(Message { payload, client, ..*sent })
+    }
+
+    /// How many messages a log has, if there is one.
+    const fn records(&self) -> u64 {
+        self.state.handed_over.saturating_add(self.state.words)
+    }
+
+    fn word<'m>(&mut self) -> Taken<'m> {
+        self.news.words.push(self.records());
+        self.state.words += 1;
+        Taken::Word
     }
 
     fn is_new(&mut self, life: ClientLife, ordinal: u64) -> bool {
-        match self.state.table.message(life, ordinal) {
+        let record = self.records();
+        match self.state.table.message(life, ordinal, record) {
             Verdict::New => {
-                let place = self.state.handed_over;
-                self.news.outcomes.push(Outcome::Delivered { life, ordinal, place });
+                self.news.outcomes.push(Outcome::Delivered { life, ordinal, record });
                 true
             }
             Verdict::Duplicate => false,
@@ -106,7 +129,7 @@ impl SubgroupOrder {
     /// What has happened since the last call.
     pub(super) fn take_news(&mut self) -> News {
         let mut news = std::mem::take(&mut self.news);
-        news.handed_over = self.state.handed_over;
+        (news.handed_over, news.words_before) = (self.state.handed_over, self.state.words);
         if news.has_changed {
             news.known = self.state.table.known().collect();
         }
@@ -173,6 +196,13 @@ mod tests {
         message
     }
 
+    fn text(taken: Taken<'_>) -> Option<String> {
+        match taken {
+            Taken::Message(of) => Some(String::from_utf8_lossy(of.payload).into_owned()),
+            Taken::Duplicate | Taken::Word => None,
+        }
+    }
+
     /// A member that takes over at any moment goes on as the one that it took over from.
     #[test]
     fn duplicates_are_left_out_and_a_joiner_goes_on_alike() {
@@ -192,10 +222,9 @@ mod tests {
             joined.restore(&mut from).expect("it is whole");
             assert_eq!(from, b"behind");
             others.push((handed.clone(), joined));
-            let text = |message: Message<'_>| String::from_utf8_lossy(message.payload).into_owned();
-            handed.extend(order.take(&sent(word)).map(text));
+            handed.extend(text(order.take(&sent(word))));
             for (handed, other) in &mut others {
-                handed.extend(other.take(&sent(word)).map(text));
+                handed.extend(text(other.take(&sent(word))));
             }
         }
         assert_eq!(handed, ["a", "b", "c", "line"]);
@@ -207,7 +236,8 @@ mod tests {
         let places = news.delivered.iter().map(|delivered| delivered.place);
         assert!(places.eq(0..4));
         assert_eq!(news.delivered[1].client, Some(ClientId(5)));
-        let attached = Outcome::Attached { life, attached: Ok(Attachment { next: 0, number: 1 }) };
+        let attached =
+            Outcome::Attached { life, attached: Ok(Attachment { next: 0, number: 1, records: 0 }) };
         assert!(news.outcomes.contains(&attached));
         assert!(order.take_news().delivered.is_empty(), "once");
     }

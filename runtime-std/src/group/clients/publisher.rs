@@ -2,7 +2,9 @@
 
 use std::collections::VecDeque;
 
-use tramontane_control::client_messages::{Bytes, ClientLife, LINES_MAX, Reached};
+use tramontane_control::client_messages::{Bytes, ClientLife, LINES_MAX, Level, Reached};
+use tramontane_core::ids::DurableCount;
+use tramontane_core::node::DurableCounts;
 
 use super::connection::Cut;
 use super::feed::Outcome;
@@ -21,14 +23,18 @@ pub(super) struct Publisher {
     /// Lines that have found no slot yet; the last one has the ordinal before `next`.
     waiting: VecDeque<Box<[u8]>>,
     reached: Reached,
+    /// Where it waits for a log: so many of its lines are among so many records.
+    marks: Option<VecDeque<(u64, u64)>>,
     /// What it was told.
     told: Reached,
 }
 
 impl Publisher {
-    pub(super) fn new(life: ClientLife) -> Self {
+    /// One that waits for a level.
+    pub(super) fn new(life: ClientLife, level: Level) -> Self {
         let (reached, told) = (Reached::default(), Reached::default());
-        Self { life, attachment: None, next: 0, waiting: VecDeque::new(), reached, told }
+        let marks = (level != Level::Delivered).then(VecDeque::new);
+        Self { life, attachment: None, next: 0, waiting: VecDeque::new(), reached, marks, told }
     }
 
     pub(super) const fn life(&self) -> ClientLife {
@@ -46,17 +52,47 @@ impl Publisher {
     }
 
     /// The group has attached it.
-    pub(super) const fn attach(&mut self, attachment: Attachment) {
+    pub(super) fn attach(&mut self, attachment: Attachment) {
         self.attachment = Some(attachment);
         self.next = attachment.next;
         self.reached.delivered = attachment.next;
+        if let Some(marks) = &mut self.marks {
+            *marks = VecDeque::from([(attachment.next, attachment.records)]);
+        }
         self.told = self.reached;
     }
 
     /// Something of it was delivered.
     pub(super) fn hear(&mut self, outcome: &Outcome) {
-        if let Outcome::Delivered { ordinal, .. } = outcome {
-            self.reached.delivered = self.reached.delivered.max(ordinal.saturating_add(1));
+        if let Outcome::Delivered { ordinal, record, .. } = outcome {
+            let lines = ordinal.saturating_add(1);
+            self.reached.delivered = self.reached.delivered.max(lines);
+            if let Some(marks) = &mut self.marks {
+                marks.push_back((lines, record.saturating_add(1)));
+            }
+        }
+    }
+
+    /// Whether it waits for a log.
+    pub(super) const fn waits_for_log(&self) -> bool {
+        self.marks.is_some()
+    }
+
+    /// So many records are durable.
+    pub(super) fn see_durable(&mut self, durable: &DurableCounts) {
+        let Some(marks) = &mut self.marks else { return };
+        let lines = |records: DurableCount, known: u64| {
+            let among = marks.partition_point(|(_, of)| *of <= records.0);
+            let last = among.checked_sub(1).and_then(|last| marks.get(last));
+            last.map_or(known, |(lines, _)| known.max(*lines))
+        };
+        let DurableCounts { here, majority, everywhere } = *durable;
+        self.reached.durable_here = lines(here, self.reached.durable_here);
+        self.reached.durable_majority = lines(majority, self.reached.durable_majority);
+        self.reached.durable_everywhere = lines(everywhere, self.reached.durable_everywhere);
+        let known = here.min(everywhere).0;
+        while marks.get(1).is_some_and(|(_, of)| *of <= known) {
+            marks.pop_front();
         }
     }
 
@@ -107,5 +143,38 @@ impl Publisher {
         let is_new = self.attachment.is_some() && self.reached != self.told;
         self.told = self.reached;
         is_new.then_some(self.reached)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts(here: u64, majority: u64, everywhere: u64) -> DurableCounts {
+        let [here, majority, everywhere] = [here, majority, everywhere].map(DurableCount);
+        DurableCounts { here, majority, everywhere }
+    }
+
+    #[test]
+    fn lines_are_durable_once_their_records_are() {
+        let life = ClientLife::default();
+        let mut publisher = Publisher::new(life, Level::DurableMajority);
+        publisher.attach(Attachment { next: 2, number: 1, records: 10 });
+        // What was delivered before it came here.
+        publisher.see_durable(&counts(9, 10, 9));
+        assert_eq!(publisher.take_reached().map(|reached| reached.durable_majority), Some(2));
+        for (ordinal, record) in [(2, 12), (3, 13), (4, 20)] {
+            publisher.hear(&Outcome::Delivered { life, ordinal, record });
+        }
+        publisher.see_durable(&counts(21, 13, 10));
+        let reached = publisher.take_reached().expect("something is new");
+        assert_eq!((reached.delivered, reached.durable_here), (5, 5));
+        assert_eq!((reached.durable_majority, reached.durable_everywhere), (3, 2));
+        publisher.see_durable(&counts(21, 13, 10));
+        assert_eq!(publisher.take_reached(), None);
+        publisher.see_durable(&counts(21, 21, 21));
+        let reached = publisher.take_reached().expect("something is new");
+        assert_eq!((reached.durable_majority, reached.durable_everywhere), (5, 5));
+        assert_eq!(publisher.marks.map(|marks| marks.len()), Some(1));
     }
 }

@@ -18,6 +18,8 @@ const MESSAGE_COST: usize = 64;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Delivered {
     pub(super) place: u64,
+    /// Its number in a log, if there is one.
+    pub(super) record: u64,
     pub(super) view: u64,
     pub(super) sender: u32,
     pub(super) client: Option<ClientId>,
@@ -27,7 +29,7 @@ pub(super) struct Delivered {
 impl Delivered {
     /// The message as a subscriber gets it.
     pub(super) fn publish(&self) -> PublishedMessage<'_> {
-        let Self { place, view, sender, client, ref payload } = *self;
+        let Self { place, view, sender, client, ref payload, .. } = *self;
         PublishedMessage { place, view, sender, client, payload: Bytes(payload) }
     }
 
@@ -91,7 +93,7 @@ mod tests {
 
     fn message(place: u64, bytes: usize) -> Delivered {
         let payload = vec![place.to_le_bytes()[0]; bytes].into();
-        Delivered { place, view: 1, sender: 2, client: None, payload }
+        Delivered { place, record: place, view: 1, sender: 2, client: None, payload }
     }
 
     fn places(retained: &Retained, from: u64, to: u64, bytes_max: usize) -> Vec<u64> {

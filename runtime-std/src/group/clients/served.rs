@@ -87,7 +87,11 @@ impl<R: Replica> Replica for Served<R> {
     }
 
     fn durable_changed(&mut self, subgroup: SubgroupId, durable: &DurableCounts) {
-        self.application.durable_changed(subgroup, durable);
+        let durable = match &self.orders {
+            Some(orders) => orders.feed.tell_durable(subgroup, durable),
+            None => *durable,
+        };
+        self.application.durable_changed(subgroup, &durable);
     }
 
     fn snapshot(&mut self, subgroup: SubgroupId) -> Box<dyn Read + Send> {

@@ -32,6 +32,14 @@ struct Entry {
     home: u32,
     /// How often it was attached.
     attachments: u64,
+    /// How many records a log has up to its last message, that one included.
+    records: u64,
+}
+
+impl Entry {
+    const fn attachment(&self) -> Attachment {
+        Attachment { next: self.next, number: self.attachments, records: self.records }
+    }
 }
 
 /// A client, and the member that it is at.
@@ -49,6 +57,8 @@ pub(super) struct Attachment {
     pub(super) next: u64,
     /// The number of attachments so far.
     pub(super) number: u64,
+    /// How many records a log has up to the last of these messages.
+    pub(super) records: u64,
 }
 
 /// What a message of a client is.
@@ -70,8 +80,8 @@ pub(super) struct ClientTable {
 }
 
 impl ClientTable {
-    /// Takes a message of a client.
-    pub(super) fn message(&mut self, life: ClientLife, ordinal: u64) -> Verdict {
+    /// Takes a message of a client, which would be that record of a log.
+    pub(super) fn message(&mut self, life: ClientLife, ordinal: u64, record: u64) -> Verdict {
         let Some(entry) = self.entry(life) else { return Verdict::Unknown };
         if ordinal > entry.next {
             return Verdict::Ahead;
@@ -80,6 +90,7 @@ impl ClientTable {
             return Verdict::Duplicate;
         }
         entry.next = entry.next.saturating_add(1);
+        entry.records = record.saturating_add(1);
         Verdict::New
     }
 
@@ -96,16 +107,16 @@ impl ClientTable {
             Some(entry) if entry.incarnation == life.incarnation => {
                 entry.home = home;
                 entry.attachments = entry.attachments.saturating_add(1);
-                Ok(Attachment { next: entry.next, number: entry.attachments })
+                Ok(entry.attachment())
             }
             Some(_) if is_new => Err(ClientRefusal::IdTaken),
             _ if !is_new => Err(ClientRefusal::LeaseOver),
             _ if is_full => Err(ClientRefusal::TooMany),
             _ => {
                 let incarnation = life.incarnation;
-                let entry = Entry { incarnation, next: 0, home, attachments: 1 };
+                let entry = Entry { incarnation, next: 0, home, attachments: 1, records: 0 };
                 self.clients.insert(life.id, entry);
-                Ok(Attachment { next: 0, number: 1 })
+                Ok(entry.attachment())
             }
         }
     }
@@ -159,13 +170,13 @@ mod tests {
         assert_eq!(attach(&mut table, life(1, 1), true, 0), Ok(0));
         assert_eq!(attach(&mut table, life(1, 2), true, 1), Err(ClientRefusal::IdTaken));
         assert_eq!(attach(&mut table, life(1, 2), false, 1), Err(ClientRefusal::LeaseOver));
-        assert_eq!(table.message(life(1, 2), 0), Verdict::Unknown);
-        assert_eq!(table.message(life(1, 1), 0), Verdict::New);
+        assert_eq!(table.message(life(1, 2), 0, 0), Verdict::Unknown);
+        assert_eq!(table.message(life(1, 1), 0, 6), Verdict::New);
         assert_eq!(attach(&mut table, life(1, 1), true, 2), Ok(1), "the same client");
         assert!(!table.end_lease(life(1, 1), 1), "it was attached again");
         assert!(!table.end_lease(life(1, 2), 2), "another life");
         assert!(table.end_lease(life(1, 1), 2));
-        assert_eq!(table.message(life(1, 1), 1), Verdict::Unknown);
+        assert_eq!(table.message(life(1, 1), 1, 0), Verdict::Unknown);
         assert_eq!(attach(&mut table, life(1, 2), true, 1), Ok(0), "the id is free");
     }
 
@@ -259,7 +270,7 @@ mod tests {
                         prop_assert_eq!(said, naive.attach(life, is_new, home));
                     }
                     Word::Message { life, ordinal } => {
-                        let is_new = table.message(life, ordinal) == Verdict::New;
+                        let is_new = table.message(life, ordinal, 0) == Verdict::New;
                         prop_assert_eq!(is_new, naive.message(life, ordinal));
                     }
                     Word::End { life, attachments } => {
@@ -328,7 +339,7 @@ mod tests {
         delivered: &mut Vec<(ClientLife, u64)>,
     ) {
         let Some((life, ordinal)) = member.pop_front() else { return };
-        match table.message(life, ordinal) {
+        match table.message(life, ordinal, 0) {
             Verdict::New => delivered.push((life, ordinal)),
             Verdict::Duplicate => {}
             other => panic!("ordinal {ordinal} of {life:?} is {other:?}"),

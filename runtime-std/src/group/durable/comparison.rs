@@ -16,7 +16,7 @@ use tramontane_log::{AppendError, GroupCommit, Log, ReadError, Record, Sequence,
 use crate::group::join_messages::Delivered;
 
 /// How many bytes of records are read while the log takes no others.
-const READ_BYTES: usize = 4 << 20;
+pub(in crate::group) const READ_BYTES: usize = 4 << 20;
 
 /// Where a log ends: its last sound record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -135,6 +135,11 @@ impl SharedLog {
         Ok(self.0.with_log(|log| common(log, other))?)
     }
 
+    /// The first record that is there.
+    pub(in crate::group) fn first(&self) -> u64 {
+        self.0.with_log(|log| log.first().0)
+    }
+
     /// How many records are durable.
     pub(in crate::group) fn end(&self) -> u64 {
         self.0.durable().0
@@ -150,17 +155,19 @@ impl SharedLog {
         if is_durable { Ok(()) } else { Err(SharedLogError::Slow) }
     }
 
-    /// Records from a number on: as many as are read at a time, and at least one.
+    /// Records from a number on, of about so many bytes: as many as are read at a time, and at
+    /// least one.
     pub(in crate::group) fn read(
         &self,
         subgroup: SubgroupId,
         from: u64,
         to: u64,
+        bytes_max: usize,
     ) -> Result<Vec<Delivered>, SharedLogError> {
         Ok(self.0.with_log(|log| {
             let mut records = log.records(Sequence(from))?;
             let (mut read, mut bytes) = (Vec::new(), 0);
-            while bytes < READ_BYTES && records.position().0 < to {
+            while bytes < bytes_max && records.position().0 < to {
                 let Some(record) = records.read_next() else { break };
                 let record = record?;
                 bytes += record.bytes.len();
