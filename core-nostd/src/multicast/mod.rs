@@ -38,7 +38,7 @@ use crate::ids::Time;
 
 pub(crate) use post::{PostReport, Poster, Shown};
 pub(crate) use receive::ReceiveError;
-pub(crate) use state::{Control, OwnSender, Span, Work};
+pub(crate) use state::{Control, OwnSender, Span, Work, peer_cell};
 
 bitflags::bitflags! {
     /// What of Spindle is on. All of it is the default; none of it is the paper's baseline.

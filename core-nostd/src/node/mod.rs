@@ -43,10 +43,11 @@ pub use views::{Preparation, ViewLink};
 
 use crate::fabric::{Capabilities, ErrorKind, Event, Fabric, LossCause};
 use crate::ids::{Frontier, Position, Rank, SubgroupId, Time, ViewId};
+use crate::layout::{ControlCell, Delivery};
 use crate::memory::{OutOfRow, Row, RowWriter};
 use crate::multicast::{
     Application, Control, Link, MemberState, Misbehaved, PostReport, Poster, ReceiveError,
-    SenderState, Shown, SubgroupState, Work,
+    SenderState, Shown, SubgroupState, Work, peer_cell,
 };
 use crate::smc::{HandOffCells, Outbox, ReadyFlag};
 
@@ -152,6 +153,23 @@ impl<'m> Node<'m> {
         let state = self.subgroups.iter().find(|state| state.id == subgroup)?;
         let delivered = state.order?.place(state.next_round, state.next_sender);
         Some(Frontiers { received: state.received, delivered: Frontier(delivered.0) })
+    }
+
+    /// A member's frontiers in an ordered subgroup, as far as they are known here: who is behind
+    /// holds the others back. Nothing if this node or the member does not belong to it.
+    #[must_use]
+    pub fn frontiers_of(&self, subgroup: SubgroupId, rank: Rank) -> Option<Frontiers> {
+        if rank == self.rank {
+            return self.frontiers(subgroup);
+        }
+        let state = self.subgroups.iter().find(|state| state.id == subgroup)?;
+        let members = state.members.of(self.members)?;
+        let member = members.iter().find(|member| member.rank == rank)?;
+        if state.delivery != Delivery::Ordered {
+            return None;
+        }
+        let cell = peer_cell(self.rows, rank, member.control, ControlCell::Delivered).ok()?;
+        Some(Frontiers { received: member.received, delivered: Frontier(cell.load()) })
     }
 
     /// How many of the own messages in a subgroup were delivered here, those that were dropped

@@ -140,7 +140,7 @@ impl<V: Fn(Client) + Sync> Acceptor<V> {
         if hello.purpose == Purpose::Meet {
             return Err(Refusal::Running);
         }
-        if hello.digest != self.identity.digest {
+        if hello.purpose != Purpose::Client && hello.digest != self.identity.digest {
             return Err(Refusal::Digest);
         }
         match hello.purpose {
@@ -154,7 +154,12 @@ impl<V: Fn(Client) + Sync> Acceptor<V> {
             {
                 return Err(Refusal::NotAMember);
             }
-            Purpose::Meet | Purpose::Peer | Purpose::Join | Purpose::Ask | Purpose::Restart => {}
+            Purpose::Meet
+            | Purpose::Peer
+            | Purpose::Join
+            | Purpose::Ask
+            | Purpose::Client
+            | Purpose::Restart => {}
         }
         let kept = if hello.purpose == Purpose::Peer { 0 } else { PEER_SLOTS };
         if permit.become_known(kept) { Ok(()) } else { Err(Refusal::Busy) }

@@ -15,10 +15,10 @@
 //! - Nothing is allocated on the path of a message, unless a joiner is supplied.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tramontane_core::fabric::{Fabric as _, HostFabric as _, LossCause, Routed};
-use tramontane_core::ids::{NodeId, Rank, Time};
+use tramontane_core::ids::{NodeId, Rank, SubgroupId, Time};
 use tramontane_core::multicast::{Application, Batch};
 use tramontane_core::node::Progress;
 use tramontane_core::view::{Halt, NextView, Status};
@@ -36,6 +36,7 @@ use super::peer_connector::PeerConnector;
 use super::prepared::{Prepared, open, prepare};
 use super::promising::{Preparing, Promising};
 use super::replica::{Message, Messages, Replica, ViewChanged};
+use super::slow_members::{Slow, SlowMembers};
 use super::statistics::{Seen, Statistics};
 use super::subgroup_sending::SubgroupSending;
 use super::view::View;
@@ -73,6 +74,9 @@ pub(super) struct Engine<R: Replica> {
     promising: Promising,
     pub(super) joiners: Joiners,
     pub(super) leaving: Leaving,
+    slow_members: SlowMembers,
+    /// Those that hold others back just now.
+    slow: Vec<Slow>,
     /// The last step of the node found nothing to do.
     was_idle: bool,
     /// Something is awaited beside messages: a change, a peer's memory, a reservation of an earlier
@@ -111,6 +115,8 @@ impl<R: Replica> Engine<R> {
             promising: Promising::default(),
             joiners: Joiners::default(),
             leaving: Leaving::default(),
+            slow_members: SlowMembers::default(),
+            slow: Vec::new(),
             was_idle: true,
             has_cares: true,
             parts,
@@ -128,7 +134,7 @@ impl<R: Replica> Engine<R> {
 
     /// The application.
     pub(super) fn replica(&mut self) -> &mut R {
-        &mut self.parts.replica
+        self.parts.replica.application()
     }
 
     /// What it counts of itself.
@@ -358,6 +364,7 @@ impl<R: Replica> Engine<R> {
         self.connector.meets(self.view.id, joined);
         self.joiners.view_begins(&self.parts.participant.description, &mut self.present);
         self.leaving.view_begins();
+        self.slow_members.clear();
         self.leave_when_free()?;
         tracing::info!(view = %self.view.id, members = ?self.view.members, ?joined, ?gone, "a view begins");
         let Self { parts, view, .. } = self;
@@ -378,6 +385,33 @@ impl<R: Replica> Engine<R> {
         let ring_first =
             |subgroup| sending.iter().find(|one| one.subgroup() == subgroup)?.ring_first();
         Ok(large.begin(present, &participant.description, &fabric.fabric, ring_first)?)
+    }
+
+    /// Looks who holds the others back, and gives up those that do so for longer than the group
+    /// allows (EXT-2).
+    fn look_for_slow(&mut self) {
+        let Self { present, view, parts, slow_members, slow, .. } = self;
+        slow.clear();
+        if present.status() != Status::Steady {
+            return slow_members.clear();
+        }
+        let (participant, now) = (&parts.participant, Instant::now());
+        for (id, _) in (0..).map(SubgroupId).zip(&participant.description.subgroups) {
+            let node = |(rank, of): (Rank, _)| Some((*view.members.get(rank.index())?, of));
+            let members = present.frontiers_of_all(id).filter_map(node);
+            slow_members.look(id, members, now, slow);
+        }
+        // Who is behind itself does not judge.
+        let Some(bound) = participant.eviction_bound() else { return };
+        if slow.iter().any(|slow| slow.node == participant.own) {
+            return;
+        }
+        for Slow { node, holds, lasts, .. } in slow.iter().filter(|slow| slow.lasts >= bound) {
+            if let Some(rank) = view.rank_of(*node) {
+                tracing::warn!(%node, ?holds, ?lasts, "a member is too slow, and is given up");
+                present.peer_lost(rank);
+            }
+        }
     }
 
     fn halted(&self, why: Halt) -> Stopped {
@@ -541,7 +575,8 @@ impl<R: Replica> Steps for Engine<R> {
     }
 
     fn show_status(&mut self) {
-        let Self { present, view, joiners, parts, leaving, .. } = self;
+        self.look_for_slow();
+        let Self { present, view, joiners, parts, leaving, slow, .. } = self;
         let state = match present.status() {
             Status::Halted(_) => "halted",
             Status::Left => "left",
@@ -554,7 +589,8 @@ impl<R: Replica> Steps for Engine<R> {
         let frontiers = |subgroup| present.frontiers(subgroup).unwrap_or_default();
         let joining = ids(joiners.nodes().collect());
         let durable = |subgroup| parts.logs.status(subgroup);
-        let seen = Seen { state, suspected, joining, frontiers: &frontiers, durable: &durable };
+        let (frontiers, durable) = (&frontiers, &durable);
+        let seen = Seen { state, suspected, joining, slow, frontiers, durable };
         parts.statistics.show(&parts.participant, view, &seen);
     }
 

@@ -181,6 +181,18 @@ impl OpenView {
         self.cell.with_dependent(|_, node| node.node().frontiers(subgroup))
     }
 
+    /// The members of an ordered subgroup, and how far each is, as far as that is known here.
+    pub(super) fn frontiers_of_all(
+        &self,
+        subgroup: SubgroupId,
+    ) -> impl Iterator<Item = (Rank, Frontiers)> {
+        let ranks = (0..).map(Rank).take(self.view.members.len());
+        ranks.filter_map(move |rank| {
+            let of = self.cell.with_dependent(|_, node| node.node().frontiers_of(subgroup, rank));
+            Some((rank, of?))
+        })
+    }
+
     pub(super) fn is_settled(&self) -> bool {
         self.cell.with_dependent(|_, node| node.node().is_settled())
     }

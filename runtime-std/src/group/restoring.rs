@@ -132,6 +132,8 @@ pub(super) fn hand_over<R: Replica>(delivered: &Delivered, replica: &mut R) {
         place: Place(delivered.place),
         sender: NodeId(delivered.sender),
         payload: &delivered.payload,
+        client: None,
+        is_large: delivered.is_large,
         is_replayed: true,
     };
     replica.deliver(&mut Messages::replayed(message));

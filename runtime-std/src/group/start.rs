@@ -21,6 +21,7 @@ use tramontane_core::ids::{NodeId, SubgroupId};
 
 use super::admission::Admission;
 use super::changing::{ChangingParts, Engine};
+use super::clients::ClientOrders;
 use super::control_endpoints::ControlEndpoints;
 use super::control_service::{ControlService, MemberAccess};
 use super::description::{Description, Membership};
@@ -200,7 +201,7 @@ impl Place {
         mut self,
         description: Description,
         mut fabric: GroupFabric,
-        mut replica: R,
+        replica: R,
         settings: Settings,
         until: Instant,
         cancel: &AtomicBool,
@@ -211,11 +212,13 @@ impl Place {
             self.meet_unless_running(&description, until, cancel)?.map_or(Met::Running, Met::First)
         };
         let mut data = self.data;
+        let (client_orders, mut replica) = ClientOrders::before(&description, self.own, replica)?;
         let service = ControlService::default();
         let nodes = description.nodes.iter().map(|node| NodeId(node.id));
         let server =
             service.open(self.listener.try_clone()?, self.identity, nodes, self.key.clone())?;
-        let (requests, receiver) = Requests::new(fabric.fabric.local_bell());
+        let bell = fabric.fabric.local_bell();
+        let (requests, receiver) = Requests::new(bell.clone());
         let connector = Arc::new(PeerConnector {
             identity: self.identity,
             addresses: self.addresses,
@@ -260,7 +263,6 @@ impl Place {
         };
         let ending = Arc::default();
         let store = fabric.fabric.block_store();
-        let bell = fabric.fabric.local_bell();
         let Senders { send_states, sending, large_queues } =
             Senders::new(&description, self.own, &store, &ending, &bell);
         let DataFolder { logs, notices: log_notices, .. } = data;
@@ -284,11 +286,19 @@ impl Place {
         let changing = ChangingParts { large, connector: Arc::clone(&connector), record };
         let shared_logs = parts.logs.shared_logs();
         let engine = Engine::open(admission, parts, changing)?;
+        let clients = client_orders.serve(
+            &participant,
+            &send_states,
+            &bell,
+            service.board.clone(),
+            shared_logs.clone(),
+        )?;
         // Visitors are answered from now on.
         let _ = service.inside.set(MemberAccess {
             requests: requests.clone(),
             connector: Some(connector),
             logs: shared_logs,
+            clients: clients.clone(),
         });
         let_in.into_iter().for_each(LetIn::tell_up);
         let handle = Handle {
@@ -298,6 +308,7 @@ impl Place {
             board: service.board,
             unsent,
             log_notices,
+            clients,
             _server: server,
         };
         Ok(Running::changing(handle, engine))

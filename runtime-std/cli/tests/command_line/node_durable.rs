@@ -45,7 +45,7 @@ pub fn await_durable(node: &Node, all: u64) {
 pub fn logged(group: &Group, id: usize) -> String {
     let folder = group.place.path().join(format!("data-{id}/lines"));
     let folder = folder.to_str().expect("a path");
-    let printed = group.place.run(&["log", folder]).succeeded();
+    let printed = group.place.run(&["log", folder, "--json"]).succeeded();
     let printed = String::from_utf8(printed).expect("text");
     let text = |line: &str| {
         let line: Value = serde_json::from_str(line).expect("JSON");

@@ -31,7 +31,7 @@ use tramontane_log::{
     SystemFolder,
 };
 
-pub(super) use self::comparison::{LogPlace, SharedLog, SharedLogError, SharedLogs};
+pub(super) use self::comparison::{LogPlace, READ_BYTES, SharedLog, SharedLogError, SharedLogs};
 pub use self::data::{DataError, LogNotice};
 pub(super) use self::data::{DataFolder, VIEW_FOLDER};
 pub(super) use self::taking_over::{Both, LogTakenOver, TakeOverError};
@@ -280,6 +280,7 @@ impl SubgroupLog {
             view: message.view,
             place: message.place,
             sender: message.sender,
+            is_large: message.is_large,
             bytes: message.payload,
         };
         loop {
@@ -303,7 +304,7 @@ pub(super) fn logged_subgroups(
 fn step_bytes_max(description: &Description, subgroup: SubgroupId) -> usize {
     let Some(of) = description.subgroups.get(subgroup.index()) else { return 0 };
     let as_usize = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
-    let message = as_usize(of.message_max).saturating_add(RECORD_HEADER_BYTES);
+    let message = as_usize(of.slot_max()).saturating_add(RECORD_HEADER_BYTES);
     let ring = message.saturating_mul(as_usize(of.window)).saturating_mul(of.senders().len());
     ring.saturating_add(description.large_pool_bytes())
 }

@@ -10,7 +10,9 @@ use tramontane_log::{
     SystemFolder, WriteError, WrittenSnapshot,
 };
 
-use super::comparison::{LogPlace, common, delivered, last_place, read_records, record};
+use super::comparison::{
+    LogPlace, READ_BYTES, common, delivered, last_place, read_records, record,
+};
 use super::data::DataError;
 
 use crate::group::join_messages::Delivered;
@@ -140,7 +142,7 @@ impl LogTakenOver {
         from: u64,
         to: u64,
     ) -> Result<Vec<Delivered>, TakeOverError> {
-        Ok(read_records(&self.log, self.subgroup, from, to)?)
+        Ok(read_records(&self.log, self.subgroup, from, to, READ_BYTES)?)
     }
 
     /// Whether nothing was ever in it.
