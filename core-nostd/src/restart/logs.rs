@@ -15,8 +15,8 @@ pub struct TakenLog {
 }
 
 impl<'a> Restart<'a> {
-    /// The log of a subgroup that is taken: the one with the highest end. Nothing where no member of
-    /// the base has one.
+    /// The log of a subgroup that is taken: the one with the highest end. Nothing where no member
+    /// of the base has one.
     ///
     /// # Errors
     /// This record of it is damaged wherever it was found, and a node that did not answer may have

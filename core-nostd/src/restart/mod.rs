@@ -29,9 +29,9 @@
 //! # Why it is safe
 //! - **One next view.** A restart is one more takeover of the change of its base view (see the
 //!   module `view`), with a ballot above those of all its leaders. A member of the base that
-//!   decided anything had the promises of a majority, on disk before they were echoed. So a majority
-//!   of the base has one of them, and the latest of those it has is adopted. A process that runs
-//!   again accepts nothing in the view in which it died.
+//!   decided anything had the promises of a majority, on disk before they were echoed. So a
+//!   majority of the base has one of them, and the latest of those it has is adopted. A process
+//!   that runs again accepts nothing in the view in which it died.
 //! - **What was adopted may have gone on.** If the members of an adopted view delivered anything in
 //!   it, they made its decision durable before. So a majority of *that* view is needed too: it has
 //!   either the decision, which then is the base, or nothing that counts.

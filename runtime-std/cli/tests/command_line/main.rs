@@ -21,6 +21,7 @@ mod log;
 mod node;
 mod node_durable;
 mod node_durable_refusals;
+mod node_durable_returns;
 mod node_forming;
 mod node_input;
 mod node_large;
