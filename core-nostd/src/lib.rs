@@ -14,7 +14,7 @@
 //!   it.
 //!
 //! # In the order to read it
-//! [`ids`], [`layout`], [`fabric`], [`memory`], [`smc`], [`multicast`], [`node`]; then `view` for a
+//! [`ids`], [`layout`], [`fabric`], [`check`], [`memory`], [`smc`], [`multicast`], [`node`]; then `view` for a
 //! membership that changes, `rdmc` for messages that go in blocks, and [`turn`] for several threads
 //! that drive one node.
 //!
@@ -38,6 +38,7 @@
 //! Counts are 64 bits wide and shared between processors, so a target needs atomics of 64 bits.
 #![cfg_attr(not(any(test, loom, tramontane_interleave)), no_std)]
 
+pub mod check;
 pub mod fabric;
 pub mod ids;
 pub mod layout;

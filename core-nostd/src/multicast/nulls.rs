@@ -78,7 +78,7 @@ impl Work<'_, '_> {
         let ordered = self.capabilities.promises.contains(Promises::WRITE_ORDER);
         let silent = if ordered { owed.min(own.silent_below) } else { Round::ZERO };
         if silent > state.taken {
-            self.control.cell(ControlCell::Silent)?.publish(silent.0);
+            self.control.publish(ControlCell::Silent, silent.0)?;
             state.taken = silent;
         }
 
@@ -87,7 +87,7 @@ impl Work<'_, '_> {
         let free = state.take.since(own.freed) < u64::from(self.subgroup.window);
         let marker = SlotCounter::UsedBelow(owed).encode();
         if let (true, true, Some(marker)) = (owed > state.taken, free, marker) {
-            outbox.ring().counter(state.take.slot).publish(marker);
+            outbox.ring().publish_counter(state.take.slot, marker);
             own.marker = marker;
             state.taken = owed;
         }

@@ -43,7 +43,7 @@ impl Work<'_, '_> {
                 break;
             }
             let Some(counter) = SlotCounter::Message(round).encode() else { break };
-            ring.counter(take.slot).publish(counter);
+            ring.publish_counter(take.slot, counter);
             round = round.next();
             take = take.next(window);
             sent.slots = sent.slots.saturating_add(1);

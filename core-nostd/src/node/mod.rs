@@ -41,6 +41,7 @@ pub use view_node::{ViewError, ViewLoan, ViewNode};
 #[cfg(feature = "views")]
 pub use views::ViewLink;
 
+use crate::check::Checks;
 use crate::fabric::{Capabilities, ErrorKind, Event, Fabric, LossCause};
 use crate::ids::{Frontier, Position, Rank, SubgroupId, Time, ViewId};
 use crate::memory::{OutOfRow, Row, RowWriter};
@@ -72,6 +73,8 @@ pub struct Node<'m> {
     lagging: bool,
     /// Some peer is lost: the group cannot go on in this view.
     lost: bool,
+    /// Whether cells and slots carry checks.
+    checks: Checks,
 }
 
 /// The frontiers of a node in one of its subgroups.
@@ -117,6 +120,7 @@ impl<'m> Node<'m> {
                 between(self, fabric, application, &mut progress);
             }
             if let Some(Misbehaved(peer)) = misbehaved {
+                self.report_refused(index, &mut progress);
                 fabric.cut(self.view, peer);
                 self.lose(peer, LossCause::Misbehaved, &mut progress);
             }
@@ -177,11 +181,20 @@ impl<'m> Node<'m> {
     /// (IDL-1).
     #[must_use]
     pub fn is_settled(&self) -> bool {
-        if self.lagging {
+        if self.lagging || self.is_waiting_for_checks() {
             return false;
         }
         let delivered = self.senders.iter().all(|sender| sender.hand == sender.take);
         delivered && self.subgroups.iter().all(|subgroup| self.is_sent(subgroup))
+    }
+
+    /// Whether something of a peer failed its check in the last step: the next steps see whether it
+    /// is mended.
+    fn is_waiting_for_checks(&self) -> bool {
+        let of_sender = |sender: &SenderState| sender.unreadable.is_waiting() && !sender.lost;
+        self.checks.is_on()
+            && (self.senders.iter().any(of_sender)
+                || self.members.iter().any(MemberState::is_unreadable))
     }
 
     /// Whether all that was reserved in a subgroup was sent, and delivered everywhere.
@@ -280,7 +293,7 @@ impl<'m> Node<'m> {
             }
             None => None,
         };
-        let control = Control::new(self.row, subgroup.control);
+        let control = Control::new(self.row, subgroup);
         let mut work = Work {
             subgroup,
             order,
@@ -334,7 +347,17 @@ impl<'m> Node<'m> {
         self.lagging |= work.subgroup.version != version;
         let report = poster.report;
         self.account(report, progress);
+        if self.checks.is_on() {
+            progress.unreadable |= self.is_waiting_for_checks();
+        }
         Ok(misbehaved.or(delivered.misbehaved).or(freed.misbehaved).or(shrunk))
+    }
+
+    /// Takes what a subgroup refused into the step's report.
+    #[cold]
+    fn report_refused(&mut self, index: usize, progress: &mut Progress) {
+        let refused = self.subgroups.get_mut(index).and_then(|state| state.refused.take());
+        progress.refused = progress.refused.or(refused.map(|refused| (refused.rank, refused.what)));
     }
 
     /// Takes a post stage's report into the step's.

@@ -141,6 +141,7 @@ impl<'m> Node<'m> {
             capabilities,
             lagging: false,
             lost: false,
+            checks: layout.checks(),
         };
         let mut used = Used::default();
         let mut id = SubgroupId::ZERO;
@@ -232,7 +233,8 @@ impl<'m> Node<'m> {
         *state = SubgroupState {
             id,
             delivery: subgroup.delivery,
-            order: Order::new(subgroup.senders.len()),
+            order: Order::new(subgroup.senders.len())
+                .map(|order| order.with_checks(layout.checks())),
             senders,
             members,
             own,
@@ -240,6 +242,8 @@ impl<'m> Node<'m> {
             control_bytes,
             window: subgroup.window,
             stride,
+            checks: layout.checks(),
+            is_fixed: layout.is_fixed(),
             #[cfg(feature = "durable")]
             is_logged: layout.is_logged(id),
             ..SubgroupState::VACANT

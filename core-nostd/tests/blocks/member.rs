@@ -2,6 +2,7 @@
 //! and do.
 
 use crate::common::{Carries, fabric};
+use tramontane_core::check::Checks;
 use tramontane_core::fabric::{
     Area, BlockEvent, BlockLimits, Blocks, Capabilities, Channel, ErrorKind, Promises, Region,
     Token, ViewMemory, Way, Write,
@@ -162,5 +163,6 @@ pub fn setup(ranks: &[Rank], algorithm: Algorithm) -> Setup<'_> {
         cells: 0,
         staging: area(0),
         window: Window::default(),
+        checks: Checks::Off,
     }
 }

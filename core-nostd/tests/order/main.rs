@@ -13,6 +13,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod checked_rows;
 #[cfg(feature = "durable")]
 mod durable;
 mod impossible_rows;

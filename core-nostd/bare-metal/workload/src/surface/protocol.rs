@@ -33,7 +33,7 @@ fn counters() {
 fn outbox() {
     static LINES: [Line; 4] = [const { Line::new() }; 4];
     let row = black_box(RowWriter::from_lines(&LINES));
-    let shape = black_box(RingShape { offset: 0, stride: 64, slots: 4, capacity: 50 });
+    let shape = black_box(RingShape { offset: 0, stride: 64, slots: 4, capacity: 50, checks: Checks::Off });
     let cells = [const { HandOffCells::new() }; 1];
     let flags = [const { ReadyFlag::new() }; 4];
     debug((&cells, HandOffCells::default(), ReadyFlag::default()));
