@@ -180,3 +180,31 @@ fn checks_are_part_of_the_digest_and_take_a_cell_of_each_slot() {
     assert_eq!((stride(plain), stride(checked)), (64, 64));
     assert!(stride(checked).is_multiple_of(16) && CACHE_LINE == 64);
 }
+
+/// A count that is too high claims that more is durable than is. Without checks only one that
+/// shrinks is told.
+#[cfg(feature = "durable")]
+#[test]
+fn every_flipped_bit_of_a_durable_count_is_reported_after_the_stated_steps() {
+    let subgroups = [Subgroup {
+        members: &RANKS,
+        senders: &RANKS,
+        window: WINDOW,
+        message_max: 16,
+        delivery: Delivery::Ordered,
+    }];
+    let layout = Layout::new(Group { members: &NODES, subgroups: &subgroups })
+        .and_then(|layout| layout.with_logged(&[ALL]))
+        .and_then(Layout::with_checks)
+        .expect("a good group");
+    for bit in 0..64 {
+        with_rows(&layout, |nodes, _, rows| {
+            nodes[0].set_durable(ALL, tramontane_core::ids::DurableCount(3));
+            step(&mut nodes[1]);
+            flip(&rows[0], control(&layout, ControlCell::Durable) * 8 + bit);
+            let refused = (1..60).find_map(|steps| Some((steps, step(&mut nodes[1]).refused?)));
+            let expected = Some((STEPS_UNREADABLE, (Rank(0), Impossible::CellCheck)));
+            assert_eq!(refused, expected, "bit {bit}");
+        });
+    }
+}
