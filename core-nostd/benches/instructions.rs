@@ -4,7 +4,12 @@
 //!
 //! Usage: `instructions ROUNDS WORKLOAD BYTES [checks]`; a workload is `all`, `one` or `idle`.
 
-#![allow(missing_docs, clippy::expect_used, clippy::indexing_slicing, clippy::integer_division)]
+#![allow(
+    missing_docs,
+    clippy::expect_used,
+    clippy::as_conversions,
+    clippy::arithmetic_side_effects
+)]
 
 #[path = "../tests/common/mod.rs"]
 mod common;

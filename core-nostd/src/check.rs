@@ -123,7 +123,7 @@ const fn take_in(check: u64, group: u64) -> u64 {
 }
 
 #[cfg(test)]
-#[allow(clippy::arithmetic_side_effects)]
+#[allow(clippy::arithmetic_side_effects, clippy::as_conversions)]
 mod tests {
     use super::*;
 

@@ -39,7 +39,8 @@ impl Order {
         }
     }
 
-    #[allow(clippy::integer_division)] // The remainder is not needed.
+    // The remainder is not needed, and the divisor is not zero.
+    #[allow(clippy::integer_division, clippy::arithmetic_side_effects)]
     const fn with_places(senders: NonZeroU64, places: u64) -> Self {
         Self { senders, round_limit: Round(places / senders.get()) }
     }

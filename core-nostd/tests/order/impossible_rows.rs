@@ -160,8 +160,8 @@ fn a_frontier_that_shrinks_makes_its_owner_misbehave() {
 /// Something would be delivered, or a slot used again, that some member does not have yet.
 #[test]
 fn a_frontier_beyond_what_can_be_makes_its_owner_misbehave() {
-    // The observer, sender 1, has used two rounds: its next turn is at place 7. It has shown to have
-    // three places, and that all of them were delivered.
+    // The observer, sender 1, has used two rounds: its next turn is at place 7. It has shown to
+    // have three places, and that all of them were delivered.
     for (cell, most) in [(ControlCell::Received, 7), (ControlCell::Delivered, 3)] {
         assert_eq!(control_shown(cell, most, 1), None, "{cell:?}");
         assert_eq!(control_shown(cell, most + 1, 1), MISBEHAVED, "{cell:?}");

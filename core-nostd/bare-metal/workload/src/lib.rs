@@ -1,4 +1,5 @@
-//! What all images run: three members of a group, two in whose memory a bit flips, and a call of everything that the core offers.
+//! What all images run: three members of a group, two members in whose memory bits flip, and a call
+//! of everything that the core offers.
 
 #![no_std]
 

@@ -1,5 +1,5 @@
-//! Columns of the view protocol with checks: a flipped bit of any of them is reported after a number
-//! of steps that is stated, and no step is taken on it meanwhile.
+//! Columns of the view protocol with checks: a flipped bit of any of them is reported after a
+//! number of steps that is stated, and no step is taken on it meanwhile.
 
 use tramontane_core::check::{Checks, STEPS_UNREADABLE};
 use tramontane_core::fabric::LossCause;
