@@ -15,7 +15,7 @@
 //!
 //! # In the order to read it
 //! [`ids`], [`layout`], [`fabric`], [`check`], [`memory`], [`smc`], [`multicast`], [`node`]; then
-//! `view` for a membership that changes, `rdmc` for messages that go in blocks, and [`turn`] for
+//! [`health`] for partners that may be silent or restart; `view` for a membership that changes, `rdmc` for messages that go in blocks, and [`turn`] for
 //! several threads that drive one node.
 //!
 //! # Features
@@ -40,6 +40,7 @@
 
 pub mod check;
 pub mod fabric;
+pub mod health;
 pub mod ids;
 pub mod layout;
 pub mod memory;

@@ -18,8 +18,16 @@ impl<'c> Layout<'c> {
         if let Err(error) = group.check_members() {
             return Err(error);
         }
-        Self { group, view_columns: 0, large: &[], channels, logged: &[], checks: Checks::Off }
-            .measured()
+        Self {
+            group,
+            view_columns: 0,
+            large: &[],
+            channels,
+            logged: &[],
+            checks: Checks::Off,
+            health: false,
+        }
+        .measured()
     }
 
     /// The same with large messages in some subgroups: each of their senders has a channel, for a

@@ -19,6 +19,9 @@ const VIEWS_FORMAT: u64 = 1;
 /// The version of the durable counts. It is part of the digest of a group that has them.
 const LOGGED_FORMAT: u64 = 1;
 
+/// The version of the header's cells. It is part of the digest of a group that has them.
+const HEALTH_FORMAT: u64 = 1;
+
 /// The version of the checks. It is part of the digest of a group that has them.
 const CHECKS_FORMAT: u64 = 1;
 
@@ -124,6 +127,8 @@ pub struct Layout<'c> {
     pub(super) logged: &'c [SubgroupId],
     /// Whether cells and slots carry checks.
     pub(super) checks: Checks,
+    /// Whether headers show incarnations and heartbeats.
+    pub(super) health: bool,
 }
 
 /// Rounds up to a multiple of `align`, a power of two.
@@ -140,8 +145,16 @@ impl<'c> Layout<'c> {
         if let Err(error) = group.check() {
             return Err(error);
         }
-        Self { group, view_columns: 0, large: &[], channels: 0, logged: &[], checks: Checks::Off }
-            .measured()
+        Self {
+            group,
+            view_columns: 0,
+            large: &[],
+            channels: 0,
+            logged: &[],
+            checks: Checks::Off,
+            health: false,
+        }
+        .measured()
     }
 
     /// Whether rows have cells of channels, for blocks.
@@ -342,6 +355,9 @@ impl<'c> Layout<'c> {
         });
         if self.checks.is_on() {
             digest = digest.with(u64::MAX - 3).with(CHECKS_FORMAT);
+        }
+        if self.health {
+            digest = digest.with(u64::MAX - 4).with(HEALTH_FORMAT);
         }
         each!(member in self.group.members, {
             digest = digest.with(widen_u32(member.0));

@@ -29,6 +29,7 @@ mod configuration;
 mod digest;
 #[cfg(feature = "durable")]
 mod durable;
+mod health;
 mod map;
 #[cfg(feature = "views")]
 mod views;
@@ -36,6 +37,7 @@ mod views;
 pub use configuration::{Delivery, Group, LayoutError, Subgroup};
 #[cfg(feature = "tram")]
 pub(crate) use digest::Digest;
+pub use health::HeaderCell;
 pub use map::{ControlCell, Layout, RingShape, StateSizes};
 #[cfg(feature = "views")]
 pub(crate) use views::FLAGS_PER_WORD;

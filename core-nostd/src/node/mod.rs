@@ -15,6 +15,7 @@
 //! A panic of the application's upcall may unwind through a step. The node is then in no defined
 //! state and must not be stepped again; the runtime sees to that (DEL-2).
 
+mod alone;
 #[cfg(feature = "durable")]
 mod durable;
 #[cfg(feature = "blocks")]
@@ -30,6 +31,7 @@ mod view_posts;
 #[cfg(feature = "views")]
 mod views;
 
+pub use alone::AloneError;
 #[cfg(feature = "durable")]
 pub use durable::DurableCounts;
 pub use open::{Loan, OpenError, Options, State};

@@ -20,3 +20,4 @@ mod impossible_rows;
 mod layout;
 mod lone_sender;
 mod one_memory;
+mod partners;

@@ -129,5 +129,6 @@ pub fn node(node: &mut Node<'_>, fabric: &mut Local) {
         node.set_durable(subgroup, count);
         debug(black_box(node.durable(subgroup)));
     }
-    black_box((node.is_settled(), node.is_lost(), node.rank(), node.view()));
+    let _ = black_box(node.go_on_alone());
+    black_box((node.is_settled(), node.is_lost(), node.is_alone(), node.rank(), node.view()));
 }
