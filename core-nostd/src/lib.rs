@@ -15,8 +15,8 @@
 //!
 //! # In the order to read it
 //! [`ids`], [`layout`], [`fabric`], [`check`], [`memory`], [`smc`], [`multicast`], [`node`]; then
-//! [`health`] for partners that may be silent or restart; `view` for a membership that changes, `rdmc` for messages that go in blocks, and [`turn`] for
-//! several threads that drive one node.
+//! [`health`] for partners that may be silent or restart, `view` for a membership that changes,
+//! `rdmc` for messages that go in blocks, and [`turn`] for several threads that drive one node.
 //!
 //! # Features
 //! None is on by default: a partition whose membership is fixed needs none, and builds and reviews

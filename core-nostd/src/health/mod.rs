@@ -10,8 +10,8 @@
 //!   it lands, where the monitor is stepped before the node: on fabrics that keep writes in order.
 //! - A member that a monitor has reported as restarted, or that shows that it stopped because of
 //!   this one, is never taken for the one that it was.
-//! - Nothing here decides that a group goes on without a member. [`decide`] says what a policy says,
-//!   and [`Node::go_on_alone`](crate::node::Node::go_on_alone) does it, for a pair.
+//! - Nothing here decides that a group goes on without a member. [`decide`] says what a policy
+//!   says, and [`Node::go_on_alone`](crate::node::Node::go_on_alone) does it, for a pair.
 //!
 //! | file | what it holds |
 //! |---|---|

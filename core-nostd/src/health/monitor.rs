@@ -171,8 +171,8 @@ impl<'m> Monitor<'m> {
         let _ = self.publish(HeaderCell::StoppedBecauseOf, u64::from(peer.0).saturating_add(1));
     }
 
-    /// Whether a member can never again be the one that it was: it has restarted, it has stopped, or
-    /// its header cannot be read.
+    /// Whether a member can never again be the one that it was: it has restarted, it has stopped,
+    /// or its header cannot be read.
     #[must_use]
     pub fn is_over(&self, peer: Rank) -> bool {
         self.peers.get(peer.index()).is_some_and(|peer| peer.is_over)

@@ -1,7 +1,7 @@
 //! What one of two channels does when the other is gone.
 //!
-//! Two members cannot tell a partner that is dead from a way that is cut: each sees silence. If both
-//! go on, there are two orders; if none does, the function is lost with the first failure. So
+//! Two members cannot tell a partner that is dead from a way that is cut: each sees silence. If
+//! both go on, there are two orders; if none does, the function is lost with the first failure. So
 //! something besides the two must say which of them goes on, or it must be fixed in advance. Each
 //! policy gives something up:
 //!
@@ -53,8 +53,8 @@ pub enum Decision {
     Wait = 3,
 }
 
-/// What the channel `own` does once its partner is silent, has restarted, or misbehaves. It is asked
-/// again as long as it says [`Decision::Wait`].
+/// What the channel `own` does once its partner is silent, has restarted, or misbehaves. It is
+/// asked again as long as it says [`Decision::Wait`].
 #[must_use]
 pub fn decide(policy: Policy, own: Rank, discretes: Discretes) -> Decision {
     let named = match policy {

@@ -384,7 +384,7 @@ impl<'c> Layout<'c> {
 }
 
 /// Bytes from one slot to the next: payload, length and counter, on a multiple of 16 (SMC-1).
-const fn slot_stride(subgroup: &Subgroup<'_>, checks: Checks) -> usize {
+pub(super) const fn slot_stride(subgroup: &Subgroup<'_>, checks: Checks) -> usize {
     let header = if checks.is_on() { SLOT_HEADER_CHECKED } else { SLOT_HEADER };
     round_up(index_from_u32(subgroup.message_max).saturating_add(header), SLOT_ALIGN)
 }

@@ -22,6 +22,7 @@
 //! Rows of different members differ in size: a row has no room for a ring that its owner does not
 //! fill. Sources: Spindle II-B (the table), II-C (the slots); requirements SMC-1 and BAT-4.
 
+mod bounds;
 #[cfg(feature = "blocks")]
 mod channels;
 mod checks;
@@ -34,6 +35,7 @@ mod map;
 #[cfg(feature = "views")]
 mod views;
 
+pub use bounds::StepBounds;
 pub use configuration::{Delivery, Group, LayoutError, Subgroup};
 #[cfg(feature = "tram")]
 pub(crate) use digest::Digest;

@@ -276,6 +276,7 @@ impl<'m> OwnRing<'m> {
         let bytes = index_from_u32(length.min(self.ring.capacity)).min(ASKED_AHEAD);
         self.ask_for_line(end.wrapping_sub(8));
         let mut at = 0;
+        // bound: a line a turn, of ASKED_AHEAD bytes at most
         while at < bytes {
             self.ask_for_line(start.wrapping_add(at));
             at = at.wrapping_add(CACHE_LINE);

@@ -121,6 +121,7 @@ impl<'a> Batch<'a> {
 
     /// Hands over what the application left, and says where the batch ended.
     pub(crate) fn finish(mut self) -> Ended {
+        // bound: a slot a turn, of one window for each sender
         while self.next().is_some() {}
         Ended {
             round: self.round,
@@ -247,6 +248,7 @@ impl<'a> Batch<'a> {
         let slots = senders.saturating_mul(index_from_u32(self.window));
         let mut turns = slots.saturating_add(1).saturating_mul(senders).saturating_mul(2);
         let mut idle_turns = 0_usize;
+        // bound: two rounds of turns for each slot of all rings, and two more
         while turns > 0 {
             match self.look() {
                 Found::Message(message) => return Some(message),
@@ -269,6 +271,7 @@ impl<'a> Batch<'a> {
     fn jump(&mut self) {
         let mut target = Place(self.stable.0);
         let mut sender = SenderRank::ZERO;
+        // bound: the senders
         for state in self.senders.iter() {
             if let Some(round) = self.next_round_of(state) {
                 target = target.min(self.order.place(round, sender));
@@ -289,6 +292,7 @@ impl<'a> Batch<'a> {
     #[inline]
     fn next_ordered(&mut self) -> Option<Message<'a>> {
         let mut turns = self.senders.len();
+        // bound: a turn of each sender
         while self.room > 0 && self.place.0 < self.stable.0 {
             let state = self.senders.get_mut(self.sender.index())?;
             if state.hand != state.take {
@@ -349,6 +353,7 @@ impl<'a> Batch<'a> {
         if self.room == 0 {
             return None;
         }
+        // bound: a slot or a sender a turn: one window for each sender, and the senders
         while let Some(state) = self.senders.get(self.sender.index()) {
             if state.hand == state.take {
                 self.sender = self.sender.next();
@@ -429,6 +434,7 @@ pub struct EachMessage<F>(pub F);
 
 impl<F: FnMut(Message<'_>)> super::Application for EachMessage<F> {
     fn deliver(&mut self, batch: &mut Batch<'_>) {
+        // bound: the messages of the batch: one window for each sender
         for message in batch {
             (self.0)(message);
         }

@@ -48,6 +48,11 @@ impl Work<'_, '_> {
         stable: Frontier,
     ) -> Result<Delivered, OutOfRow> {
         let batching = self.switches.contains(Switches::DELIVERY_BATCHING);
+        let room = match (batching, self.messages_max) {
+            (false, _) => 1,
+            (true, u32::MAX) => u64::MAX,
+            (true, most) => u64::from(most),
+        };
         let subgroup = &mut *self.subgroup;
         let turn = match subgroup.delivery {
             Delivery::Ordered => (subgroup.next_round, subgroup.next_sender),
@@ -66,7 +71,7 @@ impl Work<'_, '_> {
             subgroup.window,
             turn,
             stable,
-            (if batching { u64::MAX } else { 1 }, subgroup.checks),
+            (room, subgroup.checks),
         );
         if batch.advance_to_message() {
             application.deliver(&mut batch);
@@ -137,6 +142,7 @@ impl Work<'_, '_> {
     fn publish_consumed(&mut self) -> Result<bool, OutOfRow> {
         let mut changed = false;
         let mut sender = SenderRank::ZERO;
+        // bound: the senders
         for state in self.senders.iter() {
             let cell = ControlCell::Consumed(sender);
             if self.control.load(cell)? != state.hand.position.0 {
@@ -192,6 +198,7 @@ impl Work<'_, '_> {
         freed_now.misbehaved = refused.map(|refused| self.refuse(refused.rank, refused.what));
         let window = self.subgroup.window;
         let mut next = before;
+        // bound: a window
         while next != end {
             let freed = match self.subgroup.delivery {
                 Delivery::Ordered => {

@@ -39,6 +39,7 @@ pub(crate) fn rounds_owed(
     others: impl Iterator<Item = (SenderRank, Round)>,
 ) -> Round {
     let mut owed = Round::ZERO;
+    // bound: the senders
     for (sender, obliging) in others {
         let rounds = if own < sender { obliging } else { Round(obliging.0.saturating_sub(1)) };
         owed = owed.max(rounds);

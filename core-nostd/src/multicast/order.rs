@@ -82,6 +82,7 @@ impl Order {
     pub fn frontier(self, rounds: impl Iterator<Item = Round>) -> Frontier {
         let mut frontier = u64::MAX;
         let mut sender = 0_u64;
+        // bound: the senders, or what the caller gives
         for taken in rounds {
             let missing = taken.0.saturating_mul(self.senders.get()).saturating_add(sender);
             frontier = frontier.min(missing);

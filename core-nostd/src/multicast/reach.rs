@@ -33,6 +33,7 @@ impl Work<'_, '_> {
     #[cold]
     pub(crate) fn reach(&self) -> Reach {
         let mut reach = Reach { rounds: Round::ZERO, unseen: 0 };
+        // bound: the senders
         for sender in self.senders.iter() {
             reach.rounds = reach.rounds.max(sender.taken);
             if sender.rank != self.own_rank {

@@ -44,19 +44,19 @@ impl SenderState {
         }
     }
 
-    /// Takes the slots that are new: at most a window, or one without batching. A correct sender
+    /// Takes the slots that are new: at most so many, and a window. A correct sender
     /// never runs more than a window ahead of what was handed over here.
     #[inline(always)]
     fn take_messages(
         &mut self,
         ring: &Ring<'_>,
         limits: &Limits,
-        batching: bool,
+        most: u32,
         observe: &impl Fn(),
     ) -> (u32, End) {
         let ahead = u32::try_from(self.take.since(self.hand)).unwrap_or(limits.window);
         let room = limits.window.saturating_sub(ahead);
-        let most = if batching { room } else { room.min(1) };
+        let most = room.min(most);
         let mut taken = 0_u32;
         // bound: a window
         while taken < most {
@@ -132,7 +132,8 @@ impl Work<'_, '_> {
         let mut received = Received::default();
         let count = self.senders.len();
         let mut looked = 0_usize;
-        let mut index = if batching { 0 } else { self.subgroup.look_first };
+        let is_limited = !batching || self.messages_max < u32::MAX;
+        let mut index = if is_limited { self.subgroup.look_first } else { 0 };
         // bound: the senders of the subgroup
         while looked < count {
             if index >= count {
@@ -144,8 +145,11 @@ impl Work<'_, '_> {
                 self.receive_from(index, &limits, &observe, &mut received)?;
             }
             index = index.saturating_add(1);
-            if !batching && received.slots > before {
-                break;
+            if is_limited && (received.slots >= self.messages_max || !batching) {
+                // The next step begins with the next sender.
+                if received.slots > before {
+                    break;
+                }
             }
             looked = looked.saturating_add(1);
         }
@@ -195,7 +199,8 @@ impl Work<'_, '_> {
             observe();
         }
         let before = sender.taken;
-        let (taken, mut end) = sender.take_messages(&ring, limits, batching, observe);
+        let most = if batching { self.messages_max.saturating_sub(received.slots) } else { 1 };
+        let (taken, mut end) = sender.take_messages(&ring, limits, most, observe);
         // Only with the ring drained does it hold that what is left below are nulls.
         match (silent, end) {
             (Some(silent), End::Drained) if silent > sender.taken => {

@@ -281,6 +281,8 @@ pub(crate) struct Work<'w, 'm> {
     pub(crate) control: Control<'m>,
     pub(crate) own_rank: Rank,
     pub(crate) switches: Switches,
+    /// The most messages of a stage.
+    pub(crate) messages_max: u32,
     pub(crate) capabilities: Capabilities,
 }
 

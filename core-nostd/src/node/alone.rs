@@ -41,10 +41,10 @@ impl From<OutOfRow> for AloneError {
 }
 
 impl Node<'_> {
-    /// Goes on without the partner, of a pair with a fixed membership: nothing more is read from it,
-    /// what was received from it is delivered, and nothing waits for it. Only where the partner does
-    /// not go on too: see [`decide`](crate::health::decide). It cannot be taken back; the partner
-    /// takes part again in a new group alone.
+    /// Goes on without the partner, of a pair with a fixed membership: nothing more is read from
+    /// it, what was received from it is delivered, and nothing waits for it. Only where the partner
+    /// does not go on too: see [`decide`](crate::health::decide). It cannot be taken back; the
+    /// partner takes part again in a new group alone.
     ///
     /// # Errors
     /// See [`AloneError`].
@@ -55,10 +55,12 @@ impl Node<'_> {
         }
         let own = self.rank;
         let partner = if own == Rank(0) { Rank(1) } else { Rank(0) };
+        // bound: the members of all subgroups
         for member in self.members.iter_mut().filter(|member| member.rank == partner) {
             member.lost = true;
             (member.received.count, member.delivered.count) = (u64::MAX, u64::MAX);
         }
+        // bound: the links
         for link in self.links.iter_mut() {
             link.lost = true;
         }
@@ -66,6 +68,7 @@ impl Node<'_> {
         for state in self.subgroups.iter_mut() {
             let Some(order) = state.order else { continue };
             let senders = state.senders.of_mut(self.senders).ok_or(OutOfRow)?;
+            // bound: the senders
             for sender in senders.iter_mut().filter(|sender| sender.rank == partner) {
                 sender.lost = true;
                 // All its rounds count as used: those behind what was received are nulls.

@@ -115,6 +115,7 @@ impl<'m> Node<'m> {
         let mut progress = Progress::default();
         self.take_events(fabric, &mut progress);
         let mut index = 0_usize;
+        // bound: the subgroups
         while index < self.subgroups.len() {
             let before = progress.delivered;
             let misbehaved = self.step_subgroup(index, now, fabric, application, &mut progress)?;
@@ -228,6 +229,7 @@ impl<'m> Node<'m> {
 
     fn take_events<F: Fabric>(&mut self, fabric: &mut F, progress: &mut Progress) {
         let mut taken = 0_u32;
+        // bound: EVENTS_PER_STEP
         while taken < EVENTS_PER_STEP {
             let Some(event) = fabric.poll() else { break };
             match event {
@@ -253,12 +255,15 @@ impl<'m> Node<'m> {
     /// Reads nothing more from a peer and posts nothing more to it. Its frontiers stay where they
     /// were, so nothing becomes stable that it may not have.
     fn lose(&mut self, peer: Rank, cause: LossCause, progress: &mut Progress) {
+        // bound: the senders of all subgroups
         for sender in self.senders.iter_mut().filter(|sender| sender.rank == peer) {
             sender.lost = true;
         }
+        // bound: the members of all subgroups
         for member in self.members.iter_mut().filter(|member| member.rank == peer) {
             member.lost = true;
         }
+        // bound: the links
         for link in self.links.iter_mut().filter(|link| link.peer == peer) {
             // The first cause is the likeliest here too.
             link.denied |= !link.lost && cause == LossCause::Denied;
@@ -306,6 +311,7 @@ impl<'m> Node<'m> {
             control,
             own_rank: self.rank,
             switches: options.switches,
+            messages_max: options.messages_max.max(1),
             capabilities: self.capabilities,
         };
         let mut poster = Poster::new(self.view, fabric, self.capabilities);

@@ -60,6 +60,7 @@ impl<'m> Views<'m> {
     /// lost nor suspected.
     pub(super) fn is_all_posted(&self) -> bool {
         let mut rank = Rank::ZERO;
+        // bound: the members
         for link in self.links.iter() {
             let is_posted = link.version == self.table.version() || self.is_given_up(rank);
             if rank != self.state.rank && !is_posted {
@@ -253,6 +254,7 @@ impl<'m> Node<'m> {
                 },
             );
             // Several may be lost at once, and a step names one.
+            // bound: the links
             for link in self.links.iter().filter(|link| link.lost) {
                 views.note_loss(link.peer, if link.denied { Loss::Denied } else { Loss::Reported });
             }
@@ -273,6 +275,7 @@ impl<'m> Node<'m> {
         let mut progress = Progress::default();
         self.take_events(fabric, &mut progress);
         let mut index = 0_usize;
+        // bound: the subgroups
         while index < self.subgroups.len() {
             let delivered =
                 self.with_work(index, |work| work.deliver(application))?.unwrap_or_default();
@@ -319,6 +322,7 @@ impl<'m> Node<'m> {
         progress: &mut Progress,
     ) -> Result<Result<bool, Misbehaved>, StepError> {
         let mut index = 0_usize;
+        // bound: the subgroups
         while self.subgroups.get(index).is_some_and(|state| state.id != subgroup) {
             index = index.saturating_add(1);
         }
@@ -377,6 +381,7 @@ impl<'m> Node<'m> {
             control,
             own_rank: self.rank,
             switches: self.options.switches,
+            messages_max: self.options.messages_max.max(1),
             capabilities: self.capabilities,
         };
         Ok(Some(stage(&mut work)?))

@@ -173,6 +173,7 @@ impl<'m> ReservedRun<'m> {
 
 impl Drop for ReservedRun<'_> {
     fn drop(&mut self) {
+        // bound: what was reserved: a window
         while self.left > 0 {
             drop(self.hand_out(0));
         }

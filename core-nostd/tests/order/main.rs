@@ -13,6 +13,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod bounds;
 mod checked_rows;
 #[cfg(feature = "durable")]
 mod durable;

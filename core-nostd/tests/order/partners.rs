@@ -1,5 +1,5 @@
-//! Partners of a fixed membership: one restarts with empty memory, one is silent, and a pair of which
-//! one goes on alone.
+//! Partners of a fixed membership: one restarts with empty memory, one is silent, and a pair of
+//! which one goes on alone.
 
 use crate::common::{Carries, Private, fabric, send};
 use tramontane_core::check::Checks;

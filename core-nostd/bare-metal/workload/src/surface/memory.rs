@@ -61,6 +61,7 @@ fn layouts() {
             black_box((layout.row_bytes(rank), layout.view_bytes(), layout.digest()));
             black_box((layout.control_offset(rank, id), layout.ring(rank, id)));
             black_box((layout.sender_rank(rank, id), layout.state_sizes(rank)));
+            debug(layout.step_bounds(rank, black_box(7)));
             black_box(layout.allows_large(id));
             #[cfg(feature = "durable")]
             match layout.with_logged(black_box(&[SubgroupId(0)])) {
