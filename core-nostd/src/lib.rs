@@ -14,9 +14,9 @@
 //!   it.
 //!
 //! # In the order to read it
-//! [`ids`], [`layout`], [`fabric`], [`memory`], [`smc`], [`multicast`], [`node`]; then `view` for a
-//! membership that changes, `rdmc` for messages that go in blocks, and [`turn`] for several threads
-//! that drive one node.
+//! [`ids`], [`layout`], [`fabric`], [`check`], [`memory`], [`smc`], [`multicast`], [`node`]; then
+//! [`health`] for partners that may be silent or restart, `view` for a membership that changes,
+//! `rdmc` for messages that go in blocks, and [`turn`] for several threads that drive one node.
 //!
 //! # Features
 //! None is on by default: a partition whose membership is fixed needs none, and builds and reviews
@@ -38,7 +38,9 @@
 //! Counts are 64 bits wide and shared between processors, so a target needs atomics of 64 bits.
 #![cfg_attr(not(any(test, loom, tramontane_interleave)), no_std)]
 
+pub mod check;
 pub mod fabric;
+pub mod health;
 pub mod ids;
 pub mod layout;
 pub mod memory;

@@ -32,15 +32,16 @@ impl Work<'_, '_> {
             subgroup.window,
             (subgroup.next_round, subgroup.next_sender),
             trim.min(subgroup.received),
-            u64::MAX,
+            (u64::MAX, subgroup.checks),
         );
         application.append(&mut batch);
         let ended = batch.finish();
         for sender in self.senders.iter_mut() {
             (sender.hand, sender.large_handed) = sender.before_shown;
         }
-        if let Some(rank) = ended.misbehaved {
-            return Err(Misbehaved(rank));
+        if let Some(refused) = ended.refused {
+            self.subgroup.refused.get_or_insert(refused);
+            return Err(refused.into());
         }
         self.subgroup.shown_to = Some(trim);
         Ok(())

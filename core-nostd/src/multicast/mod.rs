@@ -5,6 +5,9 @@
 //! |---|---|
 //! | `order` | rounds and places (ORD) |
 //! | `state` | what a node remembers of its subgroups, senders and members |
+//! | `watched` | a count of a peer: it must grow, and be possible |
+//! | `look` | what a sender's next slot tells, and what no correct one says |
+//! | `reach` | how far senders can be |
 //! | `send` | takes ready slots, binds rounds, publishes (BAT-1) |
 //! | `receive` | takes new messages of every sender, publishes the received frontier |
 //! | `nulls` | which rounds a sender owes, and how it uses them up (NUL) |
@@ -23,22 +26,27 @@ mod batch;
 mod deliver;
 #[cfg(feature = "durable")]
 mod durable;
+mod look;
 mod nulls;
 mod order;
 mod post;
+mod reach;
 mod receive;
 mod send;
 mod state;
+mod watched;
 
 pub use batch::{Batch, EachMessage, Message};
 pub use order::Order;
 pub use state::{Link, MemberState, SenderState, SubgroupState};
+pub use watched::Impossible;
 
 use crate::ids::Time;
 
 pub(crate) use post::{PostReport, Poster, Shown};
 pub(crate) use receive::ReceiveError;
-pub(crate) use state::{Control, OwnSender, Span, Work, peer_cell};
+pub(crate) use state::{Control, OwnSender, Span, Work, peer_value};
+pub(crate) use watched::{Refused, Unreadable, Watched};
 
 bitflags::bitflags! {
     /// What of Spindle is on. All of it is the default; none of it is the paper's baseline.

@@ -14,7 +14,7 @@ use super::{Node, Progress, StepError};
 use crate::fabric::{Fabric, LossCause};
 use crate::ids::{Frontier, NodeId, Rank, SubgroupId, Time};
 use crate::layout::Layout;
-use crate::multicast::{Application, Control, Misbehaved, Order, Poster, Shown, Work};
+use crate::multicast::{Application, Control, Impossible, Misbehaved, Order, Poster, Shown, Work};
 #[cfg(feature = "durable")]
 use crate::view::Ballot;
 use crate::view::{
@@ -62,6 +62,7 @@ impl<'m> Views<'m> {
     /// lost nor suspected.
     pub(super) fn is_all_posted(&self) -> bool {
         let mut rank = Rank::ZERO;
+        // bound: the members
         for link in self.links.iter() {
             let is_posted = link.version == self.table.version() || self.is_given_up(rank);
             if rank != self.state.rank && !is_posted {
@@ -78,6 +79,33 @@ impl<'m> Views<'m> {
     pub(super) fn is_given_up(&self, rank: Rank) -> bool {
         self.state.suspects(&self.table, rank)
             || self.peers.get(rank.index()).is_none_or(PeerState::is_lost)
+    }
+
+    /// Whether all cells of all peers pass their checks. As long as one does not, no step of the
+    /// view protocol is taken: it would be taken on what its owner does not show. A peer of which
+    /// that holds for too long is lost.
+    fn is_readable(&mut self, progress: &mut Progress) -> bool {
+        let mut all = true;
+        let mut rank = Rank::ZERO;
+        // bound: the members
+        while rank.index() < self.peers.len() {
+            let failed =
+                rank != self.state.rank && !self.is_given_up(rank) && !self.table.is_readable(rank);
+            let Some(peer) = self.peers.get_mut(rank.index()) else { break };
+            if peer.unreadable.count(failed).is_err() {
+                progress.refused.get_or_insert((rank, Impossible::CellCheck));
+                progress.lost.get_or_insert((rank, LossCause::Misbehaved));
+                self.note_loss(rank, Loss::Misbehaved);
+            } else if failed {
+                all = false;
+            }
+            rank = rank.next();
+        }
+        if !all {
+            progress.unreadable = true;
+            self.next_check = Time::ZERO;
+        }
+        all
     }
 
     /// What the fabric reported of a peer. The next step checks the view.
@@ -217,6 +245,7 @@ impl<'m> Node<'m> {
                 .after(interval.checked_div(u64::from(CHECKS_PER_HEARTBEAT)).unwrap_or(interval));
             self.beat(now, fabric, views, &mut progress);
             let is_first = !views.state.started;
+            let is_readable = views.is_readable(&mut progress);
             let may_call = views.state.status() == Status::Decided;
             let mut host = Hosted {
                 node: self,
@@ -227,7 +256,7 @@ impl<'m> Node<'m> {
                 may_call,
                 failed: None,
             };
-            if let Some((mut change, table)) = views.change() {
+            if is_readable && let Some((mut change, table)) = views.change() {
                 change.step(now, table, &mut host);
             }
             let called = may_call && !host.may_call;
@@ -266,6 +295,7 @@ impl<'m> Node<'m> {
                 },
             );
             // Several may be lost at once, and a step names one.
+            // bound: the links
             for link in self.links.iter().filter(|link| link.lost) {
                 views.note_loss(link.peer, if link.denied { Loss::Denied } else { Loss::Reported });
             }
@@ -286,11 +316,14 @@ impl<'m> Node<'m> {
         let mut progress = Progress::default();
         self.take_events(fabric, &mut progress);
         let mut index = 0_usize;
+        // bound: the subgroups
         while index < self.subgroups.len() {
             let delivered =
                 self.with_work(index, |work| work.deliver(application))?.unwrap_or_default();
             progress.delivered = progress.delivered.saturating_add(delivered.messages);
+            progress.unreadable |= self.is_waiting_for_checks();
             if let Some(Misbehaved(peer)) = delivered.misbehaved {
+                self.report_refused(index, &mut progress);
                 fabric.cut(self.view, peer);
                 self.lose(peer, LossCause::Misbehaved, &mut progress);
             }
@@ -330,6 +363,7 @@ impl<'m> Node<'m> {
         progress: &mut Progress,
     ) -> Result<Result<bool, Misbehaved>, StepError> {
         let mut index = 0_usize;
+        // bound: the subgroups
         while self.subgroups.get(index).is_some_and(|state| state.id != subgroup) {
             index = index.saturating_add(1);
         }
@@ -342,6 +376,7 @@ impl<'m> Node<'m> {
         progress.delivered = progress.delivered.saturating_add(delivered.messages);
         self.lagging = true;
         if let Some(misbehaved) = delivered.misbehaved {
+            self.report_refused(index, progress);
             return Ok(Err(misbehaved));
         }
         Ok(Ok(self.is_delivered_to(subgroup, trim)))
@@ -397,7 +432,7 @@ impl<'m> Node<'m> {
             Some(order) => order,
             None => return Ok(None),
         };
-        let control = Control::new(self.row, subgroup.control);
+        let control = Control::new(self.row, subgroup);
         let mut work = Work {
             order,
             senders: subgroup.senders.of_mut(self.senders).ok_or(StepError::OutOfRow)?,
@@ -408,6 +443,7 @@ impl<'m> Node<'m> {
             control,
             own_rank: self.rank,
             switches: self.options.switches,
+            messages_max: self.options.messages_max.max(1),
             capabilities: self.capabilities,
         };
         Ok(Some(stage(&mut work)?))
@@ -426,6 +462,8 @@ impl Progress {
         self.writes = self.writes.saturating_add(other.writes);
         self.heartbeats = self.heartbeats.saturating_add(other.heartbeats);
         self.overdue = self.overdue.or(other.overdue);
+        self.refused = self.refused.or(other.refused);
+        self.unreadable |= other.unreadable;
         self.lost = self.lost.or(other.lost);
     }
 }

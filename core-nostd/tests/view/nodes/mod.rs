@@ -2,6 +2,7 @@
 //! dropped sent again. Members share one memory, or have copies that posts bring up to date.
 
 mod changed_slots;
+mod checked_columns;
 mod long_upcalls;
 mod members;
 #[cfg(feature = "durable")]

@@ -5,6 +5,7 @@ use core::hint::black_box;
 
 use super::{debug, display};
 use crate::fabric::{Local, Way};
+use tramontane_core::check::Checks;
 use tramontane_core::fabric::Fabric;
 use tramontane_core::ids::*;
 use tramontane_core::layout::*;
@@ -30,7 +31,7 @@ fn cells() {
     debug(Committed::decode(black_box(committed.encode())));
     let cell = black_box(Change::Leave(Rank(7))).encode(accepted.ballot);
     debug((Change::decode(black_box(cell)), Change::ballot(black_box(cell))));
-    let block = ViewBlock::new(black_box(70), black_box(3));
+    let block = ViewBlock::new(black_box(70), black_box(3)).with_checks(black_box(Checks::On));
     black_box((block.words(), block.entries(), block.bytes()));
     for column in [
         ViewColumn::Heartbeat,
