@@ -1,5 +1,5 @@
-//! Makes the table of `docs/defects.md`: which checks see which planted defect, in how many of three
-//! seeds, with 3 and with 5 nodes. All scenarios are played, up to the first that fails.
+//! Makes the table of `docs/defects.md`: which checks see which planted defect, in how many
+//! of three seeds, with 3 and with 5 nodes. All scenarios are played, up to the first that fails.
 //!
 //! ```text
 //! cargo build -p tramontane-conformance --bins

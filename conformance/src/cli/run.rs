@@ -50,6 +50,9 @@ pub struct RunArguments {
     /// End the run at the first failure
     #[arg(long)]
     until_failed: bool,
+    /// Play so many rounds at most of a scenario that is played in rounds
+    #[arg(long, value_name = "N", default_value_t = NODES_MAX)]
+    rounds: usize,
     /// Features that the implementation has to claim; without one of them the run is broken
     #[arg(long, value_name = "FEATURES", value_delimiter = ',', value_parser = feature)]
     require: Vec<Feature>,
@@ -84,6 +87,7 @@ impl RunArguments {
             repeat: self.repeat,
             soak: self.soak.map(Duration::from_secs_f64),
             until_failed: self.until_failed,
+            rounds_max: self.rounds,
             require: self.require.clone(),
             faults: self.faults.as_ref().map(|Numbers(numbers)| numbers.clone()),
             deadline: Duration::from_secs_f64(self.deadline),

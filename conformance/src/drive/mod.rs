@@ -85,6 +85,8 @@ pub struct Options {
     pub soak: Option<Duration>,
     /// Whether the first failure ends the run.
     pub until_failed: bool,
+    /// How many rounds of a scenario are played at most, where it has several.
+    pub rounds_max: usize,
     /// The features without which nothing is to be played.
     pub require: Vec<Feature>,
     /// Of the faults that chance draws, the numbers of those that are to come; all, if not said.
@@ -331,7 +333,12 @@ impl Driver<'_> {
             return Ok(());
         }
         let rounds = scenario.rounds(self.setting.nodes);
-        for round in (0..rounds).filter(|round| chosen.is_none_or(|chosen| chosen == *round)) {
+        let played = |round: &usize| match chosen {
+            Some(chosen) => chosen == *round,
+            None => *round < self.options.rounds_max,
+        };
+        let played: Vec<usize> = (0..rounds).filter(played).collect();
+        for round in played {
             let mut name = scenario.name.to_owned();
             if rounds > 1 {
                 name += &format!("-{}", round + 1);

@@ -36,6 +36,7 @@ fn driven(adapter: &str, nodes: usize, scenarios: &[&str], deadline: Duration) -
         repeat: 1,
         soak: None,
         until_failed: false,
+        rounds_max: usize::MAX,
         require: Vec::new(),
         faults: None,
         deadline,

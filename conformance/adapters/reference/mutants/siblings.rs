@@ -1,5 +1,5 @@
-//! Small defects as real multicasts have them: at a change of views, at the wrap of a counter, after
-//! a pause, with sizes at a limit, at a second start.
+//! Small defects as real multicasts have them: at a change of views, when a counter wraps, after a
+//! pause, with sizes at a limit, at a second start.
 
 use std::time::{Duration, Instant};
 

@@ -1,8 +1,8 @@
 //! Faults as chance has them: which, to whom, how long, and how soon after each other.
 //!
 //! Invariants:
-//! - the terms decide which faults are drawn, and what is left out of them (`Terms::faults`) changes
-//!   nothing about the others: so a failing plan can be shrunk;
+//! - the terms decide which faults are drawn, and what is left out of them (`Terms::faults`)
+//!   changes nothing about the others: so a failing plan can be shrunk;
 //! - what may cost a group its member (a kill, a leave, a cut, a long suspension) is done to fewer
 //!   than half of the nodes in all.
 
