@@ -27,7 +27,7 @@
 //! | `views` | a membership that changes: the module `view`, `node::ViewNode`, and the columns of the view protocol in [`layout`] |
 //! | `blocks` | block multicast: the module `rdmc`, `fabric::Blocks`, and in [`layout`] channels and subgroups with large messages |
 //! | `tram` | order across many groups: the module `tram` |
-//! | `durable` | counts of what members have made durable, in subgroups that they log |
+//! | `durable` | counts of what members have made durable, in subgroups that they log; with `views`, promises that are durable before a seal is echoed; the module `restart` |
 //! | `defmt` | formats for a `defmt` logger |
 //!
 //! A slot may hold the descriptor of a large message in every build, so that the stages of
@@ -48,6 +48,8 @@ pub mod multicast;
 pub mod node;
 #[cfg(feature = "blocks")]
 pub mod rdmc;
+#[cfg(feature = "durable")]
+pub mod restart;
 pub mod smc;
 mod sync;
 #[cfg(feature = "tram")]

@@ -65,6 +65,9 @@ pub struct SubgroupState {
     /// Whether its members log what they deliver.
     #[cfg(feature = "durable")]
     pub(crate) is_logged: bool,
+    /// Up to where the application was shown what is to be durable before the view is sealed.
+    #[cfg(all(feature = "durable", feature = "views"))]
+    pub(crate) shown_to: Option<Frontier>,
 }
 
 /// What a node remembers of its own sending in a subgroup.
@@ -115,6 +118,9 @@ pub struct SenderState {
     /// Those whose slots were taken, all of the own; and those that were handed over.
     pub(crate) large_taken: u64,
     pub(crate) large_handed: u64,
+    /// `hand` and `large_handed` as they were before messages were shown that stay undelivered.
+    #[cfg(all(feature = "durable", feature = "views"))]
+    pub(crate) before_shown: (RingCursor, u64),
 }
 
 /// What a node remembers of one member of a subgroup, itself included.
@@ -190,6 +196,8 @@ impl SubgroupState {
         version: 0,
         #[cfg(feature = "durable")]
         is_logged: false,
+        #[cfg(all(feature = "durable", feature = "views"))]
+        shown_to: None,
     };
 }
 
@@ -215,6 +223,8 @@ impl SenderState {
         large_here: 0,
         large_taken: 0,
         large_handed: 0,
+        #[cfg(all(feature = "durable", feature = "views"))]
+        before_shown: (RingCursor::START, 0),
     };
 }
 

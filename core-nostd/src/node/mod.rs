@@ -41,15 +41,16 @@ pub use undelivered::{Undelivered, UndeliveredMessage};
 #[cfg(feature = "views")]
 pub use view_node::{ViewError, ViewLoan, ViewNode};
 #[cfg(feature = "views")]
-pub use views::ViewLink;
+pub use views::{Preparation, ViewLink};
 
 use crate::check::Checks;
 use crate::fabric::{Capabilities, ErrorKind, Event, Fabric, LossCause};
 use crate::ids::{Frontier, Position, Rank, SubgroupId, Time, ViewId};
+use crate::layout::{ControlCell, Delivery};
 use crate::memory::{OutOfRow, Row, RowWriter};
 use crate::multicast::{
     Application, Control, Link, MemberState, Misbehaved, PostReport, Poster, ReceiveError,
-    SenderState, Shown, SubgroupState, Work,
+    SenderState, Shown, SubgroupState, Work, peer_value,
 };
 use crate::smc::{HandOffCells, Outbox, ReadyFlag};
 
@@ -159,6 +160,26 @@ impl<'m> Node<'m> {
         let state = self.subgroups.iter().find(|state| state.id == subgroup)?;
         let delivered = state.order?.place(state.next_round, state.next_sender);
         Some(Frontiers { received: state.received, delivered: Frontier(delivered.0) })
+    }
+
+    /// A member's frontiers in an ordered subgroup, as far as they are known here: who is behind
+    /// holds the others back. Nothing if this node or the member does not belong to it.
+    #[must_use]
+    pub fn frontiers_of(&self, subgroup: SubgroupId, rank: Rank) -> Option<Frontiers> {
+        if rank == self.rank {
+            return self.frontiers(subgroup);
+        }
+        let state = self.subgroups.iter().find(|state| state.id == subgroup)?;
+        let members = state.members.of(self.members)?;
+        let member = members.iter().find(|member| member.rank == rank)?;
+        if state.delivery != Delivery::Ordered {
+            return None;
+        }
+        let place = (rank, member.control);
+        let shown = peer_value(self.rows, place, ControlCell::Delivered, state.checks).ok()?;
+        // A cell that fails its check is not read: the count stays what it was.
+        let delivered = Frontier(shown.unwrap_or(member.delivered.count));
+        Some(Frontiers { received: Frontier(member.received.count), delivered })
     }
 
     /// How many of the own messages in a subgroup were delivered here, those that were dropped

@@ -15,6 +15,8 @@ use crate::fabric::{Fabric, LossCause};
 use crate::ids::{Frontier, NodeId, Rank, SubgroupId, Time};
 use crate::layout::Layout;
 use crate::multicast::{Application, Control, Impossible, Misbehaved, Order, Poster, Shown, Work};
+#[cfg(feature = "durable")]
+use crate::view::Ballot;
 use crate::view::{
     Cause, Host, Loss, NextView, PeerState, RowTable, Status, ViewChange, ViewState,
 };
@@ -115,12 +117,34 @@ impl<'m> Views<'m> {
     }
 }
 
+/// What a node asks of its caller before it agrees to a next view. A closure that makes memory
+/// ready is one, for a member that keeps nothing on disk.
+pub trait Preparation {
+    /// See [`Host::prepare`].
+    fn prepare(&mut self, next: NextView<'_>) -> bool;
+
+    /// Makes the promise of a sealed list durable, and all that
+    /// [`Application::append`](crate::multicast::Application::append) was shown before it in this
+    /// step or an earlier one; true once both are. Called again until it is true. A promise that
+    /// differs from the one asked for before takes its place (DUR-6).
+    #[cfg(feature = "durable")]
+    fn promise(&mut self, _next: NextView<'_>, _ballot: Ballot) -> bool {
+        true
+    }
+}
+
+impl<F: FnMut(NextView<'_>) -> bool> Preparation for F {
+    fn prepare(&mut self, next: NextView<'_>) -> bool {
+        self(next)
+    }
+}
+
 /// A node as the view protocol sees it.
 struct Hosted<'h, 'm, F, A, P> {
     node: &'h mut Node<'m>,
     fabric: &'h mut F,
     application: &'h mut A,
-    prepare: &'h mut P,
+    preparation: &'h mut P,
     progress: &'h mut Progress,
     /// Whether there may be an upcall yet in this step.
     may_call: bool,
@@ -131,7 +155,7 @@ impl<F, A, P> Host for Hosted<'_, '_, F, A, P>
 where
     F: Fabric,
     A: Application,
-    P: FnMut(NextView<'_>) -> bool,
+    P: Preparation,
 {
     fn received(&self, subgroup: SubgroupId) -> Frontier {
         self.node.frontiers(subgroup).map_or(Frontier::ZERO, |frontiers| frontiers.received)
@@ -146,7 +170,24 @@ where
     }
 
     fn prepare(&mut self, next: NextView<'_>) -> bool {
-        (self.prepare)(next)
+        self.preparation.prepare(next)
+    }
+
+    #[cfg(feature = "durable")]
+    fn promise(
+        &mut self,
+        next: NextView<'_>,
+        ballot: Ballot,
+        trim: impl Fn(SubgroupId) -> Option<Frontier>,
+    ) -> Result<bool, Misbehaved> {
+        match self.node.show_until(trim, self.application) {
+            Ok(shown) => shown?,
+            Err(error) => {
+                self.failed = Some(error);
+                return Ok(false);
+            }
+        }
+        Ok(self.preparation.promise(next, ballot))
     }
 
     /// One upcall a step, and none in that of the decision: the decision is posted to the others
@@ -191,7 +232,7 @@ impl<'m> Node<'m> {
         fabric: &mut F,
         application: &mut A,
         views: &mut Views<'m>,
-        mut prepare: impl FnMut(NextView<'_>) -> bool,
+        mut preparation: impl Preparation,
     ) -> Result<(Progress, Status), StepError> {
         let mut progress = Progress::default();
         if views.state.status().is_final() {
@@ -210,7 +251,7 @@ impl<'m> Node<'m> {
                 node: self,
                 fabric,
                 application,
-                prepare: &mut prepare,
+                preparation: &mut preparation,
                 progress: &mut progress,
                 may_call,
                 failed: None,
@@ -339,6 +380,27 @@ impl<'m> Node<'m> {
             return Ok(Err(misbehaved));
         }
         Ok(Ok(self.is_delivered_to(subgroup, trim)))
+    }
+
+    /// Shows the application what is not delivered of each logged subgroup up to its trim. Within:
+    /// a member whose slots do not say any more what they said.
+    #[cfg(feature = "durable")]
+    fn show_until<A: Application>(
+        &mut self,
+        trim: impl Fn(SubgroupId) -> Option<Frontier>,
+        application: &mut A,
+    ) -> Result<Result<(), Misbehaved>, StepError> {
+        let mut index = 0_usize;
+        while let Some(state) = self.subgroups.get(index) {
+            if let Some(trim) = trim(state.id) {
+                let shown = self.with_work(index, |work| Ok(work.show_until(application, trim)))?;
+                if let Some(Err(misbehaved)) = shown {
+                    return Ok(Err(misbehaved));
+                }
+            }
+            index = index.saturating_add(1);
+        }
+        Ok(Ok(()))
     }
 
     /// Whether a subgroup is delivered up to a place, or is none of this node's.

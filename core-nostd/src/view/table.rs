@@ -1,7 +1,7 @@
 //! Where the view protocol reads and writes, and what it asks of its node: its two narrow
 //! interfaces.
 
-use super::{Cause, NextView, checked};
+use super::{Ballot, Cause, NextView, checked};
 use crate::check::Checks;
 use crate::ids::{Frontier, Rank, SubgroupId};
 use crate::layout::{Layout, ViewBlock, ViewColumn};
@@ -36,6 +36,23 @@ pub trait Host {
     /// again until it is true. If the view differs from the one asked for before, the earlier one
     /// will not come to be.
     fn prepare(&mut self, next: NextView<'_>) -> bool;
+
+    /// Makes durable what this member is about to promise by its echo of a sealed list (DUR-6): the
+    /// next view and the ballot of the list, and in each logged subgroup of this member all that it
+    /// received up to the trim; true once all of that is. Called again until it is true. If the
+    /// promise differs from the one asked for before, this member never echoes the earlier one: it
+    /// takes the earlier one's place, and what a log holds beyond the new trim goes.
+    ///
+    /// # Errors
+    /// That member changed what was received from it: what lies behind can never be durable here.
+    fn promise(
+        &mut self,
+        _next: NextView<'_>,
+        _ballot: Ballot,
+        _trim: impl Fn(SubgroupId) -> Option<Frontier>,
+    ) -> Result<bool, Misbehaved> {
+        Ok(true)
+    }
 
     /// Delivers a subgroup up to its trim; true once that is done. Called again until it is.
     ///

@@ -146,6 +146,11 @@ pub fn open_laid(
     ]);
     let members: &'static [NodeId] = leak(ids.to_vec());
     let layout = Layout::with_views(Group { members, subgroups }).expect("a good group");
+    #[cfg(feature = "durable")]
+    let layout = {
+        let all = (0..subgroups.len() as u16).map(tramontane_core::ids::SubgroupId);
+        layout.with_logged(leak(all.collect())).expect("ordered subgroups")
+    };
     let layout = if checks.is_on() { layout.with_checks().expect("small") } else { layout };
     let copies: Vec<Vec<RowWriter<'static>>> = ranks
         .iter()

@@ -5,6 +5,8 @@ mod changed_slots;
 mod checked_columns;
 mod long_upcalls;
 mod members;
+#[cfg(feature = "durable")]
+mod promises;
 mod weak_order;
 
 use std::collections::{BTreeMap, BTreeSet};

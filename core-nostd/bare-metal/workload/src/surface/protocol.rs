@@ -120,6 +120,7 @@ pub fn node(node: &mut Node<'_>, fabric: &mut Local) {
     };
     let _ = black_box(node.step(black_box(Time(2)), fabric, &mut all));
     debug(black_box(node.frontiers(black_box(SubgroupId(0)))));
+    debug(black_box(node.frontiers_of(black_box(SubgroupId(0)), black_box(Rank(1)))));
     debug(node.outbox(black_box(SubgroupId(0))));
     black_box(node.own_delivered(black_box(SubgroupId(0))));
     black_box(node.own_delivered_everywhere(black_box(SubgroupId(0))));
