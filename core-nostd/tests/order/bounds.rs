@@ -11,15 +11,19 @@ use tramontane_core::node::{Node, Options};
 const RANKS: [Rank; 3] = [Rank(0), Rank(1), Rank(2)];
 const NODES: [NodeId; 3] = [NodeId(0), NodeId(1), NodeId(2)];
 
-/// All rows are one memory; the queue to a peer is full now and then, and writes are counted.
-struct Counting {
+/// Each member has copies of the others' rows; the queue to a peer is full now and then, and writes
+/// are counted.
+struct Counting<'r> {
+    row: RowWriter<'r>,
+    /// The copies of the own row, by holder.
+    copies: [RowWriter<'r>; 3],
     promises: Promises,
     random: u64,
     writes: u64,
     bytes: u64,
 }
 
-impl Carries for Counting {
+impl Carries for Counting<'_> {
     fn limits(&self) -> Capabilities {
         Capabilities {
             promises: self.promises,
@@ -28,9 +32,14 @@ impl Carries for Counting {
             guard_bytes_max: 64,
         }
     }
-    fn carry(&mut self, _: Rank, writes: &[Write]) -> Result<(), ErrorKind> {
+    fn carry(&mut self, to: Rank, writes: &[Write]) -> Result<(), ErrorKind> {
         if self.chance(60) {
             return Err(ErrorKind::QueueFull);
+        }
+        for write in writes {
+            let mut bytes = vec![0; write.length];
+            self.row.reader().read(write.source.offset, &mut bytes).expect("in the row");
+            self.copies[to.index()].apply(write.target.offset, &bytes).expect("in the row");
         }
         self.writes += writes.len() as u64;
         self.bytes += writes.iter().map(|write| write.length as u64).sum::<u64>();
@@ -38,7 +47,7 @@ impl Carries for Counting {
     }
 }
 
-impl Counting {
+impl Counting<'_> {
     fn chance(&mut self, percent: u64) -> bool {
         self.random = self
             .random
@@ -48,26 +57,31 @@ impl Counting {
     }
 }
 
-fabric!(Counting);
+fabric!(Counting<'_>);
 
 /// Runs three members for a while; what the busiest steps did.
 fn busiest(delivery: Delivery, promises: Promises, messages_max: u32) -> (StepBounds, StepBounds) {
     let subgroups =
         [Subgroup { members: &RANKS, senders: &RANKS, window: 6, message_max: 20, delivery }];
     let layout = Layout::new(Group { members: &NODES, subgroups: &subgroups }).expect("good");
-    let memory: Vec<Vec<Line>> = RANKS
+    let lines =
+        |rank: &Rank| (0..layout.row_bytes(*rank) / 64).map(|_| Line::new()).collect::<Vec<_>>();
+    // By holder, then by owner.
+    let memory: Vec<Vec<Vec<Line>>> =
+        RANKS.iter().map(|_| RANKS.iter().map(lines).collect()).collect();
+    let rows: Vec<Vec<Row<'_>>> = memory
         .iter()
-        .map(|rank| (0..layout.row_bytes(*rank) / 64).map(|_| Line::new()).collect())
+        .map(|held| held.iter().map(|lines| Row::from_lines(lines)).collect())
         .collect();
-    let rows: Vec<Row<'_>> = memory.iter().map(|lines| Row::from_lines(lines)).collect();
     let mut private: Vec<Private> = RANKS.iter().map(|rank| Private::new(&layout, *rank)).collect();
     let options = Options { messages_max, ..Options::default() };
-    let counting = |seed| Counting { promises, random: seed, writes: 0, bytes: 0 };
-    let mut members: Vec<(Node<'_>, Counting)> = Vec::new();
+    let mut members: Vec<(Node<'_>, Counting<'_>)> = Vec::new();
     for ((rank, private), seed) in RANKS.iter().zip(&mut private).zip(1..) {
-        let row = RowWriter::from_lines(&memory[rank.index()]);
-        let fabric = counting(seed);
-        let node = private.open_with(&layout, *rank, &rows, row, fabric.limits(), options);
+        let copy = |holder: usize| RowWriter::from_lines(&memory[holder][rank.index()]);
+        let (row, copies) = (copy(rank.index()), [copy(0), copy(1), copy(2)]);
+        let fabric = Counting { row, copies, promises, random: seed, writes: 0, bytes: 0 };
+        let rows = &rows[rank.index()];
+        let node = private.open_with(&layout, *rank, rows, row, fabric.limits(), options);
         members.push((node, fabric));
     }
     let mut most = StepBounds::default();
