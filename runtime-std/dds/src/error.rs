@@ -54,6 +54,9 @@ pub enum DdsError {
     /// A value that is no CDR, or none of this type.
     #[error("cannot convert the sample: {0}")]
     Cdr(String),
+    /// The RTPS end of a gateway refuses something.
+    #[error("RTPS: {0}")]
+    Rtps(String),
     /// The description of the domain is wrong.
     #[error("the domain is wrong: {0}")]
     Domain(String),

@@ -23,11 +23,16 @@
 //! | `reader`, `writer` | both ends |
 //! | `qos` | the policies; which of them match, and which are refused |
 //! | `cdr`, `wire` | types and their CDR; what stands before it in a message |
+//! | `gateway` | mirrors topics of an RTPS domain, as a feature |
 //! | `status`, `waitset`, `time`, `error` | statuses; conditions; times; errors |
 
 mod cdr;
 mod domain;
 mod error;
+#[cfg(feature = "rtps")]
+pub mod gateway;
+#[cfg(doctest)]
+mod guide;
 mod participant;
 mod qos;
 mod reader;

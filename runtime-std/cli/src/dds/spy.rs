@@ -35,7 +35,7 @@ const SHOWN_MAX: usize = 16;
 
 /// Print the samples of a topic: writer, place in the order, instance and its state
 #[derive(Args, Debug)]
-pub(super) struct Arguments {
+pub(crate) struct Arguments {
     /// The domain's file: a table [group], and a table [[topics]] for each topic
     #[arg(long, value_name = "FILE")]
     domain: PathBuf,

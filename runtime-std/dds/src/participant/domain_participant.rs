@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use tramontane::{GroupStatus, Running, Sender, StartOptions, Stopped, start};
+use tramontane::{GroupStatus, Running, Sender, SharedStatus, StartOptions, Stopped, start};
 
 use super::replica::TopicReplica;
 use super::shared::{ANNOUNCE, Attachment, Shared, WriterAttachment, check_not_in_listener};
@@ -235,6 +235,18 @@ impl DomainParticipant {
     #[must_use]
     pub fn status(&self) -> GroupStatus {
         self.running.as_ref().map(Running::status).unwrap_or_default()
+    }
+
+    /// The same for other threads, and for after the end.
+    #[must_use]
+    pub fn shared_status(&self) -> SharedStatus {
+        self.running.as_ref().map(Running::shared_status).unwrap_or_default()
+    }
+
+    /// The node that this participant is.
+    #[must_use]
+    pub fn node(&self) -> u32 {
+        self.shared.node
     }
 
     /// Why this participant is no member any more, if it is not.

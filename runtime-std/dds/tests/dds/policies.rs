@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use tramontane_dds::{
     DataReaderListener, DataWriterListener, DeadlineMissedStatus, Disposition, DomainParticipant,
-    Durability, Lent, Level, LivelinessChangedStatus, LivelinessKind, LivelinessLostStatus,
-    OnSample, PolicyId, ReaderQos, ReliabilityKind, SampleLostStatus, Selection, StatusMask,
-    TopicDescription, WaitSet, WriterQos,
+    Durability, History, Lent, Level, LivelinessChangedStatus, LivelinessKind,
+    LivelinessLostStatus, OnSample, PolicyId, ReaderQos, ReliabilityKind, SampleLostStatus,
+    Selection, StatusMask, TopicDescription, WaitSet, WriterQos,
 };
 
 use crate::support::{Notes, PATIENCE, Place, Track, take, track, until};
@@ -250,8 +250,7 @@ fn a_closure_is_a_listener_and_what_it_leaves_is_kept() {
         Ok(track) if track.number % 2 == 1 => Disposition::Taken,
         _ => Disposition::Keep,
     });
-    let mut wanted = ReaderQos::default();
-    wanted.history = tramontane_dds::History::KeepAll;
+    let wanted = ReaderQos { history: History::KeepAll, ..ReaderQos::default() };
     let reader = own.create_datareader_with_listener(&topic, wanted, odd).expect("a reader");
     let mut writer = own.create_datawriter(&topic, WriterQos::of(Level::Atomic)).expect("a writer");
     (1..=6).for_each(|number| writer.write(&track(1, number)).expect("room"));

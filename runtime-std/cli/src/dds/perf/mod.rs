@@ -67,7 +67,7 @@ enum ModeName {
 
 /// Measure a topic: one publisher and some subscribers, each a process of this machine
 #[derive(Args, Debug)]
-pub(super) struct Arguments {
+pub(crate) struct Arguments {
     /// What to measure
     #[arg(long, value_enum, default_value_t = ModeName::Throughput)]
     mode: ModeName,

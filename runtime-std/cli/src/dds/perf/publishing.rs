@@ -53,7 +53,7 @@ fn publish(
         return Ok(());
     }
     let started = Instant::now();
-    let mut samples = 0;
+    let mut samples = 0_u64;
     while !samples.is_multiple_of(SAMPLES_PER_LOOK) || started.elapsed() < task.time {
         write(&mut writer, task.bytes, samples)?;
         samples += 1;
