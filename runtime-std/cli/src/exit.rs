@@ -11,7 +11,7 @@ use tramontane_local::crew::{AttachError, CrewError};
 use tramontane_local::group::LocalError;
 use tramontane_local::interrupt::{Interrupted, WatchError};
 use tramontane_runtime::fabric::MemoryError;
-use tramontane_runtime::group::{ControlEndpointsError, DescriptionError, StartError};
+use tramontane_runtime::group::{ControlEndpointsError, DataError, DescriptionError, StartError};
 use tramontane_runtime::member::Stopped;
 use tramontane_runtime::rdma::{ClearNotAllowed, NoFabric};
 use tramontane_runtime::shared_memory::Error as SharedMemoryError;
@@ -317,6 +317,7 @@ impl From<StartError> for Failure {
             E::SharedMemory(error) => return error.into(),
             E::Meet(error) => return error.into(),
             E::Stopped(stopped) => return stopped.into(),
+            E::Data(error) => return error.into(),
             E::Cancelled => return Self::silent(Status::Interrupted),
             E::State(_) | E::UnknownNode { .. } | E::Layout(_) => Status::Usage,
             E::Listen { ref source, .. } if source.kind() != io::ErrorKind::AddrInUse => {
@@ -343,6 +344,7 @@ impl From<Stopped> for Failure {
             Stopped::Halted { .. } => {
                 Self::new(Status::Out, stopped, "start this node again: it joins as a new process")
             }
+            Stopped::NotDurable(_) => Self::with_text(Status::Resources, stopped),
             Stopped::GroupLost(_) | Stopped::Outdated(_) => Self::with_text(Status::Out, stopped),
             Stopped::Refused(..) => Self::with_text(Status::Group, stopped),
             Stopped::StateRefused(_) => Self::new(
@@ -378,6 +380,21 @@ impl From<BenchError> for Failure {
             error @ (BenchError::Setup(_) | BenchError::Send(_) | BenchError::Probe) => {
                 Self::other(error, "see 'tramontane bench --help'")
             }
+        }
+    }
+}
+
+/// The status of a node whose logs cannot be used.
+impl From<DataError> for Failure {
+    fn from(error: DataError) -> Self {
+        match error {
+            DataError::Open(error) => error.into(),
+            DataError::Write(error) => error.into(),
+            DataError::OtherNode { .. } => Self::with_text(Status::Group, error),
+            DataError::Folder { .. } | DataError::SetAside { .. } => {
+                Self::with_text(Status::Resources, error)
+            }
+            error => Self::with_text(Status::Usage, error),
         }
     }
 }

@@ -67,7 +67,7 @@ pub use error::{
 };
 pub use format::FORMAT_VERSION;
 pub use group_commit::{AppendError, GroupCommit, GroupCommitOptions};
-pub use layer::{Access, FileLayer, LayerFile, SystemFile, SystemFolder};
+pub use layer::{Access, FileLayer, LayerFile, SystemFile, SystemFolder, SystemLock};
 pub use log::{Log, Options, SEGMENT_BYTES_DEFAULT, SPARES_MAX_DEFAULT};
 pub use metadata::Identity;
 pub use open::Recovery;

@@ -24,6 +24,7 @@ use tramontane_core::node::Progress;
 use tramontane_core::view::{Halt, NextView, Status};
 
 use super::admission::Admission;
+use super::durable::Logs;
 use super::joiners::Joiners;
 use super::large::Large;
 use super::leaving::Leaving;
@@ -159,8 +160,38 @@ impl<R: Replica> Engine<R> {
     }
 
     /// Receipts say how much was delivered.
-    fn note_delivered(&self) {
-        self.parts.note_delivered(|subgroup| self.present.own_delivered(subgroup));
+    fn note_delivered(&mut self) {
+        let Self { parts, present, .. } = self;
+        parts.note_delivered(|subgroup| present.own_delivered(subgroup));
+    }
+
+    /// Before a step: tells the group what became durable here. False if the logs have no room for
+    /// what a step delivers: then this member does nothing but show that it lives.
+    #[cold]
+    fn may_deliver(&mut self) -> Result<bool, Stopped> {
+        let Self { present, parts, clock, .. } = self;
+        parts.logs.tell(present)?;
+        let have_room = parts.logs.have_room();
+        if !have_room {
+            present.show_life(clock.read(), &mut parts.fabric.fabric);
+        }
+        Ok(have_room)
+    }
+
+    /// After a step: receipts and the application are told what became durable.
+    #[cold]
+    fn note_durable(&mut self) -> Result<(), Stopped> {
+        let Self { present, parts, .. } = self;
+        let Parts { logs, sending, replica, .. } = parts;
+        logs.check()?;
+        guarded(|| {
+            logs.see(present, |subgroup, durable| {
+                let ours = sending.iter_mut().find(|sending| sending.subgroup() == subgroup);
+                ours.into_iter().for_each(|sending| sending.durable(durable));
+                replica.durable_changed(subgroup, durable);
+            });
+            Ok(())
+        })
     }
 
     /// Everything beside messages.
@@ -287,6 +318,7 @@ impl<R: Replica> Engine<R> {
             }
         }
         self.parts.statistics.installed();
+        self.parts.logs.view_begins();
         for sending in &mut self.parts.sending {
             sending.begin(self.present.shared());
         }
@@ -335,11 +367,12 @@ impl<R: Replica> Engine<R> {
     }
 }
 
-/// Hands stable messages to the application, and to joiners that are supplied.
+/// Hands stable messages to the application, to logs, and to joiners that are supplied.
 struct Upcalls<'e, R> {
     view: &'e View,
     large: &'e mut Large,
     joiners: &'e mut Joiners,
+    logs: &'e mut Logs,
     replica: &'e mut R,
     clock: &'e mut Clock,
 }
@@ -347,7 +380,7 @@ struct Upcalls<'e, R> {
 impl<R: Replica> Application for Upcalls<'_, R> {
     #[inline]
     fn deliver(&mut self, batch: &mut Batch<'_>) {
-        let Self { view, large, joiners, replica, .. } = self;
+        let Self { view, large, joiners, logs, replica, .. } = self;
         // What is delivered here was handed over before: its bytes may not have been looked for
         // yet.
         large.receive_message();
@@ -355,13 +388,17 @@ impl<R: Replica> Application for Upcalls<'_, R> {
         if large.is_mistold() {
             return;
         }
-        if joiners.is_empty() && large.has_none() {
+        let is_tapped = !joiners.is_empty() || logs.has(batch.subgroup());
+        if !is_tapped && large.has_none() {
             return replica.deliver(&mut Messages::plain(batch, view));
         }
-        if joiners.is_empty() {
+        if !is_tapped {
             return replica.deliver(&mut Messages::live(batch, view, large, None));
         }
-        let mut tap = |message: &Message<'_>| joiners.tap(message);
+        let mut tap = |message: &Message<'_>| {
+            logs.append(message);
+            joiners.tap(message);
+        };
         let mut messages = Messages::live(batch, view, large, Some(&mut tap));
         replica.deliver(&mut messages);
         messages.finish();
@@ -393,18 +430,22 @@ impl<R: Replica> Steps for Engine<R> {
 
     #[inline]
     fn work(&mut self) -> Result<Step, Stopped> {
+        let is_logged = !self.parts.logs.are_none();
+        if is_logged && !self.may_deliver()? {
+            return Ok(Step::default());
+        }
         let moved_large = self.large.is_due(self.was_idle) && self.step_large()?;
         let Self {
             present, view, prepared, lost_peers, wanted, joiners, parts, large, clock, ..
         } = self;
-        let Parts { fabric, replica, participant, .. } = parts;
+        let Parts { fabric, replica, logs, participant, .. } = parts;
         let now = clock.now();
         let present_view = view.id;
         let poll = |fabric: &mut &mut AnyFabric| {
             fabric.poll().inspect(|event| lost_peers.keep(present_view, event))
         };
         let mut routed = Routed { fabric: &mut fabric.fabric, poll };
-        let mut upcalls = Upcalls { view, large, joiners, replica, clock };
+        let mut upcalls = Upcalls { view, large, joiners, logs, replica, clock };
         let prepare = |next: NextView<'_>| {
             // A leaver has no memory in the view without it.
             let is_there = !next.members.contains(&participant.own)
@@ -426,6 +467,9 @@ impl<R: Replica> Steps for Engine<R> {
                 return Err(failure.into());
             }
             self.note_delivered();
+        }
+        if is_logged {
+            self.note_durable()?;
         }
         if moved_large || progress.delivered > 0 || progress.freed > 0 {
             self.release_large()?;
@@ -462,7 +506,8 @@ impl<R: Replica> Steps for Engine<R> {
         let suspected = ids(present.suspected());
         let frontiers = |subgroup| present.frontiers(subgroup).unwrap_or_default();
         let joining = ids(joiners.nodes().collect());
-        let seen = Seen { state, suspected, joining, frontiers: &frontiers };
+        let durable = |subgroup| parts.logs.status(subgroup);
+        let seen = Seen { state, suspected, joining, frontiers: &frontiers, durable: &durable };
         parts.statistics.show(&parts.participant, view, &seen);
     }
 
@@ -481,7 +526,9 @@ impl<R: Replica> Steps for Engine<R> {
 
     fn is_settled(&self) -> bool {
         let is_carried = !self.parts.sending.iter().any(SubgroupSending::is_carrying);
-        is_carried && self.ended.is_none() && self.present.is_settled() && self.large.is_settled()
+        let is_durable = self.parts.logs.are_settled();
+        let is_sent = is_carried && self.present.is_settled() && self.large.is_settled();
+        is_sent && is_durable && self.ended.is_none()
     }
 
     fn writes(&self) -> u64 {
@@ -514,6 +561,8 @@ impl<R: Replica> Steps for Engine<R> {
             self.has_left = true;
             // Senders may keep this alive; joiners must not wait for it.
             self.joiners = Joiners::default();
+            // What was delivered becomes durable, and another process may have the logs.
+            self.parts.logs = Logs::default();
             self.parts.fabric.fabric.leave();
         }
     }

@@ -62,8 +62,8 @@ impl<R: Replica> Engine<R> {
             return Ok(());
         }
         let is_member = self.view.members.contains(&node);
-        let Self { joiners, parts, present, admission, clock, .. } = self;
-        let Parts { replica, fabric, participant, .. } = parts;
+        let Self { joiners, parts, present, admission, clock, view, .. } = self;
+        let Parts { replica, logs, fabric, participant, .. } = parts;
         guarded(|| {
             if !is_member {
                 joiners.give_up(node, &participant.description, present);
@@ -72,9 +72,9 @@ impl<R: Replica> Engine<R> {
                 present.show_life(clock.read(), &mut fabric.fabric);
             };
             if is_member {
-                joiners.supply_late(node, &subgroups, sink, replica, admission, between);
+                joiners.supply_late(node, &subgroups, sink, logs, replica, admission, between);
             } else {
-                joiners.begin(node, subgroups, sink, replica, between);
+                joiners.begin(node, subgroups, sink, view.id, logs, replica, between);
             }
             Ok(())
         })

@@ -136,6 +136,16 @@ pub struct SubgroupDescription {
     /// them (VIE-10). Otherwise it stays without members.
     #[serde(default)]
     pub restart_empty: bool,
+    /// Whether its members log what they deliver, each in a data folder of its own: then receipts
+    /// tell where a message is durable. Part of what all members must have alike.
+    #[serde(default, skip_serializing_if = "is_not")]
+    pub logged: bool,
+}
+
+/// What is left out where members are compared: so a group without logs is compared as ever.
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+const fn is_not(flag: &bool) -> bool {
+    !*flag
 }
 
 const fn heartbeat_default() -> u64 {
@@ -221,6 +231,9 @@ pub enum DescriptionError {
         "large messages want {0} buffers at a member, large_window and 2 for each sender, and {BUFFERS_MAX} is the most; lower large_window, or let fewer send"
     )]
     LargeBuffers(usize),
+    /// A log that would be none.
+    #[error("subgroup \"{0}\" cannot be logged, because {1}")]
+    Logged(String, &'static str),
     /// Something that only a group with changing membership has.
     #[error(
         "the group has fixed membership, and so {0}; take it out, or set membership = \"changing\""
@@ -337,6 +350,9 @@ impl Description {
             if !subgroup.has_possible_large() {
                 return Err(DescriptionError::Large(subgroup.name.clone()));
             }
+            if let Some(why) = self.log_refusal(subgroup) {
+                return Err(DescriptionError::Logged(subgroup.name.clone(), why));
+            }
         }
         self.check_fixed()?;
         let buffers = self.large_buffers();
@@ -347,6 +363,26 @@ impl Description {
         self.view_layout(&View::of_all(self))?;
         self.view_layout(&View::first(self))?;
         Ok(())
+    }
+
+    /// Why a subgroup that is to be logged cannot be (DUR-2).
+    fn log_refusal(&self, subgroup: &SubgroupDescription) -> Option<&'static str> {
+        if !subgroup.logged {
+            None
+        } else if self.membership == Membership::Fixed {
+            Some("membership is fixed; set membership = \"changing\"")
+        } else if subgroup.unordered {
+            Some("it has no order that a log could keep; take out unordered = true")
+        } else if !self.majority {
+            Some(
+                "two halves of the group could go on with two logs; set majority = true, or take \
+                 out logged = true",
+            )
+        } else if subgroup.restart_empty {
+            Some("what is durable would be gone with its members; take out restart_empty = true")
+        } else {
+            None
+        }
     }
 
     /// What a group with fixed membership cannot have.
@@ -424,6 +460,7 @@ impl SubgroupDescription {
             large_window: large_window_default(),
             large_blocks: None,
             restart_empty: false,
+            logged: false,
         }
     }
 

@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn what_members_must_have_alike_is_compared_and_named() {
         let own = Description::local("g", 3, 8, 16);
-        let changes: [Change; 7] = [
+        let changes: [Change; 8] = [
             ("name", |d| d.name = "h".into()),
             ("membership", |d| d.membership = Membership::Fixed),
             ("majority", |d| d.majority = false),
@@ -97,6 +97,7 @@ mod tests {
             ("failure_timeout_ms", |d| d.failure_timeout_ms = 3_000),
             ("nodes", |d| d.nodes.truncate(2)),
             ("subgroups", |d| d.subgroups[0].window = 9),
+            ("subgroups", |d| d.subgroups[0].logged = true),
         ];
         for (field, change) in changes {
             let mut other = own.clone();
@@ -114,7 +115,7 @@ mod tests {
     #[test]
     fn the_digests_of_a_group_file_belong_to_the_version_of_the_greeting() {
         let description = Description::local("g", 3, 8, 16);
-        assert_eq!(tramontane_control::VERSION, 5);
+        assert_eq!(tramontane_control::VERSION, 6);
         assert_eq!(format!("{:016x}", digest(&description, false)), "57ee398b01c49849");
         assert_eq!(format!("{:016x}", digest(&description, true)), "498c3d5b0ac49849");
     }

@@ -31,8 +31,9 @@ pub(super) enum JoinReply {
     View(WireView),
     /// It is not possible now, and why; ask again.
     NotNow(String),
-    /// The state of a subgroup follows, as a stream.
-    State { subgroup: u16 },
+    /// The state of a subgroup follows, as a stream: as it is in that view after so many records
+    /// of the subgroup's log, if it is logged.
+    State { subgroup: u16, view: u64, records: u64 },
     /// Messages that were delivered since, in their order.
     Messages(Vec<Shared>),
     /// All that was delivered while the states were sent has been sent too. The joiner tells the

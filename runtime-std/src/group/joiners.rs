@@ -10,13 +10,14 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tramontane_core::ids::{NodeId, SubgroupId};
+use tramontane_core::ids::{NodeId, SubgroupId, ViewId};
 
 use super::admission::{Admission, Sent, needed};
 use super::description::Description;
+use super::durable::Logs;
 use super::join_messages::Shared;
 use super::open_view::OpenView;
-use super::queue::{HELD_MAX, QueueId, Sink, States, Supplied};
+use super::queue::{HELD_MAX, QueueId, Sink, State, States, Supplied};
 use super::replica::{Message, Replica};
 use super::view::View;
 
@@ -64,16 +65,19 @@ pub(super) struct Joiners {
     let_in: Vec<(NodeId, Sink)>,
 }
 
-/// The states of this moment. After each, which may take a while, `between` is called.
+/// The states of this moment, in a view. After each, which may take a while, `between` is called.
 fn states_of<R: Replica>(
     subgroups: &[SubgroupId],
+    view: ViewId,
+    logs: &Logs,
     replica: &mut R,
     mut between: impl FnMut(),
 ) -> States {
     let state_of = |subgroup: &SubgroupId| {
-        let state = (*subgroup, replica.snapshot(*subgroup));
+        let records = logs.records(*subgroup).unwrap_or_default().0;
+        let content = replica.snapshot(*subgroup);
         between();
-        state
+        State { subgroup: *subgroup, view, records, content }
     };
     subgroups.iter().map(state_of).collect()
 }
@@ -116,10 +120,12 @@ impl Joiners {
         node: NodeId,
         subgroups: Vec<SubgroupId>,
         sink: Sink,
+        view: ViewId,
+        logs: &Logs,
         replica: &mut R,
         between: impl FnMut(),
     ) {
-        let states = states_of(&subgroups, replica, between);
+        let states = states_of(&subgroups, view, logs, replica, between);
         if sink.put(Supplied::States(states)) {
             let subgroups = subgroups.into_iter().map(|subgroup| (subgroup, 0)).collect();
             self.supplied.push(Joiner { node, subgroups, sink, held: Duration::ZERO });
@@ -133,11 +139,12 @@ impl Joiners {
         node: NodeId,
         subgroups: &[SubgroupId],
         sink: Sink,
+        logs: &Logs,
         replica: &mut R,
         admission: &Arc<Admission>,
         between: impl FnMut(),
     ) {
-        let states = states_of(subgroups, replica, between);
+        let states = states_of(subgroups, admission.view.id, logs, replica, between);
         let view = admission.view.id.0;
         let sent =
             |subgroup: &SubgroupId| Sent { subgroup: subgroup.0, messages: 0, view, place: 0 };

@@ -14,11 +14,12 @@ use tramontane_core::ids::{NodeId, SubgroupId};
 
 use super::admission::Admission;
 use super::description::Description;
+use super::durable::TakeOverError;
 use super::join_messages::{JoinReply, JoinRequest};
 use super::peer_connector::PeerConnector;
 use super::probe::{is_for_good, is_stranger};
 use super::replica::Replica;
-use super::state_transfer::{StateTransfer, Supplier};
+use super::state_transfer::{Restoring, StateTransfer, Supplier};
 use super::transfer_progress::TransferProgress;
 use super::view::View;
 use crate::session_messages::{receive_message, send_message};
@@ -58,6 +59,8 @@ pub(super) enum AttemptError {
     Malformed,
     #[error("the state cannot be restored: {0}")]
     Restore(std::io::Error),
+    #[error("what was restored cannot be logged: {0}")]
+    Log(#[from] TakeOverError),
     #[error(
         "subgroup {0} lost all its members after its state was taken over here, and begins anew"
     )]
@@ -77,6 +80,7 @@ impl AttemptError {
             Self::OpenSession(error) => !matches!(error, OpenSessionError::Cancelled),
             Self::NoSupplier(_)
             | Self::Restore(_)
+            | Self::Log(_)
             | Self::Outdated(_)
             | Self::ViewOver
             | Self::TimeUp => false,
@@ -115,7 +119,7 @@ pub(super) fn join<R: Replica>(
     description: &Description,
     own: NodeId,
     connector: &PeerConnector,
-    replica: &mut R,
+    restoring: Restoring<'_, R>,
     until: Instant,
     cancel: &AtomicBool,
 ) -> Result<LetIn, AttemptError> {
@@ -131,7 +135,7 @@ pub(super) fn join<R: Replica>(
         });
         // An application that panics as it restores must not leave the other thread running.
         let _over = Over(&is_over);
-        try_to_join(description, own, connector, replica, &stop)
+        try_to_join(description, own, connector, restoring, &stop)
     });
     match joined {
         // What is left to be said is not part of the join.
@@ -160,7 +164,7 @@ fn try_to_join<R: Replica>(
     description: &Description,
     own: NodeId,
     connector: &PeerConnector,
-    replica: &mut R,
+    restoring: Restoring<'_, R>,
     stop: &Arc<AtomicBool>,
 ) -> Result<LetIn, AttemptError> {
     let (mut refused_since, mut before) = (None, None);
@@ -169,7 +173,7 @@ fn try_to_join<R: Replica>(
         own,
         connector,
         stop,
-        replica,
+        restoring,
         progress: TransferProgress::default(),
     };
     loop {
@@ -180,7 +184,7 @@ fn try_to_join<R: Replica>(
         };
         tracing::debug!(%error, "not admitted yet");
         let is_final = match error {
-            AttemptError::Restore(_) | AttemptError::Outdated(_) => true,
+            AttemptError::Restore(_) | AttemptError::Log(_) | AttemptError::Outdated(_) => true,
             // A process with another key may be any process, at the address of a member that is
             // gone.
             AttemptError::Refused { ref why, .. } if is_for_good(why) => {
@@ -210,6 +214,8 @@ fn attempt<R: Replica>(transfer: &mut StateTransfer<'_, R>) -> Result<LetIn, Att
         transfer.be_let_in(&mut lead, &view)?
     };
     transfer.complete(&admission)?;
+    // Before it counts in any majority.
+    transfer.restoring.commit()?;
     Ok(LetIn { admission, lead: lead.session })
 }
 

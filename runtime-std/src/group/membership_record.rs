@@ -101,7 +101,7 @@ pub enum StateError {
 pub(super) struct StateFolder {
     path: PathBuf,
     folder: File,
-    _lock: File,
+    lock: File,
     last: Option<LastMembership>,
 }
 
@@ -135,7 +135,7 @@ impl StateFolder {
                 group: of.clone(),
             });
         }
-        Ok(Self { path: path.to_owned(), folder, _lock: lock, last })
+        Ok(Self { path: path.to_owned(), folder, lock, last })
     }
 
     /// What was remembered; nothing at a node's first start.
@@ -157,6 +157,14 @@ impl StateFolder {
         self.folder.sync_all()?;
         self.last = Some(last);
         Ok(())
+    }
+}
+
+impl Drop for StateFolder {
+    fn drop(&mut self) {
+        // A process that another thread forks has a copy of the descriptor until it executes its
+        // program. Closing alone would leave the lock with it.
+        let _ = self.lock.unlock();
     }
 }
 
@@ -238,6 +246,18 @@ mod tests {
 
     fn last_membership(record: &Record) -> Option<LastMembership> {
         record.folder.as_ref().expect("it has one").last_membership().cloned()
+    }
+
+    #[test]
+    fn a_dropped_folder_is_free_though_a_copy_of_its_lock_is_open() {
+        let place = tempfile::tempdir().expect("a folder");
+        let path = place.path().join("state");
+        let folder = StateFolder::open(&path, "g", NodeId(3)).expect("its own");
+        let copy = folder.lock.try_clone().expect("what a forked process has");
+        StateFolder::open(&path, "g", NodeId(3)).expect_err("it is held");
+        drop(folder);
+        StateFolder::open(&path, "g", NodeId(3)).expect("it is free");
+        drop(copy);
     }
 
     #[test]

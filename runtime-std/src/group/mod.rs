@@ -13,7 +13,8 @@
 //! then the handle is [`Stepped`], with [`step`](Running::step), [`idle`](Running::idle) and
 //! [`sleep`](Running::sleep), which [`spawn`](Running::spawn) hands to a thread later. Messages go
 //! to a [`Replica`], and come from any number of [`Sender`]s: slot by slot, in runs, or copied,
-//! with a [`Receipt`] for each. [`leave`](Running::leave) and [`close`](Running::close) end either.
+//! with a [`Receipt`] for each. Where a subgroup is logged, receipts tell also where a message is
+//! durable ([`Sender::logged`]). [`leave`](Running::leave) and [`close`](Running::close) end either.
 //!
 //! The protocol itself is the core's; here is what it needs of a host: memory for each view,
 //! connections, state for joiners, threads.
@@ -30,6 +31,8 @@
 //! | `supply`, `join_messages`, `admission` | the thread that supplies a joiner; their messages; which view admits it |
 //! | `joiners`, `queue`, `leaving` | all joiners that a member supplies; what waits for one of them; when a member may leave them |
 //! | `sender`, `send_state`, `subgroup_sending` | the handle that outlives views; what it shares with the engine; the engine's side |
+//! | `receipt` | what stands for a message that was sent; the levels that it reaches |
+//! | `durable` | the logs of subgroups that are logged, and what is durable of them |
 //! | `large` | large messages, whose bytes go by block multicast |
 //! | `fabric`, `peer_connector`, `control_service` | what carries writes; calls to peers; the control server |
 //! | `lost_peers` | which members were lost in a view that is still to come |
@@ -46,6 +49,7 @@ mod control_service;
 mod delivery_queue;
 mod description;
 mod digest;
+mod durable;
 mod fabric;
 mod fixed;
 mod forming;
@@ -69,6 +73,7 @@ mod peer_connector;
 mod prepared;
 mod probe;
 mod queue;
+mod receipt;
 mod replica;
 mod request;
 mod running;
@@ -93,18 +98,23 @@ pub use description::{
     Description, DescriptionError, MESSAGE_MAX_DEFAULT, Membership, NodeDescription,
     SubgroupDescription, WINDOW_DEFAULT,
 };
+pub use durable::{DataError, SetAside};
 pub use forming::{Forming, NotFormed, Waiting};
 pub use large::{LARGE_MAX, LargeBlocks, LargeUnsent, SendLargeError};
 pub use layout::ViewLayout;
 pub use membership_record::StateError;
 pub use operator_client::{OperatorClient, OperatorError};
 pub use parts::Step;
+pub use receipt::{
+    Accepted, At, Delivered, DurableEverywhere, DurableHere, DurableMajority, Fate, Level, Logged,
+    NotLogged, NotReached, Ordinal, Reached, Receipt, Volatile,
+};
 pub use replica::{Message, Messages, Replica, ViewChanged};
 pub use running::{ByCaller, ByThread, Running, Stepped};
-pub use sender::{Fate, Receipt, Run, Sender, Slot};
+pub use sender::{Run, Sender, Slot};
 pub use start::{start, start_stepped};
 pub use start_fixed::{ConnectError, Connected, connect};
 pub use start_options::{StartError, StartOptions};
-pub use status::{GroupStatus, SharedStatus, SubgroupStatus};
+pub use status::{DurableStatus, GroupStatus, SharedStatus, SubgroupStatus};
 pub use subgroup_sending::Unsent;
 pub use view::{FIRST_VIEW, View};

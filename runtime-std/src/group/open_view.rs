@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use self_cell::{MutBorrow, self_cell};
 use tramontane_core::fabric::{Capabilities, Fabric};
-use tramontane_core::ids::{NodeId, Position, Rank, SenderRank, SubgroupId, Time};
+use tramontane_core::ids::{DurableCount, NodeId, Position, Rank, SenderRank, SubgroupId, Time};
 use tramontane_core::layout::ViewColumn;
 use tramontane_core::multicast::Application;
 use tramontane_core::node::{
-    Frontiers, Progress, StepError, Undelivered, ViewError, ViewLink, ViewLoan, ViewNode,
+    DurableCounts, Frontiers, Progress, StepError, Undelivered, ViewError, ViewLink, ViewLoan,
+    ViewNode,
 };
 use tramontane_core::view::{NextView, PeerState, RequestError, Status, Table as _};
 
@@ -191,6 +192,16 @@ impl OpenView {
     /// How many of the own messages in a subgroup were delivered everywhere.
     pub(super) fn own_delivered_everywhere(&self, subgroup: SubgroupId) -> Option<Position> {
         self.cell.with_dependent(|_, node| node.node().own_delivered_everywhere(subgroup))
+    }
+
+    /// Says how many messages of a logged subgroup are durable here.
+    pub(super) fn set_durable(&mut self, subgroup: SubgroupId, count: DurableCount) {
+        self.cell.with_dependent_mut(|_, node| node.set_durable(subgroup, count));
+    }
+
+    /// What is durable of a logged subgroup, as the rows show it.
+    pub(super) fn durable(&self, subgroup: SubgroupId) -> Option<DurableCounts> {
+        self.cell.with_dependent(|_, node| node.node().durable(subgroup))
     }
 
     /// Says how many large messages of a sender are here, whole.

@@ -5,6 +5,7 @@ use std::io::{self, Read};
 
 use tramontane_core::ids::{NodeId, Place, SubgroupId, ViewId};
 use tramontane_core::multicast::Batch;
+use tramontane_core::node::DurableCounts;
 
 use super::large::Large;
 use super::view::View;
@@ -49,6 +50,12 @@ pub trait Replica: Send {
         let _ = change;
     }
 
+    /// More of a logged subgroup is durable than was said before: so many of its messages since the
+    /// group began.
+    fn durable_changed(&mut self, subgroup: SubgroupId, durable: &DurableCounts) {
+        let _ = (subgroup, durable);
+    }
+
     /// The state of a subgroup as it is now, for a node that joins (VIE-10). It is read in another
     /// thread while the group goes on: whatever must be copied is copied before this returns.
     fn snapshot(&mut self, subgroup: SubgroupId) -> Box<dyn Read + Send> {
@@ -89,6 +96,10 @@ impl Replica for Box<dyn Replica> {
 
     fn view_changed(&mut self, change: &ViewChanged<'_>) {
         (**self).view_changed(change);
+    }
+
+    fn durable_changed(&mut self, subgroup: SubgroupId, durable: &DurableCounts) {
+        (**self).durable_changed(subgroup, durable);
     }
 
     fn snapshot(&mut self, subgroup: SubgroupId) -> Box<dyn Read + Send> {

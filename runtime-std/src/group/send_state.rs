@@ -3,10 +3,14 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use tramontane_core::fabric::LocalBell as _;
 use tramontane_core::ids::SubgroupId;
 use tramontane_core::smc::ReserveError;
 
+use super::description::SubgroupDescription;
 use super::large::LargeSendQueue;
+use super::receipt::Counts;
+use crate::fabric::AnyBell;
 use crate::member::{OutboxCell, Shared};
 use crate::poll::Ending;
 
@@ -42,8 +46,12 @@ pub(super) struct SendState {
     pub(super) turns: AtomicU64,
     /// Nothing between two views.
     present: Mutex<Option<ViewOutbox>>,
-    /// Messages with ordinals below this were delivered here.
-    pub(super) delivered: AtomicU64,
+    /// How far own messages got.
+    pub(super) counts: Counts,
+    /// Whether the members of the subgroup log what they deliver.
+    pub(super) is_logged: bool,
+    /// Wakes the thread that drives the member.
+    bell: AnyBell,
     /// Messages with ordinals below this were sent when the member ended; `u64::MAX` before.
     pub(super) sent: AtomicU64,
 }
@@ -51,24 +59,32 @@ pub(super) struct SendState {
 impl SendState {
     pub(super) fn new(
         subgroup: SubgroupId,
-        message_max: u32,
+        description: &SubgroupDescription,
         large: Option<Arc<LargeSendQueue>>,
         ending: &Arc<Ending>,
+        bell: &AnyBell,
     ) -> Arc<Self> {
         Arc::new(Self {
             subgroup,
-            message_max,
+            message_max: description.message_max,
             large,
             ending: Arc::clone(ending),
             turns: AtomicU64::new(0),
             present: Mutex::new(None),
-            delivered: AtomicU64::new(0),
+            counts: Counts::default(),
+            is_logged: description.logged,
+            bell: bell.clone(),
             sent: AtomicU64::new(u64::MAX),
         })
     }
 
     pub(super) const fn subgroup(&self) -> SubgroupId {
         self.subgroup
+    }
+
+    /// Wakes the thread that drives the member, if it sleeps.
+    pub(super) fn ring(&self) {
+        self.bell.ring_if_asleep();
     }
 
     /// Why a message of `length` bytes finds no slot between two views.

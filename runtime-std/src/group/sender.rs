@@ -1,5 +1,6 @@
 //! The sending handle of application threads, which outlives views (VIE-7).
 
+use std::marker::PhantomData;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -7,44 +8,10 @@ use std::time::Duration;
 use tramontane_core::ids::SubgroupId;
 use tramontane_core::smc::{Reservation, ReserveError, ReservedRun};
 
+use super::receipt::{Logged, NotLogged, Ordinal, Receipt, Volatile};
 use super::send_state::{SendState, ViewOutbox};
 use crate::member::SendError;
 use crate::poll::{Drive, wait_driving};
-
-/// What became of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
-    /// It was delivered here; so every member that goes on has it, and delivers it too. Not so in a
-    /// subgroup without order (`unordered`): there each member delivers what it has, so that others
-    /// may lack it if a member is lost, and it is not sent again.
-    Delivered,
-    /// It is under way. If the view changes first it is sent again in the next one, in its order
-    /// (VIE-7); without an order that is done only for what was not sent at all.
-    UnderWay,
-    /// This member ended before it was sent: nobody has it, and nobody will.
-    NotSent,
-    /// It was sent, and this member ended before it knew more: the others may have delivered it, or
-    /// may not.
-    Unknown,
-}
-
-/// Stands for a message that was committed: what becomes of it is its [`Fate`]. In a subgroup
-/// without order that says what this member knows, and nothing of the others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Receipt(pub(super) u64);
-
-impl Receipt {
-    /// The message's number among all that this node sent in the subgroup.
-    pub(super) const fn ordinal(self) -> u64 {
-        self.0
-    }
-
-    /// The receipt of the message of that number, for tests of applications that keep receipts.
-    #[must_use]
-    pub const fn of(ordinal: u64) -> Self {
-        Self(ordinal)
-    }
-}
 
 /// What a sender sends in, as of some turn of its state.
 struct Present {
@@ -73,11 +40,15 @@ impl Present {
 /// Where a thread of its own drives the member, a sender that finds no free slot steps the member
 /// itself while it waits. Where its caller steps it, a wait needs the caller to step meanwhile, in
 /// another thread.
-pub struct Sender {
+///
+/// A `Sender<Logged>` ([`Sender::logged`]) sends the same, and its receipts tell also where a
+/// message is durable.
+pub struct Sender<K = Volatile> {
     // Dropped first: it reads the memory of its view.
     present: Present,
     pub(super) state: Arc<SendState>,
     pub(super) driver: Option<Arc<dyn Drive>>,
+    kind: PhantomData<fn() -> K>,
 }
 
 /// A slot that is being built in: commit it, or drop it to send nothing. It may be committed in a
@@ -101,31 +72,32 @@ impl Slot<'_> {
         self.reservation.truncate(length);
     }
 
-    /// Hands the message over. It goes out with the next step.
+    /// Hands the message over. It goes out with the next step. [`Sender::receipt`] makes a receipt
+    /// of its number.
     #[inline]
-    pub fn commit(self) -> Receipt {
-        let receipt = self.receipt();
+    pub fn commit(self) -> Ordinal {
+        let ordinal = self.ordinal();
         self.reservation.commit();
         if let Some(driver) = self.driver {
             driver.ring();
         }
-        receipt
+        ordinal
     }
 
     /// Hands over what describes a large message.
-    pub(super) fn commit_large(self) -> Receipt {
-        let receipt = self.receipt();
+    pub(super) fn commit_large(self) -> Ordinal {
+        let ordinal = self.ordinal();
         self.reservation.commit_large();
         if let Some(driver) = self.driver {
             driver.ring();
         }
-        receipt
+        ordinal
     }
 
-    /// What will stand for the message.
+    /// The number that the message will have.
     #[inline]
-    pub(super) fn receipt(&self) -> Receipt {
-        Receipt(self.first.saturating_add(self.reservation.position().0))
+    pub(super) fn ordinal(&self) -> Ordinal {
+        Ordinal(self.first.saturating_add(self.reservation.position().0))
     }
 }
 
@@ -150,8 +122,23 @@ impl<'s> Run<'s> {
 }
 
 impl Sender {
+    /// The same, with receipts that tell where a message is durable.
+    ///
+    /// # Errors
+    /// [`NotLogged`]: nothing becomes durable in this subgroup.
+    pub fn logged(self) -> Result<Sender<Logged>, NotLogged> {
+        if self.state.is_logged {
+            Ok(Sender::new(&self.state, self.driver))
+        } else {
+            Err(NotLogged(self.state.subgroup))
+        }
+    }
+}
+
+impl<K> Sender<K> {
     pub(super) fn new(state: &Arc<SendState>, driver: Option<Arc<dyn Drive>>) -> Self {
-        Self { present: Present::of(state), state: Arc::clone(state), driver }
+        let (present, state) = (Present::of(state), Arc::clone(state));
+        Self { present, state, driver, kind: PhantomData }
     }
 
     /// Takes a slot for a message of `length` bytes, if one is free now. Takes no lock, but for the
@@ -277,10 +264,11 @@ impl Sender {
         length: usize,
         timeout: Duration,
         build: impl FnOnce(&mut [u8]),
-    ) -> Result<Receipt, SendError> {
+    ) -> Result<Receipt<K>, SendError> {
         let mut slot = self.reserve(length, timeout)?;
         build(slot.payload());
-        Ok(slot.commit())
+        let ordinal = slot.commit();
+        Ok(self.receipt(ordinal))
     }
 
     /// Declares that nothing will be sent here for up to `rounds` rounds of the present view, or
@@ -296,7 +284,7 @@ impl Sender {
     ///
     /// # Errors
     /// [`SendError`]; nothing was sent then.
-    pub fn send(&mut self, message: &[u8], timeout: Duration) -> Result<Receipt, SendError> {
+    pub fn send(&mut self, message: &[u8], timeout: Duration) -> Result<Receipt<K>, SendError> {
         self.send_with(message.len(), timeout, |payload| payload.copy_from_slice(message))
     }
 
@@ -306,20 +294,10 @@ impl Sender {
         usize::try_from(self.state.message_max).unwrap_or(usize::MAX)
     }
 
-    /// What became of a message that was sent here.
+    /// A receipt for a message that was sent here, of the number that [`Slot::commit`] gave.
     #[must_use]
-    pub fn fate(&self, receipt: Receipt) -> Fate {
-        // In this order: what was delivered before the member ended counts as delivered.
-        let sent = self.state.sent.load(Ordering::Acquire);
-        if receipt.0 < self.state.delivered.load(Ordering::Acquire) {
-            Fate::Delivered
-        } else if sent == u64::MAX {
-            Fate::UnderWay
-        } else if receipt.0 < sent {
-            Fate::Unknown
-        } else {
-            Fate::NotSent
-        }
+    pub fn receipt(&self, ordinal: Ordinal) -> Receipt<K> {
+        Receipt::new(&self.state, ordinal)
     }
 
     /// The subgroup.
@@ -329,13 +307,13 @@ impl Sender {
     }
 }
 
-impl Clone for Sender {
+impl<K> Clone for Sender<K> {
     fn clone(&self) -> Self {
         Self::new(&self.state, self.driver.clone())
     }
 }
 
-impl std::fmt::Debug for Sender {
+impl<K> std::fmt::Debug for Sender<K> {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.debug_struct("Sender").field("subgroup", &self.state.subgroup).finish_non_exhaustive()
     }

@@ -22,6 +22,7 @@ use super::changing::{ChangingParts, Engine};
 use super::control_endpoints::ControlEndpoints;
 use super::control_service::{ControlService, MemberAccess};
 use super::description::{Description, Membership};
+use super::durable::{DataFolder, Logs, VIEW_FOLDER};
 use super::fabric::GroupFabric;
 use super::forming::Forming;
 use super::joining::{self, AttemptError, LetIn};
@@ -35,11 +36,12 @@ use super::request::Requests;
 use super::running::{Handle, Running, Stepped};
 use super::send_state::SendState;
 use super::start_options::{StartError, StartOptions};
+use super::state_transfer::Restoring;
 use super::statistics::Statistics;
 use super::subgroup_sending::SubgroupSending;
 use super::view::View;
 use crate::carrier::Carrier;
-use crate::fabric::BlockStore;
+use crate::fabric::{AnyBell, BlockStore};
 use crate::member::Settings;
 use crate::poll::Ending;
 use crate::shared_memory::{GroupName, Residence};
@@ -109,6 +111,8 @@ pub(super) struct Place {
     pub(super) rates: Vec<(u32, NonZeroU64)>,
     /// What it remembers, if it has a folder for that.
     pub(super) state: Option<StateFolder>,
+    /// Its logs.
+    pub(super) data: DataFolder,
 }
 
 impl Place {
@@ -152,8 +156,13 @@ impl Place {
                 source,
             })?,
         };
-        let forming = options.forming;
+        let data = DataFolder::open(description, own, options.data.as_deref())?;
+        let mut forming = options.forming;
         let listed = description.nodes.iter().find(|node| node.id == own.get());
+        if let Some(data) = options.data.filter(|_| listed.is_none_or(|node| node.state.is_none()))
+        {
+            forming.state.get_or_insert_with(|| data.join(VIEW_FOLDER));
+        }
         let folder = forming.state.as_deref().or(listed.and_then(|node| node.state.as_deref()));
         let folder = folder.filter(|_| description.membership == Membership::Changing);
         let state =
@@ -170,6 +179,7 @@ impl Place {
             terms,
             rates,
             state,
+            data,
         };
         Ok((place, fabric))
     }
@@ -184,6 +194,8 @@ impl Place {
         cancel: &AtomicBool,
     ) -> Result<Stepped<R>, StartError> {
         let met = self.meet_unless_running(&description, until, cancel)?;
+        let mut data = self.data;
+        data.begin_anew()?;
         let service = ControlService::default();
         let nodes = description.nodes.iter().map(|node| NodeId(node.id));
         let server =
@@ -212,8 +224,9 @@ impl Place {
                 Admission::first(View::first(&description))
             }
             None => {
+                let restoring = Restoring { replica: &mut replica, data: &mut data };
                 let joined =
-                    joining::join(&description, self.own, &connector, &mut replica, until, cancel);
+                    joining::join(&description, self.own, &connector, restoring, until, cancel);
                 let joined = joined.map_err(|error| not_let_in(&self.identity, error))?;
                 let admission = joined.admission.clone();
                 let_in = Some(joined);
@@ -222,8 +235,11 @@ impl Place {
         };
         let ending = Arc::default();
         let store = fabric.fabric.block_store();
+        let bell = fabric.fabric.local_bell();
         let Senders { send_states, sending, large_queues } =
-            Senders::new(&description, self.own, &store, &ending);
+            Senders::new(&description, self.own, &store, &ending, &bell);
+        let DataFolder { logs, set_aside, .. } = data;
+        let logs = Logs::start(logs, &description, &bell)?;
         let large = Large::new(&description, store, large_queues.into_iter());
         let participant =
             Arc::new(Participant { description, own: self.own, options: settings.options, ending });
@@ -234,6 +250,7 @@ impl Place {
             sending,
             requests: receiver,
             replica,
+            logs,
             statistics: Statistics::new(service.board.clone()),
             unsent: Arc::clone(&unsent),
             idle_time: settings.idle_time,
@@ -252,6 +269,7 @@ impl Place {
             requests,
             board: service.board,
             unsent,
+            set_aside,
             _server: server,
         };
         Ok(Running::changing(handle, engine))
@@ -283,6 +301,7 @@ impl Senders {
         own: NodeId,
         store: &BlockStore,
         ending: &Arc<Ending>,
+        bell: &AnyBell,
     ) -> Self {
         let (mut send_states, mut sending, mut large_queues) = (Vec::new(), Vec::new(), Vec::new());
         let subgroups = (0..).map(SubgroupId).zip(&description.subgroups);
@@ -291,7 +310,7 @@ impl Senders {
             let large = large
                 .map(|large| LargeSendQueue::new(large.bytes_max, large.window, store.clone()));
             let (large, reader) = large.unzip();
-            let state = SendState::new(id, subgroup.message_max, large, ending);
+            let state = SendState::new(id, subgroup, large, ending, bell);
             sending.push(SubgroupSending::new(Arc::clone(&state), subgroup.unordered));
             large_queues.extend(reader.map(|reader| (id, reader)));
             send_states.push(state);

@@ -14,6 +14,7 @@ use tramontane_core::layout::Layout;
 
 use super::control_service::{ControlService, MemberAccess};
 use super::description::{Description, DescriptionError, Membership};
+use super::durable::Logs;
 use super::fabric::GroupFabric;
 use super::fixed::Fixed;
 use super::participant::Participant;
@@ -132,8 +133,9 @@ impl Place {
         let (requests, receiver) = Requests::new(fabric.fabric.local_bell());
         let ending = Arc::default();
         let store = fabric.fabric.block_store();
+        let bell = fabric.fabric.local_bell();
         let Senders { send_states, sending, .. } =
-            Senders::new(&description, self.own, &store, &ending);
+            Senders::new(&description, self.own, &store, &ending, &bell);
         let participant =
             Arc::new(Participant { description, own: self.own, options: settings.options, ending });
         let unsent = Arc::new(Mutex::new(Vec::new()));
@@ -143,6 +145,7 @@ impl Place {
             sending,
             requests: receiver,
             replica,
+            logs: Logs::default(),
             statistics: Statistics::new(service.board.clone()),
             unsent: Arc::clone(&unsent),
             idle_time: settings.idle_time,
@@ -156,6 +159,7 @@ impl Place {
             requests,
             board: service.board,
             unsent,
+            set_aside: Vec::new(),
             _server: server,
         };
         Ok(Running::fixed(handle, member))

@@ -1,6 +1,7 @@
 //! What a process is started with, and why it did not become a member.
 
 use std::num::NonZeroU64;
+use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use tramontane_control::{Address, Listener, MeshError, OpenSessionError};
 use tramontane_core::layout::LayoutError;
 
 use super::control_endpoints::ControlEndpointsError;
+use super::durable::DataError;
 use super::forming::{Forming, NotFormed};
 use super::membership_record::StateError;
 use crate::member::{Settings, Stopped};
@@ -36,6 +38,9 @@ pub struct StartOptions<'s> {
     pub settings: Settings,
     /// Whether it may form the group, and where it remembers that it did.
     pub forming: Forming,
+    /// The folder of this node's logs, where it belongs to logged subgroups: one for each node, and
+    /// the same at every start.
+    pub data: Option<PathBuf>,
     /// What else all members must have been told alike, as a number: a member with another one is
     /// refused, as with another description.
     pub terms: u64,
@@ -59,6 +64,7 @@ impl StartOptions<'static> {
             cancel: &NEVER,
             settings: Settings::default(),
             forming: Forming::default(),
+            data: None,
             terms: 0,
             rates: Vec::new(),
         }
@@ -98,6 +104,9 @@ pub enum StartError {
         /// What the system says.
         source: std::io::Error,
     },
+    /// The node's logs cannot be used.
+    #[error(transparent)]
+    Data(#[from] DataError),
     /// The initial nodes did not come together.
     #[error(transparent)]
     Meet(#[from] MeshError),

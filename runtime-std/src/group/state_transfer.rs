@@ -8,9 +8,11 @@ use std::time::{Duration, Instant};
 
 use tramontane_control::{Session, SessionError};
 use tramontane_core::ids::{NodeId, Place, SubgroupId, ViewId};
+use tramontane_log::{SnapshotWriter, SystemFolder};
 
 use super::admission::{Admission, needed};
 use super::description::Description;
+use super::durable::{Both, DataFolder, TakeOverError};
 use super::join_messages::{Delivered, JoinReply, JoinRequest};
 use super::joining::{AROUND, AttemptError, PAUSE, STALL, welcome};
 use super::peer_connector::PeerConnector;
@@ -64,8 +66,14 @@ pub(super) struct StateTransfer<'t, R> {
     pub(super) own: NodeId,
     pub(super) connector: &'t PeerConnector,
     pub(super) stop: &'t Arc<AtomicBool>,
-    pub(super) replica: &'t mut R,
+    pub(super) restoring: Restoring<'t, R>,
     pub(super) progress: TransferProgress,
+}
+
+/// Where what is restored goes: to the application, and to the logs of logged subgroups.
+pub(super) struct Restoring<'t, R> {
+    pub(super) replica: &'t mut R,
+    pub(super) data: &'t mut DataFolder,
 }
 
 impl<R: Replica> StateTransfer<'_, R> {
@@ -281,18 +289,19 @@ impl<R: Replica> StateTransfer<'_, R> {
         let bytes_max = longest.unwrap_or(0) + 2 * together + AROUND * 16;
         loop {
             match receive_message(&mut supplier.session, bytes_max, STALL)? {
-                JoinReply::State { subgroup }
+                JoinReply::State { subgroup, view, records }
                     if supplier.subgroups.contains(&SubgroupId(subgroup)) =>
                 {
                     self.progress.state(SubgroupId(subgroup));
-                    restore(&mut supplier.session, SubgroupId(subgroup), self.replica)?;
+                    let (subgroup, view) = (SubgroupId(subgroup), ViewId(view));
+                    self.restoring.restore(&mut supplier.session, subgroup, view, records)?;
                 }
                 JoinReply::Messages(messages) => {
                     for message in &messages {
                         if !self.progress.message(message.subgroup) {
                             return Err(AttemptError::Malformed);
                         }
-                        replay(message, self.replica);
+                        self.restoring.replay(message)?;
                     }
                 }
                 JoinReply::CaughtUp => return Ok(Word::CaughtUp),
@@ -310,28 +319,63 @@ impl<R: Replica> StateTransfer<'_, R> {
     }
 }
 
-/// Hands over a message that was delivered before this node was a member.
-fn replay<R: Replica>(delivered: &Delivered, replica: &mut R) {
-    let message = Message {
-        subgroup: SubgroupId(delivered.subgroup),
-        view: ViewId(delivered.view),
-        place: Place(delivered.place),
-        sender: NodeId(delivered.sender),
-        payload: &delivered.payload,
-        is_replayed: true,
-    };
-    replica.deliver(&mut Messages::replayed(message));
+impl<R: Replica> Restoring<'_, R> {
+    /// Hands over a message that was delivered before this node was a member.
+    fn replay(&mut self, delivered: &Delivered) -> Result<(), AttemptError> {
+        let subgroup = SubgroupId(delivered.subgroup);
+        if let Some(log) = self.data.log(subgroup) {
+            log.take(delivered)?;
+        }
+        let message = Message {
+            subgroup,
+            view: ViewId(delivered.view),
+            place: Place(delivered.place),
+            sender: NodeId(delivered.sender),
+            payload: &delivered.payload,
+            is_replayed: true,
+        };
+        self.replica.deliver(&mut Messages::replayed(message));
+        Ok(())
+    }
+
+    /// Hands a state to the application as it comes, whatever its size. It is that after so many
+    /// records of the subgroup's log, where it is logged, which goes on behind it.
+    fn restore(
+        &mut self,
+        session: &mut Session,
+        subgroup: SubgroupId,
+        view: ViewId,
+        records: u64,
+    ) -> Result<(), AttemptError> {
+        let mut log = self.data.log(subgroup);
+        let mut state = log.as_mut().map(|log| log.begin_state(records, view)).transpose()?;
+        restore(session, subgroup, self.replica, state.as_mut())?;
+        if let (Some(log), Some(state)) = (log, state) {
+            log.install(state.finish().map_err(TakeOverError::from)?, records)?;
+        }
+        Ok(())
+    }
+
+    /// Makes durable what was restored.
+    pub(super) fn commit(&mut self) -> Result<(), AttemptError> {
+        for log in &mut self.data.logs {
+            log.commit()?;
+        }
+        Ok(())
+    }
 }
 
-/// Hands a state to the application as it comes, whatever its size.
+/// Hands a state to the application as it comes, and to a log.
 fn restore<R: Replica>(
     session: &mut Session,
     subgroup: SubgroupId,
     replica: &mut R,
+    log: Option<&mut SnapshotWriter<SystemFolder>>,
 ) -> Result<(), AttemptError> {
-    let (mut reader, mut writer) = std::io::pipe().map_err(AttemptError::Restore)?;
+    let (mut reader, writer) = std::io::pipe().map_err(AttemptError::Restore)?;
     std::thread::scope(|scope| {
         let received = scope.spawn(move || {
+            let mut writer = Both(writer, log);
             let received = session.receive_stream(&mut writer, u64::MAX, STALL);
             // What is still in a buffer; and then the end, which the reader waits for.
             received.and_then(|_| writer.flush().map_err(SessionError::Local))
@@ -431,7 +475,8 @@ mod tests {
     }
 
     fn state(session: &mut Session, subgroup: u16) {
-        send_message(session, &JoinReply::State { subgroup }, LONG).expect("it hears");
+        send_message(session, &JoinReply::State { subgroup, view: 1, records: 0 }, LONG)
+            .expect("it hears");
         session.send_stream(&mut std::io::empty(), LONG).expect("it hears");
     }
 
@@ -449,14 +494,15 @@ mod tests {
         let mut replica = |messages: &mut Messages<'_, '_>| {
             messages.for_each(|message| delivered.push(message.payload.to_vec()));
         };
-        let (replica, progress) = (&mut replica, TransferProgress::default());
+        let (mut data, progress) = (DataFolder::default(), TransferProgress::default());
+        let restoring = Restoring { replica: &mut replica, data: &mut data };
         let (own, stop) = (JOINER, &stop);
         let mut transfer = StateTransfer {
             description: &description,
             own,
             connector: &connector,
             stop,
-            replica,
+            restoring,
             progress,
         };
         let (_, session) = welcome(NodeId(0), &connector, stop)?;

@@ -7,7 +7,7 @@ use tramontane_core::ids::SubgroupId;
 use tramontane_core::node::{Frontiers, Progress};
 
 use super::participant::Participant;
-use super::status::{GroupStatus, SharedStatus, SubgroupStatus};
+use super::status::{DurableStatus, GroupStatus, SharedStatus, SubgroupStatus};
 use super::view::View;
 
 /// Over how long a rate is taken.
@@ -32,6 +32,7 @@ pub(super) struct Seen<'s> {
     pub(super) suspected: Vec<u32>,
     pub(super) joining: Vec<u32>,
     pub(super) frontiers: &'s dyn Fn(SubgroupId) -> Frontiers,
+    pub(super) durable: &'s dyn Fn(SubgroupId) -> Option<DurableStatus>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -122,6 +123,7 @@ impl Statistics {
             subgroup.received = frontiers.received.0;
             subgroup.delivered = frontiers.delivered.0;
             subgroup.closed = view.is_closed(id);
+            subgroup.durable = (seen.durable)(id);
         }
         status.uptime_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
         status.views_installed = self.views_installed;

@@ -68,6 +68,22 @@ pub struct SubgroupStatus {
     pub delivered: u64,
     /// It lost its state, and takes no more messages.
     pub closed: bool,
+    /// What is durable of it, if it is logged and this node belongs to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub durable: Option<DurableStatus>,
+}
+
+/// How many messages of a logged subgroup are durable, since the group began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DurableStatus {
+    /// With this member.
+    pub here: u64,
+    /// With a majority of the subgroup's members.
+    pub majority: u64,
+    /// With all of them.
+    pub all: u64,
+    /// How often this member wrote to its log, each time with one sync.
+    pub commits: u64,
 }
 
 /// Where the last status hangs, for any thread to look at. Nothing until this process is a member;

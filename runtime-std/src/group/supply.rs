@@ -24,7 +24,7 @@ use tramontane_core::ids::{NodeId, SubgroupId};
 
 use super::admission::{Admission, Sent};
 use super::join_messages::{JoinReply, JoinRequest};
-use super::queue::{Ended, Queue, Sink, Supplied};
+use super::queue::{Ended, Queue, Sink, State, Supplied};
 use super::request::{Request, Requests};
 use super::status::SharedStatus;
 use super::view::{View, WireView};
@@ -144,9 +144,10 @@ fn supply(
         Supplied::NotNow(why) => return Ok(send_message(session, &JoinReply::NotNow(why), STALL)?),
         _ => return Err(SupplyError::Ended),
     };
-    for (subgroup, mut state) in states {
-        send_message(session, &JoinReply::State { subgroup: subgroup.0 }, STALL)?;
-        session.send_stream(&mut state, STALL)?;
+    for State { subgroup, view, records, mut content } in states {
+        let state = JoinReply::State { subgroup: subgroup.0, view: view.0, records };
+        send_message(session, &state, STALL)?;
+        session.send_stream(&mut content, STALL)?;
     }
     let mut supplier = Supplier { node, session, queue, news };
     // What came meanwhile. What comes from now on may come for as long as the joiner takes over

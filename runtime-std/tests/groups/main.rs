@@ -5,6 +5,8 @@ mod block_group_support;
 mod block_groups;
 mod busy;
 mod changing;
+mod durable;
+mod durable_receipts;
 mod fixed;
 mod fixed_kills;
 mod fixed_support;

@@ -11,7 +11,7 @@ use super::exit::{Failure, Status};
 use super::group_file::{GroupOptions, check_node, listed};
 use super::interrupt::Interrupts;
 use tramontane_local::table::Table;
-use tramontane_runtime::group::{GroupStatus, OperatorClient, OperatorError};
+use tramontane_runtime::group::{DurableStatus, GroupStatus, OperatorClient, OperatorError};
 
 pub(super) const EXAMPLES: &str = "  tramontane status --config group.toml
   tramontane status --config group.toml --watch
@@ -132,7 +132,11 @@ fn table(answers: &Answers) -> Table {
 fn row(status: &GroupStatus) -> [String; 9] {
     let frontiers = status.subgroups.iter().map(|subgroup| {
         let closed = if subgroup.closed { " closed" } else { "" };
-        format!("{} {}/{}{closed}", subgroup.name, subgroup.delivered, subgroup.received)
+        let durable = subgroup.durable.map_or_else(String::new, |durable| {
+            let DurableStatus { here, majority, all, .. } = durable;
+            format!(" durable {here}/{majority}/{all}")
+        });
+        format!("{} {}/{}{closed}{durable}", subgroup.name, subgroup.delivered, subgroup.received)
     });
     let joining = listed(status.joining.iter().copied());
     let state = if joining.is_empty() { String::new() } else { format!(", joining: {joining}") };

@@ -17,6 +17,8 @@ mod demo_failures;
 mod layout;
 mod log;
 mod node;
+mod node_durable;
+mod node_durable_refusals;
 mod node_forming;
 mod node_input;
 mod node_large;

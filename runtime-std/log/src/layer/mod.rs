@@ -13,7 +13,7 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
-pub use system::{Access, SystemFile, SystemFolder};
+pub use system::{Access, SystemFile, SystemFolder, SystemLock};
 
 /// A folder of files, which one log has for itself.
 pub trait FileLayer: Send + Sync {

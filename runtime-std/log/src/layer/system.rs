@@ -33,6 +33,13 @@ pub struct SystemFolder {
 #[derive(Debug)]
 pub struct SystemFile(File);
 
+/// The lock of a folder of the operating system, held until it is dropped.
+///
+/// It is unlocked and not merely closed: a process that another thread forks has a copy of the
+/// descriptor until it executes its program, and the copy would keep the lock.
+#[derive(Debug)]
+pub struct SystemLock(File);
+
 impl SystemFolder {
     /// A folder to write to. It is made if it is not there, and its name in the folder above is
     /// synced.
@@ -65,7 +72,7 @@ impl SystemFolder {
 
 impl FileLayer for SystemFolder {
     type File = SystemFile;
-    type Lock = File;
+    type Lock = SystemLock;
 
     fn path(&self) -> &Path {
         &self.path
@@ -104,7 +111,7 @@ impl FileLayer for SystemFolder {
         File::open(&self.path)?.sync_all()
     }
 
-    fn lock(&self) -> io::Result<File> {
+    fn lock(&self) -> io::Result<SystemLock> {
         let path = self.path.join(LOCK);
         let file = match self.access {
             Access::Read => File::open(path)?,
@@ -113,10 +120,17 @@ impl FileLayer for SystemFolder {
             }
         };
         match file.try_lock() {
-            Ok(()) => Ok(file),
+            Ok(()) => Ok(SystemLock(file)),
             Err(TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
             Err(TryLockError::Error(error)) => Err(error),
         }
+    }
+}
+
+impl Drop for SystemLock {
+    fn drop(&mut self) {
+        // If this fails, closing the file is what is left to do.
+        let _ = self.0.unlock();
     }
 }
 
@@ -155,5 +169,22 @@ impl LayerFile for SystemFile {
 
     fn sync(&mut self) -> io::Result<()> {
         self.0.sync_data()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dropped_lock_is_free_though_a_copy_of_its_descriptor_is_open() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let layer = SystemFolder::create(folder.path()).expect("it is there");
+        let lock = layer.lock().expect("nobody has it");
+        let copy = lock.0.try_clone().expect("what a forked process has");
+        layer.lock().expect_err("it is held");
+        drop(lock);
+        layer.lock().expect("it is free");
+        drop(copy);
     }
 }
