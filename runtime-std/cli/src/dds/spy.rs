@@ -7,8 +7,8 @@ use std::time::Duration;
 use clap::Args;
 use serde::Serialize;
 use tramontane_dds::{
-    Domain, DomainParticipant, Durability, History, InstanceStates, Octets, ReaderQos,
-    ResourceLimits, Sample, Selection, WaitSet,
+    Domain, DomainParticipant, History, InstanceStates, Octets, ReaderQos, ResourceLimits, Sample,
+    Selection, WaitSet,
 };
 use tramontane_runtime::group::StartOptions;
 
@@ -50,6 +50,9 @@ pub(crate) struct Arguments {
     /// Print one JSON object a sample
     #[arg(long)]
     json: bool,
+    /// The folder of this node's logs, if it belongs to a topic that is logged
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
     #[command(flatten)]
     join: JoinOption,
 }
@@ -75,13 +78,16 @@ struct Line {
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let domain = Domain::read(&arguments.domain)?;
     let level = domain.topic(&arguments.topic).map(|topic| topic.level).unwrap_or_default();
-    let options =
-        StartOptions { time_limit: arguments.join.join_timeout, ..StartOptions::new(arguments.id) };
+    let options = StartOptions {
+        time_limit: arguments.join.join_timeout,
+        data: arguments.data.clone(),
+        ..StartOptions::new(arguments.id)
+    };
     let interrupts = Interrupts::watch()?;
     let participant = DomainParticipant::join(&domain, options)?;
     let topic = participant.untyped_topic(&arguments.topic)?;
     let qos = ReaderQos {
-        durability: if level.keeps() { Durability::Transient } else { Durability::Volatile },
+        durability: level.durability(),
         presentation: level.presentation(),
         history: History::KeepAll,
         resource_limits: ResourceLimits {

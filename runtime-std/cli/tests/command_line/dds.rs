@@ -29,7 +29,18 @@ fn throughput_is_measured_at_each_level_and_nothing_is_lost() {
         let count = subscribers.to_string();
         let seen = perf(
             &place,
-            &["--level", level, "--subscribers", &count, "--bytes", "100", "--fabric", fabric],
+            &[
+                "--level",
+                level,
+                "--subscribers",
+                &count,
+                "--bytes",
+                "100",
+                "--fabric",
+                fabric,
+                "--data",
+                logs,
+            ],
         );
         assert_eq!((&seen["level"], &seen["subscribers"]), (&level.into(), &subscribers.into()));
         assert_eq!(seen["lost"], 0);
@@ -37,6 +48,7 @@ fn throughput_is_measured_at_each_level_and_nothing_is_lost() {
         assert!(rate > 0.0, "{seen}");
         assert_eq!(seen["bytes_per_s"].as_f64(), Some(rate * 100.0));
     }
+    assert!(std::fs::read_dir(logs).expect("a folder").next().is_none(), "logs are left");
 }
 
 #[test]
@@ -57,7 +69,7 @@ fn a_table_is_printed_for_people_and_wrong_arguments_are_refused() {
     let text = String::from_utf8(output).expect("text");
     assert!(text.contains("samples/s") && text.contains("atomic"), "{text}");
     place.run(&["dds", "perf", "--bytes", "7"]).failed(2, &["bytes"]);
-    place.run(&["dds", "perf", "--level", "logged"]).failed(2, &["level"]);
+    place.run(&["dds", "perf", "--level", "logged"]).failed(2, &["--data"]);
     place.run(&["dds", "spy", "--domain", "/nowhere", "--id", "0", "T"]).failed(2, &["/nowhere"]);
 }
 

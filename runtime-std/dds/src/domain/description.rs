@@ -164,13 +164,16 @@ mod tests {
         let topics = vec![
             TopicDescription::new("a", "A").publishers([2]).subscribers([1, 3]),
             TopicDescription::new("b", "B").level(Level::Unordered),
+            TopicDescription::new("c", "C").level(Level::Logged),
         ];
         let domain = domain(topics).expect("well formed");
         let subgroups = &domain.group().subgroups;
         assert_eq!(subgroups[0].members(), [0, 1, 2, 3]);
         assert_eq!((subgroups[1].members(), subgroups[1].senders()), (&[1, 2, 3][..], &[2][..]));
         assert_eq!(subgroups[2].members(), [0, 1, 2, 3]);
-        assert_eq!((subgroups[1].unordered, subgroups[2].unordered), (false, true));
+        let kinds = subgroups.iter().map(|of| (of.unordered, of.logged, of.restart_empty));
+        let kinds: Vec<_> = kinds.skip(1).collect();
+        assert_eq!(kinds, [(false, false, true), (true, false, true), (false, true, false)]);
     }
 
     #[test]
@@ -178,7 +181,7 @@ mod tests {
         let wrong = [
             TopicDescription::new("a", "A").publishers([7]),
             TopicDescription::new(DISCOVERY, "A"),
-            TopicDescription::new("a", "A").level(Level::Logged),
+            TopicDescription::new("a", "A").level(Level::Logged).window(0),
             TopicDescription { keep_depth: None, ..TopicDescription::new("a", "A") },
         ];
         for topic in wrong {

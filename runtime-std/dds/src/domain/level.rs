@@ -24,7 +24,8 @@ pub enum Level {
     Atomic,
     /// The same, and the members keep samples in memory for readers that come later.
     Volatile,
-    /// The same on disk.
+    /// The same, and each member logs on disk what it delivers: participants are started with a
+    /// folder for it (`StartOptions::data`).
     Logged,
 }
 

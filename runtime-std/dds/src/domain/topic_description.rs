@@ -129,12 +129,6 @@ impl TopicDescription {
 
     /// The subgroup that carries it: those who publish or subscribe (DDS-1).
     pub(super) fn subgroup(&self, all: &[u32]) -> Result<SubgroupDescription, DdsError> {
-        if self.level == Level::Logged {
-            return Err(DdsError::Domain(format!(
-                "topic \"{}\" has the level logged, and groups do not write logs yet; take volatile",
-                self.name
-            )));
-        }
         if self.keep_depth == Some(0) || (self.keep_depth.is_none() && self.keep_samples.is_none())
         {
             return Err(DdsError::Domain(format!(
@@ -163,8 +157,10 @@ impl TopicDescription {
             window: self.window,
             message_max,
             unordered: self.level == Level::Unordered,
-            // A topic without members has no samples: the next members begin anew.
-            restart_empty: true,
+            logged: self.level == Level::Logged,
+            // What is in memory alone is gone with the topic's last member, and the next begins
+            // anew.
+            restart_empty: self.level != Level::Logged,
             ..SubgroupDescription::named(&self.name)
         })
     }

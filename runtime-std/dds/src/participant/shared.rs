@@ -22,7 +22,7 @@ use crate::topic::{Keep, TopicState, TopicStore};
 use crate::waitset::lock;
 use crate::wire::{Kind, ReaderAnnouncement};
 use crate::writer::{Outlet, WriterCore};
-use tramontane::{Membership, Sender, Stopped};
+use tramontane::{Membership, Sender};
 
 /// How long an entity tells the others that it is gone, at most.
 const FAREWELL: Duration = Duration::from_millis(500);
@@ -197,11 +197,6 @@ impl WriterAttachment {
 
     pub(crate) fn matched_subscriptions(&self, writer: &WriterCore) -> Vec<SubscriptionData> {
         lock(&self.shared.discovery).matched(writer)
-    }
-
-    /// Why a message never got to the others.
-    pub(crate) fn ended(&self) -> DdsError {
-        DdsError::Ended(Stopped::Closed)
     }
 
     /// Tells the others that the writer is gone, and forgets it.

@@ -2,9 +2,9 @@
 
 use std::marker::PhantomData;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use tramontane::Fate;
+use tramontane::NotReached;
 
 use super::conditions::WriterStatusCondition;
 use super::core::{Statuses, WriterCore};
@@ -27,9 +27,6 @@ use crate::status::{
 use crate::time::{Now, Timestamp};
 use crate::waitset::{Condition, lock};
 use crate::wire::{HEADER_BYTES, Kind, Origin};
-
-/// Between two looks whether everyone has a sample.
-const LOOK_PAUSE: Duration = Duration::from_micros(100);
 
 /// Writes samples of a topic. Dropping it deletes it: its instances are unregistered, and disposed
 /// of if its policies say so. One thread has it; make one for each thread.
@@ -185,7 +182,8 @@ impl<T: TypeSupport> DataWriter<T> {
     }
 
     /// Waits until all that was written is delivered here, and so received by all members of the
-    /// topic, at most `timeout`.
+    /// topic, at most `timeout`. At the level logged: until a majority of the members has it on
+    /// disk.
     ///
     /// # Errors
     /// [`DdsError::Timeout`]; [`DdsError::PreconditionNotMet`] at the level unordered, where this
@@ -199,17 +197,15 @@ impl<T: TypeSupport> DataWriter<T> {
             ));
         }
         let Some(last) = self.outlet.progress().last else { return Ok(()) };
-        let started = Instant::now();
-        while self.outlet.sender().fate(last) == Fate::UnderWay {
-            if started.elapsed() >= timeout {
-                return Err(DdsError::Timeout(timeout));
-            }
-            std::thread::sleep(LOOK_PAUSE);
-        }
-        match self.outlet.sender().fate(last) {
-            Fate::Delivered => Ok(()),
-            Fate::UnderWay | Fate::NotSent | Fate::Unknown => Err(self.attachment.ended()),
-        }
+        let sender = self.outlet.sender();
+        let reached = match sender.clone().logged() {
+            Ok(logged) => logged.receipt(last).durable_majority().wait(timeout).map(drop),
+            Err(_) => sender.receipt(last).delivered().wait(timeout).map(drop),
+        };
+        reached.map_err(|why| match why {
+            NotReached::Stopped(stopped) => DdsError::Ended(stopped),
+            _ => DdsError::Timeout(timeout),
+        })
     }
 
     /// Samples that this best-effort writer dropped, because it found no room.

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tramontane::{Receipt, ReserveError, SendError, Sender, Slot};
+use tramontane::{Ordinal, ReserveError, SendError, Sender, Slot};
 
 use super::core::WriterCore;
 use crate::cdr::{Encoding, InstanceHandle};
@@ -35,7 +35,7 @@ pub(super) struct Progress {
     pub(super) registered: BTreeSet<InstanceHandle>,
     /// Samples for which there was no room.
     pub(super) dropped: u64,
-    pub(super) last: Option<Receipt>,
+    pub(super) last: Option<Ordinal>,
 }
 
 /// What is said of which instance.

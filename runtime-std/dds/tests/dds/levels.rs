@@ -130,12 +130,12 @@ fn an_unordered_topic_does_not_satisfy_who_asks_for_order() {
     });
 }
 
-fn kept() -> ReaderQos {
-    ReaderQos { durability: Durability::Transient, history: History::KeepAll, ..ordered() }
+fn kept(level: Level) -> ReaderQos {
+    ReaderQos { durability: level.durability(), history: History::KeepAll, ..ordered() }
 }
 
-fn keeping(depth: u32) -> TopicDescription {
-    topic(Level::Volatile).keep(History::KeepLast(depth), ResourceLimits::default())
+fn keeping(level: Level, depth: u32) -> TopicDescription {
+    topic(level).keep(History::KeepLast(depth), ResourceLimits::default())
 }
 
 /// Numbers of tracks, by aircraft.
@@ -150,12 +150,21 @@ fn numbers(taken: &[tramontane_dds::Sample<Track>]) -> BTreeMap<u32, Vec<u64>> {
 
 #[test]
 fn a_late_reader_and_a_late_participant_are_given_what_is_kept() {
-    let place = Place::formed_by(3, vec![0, 1], [keeping(3)]);
+    late_ones_are_given_what_is_kept(Level::Volatile);
+}
+
+/// At the level logged that holds too, and acknowledgement says that it is on disk.
+#[test]
+fn a_late_reader_and_a_late_participant_are_given_what_is_logged() {
+    late_ones_are_given_what_is_kept(Level::Logged);
+}
+
+fn late_ones_are_given_what_is_kept(level: Level) {
+    let place = Place::formed_by(3, vec![0, 1], [keeping(level, 3)]);
     let mut participants = place.join_all(0..2);
     let tracks = participants[0].topic::<Track>(TOPIC).expect("a topic");
-    let mut writer = participants[0]
-        .create_datawriter(&tracks, WriterQos::of(Level::Volatile))
-        .expect("a writer");
+    let mut writer =
+        participants[0].create_datawriter(&tracks, WriterQos::of(level)).expect("a writer");
     for number in 1..=20 {
         writer.write(&track(u32::try_from(number % 2).expect("few"), number)).expect("room");
     }
@@ -169,16 +178,16 @@ fn a_late_reader_and_a_late_participant_are_given_what_is_kept() {
 
     // Another member got all of it, and its reader comes late.
     until("the other member has delivered it", || {
-        let late = participants[1].create_datareader(&tracks, kept()).expect("a reader");
+        let late = participants[1].create_datareader(&tracks, kept(level)).expect("a reader");
         numbers(&late.take(&tramontane_dds::Selection::default())) == expected
     });
-    let fresh = ReaderQos { durability: Durability::Volatile, ..kept() };
+    let fresh = ReaderQos { durability: Durability::Volatile, ..kept(level) };
     let fresh = participants[1].create_datareader(&tracks, fresh).expect("a reader");
     assert!(fresh.take(&tramontane_dds::Selection::default()).is_empty(), "it asked for nothing");
 
     // A participant that joins later takes it over, and misses nothing that comes.
     let third = place.join(2);
-    let late = third.create_datareader(&tracks, kept()).expect("a reader");
+    let late = third.create_datareader(&tracks, kept(level)).expect("a reader");
     let taken = take(&late, 5);
     assert_eq!(numbers(&taken), expected);
     assert!(taken.iter().all(|sample| sample.info.is_historical));
@@ -192,7 +201,7 @@ fn a_late_reader_and_a_late_participant_are_given_what_is_kept() {
     // What is kept outlives its writer's participant.
     drop(writer);
     participants.remove(0).leave(PATIENCE).expect("it leaves");
-    let survivor = third.create_datareader(&tracks, kept()).expect("a reader");
+    let survivor = third.create_datareader(&tracks, kept(level)).expect("a reader");
     let after = take(&survivor, 6);
     let after: Vec<u64> = numbers(&after).into_values().flatten().collect();
     assert_eq!(after, [16, 18, 20, 21, 22, 23]);

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 use tramontane::{Description, Root, StartOptions};
 use tramontane_dds::{
-    DataReader, DataWriter, Domain, DomainParticipant, Sample, Selection, TopicDescription,
+    DataReader, DataWriter, Domain, DomainParticipant, Level, Sample, Selection, TopicDescription,
     TypeSupport, WaitSet,
 };
 
@@ -38,6 +38,8 @@ pub fn track(aircraft: u32, number: u64) -> Track {
 /// A domain with a place of its own.
 pub struct Place {
     root: TempDir,
+    /// Logs, by node.
+    data: TempDir,
     pub domain: Domain,
 }
 
@@ -45,7 +47,8 @@ impl Place {
     pub fn new(nodes: u32, topics: impl IntoIterator<Item = TopicDescription>) -> Self {
         let root = tempfile::tempdir_in("/dev/shm").expect("a folder");
         let group = Description::builder("dds").nodes(nodes).heartbeat_ms(10, 2_000);
-        Self { root, domain: Domain::new(group, topics).expect("a domain") }
+        let data = tempfile::tempdir().expect("a folder");
+        Self { root, data, domain: Domain::new(group, topics).expect("a domain") }
     }
 
     /// Of nodes of which these form the group.
@@ -61,7 +64,9 @@ impl Place {
 
     pub fn join(&self, node: u32) -> DomainParticipant {
         let root = Root::under(self.root.path());
-        let options = StartOptions { root, ..StartOptions::new(node) };
+        let is_logged = self.domain.topics().iter().any(|topic| topic.level == Level::Logged);
+        let data = is_logged.then(|| self.data.path().join(node.to_string()));
+        let options = StartOptions { root, data, ..StartOptions::new(node) };
         DomainParticipant::join(&self.domain, options).expect("it joins")
     }
 

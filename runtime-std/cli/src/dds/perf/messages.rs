@@ -1,5 +1,6 @@
 //! What the parent and the participants send to each other.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -44,6 +45,8 @@ pub(super) struct Task {
     pub(super) bytes: usize,
     /// How long to publish.
     pub(super) time: Duration,
+    /// Where it logs, at the level logged.
+    pub(super) data: Option<PathBuf>,
 }
 
 /// What the parent asks.

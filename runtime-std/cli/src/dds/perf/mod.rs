@@ -14,6 +14,7 @@ mod pinging;
 mod publishing;
 mod report;
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
@@ -54,6 +55,8 @@ enum LevelName {
     Atomic,
     /// The same, and kept in memory for readers that come later
     Volatile,
+    /// The same, and logged on disk
+    Logged,
 }
 
 /// What is measured.
@@ -89,10 +92,14 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 3,
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
-    /// Samples that the members keep, at the level volatile
+    /// Samples that the members keep, at the levels volatile and logged
     #[arg(long, value_name = "N", default_value_t = 100,
           value_parser = clap::value_parser!(u32).range(1..))]
     keep: u32,
+    /// The folder for logs, at the level logged: each round has one of its own there, which is
+    /// removed
+    #[arg(long, value_name = "DIR", required_if_eq("level", "logged"))]
+    data: Option<PathBuf>,
     #[command(flatten)]
     window: WindowOption,
     /// What carries the writes
@@ -116,6 +123,7 @@ impl Arguments {
             LevelName::Unordered => Level::Unordered,
             LevelName::Atomic => Level::Atomic,
             LevelName::Volatile => Level::Volatile,
+            LevelName::Logged => Level::Logged,
         }
     }
 
@@ -146,6 +154,7 @@ impl Arguments {
             },
             bytes: usize::try_from(self.bytes).unwrap_or(usize::MAX),
             time: self.seconds,
+            data: None,
         })
     }
 }
@@ -175,10 +184,18 @@ fn round(
     let nodes = task.group.nodes.len();
     let meeting =
         LocalGroup::new(arguments.fabric, nodes, "dds-perf", &arguments.device.options())?;
+    let logs = match &arguments.data {
+        Some(folder) if arguments.level() == Level::Logged => Some(
+            tempfile::tempdir_in(folder)
+                .map_err(|error| Failure::system("cannot make a folder for logs", &error))?,
+        ),
+        _ => None,
+    };
     let mut crew = Crew::<PerfParticipant>::default();
     let mut workers = Vec::new();
     for (rank, node) in task.group.nodes.iter().enumerate() {
-        let task = Task { node: node.id, place: meeting.place(rank), ..task.clone() };
+        let data = logs.as_ref().map(|logs| logs.path().join(rank.to_string()));
+        let task = Task { node: node.id, place: meeting.place(rank), data, ..task.clone() };
         let inherited = meeting.inherited(rank).into_iter().collect();
         workers.push(crew.start(&task, &Launch { inherited, processor: None })?);
     }

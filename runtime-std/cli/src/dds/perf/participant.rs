@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use tramontane_dds::{DataWriter, Domain, DomainParticipant, TypeSupport};
 use tramontane_local::crew::Worker;
+use tramontane_runtime::group::StartOptions;
 
 use super::messages::{Mode, PerfParticipant, Report, Seen, Task};
 use super::{pinging, publishing};
@@ -26,6 +27,7 @@ pub(crate) fn run(task: &str) -> Result<(), Failure> {
 fn take_part(task: &Task, worker: &Worker<PerfParticipant>) -> Result<(), Failure> {
     let (group, options) = task.place.start(task.group.clone(), task.node)?;
     let domain = Domain::of(group, task.topics.clone())?;
+    let options = StartOptions { data: task.data.clone(), ..options };
     let participant = DomainParticipant::join(&domain, options)?;
     match task.mode {
         Mode::Throughput => publishing::run(&participant, task, worker),
