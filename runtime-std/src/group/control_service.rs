@@ -8,6 +8,7 @@ use tramontane_control::{
 };
 use tramontane_core::ids::NodeId;
 
+use super::durable::SharedLogs;
 use super::operator;
 use super::peer_connector::{Call, PeerConnector, answer_caller, hear_caller};
 use super::request::{Request, Requests};
@@ -33,6 +34,8 @@ pub(super) struct MemberAccess {
     pub(super) requests: Requests,
     /// For peers that call: only where membership changes.
     pub(super) connector: Option<Arc<PeerConnector>>,
+    /// What joiners are supplied from.
+    pub(super) logs: SharedLogs,
 }
 
 impl ControlService {
@@ -57,8 +60,9 @@ impl ControlService {
                 }
             }
             Purpose::Join => {
-                if let Some(MemberAccess { requests, connector: Some(_) }) = self.inside.get() {
-                    supply::serve(node, session, &self.board, requests);
+                if let Some(MemberAccess { requests, connector: Some(_), logs }) = self.inside.get()
+                {
+                    supply::serve(node, session, &self.board, requests, logs);
                 }
             }
             Purpose::Peer => {
@@ -141,6 +145,7 @@ mod tests {
             let service = ControlService::default();
             let server = service.open(listener, identity(1), [NodeId(2)], None).expect("a thread");
             let inside = MemberAccess {
+                logs: SharedLogs::default(),
                 requests: connector.requests.clone(),
                 connector: Some(Arc::clone(&connector)),
             };

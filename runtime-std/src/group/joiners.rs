@@ -17,12 +17,19 @@ use super::description::Description;
 use super::durable::Logs;
 use super::join_messages::Shared;
 use super::open_view::OpenView;
-use super::queue::{HELD_MAX, QueueId, Sink, State, States, Supplied};
+use super::queue::{Content, HELD_MAX, QueueId, Sink, State, States, Supplied};
 use super::replica::{Message, Replica};
 use super::view::View;
 
 /// Between two checks whether a joiner has caught up.
 const HOLD_PAUSE: Duration = Duration::from_micros(200);
+
+/// What a node is to be supplied with.
+pub(super) struct Wanted {
+    pub(super) subgroups: Vec<SubgroupId>,
+    /// Of these the records from a number on, instead of a state.
+    pub(super) records: Vec<(SubgroupId, u64)>,
+}
 
 /// A node that is being supplied.
 struct Joiner {
@@ -67,7 +74,7 @@ pub(super) struct Joiners {
 
 /// The states of this moment, in a view. After each, which may take a while, `between` is called.
 fn states_of<R: Replica>(
-    subgroups: &[SubgroupId],
+    wanted: &Wanted,
     view: ViewId,
     logs: &Logs,
     replica: &mut R,
@@ -75,11 +82,15 @@ fn states_of<R: Replica>(
 ) -> States {
     let state_of = |subgroup: &SubgroupId| {
         let records = logs.records(*subgroup).unwrap_or_default().0;
-        let content = replica.snapshot(*subgroup);
+        let from = wanted.records.iter().find(|(of, _)| of == subgroup).map(|(_, from)| *from);
+        let content = match from.zip(logs.shared(*subgroup)) {
+            Some((from, log)) => Content::Records { log, from },
+            None => Content::State(replica.snapshot(*subgroup)),
+        };
         between();
         State { subgroup: *subgroup, view, records, content }
     };
-    subgroups.iter().map(state_of).collect()
+    wanted.subgroups.iter().map(state_of).collect()
 }
 
 impl Joiners {
@@ -118,16 +129,16 @@ impl Joiners {
     pub(super) fn begin<R: Replica>(
         &mut self,
         node: NodeId,
-        subgroups: Vec<SubgroupId>,
+        wanted: Wanted,
         sink: Sink,
         view: ViewId,
         logs: &Logs,
         replica: &mut R,
         between: impl FnMut(),
     ) {
-        let states = states_of(&subgroups, view, logs, replica, between);
+        let states = states_of(&wanted, view, logs, replica, between);
         if sink.put(Supplied::States(states)) {
-            let subgroups = subgroups.into_iter().map(|subgroup| (subgroup, 0)).collect();
+            let subgroups = wanted.subgroups.into_iter().map(|subgroup| (subgroup, 0)).collect();
             self.supplied.push(Joiner { node, subgroups, sink, held: Duration::ZERO });
         }
     }
@@ -137,18 +148,18 @@ impl Joiners {
     pub(super) fn supply_late<R: Replica>(
         &mut self,
         node: NodeId,
-        subgroups: &[SubgroupId],
+        wanted: &Wanted,
         sink: Sink,
         logs: &Logs,
         replica: &mut R,
         admission: &Arc<Admission>,
         between: impl FnMut(),
     ) {
-        let states = states_of(subgroups, admission.view.id, logs, replica, between);
+        let states = states_of(wanted, admission.view.id, logs, replica, between);
         let view = admission.view.id.0;
         let sent =
             |subgroup: &SubgroupId| Sent { subgroup: subgroup.0, messages: 0, view, place: 0 };
-        let sent = subgroups.iter().map(sent).collect();
+        let sent = wanted.subgroups.iter().map(sent).collect();
         if sink.put(Supplied::Late(states, Arc::clone(admission), sent)) {
             self.let_in.retain(|(let_in, sink)| *let_in != node || !sink.is_over());
             self.let_in.push((node, sink));

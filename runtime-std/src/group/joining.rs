@@ -14,12 +14,13 @@ use tramontane_core::ids::{NodeId, SubgroupId};
 
 use super::admission::Admission;
 use super::description::Description;
-use super::durable::TakeOverError;
+use super::durable::{DataError, TakeOverError};
 use super::join_messages::{JoinReply, JoinRequest};
 use super::peer_connector::PeerConnector;
 use super::probe::{is_for_good, is_stranger};
 use super::replica::Replica;
-use super::state_transfer::{Restoring, StateTransfer, Supplier};
+use super::restoring::Restoring;
+use super::state_transfer::{StateTransfer, Supplier};
 use super::transfer_progress::TransferProgress;
 use super::view::View;
 use crate::session_messages::{receive_message, send_message};
@@ -60,7 +61,7 @@ pub(super) enum AttemptError {
     #[error("the state cannot be restored: {0}")]
     Restore(std::io::Error),
     #[error("what was restored cannot be logged: {0}")]
-    Log(#[from] TakeOverError),
+    Log(TakeOverError),
     #[error(
         "subgroup {0} lost all its members after its state was taken over here, and begins anew"
     )]
@@ -69,6 +70,18 @@ pub(super) enum AttemptError {
     ViewOver,
     #[error("the time was up before all of the state was taken over; allow more time")]
     TimeUp,
+}
+
+impl From<TakeOverError> for AttemptError {
+    fn from(error: TakeOverError) -> Self {
+        Self::Log(error)
+    }
+}
+
+impl From<DataError> for AttemptError {
+    fn from(error: DataError) -> Self {
+        Self::Log(error.into())
+    }
 }
 
 impl AttemptError {

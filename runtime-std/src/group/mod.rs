@@ -28,6 +28,7 @@
 //! | `parts`, `fixed` | what both kinds of member have; a member whose membership is fixed |
 //! | `changing`, `changing_requests`, `prepared`, `open_view` | a member whose membership changes, from view to view; what other threads ask of it; the next view; one view |
 //! | `joining`, `state_transfer`, `transfer_progress` | the joiner: its attempts; what it restores; whether that is all |
+//! | `restoring`, `log_transfer`, `supply_logs` | where what is restored goes; what its logs lack; how a member supplies that |
 //! | `supply`, `join_messages`, `admission` | the thread that supplies a joiner; their messages; which view admits it |
 //! | `joiners`, `queue`, `leaving` | all joiners that a member supplies; what waits for one of them; when a member may leave them |
 //! | `sender`, `send_state`, `subgroup_sending` | the handle that outlives views; what it shares with the engine; the engine's side |
@@ -61,6 +62,7 @@ mod joining;
 mod large;
 mod layout;
 mod leaving;
+mod log_transfer;
 mod lost_peers;
 mod meeting;
 mod membership_record;
@@ -76,6 +78,7 @@ mod queue;
 mod receipt;
 mod replica;
 mod request;
+mod restoring;
 mod running;
 mod send_state;
 mod sender;
@@ -87,6 +90,7 @@ mod statistics;
 mod status;
 mod subgroup_sending;
 mod supply;
+mod supply_logs;
 mod transfer_progress;
 mod view;
 
@@ -98,7 +102,7 @@ pub use description::{
     Description, DescriptionError, MESSAGE_MAX_DEFAULT, Membership, NodeDescription,
     SubgroupDescription, WINDOW_DEFAULT,
 };
-pub use durable::{DataError, SetAside};
+pub use durable::{DataError, LogNotice};
 pub use forming::{Forming, NotFormed, Waiting};
 pub use large::{LARGE_MAX, LargeBlocks, LargeUnsent, SendLargeError};
 pub use layout::ViewLayout;

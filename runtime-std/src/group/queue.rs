@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 use tramontane_core::ids::{SubgroupId, ViewId};
 
 use super::admission::{Admission, Sent};
+use super::durable::SharedLog;
 use super::join_messages::Shared;
 use super::view::View;
 
@@ -51,7 +52,15 @@ pub(super) struct State {
     /// It is that of this view, after so many records of the subgroup's log, if there is one.
     pub(super) view: ViewId,
     pub(super) records: u64,
-    pub(super) content: Box<dyn Read + Send>,
+    pub(super) content: Content,
+}
+
+/// What a joiner makes its state of.
+pub(super) enum Content {
+    /// The application's state.
+    State(Box<dyn Read + Send>),
+    /// Its own log, and the records of this one from there on.
+    Records { log: SharedLog, from: u64 },
 }
 
 /// The states of some subgroups.

@@ -9,7 +9,7 @@ use tramontane_core::ids::SubgroupId;
 
 use self::driven::Driven;
 use super::changing::Engine;
-use super::durable::SetAside;
+use super::durable::LogNotice;
 use super::fixed::Fixed;
 use super::participant::Participant;
 use super::parts::Step;
@@ -32,7 +32,7 @@ pub(super) struct Handle {
     pub(super) requests: Requests,
     pub(super) board: SharedStatus,
     pub(super) unsent: Arc<Mutex<Vec<Unsent>>>,
-    pub(super) set_aside: Vec<SetAside>,
+    pub(super) log_notices: Vec<LogNotice>,
     // Dropped last: clients find an ended member, and not a closed server.
     pub(super) _server: ControlServer,
 }
@@ -202,10 +202,10 @@ impl<D: Driven> Running<D> {
         self.handle.board.clone()
     }
 
-    /// What this node's logs had that the group did not go on with, and where it is kept now.
+    /// What was found in this node's logs at its start, and done about it.
     #[must_use]
-    pub fn set_aside(&self) -> &[SetAside] {
-        &self.handle.set_aside
+    pub fn log_notices(&self) -> &[LogNotice] {
+        &self.handle.log_notices
     }
 
     /// Why this member is no longer part of its group, if it is not.

@@ -33,10 +33,10 @@ use super::parts::Parts;
 use super::peer_connector::{Calls, PeerConnector};
 use super::replica::Replica;
 use super::request::Requests;
+use super::restoring::Restoring;
 use super::running::{Handle, Running, Stepped};
 use super::send_state::SendState;
 use super::start_options::{StartError, StartOptions};
-use super::state_transfer::Restoring;
 use super::statistics::Statistics;
 use super::subgroup_sending::SubgroupSending;
 use super::view::View;
@@ -195,7 +195,6 @@ impl Place {
     ) -> Result<Stepped<R>, StartError> {
         let met = self.meet_unless_running(&description, until, cancel)?;
         let mut data = self.data;
-        data.begin_anew()?;
         let service = ControlService::default();
         let nodes = description.nodes.iter().map(|node| NodeId(node.id));
         let server =
@@ -218,6 +217,7 @@ impl Place {
         let mut let_in = None;
         let admission = match met {
             Some(sessions) => {
+                data.begin_anew()?;
                 for (node, session) in sessions {
                     fabric.connect(node, session);
                 }
@@ -238,7 +238,7 @@ impl Place {
         let bell = fabric.fabric.local_bell();
         let Senders { send_states, sending, large_queues } =
             Senders::new(&description, self.own, &store, &ending, &bell);
-        let DataFolder { logs, set_aside, .. } = data;
+        let DataFolder { logs, notices: log_notices, .. } = data;
         let logs = Logs::start(logs, &description, &bell)?;
         let large = Large::new(&description, store, large_queues.into_iter());
         let participant =
@@ -257,11 +257,14 @@ impl Place {
             overdue: None,
         };
         let changing = ChangingParts { large, connector: Arc::clone(&connector), record };
+        let shared_logs = parts.logs.shared_logs();
         let engine = Engine::open(admission, parts, changing)?;
         // Visitors are answered from now on.
-        let _ = service
-            .inside
-            .set(MemberAccess { requests: requests.clone(), connector: Some(connector) });
+        let _ = service.inside.set(MemberAccess {
+            requests: requests.clone(),
+            connector: Some(connector),
+            logs: shared_logs,
+        });
         let_in.into_iter().for_each(LetIn::tell_up);
         let handle = Handle {
             participant,
@@ -269,7 +272,7 @@ impl Place {
             requests,
             board: service.board,
             unsent,
-            set_aside,
+            log_notices,
             _server: server,
         };
         Ok(Running::changing(handle, engine))

@@ -14,7 +14,7 @@ use tramontane_core::layout::Layout;
 
 use super::control_service::{ControlService, MemberAccess};
 use super::description::{Description, DescriptionError, Membership};
-use super::durable::Logs;
+use super::durable::{Logs, SharedLogs};
 use super::fabric::GroupFabric;
 use super::fixed::Fixed;
 use super::participant::Participant;
@@ -152,14 +152,18 @@ impl Place {
             overdue: None,
         };
         let member = Fixed::open(parts, own, layout, memory)?;
-        let _ = service.inside.set(MemberAccess { requests: requests.clone(), connector: None });
+        let _ = service.inside.set(MemberAccess {
+            requests: requests.clone(),
+            connector: None,
+            logs: SharedLogs::default(),
+        });
         let handle = Handle {
             participant,
             send_states,
             requests,
             board: service.board,
             unsent,
-            set_aside: Vec::new(),
+            log_notices: Vec::new(),
             _server: server,
         };
         Ok(Running::fixed(handle, member))

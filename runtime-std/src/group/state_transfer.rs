@@ -1,23 +1,21 @@
 //! The joiner's state transfer: states, the messages since, and the view that admits it, each from
 //! a member that has it (VIE-10).
 
-use std::io::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use tramontane_control::{Session, SessionError};
-use tramontane_core::ids::{NodeId, Place, SubgroupId, ViewId};
-use tramontane_log::{SnapshotWriter, SystemFolder};
+use tramontane_core::ids::{NodeId, SubgroupId, ViewId};
 
 use super::admission::{Admission, needed};
 use super::description::Description;
-use super::durable::{Both, DataFolder, TakeOverError};
-use super::join_messages::{Delivered, JoinReply, JoinRequest};
+use super::join_messages::{JoinReply, JoinRequest};
 use super::joining::{AROUND, AttemptError, PAUSE, STALL, welcome};
 use super::peer_connector::PeerConnector;
 use super::queue::TOGETHER_MAX;
-use super::replica::{Message, Messages, Replica};
+use super::replica::Replica;
+use super::restoring::Restoring;
 use super::transfer_progress::TransferProgress;
 use super::view::View;
 use crate::session_messages::{receive_message, send_message};
@@ -39,10 +37,17 @@ impl Supplier {
         Self { node, session, subgroups, let_in: None }
     }
 
-    /// Asks for the states, and for all that is delivered after them.
-    fn ask(&mut self, leads: bool) -> Result<(), AttemptError> {
+    /// Asks for the states, and for all that is delivered after them. Where a log is here that the
+    /// supplier's goes on behind, its records are asked for instead of a state.
+    fn ask<R: Replica>(
+        &mut self,
+        leads: bool,
+        restoring: &mut Restoring<'_, R>,
+    ) -> Result<(), AttemptError> {
+        let records = restoring.catch_up(&mut self.session, &self.subgroups)?;
         let subgroups = self.subgroups.iter().map(|subgroup| subgroup.0).collect();
-        Ok(send_message(&mut self.session, &JoinRequest::Supply { subgroups, leads }, STALL)?)
+        let supply = JoinRequest::Supply { subgroups, leads, records };
+        Ok(send_message(&mut self.session, &supply, STALL)?)
     }
 
     fn sources(&self) -> impl Iterator<Item = (u16, u32)> {
@@ -70,12 +75,6 @@ pub(super) struct StateTransfer<'t, R> {
     pub(super) progress: TransferProgress,
 }
 
-/// Where what is restored goes: to the application, and to the logs of logged subgroups.
-pub(super) struct Restoring<'t, R> {
-    pub(super) replica: &'t mut R,
-    pub(super) data: &'t mut DataFolder,
-}
-
 impl<R: Replica> StateTransfer<'_, R> {
     /// Takes the states of all subgroups that have members, and of those that come to have some
     /// meanwhile; and asks to be admitted, until a view does.
@@ -87,7 +86,7 @@ impl<R: Replica> StateTransfer<'_, R> {
         let node = lead.node;
         lead.subgroups = needed(self.description, view, self.own);
         lead.subgroups.retain(|id| view.subgroup_members(self.description, *id).contains(&node));
-        lead.ask(true)?;
+        lead.ask(true, &mut self.restoring)?;
         let mut others = self.choose(view, lead, &[])?;
         self.take_on(lead, &mut others)
     }
@@ -163,7 +162,7 @@ impl<R: Replica> StateTransfer<'_, R> {
     /// Asks a member of a view that has this node, and that it has not entered yet, how it was let
     /// in.
     pub(super) fn ask_admission(&mut self, lead: &mut Supplier) -> Result<Admission, AttemptError> {
-        lead.ask(true)?;
+        lead.ask(true, &mut self.restoring)?;
         match self.take(lead)? {
             Word::Member(admission) => Ok(admission),
             Word::CaughtUp | Word::Choose(_) => {
@@ -228,7 +227,7 @@ impl<R: Replica> StateTransfer<'_, R> {
             return Err(AttemptError::ViewOver);
         }
         let mut supplier = Supplier::new(node, session, vec![subgroup]);
-        supplier.ask(false)?;
+        supplier.ask(false, &mut self.restoring)?;
         loop {
             match self.take(&mut supplier)? {
                 Word::Member(by) if by == *admission => return Ok(()),
@@ -242,7 +241,7 @@ impl<R: Replica> StateTransfer<'_, R> {
     /// Chooses suppliers for those subgroups of a view that have members and no supplier yet, and
     /// asks them for the states.
     fn choose(
-        &self,
+        &mut self,
         view: &View,
         lead: &Supplier,
         others: &[Supplier],
@@ -272,7 +271,7 @@ impl<R: Replica> StateTransfer<'_, R> {
             new.push(found.next().ok_or(AttemptError::NoSupplier(id))?);
         }
         for supplier in &mut new {
-            supplier.ask(false)?;
+            supplier.ask(false, &mut self.restoring)?;
         }
         Ok(new)
     }
@@ -296,6 +295,14 @@ impl<R: Replica> StateTransfer<'_, R> {
                     let (subgroup, view) = (SubgroupId(subgroup), ViewId(view));
                     self.restoring.restore(&mut supplier.session, subgroup, view, records)?;
                 }
+                JoinReply::Records { subgroup, first, records, is_last }
+                    if supplier.subgroups.contains(&SubgroupId(subgroup)) =>
+                {
+                    self.restoring.take_records(SubgroupId(subgroup), first, &records)?;
+                    if is_last {
+                        self.progress.state(SubgroupId(subgroup));
+                    }
+                }
                 JoinReply::Messages(messages) => {
                     for message in &messages {
                         if !self.progress.message(message.subgroup) {
@@ -311,86 +318,15 @@ impl<R: Replica> StateTransfer<'_, R> {
                     return Ok(Word::Member(Admission { view: view.into(), ends }));
                 }
                 JoinReply::NotNow(why) => return Err(AttemptError::NotNow(why)),
-                JoinReply::View(_) | JoinReply::State { .. } => {
+                JoinReply::View(_)
+                | JoinReply::State { .. }
+                | JoinReply::Records { .. }
+                | JoinReply::Common { .. } => {
                     return Err(AttemptError::Malformed);
                 }
             }
         }
     }
-}
-
-impl<R: Replica> Restoring<'_, R> {
-    /// Hands over a message that was delivered before this node was a member.
-    fn replay(&mut self, delivered: &Delivered) -> Result<(), AttemptError> {
-        let subgroup = SubgroupId(delivered.subgroup);
-        if let Some(log) = self.data.log(subgroup) {
-            log.take(delivered)?;
-        }
-        let message = Message {
-            subgroup,
-            view: ViewId(delivered.view),
-            place: Place(delivered.place),
-            sender: NodeId(delivered.sender),
-            payload: &delivered.payload,
-            is_replayed: true,
-        };
-        self.replica.deliver(&mut Messages::replayed(message));
-        Ok(())
-    }
-
-    /// Hands a state to the application as it comes, whatever its size. It is that after so many
-    /// records of the subgroup's log, where it is logged, which goes on behind it.
-    fn restore(
-        &mut self,
-        session: &mut Session,
-        subgroup: SubgroupId,
-        view: ViewId,
-        records: u64,
-    ) -> Result<(), AttemptError> {
-        let mut log = self.data.log(subgroup);
-        let mut state = log.as_mut().map(|log| log.begin_state(records, view)).transpose()?;
-        restore(session, subgroup, self.replica, state.as_mut())?;
-        if let (Some(log), Some(state)) = (log, state) {
-            log.install(state.finish().map_err(TakeOverError::from)?, records)?;
-        }
-        Ok(())
-    }
-
-    /// Makes durable what was restored.
-    pub(super) fn commit(&mut self) -> Result<(), AttemptError> {
-        for log in &mut self.data.logs {
-            log.commit()?;
-        }
-        Ok(())
-    }
-}
-
-/// Hands a state to the application as it comes, and to a log.
-fn restore<R: Replica>(
-    session: &mut Session,
-    subgroup: SubgroupId,
-    replica: &mut R,
-    log: Option<&mut SnapshotWriter<SystemFolder>>,
-) -> Result<(), AttemptError> {
-    let (mut reader, writer) = std::io::pipe().map_err(AttemptError::Restore)?;
-    std::thread::scope(|scope| {
-        let received = scope.spawn(move || {
-            let mut writer = Both(writer, log);
-            let received = session.receive_stream(&mut writer, u64::MAX, STALL);
-            // What is still in a buffer; and then the end, which the reader waits for.
-            received.and_then(|_| writer.flush().map_err(SessionError::Local))
-        });
-        let restored = replica.restore(subgroup, &mut reader);
-        drop(reader);
-        let received = received.join().unwrap_or(Err(SessionError::Stopped));
-        match (received, restored) {
-            (Ok(()), Ok(())) => Ok(()),
-            // The application stopped reading.
-            (Ok(()) | Err(SessionError::Local(_)), Err(error)) => Err(AttemptError::Restore(error)),
-            // A state that was cut short, whatever the application makes of it.
-            (Err(error), _) => Err(error.into()),
-        }
-    })
 }
 
 #[cfg(test)]

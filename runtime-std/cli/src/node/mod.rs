@@ -46,7 +46,7 @@ use meter::Meter;
 use running::RunningNode;
 use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::group::{
-    Description, Forming, Running, SetAside, StartOptions, SubgroupDescription, Waiting, start,
+    Description, Forming, Running, StartOptions, SubgroupDescription, Waiting, start,
 };
 use tramontane_runtime::member::Settings;
 use tramontane_runtime::shared_memory::Root;
@@ -200,11 +200,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         Ok(running) => RunningNode::new(running, output, events, arguments.leave_at_end),
         Err(failure) => return Err(running::reason(&events).unwrap_or(failure)),
     };
-    for aside in node.running().set_aside() {
-        let SetAside { records, kept, .. } = aside;
-        let what = format!("{records} lines of an earlier life are kept in {}", kept.display());
+    for notice in node.running().log_notices() {
         // The receiver is this thread's.
-        let _ = sender.send(Event::Notice(what));
+        let _ = sender.send(Event::Notice(notice.to_string()));
     }
     let _ = board.set(node.running().shared_status());
     let lines_to = input.and_then(|id| node.running().sender(id));

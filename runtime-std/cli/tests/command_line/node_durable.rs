@@ -112,9 +112,8 @@ fn a_killed_node_comes_back_and_shows_all_lines_in_order() {
         for node in nodes {
             node.kill();
         }
-        let log = group.log(0);
-        assert_eq!((logged(&group, 0), logged(&group, 1)), (log.clone(), log.clone()));
-        let of_two = logged(&group, 2);
-        assert!(log.ends_with(&of_two) && of_two.lines().count() >= 50, "{carrier:?}: {of_two}");
+        for id in 0..3 {
+            assert_eq!(logged(&group, id), group.log(0), "{carrier:?}: node {id}");
+        }
     }
 }

@@ -9,10 +9,11 @@
 use std::path::{Path, PathBuf};
 
 use tramontane_core::ids::{NodeId, SubgroupId};
-use tramontane_log::{Batch, Identity, Log, OpenError, Options, SystemFolder, WriteError};
+use tramontane_log::{Damage, Identity, Log, OpenError, Options, SystemFolder, WriteError};
 
-use super::LogTakenOver;
+use super::{LogTakenOver, TakeOverError};
 use crate::group::description::{Description, SubgroupDescription};
+use crate::group::join_messages::Delivered;
 
 /// Where a node with a data folder remembers its membership, if nothing else is said.
 pub(in crate::group) const VIEW_FOLDER: &str = "view";
@@ -76,15 +77,54 @@ pub enum DataError {
     },
 }
 
-/// Something of a log that the group did not go on with, and where it is kept.
+/// Something about a log that somebody should know.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SetAside {
-    /// The subgroup.
-    pub subgroup: SubgroupId,
-    /// How many records.
-    pub records: u64,
-    /// The file or folder that has them.
-    pub kept: PathBuf,
+#[non_exhaustive]
+pub enum LogNotice {
+    /// Something is damaged. Records are repaired by a peer.
+    Damaged {
+        /// The folder of the log.
+        path: PathBuf,
+        /// What.
+        damage: Damage,
+    },
+    /// Damaged records are as they were.
+    Repaired {
+        /// The folder of the log.
+        path: PathBuf,
+        /// The first.
+        from: u64,
+        /// The one behind the last.
+        to: u64,
+    },
+    /// The group did not go on with records; they are kept.
+    SetAside {
+        /// How many.
+        records: u64,
+        /// The file or folder that has them.
+        kept: PathBuf,
+    },
+}
+
+impl std::fmt::Display for LogNotice {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Damaged { path, damage } => {
+                write!(out, "the log in {}: {damage}", path.display())
+            }
+            Self::Repaired { path, from, to } => write!(
+                out,
+                "the log in {}: records {from} to {} were damaged, and are repaired",
+                path.display(),
+                to.saturating_sub(1)
+            ),
+            Self::SetAside { records, kept } => write!(
+                out,
+                "the group went on without {records} records of this node; they are kept in {}",
+                kept.display()
+            ),
+        }
+    }
 }
 
 /// The data folder of a node, its logs open.
@@ -94,7 +134,7 @@ pub(in crate::group) struct DataFolder {
     group: String,
     node: NodeId,
     pub(in crate::group) logs: Vec<LogTakenOver>,
-    pub(in crate::group) set_aside: Vec<SetAside>,
+    pub(in crate::group) notices: Vec<LogNotice>,
 }
 
 impl DataFolder {
@@ -116,13 +156,12 @@ impl DataFolder {
         let group = description.name.clone();
         let mut folder = Self { path, group, node, ..Self::default() };
         for (subgroup, of) in ours {
-            let log = folder.open_log(subgroup, &of.name)?;
-            folder.logs.push(log);
+            folder.open_log(subgroup, &of.name)?;
         }
         Ok(folder)
     }
 
-    fn open_log(&self, subgroup: SubgroupId, name: &str) -> Result<LogTakenOver, DataError> {
+    fn open_log(&mut self, subgroup: SubgroupId, name: &str) -> Result<(), DataError> {
         let is_name = !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\0']);
         if !is_name || name == VIEW_FOLDER {
             return Err(DataError::Name(name.to_owned()));
@@ -141,29 +180,66 @@ impl DataFolder {
                 return Err(DataError::OtherNode { path, found, wanted: self.node.get() });
             }
         }
-        Ok(LogTakenOver { subgroup, path, log, recovery, batch: Batch::new() })
+        let noticed = |damage| LogNotice::Damaged { path: path.clone(), damage };
+        self.notices.extend(recovery.damage.into_iter().map(noticed));
+        self.logs.push(LogTakenOver::new(subgroup, path, log));
+        Ok(())
     }
 
-    /// The group starts anew, or this node joins it as new: logs of before are kept under other
-    /// names.
+    /// The group starts anew: logs of an earlier one are kept under other names.
     pub(in crate::group) fn begin_anew(&mut self) -> Result<(), DataError> {
-        for taken_over in std::mem::take(&mut self.logs) {
-            if taken_over.is_untouched() {
-                self.logs.push(taken_over);
-                continue;
-            }
-            let LogTakenOver { subgroup, path, log, .. } = taken_over;
-            let records = log.end().0.saturating_sub(log.first().0);
-            let name = log.identity().subgroup.clone();
-            drop(log);
-            let kept = set_aside(&path)
-                .map_err(|source| DataError::SetAside { path: path.clone(), source })?;
-            tracing::info!(%subgroup, records, kept = %kept.display(), "a log of before is set aside");
-            self.set_aside.push(SetAside { subgroup, records, kept });
-            let log = self.open_log(subgroup, &name)?;
-            self.logs.push(log);
+        let all: Vec<_> = self.logs.iter().map(|log| log.subgroup).collect();
+        all.into_iter().try_for_each(|subgroup| self.begin_anew_in(subgroup))
+    }
+
+    /// This node has nothing of a subgroup that the group would go on with: its log is kept under
+    /// another name.
+    pub(in crate::group) fn begin_anew_in(
+        &mut self,
+        subgroup: SubgroupId,
+    ) -> Result<(), DataError> {
+        let is_touched = |log: &LogTakenOver| log.subgroup == subgroup && !log.is_untouched();
+        let Some(at) = self.logs.iter().position(is_touched) else { return Ok(()) };
+        let LogTakenOver { subgroup, path, log, .. } = self.logs.remove(at);
+        let records = log.end().0.saturating_sub(log.first().0);
+        let name = log.identity().subgroup.clone();
+        drop(log);
+        let kept = set_aside(&path)
+            .map_err(|source| DataError::SetAside { path: path.clone(), source })?;
+        tracing::info!(%subgroup, records, kept = %kept.display(), "a log of before is set aside");
+        self.notices.push(LogNotice::SetAside { records, kept });
+        self.open_log(subgroup, &name)
+    }
+
+    /// Sets the records of a subgroup's log from a number on aside: the group went on without them.
+    pub(in crate::group) fn cut(
+        &mut self,
+        subgroup: SubgroupId,
+        records: u64,
+    ) -> Result<(), TakeOverError> {
+        let aside = self.log(subgroup).map(|log| log.cut(records)).transpose()?.flatten();
+        if let Some((records, kept)) = aside {
+            tracing::info!(%subgroup, records, kept = %kept.display(), "the end of a log is set aside");
+            self.notices.push(LogNotice::SetAside { records, kept });
         }
         Ok(())
+    }
+
+    /// Puts a member's records in the place of damaged ones. False if they are not these.
+    pub(in crate::group) fn repair(
+        &mut self,
+        subgroup: SubgroupId,
+        from: u64,
+        to: u64,
+        records: &[Delivered],
+    ) -> Result<bool, TakeOverError> {
+        let Some(log) = self.log(subgroup) else { return Ok(false) };
+        let is_repaired = log.repair(from, to, records)?;
+        if is_repaired {
+            let path = log.path.clone();
+            self.notices.push(LogNotice::Repaired { path, from, to });
+        }
+        Ok(is_repaired)
     }
 
     /// The log of a subgroup, if it is logged.

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `data` | the data folder: the logs in it, whose they are, and what is wrong with one |
 //! | `taking_over` | the log of a member that is not up yet: what it restores |
+//! | `comparison` | what two logs have in common, and the records that one lacks |
 //!
 //! # What holds
 //! - A message is in the log's memory before the application sees it, and in its place.
@@ -14,6 +15,7 @@
 //! - What cannot be made durable ends the member as a crash would: [`Stopped::NotDurable`].
 //! - What was once seen to be durable at a majority or everywhere stays so, in later views too.
 
+mod comparison;
 mod data;
 mod taking_over;
 
@@ -29,7 +31,8 @@ use tramontane_log::{
     SystemFolder,
 };
 
-pub use self::data::{DataError, SetAside};
+pub(super) use self::comparison::{LogPlace, SharedLog, SharedLogError, SharedLogs};
+pub use self::data::{DataError, LogNotice};
 pub(super) use self::data::{DataFolder, VIEW_FOLDER};
 pub(super) use self::taking_over::{Both, LogTakenOver, TakeOverError};
 use super::description::Description;
@@ -48,7 +51,7 @@ const FULL_PAUSE: Duration = Duration::from_micros(100);
 /// The log of one subgroup, while the member runs.
 struct SubgroupLog {
     subgroup: SubgroupId,
-    commits: GroupCommit<SystemFolder>,
+    commits: Arc<GroupCommit<SystemFolder>>,
     /// How many records were appended since the group began.
     records: DurableCount,
     /// What the present view was told to be durable here.
@@ -86,10 +89,15 @@ impl Logs {
                 bell.ring_if_asleep();
             })?;
             let (told, seen) = (DurableCount::ZERO, DurableCounts::default());
-            Ok(SubgroupLog { subgroup, commits, records, told, seen })
+            Ok(SubgroupLog { subgroup, commits: Arc::new(commits), records, told, seen })
         };
         let logs = logs.into_iter().map(start).collect::<std::io::Result<_>>()?;
         Ok(Self { logs, has_rung, failure: None })
+    }
+
+    /// The log of a subgroup, for a thread that supplies others.
+    pub(super) fn shared(&self, subgroup: SubgroupId) -> Option<SharedLog> {
+        self.get(subgroup).map(|log| SharedLog(Arc::clone(&log.commits)))
     }
 
     /// Whether no subgroup of this member is logged.
@@ -112,6 +120,17 @@ impl Logs {
     #[inline]
     pub(super) fn records(&self, subgroup: SubgroupId) -> Option<DurableCount> {
         self.get(subgroup).map(|log| log.records)
+    }
+
+    /// Whether the log of a subgroup has so many records.
+    pub(super) fn reaches(&self, subgroup: SubgroupId, records: u64) -> bool {
+        self.records(subgroup).is_some_and(|own| own.0 >= records)
+    }
+
+    /// Handles of all logs, for threads that supply others.
+    pub(super) fn shared_logs(&self) -> SharedLogs {
+        let log = |log: &SubgroupLog| (log.subgroup, Arc::downgrade(&log.commits));
+        SharedLogs(self.logs.iter().map(log).collect())
     }
 
     /// What was seen to be durable of a subgroup.
