@@ -69,7 +69,7 @@ pub struct SubgroupStatus {
     /// It lost its state, and takes no more messages.
     pub closed: bool,
     /// What is durable of it, if it is logged and this node belongs to it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    // Always there: the encoding between processes knows no fields that are left out.
     pub durable: Option<DurableStatus>,
 }
 

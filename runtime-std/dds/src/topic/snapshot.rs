@@ -70,9 +70,13 @@ impl TopicState {
         })
     }
 
-    /// Takes over the state of another member, instead of what is here.
+    /// Takes over the state of another member, instead of what is here. No bytes are the state of a
+    /// topic without messages: what a log tells comes behind it.
     pub(crate) fn restore(&mut self, bytes: &[u8], now: Now) -> Result<(), DdsError> {
-        let snapshot: Snapshot = decode(bytes, Encoding::NATIVE)?;
+        let snapshot = match bytes {
+            [] => Snapshot { ordinal: 0, writers: Vec::new(), instances: Vec::new() },
+            bytes => decode(bytes, Encoding::NATIVE)?,
+        };
         self.ordinal = snapshot.ordinal;
         self.writers = super::writers::KnownWriters::default();
         for writer in snapshot.writers {
