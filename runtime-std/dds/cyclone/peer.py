@@ -61,14 +61,19 @@ def read(topic, count):
     while seen < count:
         if time.monotonic() > deadline:
             sys.exit(f"{seen} of {count} samples came")
-        for sample in end.take(N=100):
-            say(f"{sample.writer} {sample.number}")
-            seen += 1
+        seen += take(end)
         time.sleep(0.005)
     # What comes after that is one too many.
     time.sleep(0.5)
-    for sample in end.take(N=100):
+    take(end)
+
+
+def take(end):
+    """Prints what came, and says how much. That an instance ended is no sample."""
+    samples = [sample for sample in end.take(N=100) if isinstance(sample, Numbered)]
+    for sample in samples:
         say(f"{sample.writer} {sample.number}")
+    return len(samples)
 
 
 def main():

@@ -76,7 +76,8 @@ impl Peer {
     fn samples(mut self) -> Vec<Numbered> {
         let ended = self.child.wait().expect("it ends");
         assert!(ended.success(), "{ended}");
-        let number = |text: Option<&str>| text.and_then(|text| text.parse().ok()).expect("a number");
+        let number =
+            |text: Option<&str>| text.and_then(|text| text.parse().ok()).expect("a number");
         self.lines
             .iter()
             .map(|line| {
@@ -120,13 +121,11 @@ impl World {
     }
 
     fn gateway(&self, node: usize, writes: &str) -> Gateway {
-        let options = GatewayOptions {
-            rtps_domain: self.rtps_domain,
-            gateways: vec![0, 1],
-            network: None,
-        };
+        let options =
+            GatewayOptions { rtps_domain: self.rtps_domain, gateways: vec![0, 1], network: None };
         let mut gateway = Gateway::open(options).expect("RTPS");
-        let mirrored = MirrorOptions { writes: writes.to_owned(), ..MirrorOptions::same("Numbers") };
+        let mirrored =
+            MirrorOptions { writes: writes.to_owned(), ..MirrorOptions::same("Numbers") };
         gateway.mirror(&self.participants[node], &mirrored).expect("mirrored");
         gateway
     }
