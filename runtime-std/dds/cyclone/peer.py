@@ -1,7 +1,9 @@
 """A participant of Cyclone DDS, for the tests of the gateway.
 
-peer.py write DOMAIN TOPIC WRITER COUNT   waits for a reader, writes samples, and stays until its input ends
-peer.py read DOMAIN TOPIC COUNT           prints "WRITER NUMBER" a sample, and ends after so many
+peer.py write DOMAIN TOPIC WRITER COUNT
+    waits for a reader, writes samples, and stays until its input ends
+peer.py read DOMAIN TOPIC COUNT
+    prints "WRITER NUMBER" a sample, and ends after so many
 
 Says "ready" once it takes part.
 """

@@ -7,9 +7,9 @@
 //! writers here in one sequence. Where it is mirrored to the same name, what came from there does
 //! not go back.
 //!
-//! Several nodes may be gateways for the same topics: the first of them that is a member of the view
-//! is active, and the others take over without repeating a sample. What the active one wrote on RTPS
-//! in its last moments may have reached some readers there and not the next gateway: those samples
+//! Several nodes may be gateways for the same topics: the first of them that is a member of the
+//! view is active, and the others take over without repeating a sample. What the active one wrote
+//! on RTPS in its last moments may have reached some readers there and not the next gateway: those samples
 //! go out again, with the number of the order that they had.
 //!
 //! RustDDS carries it: it is released every few weeks, Apache 2.0, needs no type to read and write
@@ -60,8 +60,8 @@ pub struct MirrorOptions {
     pub topic: String,
     /// The RTPS topic whose samples enter the order.
     pub reads: String,
-    /// The RTPS topic that the order goes out to. If it is another one, what came from RTPS goes out
-    /// too, in its place.
+    /// The RTPS topic that the order goes out to. If it is another one, what came from RTPS goes
+    /// out too, in its place.
     pub writes: String,
 }
 

@@ -3,8 +3,8 @@
 //! # Invariants
 //! - Locks are taken in this order: discovery or a topic, then what belongs to one reader or
 //!   writer; never two topics at once. Nothing is sent while one is held.
-//! - Whoever may call a listener says so ([`upcall`]); calls that wait, or lock a topic, are refused
-//!   to a thread that is in one.
+//! - Whoever may call a listener says so ([`upcall`]); calls that wait, or lock a topic, are
+//!   refused to a thread that is in one.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -241,8 +241,8 @@ proptest! {
                 Deed::Leave { writer: gone } => {
                     cache.writer_left(writer(*gone), now);
                     for instance in 0..4 {
-                        let writes = model.instances.get(&instance).is_some_and(|told| told.writers.contains(gone));
-                        if writes {
+                        let told = model.instances.get(&instance);
+                        if told.is_some_and(|told| told.writers.contains(gone)) {
                             model.end(instance, *gone, Kind::Unregister);
                         }
                     }
@@ -250,13 +250,14 @@ proptest! {
                 Deed::Pass { ms } => now_ms += ms,
                 Deed::Select { takes, samples, states, .. } => {
                     // All at once: how state notices count towards a maximum is shown below.
-                    let all = Deed::Select { takes: *takes, max: usize::MAX, samples: *samples, states: *states };
+                    let (takes, samples, states) = (*takes, *samples, *states);
+                    let all = Deed::Select { takes, max: usize::MAX, samples, states };
                     let selection = Selection {
-                        samples: *samples,
-                        instances: *states,
+                        samples,
+                        instances: states,
                         ..Selection::default()
                     };
-                    let given = cache.select(&selection, *takes, now);
+                    let given = cache.select(&selection, takes, now);
                     prop_assert_eq!(values(&given), model.select(&all, now_ms));
                     for sample in &given {
                         let told = &model.instances[&sample.info.instance_handle.0[0]];
@@ -272,15 +273,17 @@ proptest! {
                     }
                     // A notice that was given out is read, or gone.
                     for (instance, told) in &mut model.instances {
-                        let is_meant = *states == InstanceStates::all() || told.state == 0;
+                        let is_meant = states == InstanceStates::all() || told.state == 0;
                         let gave = given.iter().any(|sample| {
-                            sample.info.instance_handle == handle(*instance) && !sample.info.valid_data
+                            let info = &sample.info;
+                            info.instance_handle == handle(*instance) && !info.valid_data
                         });
                         if is_meant && gave {
-                            let read = !*takes || (told.notices[1] && !samples.contains(SampleStates::READ));
+                            let stays = told.notices[1] && !samples.contains(SampleStates::READ);
+                            let read = !takes || stays;
                             told.notices = [false, read];
                         } else if is_meant {
-                            prop_assert!(!told.notices[0], "a notice of {} was not given out", instance);
+                            prop_assert!(!told.notices[0], "of {} is not given out", instance);
                         }
                     }
                     model.forget();
@@ -319,7 +322,9 @@ proptest! {
 
     /// The filter lets the first through, and then the next that comes after the separation.
     #[test]
-    fn samples_that_come_too_soon_are_left_out(times_ms in proptest::collection::vec(0_i64..15, 1..30)) {
+    fn samples_that_come_too_soon_are_left_out(
+        times_ms in proptest::collection::vec(0_i64..15, 1..30),
+    ) {
         let mut cache = cache(|qos| {
             qos.history = History::KeepAll;
             qos.time_based_filter.minimum_separation = Duration::from_millis(10);
