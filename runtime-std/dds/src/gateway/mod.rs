@@ -9,8 +9,8 @@
 //!
 //! Several nodes may be gateways for the same topics: the first of them that is a member of the
 //! view is active, and the others take over without repeating a sample. What the active one wrote
-//! on RTPS in its last moments may have reached some readers there and not the next gateway: those samples
-//! go out again, with the number of the order that they had.
+//! on RTPS in its last moments may have reached some readers there and not the next gateway: those
+//! samples go out again, with the number of the order that they had.
 //!
 //! RustDDS carries it: it is released every few weeks, Apache 2.0, needs no type to read and write
 //! samples, and tells a sample's writer and number, and lets a writer say what a sample is related
