@@ -14,6 +14,7 @@ mod copy;
 mod copy_failures;
 mod copy_kills;
 mod copy_losses;
+mod dds;
 mod demo;
 mod demo_failures;
 mod layout;
