@@ -10,7 +10,7 @@ use tramontane_core::layout::LayoutError;
 
 use super::control_endpoints::ControlEndpointsError;
 use super::durable::DataError;
-use super::forming::{Forming, NotFormed};
+use super::forming::{Forming, NotFormed, RestartWaiting};
 use super::membership_record::StateError;
 use crate::member::{Settings, Stopped};
 use crate::rdma::{DeviceOptions, NoFabric};
@@ -164,6 +164,12 @@ pub enum StartError {
     /// The initial nodes came together, and may not form the group.
     #[error(transparent)]
     NotFormed(#[from] NotFormed),
+    /// The group's members died, and not enough of them came back.
+    #[error(
+        "the group was not restarted: {0}; start these nodes, or, if they never come back, give up \
+         what only they have: --restart-with-less at one node"
+    )]
+    NotRestarted(RestartWaiting),
     /// What this node remembers cannot be had.
     #[error(transparent)]
     State(#[from] StateError),

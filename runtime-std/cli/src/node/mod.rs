@@ -75,6 +75,9 @@ are on the disk of this node, of a majority, and of all members.
     tramontane node --config group.toml --id 0 --log log-0 --data data-0
   A node whose disk fails or is full ends with status 4, and what was durable stays. \
 'tramontane log DIR/NAME' prints, checks and measures such a log.
+  If all nodes ended, start them again in any order, with the same commands. The group goes on once \
+most of its last members are there, with all that was durable at a majority; the rest may come \
+later. A node says for whom it waits. --restart-with-less at one node goes on without them.
 
 Forming the group:
   The folder FILE.state, or --state DIR, remembers that the node was a member. Once all nodes have \
@@ -127,6 +130,11 @@ pub(super) struct Arguments {
     /// group. Old logs are kept
     #[arg(long)]
     new_group: bool,
+    /// Restart a group that logs with the nodes that are there, if the others never come back. What
+    /// only they have is given up, and the node writes down that it was. Give it to one node, once
+    /// and by hand
+    #[arg(long, conflicts_with = "new_group")]
+    restart_with_less: bool,
     /// Print no deliveries
     #[arg(long, conflicts_with = "json")]
     quiet: bool,
@@ -282,7 +290,13 @@ impl Arguments {
             // Without standard error there is no other place for it.
             let _ = writeln!(io::stderr(), "{waiting}");
         };
-        Forming { state, new_group: self.new_group, told: Some(print), ..Forming::default() }
+        Forming {
+            state,
+            new_group: self.new_group,
+            with_less: self.restart_with_less,
+            told: Some(print),
+            ..Forming::default()
+        }
     }
 
     /// Where lines go; nothing if this node sends nowhere.

@@ -164,18 +164,27 @@ impl SharedLog {
         to: u64,
         bytes_max: usize,
     ) -> Result<Vec<Delivered>, SharedLogError> {
-        Ok(self.0.with_log(|log| {
-            let mut records = log.records(Sequence(from))?;
-            let (mut read, mut bytes) = (Vec::new(), 0);
-            while bytes < bytes_max && records.position().0 < to {
-                let Some(record) = records.read_next() else { break };
-                let record = record?;
-                bytes += record.bytes.len();
-                read.push(delivered(subgroup, &record));
-            }
-            Ok::<_, ReadError>(read)
-        })?)
+        Ok(self.0.with_log(|log| read_records(log, subgroup, from, to, bytes_max))?)
     }
+}
+
+/// Records of a log, of about so many bytes, and at least one.
+pub(super) fn read_records(
+    log: &Log<SystemFolder>,
+    subgroup: SubgroupId,
+    from: u64,
+    to: u64,
+    bytes_max: usize,
+) -> Result<Vec<Delivered>, ReadError> {
+    let mut records = log.records(Sequence(from))?;
+    let (mut read, mut bytes) = (Vec::new(), 0);
+    while bytes < bytes_max && records.position().0 < to {
+        let Some(record) = records.read_next() else { break };
+        let record = record?;
+        bytes += record.bytes.len();
+        read.push(delivered(subgroup, &record));
+    }
+    Ok(read)
 }
 
 /// Why a log does not supply another.

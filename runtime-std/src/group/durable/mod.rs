@@ -58,6 +58,8 @@ struct SubgroupLog {
     commits: Arc<GroupCommit<SystemFolder>>,
     /// How many records were appended since the group began.
     records: DurableCount,
+    /// How many more were appended before they were delivered, as a view was about to end.
+    ahead: u64,
     /// What the present view was told to be durable here.
     told: DurableCount,
     /// What was seen to be durable.
@@ -97,7 +99,7 @@ impl Logs {
             })?;
             let (told, seen) = (DurableCount::ZERO, DurableCounts::default());
             let commits = Arc::new(commits);
-            Ok(SubgroupLog { subgroup, commits, records, told, seen, retention })
+            Ok(SubgroupLog { subgroup, commits, records, ahead: 0, told, seen, retention })
         };
         let logs = logs.into_iter().map(start).collect::<std::io::Result<_>>()?;
         Ok(Self { logs, has_rung, failure: None })
@@ -151,8 +153,8 @@ impl Logs {
         })
     }
 
-    /// Appends a message that is being delivered, if its subgroup is logged. After a failure
-    /// nothing more is.
+    /// Appends a message that is being delivered, if its subgroup is logged and its log does not
+    /// have it yet. After a failure nothing more is appended.
     pub(super) fn append(&mut self, message: &Message<'_>) {
         let Some(log) = self.logs.iter_mut().find(|log| log.subgroup == message.subgroup) else {
             return;
@@ -160,13 +162,54 @@ impl Logs {
         if self.failure.is_some() {
             return;
         }
-        match log.append(message) {
-            Ok(()) => {
-                log.records = DurableCount(log.records.0.saturating_add(1));
-                log.retention.appended(message.payload.len().saturating_add(RECORD_HEADER_BYTES));
-            }
-            Err(error) => self.failure = Some(Stopped::NotDurable(error.to_string())),
+        if log.ahead > 0 {
+            // It may be durable already, and counts only now.
+            log.ahead -= 1;
+            self.has_rung.store(true, Ordering::Release);
+        } else if let Err(error) = log.append(message) {
+            self.failure = Some(Stopped::NotDurable(error.to_string()));
+            return;
         }
+        log.records = DurableCount(log.records.0.saturating_add(1));
+        log.retention.appended(message.payload.len().saturating_add(RECORD_HEADER_BYTES));
+    }
+
+    /// Appends what is not delivered yet and belongs to the present view if that ends as it is
+    /// about to. `messages` are all of these.
+    pub(super) fn append_ahead<'m>(
+        &mut self,
+        subgroup: SubgroupId,
+        messages: impl Iterator<Item = Message<'m>>,
+    ) {
+        let Some(log) = self.logs.iter_mut().find(|log| log.subgroup == subgroup) else { return };
+        let before = log.ahead;
+        let mut shown = 0;
+        for message in messages {
+            shown += 1;
+            if shown <= before || self.failure.is_some() {
+                continue;
+            }
+            match log.append(&message) {
+                Ok(()) => log.ahead += 1,
+                Err(error) => self.failure = Some(Stopped::NotDurable(error.to_string())),
+            }
+        }
+        // The ends of later proposals are not lower: they come from fewer members.
+        if shown < before {
+            let text = "the view is to end before what its log has".to_owned();
+            self.failure.get_or_insert(Stopped::NotDurable(text));
+        }
+    }
+
+    /// Whether all that was appended is durable here.
+    pub(super) fn are_durable(&self) -> Result<bool, Stopped> {
+        self.check()?;
+        Ok(self.logs.iter().all(|log| log.commits.durable().0 >= log.end()))
+    }
+
+    /// Where the log of a subgroup ends, with what is not delivered yet.
+    pub(super) fn end(&self, subgroup: SubgroupId) -> Option<u64> {
+        self.get(subgroup).map(SubgroupLog::end)
     }
 
     /// Whether what one more step delivers has room in the logs' memory.
@@ -188,7 +231,8 @@ impl Logs {
             if let Some(failure) = log.commits.failure() {
                 return Err(Stopped::NotDurable(failure.to_string()));
             }
-            let durable = DurableCount(log.commits.durable().0);
+            // What is not delivered may never be: nobody counts on it.
+            let durable = DurableCount(log.commits.durable().0.min(log.records.0));
             if log.told < durable {
                 view.set_durable(log.subgroup, durable);
                 log.told = durable;
@@ -248,6 +292,10 @@ impl Logs {
 }
 
 impl SubgroupLog {
+    const fn end(&self) -> u64 {
+        self.records.0.saturating_add(self.ahead)
+    }
+
     fn is_settled(&self) -> bool {
         self.seen.everywhere == self.records
     }
@@ -256,7 +304,7 @@ impl SubgroupLog {
     /// step. The bound leaves room for what a step delivers, so that this is the exception.
     fn append(&self, message: &Message<'_>) -> Result<(), AppendError> {
         let record = Record {
-            sequence: Sequence(self.records.0),
+            sequence: Sequence(self.end()),
             view: message.view,
             place: message.place,
             sender: message.sender,
@@ -270,6 +318,14 @@ impl SubgroupLog {
             }
         }
     }
+}
+
+/// The subgroups of a group that are logged.
+pub(super) fn logged_subgroups(
+    description: &Description,
+) -> impl Iterator<Item = SubgroupId> + use<'_> {
+    let all = (0..).map(SubgroupId).zip(&description.subgroups);
+    all.filter(|(_, subgroup)| subgroup.logged).map(|(id, _)| id)
 }
 
 /// The most that one step delivers in a subgroup, in bytes of its log.

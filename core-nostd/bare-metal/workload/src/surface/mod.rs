@@ -4,6 +4,7 @@
 //! the group. Results go to `black_box`, or the calls would be removed together with their panics.
 //! `run` compares the names called here with the names that the core's sources make public.
 
+mod health;
 mod host;
 mod memory;
 mod protocol;
@@ -23,6 +24,7 @@ use core::hint::black_box;
 
 /// Everything that needs no group, once. What it computes is of no interest.
 pub fn call_everything() {
+    health::call();
     host::call();
     memory::call();
     protocol::call();
