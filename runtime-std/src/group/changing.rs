@@ -571,6 +571,10 @@ impl<R: Replica> Steps for Engine<R> {
             self.has_cares = true;
             self.carry_out(request)?;
         }
+        if !self.parts.logs.are_none() {
+            let Parts { logs, replica, .. } = &mut self.parts;
+            logs.keep_bounded(self.view.id, |subgroup| replica.snapshot(subgroup))?;
+        }
         self.leave_when_free()
     }
 

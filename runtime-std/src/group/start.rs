@@ -169,7 +169,8 @@ impl Place {
                 source,
             })?,
         };
-        let data = DataFolder::open(description, own, options.data.as_deref())?;
+        let (data, keep_bytes) = (options.data.as_deref(), options.data_keep_bytes);
+        let data = DataFolder::open(description, own, data, keep_bytes)?;
         let mut forming = options.forming;
         let listed = description.nodes.iter().find(|node| node.id == own.get());
         if let Some(data) = options.data.filter(|_| listed.is_none_or(|node| node.state.is_none()))
@@ -265,8 +266,8 @@ impl Place {
         let store = fabric.fabric.block_store();
         let Senders { send_states, sending, large_queues } =
             Senders::new(&description, self.own, &store, &ending, &bell);
-        let DataFolder { logs, notices: log_notices, .. } = data;
-        let logs = Logs::start(logs, &description, &bell)?;
+        let DataFolder { logs, notices: log_notices, keep_bytes, .. } = data;
+        let logs = Logs::start(logs, &description, &bell, keep_bytes)?;
         let large = Large::new(&description, store, large_queues.into_iter());
         let participant =
             Arc::new(Participant { description, own: self.own, options: settings.options, ending });

@@ -41,6 +41,9 @@ pub struct StartOptions<'s> {
     /// The folder of this node's logs, where it belongs to logged subgroups: one for each node, and
     /// the same at every start.
     pub data: Option<PathBuf>,
+    /// About how many bytes of records each of these logs keeps; at most about twice as many,
+    /// beside a snapshot of the application. All records are kept if nothing is said.
+    pub data_keep_bytes: Option<u64>,
     /// What else all members must have been told alike, as a number: a member with another one is
     /// refused, as with another description.
     pub terms: u64,
@@ -65,6 +68,7 @@ impl StartOptions<'static> {
             settings: Settings::default(),
             forming: Forming::default(),
             data: None,
+            data_keep_bytes: None,
             terms: 0,
             rates: Vec::new(),
         }

@@ -120,6 +120,11 @@ pub(super) struct Arguments {
     /// (logged = true in the group file) is made durable there, in DIR/NAME
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
+    /// Keep about so many MB of each durable log, and no more than twice as many; all of it if this
+    /// is left out. A node that comes back later finds what the state of the others has
+    #[arg(long, value_name = "MB", requires = "data", conflicts_with = "log",
+          value_parser = clap::value_parser!(u64).range(1..=1 << 40))]
+    data_keep_mb: Option<u64>,
     /// Form the group anew although its nodes were members before. Give it to every initial node,
     /// once and by hand: members of the earlier group that are only out of reach go on as another
     /// group. Old logs are kept
@@ -242,6 +247,7 @@ fn become_member(
         settings: Settings::default(),
         forming: arguments.forming(&description, node),
         data: arguments.data.clone(),
+        data_keep_bytes: arguments.data_keep_mb.map(|megabytes| megabytes << 20),
         ..StartOptions::new(node)
     };
     let is_shared = description.fabric == Carrier::SharedMemory;

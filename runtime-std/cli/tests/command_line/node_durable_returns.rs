@@ -127,3 +127,54 @@ fn a_node_with_an_empty_folder_joins_as_new() {
     let two = durable_node(&group, 2, &[]);
     assert_back(&group, nodes, two, 20);
 }
+
+/// The bytes of a log's files.
+fn bytes_of(folder: &Path) -> u64 {
+    let entries = std::fs::read_dir(folder).expect("a folder").flatten();
+    entries.filter_map(|entry| entry.metadata().ok()).map(|found| found.len()).sum()
+}
+
+/// What is let go is in a snapshot: a node comes back with that and the rest, again and again.
+#[test]
+fn a_bounded_log_stays_bounded_and_its_node_comes_back() {
+    let group = logged_group(Carrier::SharedMemory, 3);
+    let start = |id: usize| {
+        let data = group.place.path().join(format!("data-{id}"));
+        let (data, id) = (data.to_str().expect("a path"), id.to_string());
+        let base = ["node", "--config", &group.config, "--id", &id, "--json"];
+        let more = ["--data", data, "--data-keep-mb", "1"];
+        Node::start(group.place.command(&[&base[..], &more].concat()))
+    };
+    let mut nodes: Vec<_> = (0..3).map(start).collect();
+    group.await_members(&[0, 1, 2]);
+    let line = |part: u64| format!("{part}-{}\n", "z".repeat(1_000));
+    for part in 0..4 {
+        for piece in 1..=6 {
+            nodes[0].write(&line(part).repeat(500));
+            let count = 3_000 * part + 500 * piece;
+            nodes.iter().for_each(|node| await_durable(node, count));
+        }
+        nodes.pop().expect("node 2").kill();
+        group.await_members(&[0, 1]);
+        nodes.push(start(2));
+        group.await_members(&[0, 1, 2]);
+    }
+    // 12 MB were logged: about 1 MB of them stays, and at most twice as many, in segments of
+    // 256 KiB. Beside them are the last 1000 lines, once or twice, and two segments to be used.
+    for id in 0..3 {
+        let bytes = bytes_of(&log_folder(&group, id));
+        assert!((1 << 20..8 << 20).contains(&bytes), "node {id}: {bytes}");
+    }
+    nodes[1].write("the last\n");
+    nodes.iter().for_each(|node| await_durable(node, 12_001));
+    for node in nodes {
+        node.kill();
+    }
+    let logs: Vec<String> = (0..3).map(|id| logged(&group, id)).collect();
+    for log in &logs {
+        let expected = (0..4).map(|part| line(part).repeat(3_000)).collect::<String>();
+        assert!((expected + "the last\n").ends_with(log), "it is the end of all lines");
+        let counts: Vec<_> = logs.iter().map(|log| log.lines().count()).collect();
+        assert!((700..5_000).contains(&log.lines().count()), "{counts:?}");
+    }
+}

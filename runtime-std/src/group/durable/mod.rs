@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `data` | the data folder: the logs in it, whose they are, and what is wrong with one |
 //! | `taking_over` | the log of a member that is not up yet: what it restores |
+//! | `bounded` | snapshots, below which records go |
 //! | `comparison` | what two logs have in common, and the records that one lacks |
 //!
 //! # What holds
@@ -15,22 +16,25 @@
 //! - What cannot be made durable ends the member as a crash would: [`Stopped::NotDurable`].
 //! - What was once seen to be durable at a majority or everywhere stays so, in later views too.
 
+mod bounded;
 mod comparison;
 mod data;
 mod taking_over;
 
+use std::io::Read;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tramontane_core::fabric::LocalBell as _;
-use tramontane_core::ids::{DurableCount, SubgroupId};
+use tramontane_core::ids::{DurableCount, SubgroupId, ViewId};
 use tramontane_core::node::DurableCounts;
 use tramontane_log::{
     AppendError, GroupCommit, GroupCommitOptions, RECORD_HEADER_BYTES, Record, Sequence,
     SystemFolder,
 };
 
+use self::bounded::Retention;
 pub(super) use self::comparison::{LogPlace, READ_BYTES, SharedLog, SharedLogError, SharedLogs};
 pub use self::data::{DataError, LogNotice};
 pub(super) use self::data::{DataFolder, VIEW_FOLDER};
@@ -60,6 +64,7 @@ struct SubgroupLog {
     told: DurableCount,
     /// What was seen to be durable.
     seen: DurableCounts,
+    retention: Retention,
 }
 
 /// The logs of the logged subgroups that a member belongs to.
@@ -77,6 +82,7 @@ impl Logs {
         logs: Vec<LogTakenOver>,
         description: &Description,
         bell: &AnyBell,
+        keep_bytes: Option<u64>,
     ) -> std::io::Result<Self> {
         let has_rung = Arc::new(AtomicBool::new(true));
         let start = |LogTakenOver { subgroup, log, .. }: LogTakenOver| {
@@ -86,12 +92,14 @@ impl Logs {
                     .saturating_add(step_bytes_max(description, subgroup)),
             };
             let records = DurableCount(log.end().0);
+            let retention = Retention::new(keep_bytes, &log);
             let commits = GroupCommit::start(log, options, move |_| {
                 has_rung.store(true, Ordering::Release);
                 bell.ring_if_asleep();
             })?;
             let (told, seen) = (DurableCount::ZERO, DurableCounts::default());
-            Ok(SubgroupLog { subgroup, commits: Arc::new(commits), records, ahead: 0, told, seen })
+            let commits = Arc::new(commits);
+            Ok(SubgroupLog { subgroup, commits, records, ahead: 0, told, seen, retention })
         };
         let logs = logs.into_iter().map(start).collect::<std::io::Result<_>>()?;
         Ok(Self { logs, has_rung, failure: None })
@@ -163,6 +171,7 @@ impl Logs {
             return;
         }
         log.records = DurableCount(log.records.0.saturating_add(1));
+        log.retention.appended(message.payload.len().saturating_add(RECORD_HEADER_BYTES));
     }
 
     /// Appends what is not delivered yet and belongs to the present view if that ends as it is
@@ -255,6 +264,25 @@ impl Logs {
                 moved(log.subgroup, &seen);
             }
         }
+    }
+
+    /// Keeps logs bounded, if they are to be: begins a snapshot of the application where one is
+    /// due, and lets records go.
+    pub(super) fn keep_bounded(
+        &mut self,
+        view: ViewId,
+        mut state: impl FnMut(SubgroupId) -> Box<dyn Read + Send>,
+    ) -> Result<(), Stopped> {
+        for log in &mut self.logs {
+            let SubgroupLog { subgroup, commits, records, seen, retention, .. } = log;
+            if retention.wants_snapshot() {
+                let begun = retention.begin(commits, *records, view, state(*subgroup));
+                begun.map_err(|error| Stopped::NotDurable(error.to_string()))?;
+            }
+            let finished = retention.finish(commits, seen.majority);
+            finished.map_err(|error| Stopped::NotDurable(error.to_string()))?;
+        }
+        Ok(())
     }
 
     /// Whether all that was appended is durable everywhere.
