@@ -136,7 +136,7 @@ impl Spoiler {
     }
 
     /// Notes a view, and what is wrong with it.
-    pub(super) fn view_wrongly(&mut self, members: &mut Vec<String>) {
+    pub(super) fn view_wrongly(&mut self, members: &mut [String]) {
         self.course.views += 1;
         self.course.since_view = 0;
         self.course.members.extend(members.iter().cloned());

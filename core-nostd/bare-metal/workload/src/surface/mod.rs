@@ -10,6 +10,8 @@ mod memory;
 mod protocol;
 #[cfg(feature = "blocks")]
 mod rdmc;
+#[cfg(feature = "durable")]
+mod restart;
 #[cfg(feature = "tram")]
 mod tram;
 #[cfg(feature = "blocks")]
@@ -32,6 +34,8 @@ pub fn call_everything() {
     rdmc::call();
     #[cfg(feature = "blocks")]
     transfer::call();
+    #[cfg(feature = "durable")]
+    restart::call();
     #[cfg(feature = "tram")]
     tram::call();
     #[cfg(feature = "views")]
