@@ -11,8 +11,24 @@ use tramontane_verbs::fake::{
     Clock, Fault, GidEntry, Link, Network, Placement, PortProfile, Profile, ResetMeans,
 };
 
+/// Rounds of a check that has to meet what happens by chance.
+const ROUNDS: u64 = 60;
+
+/// Rounds of a check that waits for a slow device in each.
+const SLOW_ROUNDS: u64 = 15;
+
 /// Two devices of one kind, with a change to the network between them.
 fn check(
+    profile: &Profile,
+    limits: &Limits,
+    change: impl FnOnce(&Network, [&tramontane_verbs::fake::DeviceName; 2]),
+) -> Vec<Finding> {
+    check_in(ROUNDS, profile, limits, change)
+}
+
+/// The same in so many rounds.
+fn check_in(
+    rounds: u64,
     profile: &Profile,
     limits: &Limits,
     change: impl FnOnce(&Network, [&tramontane_verbs::fake::DeviceName; 2]),
@@ -24,7 +40,7 @@ fn check(
         wanted: Wanted { device: Some(device.as_str().to_owned()), ..Wanted::default() },
         limits: limits.clone(),
         meeting: None,
-        rounds: 60,
+        rounds,
     };
     let [first, second] = both([options(&devices[0]), options(&devices[1])]);
     let (first, second) = (first.expect("the first end"), second.expect("the second end"));
@@ -83,10 +99,10 @@ fn writes_that_are_placed_out_of_order_fail_the_check_of_their_order_where_it_is
     // What is placed is answered: the time to a loss is longer than that.
     let loss_time = Duration::from_millis(300);
     let limits = |promised| Limits { write_order: Some(promised), loss_time, ..Limits::default() };
-    let findings = check(&profile, &limits(true), |_, _| {});
+    let findings = check_in(SLOW_ROUNDS, &profile, &limits(true), |_, _| {});
     let text = assert_verdicts(&findings, Check::WriteOrder, Verdict::Failed);
     assert!(text.contains("overtook"), "{text}");
-    let findings = check(&profile, &limits(false), |_, _| {});
+    let findings = check_in(SLOW_ROUNDS, &profile, &limits(false), |_, _| {});
     assert_verdicts(&findings, Check::WriteOrder, Verdict::Note);
 }
 
@@ -97,10 +113,10 @@ fn pieces_that_are_placed_out_of_order_are_a_note_unless_their_order_is_promised
         placement_delay_ns: 20_000_000,
         ..Profile::strict()
     };
-    let findings = check(&profile, &quick(), |_, _| {});
+    let findings = check_in(SLOW_ROUNDS, &profile, &quick(), |_, _| {});
     assert_verdicts(&findings, Check::ByteOrder, Verdict::Note);
     let promised = Limits { address_order: Some(true), ..quick() };
-    let findings = check(&profile, &promised, |_, _| {});
+    let findings = check_in(SLOW_ROUNDS, &profile, &promised, |_, _| {});
     assert_verdicts(&findings, Check::ByteOrder, Verdict::Failed);
 }
 
@@ -112,9 +128,9 @@ fn a_completion_before_visibility_is_a_note_unless_it_is_promised() {
         ..Profile::strict()
     };
     let limits = |promised| Limits { completion_visible: Some(promised), ..quick() };
-    let findings = check(&profile, &limits(false), |_, _| {});
+    let findings = check_in(SLOW_ROUNDS, &profile, &limits(false), |_, _| {});
     assert_verdicts(&findings, Check::Visibility, Verdict::Note);
-    let findings = check(&profile, &limits(true), |_, _| {});
+    let findings = check_in(SLOW_ROUNDS, &profile, &limits(true), |_, _| {});
     assert_verdicts(&findings, Check::Visibility, Verdict::Failed);
 }
 

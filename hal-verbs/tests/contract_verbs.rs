@@ -62,7 +62,7 @@ impl Testbed for Connections {
         };
         let members = meet_all(MEMBERS, &self.limits, ROW_BYTES_MIN).into_iter();
         let members = members.map(member).collect();
-        scene(&mut Group3 { members, rounds: self.rounds });
+        scene(&mut Group3 { members, rounds: self.rounds, opened: 0 });
     }
 }
 
@@ -76,6 +76,8 @@ struct Member {
 struct Group3 {
     members: Vec<Option<Member>>,
     rounds: u64,
+    /// How many have opened the view.
+    opened: usize,
 }
 
 impl Group3 {
@@ -90,13 +92,16 @@ impl Group3 {
     /// One look at everything; true if nothing is under way anywhere.
     fn is_quiet(&mut self) -> bool {
         let mut quiet = true;
+        // Connections are built by both ends: nothing more happens while a peer has yet to open.
+        let may_build = self.opened >= usize::from(MEMBERS);
         for member in self.members.iter_mut().flatten() {
             member.fabric.check_peers();
             member.fabric.flush();
             let before = taken(&member.fabric);
             member.fabric.carry();
             quiet &= before == taken(&member.fabric);
-            quiet &= member.fabric.in_flight() == 0 && !member.fabric.is_building();
+            quiet &= member.fabric.in_flight() == 0;
+            quiet &= !(may_build && member.fabric.is_building());
         }
         quiet
     }
@@ -121,7 +126,9 @@ impl Bench for Group3 {
 
     fn open(&mut self, member: Rank) -> Result<(), ErrorKind> {
         let Member { fabric, rows, .. } = self.member_mut(member);
-        fabric.open(VIEW, &rows.memory())
+        fabric.open(VIEW, &rows.memory())?;
+        self.opened += 1;
+        Ok(())
     }
 
     fn row(&self, member: Rank) -> RowWriter<'_> {

@@ -8,6 +8,7 @@
 //!   member is killed;
 //! - a view is an entry like any other. So all members that go from one view to the next deliver
 //!   the same between;
+//! - a member that is silent for [`SILENCE_MAX`] is lost, as one whose connection ends;
 //! - a view's id is never used twice, even by a later sequencer of the same folder;
 //! - a group that has lost its majority within [`GATHER`] has no next view: the rest is told to
 //!   halt.
@@ -24,6 +25,13 @@ use crate::wire::{self, Down, Entry, Membership, Up};
 /// Members that come, leave or are lost within this time make one change of views.
 const GATHER: Duration = Duration::from_millis(50);
 
+/// A member that has not acknowledged an entry for so long is lost. Time in which the sequencer
+/// itself did not run does not count.
+const SILENCE_MAX: Duration = Duration::from_secs(1);
+
+/// So much of the time since it last looked counts at most.
+const LOOK_MAX: Duration = Duration::from_millis(40);
+
 /// Where view ids are kept, in the shared folder.
 const VIEW_IDS: &str = "sequencer.views";
 
@@ -37,6 +45,9 @@ pub struct Order {
     members: BTreeMap<String, Vec<String>>,
     view_ids: BTreeMap<String, u64>,
     change: Change,
+    /// How long the sequencer has run, and when it last looked.
+    ran: Duration,
+    looked: Instant,
     mutation: Option<Mutation>,
 }
 
@@ -52,6 +63,8 @@ struct Pending {
     number: u64,
     to: Vec<u64>,
     lacking: BTreeSet<u64>,
+    /// How long the sequencer had run when it was appended.
+    since: Duration,
     /// The connection by which it came, and its name there.
     sent: Option<(u64, String)>,
 }
@@ -140,11 +153,16 @@ impl Sequence for Order {
     }
 
     fn rest(&self) -> Option<Duration> {
-        self.change.due.map(|due| due.saturating_duration_since(Instant::now()))
+        let change = self.change.due.map(|due| due.saturating_duration_since(Instant::now()));
+        let look = (!self.pending.is_empty()).then_some(LOOK_MAX / 2);
+        change.into_iter().chain(look).min()
     }
 
     fn wake(&mut self) {
-        if self.rest().is_some_and(|rest| rest.is_zero()) {
+        self.ran += self.looked.elapsed().min(LOOK_MAX);
+        self.looked = Instant::now();
+        self.lose_the_silent();
+        if self.change.due.is_some_and(|due| due <= Instant::now()) {
             self.change_views();
         }
     }
@@ -161,6 +179,8 @@ impl Order {
             members: BTreeMap::new(),
             view_ids: kept.unwrap_or_default(),
             change: Change::default(),
+            ran: Duration::ZERO,
+            looked: Instant::now(),
             mutation,
         }
     }
@@ -179,6 +199,19 @@ impl Order {
         self.tell(connection, &Down::Welcome { state: 0 });
         self.change.coming.push((node.to_owned(), groups));
         self.change.begin();
+    }
+
+    /// A member that has not acknowledged the oldest entry for too long is lost to its groups. It
+    /// may hear of it later.
+    fn lose_the_silent(&mut self) {
+        let Some(oldest) = self.pending.front() else { return };
+        if self.ran.saturating_sub(oldest.since) < SILENCE_MAX {
+            return;
+        }
+        for silent in oldest.lacking.clone() {
+            self.tell(silent, &Down::Halt { text: "it was silent for too long".to_owned() });
+            self.close(silent);
+        }
     }
 
     fn acknowledge(&mut self, connection: u64, upto: u64) {
@@ -277,7 +310,7 @@ impl Order {
         let there =
             to.iter().copied().filter(|connection| self.connections.contains_key(connection));
         let lacking = there.collect();
-        self.pending.push_back(Pending { number, to, lacking, sent });
+        self.pending.push_back(Pending { number, to, lacking, since: self.ran, sent });
     }
 
     /// Tells what has become stable.

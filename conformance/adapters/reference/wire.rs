@@ -5,7 +5,7 @@ use std::io::{self, BufRead};
 use serde::{Deserialize, Serialize};
 
 /// A member to the sequencer.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Up {
     /// The node, and the groups of which it is to be a member. The first frame.
     Hello { node: String, groups: Vec<Membership> },
@@ -20,7 +20,7 @@ pub enum Up {
 }
 
 /// A group of a member, with all nodes that are or may become members.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Membership {
     pub group: String,
     pub members: Vec<String>,

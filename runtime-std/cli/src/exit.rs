@@ -203,6 +203,7 @@ macro_rules! failures {
 
 failures! {
     ClearNotAllowed => |error| Self::with_text(Status::Usage, error);
+    tramontane_client::AddressError => |error| Self::with_text(Status::Usage, error);
     DescriptionError => |error| Self::with_text(Status::Usage, error);
     WatchError => |error| Self::system("cannot watch for signals", &error.0);
     AttachError => |error| {
@@ -328,6 +329,7 @@ impl From<StartError> for Failure {
             | E::NobodyRuns { .. }
             | E::OtherConfiguration { .. }
             | E::NotFormed(_)
+            | E::NotRestarted(_)
             | E::FixedRuns { .. }
             | E::NotReady { .. }
             | E::Refused { .. } => Status::Group,
@@ -395,6 +397,46 @@ impl From<DataError> for Failure {
                 Self::with_text(Status::Resources, error)
             }
             error => Self::with_text(Status::Usage, error),
+        }
+    }
+}
+
+/// The status of a client that no member takes.
+impl From<tramontane_client::OpenError> for Failure {
+    fn from(error: tramontane_client::OpenError) -> Self {
+        use tramontane_client::{ClientRefusal as R, OpenError as E};
+        let status = match &error {
+            E::NoAddress | E::KeyNeeded(_) | E::Name => Status::Usage,
+            E::Refused(R::NotAllowed | R::NoSubgroup | R::NotLogged) => Status::Usage,
+            E::Refused(R::LeaseOver | R::TooSlow) => Status::Out,
+            E::Refused(_) | E::NoMember { .. } | E::Hopeless(_) => Status::Group,
+            E::System(_) => Status::Resources,
+            _ => Status::Other,
+        };
+        Self::with_text(status, error)
+    }
+}
+
+/// The status of lines that were not published.
+impl From<tramontane_client::PublishError> for Failure {
+    fn from(error: tramontane_client::PublishError) -> Self {
+        use tramontane_client::PublishError as E;
+        let status = match &error {
+            E::TooLong { .. } => Status::Input,
+            E::Refused(why) => return tramontane_client::OpenError::Refused(*why).into(),
+            E::Full | E::TimeUp | E::NoMember { .. } | E::Lost { .. } => Status::PeerLost,
+            _ => Status::Other,
+        };
+        Self::with_text(status, error)
+    }
+}
+
+/// The status of a subscriber to which nothing more comes.
+impl From<tramontane_client::SubscribeError> for Failure {
+    fn from(error: tramontane_client::SubscribeError) -> Self {
+        match error {
+            tramontane_client::SubscribeError::Open(error) => error.into(),
+            error => Self::with_text(Status::PeerLost, error),
         }
     }
 }

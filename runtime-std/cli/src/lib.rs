@@ -6,6 +6,7 @@
 //! | `cast` | one member as a filter |
 //! | `copy` | files to several places at once |
 //! | `node`, `status`, `leave` | a member of a group that survives its members; the status of all; one leaves |
+//! | `publish`, `subscribe` | clients of such a group, which are no members; `client_options`: where its members are |
 //! | `shards` | replicas of groups in a tree, clients of several of them, and their status |
 //! | `dds` | `tramontane dds`: what a topic carries, and how fast |
 //! | `durable_log` | `tramontane log`: a member's log on disk, without its group |
@@ -25,6 +26,7 @@
 
 mod adapter;
 mod cast;
+mod client_options;
 mod copy;
 mod dds;
 mod demo;
@@ -42,9 +44,11 @@ mod node;
 mod options;
 mod output;
 mod plan;
+mod publish;
 mod record;
 mod shards;
 mod status;
+mod subscribe;
 mod verbs_check;
 mod waiting_notice;
 
@@ -78,6 +82,8 @@ const BENCH_EXAMPLES: &str = "  tramontane bench multicast --probe
 const EXAMPLES: &str = "  tramontane demo
   tramontane cast --group log --id 0 --nodes 3
   tramontane node --config group.toml --id 0
+  tramontane publish --config group.toml 'a line'
+  tramontane subscribe --config group.toml --from 0
   tramontane shards --config overlay.toml --id g1.0
   tramontane copy data.bin --to /mnt/a,/mnt/b
   tramontane dds perf --subscribers 3
@@ -110,6 +116,10 @@ enum Command {
     Status(status::Arguments),
     #[command(after_help = help(leave::EXAMPLES))]
     Leave(leave::Arguments),
+    #[command(after_help = help(publish::EXAMPLES))]
+    Publish(publish::Arguments),
+    #[command(after_help = help(subscribe::EXAMPLES))]
+    Subscribe(subscribe::Arguments),
     #[command(after_help = help(shards::EXAMPLES))]
     Shards(shards::Arguments),
     #[command(after_help = help(durable_log::EXAMPLES))]
@@ -163,6 +173,8 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Node(arguments) => node::run(arguments),
         Command::Status(arguments) => status::run(arguments),
         Command::Leave(arguments) => leave::run(arguments),
+        Command::Publish(arguments) => publish::run(arguments),
+        Command::Subscribe(arguments) => subscribe::run(arguments),
         Command::Shards(arguments) => shards::run(arguments),
         Command::Log(arguments) => durable_log::run(arguments),
         Command::Dds(command) => dds::run(command),

@@ -69,6 +69,11 @@ pub enum Purpose {
     Join = 2,
     /// An operator asks for something. It is no member, and may have any node id.
     Ask = 3,
+    /// A client from outside publishes, subscribes or asks. It is no member, has no group file, and
+    /// so no digest: what it may do follows from the key, if there is one.
+    Client = 4,
+    /// A node that restarts together with others asks one of them.
+    Restart = 5,
 }
 
 impl Purpose {
@@ -78,6 +83,8 @@ impl Purpose {
             1 => Self::Peer,
             2 => Self::Join,
             3 => Self::Ask,
+            4 => Self::Client,
+            5 => Self::Restart,
             _ => return None,
         })
     }
@@ -128,7 +135,7 @@ impl Hello {
 
     /// Whether both agree, as far as it matters to what the other end came for.
     pub(super) fn check(&self, other: &Self) -> Result<(), Refusal> {
-        if other.digest != self.digest {
+        if self.purpose != Purpose::Client && other.digest != self.digest {
             Err(Refusal::Digest)
         } else if other.purpose == Purpose::Meet && other.view != self.view {
             Err(Refusal::View)
@@ -146,7 +153,8 @@ mod tests {
     fn hellos_survive_the_wire_and_nothing_else_does() {
         let (view, digest) = (ViewId(1), u64::MAX);
         let hello = Hello { purpose: Purpose::Ask, view, digest, node: NodeId(7), incarnation: 99 };
-        for purpose in [Purpose::Meet, Purpose::Peer, Purpose::Join, Purpose::Ask] {
+        let all = [Purpose::Meet, Purpose::Peer, Purpose::Join, Purpose::Ask, Purpose::Client];
+        for purpose in all {
             let hello = Hello { purpose, ..hello };
             assert_eq!(Hello::decode(&hello.encode()), Some(hello));
         }
@@ -154,7 +162,7 @@ mod tests {
         for length in 0..bytes.len() {
             assert_eq!(Hello::decode(&bytes[..length]), None);
         }
-        bytes[0] = 4;
+        bytes[0] = 5;
         assert_eq!(Hello::decode(&bytes), None);
         assert_eq!(Hello::decode(&[0; HELLO_BYTES + 1]), None);
     }

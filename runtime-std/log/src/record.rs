@@ -10,7 +10,7 @@
 //! | 24 | 4 | length of the message |
 //! | 28 | 4 | the node that sent it |
 //! | 32 | 2 | views since the one that the batch begins in |
-//! | 34 | 2 | zero |
+//! | 34 | 2 | 1 if it came as a large message |
 
 use std::fmt;
 use std::ops::Range;
@@ -58,6 +58,8 @@ pub struct Record<'r> {
     pub place: Place,
     /// The node that sent it.
     pub sender: NodeId,
+    /// Whether it came as a large message.
+    pub is_large: bool,
     /// The message.
     pub bytes: &'r [u8],
 }
@@ -75,6 +77,7 @@ pub(crate) fn put_record(bytes: &mut Vec<u8>, record: &Record<'_>, length: u32, 
     put_u32(&mut header, 24, length);
     put_u32(&mut header, 28, record.sender.get());
     put_u16(&mut header, 32, views);
+    put_u16(&mut header, 34, u16::from(record.is_large));
     bytes.extend_from_slice(&header);
     bytes.extend_from_slice(record.bytes);
     bytes.resize(round_up(bytes.len(), RECORD_UNIT), 0);
@@ -113,6 +116,7 @@ pub(crate) fn record_at(bytes: &[u8], at: Range<usize>, first_view: ViewId) -> R
         view: ViewId(first_view.get().saturating_add(u64::from(u16_at(bytes, start + 32)))),
         place: Place(u64_at(bytes, start + 16)),
         sender: NodeId(u32_at(bytes, start + 28)),
+        is_large: u16_at(bytes, start + 34) != 0,
         bytes: &bytes[message..message + length],
     }
 }

@@ -135,13 +135,11 @@ impl<F: HostFabric<Rows = Memory> + Blocks<Error = ErrorKind>> Engine<F> {
     fn open_here(&mut self, opening: Opening) -> Result<(), CreateError> {
         let number = opening.number;
         let Self { generations, fabric, .. } = self;
-        let slot = generations.slot(number).ok_or(CreateError::NumberPassed(number))?;
-        let (table, channel, _) = slot;
+        let place = generations.place(number).ok_or(CreateError::NumberPassed(number))?;
+        let (table, channel) = place;
         let mut part = Box::new(Part::open(opening, table, channel, fabric)?);
         generations.tell_losses(&mut part);
-        if let Some((_, _, slot)) = generations.slot(number) {
-            *slot = Some(part);
-        }
+        generations.keep(number, part);
         Ok(())
     }
 
@@ -208,8 +206,7 @@ impl<F: HostFabric<Rows = Memory> + Blocks<Error = ErrorKind>> Engine<F> {
         let mut is_busy = false;
         let mut stepping = std::mem::replace(&mut self.awake, std::mem::take(&mut self.stepping));
         for number in stepping.drain(..) {
-            let Some((_, _, slot)) = self.generations.slot(number) else { continue };
-            let Some(part) = slot else { continue };
+            let Some(part) = self.generations.part(number) else { continue };
             match part.step(&mut self.fabric) {
                 Stepped::Idle => part.is_awake = false,
                 Stepped::Busy => {
@@ -218,7 +215,7 @@ impl<F: HostFabric<Rows = Memory> + Blocks<Error = ErrorKind>> Engine<F> {
                 }
                 Stepped::Over => {
                     is_busy = true;
-                    *slot = None;
+                    self.generations.remove(number);
                 }
             }
         }

@@ -32,6 +32,7 @@
 //! A group that stays open holds its generation open, and then no node gets further than to the
 //! end of the generation after it: a creation beyond waits until that group is over.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tramontane_core::fabric::{
@@ -67,26 +68,24 @@ fn channel_of(number: u64) -> Channel {
     Channel(u16::try_from(number % u64::from(CHANNELS)).unwrap_or(0))
 }
 
-/// Where a group is kept.
-pub(super) type Slot = Option<Box<Part>>;
-
 /// The groups of one generation.
 struct Generation {
     number: u64,
     table: Arc<Table>,
-    /// By channel.
-    parts: Vec<Slot>,
+    /// Those that are not over, by channel. Each idle step looks at all: a table with a place for
+    /// each channel would be walked whole.
+    parts: BTreeMap<u16, Box<Part>>,
     /// The write that brings the wish to a peer.
     wish: Write,
 }
 
 impl Generation {
     fn new(number: u64, table: Table) -> Self {
-        let parts = (0..CHANNELS).map(|_| None).collect();
         let layout = layout_of(&table.members).ok();
         // The layout is that of the rows, and has it: elsewhere no row has a cell.
         let wish = layout.and_then(|layout| layout.channel_offset(WISH)).unwrap_or(usize::MAX);
-        Self { number, table: Arc::new(table), parts, wish: Write::of_row(wish, 8, Kind::Guard) }
+        let wish = Write::of_row(wish, 8, Kind::Guard);
+        Self { number, table: Arc::new(table), parts: BTreeMap::new(), wish }
     }
 
     fn view(&self) -> ViewId {
@@ -175,14 +174,13 @@ impl Generations {
 
     /// All groups that are not over.
     pub(super) fn parts(&self) -> impl Iterator<Item = &Part> {
-        self.each().flat_map(|generation| generation.parts.iter().flatten().map(|part| &**part))
+        self.each().flat_map(|generation| generation.parts.values().map(|part| &**part))
     }
 
     /// The same, to be changed.
     pub(super) fn parts_mut<'p>(&'p mut self) -> impl Iterator<Item = &'p mut Part> {
-        let parts = |generation: &'p mut Generation| {
-            generation.parts.iter_mut().flatten().map(|part| &mut **part)
-        };
+        let parts =
+            |generation: &'p mut Generation| generation.parts.values_mut().map(|part| &mut **part);
         self.each_mut().flat_map(parts)
     }
 
@@ -206,23 +204,40 @@ impl Generations {
         self.wanted = self.wanted.max(generation_of(number));
     }
 
-    /// The place of a group: its table and channel, where it is kept, and which peers are lost.
-    pub(super) fn slot(&mut self, number: u64) -> Option<(Arc<Table>, Channel, &mut Slot)> {
-        let generation = self.each_mut().find(|known| known.number == generation_of(number))?;
-        let channel = channel_of(number);
-        let slot = generation.parts.get_mut(usize::from(channel.0))?;
-        Some((Arc::clone(&generation.table), channel, slot))
+    fn of_number(&mut self, number: u64) -> Option<&mut Generation> {
+        self.each_mut().find(|known| known.number == generation_of(number))
+    }
+
+    /// The place of a group: its table and channel.
+    pub(super) fn place(&mut self, number: u64) -> Option<(Arc<Table>, Channel)> {
+        let generation = self.of_number(number)?;
+        Some((Arc::clone(&generation.table), channel_of(number)))
+    }
+
+    /// Keeps the group of a number that has a place.
+    pub(super) fn keep(&mut self, number: u64, part: Box<Part>) {
+        if let Some(generation) = self.of_number(number) {
+            generation.parts.insert(channel_of(number).0, part);
+        }
     }
 
     /// The group of a number.
     pub(super) fn part(&mut self, number: u64) -> Option<&mut Part> {
-        self.slot(number)?.2.as_deref_mut()
+        let generation = self.of_number(number)?;
+        generation.parts.get_mut(&channel_of(number).0).map(|part| &mut **part)
+    }
+
+    /// The group of a number is over.
+    pub(super) fn remove(&mut self, number: u64) {
+        if let Some(generation) = self.of_number(number) {
+            generation.parts.remove(&channel_of(number).0);
+        }
     }
 
     /// The group of a channel in a view.
     pub(super) fn part_at(&mut self, view: ViewId, channel: Channel) -> Option<&mut Part> {
         let generation = self.each_mut().find(|known| known.view() == view)?;
-        generation.parts.get_mut(usize::from(channel.0))?.as_deref_mut()
+        generation.parts.get_mut(&channel.0).map(|part| &mut **part)
     }
 
     /// A group that begins is told of the peers that are lost already: no fabric tells it again.
@@ -302,7 +317,7 @@ impl Generations {
     /// Ends the oldest generation, if there is one: whether there is none any more.
     fn end_oldest<F: Blocks<Error = ErrorKind>>(&mut self, fabric: &mut F) -> bool {
         let Some(oldest) = &self.oldest else { return true };
-        if oldest.parts.iter().any(Option::is_some) {
+        if !oldest.parts.is_empty() {
             return false;
         }
         let (view, wish) = (oldest.view(), oldest.wish);

@@ -15,16 +15,16 @@
 //! - Nothing is allocated on the path of a message, unless a joiner is supplied.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tramontane_core::fabric::{Fabric as _, HostFabric as _, LossCause, Routed};
-use tramontane_core::ids::{NodeId, Rank, Time};
+use tramontane_core::ids::{NodeId, Rank, SubgroupId, Time};
 use tramontane_core::multicast::{Application, Batch};
 use tramontane_core::node::Progress;
 use tramontane_core::view::{Halt, NextView, Status};
 
 use super::admission::Admission;
-use super::durable::Logs;
+use super::durable::{Logs, logged_subgroups};
 use super::joiners::Joiners;
 use super::large::Large;
 use super::leaving::Leaving;
@@ -34,7 +34,9 @@ use super::open_view::OpenView;
 use super::parts::{Parts, Step};
 use super::peer_connector::PeerConnector;
 use super::prepared::{Prepared, open, prepare};
+use super::promising::{Preparing, Promising};
 use super::replica::{Message, Messages, Replica, ViewChanged};
+use super::slow_members::{Slow, SlowMembers};
 use super::statistics::{Seen, Statistics};
 use super::subgroup_sending::SubgroupSending;
 use super::view::View;
@@ -68,8 +70,13 @@ pub(super) struct Engine<R: Replica> {
     pub(super) newcomers: Vec<NodeId>,
     /// The view that the core asked to prepare, and that is not prepared yet.
     wanted: Option<Vec<NodeId>>,
+    /// What it promises before the present view ends.
+    promising: Promising,
     pub(super) joiners: Joiners,
     pub(super) leaving: Leaving,
+    slow_members: SlowMembers,
+    /// Those that hold others back just now.
+    slow: Vec<Slow>,
     /// The last step of the node found nothing to do.
     was_idle: bool,
     /// Something is awaited beside messages: a change, a peer's memory, a reservation of an earlier
@@ -105,8 +112,11 @@ impl<R: Replica> Engine<R> {
             // Nodes that joined with this one are supplied by earlier members.
             newcomers: Vec::new(),
             wanted: None,
+            promising: Promising::default(),
             joiners: Joiners::default(),
             leaving: Leaving::default(),
+            slow_members: SlowMembers::default(),
+            slow: Vec::new(),
             was_idle: true,
             has_cares: true,
             parts,
@@ -124,7 +134,7 @@ impl<R: Replica> Engine<R> {
 
     /// The application.
     pub(super) fn replica(&mut self) -> &mut R {
-        &mut self.parts.replica
+        self.parts.replica.application()
     }
 
     /// What it counts of itself.
@@ -210,6 +220,7 @@ impl<R: Replica> Engine<R> {
         {
             self.prepare_next(&members)?;
         }
+        self.keep_promise()?;
         match status {
             Status::Installed => self.install()?,
             Status::Left => self.go()?,
@@ -238,7 +249,7 @@ impl<R: Replica> Engine<R> {
         let Some(ended) = &mut self.ended else { return Ok(()) };
         let fabric = &mut self.parts.fabric.fabric;
         let mut nothing = |_: &mut Batch<'_>| {};
-        let stepped = ended.step(self.clock.now(), fabric, &mut nothing, |_| false);
+        let stepped = ended.step(self.clock.now(), fabric, &mut nothing, |_: NextView<'_>| false);
         stepped.map_err(Stopped::Broken)?;
         // A peer that took nothing for so long is suspected in the new view, if it is in it at all.
         let is_over = self.clock.now() >= self.ended_until;
@@ -248,6 +259,23 @@ impl<R: Replica> Engine<R> {
             self.ended = None;
             self.leave_when_free()?;
         }
+        Ok(())
+    }
+
+    /// Writes down what the core asked to be promised, once the logs have all that goes with it.
+    fn keep_promise(&mut self) -> Result<(), Stopped> {
+        let Some(asked) = self.promising.wanted.take() else { return Ok(()) };
+        let logs = &self.parts.logs;
+        if !logs.are_durable()? {
+            // It is asked for again.
+            return Ok(());
+        }
+        let ends = logged_subgroups(&self.parts.participant.description);
+        let ends = ends.map(|subgroup| logs.end(subgroup)).collect();
+        self.record.promises(asked.clone().with_ends(ends))?;
+        self.promising.kept = Some(asked);
+        // A disk may take a while.
+        self.clock.read_at_next_step();
         Ok(())
     }
 
@@ -310,6 +338,8 @@ impl<R: Replica> Engine<R> {
         self.has_cares = true;
         // Before anything is done in the view.
         self.record.begins(&self.view)?;
+        let is_free = logged_subgroups(&self.parts.participant.description).next().is_none();
+        self.promising = Promising { is_free, ..Promising::default() };
         for (rank, cause) in self.lost_peers.take(self.view.id) {
             tracing::info!(view = %self.view.id, %rank, %cause, "a member was lost before its view began");
             match cause {
@@ -334,6 +364,7 @@ impl<R: Replica> Engine<R> {
         self.connector.meets(self.view.id, joined);
         self.joiners.view_begins(&self.parts.participant.description, &mut self.present);
         self.leaving.view_begins();
+        self.slow_members.clear();
         self.leave_when_free()?;
         tracing::info!(view = %self.view.id, members = ?self.view.members, ?joined, ?gone, "a view begins");
         let Self { parts, view, .. } = self;
@@ -354,6 +385,33 @@ impl<R: Replica> Engine<R> {
         let ring_first =
             |subgroup| sending.iter().find(|one| one.subgroup() == subgroup)?.ring_first();
         Ok(large.begin(present, &participant.description, &fabric.fabric, ring_first)?)
+    }
+
+    /// Looks who holds the others back, and gives up those that do so for longer than the group
+    /// allows (EXT-2).
+    fn look_for_slow(&mut self) {
+        let Self { present, view, parts, slow_members, slow, .. } = self;
+        slow.clear();
+        if present.status() != Status::Steady {
+            return slow_members.clear();
+        }
+        let (participant, now) = (&parts.participant, Instant::now());
+        for (id, _) in (0..).map(SubgroupId).zip(&participant.description.subgroups) {
+            let node = |(rank, of): (Rank, _)| Some((*view.members.get(rank.index())?, of));
+            let members = present.frontiers_of_all(id).filter_map(node);
+            slow_members.look(id, members, now, slow);
+        }
+        // Who is behind itself does not judge.
+        let Some(bound) = participant.eviction_bound() else { return };
+        if slow.iter().any(|slow| slow.node == participant.own) {
+            return;
+        }
+        for Slow { node, holds, lasts, .. } in slow.iter().filter(|slow| slow.lasts >= bound) {
+            if let Some(rank) = view.rank_of(*node) {
+                tracing::warn!(%node, ?holds, ?lasts, "a member is too slow, and is given up");
+                present.peer_lost(rank);
+            }
+        }
     }
 
     fn halted(&self, why: Halt) -> Stopped {
@@ -404,6 +462,17 @@ impl<R: Replica> Application for Upcalls<'_, R> {
         messages.finish();
     }
 
+    /// What a log needs before the view is sealed.
+    #[cold]
+    fn append(&mut self, batch: &mut Batch<'_>) {
+        let Self { view, large, logs, .. } = self;
+        large.receive_message();
+        let large = &**large;
+        if !large.is_mistold() {
+            logs.append_ahead(batch.subgroup(), Messages::live(batch, view, large, None));
+        }
+    }
+
     #[inline]
     fn now(&mut self, _: Time) -> Time {
         self.clock.read_if_late()
@@ -436,7 +505,17 @@ impl<R: Replica> Steps for Engine<R> {
         }
         let moved_large = self.large.is_due(self.was_idle) && self.step_large()?;
         let Self {
-            present, view, prepared, lost_peers, wanted, joiners, parts, large, clock, ..
+            present,
+            view,
+            prepared,
+            lost_peers,
+            wanted,
+            promising,
+            joiners,
+            parts,
+            large,
+            clock,
+            ..
         } = self;
         let Parts { fabric, replica, logs, participant, .. } = parts;
         let now = clock.now();
@@ -455,7 +534,8 @@ impl<R: Replica> Steps for Engine<R> {
             }
             is_there
         };
-        let stepped = present.step(now, &mut routed, &mut upcalls, prepare);
+        let preparing = Preparing { prepare, promising };
+        let stepped = present.step(now, &mut routed, &mut upcalls, preparing);
         let (progress, status) = stepped.map_err(Stopped::Broken)?;
         if self.clock.now() != now {
             // An upcall took a while: what is asked of this member, and an end, must not wait for
@@ -475,7 +555,8 @@ impl<R: Replica> Steps for Engine<R> {
             self.release_large()?;
         }
         self.parts.count(&progress);
-        if self.has_cares || status != Status::Steady || progress.lost.is_some() {
+        let is_asked = self.promising.wanted.is_some();
+        if self.has_cares || status != Status::Steady || progress.lost.is_some() || is_asked {
             self.care(status, &progress)?;
         }
         if progress.delivered > 0 && status == Status::Steady && !self.joiners.is_empty() {
@@ -490,11 +571,16 @@ impl<R: Replica> Steps for Engine<R> {
             self.has_cares = true;
             self.carry_out(request)?;
         }
+        if !self.parts.logs.are_none() {
+            let Parts { logs, replica, .. } = &mut self.parts;
+            logs.keep_bounded(self.view.id, |subgroup| replica.snapshot(subgroup))?;
+        }
         self.leave_when_free()
     }
 
     fn show_status(&mut self) {
-        let Self { present, view, joiners, parts, leaving, .. } = self;
+        self.look_for_slow();
+        let Self { present, view, joiners, parts, leaving, slow, .. } = self;
         let state = match present.status() {
             Status::Halted(_) => "halted",
             Status::Left => "left",
@@ -507,7 +593,8 @@ impl<R: Replica> Steps for Engine<R> {
         let frontiers = |subgroup| present.frontiers(subgroup).unwrap_or_default();
         let joining = ids(joiners.nodes().collect());
         let durable = |subgroup| parts.logs.status(subgroup);
-        let seen = Seen { state, suspected, joining, frontiers: &frontiers, durable: &durable };
+        let (frontiers, durable) = (&frontiers, &durable);
+        let seen = Seen { state, suspected, joining, slow, frontiers, durable };
         parts.statistics.show(&parts.participant, view, &seen);
     }
 

@@ -7,7 +7,7 @@ use tramontane_core::ids::{NodeId, SubgroupId};
 use tramontane_core::view::Status;
 
 use super::changing::Engine;
-use super::joiners::Wanted;
+use super::joiners::{Wanted, states_of};
 use super::parts::Parts;
 use super::peer_connector::Call;
 use super::queue::{Sink, Supplied};
@@ -69,10 +69,11 @@ impl<R: Replica> Engine<R> {
             let between = || {
                 present.show_life(clock.read(), &mut fabric.fabric);
             };
+            let states = states_of(&wanted, view.id, logs, replica, between);
             if is_member {
-                joiners.supply_late(node, &wanted, sink, logs, replica, admission, between);
+                joiners.supply_late(node, states, sink, admission);
             } else {
-                joiners.begin(node, wanted, sink, view.id, logs, replica, between);
+                joiners.begin(node, states, sink);
             }
             Ok(())
         })

@@ -8,6 +8,7 @@ use tramontane_control::{
 };
 use tramontane_core::ids::NodeId;
 
+use super::clients::ClientServer;
 use super::durable::SharedLogs;
 use super::operator;
 use super::peer_connector::{Call, PeerConnector, answer_caller, hear_caller};
@@ -36,6 +37,7 @@ pub(super) struct MemberAccess {
     pub(super) connector: Option<Arc<PeerConnector>>,
     /// What joiners are supplied from.
     pub(super) logs: SharedLogs,
+    pub(super) clients: ClientServer,
 }
 
 impl ControlService {
@@ -60,7 +62,8 @@ impl ControlService {
                 }
             }
             Purpose::Join => {
-                if let Some(MemberAccess { requests, connector: Some(_), logs }) = self.inside.get()
+                if let Some(MemberAccess { requests, connector: Some(_), logs, .. }) =
+                    self.inside.get()
                 {
                     supply::serve(node, session, &self.board, requests, logs);
                 }
@@ -70,8 +73,14 @@ impl ControlService {
                     tracing::debug!(%node, %error, "a member that called is not connected");
                 }
             }
+            Purpose::Client => match self.inside.get() {
+                Some(inside) => inside.clients.receive(session),
+                None => ClientServer::refuse_before(session),
+            },
             // The control server refuses it.
             Purpose::Meet => {}
+            // This process is a member, or is about to be: who restarts finds that out.
+            Purpose::Restart => {}
         }
     }
 
@@ -148,6 +157,7 @@ mod tests {
                 logs: SharedLogs::default(),
                 requests: connector.requests.clone(),
                 connector: Some(Arc::clone(&connector)),
+                clients: ClientServer::default(),
             };
             assert!(service.inside.set(inside).is_ok());
             Self { server, asked, connector, _fabric: fabric }

@@ -65,6 +65,11 @@ pub struct Description {
     /// (VIE-2). The same at all members.
     #[serde(default = "failure_timeout_default")]
     pub failure_timeout_ms: u64,
+    /// A member that holds others back for so long, though it lives, is removed, in ms; 0: the
+    /// others wait for it as long as it takes (EXT-2). The same at all members. It cannot be with
+    /// fixed membership.
+    #[serde(default)]
+    pub evict_slow_after_ms: u64,
     /// Whether a next view needs a majority of the last one (VIE-9). Without it a network that
     /// splits makes two groups of one.
     #[serde(default = "majority_default")]
@@ -132,20 +137,22 @@ pub struct SubgroupDescription {
     /// members. A group file does not have it, and members do not compare it when they meet.
     #[serde(skip)]
     pub large_blocks: Option<LargeBlocks>,
+    /// Whether clients from outside may publish and subscribe (EXT-1). Each message takes up to 25
+    /// bytes more then.
+    #[serde(default)]
+    pub clients: bool,
+    /// How long the group remembers a client that no member hears, in ms: for so long it may come
+    /// back and send again what was not acknowledged, and nothing is delivered twice.
+    #[serde(default = "client_lease_default")]
+    pub client_lease_ms: u64,
     /// Whether it starts anew, empty, after all its members were lost at once, and its state with
     /// them (VIE-10). Otherwise it stays without members.
     #[serde(default)]
     pub restart_empty: bool,
     /// Whether its members log what they deliver, each in a data folder of its own: then receipts
     /// tell where a message is durable. Part of what all members must have alike.
-    #[serde(default, skip_serializing_if = "is_not")]
+    #[serde(default)]
     pub logged: bool,
-}
-
-/// What is left out where members are compared: so a group without logs is compared as ever.
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
-const fn is_not(flag: &bool) -> bool {
-    !*flag
 }
 
 const fn heartbeat_default() -> u64 {
@@ -159,6 +166,9 @@ const fn majority_default() -> bool {
 }
 const fn large_window_default() -> u32 {
     2
+}
+const fn client_lease_default() -> u64 {
+    60_000
 }
 const fn window_default() -> u32 {
     WINDOW_DEFAULT
@@ -218,6 +228,12 @@ pub enum DescriptionError {
         "failure_timeout_ms is less than 3 times heartbeat_ms, or one of them is 0; raise failure_timeout_ms"
     )]
     Times,
+    /// A bound for slow members that one long upcall would exceed.
+    #[error(
+        "evict_slow_after_ms is less than twice failure_timeout_ms, for which an upcall may last; \
+         raise it, or set it to 0"
+    )]
+    Eviction,
     /// A subgroup's name stands twice.
     #[error("subgroup \"{0}\" stands twice; give each a name of its own")]
     DuplicateSubgroup(String),
@@ -234,6 +250,16 @@ pub enum DescriptionError {
     /// A log that would be none.
     #[error("subgroup \"{0}\" cannot be logged, because {1}")]
     Logged(String, &'static str),
+    /// Clients that cannot be.
+    #[error(
+        "subgroup \"{0}\" cannot have clients without an order; take out unordered, or clients"
+    )]
+    Clients(String),
+    /// A lease that is no longer than what it takes to notice that a member is lost.
+    #[error(
+        "subgroup \"{0}\" has a client_lease_ms of less than twice failure_timeout_ms; raise it"
+    )]
+    ClientLease(String),
     /// Something that only a group with changing membership has.
     #[error(
         "the group has fixed membership, and so {0}; take it out, or set membership = \"changing\""
@@ -296,6 +322,7 @@ impl Description {
             allow_clear: false,
             heartbeat_ms: heartbeat_default(),
             failure_timeout_ms: failure_timeout_default(),
+            evict_slow_after_ms: 0,
             majority: true,
             initial: all.clone(),
             nodes: all
@@ -328,6 +355,10 @@ impl Description {
         if self.heartbeat_ms == 0 || self.failure_timeout_ms < self.heartbeat_ms.saturating_mul(3) {
             return Err(DescriptionError::Times);
         }
+        let eviction_min = self.failure_timeout_ms.saturating_mul(2);
+        if self.evict_slow_after_ms != 0 && self.evict_slow_after_ms < eviction_min {
+            return Err(DescriptionError::Eviction);
+        }
         if self.initial.is_empty() {
             self.initial.clone_from(&all);
         }
@@ -352,6 +383,13 @@ impl Description {
             }
             if let Some(why) = self.log_refusal(subgroup) {
                 return Err(DescriptionError::Logged(subgroup.name.clone(), why));
+            }
+            if subgroup.clients && subgroup.unordered {
+                return Err(DescriptionError::Clients(subgroup.name.clone()));
+            }
+            let lease_min = self.failure_timeout_ms.saturating_mul(2);
+            if subgroup.clients && subgroup.client_lease_ms < lease_min {
+                return Err(DescriptionError::ClientLease(subgroup.name.clone()));
             }
         }
         self.check_fixed()?;
@@ -380,6 +418,8 @@ impl Description {
             )
         } else if subgroup.restart_empty {
             Some("what is durable would be gone with its members; take out restart_empty = true")
+        } else if subgroup.clients && subgroup.large_max > 0 {
+            Some("a log does not tell large messages from those of clients; take out large_max")
         } else {
             None
         }
@@ -395,6 +435,12 @@ impl Description {
         }
         if self.subgroups.iter().any(|subgroup| subgroup.large_max > 0) {
             return Err(DescriptionError::Fixed("no large messages (large_max)"));
+        }
+        if self.evict_slow_after_ms != 0 {
+            return Err(DescriptionError::Fixed("no bound for slow members (evict_slow_after_ms)"));
+        }
+        if self.subgroups.iter().any(|subgroup| subgroup.clients) {
+            return Err(DescriptionError::Fixed("no clients (clients)"));
         }
         if self.nodes.iter().any(|node| node.state.is_some()) {
             return Err(DescriptionError::Fixed("no state folders (state)"));
@@ -459,6 +505,8 @@ impl SubgroupDescription {
             large_max: 0,
             large_window: large_window_default(),
             large_blocks: None,
+            clients: false,
+            client_lease_ms: client_lease_default(),
             restart_empty: false,
             logged: false,
         }

@@ -101,7 +101,7 @@ impl<R: Replica> Fixed<R> {
 
     /// The application.
     pub(super) fn replica(&mut self) -> &mut R {
-        &mut self.parts.replica
+        self.parts.replica.application()
     }
 
     /// What it counts of itself.
@@ -180,7 +180,8 @@ impl<R: Replica> Steps for Fixed<R> {
             self.node.with_dependent(|_, node| node.frontiers(subgroup)).unwrap_or_default()
         };
         let (suspected, joining) = (Vec::new(), Vec::new());
-        let seen = Seen { state, suspected, joining, frontiers: &frontiers, durable: &|_| None };
+        let (frontiers, durable) = (&frontiers, &|_| None);
+        let seen = Seen { state, suspected, joining, slow: &[], frontiers, durable };
         self.parts.statistics.show(&self.parts.participant, &self.view, &seen);
     }
 

@@ -63,6 +63,7 @@ pub(super) struct Delivered {
     pub(super) view: u64,
     pub(super) place: u64,
     pub(super) sender: u32,
+    pub(super) is_large: bool,
     pub(super) payload: Vec<u8>,
 }
 
@@ -77,6 +78,7 @@ impl Shared {
             view: message.view.0,
             place: message.place.0,
             sender: message.sender.get(),
+            is_large: message.is_large,
             payload: message.payload.to_vec(),
         }))
     }
@@ -112,7 +114,17 @@ pub(super) mod tests {
     pub(in crate::group) fn message(payload: &[u8]) -> Shared {
         let (subgroup, sender) = (SubgroupId(0), NodeId(3));
         let (view, place) = (ViewId(1), Place(2));
-        Shared::of(&Message { subgroup, view, place, sender, payload, is_replayed: false })
+        let (client, is_large, is_replayed) = (None, false, false);
+        Shared::of(&Message {
+            subgroup,
+            view,
+            place,
+            sender,
+            payload,
+            client,
+            is_large,
+            is_replayed,
+        })
     }
 
     #[test]

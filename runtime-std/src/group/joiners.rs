@@ -73,7 +73,7 @@ pub(super) struct Joiners {
 }
 
 /// The states of this moment, in a view. After each, which may take a while, `between` is called.
-fn states_of<R: Replica>(
+pub(super) fn states_of<R: Replica>(
     wanted: &Wanted,
     view: ViewId,
     logs: &Logs,
@@ -123,43 +123,27 @@ impl Joiners {
             .any(|(subgroup, _)| is_it(*subgroup))
     }
 
-    /// Begins to supply a node with the state of this moment and everything from here on. The
-    /// caller checked whether it can be, and discarded its earlier attempt. After the state of each
-    /// subgroup, which may take a while, `between` is called.
-    pub(super) fn begin<R: Replica>(
-        &mut self,
-        node: NodeId,
-        wanted: Wanted,
-        sink: Sink,
-        view: ViewId,
-        logs: &Logs,
-        replica: &mut R,
-        between: impl FnMut(),
-    ) {
-        let states = states_of(&wanted, view, logs, replica, between);
+    /// Begins to supply a node with the states of this moment and everything from here on. The
+    /// caller checked whether it can be, and discarded its earlier attempt.
+    pub(super) fn begin(&mut self, node: NodeId, states: States, sink: Sink) {
+        let subgroups = states.iter().map(|state| (state.subgroup, 0)).collect();
         if sink.put(Supplied::States(states)) {
-            let subgroups = wanted.subgroups.into_iter().map(|subgroup| (subgroup, 0)).collect();
             self.supplied.push(Joiner { node, subgroups, sink, held: Duration::ZERO });
         }
     }
 
-    /// Supplies a node that the present view has let in with the state at its beginning: another
+    /// Supplies a node that the present view has let in with the states at its beginning: another
     /// member that was to do so is gone. The caller checked whether it can be.
-    pub(super) fn supply_late<R: Replica>(
+    pub(super) fn supply_late(
         &mut self,
         node: NodeId,
-        wanted: &Wanted,
+        states: States,
         sink: Sink,
-        logs: &Logs,
-        replica: &mut R,
         admission: &Arc<Admission>,
-        between: impl FnMut(),
     ) {
-        let states = states_of(wanted, admission.view.id, logs, replica, between);
         let view = admission.view.id.0;
-        let sent =
-            |subgroup: &SubgroupId| Sent { subgroup: subgroup.0, messages: 0, view, place: 0 };
-        let sent = wanted.subgroups.iter().map(sent).collect();
+        let sent = |state: &State| Sent { subgroup: state.subgroup.0, messages: 0, view, place: 0 };
+        let sent = states.iter().map(sent).collect();
         if sink.put(Supplied::Late(states, Arc::clone(admission), sent)) {
             self.let_in.retain(|(let_in, sink)| *let_in != node || !sink.is_over());
             self.let_in.push((node, sink));

@@ -48,7 +48,7 @@ impl Ranks {
             members,
             senders: ranks(subgroup.senders()),
             window: subgroup.window,
-            message_max: subgroup.message_max,
+            message_max: subgroup.slot_max(),
             delivery,
         }
     }

@@ -36,15 +36,18 @@
 //! | `durable` | the logs of subgroups that are logged, and what is durable of them |
 //! | `large` | large messages, whose bytes go by block multicast |
 //! | `fabric`, `peer_connector`, `control_service` | what carries writes; calls to peers; the control server |
+//! | `slow_members` | members that hold the others back |
 //! | `lost_peers` | which members were lost in a view that is still to come |
 //! | `participant`, `request` | what stays the same; what other threads ask of the member |
 //! | `status`, `statistics`, `operator` | what is seen from outside; counts; an operator's requests |
+//! | `clients` | clients from outside: their order, and the thread that serves them |
 //! | `control_endpoints`, `operator_client` | addresses and key of the control servers; an operator's client |
 
 mod admission;
 mod builder;
 mod changing;
 mod changing_requests;
+mod clients;
 mod control_endpoints;
 mod control_service;
 mod delivery_queue;
@@ -74,14 +77,17 @@ mod parts;
 mod peer_connector;
 mod prepared;
 mod probe;
+mod promising;
 mod queue;
 mod receipt;
 mod replica;
 mod request;
+mod restart;
 mod restoring;
 mod running;
 mod send_state;
 mod sender;
+mod slow_members;
 mod start;
 mod start_fixed;
 mod start_options;
@@ -93,6 +99,8 @@ mod supply;
 mod supply_logs;
 mod transfer_progress;
 mod view;
+
+pub use tramontane_control::client_messages::ClientId;
 
 pub use builder::DescriptionBuilder;
 pub use control_endpoints::ControlEndpoints;
@@ -119,6 +127,8 @@ pub use sender::{Run, Sender, Slot};
 pub use start::{start, start_stepped};
 pub use start_fixed::{ConnectError, Connected, connect};
 pub use start_options::{StartError, StartOptions};
-pub use status::{DurableStatus, GroupStatus, SharedStatus, SubgroupStatus};
+pub use status::{
+    ClientStatus, CutClient, DurableStatus, GroupStatus, SharedStatus, SlowMember, SubgroupStatus,
+};
 pub use subgroup_sending::Unsent;
 pub use view::{FIRST_VIEW, View};

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tramontane_core::ids::{Position, SubgroupId};
 use tramontane_core::node::{Progress, Undelivered};
 
+use super::clients::Served;
 use super::durable::Logs;
 use super::fabric::GroupFabric;
 use super::participant::Participant;
@@ -23,7 +24,7 @@ pub(super) struct Parts<R> {
     pub(super) fabric: GroupFabric,
     pub(super) sending: Vec<SubgroupSending>,
     pub(super) requests: Receiver<Request>,
-    pub(super) replica: R,
+    pub(super) replica: Served<R>,
     /// The logs of logged subgroups that this node belongs to.
     pub(super) logs: Logs,
     pub(super) statistics: Statistics,

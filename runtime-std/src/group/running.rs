@@ -9,6 +9,7 @@ use tramontane_core::ids::SubgroupId;
 
 use self::driven::Driven;
 use super::changing::Engine;
+use super::clients::ClientServer;
 use super::durable::LogNotice;
 use super::fixed::Fixed;
 use super::participant::Participant;
@@ -33,6 +34,7 @@ pub(super) struct Handle {
     pub(super) board: SharedStatus,
     pub(super) unsent: Arc<Mutex<Vec<Unsent>>>,
     pub(super) log_notices: Vec<LogNotice>,
+    pub(super) clients: ClientServer,
     // Dropped last: clients find an ended member, and not a closed server.
     pub(super) _server: ControlServer,
 }
@@ -246,6 +248,7 @@ impl<D: Driven> Running<D> {
         let Self { driven, handle } = self;
         handle.participant.ending.stop(Stopped::Closed);
         driven.close();
+        handle.clients.end();
         let stopped = handle.participant.ending.stopped().unwrap_or(Stopped::Closed);
         let unsent =
             std::mem::take(&mut *handle.unsent.lock().unwrap_or_else(PoisonError::into_inner));

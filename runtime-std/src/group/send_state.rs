@@ -7,6 +7,7 @@ use tramontane_core::fabric::LocalBell as _;
 use tramontane_core::ids::SubgroupId;
 use tramontane_core::smc::ReserveError;
 
+use super::clients::Origin;
 use super::description::SubgroupDescription;
 use super::large::LargeSendQueue;
 use super::receipt::Counts;
@@ -39,6 +40,8 @@ impl ViewOutbox {
 pub(super) struct SendState {
     pub(super) subgroup: SubgroupId,
     pub(super) message_max: u32,
+    /// Whether clients from outside publish in the subgroup.
+    pub(super) has_clients: bool,
     /// Where the bytes of large messages go, if the subgroup takes such.
     pub(super) large: Option<Arc<LargeSendQueue>>,
     pub(super) ending: Arc<Ending>,
@@ -67,6 +70,7 @@ impl SendState {
         Arc::new(Self {
             subgroup,
             message_max: description.message_max,
+            has_clients: description.clients,
             large,
             ending: Arc::clone(ending),
             turns: AtomicU64::new(0),
@@ -85,6 +89,27 @@ impl SendState {
     /// Wakes the thread that drives the member, if it sleeps.
     pub(super) fn ring(&self) {
         self.bell.ring_if_asleep();
+    }
+
+    /// Bytes behind each message of a member.
+    #[inline(always)]
+    pub(super) const fn trailer(&self) -> usize {
+        if self.has_clients { Origin::Member.trailer() } else { 0 }
+    }
+
+    /// The bytes of a message of `length` with what is behind it. A slot may have more room than a
+    /// message may take.
+    #[inline(always)]
+    pub(super) fn with_trailer(
+        &self,
+        length: usize,
+        trailer: usize,
+    ) -> Result<usize, ReserveError> {
+        let limit = self.message_max;
+        if trailer > 0 && usize::try_from(limit).is_ok_and(|most| length > most) {
+            return Err(ReserveError::TooLarge { length, limit });
+        }
+        Ok(length.saturating_add(trailer))
     }
 
     /// Why a message of `length` bytes finds no slot between two views.

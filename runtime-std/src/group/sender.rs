@@ -8,6 +8,7 @@ use std::time::Duration;
 use tramontane_core::ids::SubgroupId;
 use tramontane_core::smc::{Reservation, ReserveError, ReservedRun};
 
+use super::clients::Origin;
 use super::receipt::{Logged, NotLogged, Ordinal, Receipt, Volatile};
 use super::send_state::{SendState, ViewOutbox};
 use crate::member::SendError;
@@ -17,6 +18,8 @@ use crate::poll::{Drive, wait_driving};
 struct Present {
     /// Nothing between two views.
     outbox: Option<ViewOutbox>,
+    /// Bytes behind each message of a member.
+    trailer: usize,
     turns: u64,
     /// What a call that waits found after this: what it returns may borrow from any of them.
     next: OnceLock<Box<Self>>,
@@ -25,7 +28,7 @@ struct Present {
 impl Present {
     fn of(state: &SendState) -> Self {
         let turns = state.turns.load(Ordering::Acquire);
-        Self { outbox: state.present(), turns, next: OnceLock::new() }
+        Self { outbox: state.present(), trailer: state.trailer(), turns, next: OnceLock::new() }
     }
 
     #[inline(always)]
@@ -55,6 +58,8 @@ pub struct Sender<K = Volatile> {
 /// later view than it was taken in.
 pub struct Slot<'s> {
     reservation: Reservation<'s>,
+    /// Bytes behind the message: where there may be clients, they say whose it is.
+    trailer: usize,
     first: u64,
     driver: Option<&'s dyn Drive>,
 }
@@ -64,18 +69,35 @@ impl Slot<'_> {
     #[inline]
     #[must_use]
     pub fn payload(&mut self) -> &mut [u8] {
-        self.reservation.payload()
+        let trailer = self.trailer;
+        let all = self.reservation.payload();
+        let length = all.len().saturating_sub(trailer);
+        &mut all[..length]
     }
 
     /// Makes the message shorter.
     pub fn truncate(&mut self, length: usize) {
-        self.reservation.truncate(length);
+        self.reservation.truncate(length.saturating_add(self.trailer));
     }
 
     /// Hands the message over. It goes out with the next step. [`Sender::receipt`] makes a receipt
     /// of its number.
     #[inline]
-    pub fn commit(self) -> Ordinal {
+    pub fn commit(mut self) -> Ordinal {
+        if self.trailer > 0 {
+            Origin::Member.write_behind(self.reservation.payload());
+        }
+        self.commit_built()
+    }
+
+    /// Hands over a message of a client, which says itself whose it is.
+    pub(super) fn commit_of(mut self, origin: &Origin) {
+        origin.write_behind(self.reservation.payload());
+        self.commit_built();
+    }
+
+    #[inline]
+    fn commit_built(self) -> Ordinal {
         let ordinal = self.ordinal();
         self.reservation.commit();
         if let Some(driver) = self.driver {
@@ -84,8 +106,10 @@ impl Slot<'_> {
         ordinal
     }
 
-    /// Hands over what describes a large message.
-    pub(super) fn commit_large(self) -> Ordinal {
+    /// Hands over what describes a large message. Clients have none, so that nothing is behind it.
+    pub(super) fn commit_large(mut self) -> Ordinal {
+        let length = self.payload().len();
+        self.reservation.truncate(length);
         let ordinal = self.ordinal();
         self.reservation.commit_large();
         if let Some(driver) = self.driver {
@@ -105,6 +129,8 @@ impl Slot<'_> {
 /// their places and send nothing.
 pub struct Run<'s> {
     run: ReservedRun<'s>,
+    state: &'s SendState,
+    trailer: usize,
     first: u64,
     driver: Option<&'s dyn Drive>,
 }
@@ -117,7 +143,9 @@ impl<'s> Run<'s> {
     #[inline]
     pub fn next(&mut self, length: usize) -> Result<Option<Slot<'s>>, ReserveError> {
         let (first, driver) = (self.first, self.driver);
-        Ok(self.run.next(length)?.map(|reservation| Slot { reservation, first, driver }))
+        let trailer = self.trailer;
+        let slot = self.run.next(self.state.with_trailer(length, trailer)?)?;
+        Ok(slot.map(|reservation| Slot { reservation, trailer, first, driver }))
     }
 }
 
@@ -159,8 +187,27 @@ impl<K> Sender<K> {
         length: usize,
     ) -> Result<Slot<'s>, ReserveError> {
         let Some(outbox) = &present.outbox else { return Err(self.refusal(length)) };
+        let trailer = present.trailer;
+        let length = self.state.with_trailer(length, trailer)?;
         let reservation = outbox.cell.borrow_dependent().reserve(length)?;
-        Ok(Slot { reservation, first: outbox.first, driver: self.driver.as_deref() })
+        Ok(Slot { reservation, trailer, first: outbox.first, driver: self.driver.as_deref() })
+    }
+
+    /// Sends a message of a client, or word of one, if a slot is free now.
+    pub(super) fn try_send_of(
+        &mut self,
+        origin: &Origin,
+        payload: &[u8],
+    ) -> Result<(), ReserveError> {
+        self.look_for_present();
+        let present = self.present.outbox.as_ref().ok_or(ReserveError::Full)?;
+        let length = payload.len().saturating_add(origin.trailer());
+        let reservation = present.cell.borrow_dependent().reserve(length)?;
+        let (first, driver) = (present.first, self.driver.as_deref());
+        let mut slot = Slot { reservation, trailer: origin.trailer(), first, driver };
+        slot.payload().copy_from_slice(payload);
+        slot.commit_of(origin);
+        Ok(())
     }
 
     /// Takes up to `most` slots in a row, if one is free now, for a burst of messages: cheaper than
@@ -182,7 +229,14 @@ impl<K> Sender<K> {
     ) -> Result<Run<'s>, ReserveError> {
         let outbox = present.outbox.as_ref().ok_or(ReserveError::Full)?;
         let run = outbox.cell.borrow_dependent().reserve_run(most)?;
-        Ok(Run { run, first: outbox.first, driver: self.driver.as_deref() })
+        let trailer = present.trailer;
+        Ok(Run {
+            run,
+            state: &self.state,
+            trailer,
+            first: outbox.first,
+            driver: self.driver.as_deref(),
+        })
     }
 
     /// A view may have begun, or ended.

@@ -12,6 +12,7 @@ use tramontane_core::fabric::{
 use tramontane_core::ids::{NodeId, Rank};
 use tramontane_core::layout::Layout;
 
+use super::clients::{ClientServer, Served};
 use super::control_service::{ControlService, MemberAccess};
 use super::description::{Description, DescriptionError, Membership};
 use super::durable::{Logs, SharedLogs};
@@ -144,7 +145,8 @@ impl Place {
             fabric,
             sending,
             requests: receiver,
-            replica,
+            // Its subgroups take no clients.
+            replica: Served::without(replica),
             logs: Logs::default(),
             statistics: Statistics::new(service.board.clone()),
             unsent: Arc::clone(&unsent),
@@ -156,6 +158,7 @@ impl Place {
             requests: requests.clone(),
             connector: None,
             logs: SharedLogs::default(),
+            clients: ClientServer::default(),
         });
         let handle = Handle {
             participant,
@@ -164,6 +167,7 @@ impl Place {
             board: service.board,
             unsent,
             log_notices: Vec::new(),
+            clients: ClientServer::default(),
             _server: server,
         };
         Ok(Running::fixed(handle, member))

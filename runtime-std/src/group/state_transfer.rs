@@ -282,7 +282,7 @@ impl<R: Replica> StateTransfer<'_, R> {
             .description
             .subgroups
             .iter()
-            .map(|subgroup| subgroup.large_max.max(subgroup.message_max.into()))
+            .map(|subgroup| subgroup.large_max.max(subgroup.slot_max().into()))
             .max();
         let together = u64::try_from(TOGETHER_MAX).unwrap_or(u64::MAX);
         let bytes_max = longest.unwrap_or(0) + 2 * together + AROUND * 16;
@@ -337,8 +337,10 @@ mod tests {
     use tramontane_control::{Address, ControlServer, Identity, Listener};
 
     use super::super::admission::{End, Sent};
+    use super::super::durable::DataFolder;
     use super::super::join_messages::tests::message;
     use super::super::peer_connector::Calls;
+    use super::super::replica::Messages;
     use super::super::request::Requests;
     use super::super::view::{FIRST_VIEW, WireView};
     use super::*;
@@ -460,7 +462,10 @@ mod tests {
         let mut members = Members::default();
         members.add(0, |session| {
             let asked = hear_words(session, &before());
-            assert_eq!(asked, JoinRequest::Supply { subgroups: vec![0], leads: true });
+            assert_eq!(
+                asked,
+                JoinRequest::Supply { subgroups: vec![0], leads: true, records: Vec::new() }
+            );
             state(session, 0);
             send_message(session, &JoinReply::CaughtUp, LONG).expect("it hears");
             let ready: JoinRequest =
@@ -524,7 +529,10 @@ mod tests {
         let refused = AtomicBool::new(false);
         members.add(1, move |session| {
             let asked = hear_words(session, &admission().view);
-            assert_eq!(asked, JoinRequest::Supply { subgroups: vec![1], leads: false });
+            assert_eq!(
+                asked,
+                JoinRequest::Supply { subgroups: vec![1], leads: false, records: Vec::new() }
+            );
             if !refused.swap(true, Ordering::Relaxed) {
                 return send_message(session, &JoinReply::NotNow("busy".to_owned()), LONG)
                     .expect("it hears");

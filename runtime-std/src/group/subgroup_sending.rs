@@ -14,6 +14,7 @@ use std::sync::atomic::Ordering;
 use tramontane_core::ids::{DurableCount, SubgroupId};
 use tramontane_core::node::{DurableCounts, Undelivered, UndeliveredMessage};
 
+use super::clients::Origin;
 use super::receipt::{Count, DurableMarks, Ordinal};
 use super::send_state::{SendState, ViewOutbox};
 use crate::member::Shared;
@@ -188,6 +189,10 @@ impl SubgroupSending {
                     sent = ordinal.saturating_add(1);
                 }
                 let payload = match remaining {
+                    // Clients send theirs again themselves.
+                    UndeliveredMessage::Message(payload) if self.state.has_clients => {
+                        Origin::of_member(payload).map(<[u8]>::to_vec)
+                    }
                     UndeliveredMessage::Message(payload) => Some(payload.to_vec()),
                     UndeliveredMessage::Large(_) => large(ordinal),
                     UndeliveredMessage::Dropped | UndeliveredMessage::Building => None,

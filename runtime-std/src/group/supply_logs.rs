@@ -6,7 +6,7 @@ use std::time::Duration;
 use tramontane_control::Session;
 use tramontane_core::ids::SubgroupId;
 
-use super::durable::{LogPlace, SharedLog, SharedLogError};
+use super::durable::{LogPlace, READ_BYTES, SharedLog, SharedLogError};
 use super::join_messages::{Delivered, JoinReply};
 use super::queue::TOGETHER_MAX;
 use super::supply::{STALL, SupplyError};
@@ -57,7 +57,7 @@ fn send(
     to: u64,
 ) -> Result<(), SupplyError> {
     while from < to {
-        let mut read = log.read(subgroup, from, to)?.into_iter().peekable();
+        let mut read = log.read(subgroup, from, to, READ_BYTES)?.into_iter().peekable();
         while read.peek().is_some() {
             let records = together(&mut read);
             let first = from;

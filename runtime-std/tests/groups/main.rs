@@ -18,4 +18,5 @@ mod leaving;
 mod long_upcalls;
 mod many_views;
 mod over_tcp;
+mod slow_members;
 mod stepped;

@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use crate::common::{Carries, fabric};
+use tramontane_core::check::Checks;
 use tramontane_core::fabric::{
     Capabilities, ErrorKind, Event, Fabric, Promises, WRITES_MAX, Write,
 };
@@ -120,6 +121,17 @@ pub fn open_with(
     seed: u64,
     (subgroups, node_options): (usize, Options),
 ) -> Vec<Member> {
+    open_laid(id, ids, shared, seed, (subgroups, node_options, Checks::Off))
+}
+
+/// The same, with checks of cells and slots or without.
+pub fn open_laid(
+    id: u64,
+    ids: &[NodeId],
+    shared: bool,
+    seed: u64,
+    (subgroups, node_options, checks): (usize, Options, Checks),
+) -> Vec<Member> {
     let count = ids.len();
     let ranks: &'static [Rank] = leak((0..count as u16).map(Rank).collect());
     let subgroups: &'static [Subgroup<'static>] = leak(vec![
@@ -134,6 +146,12 @@ pub fn open_with(
     ]);
     let members: &'static [NodeId] = leak(ids.to_vec());
     let layout = Layout::with_views(Group { members, subgroups }).expect("a good group");
+    #[cfg(feature = "durable")]
+    let layout = {
+        let all = (0..subgroups.len() as u16).map(tramontane_core::ids::SubgroupId);
+        layout.with_logged(leak(all.collect())).expect("ordered subgroups")
+    };
+    let layout = if checks.is_on() { layout.with_checks().expect("small") } else { layout };
     let copies: Vec<Vec<RowWriter<'static>>> = ranks
         .iter()
         .map(|owner| {

@@ -139,7 +139,9 @@ impl Report {
         for system in System::ALL {
             let _ = write!(page, "\n## {}\n\n| level |", system.name());
             let subscribers = self.subscribers();
-            subscribers.iter().for_each(|count| drop(write!(page, " {count} |")));
+            for count in &subscribers {
+                let _ = write!(page, " {count} |");
+            }
             let _ = write!(page, "\n|---|{}", "---|".repeat(subscribers.len()));
             for level in Level::ALL.into_iter().filter(|level| system.has(*level)) {
                 let _ = write!(page, "\n| {} |", level.name());

@@ -178,7 +178,8 @@ impl Writer for LogWriter {
     fn commit(&mut self, messages: &[Vec<u8>]) -> Result<(), Failure> {
         for (sequence, bytes) in (self.log.end().0..).zip(messages) {
             let (view, place, sender) = (ViewId(1), Place(sequence), NodeId(0));
-            let record = Record { sequence: Sequence(sequence), view, place, sender, bytes };
+            let (sequence, is_large) = (Sequence(sequence), false);
+            let record = Record { sequence, view, place, sender, is_large, bytes };
             let pushed = self.batch.push(&record);
             pushed.map_err(|error| Failure::other(error, "please report this"))?;
         }

@@ -35,6 +35,9 @@ enum Line<'l> {
         view: u64,
         place: u64,
         sender: u32,
+        /// The client from outside that published it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        client: Option<String>,
         #[serde(flatten)]
         record: Bytes<'l>,
     },
@@ -141,6 +144,7 @@ impl Application {
             view: message.view.0,
             place: message.place.get(),
             sender: message.sender.get(),
+            client: message.client.map(|client| client.to_string()),
             record: Bytes::of(message.payload),
         };
         add_line(&line, to);
@@ -150,7 +154,8 @@ impl Application {
         self.lines.extend_from_slice(message.payload);
         self.lines.push(b'\n');
         self.messages += 1;
-        let is_own = Some(message.sender) == self.own && !message.is_replayed;
+        let is_members = message.client.is_none() && !message.is_replayed;
+        let is_own = Some(message.sender) == self.own && is_members;
         self.own_delivered += u64::from(is_own && self.meter.is_of(message.subgroup));
     }
 

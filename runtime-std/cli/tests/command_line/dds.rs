@@ -20,10 +20,13 @@ fn perf(place: &Place, arguments: &[&str]) -> Value {
 #[test]
 fn throughput_is_measured_at_each_level_and_nothing_is_lost() {
     let place = Place::new();
+    let folder = tempfile::tempdir().expect("a folder");
+    let logs = folder.path().to_str().expect("text");
     for (level, subscribers, fabric) in [
         ("unordered", 1, "shm"),
         ("atomic", 2, "shm"),
         ("volatile", 1, "shm"),
+        ("logged", 1, "shm"),
         ("atomic", 1, "tcp"),
     ] {
         let count = subscribers.to_string();

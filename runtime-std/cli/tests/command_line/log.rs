@@ -25,7 +25,8 @@ fn filled(place: &Place, records: u64) -> PathBuf {
         let bytes: &[u8] = if number == 3 { &[0xff, 0] } else { &text };
         let (view, sender) = (ViewId(1 + number / 50), NodeId((number % 3) as u32));
         let sequence = Sequence(number);
-        let record = Record { sequence, view, place: ids::Place(2 * number), sender, bytes };
+        let (place, is_large) = (ids::Place(2 * number), false);
+        let record = Record { sequence, view, place, sender, is_large, bytes };
         batch.push(&record).expect("in order");
         if number % 10 == 9 || number + 1 == records {
             log.commit(&mut batch).expect("it is written");

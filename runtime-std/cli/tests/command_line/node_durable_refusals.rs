@@ -1,7 +1,11 @@
 //! Durable logs that cannot be used: each is an error in one line, and harms nothing.
 
-use crate::node_durable::{await_durable, durable_node, logged, logged_group};
-use crate::support::group::{Carrier, Group, lines};
+use std::io::Write as _;
+use std::process::Command;
+
+use crate::node_durable::{await_durable, durable_lines, durable_node, logged, logged_group};
+use crate::support::group::{Carrier, Group, Node, lines};
+use crate::support::wait_for;
 
 /// Starts a node that does not come up. Checks the status, and that standard error is one line with
 /// these parts.
@@ -60,7 +64,6 @@ fn a_log_of_another_node_or_group_or_process_or_version_is_refused_and_stays() {
     group.place.run(&alone).failed(5, &["another process uses the log", "; "]);
     nodes.remove(0).kill();
     group.place.run(&alone).failed(5, &["has the log of", "glo", "; "]);
-    refused(&group, 0, &["--data", &data_text.replace("-0", "-1")], 5, &["another process"]);
     nodes.remove(0).kill();
     refused(
         &group,
@@ -81,4 +84,136 @@ fn a_log_of_another_node_or_group_or_process_or_version_is_refused_and_stays() {
         std::fs::write(&file, bytes).expect("it can be written");
     }
     refused(&group, 0, &["--data", data_text], 5, &["format 99", "newer", "; "]);
+}
+
+/// Mounts a file system in memory of that size; nothing where this process may not.
+struct Disk(std::path::PathBuf);
+
+impl Disk {
+    fn mount(group: &Group, size: &str) -> Option<Self> {
+        let path = group.place.path().join("disk");
+        std::fs::create_dir(&path).expect("a folder");
+        let size = format!("size={size}");
+        let mount =
+            Command::new("mount").args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(&path).output();
+        let is_mounted = mount.is_ok_and(|mount| mount.status.success());
+        if !is_mounted {
+            eprintln!("inconclusive: this user may not mount a file system");
+        }
+        is_mounted.then_some(Self(path))
+    }
+
+    fn remount(&self, how: &str) {
+        let how = format!("remount,{how}");
+        let mount = Command::new("mount").args(["-o", &how]).arg(&self.0).status();
+        assert!(mount.expect("a status").success());
+    }
+
+    fn folder(&self) -> String {
+        self.0.join("data").to_str().expect("a path").to_owned()
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+/// The durable lines of a node whose log is in that folder.
+fn logged_in(group: &Group, folder: &str) -> usize {
+    let printed = group.place.run(&["log", &format!("{folder}/lines")]).succeeded();
+    String::from_utf8(printed).expect("text").lines().count()
+}
+
+#[test]
+fn a_full_disk_ends_its_node_and_what_was_durable_stays() {
+    let group = logged_group(Carrier::SharedMemory, 3);
+    // Room for one segment of 64 MiB, and for not quite another.
+    let Some(disk) = Disk::mount(&group, "100m") else { return };
+    let mut nodes: Vec<_> = (0..2).map(|id| durable_node(&group, id, &[])).collect();
+    let folder = disk.folder();
+    let arguments = ["node", "--config", &group.config, "--id", "2", "--json", "--data", &folder];
+    let mut full = Node::start(group.place.command(&arguments));
+    nodes[0].write(&lines(0, 0..10));
+    await_durable(&nodes[0], 10);
+    let line = format!("{}\n", "x".repeat(10_000));
+    let mut input = nodes[0].take_input();
+    let writing = std::thread::spawn(move || {
+        let _ = input.write_all(line.repeat(7_500).as_bytes());
+    });
+    let (code, errors) = full.ended();
+    assert_eq!(code, Some(4), "{errors}");
+    let last = errors.lines().last().expect("an error");
+    assert!(last.contains("no space is left") && last.contains("; "), "{errors}");
+    let reported = durable_lines(&full).last().expect("it reported")[0];
+    let kept = u64::try_from(logged_in(&group, &folder)).expect("small");
+    assert!(kept >= reported && reported > 10, "{kept} of {reported}");
+    group.await_members(&[0, 1]);
+    writing.join().expect("it writes");
+    await_durable(&nodes[1], 7_510);
+}
+
+#[test]
+fn a_sync_that_fails_ends_its_node_and_what_was_durable_stays() {
+    let group = logged_group(Carrier::SharedMemory, 3);
+    let mut nodes: Vec<_> = (0..2).map(|id| durable_node(&group, id, &[])).collect();
+    let data = group.place.path().join("data-2");
+    let data = data.to_str().expect("a path");
+    let arguments = ["node", "--config", &group.config, "--id", "2", "--json", "--data", data];
+    let command = group.place.command(&arguments);
+    // The system says once that it could not write, as it does for a disk that fails.
+    let mut traced = Command::new("strace");
+    traced.args(["-f", "-qq", "-o", "/dev/null", "-e", "trace=fdatasync"]);
+    traced.args(["-e", "inject=fdatasync:error=EIO:when=12"]).arg(command.get_program());
+    traced.args(command.get_args()).envs(command.get_envs().filter_map(|(k, v)| Some((k, v?))));
+    let can_trace = Command::new("strace").args(["-o", "/dev/null", "true"]).status();
+    if !can_trace.is_ok_and(|status| status.success()) {
+        eprintln!("inconclusive: there is no strace, or it may not trace");
+        return;
+    }
+    let mut failing = Node::start(traced);
+    group.await_members(&[0, 1, 2]);
+    for number in 0..20 {
+        nodes[0].write(&lines(0, number..number + 1));
+        await_durable_somewhere(&nodes[0], u64::try_from(number).expect("small") + 1);
+    }
+    let (code, errors) = failing.ended();
+    assert_eq!(code, Some(4), "{errors}");
+    let last = errors.lines().last().expect("an error");
+    assert!(last.contains("cannot sync") && last.contains("; "), "{errors}");
+    let reported = durable_lines(&failing).last().expect("it reported")[0];
+    group.await_members(&[0, 1]);
+    assert!(lines(0, 0..20).starts_with(&logged(&group, 2)));
+    let kept = u64::try_from(logged(&group, 2).lines().count()).expect("small");
+    assert!(kept >= reported && reported > 0, "{kept} of {reported}");
+
+    // It comes back with what it has, and takes the rest.
+    let again = durable_node(&group, 2, &[]);
+    await_durable(&again, 20);
+    again.kill();
+    assert_eq!(logged(&group, 2), lines(0, 0..20));
+}
+
+/// Waits until a majority has so many lines.
+fn await_durable_somewhere(node: &Node, majority: u64) {
+    wait_for("it is durable at a majority", || {
+        durable_lines(node).last().is_some_and(|last| last[1] >= majority).then_some(())
+    });
+}
+
+#[test]
+fn a_folder_that_may_only_be_read_is_refused_and_stays() {
+    let group = logged_group(Carrier::SharedMemory, 1);
+    let Some(disk) = Disk::mount(&group, "100m") else { return };
+    let folder = disk.folder();
+    let arguments = ["node", "--config", &group.config, "--id", "0", "--json", "--data", &folder];
+    let mut node = Node::start(group.place.command(&arguments));
+    node.write(&lines(0, 0..5));
+    await_durable(&node, 5);
+    node.kill();
+    disk.remount("ro");
+    refused(&group, 0, &["--data", &folder], 4, &["cannot be written to", "; "]);
+    assert_eq!(logged_in(&group, &folder), 5);
+    disk.remount("rw");
 }

@@ -12,6 +12,7 @@ pub struct Owned {
     pub view: u64,
     pub place: u64,
     pub sender: u32,
+    pub is_large: bool,
     pub bytes: Vec<u8>,
 }
 
@@ -22,6 +23,7 @@ impl Owned {
             view: ViewId(self.view),
             place: Place(self.place),
             sender: NodeId(self.sender),
+            is_large: self.is_large,
             bytes: &self.bytes,
         }
     }
@@ -58,7 +60,7 @@ pub fn draw(chance: &mut Chance, count: u64, model: &Model, drawn: &mut u64) -> 
         let length = [0, 1, 8, 60, 500, 3000][chance.below(6) as usize];
         let bytes = (0..length).map(|at| (*drawn * 131 + at * 17 + at / 256) as u8).collect();
         let sender = chance.below(4) as u32;
-        Owned { view, place: *drawn, sender, bytes }
+        Owned { view, place: *drawn, sender, is_large: chance.is_one_of(2), bytes }
     };
     (0..count).map(drawing).collect()
 }

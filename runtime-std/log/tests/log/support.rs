@@ -47,6 +47,7 @@ pub fn record(sequence: u64, bytes: &[u8]) -> Record<'_> {
         view: ViewId(1 + sequence / 10),
         place: Place(3 * sequence),
         sender: NodeId((sequence % 5) as u32),
+        is_large: sequence.is_multiple_of(3),
         bytes,
     }
 }
