@@ -19,6 +19,7 @@ impl Work<'_, '_> {
         if !self.subgroup.is_logged || self.subgroup.shown_to == Some(trim) {
             return Ok(());
         }
+        // bound: the senders
         for sender in self.senders.iter_mut() {
             sender.before_shown = (sender.hand, sender.large_handed);
         }
@@ -36,6 +37,7 @@ impl Work<'_, '_> {
         );
         application.append(&mut batch);
         let ended = batch.finish();
+        // bound: the senders
         for sender in self.senders.iter_mut() {
             (sender.hand, sender.large_handed) = sender.before_shown;
         }

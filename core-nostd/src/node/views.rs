@@ -391,6 +391,7 @@ impl<'m> Node<'m> {
         application: &mut A,
     ) -> Result<Result<(), Misbehaved>, StepError> {
         let mut index = 0_usize;
+        // bound: the subgroups
         while let Some(state) = self.subgroups.get(index) {
             if let Some(trim) = trim(state.id) {
                 let shown = self.with_work(index, |work| Ok(work.show_until(application, trim)))?;

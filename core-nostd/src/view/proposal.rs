@@ -321,8 +321,13 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
         for rank in self.ranks() {
             let suspected = self.suspects(rank);
             let goes = self.peers.get(rank.index()).is_some_and(|peer| peer.goes);
-            let leaving = if suspected || !open { 0 } else { self.leaving(rank) };
-            let (suspected, leaves) = (self.suspects(rank), leaving == 1);
+            // It is one or nothing.
+            let leaving =
+                if suspected || !open { 0 } else { self.table.load(rank, ViewColumn::Leaving) };
+            if leaving > 1 {
+                self.suspect(rank, Cause::Misbehaved);
+            }
+            let (suspected, leaves) = (suspected || leaving > 1, leaving == 1);
             if suspected && !goes {
                 self.append(&mut count, Change::Remove(rank));
             } else if leaves && !goes {
@@ -345,15 +350,6 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
             }
         }
         count
-    }
-
-    /// What a member says of its leaving; one that says what cannot be is suspected.
-    fn leaving(&mut self, rank: Rank) -> u64 {
-        let leaving = self.table.load(rank, ViewColumn::Leaving);
-        if leaving > 1 {
-            self.suspect(rank, Cause::Misbehaved);
-        }
-        leaving
     }
 
     /// The last join request of a member that is not suspected.

@@ -6,16 +6,19 @@ use tramontane_core::fabric::LossCause;
 use tramontane_core::ids::Rank;
 use tramontane_core::layout::ViewColumn;
 use tramontane_core::multicast::Impossible;
-use tramontane_core::node::Options;
 use tramontane_core::view::Status;
 
-use super::members::open_laid;
+use super::members::{Laid, open_laid};
 use super::{Run, SUBGROUP};
+
+fn checked() -> Laid {
+    Laid { checks: Checks::On, ..Laid::default() }
+}
 
 /// Three members of a view over rows with checks, which have run for a while.
 fn steady() -> Run {
     let mut run = Run::new(3, true, 5);
-    run.members = open_laid(1, &run.ids, true, 5, (1, Options::default(), Checks::On));
+    run.members = open_laid(1, &run.ids, true, 5, checked());
     run.run(6, true);
     run
 }
@@ -84,7 +87,7 @@ fn a_flipped_heartbeat_mends_itself_and_costs_nobody_the_group() {
 fn a_member_dies_under_load_and_the_others_go_on_with_checks() {
     for seed in 0..20 {
         let mut run = Run::new(4, seed % 2 == 0, seed);
-        run.members = open_laid(1, &run.ids, run.shared, seed, (1, Options::default(), Checks::On));
+        run.members = open_laid(1, &run.ids, run.shared, seed, checked());
         run.run(5 + seed as u32, true);
         run.stopped.insert(run.ids[seed as usize % 4].0);
         run.run_to_the_end_of_the_view(true);

@@ -11,7 +11,7 @@ use tramontane_core::node::Preparation;
 use tramontane_core::view::{Ballot, NextView, Status};
 
 use super::SUBGROUP;
-use super::members::{Member, open};
+use super::members::{Laid, Member, open_laid};
 
 /// A log: what was delivered, and what was shown behind that.
 #[derive(Default)]
@@ -80,7 +80,8 @@ fn what_a_view_ends_with_is_shown_to_each_log_before_the_view_is_sealed() {
     let mut behind = 0;
     for seed in 0..40_u64 {
         let ids: Vec<NodeId> = (1..=4).map(NodeId).collect();
-        let mut members = open(1, &ids, seed % 2 == 0, seed * 7919 + 1);
+        let laid = Laid { is_logged: true, ..Laid::default() };
+        let mut members = open_laid(1, &ids, seed % 2 == 0, seed * 7919 + 1, laid);
         let mut logs: Vec<Log> = (0..4).map(|_| Log::default()).collect();
         let mut asked = vec![None; 4];
         let (mut now, mut sent) = (0, BTreeMap::<usize, u8>::new());
