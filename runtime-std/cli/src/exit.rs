@@ -329,6 +329,7 @@ impl From<StartError> for Failure {
             | E::NobodyRuns { .. }
             | E::OtherConfiguration { .. }
             | E::NotFormed(_)
+            | E::NotRestarted(_)
             | E::FixedRuns { .. }
             | E::NotReady { .. }
             | E::Refused { .. } => Status::Group,

@@ -8,6 +8,7 @@
 //! | `node`, `status`, `leave` | a member of a group that survives its members; the status of all; one leaves |
 //! | `publish`, `subscribe` | clients of such a group, which are no members; `client_options`: where its members are |
 //! | `shards` | replicas of groups in a tree, clients of several of them, and their status |
+//! | `dds` | `tramontane dds`: what a topic carries, and how fast |
 //! | `durable_log` | `tramontane log`: a member's log on disk, without its group |
 //! | `layout` | memory maps |
 //! | `plan` | schedules of block multicasts |
@@ -27,6 +28,7 @@ mod adapter;
 mod cast;
 mod client_options;
 mod copy;
+mod dds;
 mod demo;
 mod devices;
 mod durable_log;
@@ -84,6 +86,7 @@ const EXAMPLES: &str = "  tramontane demo
   tramontane subscribe --config group.toml --from 0
   tramontane shards --config overlay.toml --id g1.0
   tramontane copy data.bin --to /mnt/a,/mnt/b
+  tramontane dds perf --subscribers 3
   tramontane layout --nodes 4
   tramontane bench latency
   tramontane verbs devices";
@@ -121,6 +124,9 @@ enum Command {
     Shards(shards::Arguments),
     #[command(after_help = help(durable_log::EXAMPLES))]
     Log(durable_log::Arguments),
+    /// DDS topics: measure them on this machine, and print what one carries
+    #[command(subcommand, after_help = help(dds::EXAMPLES))]
+    Dds(dds::Command),
     #[command(after_help = help(layout::EXAMPLES))]
     Layout(layout::Arguments),
     #[command(after_help = help(plan::EXAMPLES))]
@@ -136,6 +142,8 @@ enum Command {
     Verbs(devices::Command),
     #[command(hide = true)]
     DemoMember { task: String },
+    #[command(hide = true)]
+    DdsMember { task: String },
     #[command(hide = true)]
     DemoShard { task: String },
     #[command(hide = true)]
@@ -169,12 +177,14 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Subscribe(arguments) => subscribe::run(arguments),
         Command::Shards(arguments) => shards::run(arguments),
         Command::Log(arguments) => durable_log::run(arguments),
+        Command::Dds(command) => dds::run(command),
         Command::Layout(arguments) => layout::run(arguments),
         Command::Plan(arguments) => plan::run(arguments),
         Command::Bench(command) => Ok(bench::run(command, &mut io::stdout().lock())?),
         Command::Adapter(arguments) => adapter::run(arguments),
         Command::Verbs(command) => devices::run(command),
         Command::DemoMember { task } => demo::run_member(task),
+        Command::DdsMember { task } => dds::run_member(task),
         Command::DemoShard { task } => demo::run_shards_member(task),
         Command::CopyMember { task } => copy::run_member(task),
     }

@@ -72,6 +72,8 @@ pub enum Purpose {
     /// A client from outside publishes, subscribes or asks. It is no member, has no group file, and
     /// so no digest: what it may do follows from the key, if there is one.
     Client = 4,
+    /// A node that restarts together with others asks one of them.
+    Restart = 5,
 }
 
 impl Purpose {
@@ -82,6 +84,7 @@ impl Purpose {
             2 => Self::Join,
             3 => Self::Ask,
             4 => Self::Client,
+            5 => Self::Restart,
             _ => return None,
         })
     }

@@ -24,7 +24,7 @@ use tramontane_core::node::Progress;
 use tramontane_core::view::{Halt, NextView, Status};
 
 use super::admission::Admission;
-use super::durable::Logs;
+use super::durable::{Logs, logged_subgroups};
 use super::joiners::Joiners;
 use super::large::Large;
 use super::leaving::Leaving;
@@ -34,6 +34,7 @@ use super::open_view::OpenView;
 use super::parts::{Parts, Step};
 use super::peer_connector::PeerConnector;
 use super::prepared::{Prepared, open, prepare};
+use super::promising::{Preparing, Promising};
 use super::replica::{Message, Messages, Replica, ViewChanged};
 use super::slow_members::{Slow, SlowMembers};
 use super::statistics::{Seen, Statistics};
@@ -69,6 +70,8 @@ pub(super) struct Engine<R: Replica> {
     pub(super) newcomers: Vec<NodeId>,
     /// The view that the core asked to prepare, and that is not prepared yet.
     wanted: Option<Vec<NodeId>>,
+    /// What it promises before the present view ends.
+    promising: Promising,
     pub(super) joiners: Joiners,
     pub(super) leaving: Leaving,
     pub(super) slow_members: SlowMembers,
@@ -109,6 +112,7 @@ impl<R: Replica> Engine<R> {
             // Nodes that joined with this one are supplied by earlier members.
             newcomers: Vec::new(),
             wanted: None,
+            promising: Promising::default(),
             joiners: Joiners::default(),
             leaving: Leaving::default(),
             slow_members: SlowMembers::default(),
@@ -216,6 +220,7 @@ impl<R: Replica> Engine<R> {
         {
             self.prepare_next(&members)?;
         }
+        self.keep_promise()?;
         match status {
             Status::Installed => self.install()?,
             Status::Left => self.go()?,
@@ -244,7 +249,7 @@ impl<R: Replica> Engine<R> {
         let Some(ended) = &mut self.ended else { return Ok(()) };
         let fabric = &mut self.parts.fabric.fabric;
         let mut nothing = |_: &mut Batch<'_>| {};
-        let stepped = ended.step(self.clock.now(), fabric, &mut nothing, |_| false);
+        let stepped = ended.step(self.clock.now(), fabric, &mut nothing, |_: NextView<'_>| false);
         stepped.map_err(Stopped::Broken)?;
         // A peer that took nothing for so long is suspected in the new view, if it is in it at all.
         let is_over = self.clock.now() >= self.ended_until;
@@ -254,6 +259,23 @@ impl<R: Replica> Engine<R> {
             self.ended = None;
             self.leave_when_free()?;
         }
+        Ok(())
+    }
+
+    /// Writes down what the core asked to be promised, once the logs have all that goes with it.
+    fn keep_promise(&mut self) -> Result<(), Stopped> {
+        let Some(asked) = self.promising.wanted.take() else { return Ok(()) };
+        let logs = &self.parts.logs;
+        if !logs.are_durable()? {
+            // It is asked for again.
+            return Ok(());
+        }
+        let ends = logged_subgroups(&self.parts.participant.description);
+        let ends = ends.map(|subgroup| logs.end(subgroup)).collect();
+        self.record.promises(asked.clone().with_ends(ends))?;
+        self.promising.kept = Some(asked);
+        // A disk may take a while.
+        self.clock.read_at_next_step();
         Ok(())
     }
 
@@ -316,6 +338,8 @@ impl<R: Replica> Engine<R> {
         self.has_cares = true;
         // Before anything is done in the view.
         self.record.begins(&self.view)?;
+        let is_free = logged_subgroups(&self.parts.participant.description).next().is_none();
+        self.promising = Promising { is_free, ..Promising::default() };
         for (rank, cause) in self.lost_peers.take(self.view.id) {
             tracing::info!(view = %self.view.id, %rank, %cause, "a member was lost before its view began");
             match cause {
@@ -411,6 +435,17 @@ impl<R: Replica> Application for Upcalls<'_, R> {
         messages.finish();
     }
 
+    /// What a log needs before the view is sealed.
+    #[cold]
+    fn append(&mut self, batch: &mut Batch<'_>) {
+        let Self { view, large, logs, .. } = self;
+        large.receive_message();
+        let large = &**large;
+        if !large.is_mistold() {
+            logs.append_ahead(batch.subgroup(), Messages::live(batch, view, large, None));
+        }
+    }
+
     #[inline]
     fn now(&mut self, _: Time) -> Time {
         self.clock.read_if_late()
@@ -443,7 +478,17 @@ impl<R: Replica> Steps for Engine<R> {
         }
         let moved_large = self.large.is_due(self.was_idle) && self.step_large()?;
         let Self {
-            present, view, prepared, lost_peers, wanted, joiners, parts, large, clock, ..
+            present,
+            view,
+            prepared,
+            lost_peers,
+            wanted,
+            promising,
+            joiners,
+            parts,
+            large,
+            clock,
+            ..
         } = self;
         let Parts { fabric, replica, logs, participant, .. } = parts;
         let now = clock.now();
@@ -462,7 +507,8 @@ impl<R: Replica> Steps for Engine<R> {
             }
             is_there
         };
-        let stepped = present.step(now, &mut routed, &mut upcalls, prepare);
+        let preparing = Preparing { prepare, promising };
+        let stepped = present.step(now, &mut routed, &mut upcalls, preparing);
         let (progress, status) = stepped.map_err(Stopped::Broken)?;
         if self.clock.now() != now {
             // An upcall took a while: what is asked of this member, and an end, must not wait for
@@ -482,7 +528,8 @@ impl<R: Replica> Steps for Engine<R> {
             self.release_large()?;
         }
         self.parts.count(&progress);
-        if self.has_cares || status != Status::Steady || progress.lost.is_some() {
+        let is_asked = self.promising.wanted.is_some();
+        if self.has_cares || status != Status::Steady || progress.lost.is_some() || is_asked {
             self.care(status, &progress)?;
         }
         if progress.delivered > 0 && status == Status::Steady && !self.joiners.is_empty() {
@@ -496,6 +543,10 @@ impl<R: Replica> Steps for Engine<R> {
         while let Ok(request) = self.parts.requests.try_recv() {
             self.has_cares = true;
             self.carry_out(request)?;
+        }
+        if !self.parts.logs.are_none() {
+            let Parts { logs, replica, .. } = &mut self.parts;
+            logs.keep_bounded(self.view.id, |subgroup| replica.snapshot(subgroup))?;
         }
         self.leave_when_free()
     }

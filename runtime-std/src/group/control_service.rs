@@ -79,6 +79,8 @@ impl ControlService {
             },
             // The control server refuses it.
             Purpose::Meet => {}
+            // This process is a member, or is about to be: who restarts finds that out.
+            Purpose::Restart => {}
         }
     }
 

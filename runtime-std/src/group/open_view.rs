@@ -8,10 +8,10 @@ use tramontane_core::ids::{DurableCount, NodeId, Position, Rank, SenderRank, Sub
 use tramontane_core::layout::ViewColumn;
 use tramontane_core::multicast::Application;
 use tramontane_core::node::{
-    DurableCounts, Frontiers, Progress, StepError, Undelivered, ViewError, ViewLink, ViewLoan,
-    ViewNode,
+    DurableCounts, Frontiers, Preparation, Progress, StepError, Undelivered, ViewError, ViewLink,
+    ViewLoan, ViewNode,
 };
-use tramontane_core::view::{NextView, PeerState, RequestError, Status, Table as _};
+use tramontane_core::view::{PeerState, RequestError, Status, Table as _};
 
 use super::layout::ViewLayout;
 use super::participant::Participant;
@@ -99,15 +99,16 @@ impl OpenView {
         &self.shared
     }
 
-    /// One step: see [`ViewNode::step`].
+    /// One step: see [`ViewNode::step_logged`].
     pub(super) fn step<F: Fabric, A: Application>(
         &mut self,
         now: Time,
         fabric: &mut F,
         application: &mut A,
-        prepare: impl FnMut(NextView<'_>) -> bool,
+        preparation: impl Preparation,
     ) -> Result<(Progress, Status), StepError> {
-        self.cell.with_dependent_mut(|_, node| node.step(now, fabric, application, prepare))
+        self.cell
+            .with_dependent_mut(|_, node| node.step_logged(now, fabric, application, preparation))
     }
 
     /// Says to all peers that this member lives, if a heartbeat is due: see

@@ -81,6 +81,12 @@ impl<R: Replica> Restoring<'_, R> {
         Ok(())
     }
 
+    /// Hands over all logs.
+    pub(super) fn hand_over_logs(mut self) -> Result<(), AttemptError> {
+        let logged: Vec<SubgroupId> = self.data.logs.iter().map(|log| log.subgroup).collect();
+        logged.into_iter().try_for_each(|subgroup| self.hand_over_log(subgroup))
+    }
+
     /// Makes durable what was restored.
     pub(super) fn commit(&mut self) -> Result<(), AttemptError> {
         for log in &mut self.data.logs {

@@ -14,7 +14,9 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use tramontane_control::{Address, Identity, Listener, OpenSessionError, SharedKey, incarnation};
+use tramontane_control::{
+    Address, Identity, Listener, OpenSessionError, Session, SharedKey, incarnation,
+};
 use tramontane_core::ids::{NodeId, SubgroupId};
 
 use super::admission::Admission;
@@ -97,6 +99,16 @@ pub fn start_stepped<R: Replica>(
     }
 }
 
+/// How a process finds its group.
+pub(super) enum Met {
+    /// A member runs, which lets it in.
+    Running,
+    /// The group begins with its first view, on these sessions.
+    First(Vec<(NodeId, Session)>),
+    /// The group goes on from its logs in this view, on these sessions.
+    Again(View, Vec<(NodeId, Session)>),
+}
+
 /// What a process has before it is a member.
 pub(super) struct Place {
     pub(super) own: NodeId,
@@ -157,7 +169,8 @@ impl Place {
                 source,
             })?,
         };
-        let data = DataFolder::open(description, own, options.data.as_deref())?;
+        let (data, keep_bytes) = (options.data.as_deref(), options.data_keep_bytes);
+        let data = DataFolder::open(description, own, data, keep_bytes)?;
         let mut forming = options.forming;
         let listed = description.nodes.iter().find(|node| node.id == own.get());
         if let Some(data) = options.data.filter(|_| listed.is_none_or(|node| node.state.is_none()))
@@ -186,7 +199,7 @@ impl Place {
     }
 
     fn become_member<R: Replica>(
-        self,
+        mut self,
         description: Description,
         mut fabric: GroupFabric,
         replica: R,
@@ -194,7 +207,11 @@ impl Place {
         until: Instant,
         cancel: &AtomicBool,
     ) -> Result<Stepped<R>, StartError> {
-        let met = self.meet_unless_running(&description, until, cancel)?;
+        let met = if self.may_restart(&description) {
+            self.restart(&description, until, cancel)?
+        } else {
+            self.meet_unless_running(&description, until, cancel)?.map_or(Met::Running, Met::First)
+        };
         let mut data = self.data;
         let (client_orders, mut replica) = ClientOrders::before(&description, self.own, replica)?;
         let service = ControlService::default();
@@ -219,14 +236,23 @@ impl Place {
         };
         let mut let_in = None;
         let admission = match met {
-            Some(sessions) => {
+            Met::First(sessions) => {
                 data.begin_anew()?;
                 for (node, session) in sessions {
                     fabric.connect(node, session);
                 }
                 Admission::first(View::first(&description))
             }
-            None => {
+            Met::Again(view, sessions) => {
+                let restoring = Restoring { replica: &mut replica, data: &mut data };
+                let handed_over = restoring.hand_over_logs();
+                handed_over.map_err(|error| not_let_in(&self.identity, error))?;
+                for (node, session) in sessions {
+                    fabric.connect(node, session);
+                }
+                Admission::first(view)
+            }
+            Met::Running => {
                 let restoring = Restoring { replica: &mut replica, data: &mut data };
                 let joined =
                     joining::join(&description, self.own, &connector, restoring, until, cancel);
@@ -240,8 +266,8 @@ impl Place {
         let store = fabric.fabric.block_store();
         let Senders { send_states, sending, large_queues } =
             Senders::new(&description, self.own, &store, &ending, &bell);
-        let DataFolder { logs, notices: log_notices, .. } = data;
-        let logs = Logs::start(logs, &description, &bell)?;
+        let DataFolder { logs, notices: log_notices, keep_bytes, .. } = data;
+        let logs = Logs::start(logs, &description, &bell, keep_bytes)?;
         let large = Large::new(&description, store, large_queues.into_iter());
         let participant =
             Arc::new(Participant { description, own: self.own, options: settings.options, ending });

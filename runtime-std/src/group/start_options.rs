@@ -10,7 +10,7 @@ use tramontane_core::layout::LayoutError;
 
 use super::control_endpoints::ControlEndpointsError;
 use super::durable::DataError;
-use super::forming::{Forming, NotFormed};
+use super::forming::{Forming, NotFormed, RestartWaiting};
 use super::membership_record::StateError;
 use crate::member::{Settings, Stopped};
 use crate::rdma::{DeviceOptions, NoFabric};
@@ -41,6 +41,9 @@ pub struct StartOptions<'s> {
     /// The folder of this node's logs, where it belongs to logged subgroups: one for each node, and
     /// the same at every start.
     pub data: Option<PathBuf>,
+    /// About how many bytes of records each of these logs keeps; at most about twice as many,
+    /// beside a snapshot of the application. All records are kept if nothing is said.
+    pub data_keep_bytes: Option<u64>,
     /// What else all members must have been told alike, as a number: a member with another one is
     /// refused, as with another description.
     pub terms: u64,
@@ -65,6 +68,7 @@ impl StartOptions<'static> {
             settings: Settings::default(),
             forming: Forming::default(),
             data: None,
+            data_keep_bytes: None,
             terms: 0,
             rates: Vec::new(),
         }
@@ -160,6 +164,12 @@ pub enum StartError {
     /// The initial nodes came together, and may not form the group.
     #[error(transparent)]
     NotFormed(#[from] NotFormed),
+    /// The group's members died, and not enough of them came back.
+    #[error(
+        "the group was not restarted: {0}; start these nodes, or, if they never come back, give up \
+         what only they have: --restart-with-less at one node"
+    )]
+    NotRestarted(RestartWaiting),
     /// What this node remembers cannot be had.
     #[error(transparent)]
     State(#[from] StateError),

@@ -133,6 +133,7 @@ pub struct SubgroupStatus {
     /// It lost its state, and takes no more messages.
     pub closed: bool,
     /// What is durable of it, if it is logged and this node belongs to it.
+    // Always there: the encoding between processes knows no fields that are left out.
     #[serde(default)]
     pub durable: Option<DurableStatus>,
 }

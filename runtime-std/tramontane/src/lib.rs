@@ -48,6 +48,8 @@ mod guide;
 
 #[doc(inline)]
 pub use tramontane_core::ids::{NodeId, Place, SubgroupId, ViewId};
+#[doc(inline)]
+pub use tramontane_core::smc::ReserveError;
 pub use tramontane_runtime::blocks;
 #[doc(inline)]
 pub use tramontane_runtime::carrier::Carrier;

@@ -75,6 +75,9 @@ are on the disk of this node, of a majority, and of all members.
     tramontane node --config group.toml --id 0 --log log-0 --data data-0
   A node whose disk fails or is full ends with status 4, and what was durable stays. \
 'tramontane log DIR/NAME' prints, checks and measures such a log.
+  If all nodes ended, start them again in any order, with the same commands. The group goes on once \
+most of its last members are there, with all that was durable at a majority; the rest may come \
+later. A node says for whom it waits. --restart-with-less at one node goes on without them.
 
 Forming the group:
   The folder FILE.state, or --state DIR, remembers that the node was a member. Once all nodes have \
@@ -117,11 +120,21 @@ pub(super) struct Arguments {
     /// (logged = true in the group file) is made durable there, in DIR/NAME
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
+    /// Keep about so many MB of each durable log, and no more than twice as many; all of it if this
+    /// is left out. A node that comes back later finds what the state of the others has
+    #[arg(long, value_name = "MB", requires = "data", conflicts_with = "log",
+          value_parser = clap::value_parser!(u64).range(1..=1 << 40))]
+    data_keep_mb: Option<u64>,
     /// Form the group anew although its nodes were members before. Give it to every initial node,
     /// once and by hand: members of the earlier group that are only out of reach go on as another
     /// group. Old logs are kept
     #[arg(long)]
     new_group: bool,
+    /// Restart a group that logs with the nodes that are there, if the others never come back. What
+    /// only they have is given up, and the node writes down that it was. Give it to one node, once
+    /// and by hand
+    #[arg(long, conflicts_with = "new_group")]
+    restart_with_less: bool,
     /// Print no deliveries
     #[arg(long, conflicts_with = "json")]
     quiet: bool,
@@ -234,6 +247,7 @@ fn become_member(
         settings: Settings::default(),
         forming: arguments.forming(&description, node),
         data: arguments.data.clone(),
+        data_keep_bytes: arguments.data_keep_mb.map(|megabytes| megabytes << 20),
         ..StartOptions::new(node)
     };
     let is_shared = description.fabric == Carrier::SharedMemory;
@@ -276,7 +290,13 @@ impl Arguments {
             // Without standard error there is no other place for it.
             let _ = writeln!(io::stderr(), "{waiting}");
         };
-        Forming { state, new_group: self.new_group, told: Some(print), ..Forming::default() }
+        Forming {
+            state,
+            new_group: self.new_group,
+            with_less: self.restart_with_less,
+            told: Some(print),
+            ..Forming::default()
+        }
     }
 
     /// Where lines go; nothing if this node sends nowhere.

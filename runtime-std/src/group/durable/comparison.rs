@@ -164,18 +164,27 @@ impl SharedLog {
         to: u64,
         bytes_max: usize,
     ) -> Result<Vec<Delivered>, SharedLogError> {
-        Ok(self.0.with_log(|log| {
-            let mut records = log.records(Sequence(from))?;
-            let (mut read, mut bytes) = (Vec::new(), 0);
-            while bytes < bytes_max && records.position().0 < to {
-                let Some(record) = records.read_next() else { break };
-                let record = record?;
-                bytes += record.bytes.len();
-                read.push(delivered(subgroup, &record));
-            }
-            Ok::<_, ReadError>(read)
-        })?)
+        Ok(self.0.with_log(|log| read_records(log, subgroup, from, to, bytes_max))?)
     }
+}
+
+/// Records of a log, of about so many bytes, and at least one.
+pub(super) fn read_records(
+    log: &Log<SystemFolder>,
+    subgroup: SubgroupId,
+    from: u64,
+    to: u64,
+    bytes_max: usize,
+) -> Result<Vec<Delivered>, ReadError> {
+    let mut records = log.records(Sequence(from))?;
+    let (mut read, mut bytes) = (Vec::new(), 0);
+    while bytes < bytes_max && records.position().0 < to {
+        let Some(record) = records.read_next() else { break };
+        let record = record?;
+        bytes += record.bytes.len();
+        read.push(delivered(subgroup, &record));
+    }
+    Ok(read)
 }
 
 /// Why a log does not supply another.
@@ -210,5 +219,82 @@ pub(super) fn record(sequence: Sequence, message: &Delivered) -> Record<'_> {
         sender: NodeId(message.sender),
         is_large: message.is_large,
         bytes: &message.payload,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use tramontane_log::{Batch, Identity, Options};
+
+    use super::*;
+
+    /// A log of records of these views and places.
+    fn log_of(folder: &std::path::Path, places: &[(u64, u64)]) -> Log<SystemFolder> {
+        let layer = SystemFolder::create(folder).expect("a folder");
+        let identity = Identity { group: "g".to_owned(), subgroup: "s".to_owned() };
+        let options = Options { segment_bytes: 64 << 10, ..Options::default() };
+        let (mut log, _) = Log::open(layer, &identity, options).expect("a new one");
+        let mut batch = Batch::new();
+        for (sequence, (view, place)) in (0..).map(Sequence).zip(places) {
+            let record = Record {
+                sequence,
+                view: ViewId(*view),
+                place: Place(*place),
+                sender: NodeId(0),
+                is_large: false,
+                bytes: b"m",
+            };
+            batch.push(&record).expect("they follow one another");
+        }
+        log.commit(&mut batch).expect("room");
+        log
+    }
+
+    /// Places that rise by these steps, in views that do so where the step says it.
+    fn places(view: u64, steps: &[(bool, u64)]) -> Vec<(u64, u64)> {
+        let rise = |(view, place): &mut (u64, u64), (is_next, step): &(bool, u64)| {
+            (*view, *place) = if *is_next { (*view + 1, *step) } else { (*view, *place + step) };
+            Some((*view, *place))
+        };
+        steps.iter().scan((view, 0), rise).collect()
+    }
+
+    fn steps(most: usize) -> impl Strategy<Value = Vec<(bool, u64)>> {
+        prop::collection::vec((prop::bool::weighted(0.2), 1_u64..4), 0..most)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+
+        /// Beside a model that compares record by record.
+        #[test]
+        fn what_two_logs_have_in_common_is_found_from_where_one_ends(
+            prefix in steps(12),
+            tail in prop::collection::vec(1_u64..4, 0..5),
+            rest in steps(12),
+        ) {
+            let folder = tempfile::tempdir().expect("a folder");
+            let common_part = places(1, &prefix);
+            let (last_view, last_place) = common_part.last().copied().unwrap_or((1, 0));
+            // More of the last view, with which the group did not go on.
+            let tail = tail.iter().scan(last_place, |place, step| {
+                *place += step;
+                Some((last_view, *place))
+            });
+            let others: Vec<_> = common_part.iter().copied().chain(tail).collect();
+            let of_group = common_part.iter().copied().chain(places(last_view + 1, &rest));
+            let of_group: Vec<_> = of_group.collect();
+            let same = |(one, other): &(&(u64, u64), &(u64, u64))| one == other;
+            let model = of_group.iter().zip(&others).take_while(same).count();
+            let log = log_of(&folder.path().join("group"), &of_group);
+            let other = log_of(&folder.path().join("other"), &others);
+            let last = last_place_of(&other);
+            prop_assert_eq!(common(&log, last).expect("it reads"), Some(model as u64));
+        }
+    }
+
+    fn last_place_of(log: &Log<SystemFolder>) -> Option<LogPlace> {
+        super::last_place(log).expect("it reads")
     }
 }

@@ -18,6 +18,10 @@ use crate::group::join_messages::Delivered;
 /// Where a node with a data folder remembers its membership, if nothing else is said.
 pub(in crate::group) const VIEW_FOLDER: &str = "view";
 
+/// The least size of a segment, and what it is a multiple of, in bytes.
+const SEGMENT_BYTES_MIN: u64 = 64 << 10;
+const BLOCK_BYTES: u64 = 4 << 10;
+
 /// The named value of a log that says whose it is.
 const NODE: &str = "node";
 
@@ -133,6 +137,8 @@ pub(in crate::group) struct DataFolder {
     path: PathBuf,
     group: String,
     node: NodeId,
+    /// What the logs keep of their records; all if not said.
+    pub(in crate::group) keep_bytes: Option<u64>,
     pub(in crate::group) logs: Vec<LogTakenOver>,
     pub(in crate::group) notices: Vec<LogNotice>,
 }
@@ -143,6 +149,7 @@ impl DataFolder {
         description: &Description,
         node: NodeId,
         path: Option<&Path>,
+        keep_bytes: Option<u64>,
     ) -> Result<Self, DataError> {
         let subgroups = (0..).map(SubgroupId).zip(&description.subgroups);
         let is_ours = |of: &SubgroupDescription| of.logged && of.members().contains(&node.get());
@@ -154,7 +161,7 @@ impl DataFolder {
             (Some(path), Some(_)) => path.to_owned(),
         };
         let group = description.name.clone();
-        let mut folder = Self { path, group, node, ..Self::default() };
+        let mut folder = Self { path, group, node, keep_bytes, ..Self::default() };
         for (subgroup, of) in ours {
             folder.open_log(subgroup, &of.name)?;
         }
@@ -170,7 +177,13 @@ impl DataFolder {
         let layer = SystemFolder::create(&path)
             .map_err(|source| DataError::Folder { path: path.clone(), source })?;
         let identity = Identity { group: self.group.clone(), subgroup: name.to_owned() };
-        let (mut log, recovery) = Log::open(layer, &identity, Options::default())?;
+        let mut options = Options::default();
+        if let Some(keep_bytes) = self.keep_bytes {
+            // Segments go as wholes.
+            let bytes = (keep_bytes / 4).next_multiple_of(BLOCK_BYTES);
+            options.segment_bytes = bytes.clamp(SEGMENT_BYTES_MIN, options.segment_bytes);
+        }
+        let (mut log, recovery) = Log::open(layer, &identity, options)?;
         let node = self.node.get().to_string();
         match log.value(NODE) {
             None => log.set_values(&[(NODE, Some(node.as_bytes()))])?,

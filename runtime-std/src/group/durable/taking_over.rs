@@ -10,7 +10,9 @@ use tramontane_log::{
     SystemFolder, WriteError, WrittenSnapshot,
 };
 
-use super::comparison::{LogPlace, delivered, last_place, record};
+use super::comparison::{
+    LogPlace, READ_BYTES, common, delivered, last_place, read_records, record,
+};
 use super::data::DataError;
 
 use crate::group::join_messages::Delivered;
@@ -124,6 +126,23 @@ impl LogTakenOver {
         }
         self.handed_over = Some(self.log.end());
         Ok(())
+    }
+
+    /// How many records it has in common with one that ends there.
+    pub(in crate::group) fn common(
+        &self,
+        other: Option<LogPlace>,
+    ) -> Result<Option<u64>, TakeOverError> {
+        Ok(common(&self.log, other)?)
+    }
+
+    /// Records from a number on: as many as are read at a time.
+    pub(in crate::group) fn read(
+        &self,
+        from: u64,
+        to: u64,
+    ) -> Result<Vec<Delivered>, TakeOverError> {
+        Ok(read_records(&self.log, self.subgroup, from, to, READ_BYTES)?)
     }
 
     /// Whether nothing was ever in it.
