@@ -176,7 +176,8 @@ fn join(
         let stream = sequencer::connect(deadline, shards, mutation)?;
         let mut downlink = BufReader::new(stream.try_clone()?);
         let uplink = Uplink { stream: Mutex::new(stream), posts: AtomicU64::new(0) };
-        uplink.post(&Up::Hello { node: init.node.clone(), groups: memberships(init) });
+        let (node, pid) = (init.node.clone(), std::process::id());
+        uplink.post(&Up::Hello { node, pid, groups: memberships(init) });
         // A sequencer that was just about to end says nothing.
         if let Some(Down::Welcome { state }) = wire::next(&mut downlink) {
             return Ok((uplink, downlink, state));

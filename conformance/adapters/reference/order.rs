@@ -8,7 +8,7 @@
 //!   member is killed;
 //! - a view is an entry like any other. So all members that go from one view to the next deliver
 //!   the same between;
-//! - a member that is silent for [`SILENCE_MAX`] is lost, as one whose connection ends;
+//! - a member that is suspended for [`SILENCE_MAX`] is lost, as one whose connection ends;
 //! - a view's id is never used twice, even by a later sequencer of the same folder;
 //! - a group that has lost its majority within [`GATHER`] has no next view: the rest is told to
 //!   halt.
@@ -25,8 +25,9 @@ use crate::wire::{self, Down, Entry, Membership, Up};
 /// Members that come, leave or are lost within this time make one change of views.
 const GATHER: Duration = Duration::from_millis(50);
 
-/// A member that has not acknowledged an entry for so long is lost. Time in which the sequencer
-/// itself did not run does not count.
+/// A member that is suspended and has not acknowledged an entry for so long is lost. One that only
+/// waits for its machine is not: a slow machine must cost nobody the group. Nor does time count in
+/// which the sequencer itself did not run.
 const SILENCE_MAX: Duration = Duration::from_secs(1);
 
 /// So much of the time since it last looked counts at most.
@@ -54,8 +55,9 @@ pub struct Order {
 /// A member's connection.
 struct Connection {
     outbox: Sender<Arc<str>>,
-    /// Its node, once it has said so.
+    /// Its node and its process, once it has said so.
     node: Option<String>,
+    pid: u32,
 }
 
 /// An entry that is not stable.
@@ -111,14 +113,14 @@ impl Sequence for Order {
     }
 
     fn open(&mut self, connection: u64, outbox: Sender<Arc<str>>) {
-        self.connections.insert(connection, Connection { outbox, node: None });
+        self.connections.insert(connection, Connection { outbox, node: None, pid: 0 });
     }
 
     fn hear(&mut self, connection: u64, up: Up) {
         let Some(known) = self.connections.get(&connection) else { return };
         match (up, known.node.clone()) {
-            (Up::Hello { node, groups }, None) => {
-                self.admit(connection, &node, names(groups));
+            (Up::Hello { node, pid, groups }, None) => {
+                self.admit(connection, (&node, pid), names(groups));
             }
             (Up::Send { message, groups, payload }, Some(sender)) => {
                 let to = self.addressees(&groups);
@@ -185,7 +187,7 @@ impl Order {
         }
     }
 
-    fn admit(&mut self, connection: u64, node: &str, groups: Vec<String>) {
+    fn admit(&mut self, connection: u64, (node, pid): (&str, u32), groups: Vec<String>) {
         // A former start of the node is dead, even if nobody has seen it die yet.
         for former in self.connections_of(&[node.to_owned()]) {
             self.close(former);
@@ -194,7 +196,7 @@ impl Order {
             self.change_views();
         }
         if let Some(known) = self.connections.get_mut(&connection) {
-            known.node = Some(node.to_owned());
+            (known.node, known.pid) = (Some(node.to_owned()), pid);
         }
         self.tell(connection, &Down::Welcome { state: 0 });
         self.change.coming.push((node.to_owned(), groups));
@@ -208,7 +210,11 @@ impl Order {
         if self.ran.saturating_sub(oldest.since) < SILENCE_MAX {
             return;
         }
-        for silent in oldest.lacking.clone() {
+        let is_stopped = |connection: &u64| {
+            self.connections.get(connection).is_some_and(|known| is_suspended(known.pid))
+        };
+        let silent: Vec<u64> = oldest.lacking.iter().copied().filter(is_stopped).collect();
+        for silent in silent {
             self.tell(silent, &Down::Halt { text: "it was silent for too long".to_owned() });
             self.close(silent);
         }
@@ -344,6 +350,12 @@ impl Order {
             let _ = known.outbox.send(line);
         }
     }
+}
+
+/// Whether a process is suspended, as the system says.
+fn is_suspended(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
 }
 
 fn names(groups: Vec<Membership>) -> Vec<String> {

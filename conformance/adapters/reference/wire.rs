@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 /// A member to the sequencer.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Up {
-    /// The node, and the groups of which it is to be a member. The first frame.
-    Hello { node: String, groups: Vec<Membership> },
+    /// The node, its process, and the groups of which it is to be a member. The first frame.
+    Hello { node: String, pid: u32, groups: Vec<Membership> },
     /// Order this. `message` comes back in [`Down::Taken`] and goes no further.
     Send { message: String, groups: Vec<String>, payload: String },
     /// The member has all entries up to this one.

@@ -15,10 +15,10 @@
 //! - Nothing is allocated on the path of a message, unless a joiner is supplied.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tramontane_core::fabric::{Fabric as _, HostFabric as _, LossCause, Routed};
-use tramontane_core::ids::{NodeId, Rank, SubgroupId, Time};
+use tramontane_core::ids::{NodeId, Rank, Time};
 use tramontane_core::multicast::{Application, Batch};
 use tramontane_core::node::Progress;
 use tramontane_core::view::{Halt, NextView, Status};
@@ -74,9 +74,9 @@ pub(super) struct Engine<R: Replica> {
     promising: Promising,
     pub(super) joiners: Joiners,
     pub(super) leaving: Leaving,
-    slow_members: SlowMembers,
+    pub(super) slow_members: SlowMembers,
     /// Those that hold others back just now.
-    slow: Vec<Slow>,
+    pub(super) slow: Vec<Slow>,
     /// The last step of the node found nothing to do.
     was_idle: bool,
     /// Something is awaited beside messages: a change, a peer's memory, a reservation of an earlier
@@ -385,33 +385,6 @@ impl<R: Replica> Engine<R> {
         let ring_first =
             |subgroup| sending.iter().find(|one| one.subgroup() == subgroup)?.ring_first();
         Ok(large.begin(present, &participant.description, &fabric.fabric, ring_first)?)
-    }
-
-    /// Looks who holds the others back, and gives up those that do so for longer than the group
-    /// allows (EXT-2).
-    fn look_for_slow(&mut self) {
-        let Self { present, view, parts, slow_members, slow, .. } = self;
-        slow.clear();
-        if present.status() != Status::Steady {
-            return slow_members.clear();
-        }
-        let (participant, now) = (&parts.participant, Instant::now());
-        for (id, _) in (0..).map(SubgroupId).zip(&participant.description.subgroups) {
-            let node = |(rank, of): (Rank, _)| Some((*view.members.get(rank.index())?, of));
-            let members = present.frontiers_of_all(id).filter_map(node);
-            slow_members.look(id, members, now, slow);
-        }
-        // Who is behind itself does not judge.
-        let Some(bound) = participant.eviction_bound() else { return };
-        if slow.iter().any(|slow| slow.node == participant.own) {
-            return;
-        }
-        for Slow { node, holds, lasts, .. } in slow.iter().filter(|slow| slow.lasts >= bound) {
-            if let Some(rank) = view.rank_of(*node) {
-                tracing::warn!(%node, ?holds, ?lasts, "a member is too slow, and is given up");
-                present.peer_lost(rank);
-            }
-        }
     }
 
     fn halted(&self, why: Halt) -> Stopped {

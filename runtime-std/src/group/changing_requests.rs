@@ -22,9 +22,7 @@ impl<R: Replica> Engine<R> {
         let description = &self.parts.participant.description;
         match request {
             Request::Connected { node, session, call } => self.connected(node, session, &call),
-            Request::Supply { node, subgroups, records, sink } => {
-                self.supply(node, Wanted { subgroups, records }, sink)?;
-            }
+            Request::Supply { node, wanted, sink } => self.supply(node, wanted, sink)?,
             Request::Wish { node, sources } => {
                 self.joiners.wish(node, sources, description, &mut self.present);
             }

@@ -14,7 +14,8 @@
 //! [`sleep`](Running::sleep), which [`spawn`](Running::spawn) hands to a thread later. Messages go
 //! to a [`Replica`], and come from any number of [`Sender`]s: slot by slot, in runs, or copied,
 //! with a [`Receipt`] for each. Where a subgroup is logged, receipts tell also where a message is
-//! durable ([`Sender::logged`]). [`leave`](Running::leave) and [`close`](Running::close) end either.
+//! durable ([`Sender::logged`]). [`leave`](Running::leave) and [`close`](Running::close) end
+//! either.
 //!
 //! The protocol itself is the core's; here is what it needs of a host: memory for each view,
 //! connections, state for joiners, threads.

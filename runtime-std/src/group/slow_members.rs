@@ -15,8 +15,12 @@
 
 use std::time::{Duration, Instant};
 
-use tramontane_core::ids::{NodeId, SubgroupId};
+use tramontane_core::ids::{NodeId, Rank, SubgroupId};
 use tramontane_core::node::Frontiers;
+use tramontane_core::view::Status;
+
+use super::changing::Engine;
+use super::replica::Replica;
 
 /// A member that lags by less is not named: an upcall or a moment without a processor.
 const NAMED_AFTER: Duration = Duration::from_millis(250);
@@ -120,6 +124,35 @@ impl SlowMembers {
                 let ahead = seen.iter().filter(|(_, of)| is_ahead(of));
                 let holds = ahead.map(|(node, _)| *node).collect();
                 slow.push(Slow { node: *node, subgroup, holds, lasts });
+            }
+        }
+    }
+}
+
+impl<R: Replica> Engine<R> {
+    /// Looks who holds the others back, and gives up those that do so for longer than the group
+    /// allows (EXT-2).
+    pub(super) fn look_for_slow(&mut self) {
+        let Self { present, view, parts, slow_members, slow, .. } = self;
+        slow.clear();
+        if present.status() != Status::Steady {
+            return slow_members.clear();
+        }
+        let (participant, now) = (&parts.participant, Instant::now());
+        for (id, _) in (0..).map(SubgroupId).zip(&participant.description.subgroups) {
+            let node = |(rank, of): (Rank, _)| Some((*view.members.get(rank.index())?, of));
+            let members = present.frontiers_of_all(id).filter_map(node);
+            slow_members.look(id, members, now, slow);
+        }
+        // Who is behind itself does not judge.
+        let Some(bound) = participant.eviction_bound() else { return };
+        if slow.iter().any(|slow| slow.node == participant.own) {
+            return;
+        }
+        for Slow { node, holds, lasts, .. } in slow.iter().filter(|slow| slow.lasts >= bound) {
+            if let Some(rank) = view.rank_of(*node) {
+                tracing::warn!(%node, ?holds, ?lasts, "a member is too slow, and is given up");
+                present.peer_lost(rank);
             }
         }
     }

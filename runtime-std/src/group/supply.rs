@@ -25,6 +25,7 @@ use tramontane_core::ids::{NodeId, SubgroupId};
 use super::admission::{Admission, Sent};
 use super::durable::{SharedLogError, SharedLogs};
 use super::join_messages::{JoinReply, JoinRequest};
+use super::joiners::Wanted;
 use super::queue::{Content, Ended, Queue, Sink, State, Supplied};
 use super::request::{Request, Requests};
 use super::status::SharedStatus;
@@ -96,9 +97,9 @@ fn converse(
     requests: &Requests,
     logs: &SharedLogs,
 ) -> Result<(), SupplyError> {
-    let Wanted { subgroups, leads, records } = greet(node, session, board, logs)?;
+    let (wanted, leads) = greet(node, session, board, logs)?;
     let (sink, mut queue) = Sink::new();
-    if !requests.ask(Request::Supply { node, subgroups, records, sink }) {
+    if !requests.ask(Request::Supply { node, wanted, sink }) {
         return Err(SupplyError::Ended);
     }
     let supplied = supply(node, session, &mut queue, leads, requests);
@@ -108,22 +109,14 @@ fn converse(
     supplied
 }
 
-/// What a joiner wants, and whether this member leads its join.
-struct Wanted {
-    subgroups: Vec<SubgroupId>,
-    leads: bool,
-    /// Of these the records from a number on, and no state.
-    records: Vec<(SubgroupId, u64)>,
-}
-
-/// A joiner's first messages. Each has a time limit, after which a silent joiner loses its slot at
-/// the control server.
+/// A joiner's first messages: what it wants, and whether this member leads its join. Each has a
+/// time limit, after which a silent joiner loses its slot at the control server.
 fn greet(
     node: NodeId,
     session: &mut Session,
     board: &SharedStatus,
     logs: &SharedLogs,
-) -> Result<Wanted, SupplyError> {
+) -> Result<(Wanted, bool), SupplyError> {
     match receive_message(session, ASK_MAX, FIRST_WORD)? {
         JoinRequest::Welcome => {}
         _ => return Err(SupplyError::Malformed),
@@ -150,7 +143,7 @@ fn greet(
             {
                 let subgroups = subgroups.into_iter().map(SubgroupId).collect();
                 let records = records.into_iter().map(|(of, from)| (SubgroupId(of), from));
-                return Ok(Wanted { subgroups, leads, records: records.collect() });
+                return Ok((Wanted { subgroups, records: records.collect() }, leads));
             }
             _ => return Err(SupplyError::Malformed),
         }

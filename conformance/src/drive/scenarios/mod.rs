@@ -362,7 +362,8 @@ mod tests {
                 Step::Kill { nodes, .. } => self.down.extend(nodes),
                 Step::Start(starting) => self.down.retain(|node| !starting.contains(node)),
                 Step::Part(side) => self.parted.extend(side),
-                Step::Cut(links) => self.parted.extend(links.iter().map(|(from, _)| from)),
+                // The first of them is of the node that may be lost.
+                Step::Cut(links) => self.parted.extend(links.first().map(|(from, _)| *from)),
                 Step::Heal => self.parted.clear(),
                 Step::Choose { groups, .. } => self.chosen.clone_from(groups),
                 Step::ToChosen(Deed::Kill | Deed::Stop) => {

@@ -124,8 +124,9 @@ impl Report {
             page,
             "Spindle's figure 18: one topic, one publisher, samples of {} bytes, on the machine\n\
              `{}`. Each member that logs has a disk that writes {} bytes/us and makes them durable\n\
-             within {} ns{assumed}. A log holds a member up only when 4 MiB wait for the disk. Medians\n\
-             of {} seeds, {} samples each. GB/s that a subscriber is handed, by number of subscribers.\n\
+             within {} ns{assumed}.\n\
+             A log holds a member up only when 4 MiB wait for the disk. Medians of {} seeds, {}\n\
+             samples each. GB/s that a subscriber is handed, by number of subscribers.\n\
              The figure's own numbers are in no text, and nothing is read off a plot; so the paper's\n\
              relation is taken to be the gain of Derecho's model.\n\n\
              Made by `tramontane bench dds --output`. The simulator has no log for our own core.\n",

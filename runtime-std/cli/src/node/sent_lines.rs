@@ -17,8 +17,8 @@ pub(super) struct Lost {
     pub(super) has_end: bool,
 }
 
-/// Lines by their numbers, each with its message's number: as many of the last ones as a member may end
-/// without having sent.
+/// Lines by their numbers, each with that of its message: as many of the last ones as a member may
+/// end without having sent.
 #[derive(Debug)]
 pub(super) struct SentLines {
     lines: VecDeque<(u64, Ordinal)>,

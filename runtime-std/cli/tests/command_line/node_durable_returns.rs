@@ -1,5 +1,5 @@
-//! A node comes back to a group that went on: with a log that lacks a lot, that has a tail which the
-//! group went on without, or that is damaged.
+//! A node comes back to a group that went on: with a log that lacks a lot, that has a tail which
+//! the group went on without, or that is damaged.
 
 use std::path::{Path, PathBuf};
 

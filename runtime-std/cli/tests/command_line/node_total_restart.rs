@@ -100,7 +100,7 @@ fn a_node_says_for_whom_it_waits_and_one_command_goes_on_without_them() {
     write_under_load(&mut nodes, 0);
     kill_all(nodes);
     let alone = durable_node(&group, 1, &[]);
-    alone.await_errors("waiting for nodes 0 and 2: most of its members are needed");
+    alone.await_errors("waiting for 0, 2: most of its members are needed");
     alone.kill();
     let mut nodes = vec![(1, durable_node(&group, 1, &["--restart-with-less"]))];
     group.await_members(&[1]);
