@@ -15,7 +15,11 @@ pub fn call() {
     display(black_box(HealthKind::Restarted));
     black_box(black_box(HealthKind::Restarted).code());
     debug(HealthEvent::of_refusal(black_box((Rank(1), Impossible::Round)), black_box(Time(3))));
-    debug(health::decide(black_box(Policy::Witness), black_box(Rank(0)), black_box(Discretes::default())));
+    debug(health::decide(
+        black_box(Policy::Witness),
+        black_box(Rank(0)),
+        black_box(Discretes::default()),
+    ));
     display(black_box(AloneError::NotAPair));
     display(black_box(HealthError::NoHeader));
     monitor();
