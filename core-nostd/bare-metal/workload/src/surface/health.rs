@@ -4,7 +4,7 @@ use core::hint::black_box;
 
 use super::{debug, display};
 use crate::fabric::{Local, Way};
-use tramontane_core::health::*;
+use tramontane_core::health::{self, *};
 use tramontane_core::ids::{NodeId, Rank, Time, ViewId};
 use tramontane_core::layout::{Delivery, Group, HeaderCell, Layout, Subgroup};
 use tramontane_core::memory::{Line, Row, RowWriter};
@@ -15,7 +15,11 @@ pub fn call() {
     display(black_box(HealthKind::Restarted));
     black_box(black_box(HealthKind::Restarted).code());
     debug(HealthEvent::of_refusal(black_box((Rank(1), Impossible::Round)), black_box(Time(3))));
-    debug(decide(black_box(Policy::Witness), black_box(Rank(0)), black_box(Discretes::default())));
+    debug(health::decide(
+        black_box(Policy::Witness),
+        black_box(Rank(0)),
+        black_box(Discretes::default()),
+    ));
     display(black_box(AloneError::NotAPair));
     display(black_box(HealthError::NoHeader));
     monitor();
