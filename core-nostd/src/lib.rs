@@ -14,9 +14,9 @@
 //!   it.
 //!
 //! # In the order to read it
-//! [`ids`], [`layout`], [`fabric`], [`memory`], [`smc`], [`multicast`], [`node`]; then `view` for a
-//! membership that changes, `rdmc` for messages that go in blocks, and [`turn`] for several threads
-//! that drive one node.
+//! [`ids`], [`layout`], [`fabric`], [`check`], [`memory`], [`smc`], [`multicast`], [`node`]; then
+//! [`health`] for partners that may be silent or restart, `view` for a membership that changes,
+//! `rdmc` for messages that go in blocks, and [`turn`] for several threads that drive one node.
 //!
 //! # Features
 //! None is on by default: a partition whose membership is fixed needs none, and builds and reviews
@@ -27,7 +27,7 @@
 //! | `views` | a membership that changes: the module `view`, `node::ViewNode`, and the columns of the view protocol in [`layout`] |
 //! | `blocks` | block multicast: the module `rdmc`, `fabric::Blocks`, and in [`layout`] channels and subgroups with large messages |
 //! | `tram` | order across many groups: the module `tram` |
-//! | `durable` | counts of what members have made durable, in subgroups that they log |
+//! | `durable` | counts of what members have made durable, in subgroups that they log; with `views`, promises that are durable before a seal is echoed; the module `restart` |
 //! | `defmt` | formats for a `defmt` logger |
 //!
 //! A slot may hold the descriptor of a large message in every build, so that the stages of
@@ -38,7 +38,9 @@
 //! Counts are 64 bits wide and shared between processors, so a target needs atomics of 64 bits.
 #![cfg_attr(not(any(test, loom, tramontane_interleave)), no_std)]
 
+pub mod check;
 pub mod fabric;
+pub mod health;
 pub mod ids;
 pub mod layout;
 pub mod memory;
@@ -46,6 +48,8 @@ pub mod multicast;
 pub mod node;
 #[cfg(feature = "blocks")]
 pub mod rdmc;
+#[cfg(feature = "durable")]
+pub mod restart;
 pub mod smc;
 mod sync;
 #[cfg(feature = "tram")]

@@ -162,12 +162,16 @@ impl Delivery {
     /// Calls the application, which is the driver.
     fn deliver(&mut self, delivery: &Kept, replayed: bool) {
         let Kept { group, view, sender, payload } = delivery;
+        let (view, replayed) = {
+            let spoiler = lock(&self.spoiler);
+            (spoiler.view_named(*view), replayed && spoiler.marks_replays())
+        };
         let sequence = self.delivered.entry(group.clone()).or_default();
         say(&Line::Deliver {
             message: name(payload),
             sender,
             group,
-            view: *view,
+            view,
             sequence: Some(*sequence),
             bytes: payload.len(),
             digest: digest(payload.as_bytes()),

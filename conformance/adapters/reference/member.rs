@@ -96,6 +96,7 @@ pub fn run(shards: bool, mutation: Option<Mutation>) -> std::io::Result<()> {
     let own = groups_of(&init);
     let delivery = Delivery::new(log, own.clone(), Arc::clone(&pause_ms), Arc::clone(&spoiler));
     let (steps, incoming) = channel();
+    lock(&spoiler).connect(steps.clone());
     let greeting = match (own.is_empty(), shards) {
         (true, _) => Greeting::AtOnce,
         (false, false) => Greeting::WithFirstStep,
@@ -103,7 +104,8 @@ pub fn run(shards: bool, mutation: Option<Mutation>) -> std::io::Result<()> {
     };
     std::thread::spawn(move || delivery.run(kept, greeting, &incoming));
     let listening = Arc::clone(&uplink);
-    std::thread::spawn(move || listen(downlink, state, &listening, &steps));
+    let listener = Arc::clone(&spoiler);
+    std::thread::spawn(move || listen(downlink, state, &listening, (&steps, &listener)));
     if lock(&spoiler).chatters() {
         chatter(Arc::clone(&uplink));
     }
@@ -174,7 +176,8 @@ fn join(
         let stream = sequencer::connect(deadline, shards, mutation)?;
         let mut downlink = BufReader::new(stream.try_clone()?);
         let uplink = Uplink { stream: Mutex::new(stream), posts: AtomicU64::new(0) };
-        uplink.post(&Up::Hello { node: init.node.clone(), groups: memberships(init) });
+        let (node, pid) = (init.node.clone(), std::process::id());
+        uplink.post(&Up::Hello { node, pid, groups: memberships(init) });
         // A sequencer that was just about to end says nothing.
         if let Some(Down::Welcome { state }) = wire::next(&mut downlink) {
             return Ok((uplink, downlink, state));
@@ -184,7 +187,12 @@ fn join(
 
 /// Hears the sequencer: acknowledges entries, and hands them on once they are stable. Those up to
 /// `state` were ordered before the member came.
-fn listen(mut downlink: BufReader<UnixStream>, state: u64, uplink: &Uplink, steps: &Sender<Step>) {
+fn listen(
+    mut downlink: BufReader<UnixStream>,
+    state: u64,
+    uplink: &Uplink,
+    (steps, spoiler): (&Sender<Step>, &Mutex<Spoiler>),
+) {
     let mut unstable = std::collections::VecDeque::new();
     let (mut have, mut acknowledged) = (0, 0);
     while let Some(down) = wire::next(&mut downlink) {
@@ -203,7 +211,11 @@ fn listen(mut downlink: BufReader<UnixStream>, state: u64, uplink: &Uplink, step
                     let _ = steps.send(if known { Step::State(entry) } else { Step::Entry(entry) });
                 }
             }
-            Down::Taken { message } => say(&Line::Ok { message: Some(&message) }),
+            Down::Taken { message } => {
+                if lock(spoiler).answers() {
+                    say(&Line::Ok { message: Some(&message) });
+                }
+            }
             Down::Lost { message } => {
                 let text = "its groups have no members";
                 say(&Line::Error {
@@ -213,7 +225,11 @@ fn listen(mut downlink: BufReader<UnixStream>, state: u64, uplink: &Uplink, step
                     text,
                 });
             }
-            Down::Halt { text } => drop(steps.send(Step::Halt(text))),
+            Down::Halt { text } => {
+                let delay = lock(spoiler).halt_delay();
+                std::thread::sleep(delay);
+                let _ = steps.send(Step::Halt(text));
+            }
         }
         // One acknowledgement for all that came together.
         if downlink.buffer().is_empty() && have > acknowledged {
@@ -236,7 +252,11 @@ impl Member {
                     self.pause_ms.fetch_add(ms, Ordering::Relaxed);
                     say(&Line::Ok { message: None });
                 }
-                Command::Leave if !self.shards => drop(self.uplink.post(&Up::Leave)),
+                Command::Leave if !self.shards => {
+                    if lock(&self.spoiler).leaves() {
+                        self.uplink.post(&Up::Leave);
+                    }
+                }
                 Command::Stats => {
                     say(&Line::Stats { posts: self.uplink.posts.load(Ordering::Relaxed) })
                 }
@@ -270,7 +290,11 @@ impl Member {
         }
         let payload = protocol::payload(&message, bytes);
         let sent = Up::Send { message: message.clone(), groups, payload };
-        let spoiled = lock(&self.spoiler).sends(sent);
+        let (spoiled, delay) = {
+            let mut spoiler = lock(&self.spoiler);
+            (spoiler.sends(sent), spoiler.send_delay())
+        };
+        std::thread::sleep(delay);
         if !spoiled.iter().all(|up| self.uplink.post(up)) {
             let text = "the sequencer is gone";
             say(&Line::Error { code: "gone", definite: false, message: Some(&message), text });

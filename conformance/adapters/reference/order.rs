@@ -8,6 +8,7 @@
 //!   member is killed;
 //! - a view is an entry like any other. So all members that go from one view to the next deliver
 //!   the same between;
+//! - a member that is suspended for [`SILENCE_MAX`] is lost, as one whose connection ends;
 //! - a view's id is never used twice, even by a later sequencer of the same folder;
 //! - a group that has lost its majority within [`GATHER`] has no next view: the rest is told to
 //!   halt.
@@ -24,6 +25,14 @@ use crate::wire::{self, Down, Entry, Membership, Up};
 /// Members that come, leave or are lost within this time make one change of views.
 const GATHER: Duration = Duration::from_millis(50);
 
+/// A member that is suspended and has not acknowledged an entry for so long is lost. One that only
+/// waits for its machine is not: a slow machine must cost nobody the group. Nor does time count in
+/// which the sequencer itself did not run.
+const SILENCE_MAX: Duration = Duration::from_secs(1);
+
+/// So much of the time since it last looked counts at most.
+const LOOK_MAX: Duration = Duration::from_millis(40);
+
 /// Where view ids are kept, in the shared folder.
 const VIEW_IDS: &str = "sequencer.views";
 
@@ -37,14 +46,18 @@ pub struct Order {
     members: BTreeMap<String, Vec<String>>,
     view_ids: BTreeMap<String, u64>,
     change: Change,
+    /// How long the sequencer has run, and when it last looked.
+    ran: Duration,
+    looked: Instant,
     mutation: Option<Mutation>,
 }
 
 /// A member's connection.
 struct Connection {
     outbox: Sender<Arc<str>>,
-    /// Its node, once it has said so.
+    /// Its node and its process, once it has said so.
     node: Option<String>,
+    pid: u32,
 }
 
 /// An entry that is not stable.
@@ -52,6 +65,8 @@ struct Pending {
     number: u64,
     to: Vec<u64>,
     lacking: BTreeSet<u64>,
+    /// How long the sequencer had run when it was appended.
+    since: Duration,
     /// The connection by which it came, and its name there.
     sent: Option<(u64, String)>,
 }
@@ -98,14 +113,14 @@ impl Sequence for Order {
     }
 
     fn open(&mut self, connection: u64, outbox: Sender<Arc<str>>) {
-        self.connections.insert(connection, Connection { outbox, node: None });
+        self.connections.insert(connection, Connection { outbox, node: None, pid: 0 });
     }
 
     fn hear(&mut self, connection: u64, up: Up) {
         let Some(known) = self.connections.get(&connection) else { return };
         match (up, known.node.clone()) {
-            (Up::Hello { node, groups }, None) => {
-                self.admit(connection, &node, names(groups));
+            (Up::Hello { node, pid, groups }, None) => {
+                self.admit(connection, (&node, pid), names(groups));
             }
             (Up::Send { message, groups, payload }, Some(sender)) => {
                 let to = self.addressees(&groups);
@@ -140,11 +155,16 @@ impl Sequence for Order {
     }
 
     fn rest(&self) -> Option<Duration> {
-        self.change.due.map(|due| due.saturating_duration_since(Instant::now()))
+        let change = self.change.due.map(|due| due.saturating_duration_since(Instant::now()));
+        let look = (!self.pending.is_empty()).then_some(LOOK_MAX / 2);
+        change.into_iter().chain(look).min()
     }
 
     fn wake(&mut self) {
-        if self.rest().is_some_and(|rest| rest.is_zero()) {
+        self.ran += self.looked.elapsed().min(LOOK_MAX);
+        self.looked = Instant::now();
+        self.lose_the_silent();
+        if self.change.due.is_some_and(|due| due <= Instant::now()) {
             self.change_views();
         }
     }
@@ -161,11 +181,13 @@ impl Order {
             members: BTreeMap::new(),
             view_ids: kept.unwrap_or_default(),
             change: Change::default(),
+            ran: Duration::ZERO,
+            looked: Instant::now(),
             mutation,
         }
     }
 
-    fn admit(&mut self, connection: u64, node: &str, groups: Vec<String>) {
+    fn admit(&mut self, connection: u64, (node, pid): (&str, u32), groups: Vec<String>) {
         // A former start of the node is dead, even if nobody has seen it die yet.
         for former in self.connections_of(&[node.to_owned()]) {
             self.close(former);
@@ -174,11 +196,28 @@ impl Order {
             self.change_views();
         }
         if let Some(known) = self.connections.get_mut(&connection) {
-            known.node = Some(node.to_owned());
+            (known.node, known.pid) = (Some(node.to_owned()), pid);
         }
         self.tell(connection, &Down::Welcome { state: 0 });
         self.change.coming.push((node.to_owned(), groups));
         self.change.begin();
+    }
+
+    /// A member that has not acknowledged the oldest entry for too long is lost to its groups. It
+    /// may hear of it later.
+    fn lose_the_silent(&mut self) {
+        let Some(oldest) = self.pending.front() else { return };
+        if self.ran.saturating_sub(oldest.since) < SILENCE_MAX {
+            return;
+        }
+        let is_stopped = |connection: &u64| {
+            self.connections.get(connection).is_some_and(|known| is_suspended(known.pid))
+        };
+        let silent: Vec<u64> = oldest.lacking.iter().copied().filter(is_stopped).collect();
+        for silent in silent {
+            self.tell(silent, &Down::Halt { text: "it was silent for too long".to_owned() });
+            self.close(silent);
+        }
     }
 
     fn acknowledge(&mut self, connection: u64, upto: u64) {
@@ -277,7 +316,7 @@ impl Order {
         let there =
             to.iter().copied().filter(|connection| self.connections.contains_key(connection));
         let lacking = there.collect();
-        self.pending.push_back(Pending { number, to, lacking, sent });
+        self.pending.push_back(Pending { number, to, lacking, since: self.ran, sent });
     }
 
     /// Tells what has become stable.
@@ -311,6 +350,12 @@ impl Order {
             let _ = known.outbox.send(line);
         }
     }
+}
+
+/// Whether a process is suspended, as the system says.
+fn is_suspended(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
 }
 
 fn names(groups: Vec<Membership>) -> Vec<String> {

@@ -91,7 +91,7 @@ impl Sequence for Shards {
     fn hear(&mut self, connection: u64, up: Up) {
         let Some(peer) = self.peers.get(&connection) else { return };
         match (up, peer.node.clone()) {
-            (Up::Hello { node, groups }, None) => self.admit(connection, &node, groups),
+            (Up::Hello { node, groups, .. }, None) => self.admit(connection, &node, groups),
             (Up::Send { message, groups, payload }, Some(sender)) => {
                 self.order(sender, groups, payload);
                 self.tell(connection, &Down::Taken { message });

@@ -5,10 +5,10 @@ use std::io::{self, BufRead};
 use serde::{Deserialize, Serialize};
 
 /// A member to the sequencer.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Up {
-    /// The node, and the groups of which it is to be a member. The first frame.
-    Hello { node: String, groups: Vec<Membership> },
+    /// The node, its process, and the groups of which it is to be a member. The first frame.
+    Hello { node: String, pid: u32, groups: Vec<Membership> },
     /// Order this. `message` comes back in [`Down::Taken`] and goes no further.
     Send { message: String, groups: Vec<String>, payload: String },
     /// The member has all entries up to this one.
@@ -20,7 +20,7 @@ pub enum Up {
 }
 
 /// A group of a member, with all nodes that are or may become members.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Membership {
     pub group: String,
     pub members: Vec<String>,

@@ -9,7 +9,7 @@
 
 use super::archive::ClassId;
 use super::groups::GroupSetId;
-use super::message::{MessageView, Refusal};
+use super::message::{Answer, MessageView};
 use super::mixing::Table;
 use super::name::Name;
 use super::roster::StartId;
@@ -21,8 +21,8 @@ pub(super) struct ClassKey {
     pub(super) sender: StartId,
     /// Their groups.
     pub(super) groups: GroupSetId,
-    /// Whether they were refused.
-    pub(super) refusal: Refusal,
+    /// What their sender answered.
+    pub(super) answer: Answer,
     /// The starts that delivered them, each with whether it is addressed.
     pub(super) delivered: Vec<(StartId, bool)>,
     /// Their view in each of their groups.
@@ -32,7 +32,7 @@ pub(super) struct ClassKey {
 impl ClassKey {
     /// The starts that delivered them, as far as they count for any check but those of integrity.
     pub(super) fn deliverers(&self) -> impl Iterator<Item = StartId> {
-        let void = self.refusal == Refusal::Definite;
+        let void = self.answer == Answer::Refused;
         self.delivered
             .iter()
             .filter(move |(_, addressed)| *addressed && !void)
@@ -209,7 +209,7 @@ mod tests {
         ClassKey {
             sender: StartId(0),
             groups: GroupSetId(0),
-            refusal: Refusal::None,
+            answer: Answer::None,
             delivered: vec![(StartId(0), true), (StartId(1), false)],
             views: vec![None],
         }

@@ -9,8 +9,9 @@ use std::rc::Rc;
 use super::groups::{GroupId, GroupSetId, Groups, NodeSet};
 use super::message::MessageView;
 use super::mixing::Table;
-use super::roster::{NodeId, Roster, StartId, World};
-use super::views::{Installed, ListId, Views};
+use super::roster::{Fate, NodeId, Roster, StartId, World};
+use super::views::{Installed, ListId, Seat, Views};
+use crate::history::EndReason;
 
 /// A start that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +40,8 @@ struct Viewed {
     members: Vec<StartId>,
     /// The starts that were removed.
     removed: Table<StartId, ()>,
+    /// The starts that had been removed when they were asked to leave.
+    removed_before_leaving: Table<StartId, ()>,
 }
 
 type Answer = Rc<[Goer]>;
@@ -71,6 +74,9 @@ impl<'a> Due<'a> {
             {
                 of.removed.insert(seat.start, ());
             }
+            if start.leave.is_some_and(|leave| has_passed_by(roster, views, seat, leave)) {
+                of.removed_before_leaving.insert(seat.start, ());
+            }
             if groups.has_member(seat.group, start.node) {
                 of.members.push(seat.start);
                 of.note(seat.start, &seat.records);
@@ -98,6 +104,19 @@ impl<'a> Due<'a> {
     /// Whether a start was removed from any group of a set.
     pub(super) fn is_removed_from_any(&self, start: StartId, set: GroupSetId) -> bool {
         self.groups.of(set).groups.iter().any(|group| self.is_removed(start, *group))
+    }
+
+    /// Whether a start left as it was asked to, and no group of a set had removed it before.
+    pub(super) fn left_as_a_member(&self, start: StartId, set: GroupSetId) -> bool {
+        let had_removed = |group: &GroupId| {
+            self.viewed
+                .get(group)
+                .is_some_and(|viewed| viewed.removed_before_leaving.contains_key(&start))
+        };
+        let of = &self.roster.starts[start.index()];
+        of.fate() == Fate::Ended(EndReason::Left)
+            && of.leave.is_some()
+            && !self.groups.of(set).groups.iter().any(had_removed)
     }
 
     /// The nodes that installed a view, as members of its group.
@@ -191,6 +210,20 @@ impl Viewed {
             }
         }
     }
+}
+
+/// Whether another node had installed, before that line, a view of the seat's group above the
+/// seat's last one and without its node.
+fn has_passed_by(roster: &Roster, views: &Views, seat: &Seat, line: u64) -> bool {
+    let node = roster.node_of(seat.start);
+    let last = seat.records.last().map_or(0, |record| record.view);
+    let others = views
+        .seats
+        .iter()
+        .filter(|other| other.group == seat.group && roster.node_of(other.start) != node);
+    others.flat_map(|other| &other.records).any(|record| {
+        record.line < line && record.view > last && !views.members(record.list).set.has(node)
+    })
 }
 
 /// A view as its installers had it: its id, their list of its members, one of them, and whether

@@ -37,9 +37,9 @@ impl Judge {
         self.durability.finish((&self.roster, &self.groups));
         let bounds_known = self.ledger.mend();
         let mut order = self.untangle();
-        let Self { roster, groups, views, ledger, .. } = &mut self;
+        let Self { roster, groups, views, ledger, tells_answers, .. } = &mut self;
         let due = Due::new(roster, groups, views);
-        let mut who = judge_who(roster, groups, &due, ledger);
+        let mut who = judge_who((roster, groups, &due), ledger, *tells_answers);
         who.silent.absorb(std::mem::take(&mut ledger.integrity.silent));
         order.places_known = bounds_known && ledger.doubts.are_none();
         judge_prefix(&mut order, &who, (roster, groups), &due, ledger);
@@ -144,9 +144,13 @@ fn judged_if(condition: bool, otherwise: &str, outcome: impl FnOnce() -> Outcome
 }
 
 /// Judges which nodes deliver what, and what senders left out.
-fn judge_who(roster: &Roster, groups: &Groups, due: &Due<'_>, ledger: &mut Ledger) -> WhoDelivers {
+fn judge_who(
+    (roster, groups, due): (&Roster, &Groups, &Due<'_>),
+    ledger: &mut Ledger,
+    tells_answers: bool,
+) -> WhoDelivers {
     let Ledger { names, classes, slots, live, sender_order, .. } = ledger;
-    let judging = Judging { roster, groups, names, due };
+    let judging = Judging { roster, groups, names, due, tells_answers };
     let mut found = WhoDelivers::default();
     for class in classes.living() {
         judging.class(&mut found, class);
@@ -158,7 +162,7 @@ fn judge_who(roster: &Roster, groups: &Groups, due: &Due<'_>, ledger: &mut Ledge
     for message in undelivered.into_iter().map(|slot| &slots[slot as usize]) {
         let Some(sent) = message.sent else { continue };
         let is_told = judging.undelivered(&mut found, message, &sent);
-        if !is_told && sent.refusal == super::message::Refusal::None {
+        if !is_told && !sent.answer.is_refusal() {
             sender_order.left_out((roster, groups, names), message.name, &sent);
         }
     }

@@ -67,7 +67,7 @@ impl Integrity {
             self.sent.cases(1);
             // A delivery that was forgotten before the refusal came has no line of its own any
             // more.
-            let refused = message.sent.map_or(0, |sent| sent.refusal_line);
+            let refused = message.sent.map_or(0, |sent| sent.answer_line);
             self.sent.breach(1, if delivery.line > 0 { delivery.line } else { refused }, || {
                 let (node, name) =
                     (naming.roster.called(delivery.start), naming.names.text(message.name));
@@ -77,7 +77,7 @@ impl Integrity {
                         format!("{node} delivered {name}, which its sender had surely not taken"),
                         [
                             shows(sent.line, "asked for"),
-                            shows(sent.refusal_line, "refused"),
+                            shows(sent.answer_line, "refused"),
                             delivered,
                         ],
                     ),

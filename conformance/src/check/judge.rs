@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::durability::Durability;
 use super::groups::Groups;
 use super::ledger::{Delivered, HELD_MIN, Ledger};
-use super::message::{Claim, Delivery, Marks, NO_VIEW, Refusal, Sent};
+use super::message::{Answer, Claim, Delivery, Marks, NO_VIEW, Sent};
 use super::mixing::{Mix, Table};
 use super::quiescence::Quiescence;
 use super::roster::{End, Roster, contradiction};
@@ -14,10 +14,13 @@ use super::sweep::Scene;
 use super::tally::{blames, finding};
 use super::verdict::Verdict;
 use super::views::Views;
-use crate::history::{Event, HistoryError, Reader, Trouble, VERSION};
+use crate::history::{Event, HistoryError, Reader, Trouble, VERSION, VERSION_MIN};
 
 /// How many unknown events are distinguished.
 const UNKNOWN_MAX: usize = 64;
+
+/// From this version on a history tells what each sender answered.
+const TELLS_ANSWERS: u32 = 2;
 
 /// What stands for the unknown events behind those.
 const UNKNOWN_REST: &str = "(others)";
@@ -32,6 +35,8 @@ pub struct Judge {
     pub(super) events: u64,
     pub(super) unknown: Vec<(String, u64, u64)>,
     pub(super) cut: Option<HistoryError>,
+    /// Whether the history tells what senders answered.
+    pub(super) tells_answers: bool,
     pub(super) roster: Roster,
     pub(super) groups: Groups,
     pub(super) views: Views,
@@ -65,6 +70,7 @@ impl Judge {
             events: 0,
             unknown: Vec::new(),
             cut: None,
+            tells_answers: false,
             roster: Roster::default(),
             groups: Groups::default(),
             views: Views::default(),
@@ -126,17 +132,27 @@ impl Judge {
                     groups,
                     bytes: *bytes,
                     digest: digest.as_ref().map(|digest| self.mix.text(digest)),
-                    refusal: Refusal::None,
-                    refusal_line: 0,
+                    answer: Answer::None,
+                    answer_line: 0,
                 };
                 self.ledger.multicast((&self.roster, &self.groups), msg, sent)?;
                 self.sweep_if_full();
                 Ok(())
             }
+            Event::Accepted { t_ns, node, inc, msg } => {
+                let start = self.roster.record(node, *inc, *t_ns)?;
+                let base = (&self.roster, &self.groups);
+                self.ledger.answered(base, (msg, start, line), Answer::Taken)
+            }
+            Event::Leave { t_ns, node, inc } => {
+                let start = self.roster.record(node, *inc, *t_ns)?;
+                self.roster.asked_to_leave(start, line);
+                Ok(())
+            }
             Event::Refused { t_ns, node, inc, msg, definite, .. } => {
                 let start = self.roster.record(node, *inc, *t_ns)?;
-                let refusal = if *definite { Refusal::Definite } else { Refusal::Unsure };
-                self.ledger.refused((&self.roster, &self.groups), (msg, start, line), refusal)
+                let answer = if *definite { Answer::Refused } else { Answer::Unsure };
+                self.ledger.answered((&self.roster, &self.groups), (msg, start, line), answer)
             }
             Event::Deliver { .. } => self.deliver(line, event),
             Event::Durable { t_ns, node, inc, group, upto } => {
@@ -156,7 +172,7 @@ impl Judge {
                 self.quiescence.counted(start, line, *t_ns, *posts);
                 Ok(())
             }
-            Event::Fault { t_ns, kind, nodes } => {
+            Event::Fault { t_ns, kind, nodes, .. } => {
                 for node in nodes {
                     self.roster.fault(line, node, *kind, *t_ns)?;
                 }
@@ -176,15 +192,16 @@ impl Judge {
         }
     }
 
-    fn run(&self, version: u32) -> Result<(), Trouble> {
+    fn run(&mut self, version: u32) -> Result<(), Trouble> {
         if self.events > 0 {
             return Err(contradiction("a run record is not the first record".to_owned()));
         }
-        if version != VERSION {
+        if !(VERSION_MIN..=VERSION).contains(&version) {
             return Err(contradiction(format!(
-                "the history has version {version}, and this reads version {VERSION}"
+                "the history has version {version}, and this reads versions {VERSION_MIN} to {VERSION}"
             )));
         }
+        self.tells_answers = version >= TELLS_ANSWERS;
         Ok(())
     }
 
@@ -342,7 +359,7 @@ mod tests {
 "#;
         let cases: [&[&str]; 9] = [
             &[run, run],
-            &[r#"{"ev":"run","version":2}"#],
+            &[r#"{"ev":"run","version":3}"#],
             &[START, run],
             &[START, START],
             &[GROUP, GROUP],

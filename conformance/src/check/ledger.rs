@@ -13,7 +13,7 @@ use super::archive::{Archive, ClassId, Retained};
 use super::class::{ClassKey, Classes};
 use super::groups::{GroupId, Groups};
 use super::integrity::{Integrity, Naming};
-use super::message::{Claim, Delivery, Marks, Message, NO_VIEW, Refusal, Sent};
+use super::message::{Answer, Claim, Delivery, Marks, Message, NO_VIEW, Sent};
 use super::mixing::Table;
 use super::name::{Name, Names};
 use super::queue::{Entry, Queues};
@@ -124,28 +124,28 @@ impl Ledger {
         Ok(())
     }
 
-    /// Takes a `refused`.
-    pub(super) fn refused(
+    /// Takes an `accepted` or a `refused`.
+    pub(super) fn answered(
         &mut self,
         (roster, groups): (&Roster, &Groups),
         (text, start, line): (&str, StartId, u64),
-        refusal: Refusal,
+        answer: Answer,
     ) -> Result<(), Trouble> {
         let name = self.names.name(text);
         if let Some(class) = self.archive.class(name) {
             let key = &self.classes.get(class).key;
-            check_refusal((key.sender, key.refusal), start, text)?;
+            check_answer((key.sender, key.answer), start, text)?;
             self.revive((roster, groups), name, line);
         }
         let Some(slot) = self.live.get(&name).copied() else {
-            return Err(contradiction(format!("{text} is refused, and was not multicast before")));
+            return Err(contradiction(format!("{text} is answered, and was not multicast before")));
         };
         let Some(sent) = &mut self.slots[slot as usize].sent else {
-            return Err(contradiction(format!("{text} is refused, and was not multicast before")));
+            return Err(contradiction(format!("{text} is answered, and was not multicast before")));
         };
-        check_refusal((sent.start, sent.refusal), start, text)?;
-        (sent.refusal, sent.refusal_line) = (refusal, line);
-        if refusal == Refusal::Definite {
+        check_answer((sent.start, sent.answer), start, text)?;
+        (sent.answer, sent.answer_line) = (answer, line);
+        if answer == Answer::Refused {
             self.slots[slot as usize].counted = 0;
         }
         Ok(())
@@ -328,8 +328,8 @@ fn fill(
         groups: key.groups,
         bytes: retained.bytes(),
         digest: retained.digest(),
-        refusal: key.refusal,
-        refusal_line: 0,
+        answer: key.answer,
+        answer_line: 0,
     });
     message.place = retained.place();
     for (start, addressed) in &key.delivered {
@@ -342,18 +342,18 @@ fn fill(
     message.past_views.extend(views.filter_map(|(group, view)| Some((*group, (*view)?))));
 }
 
-fn check_refusal(
-    (sender, refusal): (StartId, Refusal),
+fn check_answer(
+    (sender, answer): (StartId, Answer),
     start: StartId,
     text: &str,
 ) -> Result<(), Trouble> {
     if sender != start {
         return Err(contradiction(format!(
-            "{text} is refused by another start than the one that multicast it"
+            "{text} is answered by another start than the one that multicast it"
         )));
     }
-    if refusal != Refusal::None {
-        return Err(contradiction(format!("{text} is refused a second time")));
+    if answer != Answer::None {
+        return Err(contradiction(format!("{text} is answered a second time")));
     }
     Ok(())
 }

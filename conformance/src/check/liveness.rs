@@ -4,16 +4,28 @@
 
 use super::groups::{Group, Groups};
 use super::roster::{Fate, Roster, Start, StartId};
-use super::tally::{Tally, blames, finding};
+use super::tally::{Tally, blames, finding, shows};
 use crate::history::EndReason;
 
 /// Judges the ends of all starts, where no fault lasts.
 pub(super) fn judge(roster: &Roster, groups: &Groups) -> Tally {
     let mut tally = Tally::default();
-    for (start, Start { end, .. }) in (0..).map(StartId).zip(&roster.starts) {
-        let Some(end) = end else { continue };
+    for (start, Start { end, leave, .. }) in (0..).map(StartId).zip(&roster.starts) {
+        let Some(end) = end else {
+            if let (Some(leave), Fate::Unfinished) = (leave, roster.starts[start.index()].fate()) {
+                let name = roster.called(start);
+                tally.doubt(*leave, || format!("{name} was asked to leave, and has not ended"));
+            }
+            continue;
+        };
         tally.cases(1);
         let (hung, halted) = (end.reason == EndReason::Hung, end.reason == EndReason::Halted);
+        if let Some(leave) = leave.filter(|_| end.reason == EndReason::Done) {
+            tally.breach(1, end.line, || {
+                let what = format!("{} was asked to leave and did not", roster.called(start));
+                finding(what, [shows(leave, "asked to leave"), blames(end.line, "it had stayed")])
+            });
+        }
         if hung {
             tally.breach(1, end.line, || {
                 let what = format!("{} was asked to stop and did not", roster.called(start));
@@ -83,6 +95,20 @@ mod tests {
         assert!(held(&play.verdict(), CheckId::Liveness));
         play.ended("c", "halted");
         assert_eq!(broken(&play.verdict())[0].0, CheckId::Liveness);
+    }
+
+    #[test]
+    fn one_that_is_asked_to_leave_leaves() {
+        for (reason, fails) in [("left", false), ("done", true), ("halted", true)] {
+            let mut play = Play::new(&["a", "b"]);
+            let leave = play.line(r#"{"ev":"leave","t_ns":1,"node":"a","inc":1}"#);
+            let end = play.ended("a", reason);
+            let found = broken(&play.verdict());
+            assert_eq!(!found.is_empty(), fails, "{reason}");
+            if reason == "done" {
+                assert_eq!(found, [(CheckId::Liveness, vec![leave, end])]);
+            }
+        }
     }
 
     #[test]

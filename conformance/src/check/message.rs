@@ -26,16 +26,25 @@ impl MessageView {
     }
 }
 
-/// Whether the sender took a message.
+/// What the sender answered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) enum Refusal {
-    /// It did, as far as is known.
+pub(super) enum Answer {
+    /// Nothing, or the history does not say that it took the message.
     #[default]
     None,
-    /// It is not known.
+    /// It took the message.
+    Taken,
+    /// It is not known whether it took the message.
     Unsure,
     /// It surely did not.
-    Definite,
+    Refused,
+}
+
+impl Answer {
+    /// Whether the sender answered with an error.
+    pub(super) fn is_refusal(self) -> bool {
+        matches!(self, Self::Unsure | Self::Refused)
+    }
 }
 
 /// A `multicast`, with what became of it at its sender.
@@ -53,16 +62,16 @@ pub(super) struct Sent {
     pub(super) bytes: Option<u64>,
     /// A hash of the payload's digest.
     pub(super) digest: Option<u64>,
-    /// Whether it was refused.
-    pub(super) refusal: Refusal,
-    /// The line of the refusal.
-    pub(super) refusal_line: u64,
+    /// What its sender answered.
+    pub(super) answer: Answer,
+    /// The line of the answer.
+    pub(super) answer_line: u64,
 }
 
 impl Sent {
     /// Whether it was surely not sent, so that most checks pass it over.
     pub(super) fn is_void(&self) -> bool {
-        self.refusal == Refusal::Definite
+        self.answer == Answer::Refused
     }
 }
 

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use super::class::{Class, Example};
 use super::due::Due;
 use super::groups::{GroupId, Groups, Lane, NodeSet};
-use super::message::{MessageView, Refusal};
+use super::message::{Answer, MessageView};
 use super::mixing::Table;
 use super::name::Names;
 use super::roster::{NodeId, Roster, StartId};
@@ -70,7 +70,7 @@ impl PrefixOrder<'_> {
 
     /// The scopes in which a class is judged.
     fn rows<'a>(&self, class: &'a Class) -> Vec<(Scope, Row<'a>)> {
-        let Some(places) = class.places.filter(|_| class.key.refusal != Refusal::Definite) else {
+        let Some(places) = class.places.filter(|_| class.key.answer != Answer::Refused) else {
             return Vec::new();
         };
         let set = self.groups.of(class.key.groups);

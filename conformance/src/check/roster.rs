@@ -75,6 +75,8 @@ pub(super) struct Start {
     pub(super) end: Option<End>,
     /// The line of the first `kill` after it.
     pub(super) kill: Option<u64>,
+    /// The line on which it was first asked to leave.
+    pub(super) leave: Option<u64>,
 }
 
 impl Start {
@@ -173,7 +175,7 @@ impl Roster {
         }
         self.pass_time(node, t_ns)?;
         let new = StartId(u32::try_from(self.starts.len()).unwrap_or(u32::MAX));
-        self.starts.push(Start { node, inc, line, end: None, kill: None });
+        self.starts.push(Start { node, inc, line, end: None, kill: None, leave: None });
         self.nodes[node.index()].starts.push(new);
         Ok(new)
     }
@@ -206,6 +208,11 @@ impl Roster {
         Ok(())
     }
 
+    /// Takes a `leave`.
+    pub(super) fn asked_to_leave(&mut self, start: StartId, line: u64) {
+        self.starts[start.index()].leave.get_or_insert(line);
+    }
+
     /// Takes a `fault`, for one of the nodes that it names.
     pub(super) fn fault(
         &mut self,
@@ -221,7 +228,7 @@ impl Roster {
         match kind {
             FaultKind::Stop => state.stopped = true,
             FaultKind::Continue => state.stopped = false,
-            FaultKind::Partition => state.parted = true,
+            FaultKind::Partition | FaultKind::Slow => state.parted = true,
             FaultKind::Heal => state.parted = false,
             FaultKind::Kill => {
                 (state.stopped, state.parted) = (false, false);

@@ -318,7 +318,7 @@ fn class_key(scene: Scene<'_>, message: &Message, sent: &Sent) -> ClassKey {
     delivered.sort_unstable();
     let groups = &scene.groups.of(sent.groups).groups;
     let views = groups.iter().map(|group| view_of(scene, message, *group)).collect();
-    ClassKey { sender: sent.start, groups: sent.groups, refusal: sent.refusal, delivered, views }
+    ClassKey { sender: sent.start, groups: sent.groups, answer: sent.answer, delivered, views }
 }
 
 #[cfg(test)]

@@ -56,10 +56,14 @@ impl Play {
         )
     }
 
+    /// Without a line.
+    pub(super) fn empty() -> Self {
+        Self { text: String::new(), lines: 0, sent: std::collections::BTreeMap::new() }
+    }
+
     /// Of these groups, and these nodes, which have started.
     pub(super) fn of(groups: &str, nodes: &[&str]) -> Self {
-        let mut play =
-            Self { text: String::new(), lines: 0, sent: std::collections::BTreeMap::new() };
+        let mut play = Self::empty();
         groups.lines().for_each(|group| {
             play.line(group);
         });

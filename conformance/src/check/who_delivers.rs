@@ -7,7 +7,7 @@
 use super::class::Class;
 use super::due::{Due, Goer, Part};
 use super::groups::{GroupSetId, Groups, NodeSet};
-use super::message::{Message, Refusal, Sent};
+use super::message::{Answer, Message, Sent};
 use super::mixing::Table;
 use super::name::Names;
 use super::roster::{Fate, Roster, StartId, World};
@@ -62,6 +62,8 @@ pub(super) struct Judging<'a> {
     pub(super) groups: &'a Groups,
     pub(super) names: &'a Names,
     pub(super) due: &'a Due<'a>,
+    /// Whether the history tells what senders answered.
+    pub(super) tells_answers: bool,
 }
 
 impl Judging<'_> {
@@ -73,6 +75,7 @@ impl Judging<'_> {
             return;
         }
         self.count(found, class, &parts, &delivered);
+        self.unanswered(&mut found.liveness, class);
         let line = class.first.as_ref().map_or(u64::MAX, |example| example.line);
         let standing = self.standing(class, &parts, &delivered);
         for ((tally, lack), promise) in found.of_delivered().into_iter().zip(standing).zip(PROMISES)
@@ -150,6 +153,31 @@ impl Judging<'_> {
         standing
     }
 
+    /// Judges messages that were delivered and of which their sender never said that it took them.
+    fn unanswered(&self, liveness: &mut Tally, class: &Class) {
+        let sender = class.key.sender;
+        let is_silent = self.tells_answers
+            && class.key.answer == Answer::None
+            && !self.due.is_removed_from_any(sender, class.key.groups);
+        let line = class.first.as_ref().map_or(u64::MAX, |example| example.line);
+        let start = &self.roster.starts[sender.index()];
+        if is_silent && start.is_correct(World::AsIs) {
+            liveness.breach(class.count, line, || {
+                let what = format!(
+                    "{} was asked to send {}, which was delivered, and never answered",
+                    self.roster.called(sender),
+                    self.called(class)
+                );
+                let end = blames(start.last_line(), "the sender's end, without an answer");
+                finding(what, [shows(class.first.as_ref().map_or(0, |one| one.line), "sent"), end])
+            });
+        } else if is_silent && start.is_correct(World::AsIfDone) {
+            liveness.doubt(line, || {
+                format!("{} has not answered {}", self.roster.called(sender), self.called(class))
+            });
+        }
+    }
+
     fn doubted(&self, class: &Class, lack: Lack) -> String {
         let name = self.called(class);
         let lacks = self.roster.called(lack.lacks.start);
@@ -211,12 +239,13 @@ impl Judging<'_> {
         &self,
         sender: StartId,
         set: GroupSetId,
-        refusal: Refusal,
+        answer: Answer,
         world: World,
     ) -> Option<StartId> {
-        let answers = refusal == Refusal::None
-            && self.roster.starts[sender.index()].is_correct(world)
+        let stays = self.roster.starts[sender.index()].is_correct(world)
             && !self.due.is_removed_from_any(sender, set);
+        let left = answer == Answer::Taken && self.due.left_as_a_member(sender, set);
+        let answers = !answer.is_refusal() && (stays || left);
         let nowhere = vec![None; self.groups.of(set).groups.len()];
         let due = answers.then(|| self.due.parts(set, &nowhere, world))?;
         due.iter().find_map(|part| part.due.first()).map(|goer| goer.start)
@@ -231,7 +260,7 @@ impl Judging<'_> {
     pub(super) fn count_validity(&self, found: &mut WhoDelivers, class: &Class) {
         let key = &class.key;
         if !self.is_after_faults(class.t_ns_min)
-            && self.promised(key.sender, key.groups, key.refusal, World::AsIs).is_some()
+            && self.promised(key.sender, key.groups, key.answer, World::AsIs).is_some()
         {
             found.validity.cases(class.count);
         }
@@ -249,7 +278,7 @@ impl Judging<'_> {
             return false;
         }
         let tally = if live { &mut found.liveness } else { &mut found.validity };
-        let promised = |world| self.promised(sent.start, sent.groups, sent.refusal, world);
+        let promised = |world| self.promised(sent.start, sent.groups, sent.answer, world);
         if let Some(due) = promised(World::AsIs) {
             tally.cases(1);
             tally.breach(1, sent.line, || self.never_delivered(message, sent, due));
@@ -381,6 +410,65 @@ mod tests {
                 play.end(node);
             });
             assert_eq!(broken(&play.verdict()), []);
+        }
+    }
+
+    /// "a" is asked to leave, takes its message or does not, and leaves; it may have been removed
+    /// before.
+    fn left(accepted: bool, removed_first: bool) -> Play {
+        let mut play = Play::new(&["a", "b", "c"]);
+        let view = |id: u64, node: &str, members: &str| {
+            format!(
+                r#"{{"ev":"view","t_ns":0,"node":"{node}","inc":1,"group":"g","view":{id},"members":[{members}]}}"#
+            )
+        };
+        for node in ["a", "b", "c"] {
+            play.line(&view(1, node, r#""a","b","c""#));
+        }
+        play.sends("a", 1);
+        if removed_first {
+            play.line(&view(2, "b", r#""b","c""#));
+        }
+        play.line(r#"{"ev":"leave","t_ns":1,"node":"a","inc":1}"#);
+        if accepted {
+            play.line(r#"{"ev":"accepted","t_ns":1,"node":"a","inc":1,"msg":"a/1/0"}"#);
+        }
+        play.line(&view(3, "b", r#""b","c""#));
+        play.line(&view(3, "c", r#""b","c""#));
+        play.ended("a", "left");
+        play.end("b");
+        play.end("c");
+        play
+    }
+
+    #[test]
+    fn a_leaver_owes_what_it_took() {
+        assert_eq!(broken(&left(true, false).verdict())[0].0, CheckId::Validity);
+        assert_eq!(broken(&left(false, false).verdict()), []);
+        assert_eq!(broken(&left(true, true).verdict()), [], "it had been removed before");
+    }
+
+    #[test]
+    fn each_message_that_is_delivered_is_answered() {
+        for (version, answered, fails) in [(2, false, true), (2, true, false), (1, false, false)] {
+            let mut play = Play::empty();
+            play.line(&format!(r#"{{"ev":"run","version":{version}}}"#));
+            play.line(r#"{"ev":"group","group":"g","members":["a","b"],"senders":["a"]}"#);
+            for node in ["a", "b"] {
+                play.line(&format!(r#"{{"ev":"start","t_ns":0,"node":"{node}","inc":1}}"#));
+            }
+            let sent = play.sends("a", 1);
+            if answered {
+                play.line(r#"{"ev":"accepted","t_ns":1,"node":"a","inc":1,"msg":"a/1/0"}"#);
+            }
+            play.deliver("a", &["a/1/0"]);
+            play.deliver("b", &["a/1/0"]);
+            assert_eq!(inconclusive(&play.verdict(), CheckId::Liveness), fails);
+            let end = play.end("a");
+            play.end("b");
+            let expected =
+                if fails { vec![(CheckId::Liveness, vec![sent[0], end])] } else { vec![] };
+            assert_eq!(broken(&play.verdict()), expected);
         }
     }
 

@@ -29,7 +29,7 @@ pub(super) struct Arguments {
 /// Judges all of them. One that cannot be judged keeps no other from it.
 pub(super) fn check(arguments: &Arguments) -> Run {
     let cases = arguments.histories.iter().map(|path| case(path)).collect();
-    Run { adapter: None, implementation: None, features: Vec::new(), cases }
+    Run { adapter: None, implementation: None, features: Vec::new(), cases, cut_short: None }
 }
 
 fn case(path: &Path) -> Case {

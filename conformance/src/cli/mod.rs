@@ -92,12 +92,11 @@ fn obey(cli: &Cli) -> Result<Status, Failure> {
         }
         Some(Command::Run(RunCommand { arguments, reports })) => {
             let outputs = reports.outputs(Some(arguments.output()))?;
-            let (run, interrupted) = run::run(arguments, outputs.quiet)?;
-            // Nothing was judged yet: there is nothing to report.
-            let nothing = interrupted.filter(|_| run.cases.is_empty());
-            Ok(nothing.unwrap_or_else(|| {
-                let status = finish(&run, &outputs);
-                interrupted.map_or(status, |signal| status.worse(signal))
+            let (run, cut_short) = run::run(arguments, outputs.quiet)?;
+            let status = finish(&run, &outputs);
+            Ok(cut_short.map_or(status, |failure| {
+                failure.report();
+                status.worse(failure.status)
             }))
         }
         None if cli.list => list::print(cli.json),

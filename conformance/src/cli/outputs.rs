@@ -119,8 +119,11 @@ impl Outputs {
     pub(super) fn write(&self, run: &Run) -> Vec<Failure> {
         let files = self.files.iter().map(|(form, path)| write_file(*form, path, run));
         let mut failures: Vec<Failure> = files.filter_map(Result::err).collect();
-        // Where nothing could be judged, the errors have said everything.
-        if self.text && run.cases.iter().any(|case| !matches!(case.status, CaseStatus::Broken(_))) {
+        // Where no history could be judged, the errors have said everything. A run is told of all
+        // the same: who broke in which scenario is what there is to know.
+        let is_told = run.adapter.is_some()
+            || run.cases.iter().any(|case| !matches!(case.status, CaseStatus::Broken(_)));
+        if self.text && is_told {
             failures.extend(check_written(self.write_text(run), "the report").err());
         }
         failures

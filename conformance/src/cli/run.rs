@@ -5,13 +5,12 @@ use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use clap::builder::PossibleValuesParser;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use signal_hook::consts::SIGTERM;
 
 use super::exit::{Failure, Status};
 use crate::drive::{
-    DriveError, Driven, Interrupts, NODES_MAX, Options, Progress, SCENARIOS, drive,
+    DriveError, Driven, Feature, Interrupts, NODES_MAX, Options, Progress, SCENARIOS, drive,
 };
 use crate::report::Run;
 
@@ -35,13 +34,31 @@ pub struct RunArguments {
     /// How many nodes there are
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=NODES_MAX as u64))]
     nodes: u64,
-    /// A scenario to run; all if none is named
-    #[arg(long = "scenario", value_name = "NAME", hide_possible_values = true,
-          value_parser = PossibleValuesParser::new(SCENARIOS.iter().map(|scenario| scenario.name)))]
+    /// A scenario to run, or one round of it, as "partition-2"; all if none is named
+    #[arg(long = "scenario", value_name = "NAME")]
     scenarios: Vec<String>,
     /// Decides what each node does and when: the same seed gives the same commands
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
+    /// Play everything with so many seeds, from --seed on
+    #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "soak",
+          value_parser = clap::value_parser!(u64).range(1..))]
+    repeat: u64,
+    /// Play everything with ever new seeds for so long, in seconds
+    #[arg(long, value_name = "SECONDS", value_parser = soak_seconds)]
+    soak: Option<f64>,
+    /// End the run at the first failure
+    #[arg(long)]
+    until_failed: bool,
+    /// Play so many rounds at most of a scenario that is played in rounds
+    #[arg(long, value_name = "N", default_value_t = NODES_MAX)]
+    rounds: usize,
+    /// Features that the implementation has to claim; without one of them the run is broken
+    #[arg(long, value_name = "FEATURES", value_delimiter = ',', value_parser = feature)]
+    require: Vec<Feature>,
+    /// Of the faults of "random-faults", let only those with these numbers come, or "none"
+    #[arg(long, value_name = "NUMBERS", value_parser = numbers)]
+    faults: Option<Numbers>,
     /// How long an answer, a delivery or an end may take on a machine at rest, in seconds; longer
     /// on one with more to do
     #[arg(long, value_name = "SECONDS", default_value_t = 10.0, value_parser = seconds)]
@@ -67,10 +84,45 @@ impl RunArguments {
             nodes: usize::try_from(self.nodes).unwrap_or(NODES_MAX),
             scenarios: self.scenarios.clone(),
             seed: self.seed,
+            repeat: self.repeat,
+            soak: self.soak.map(Duration::from_secs_f64),
+            until_failed: self.until_failed,
+            rounds_max: self.rounds,
+            require: self.require.clone(),
+            faults: self.faults.as_ref().map(|Numbers(numbers)| numbers.clone()),
             deadline: Duration::from_secs_f64(self.deadline),
             messages: self.messages,
             output: self.output.clone(),
         }
+    }
+}
+
+/// Numbers of faults.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Numbers(Vec<usize>);
+
+fn numbers(text: &str) -> Result<Numbers, String> {
+    if text == "none" {
+        return Ok(Numbers(Vec::new()));
+    }
+    let numbers = text.split(',').map(str::parse).collect::<Result<_, _>>();
+    numbers.map(Numbers).map_err(|_| "numbers with commas between them, or \"none\"".to_owned())
+}
+
+fn feature(text: &str) -> Result<Feature, String> {
+    Feature::named(text).ok_or_else(|| {
+        let names: Vec<&str> = Feature::ALL.iter().map(|feature| feature.name()).collect();
+        format!("features are {}", names.join(", "))
+    })
+}
+
+/// A time that one may want to wait for a whole run.
+fn soak_seconds(text: &str) -> Result<f64, String> {
+    let seconds = text.parse::<f64>().map_err(|error| error.to_string())?;
+    if (1.0..=1e7).contains(&seconds) {
+        Ok(seconds)
+    } else {
+        Err("1 to 10000000 seconds".to_owned())
     }
 }
 
@@ -97,19 +149,19 @@ pub(super) fn scenarios() -> Vec<(String, String)> {
 }
 
 /// Runs the scenarios, with progress on standard error unless it is to be quiet. Says, of a run
-/// that was interrupted, by what: its cases are those that ended before.
+/// that was cut short, by what: its cases are those that ended before.
 ///
 /// # Errors
 /// What kept it from running at all. What happens within a scenario is in its case.
-pub fn run(arguments: &RunArguments, quiet: bool) -> Result<(Run, Option<Status>), Failure> {
+pub fn run(arguments: &RunArguments, quiet: bool) -> Result<(Run, Option<Failure>), Failure> {
     let interrupts = Interrupts::watch().map_err(|error| {
         Failure::new(Status::Broken, format_args!("cannot watch for signals: {error}"), "try again")
     })?;
     let bar = Bar::new(!quiet && io::stderr().is_terminal());
     let outcome = drive(&arguments.options(), &interrupts, &|progress| bar.show(progress));
     bar.remove();
-    let Driven { run, interrupted } = outcome.map_err(|error| failure(&error))?;
-    Ok((run, interrupted.map(of_signal)))
+    let Driven { run, cut_short } = outcome.map_err(|error| failure(&error))?;
+    Ok((run, cut_short.as_ref().map(failure)))
 }
 
 fn of_signal(signal: i32) -> Status {

@@ -9,6 +9,15 @@ macro_rules! features {
         pub enum Feature { $($(#[doc = $doc])* $feature,)* }
 
         impl Feature {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$feature,)*];
+
+            /// The feature of that name.
+            #[must_use]
+            pub fn named(name: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|feature| feature.name() == name)
+            }
+
             /// Its name in the protocol.
             #[must_use]
             pub const fn name(self) -> &'static str {
@@ -19,6 +28,10 @@ macro_rules! features {
 }
 
 features! {
+    /// Members learn of views.
+    Views => "views";
+    /// Members say what survives a restart.
+    Durable => "durable";
     /// When members are killed, the others, if they are a majority, go on.
     Crash => "crash";
     /// A member can leave.

@@ -104,12 +104,23 @@ impl HistoryFile {
         nodes: &[usize],
         at_ns: u64,
     ) -> Result<(), DriveError> {
+        self.fault_told(kind, nodes, at_ns, None)
+    }
+
+    /// The same, with how it was done.
+    pub(super) fn fault_told(
+        &mut self,
+        kind: FaultKind,
+        nodes: &[usize],
+        at_ns: u64,
+        how: Option<&str>,
+    ) -> Result<(), DriveError> {
         let t_ns = nodes.iter().map(|node| self.last_ns[*node]).fold(at_ns, u64::max);
         for &node in nodes {
             self.last_ns[node] = t_ns;
         }
         let nodes = nodes.iter().map(|node| self.names[*node].clone().into()).collect();
-        self.write(&Event::Fault { t_ns, kind, nodes })
+        self.write(&Event::Fault { t_ns, kind, nodes, how: how.map(Cow::Borrowed) })
     }
 }
 

@@ -133,6 +133,11 @@ impl Ledger {
         list.get(*passed).copied()
     }
 
+    /// Whether there is a message that this node delivered, and no other.
+    pub(super) fn any_only_by(&self, node: usize) -> bool {
+        self.open.iter().any(|place| self.messages[*place].delivered == only(node))
+    }
+
     /// The first message that some nodes still have to deliver, and these nodes. `all` gives the
     /// nodes that could ever deliver a message: once all of them did, it is not asked about again.
     pub(super) fn first_open(

@@ -70,6 +70,8 @@ pub(super) struct Member {
     pub(super) sent: u64,
     /// How many messages had been sent by all when it could take some.
     pub(super) ready_at: usize,
+    /// Whether it installed a view since it was last resumed or connected again.
+    pub(super) moved_on: bool,
     /// Its last view of each group.
     pub(super) views: Vec<Option<NodeSet>>,
 }

@@ -4,7 +4,8 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `scenarios`, `plan`, `feature` | what is done: pure functions of a seed, the number of nodes and a scale |
-//! | `stage`, `steps`, `settling`, `leaders`, `receiving` | the one interpreter of plans |
+//! | `stage`, `steps`, `parting`, `settling`, `leaders`, `receiving` | the one interpreter of plans |
+//! | `shrinking` | fewer faults that still fail |
 //! | `member`, `ledger` | what it knows of members and messages |
 //! | `protocol`, `payload` | what passes between it and an adapter |
 //! | `process`, `lines`, `network`, `interrupt` | the operating system |
@@ -27,6 +28,7 @@ mod load_clock;
 mod member;
 mod network;
 mod outcome;
+mod parting;
 mod payload;
 mod plan;
 mod process;
@@ -36,6 +38,7 @@ mod receiving;
 mod recorded;
 mod scenarios;
 mod settling;
+mod shrinking;
 mod stage;
 mod steps;
 
@@ -47,12 +50,12 @@ pub use feature::Feature;
 pub use interrupt::Interrupts;
 pub use scenarios::{SCENARIOS, Scenario};
 
-use crate::report::{Case, Run};
+use crate::report::{Case, CaseStatus, CutShort, Run};
 use folder::{Folder, ScenarioFolder};
 use load_clock::LoadClock;
 use network::Network;
 use outcome::Played;
-use plan::{Condition, Plan, Step};
+use plan::{Condition, Plan, Step, Terms};
 use stage::{Ending, Introduction, Setting, Stage};
 
 /// The most nodes that a run can have.
@@ -76,6 +79,18 @@ pub struct Options {
     pub scenarios: Vec<String>,
     /// What decides the plans.
     pub seed: u64,
+    /// With how many seeds, from that one on, all scenarios are played.
+    pub repeat: u64,
+    /// How long they are played with ever new seeds instead.
+    pub soak: Option<Duration>,
+    /// Whether the first failure ends the run.
+    pub until_failed: bool,
+    /// How many rounds of a scenario are played at most, where it has several.
+    pub rounds_max: usize,
+    /// The features without which nothing is to be played.
+    pub require: Vec<Feature>,
+    /// Of the faults that chance draws, the numbers of those that are to come; all, if not said.
+    pub faults: Option<Vec<usize>>,
     /// How long an answer, a delivery or an end may take.
     pub deadline: Duration,
     /// How many messages a sender sends where that does not matter.
@@ -190,18 +205,31 @@ pub fn drive(
         interrupts,
         progress,
     };
-    let mut driver = Driver { options, setting: &setting, folder: &folder, introduction: None };
-    let (mut cases, mut interrupted) = (Vec::new(), None);
-    for (place, &scenario) in chosen.iter().enumerate() {
-        progress(Progress::Scenario { name: scenario.name, place, of: chosen.len() });
-        match driver.run(scenario) {
-            Ok(case) => cases.push(case),
-            // What was judged before is judged.
-            Err(DriveError::Interrupted(signal)) => {
-                interrupted = Some(signal);
-                break;
+    let mut driver = Driver {
+        options,
+        setting: &setting,
+        folder: &folder,
+        introduction: None,
+        seed: options.seed,
+        began: Instant::now(),
+    };
+    let (mut cases, mut cut_short, mut not_run) = (Vec::new(), None, Vec::new());
+    'seeds: for repeated in 0..driver.repeats() {
+        driver.seed = options.seed.wrapping_add(repeated);
+        for (place, choice) in chosen.iter().enumerate() {
+            if driver.is_over(&cases) {
+                break 'seeds;
             }
-            Err(error) => return Err(error),
+            progress(Progress::Scenario { name: choice.scenario.name, place, of: chosen.len() });
+            if let Err(error) = driver.run(*choice, &mut cases) {
+                // What was judged before is judged, unless there is nothing.
+                if cases.is_empty() {
+                    return Err(error);
+                }
+                cut_short = Some(error);
+                not_run = chosen[place..].iter().map(|one| one.scenario.name.to_owned()).collect();
+                break 'seeds;
+            }
         }
     }
     let introduction = driver.introduction;
@@ -210,33 +238,58 @@ pub fn drive(
         implementation: introduction.as_ref().map(Introduction::title),
         features: introduction.map(|introduction| introduction.features).unwrap_or_default(),
         cases,
+        cut_short: cut_short
+            .as_ref()
+            .map(|error: &DriveError| CutShort { why: error.to_string(), not_run }),
     };
-    Ok(Driven { run, interrupted })
+    Ok(Driven { run, cut_short })
 }
 
 /// What came of driving.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Driven {
     /// The scenarios that were played to their end.
     pub run: Run,
-    /// The signal that came before all of them were.
-    pub interrupted: Option<i32>,
+    /// What came before all of them were.
+    pub cut_short: Option<DriveError>,
+}
+
+/// A scenario that is to be played.
+#[derive(Clone, Copy, Debug)]
+struct Choice {
+    scenario: &'static Scenario,
+    /// The one round of it that is wanted, if not all are.
+    round: Option<usize>,
 }
 
 /// The scenarios of these names, each once; all if there are none.
-fn choose(names: &[String]) -> Result<Vec<&'static Scenario>, DriveError> {
+fn choose(names: &[String]) -> Result<Vec<Choice>, DriveError> {
     if names.is_empty() {
-        return Ok(SCENARIOS.iter().collect());
+        let usual = SCENARIOS.iter().filter(|scenario| scenario.name != scenarios::RANDOM);
+        return Ok(usual.map(|scenario| Choice { scenario, round: None }).collect());
     }
-    let mut chosen: Vec<&Scenario> = Vec::new();
+    let mut chosen: Vec<Choice> = Vec::new();
     for name in names {
-        let scenario =
-            scenarios::named(name).ok_or_else(|| DriveError::NoScenario(name.clone()))?;
-        if !chosen.iter().any(|other| other.name == scenario.name) {
-            chosen.push(scenario);
+        let choice = named(name).ok_or_else(|| DriveError::NoScenario(name.clone()))?;
+        let is_choice = |other: &Choice| {
+            other.scenario.name == choice.scenario.name && other.round == choice.round
+        };
+        if !chosen.iter().any(is_choice) {
+            chosen.push(choice);
         }
     }
     Ok(chosen)
+}
+
+/// The scenario of that name, or the round of it whose number follows the name.
+fn named(name: &str) -> Option<Choice> {
+    if let Some(scenario) = scenarios::named(name) {
+        return Some(Choice { scenario, round: None });
+    }
+    let (scenario, number) = name.rsplit_once('-')?;
+    let (scenario, number) = (scenarios::named(scenario)?, number.parse::<usize>().ok()?);
+    let round = number.checked_sub(1).filter(|round| *round < scenario.rounds(NODES_MAX))?;
+    Some(Choice { scenario, round: Some(round) })
 }
 
 impl Introduction {
@@ -251,37 +304,132 @@ struct Driver<'d> {
     setting: &'d Setting<'d>,
     folder: &'d Folder,
     introduction: Option<Introduction>,
+    /// The seed of the plans now.
+    seed: u64,
+    began: Instant,
 }
 
 impl Driver<'_> {
-    fn run(&mut self, scenario: &'static Scenario) -> Result<Case, DriveError> {
-        let seed = self.setting.seed;
+    /// How often all scenarios are played at most.
+    fn repeats(&self) -> u64 {
+        if self.options.soak.is_some() { u64::MAX } else { self.options.repeat.max(1) }
+    }
+
+    /// Whether the time is over, or a failure ends the run.
+    fn is_over(&self, cases: &[Case]) -> bool {
+        let is_late = self.options.soak.is_some_and(|soak| self.began.elapsed() >= soak);
+        let failed = || cases.iter().any(|case| case.status == CaseStatus::Failed);
+        is_late && !cases.is_empty() || self.options.until_failed && failed()
+    }
+
+    /// Plays a scenario, in as many rounds as it has: a case for each, or one that says why not.
+    fn run(
+        &mut self,
+        Choice { scenario, round: chosen }: Choice,
+        cases: &mut Vec<Case>,
+    ) -> Result<(), DriveError> {
+        if let Some(case) = self.prevented(scenario)? {
+            cases.push(case);
+            return Ok(());
+        }
+        let rounds = scenario.rounds(self.setting.nodes);
+        let played = |round: &usize| match chosen {
+            Some(chosen) => chosen == *round,
+            None => *round < self.options.rounds_max,
+        };
+        let played: Vec<usize> = (0..rounds).filter(played).collect();
+        for round in played {
+            let mut name = scenario.name.to_owned();
+            if rounds > 1 {
+                name += &format!("-{}", round + 1);
+            }
+            if self.seed != self.options.seed {
+                name += &format!("@{}", self.seed);
+            }
+            let case = self.run_round(scenario, round, &name)?;
+            let is_over = matches!(case.status, CaseStatus::Unsupported(_));
+            cases.push(case);
+            if is_over {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The case of a scenario that cannot be played at all.
+    fn prevented(&mut self, scenario: &'static Scenario) -> Result<Option<Case>, DriveError> {
+        let seed = self.seed;
         if self.setting.nodes < scenario.nodes_min {
             let why = format!(
                 "{} nodes or more, and there are {}",
                 scenario.nodes_min, self.setting.nodes
             );
-            return Ok(outcome::unsupported(scenario, seed, why));
+            return Ok(Some(outcome::unsupported(scenario, seed, why)));
         }
-        if !scenario.needs.is_empty()
+        if (!scenario.needs.is_empty() || !self.options.require.is_empty())
             && self.introduction.is_none()
             && let Err(ending) = self.ask(scenario)
         {
             return match ending {
-                Ending::Broken { what, log } => Ok(outcome::broken(scenario, seed, what, log)),
-                Ending::Unsupported(why) => Ok(outcome::unsupported(scenario, seed, why)),
+                Ending::Broken { what, log } => {
+                    Ok(Some(outcome::broken(scenario, seed, what, log)))
+                }
+                Ending::Unsupported(why) => Ok(Some(outcome::unsupported(scenario, seed, why))),
                 Ending::Failed(error) => Err(error),
             };
         }
-        if let Some(lacking) = self.lacking(scenario) {
-            return Ok(outcome::unsupported(scenario, seed, lacking));
+        if let Some(lacking) = self.lacking(&self.options.require) {
+            let what = format!("it does not claim what is required: {lacking}");
+            return Ok(Some(outcome::broken(scenario, seed, what, None)));
         }
-        let plan = scenario.plan(seed, self.setting.nodes, self.options.messages);
+        Ok(self
+            .lacking(scenario.needs)
+            .map(|lacking| outcome::unsupported(scenario, seed, lacking)))
+    }
+
+    fn run_round(
+        &mut self,
+        scenario: &'static Scenario,
+        round: usize,
+        name: &str,
+    ) -> Result<Case, DriveError> {
+        let claims = self.claims();
+        let options = self.options;
+        let faults = options.faults.as_deref();
+        let terms = Terms { faults, ..self.terms(options.messages, round, &claims) };
+        let plan = scenario.plan(terms);
+        let mut case = self.play_until_reached((scenario, name), &plan)?;
+        let drawn: Vec<usize> =
+            plan.faults.iter().filter(|fault| fault.is_kept).map(|fault| fault.number).collect();
+        if case.status == CaseStatus::Failed && drawn.len() > 1 {
+            let kept = shrinking::fewest(drawn, |faults| {
+                let plan = scenario.plan(Terms { faults: Some(faults), ..terms });
+                let smaller =
+                    self.play_until_reached((scenario, &format!("{name}-shrunk")), &plan)?;
+                Ok(smaller.status == CaseStatus::Failed)
+            })?;
+            let numbers: Vec<String> = kept.iter().map(ToString::to_string).collect();
+            let numbers = if kept.is_empty() { "none".to_owned() } else { numbers.join(",") };
+            let seed = self.seed;
+            case.notes.push(format!(
+                "fewer faults fail too: --scenario {} --seed {seed} --faults {numbers}",
+                scenario.name
+            ));
+        }
+        Ok(case)
+    }
+
+    /// Plays a plan, again if it did not reach what it is for.
+    fn play_until_reached(
+        &mut self,
+        (scenario, name): (&'static Scenario, &str),
+        plan: &Plan,
+    ) -> Result<Case, DriveError> {
         let mut attempt = 1;
         loop {
-            let mut case = match self.network(&plan) {
-                Ok(network) => self.play(scenario, &plan, network)?,
-                Err(why) => return Ok(outcome::unsupported(scenario, seed, why)),
+            let mut case = match self.network(plan) {
+                Ok(network) => self.play((scenario, name), plan, network)?,
+                Err(why) => return Ok(outcome::unsupported(scenario, self.seed, why)),
             };
             let timing = outcome::is_matter_of_timing(&case);
             if timing && attempt < ATTEMPTS_MAX {
@@ -300,6 +448,17 @@ impl Driver<'_> {
         }
     }
 
+    fn terms<'t>(&self, scale: u64, round: usize, claims: &'t [Feature]) -> Terms<'t> {
+        let (seed, nodes) = (self.seed, self.setting.nodes);
+        Terms { seed, nodes, scale, claims, round, faults: None }
+    }
+
+    /// What the implementation claims, as far as that is known.
+    fn claims(&self) -> Vec<Feature> {
+        let names = self.introduction.iter().flat_map(|introduction| &introduction.features);
+        names.filter_map(|name| Feature::named(name)).collect()
+    }
+
     /// Networks of their own for all nodes, if the plan parts them; else nothing.
     fn network(&self, plan: &Plan) -> Result<Option<Network>, String> {
         if !plan.parts {
@@ -313,20 +472,21 @@ impl Driver<'_> {
 
     fn play(
         &mut self,
-        scenario: &'static Scenario,
+        (scenario, name): (&'static Scenario, &str),
         plan: &Plan,
         network: Option<Network>,
     ) -> Result<Case, DriveError> {
-        let folder = self.scenario_folder(scenario.name)?;
+        let folder = self.scenario_folder(name)?;
         let means =
             network.as_ref().map(|network| format!("nodes were parted by {}", network.means()));
         let mut notes: Vec<String> = means.into_iter().collect();
+        for fault in plan.faults.iter().filter(|fault| fault.is_kept) {
+            notes.push(format!("fault {}: {}", fault.number, fault.what));
+        }
         let began = Instant::now();
         let title = self.introduction.as_ref().map(Introduction::title);
-        let mut stage =
-            Stage::set(self.setting, scenario.name, title.as_deref(), plan, &folder, network)?;
+        let mut stage = Stage::set(self.setting, name, title.as_deref(), plan, &folder, network)?;
         let outcome = stage.play();
-        let leaves = std::mem::take(&mut stage.leaves);
         let starved = stage.starved.take();
         notes.append(&mut stage.notes);
         self.introduction = self.introduction.take().or(stage.introduction.take());
@@ -334,11 +494,12 @@ impl Driver<'_> {
         drop(stage);
         outcome::conclude(Played {
             scenario,
-            seed: self.setting.seed,
+            name: name.to_owned(),
+            seed: self.seed,
             history: folder.history(),
             reach: &plan.reach,
             outcome,
-            leaves,
+            claims: self.claims(),
             notes,
             starved,
             took: began.elapsed(),
@@ -355,14 +516,13 @@ impl Driver<'_> {
     fn ask(&mut self, scenario: &Scenario) -> Result<(), Ending> {
         let everyone: Vec<usize> = (0..self.setting.nodes).collect();
         let plan = Plan {
-            groups: scenario.plan(self.setting.seed, self.setting.nodes, 1).groups,
+            groups: scenario.plan(self.terms(1, 0, &[])).groups,
             steps: vec![
                 Step::Start(everyone.clone()),
                 Step::Await(Condition::Ready(everyone)),
                 Step::StopAll,
             ],
-            reach: Vec::new(),
-            parts: false,
+            ..Plan::default()
         };
         let folder = self.scenario_folder(ASKING)?;
         let mut stage = Stage::set(self.setting, ASKING, None, &plan, &folder, None)?;
@@ -375,16 +535,12 @@ impl Driver<'_> {
         Ok(())
     }
 
-    /// What the scenario needs and the implementation does not claim.
-    fn lacking(&self, scenario: &Scenario) -> Option<String> {
-        let claimed = |feature: &&Feature| {
-            let claims = self.introduction.iter().flat_map(|introduction| &introduction.features);
-            claims.into_iter().any(|claim| claim == feature.name())
-        };
-        let lacking: Vec<&str> = scenario
-            .needs
+    /// Which of these features the implementation does not claim.
+    fn lacking(&self, features: &[Feature]) -> Option<String> {
+        let claims = self.claims();
+        let lacking: Vec<&str> = features
             .iter()
-            .filter(|feature| !claimed(feature))
+            .filter(|feature| !claims.contains(feature))
             .map(|feature| feature.name())
             .collect();
         (!lacking.is_empty()).then(|| lacking.join(", "))

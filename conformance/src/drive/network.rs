@@ -16,6 +16,9 @@ use std::process::{Child, Command, Stdio};
 /// What a holder runs: it says when it is there, and waits for the end of its input.
 const HOLD: &str = "echo here; read -r end";
 
+/// A hardware address that no node has.
+const NOBODY: &str = "02:00:00:00:00:01";
+
 /// How namespaces are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Means {
@@ -131,6 +134,59 @@ impl Network {
     /// What the system says.
     pub(super) fn heal(&self, side: &[usize]) -> Result<(), String> {
         self.move_ports(side, "here")
+    }
+
+    /// Loses what one node sends to another. The other way stays as it is.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(super) fn cut(&self, from: usize, to: usize) -> Result<(), String> {
+        let Some(holder) = self.nodes.get(from) else { return Ok(()) };
+        // Frames for a hardware address that nobody has are lost without a word.
+        let address = Self::address(to);
+        let line = format!("neigh replace {address} lladdr {NOBODY} dev eth0 nud permanent\n");
+        self.ip(holder, &line)
+    }
+
+    /// Lets it through again.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(super) fn mend(&self, from: usize, to: usize) -> Result<(), String> {
+        let Some(holder) = self.nodes.get(from) else { return Ok(()) };
+        self.ip(holder, &format!("neigh del {} dev eth0\n", Self::address(to)))
+    }
+
+    /// Delays what a node sends, and loses some of it.
+    ///
+    /// # Errors
+    /// What the system says: not every kernel can do it.
+    pub(super) fn slow(&self, node: usize, delay_ms: u64, loss_percent: u64) -> Result<(), String> {
+        let (delay, loss) = (format!("{delay_ms}ms"), format!("{loss_percent}%"));
+        let jitter = format!("{}ms", delay_ms / 2);
+        self.tc(
+            node,
+            &["add", "dev", "eth0", "root", "netem", "delay", &delay, &jitter, "loss", &loss],
+        )
+    }
+
+    /// Ends that.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(super) fn steady(&self, node: usize) -> Result<(), String> {
+        self.tc(node, &["del", "dev", "eth0", "root"])
+    }
+
+    fn tc(&self, node: usize, arguments: &[&str]) -> Result<(), String> {
+        let Some(holder) = self.nodes.get(node) else { return Ok(()) };
+        let mut words = self.enter(holder, true);
+        words.extend(["tc", "qdisc"].iter().chain(arguments).map(ToString::to_string));
+        let output = spawn(&words)?.wait_with_output().map_err(|error| format!("tc: {error}"))?;
+        if output.status.success() {
+            return Ok(());
+        }
+        Err(format!("tc: {}", first_line(&output.stderr)))
     }
 
     /// How nodes are parted, for people.
@@ -263,6 +319,17 @@ mod tests {
             network.heal(&[2]).expect("it was allowed before");
             assert!(reaches(&network, 0, 2), "{means:?}");
         }
+    }
+
+    #[test]
+    fn a_link_is_cut_in_one_direction() {
+        let Some(network) = built(Means::Privileged, 3) else { return };
+        network.cut(0, 1).expect("neighbours can be told");
+        // The answer to a datagram from the second would have to go the cut way.
+        assert!(!reaches(&network, 0, 1) && !reaches(&network, 1, 0));
+        assert!(reaches(&network, 0, 2) && reaches(&network, 2, 1), "other links are not cut");
+        network.mend(0, 1).expect("neighbours can be told");
+        assert!(reaches(&network, 0, 1) && reaches(&network, 1, 0));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::DriveError;
+use super::feature::Feature;
 use super::reach::Reach;
 use super::recorded::Recorded;
 use super::scenarios::Scenario;
@@ -17,14 +18,16 @@ use crate::report::{Case, CaseStatus};
 /// What a scenario left behind.
 pub(super) struct Played<'p> {
     pub(super) scenario: &'static Scenario,
+    /// The case's name: the scenario's, and the round where there are several.
+    pub(super) name: String,
     pub(super) seed: u64,
     pub(super) history: PathBuf,
     /// What must have been reached.
     pub(super) reach: &'p [Reach],
     /// Whether the plan was played to its end, or why it was not.
     pub(super) outcome: Result<bool, Ending>,
-    /// When members were asked to leave.
-    pub(super) leaves: Vec<(usize, u64)>,
+    /// What the implementation claims, once it said so.
+    pub(super) claims: Vec<Feature>,
     pub(super) notes: Vec<String>,
     /// That the machine had no time for a deadline, if so.
     pub(super) starved: Option<String>,
@@ -82,6 +85,7 @@ fn leave_open(verdict: &mut Verdict, why: &str) {
 /// If the driver could not go on, or cannot read what it wrote.
 pub(super) fn conclude(played: Played<'_>) -> Result<Case, DriveError> {
     let mut case = unsupported(played.scenario, played.seed, String::new());
+    case.name.clone_from(&played.name);
     case.notes = played.notes.clone();
     case.took = played.took;
     case.history = Some(played.history.clone());
@@ -108,9 +112,17 @@ fn conclude_played(case: &mut Case, played: &Played<'_>, finished: bool) -> Resu
             return Ok(());
         }
     };
-    case.reached = reached(played, finished)?;
+    // The judge has just read it: it can be read.
+    let recorded = Recorded::read(open(played)?).unwrap_or_default();
+    case.reached = reached(played, finished, &recorded);
+    let unproven = unproven(&recorded, &played.claims).filter(|_| finished);
     case.status = match CaseStatus::of(&verdict) {
         CaseStatus::Failed => CaseStatus::Failed,
+        _ if let Some(why) = unproven
+            && played.starved.is_none() =>
+        {
+            CaseStatus::Broken(why)
+        }
         open => {
             let missed = case.reached.iter().find(|(_, reached)| !reached);
             let missed = missed
@@ -169,14 +181,24 @@ fn refused(error: &HistoryError) -> CaseStatus {
     ))
 }
 
-fn reached(played: &Played<'_>, finished: bool) -> Result<Vec<(String, bool)>, DriveError> {
-    let mut reached = vec![("the plan was carried out to its end".to_owned(), finished)];
-    // The judge has just read it: it can be read.
-    if let Ok(mut recorded) = Recorded::read(open(played)?) {
-        recorded.leaves.clone_from(&played.leaves);
-        reached.extend(
-            played.reach.iter().map(|reach| (reach.to_string(), reach.is_reached(&recorded))),
-        );
-    }
-    Ok(reached)
+fn reached(played: &Played<'_>, finished: bool, recorded: &Recorded) -> Vec<(String, bool)> {
+    let plan = [("the plan was carried out to its end".to_owned(), finished)];
+    let goals = played.reach.iter().map(|reach| (reach.to_string(), reach.is_reached(recorded)));
+    plan.into_iter().chain(goals).collect()
+}
+
+/// A claim of which each history with deliveries must have a record, and has none.
+fn unproven(recorded: &Recorded, claims: &[Feature]) -> Option<String> {
+    let deliveries = recorded.deliveries.len();
+    let shown = [
+        (Feature::Views, !recorded.views.is_empty(), "view"),
+        (Feature::Durable, recorded.any_durable, "durable"),
+    ];
+    let (feature, _, line) = shown
+        .into_iter()
+        .find(|(feature, shown, _)| deliveries > 0 && !shown && claims.contains(feature))?;
+    Some(format!(
+        "the implementation claims {feature}, and in {deliveries} deliveries no member wrote a \
+         {line} line"
+    ))
 }

@@ -1,14 +1,15 @@
 //! Plans: what a scenario does, as data.
 //!
 //! Invariants:
-//! - the scenario, the seed, the number of nodes and the scale decide a plan, and nothing else
-//!   does;
+//! - the scenario, the round, the seed, the number of nodes, the scale and what is claimed decide a
+//!   plan, and nothing else does;
 //! - what each member is asked, and in which order, is decided by the plan: a fault in mid-stream
 //!   comes when a member has answered or delivered so many messages, and never takes back what is
 //!   still to be sent by a member that was not killed.
 
 use crate::random::Random;
 
+use super::feature::Feature;
 use super::protocol::WINDOW;
 use super::reach::Reach;
 use crate::history::GroupOrder;
@@ -26,7 +27,7 @@ const PACED_ROUNDS: u64 = 10;
 const PACED_MS: u64 = 15;
 
 /// What a run of a scenario does. Nodes and groups are numbers, from 0.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Plan {
     /// The groups, with all nodes that are or may become members.
     pub(super) groups: Vec<Group>,
@@ -36,6 +37,16 @@ pub(super) struct Plan {
     pub(super) reach: Vec<Reach>,
     /// Whether nodes must be parted, and so need networks of their own.
     pub(super) parts: bool,
+    /// The faults that chance drew, each with its number and whether it is left out.
+    pub(super) faults: Vec<PlannedFault>,
+}
+
+/// A fault that chance drew.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct PlannedFault {
+    pub(super) number: usize,
+    pub(super) what: String,
+    pub(super) is_kept: bool,
 }
 
 /// A group of a plan.
@@ -80,8 +91,14 @@ pub(super) enum Step {
     ToChosen(Deed),
     /// Cut these nodes off from the others.
     Part(Vec<usize>),
-    /// Join them again.
+    /// Lose what goes from the first of each of these pairs to the second.
+    Cut(Vec<(usize, usize)>),
+    /// Delay what a node sends, and lose so much of it.
+    Slow { node: usize, delay_ms: u64, loss_percent: u64 },
+    /// Join all nodes again, and slow none.
     Heal,
+    /// End all faults that last.
+    EndFaults,
     /// Wait for something that must come about: without it the rest of the plan makes no sense.
     Await(Condition),
     /// Wait for something that may come about, so long at most.
@@ -131,6 +148,11 @@ pub(super) enum Condition {
     Ended(usize),
     /// All others that still run have a view without these nodes.
     ViewWithout(Vec<usize>),
+    /// Each of these nodes, which were suspended or cut off, has ended, or installed a view since,
+    /// or is a member as before and has delivered all.
+    Resolved(Vec<usize>),
+    /// The node has delivered a message that no other has delivered.
+    DeliveredAlone(usize),
     /// Each of these groups has a leader that runs.
     Led(Vec<usize>),
     /// Another member leads each of the groups for which nodes were chosen.
@@ -149,14 +171,42 @@ pub(super) struct Draft {
     pub(super) nodes: usize,
     /// How many messages a sender sends where that does not matter.
     pub(super) scale: u64,
+    /// Which round of the scenario this is, from 0, where it has several.
+    pub(super) round: usize,
+    claims: Vec<Feature>,
+    faults: Option<Vec<usize>>,
     plan: Plan,
+}
+
+/// What a plan is made for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Terms<'t> {
+    /// Decides what is left to chance.
+    pub(super) seed: u64,
+    /// How many nodes there are.
+    pub(super) nodes: usize,
+    /// How many messages a sender sends where that does not matter.
+    pub(super) scale: u64,
+    /// What the implementation claims.
+    pub(super) claims: &'t [Feature],
+    /// Which round of the scenario, from 0.
+    pub(super) round: usize,
+    /// Of the faults that chance draws, the numbers of those that are to come; all, if not said.
+    pub(super) faults: Option<&'t [usize]>,
 }
 
 impl Draft {
     /// An empty plan.
-    pub(super) fn new(chance: Random, nodes: usize, scale: u64) -> Self {
-        let plan = Plan { groups: Vec::new(), steps: Vec::new(), reach: Vec::new(), parts: false };
-        Self { chance, nodes, scale, plan }
+    pub(super) fn new(chance: Random, terms: Terms<'_>) -> Self {
+        let plan = Plan::default();
+        let Terms { nodes, scale, round, claims, .. } = terms;
+        let faults = terms.faults.map(<[usize]>::to_vec);
+        Self { chance, nodes, scale, round, claims: claims.to_vec(), faults, plan }
+    }
+
+    /// Whether the implementation claims it.
+    pub(super) fn claims(&self, feature: Feature) -> bool {
+        self.claims.contains(&feature)
     }
 
     /// The plan, with its end, which is the same for all.
@@ -192,9 +242,12 @@ impl Draft {
         self.group_of_order(members, senders, GroupOrder::Total)
     }
 
-    /// Adds a group that promises nothing about others, and gives its number.
+    /// Adds a group that promises nothing about others, unless the implementation claims that it
+    /// does, and gives its number.
     pub(super) fn lone_group(&mut self, members: Vec<usize>, senders: Vec<usize>) -> usize {
-        self.group_of_order(members, senders, GroupOrder::Group)
+        let across = self.claims(Feature::OrderAcrossGroups);
+        let order = if across { GroupOrder::Total } else { GroupOrder::Group };
+        self.group_of_order(members, senders, order)
     }
 
     fn group_of_order(
@@ -221,7 +274,7 @@ impl Draft {
 
     /// Adds a step.
     pub(super) fn then(&mut self, step: Step) {
-        self.plan.parts |= matches!(step, Step::Part(_));
+        self.plan.parts |= matches!(step, Step::Part(_) | Step::Cut(_) | Step::Slow { .. });
         self.plan.steps.push(step);
     }
 
@@ -277,6 +330,17 @@ impl Draft {
     /// Waits until a node has delivered so many messages.
     pub(super) fn await_delivered(&mut self, node: usize, count: u64) {
         self.then(Step::Await(Condition::Delivered { node, count }));
+    }
+
+    /// Whether the fault of that number is to come.
+    pub(super) fn keeps_fault(&self, number: usize) -> bool {
+        self.faults.as_ref().is_none_or(|kept| kept.contains(&number))
+    }
+
+    /// Says which fault has that number.
+    pub(super) fn tell_fault(&mut self, number: usize, what: String) {
+        let is_kept = self.keeps_fault(number);
+        self.plan.faults.push(PlannedFault { number, what, is_kept });
     }
 
     /// Says what must have been reached.

@@ -23,6 +23,8 @@ const NS_PER_MS: u64 = 1_000_000;
 pub(super) enum Reach {
     /// All addressees delivered their messages, at least `count` of them.
     DeliveredByAll { count: u64 },
+    /// Some node delivered at least `count` messages.
+    Delivered { count: u64 },
     /// A member delivered messages of different senders in turns.
     SendersInterleave,
     /// At least `count` messages were under way at once.
@@ -74,6 +76,8 @@ pub(super) enum Reach {
     SentAgain { node: usize },
     /// Others sent while it was suspended.
     SentWhileStopped { node: usize },
+    /// It was asked to send while all others were suspended.
+    SentWhileAlone { node: usize },
     /// Both sides of a partition sent while it lasted.
     SentWhileParted { side: Vec<usize> },
     /// Each group with a member among these delivered without it what was sent while it was away.
@@ -85,6 +89,10 @@ impl Reach {
     pub(super) fn is_reached(&self, recorded: &Recorded) -> bool {
         match self {
             Self::DeliveredByAll { count } => delivered(recorded, |_| true) >= *count,
+            Self::Delivered { count } => {
+                let by = |node: &usize| of_node(recorded, *node).count() as u64;
+                nodes(recorded).iter().any(|node| by(node) >= *count)
+            }
             Self::SendersInterleave => senders_interleave(recorded),
             Self::UnderWay { count } => under_way_max(recorded) >= *count,
             Self::Silent { nodes } => {
@@ -135,6 +143,7 @@ impl Reach {
                     peer != *node
                 })
             }
+            Self::SentWhileAlone { node } => sent_while_alone(recorded, *node),
             Self::WentOnWhileParted { side } => shards::went_on_while_parted(recorded, side),
             Self::SentWhileParted { side } => {
                 let time = |kind| side.first().and_then(|node| recorded.fault_ns(kind, *node));
@@ -293,6 +302,17 @@ fn restarted(recorded: &Recorded, node: usize, down: &[usize]) -> bool {
         && (between || nodes(recorded).iter().all(|peer| down.contains(peer)))
 }
 
+/// Whether the node was asked to send after all others had been suspended, and before any of them
+/// was resumed.
+fn sent_while_alone(recorded: &Recorded, node: usize) -> bool {
+    let others: Vec<usize> = nodes(recorded).into_iter().filter(|peer| *peer != node).collect();
+    let times = |kind| others.iter().map(move |peer| recorded.fault_ns(kind, *peer));
+    let stopped = times(FaultKind::Stop).collect::<Option<Vec<u64>>>();
+    let resumed = times(FaultKind::Continue).collect::<Option<Vec<u64>>>();
+    let (from, to) = (stopped.into_iter().flatten().max(), resumed.into_iter().flatten().min());
+    sent_between(recorded, from, to, |peer| peer == node)
+}
+
 fn sent_between(
     recorded: &Recorded,
     from: Option<u64>,
@@ -314,6 +334,7 @@ impl fmt::Display for Reach {
             Self::DeliveredByAll { count } => {
                 write!(out, "{count} messages or more were delivered by all members")
             }
+            Self::Delivered { count } => write!(out, "a member delivered {count} messages"),
             Self::SendersInterleave => {
                 out.write_str("messages of different senders were delivered in turns")
             }
@@ -409,6 +430,9 @@ impl fmt::Display for Reach {
             }
             Self::SentWhileStopped { node } => {
                 write!(out, "others sent while n{node} was suspended")
+            }
+            Self::SentWhileAlone { node } => {
+                write!(out, "n{node} was asked to send while all others were suspended")
             }
             Self::WentOnWhileParted { side } => {
                 write!(

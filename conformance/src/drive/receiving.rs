@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::feature::Feature;
 use super::ledger::{Fate, only};
 use super::lines::{Received, What};
 use super::member::{Asked, Phase};
@@ -66,6 +67,10 @@ impl Stage<'_> {
                 if self.members[node].phase != Phase::Starting {
                     return Err(self.broken(origin, "a second init_ok", text));
                 }
+                if let Some(feature) = features.iter().find(|name| Feature::named(name).is_none()) {
+                    let why = format!("it claims \"{feature}\", and there is no such feature");
+                    return Err(self.broken(origin, &why, text));
+                }
                 self.take_introduction(node, Introduction { name, version, features });
                 Ok(())
             }
@@ -74,6 +79,12 @@ impl Stage<'_> {
                     return Err(self.broken(origin, "an answer to nothing that is open", text));
                 };
                 self.ledger.answer(place, Fate::Taken);
+                self.history_file.of(node, t_ns, |t_ns, node| Event::Accepted {
+                    t_ns,
+                    node,
+                    inc,
+                    msg: message.as_str().into(),
+                })?;
                 Ok(())
             }
             Notice::Ok { message: None } => {
@@ -253,6 +264,7 @@ impl Stage<'_> {
         let position = |name: &String| self.members.iter().position(|member| member.name == *name);
         let set = members.iter().filter_map(position).fold(0, |set, node| set | only(node));
         self.members[node].views[place] = Some(set);
+        self.members[node].moved_on = true;
         self.seen[place] |= set;
         if self.highest[place].is_none_or(|(highest, _)| highest < view) {
             self.highest[place] = Some((view, set));

@@ -67,9 +67,11 @@ pub(super) struct Recorded {
     pub(super) starts: Vec<(usize, u64)>,
     /// When they ended by themselves.
     pub(super) ends: Vec<(usize, u64)>,
+    /// Whether anything was said to be durable.
+    pub(super) any_durable: bool,
     /// When they reported what they posted.
     pub(super) stats: Vec<(usize, u64)>,
-    /// When members were asked to leave, which a history does not say.
+    /// When members were asked to leave.
     pub(super) leaves: Vec<(usize, u64)>,
 }
 
@@ -104,6 +106,8 @@ impl Recorded {
             }
             Event::Start { t_ns, node, .. } => self.starts.push((number(&node), t_ns)),
             Event::End { t_ns, node, .. } => self.ends.push((number(&node), t_ns)),
+            Event::Durable { .. } => self.any_durable = true,
+            Event::Leave { t_ns, node, .. } => self.leaves.push((number(&node), t_ns)),
             Event::Stats { t_ns, node, .. } => self.stats.push((number(&node), t_ns)),
             Event::View { t_ns, node, members, .. } => {
                 self.views.push(View { t_ns, node: number(&node), members: numbers(&members) });
@@ -112,7 +116,7 @@ impl Recorded {
                 let (node, group) = (number(&node), group.into_owned());
                 self.leads.push(Lead { t_ns, node, group, term });
             }
-            Event::Fault { t_ns, kind, nodes } => {
+            Event::Fault { t_ns, kind, nodes, .. } => {
                 self.faults.push(Fault { t_ns, kind, nodes: numbers(&nodes) })
             }
             Event::Multicast { t_ns, node, inc, msg, groups, bytes, .. } => {

@@ -20,6 +20,14 @@ impl Stage<'_> {
             && self.highest.iter().any(Option::is_some)
     }
 
+    /// Whether each of these nodes, which were suspended or cut off, has ended, or installed a view
+    /// since, or is a member as before that has delivered all.
+    pub(super) fn are_resolved(&mut self, nodes: &[usize]) -> bool {
+        let open = |node: &&usize| self.members[**node].runs() && !self.members[**node].moved_on;
+        let open = nodes.iter().filter(open).fold(0, |set, node| set | only(*node));
+        open == 0 || open & !self.present(self.live()) == 0 && self.is_delivered()
+    }
+
     /// The members of a group now, as far as can be told: all but those that its highest view has
     /// removed.
     fn members_now(&self, group: usize, live: NodeSet) -> NodeSet {
@@ -97,16 +105,55 @@ impl Stage<'_> {
         self.ledger.first_open(all, awaited)
     }
 
-    /// Says which message is missing, for a note.
+    /// Says what is missing, for a note: deliveries, else answers, else views.
     pub(super) fn missing(&mut self) -> Option<String> {
         let live = self.live();
-        let (place, lacking) = self.first_lacking(live)?;
-        let nodes = (0..self.members.len()).filter(|node| only(*node) & lacking != 0);
-        let names: Vec<String> = nodes.map(node_name).collect();
-        Some(format!(
-            "{} was not delivered by {}",
-            self.ledger.message(place).name,
-            names.join(", ")
-        ))
+        if let Some((place, lacking)) = self.first_lacking(live) {
+            let name = &self.ledger.message(place).name;
+            return Some(format!("{name} was not delivered by {}", names(lacking)));
+        }
+        let present = self.present(live);
+        let here = |node: &usize| only(*node) & present != 0;
+        let nodes: Vec<usize> = (0..self.members.len()).filter(here).collect();
+        let silent = nodes.iter().find_map(|node| self.unanswered(*node));
+        silent.or_else(|| self.missing_view(live))
     }
+
+    /// Which message a member has not answered, and how many there are.
+    fn unanswered(&self, node: usize) -> Option<String> {
+        let member = &self.members[node];
+        let oldest = *member.unanswered.iter().min()?;
+        let more = match member.unanswered.len() - 1 {
+            0 => String::new(),
+            more => format!(", nor {more} others"),
+        };
+        let name = &self.ledger.message(oldest).name;
+        Some(format!("{} had not answered the multicast of {name}{more}", member.name))
+    }
+
+    /// Which group has no view that its members agree on.
+    fn missing_view(&self, live: NodeSet) -> Option<String> {
+        let (group, (view, members)) =
+            self.highest.iter().enumerate().find_map(|(group, highest)| {
+                let (view, members) = (*highest)?;
+                let gone = members & !live;
+                let missing = self.members_now(group, live) & !members;
+                let behind = (0..self.members.len()).filter(|node| {
+                    only(*node) & members & live != 0
+                        && self.members[*node].views[group] != Some(members)
+                });
+                let behind = behind.fold(0, |set, node| set | only(node));
+                (gone | missing | behind != 0).then_some((group, (view, gone | missing | behind)))
+            })?;
+        Some(format!("view {view} of g{group} and {} did not fit together", names(members)))
+    }
+}
+
+/// The names of a set of nodes.
+fn names(nodes: NodeSet) -> String {
+    let names: Vec<String> = (0..super::ledger::NODES_MAX)
+        .filter(|node| only(*node) & nodes != 0)
+        .map(node_name)
+        .collect();
+    names.join(", ")
 }

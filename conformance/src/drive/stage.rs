@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `stage` | the state, giving orders, and waiting |
 //! | `steps` | what each step of a plan does |
+//! | `parting` | what is done to the network |
 //! | `settling` | whether all was delivered |
 //! | `leaders` | who leads, and what is done to whom by that |
 //! | `receiving` | what each line of a member means |
@@ -26,6 +27,7 @@ use super::lines::{Clock, Received};
 use super::load_clock::LoadClock;
 use super::member::{Asked, Member, Order, Phase};
 use super::network::Network;
+use super::parting::Parting;
 use super::payload;
 use super::plan::{Condition, Plan, Sending};
 use super::protocol::{Command, WINDOW};
@@ -104,8 +106,13 @@ pub(super) enum Goal<'p> {
 impl Goal<'_> {
     /// Whether it is that a member has come to a number.
     fn is_count(&self) -> bool {
-        use Condition::{Answered, ChosenDelivered, Delivered};
-        matches!(self, Self::Met(Answered { .. } | Delivered { .. } | ChosenDelivered { .. }))
+        use Condition::{Answered, ChosenDelivered, Delivered, DeliveredAlone};
+        matches!(
+            self,
+            Self::Met(
+                Answered { .. } | Delivered { .. } | ChosenDelivered { .. } | DeliveredAlone(_)
+            )
+        )
     }
 }
 
@@ -139,11 +146,9 @@ pub(super) struct Stage<'s> {
     pub(super) seen: Vec<NodeSet>,
     pub(super) leaders: Leaders,
     pub(super) introduction: Option<Introduction>,
-    /// The nodes that are cut off now.
-    pub(super) parted: Vec<usize>,
+    /// What is wrong with the network now.
+    pub(super) parting: Parting,
     pub(super) had_faults: bool,
-    /// When members were asked to leave.
-    pub(super) leaves: Vec<(usize, u64)>,
     pub(super) notes: Vec<String>,
     /// That the machine had no time for a deadline, if so.
     pub(super) starved: Option<String>,
@@ -207,9 +212,8 @@ impl<'s> Stage<'s> {
             seen: vec![0; plan.groups.len()],
             leaders: Leaders::new(plan.groups.len()),
             introduction: None,
-            parted: Vec::new(),
+            parting: Parting::default(),
             had_faults: false,
-            leaves: Vec::new(),
             notes: Vec::new(),
             starved: None,
             lines_max: 100_000 + 64 * plan.messages() as u64,
@@ -330,7 +334,13 @@ impl<'s> Stage<'s> {
             Order::Leave => (Command::Leave, Asked::Leave),
         };
         if asked == Asked::Leave {
-            self.leaves.push((node, self.clock.now_ns()));
+            let inc = self.members[node].inc;
+            // As with a multicast, it is recorded before the member can know of it.
+            self.history_file.of(node, self.clock.now_ns(), |t_ns, node| Event::Leave {
+                t_ns,
+                node,
+                inc,
+            })?;
         }
         self.members[node].asked.push(asked);
         self.send(node, &command);
@@ -408,6 +418,10 @@ impl<'s> Stage<'s> {
             }
             Condition::AllDelivered => (self.is_delivered(), false),
             Condition::Ended(node) => (!self.members[*node].runs(), false),
+            Condition::Resolved(nodes) => (self.are_resolved(nodes), false),
+            Condition::DeliveredAlone(node) => {
+                (self.ledger.any_only_by(*node), !self.members[*node].runs())
+            }
             Condition::ViewWithout(nodes) => (self.have_views_without(set(nodes)), false),
         };
         match (reached, hopeless) {

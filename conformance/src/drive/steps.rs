@@ -63,7 +63,12 @@ impl Stage<'_> {
             Step::Choose { part, groups } => return Ok(self.choose(*part, groups)),
             Step::ToChosen(deed) => self.do_to_chosen(*deed)?,
             Step::Part(side) => self.part(side)?,
+            Step::Cut(links) => self.cut(links)?,
+            Step::Slow { node, delay_ms, loss_percent } => {
+                self.slow(*node, *delay_ms, *loss_percent)?;
+            }
             Step::Heal => self.heal()?,
+            Step::EndFaults => self.end_faults()?,
             Step::Await(condition) => return self.require(condition),
             Step::AwaitAtMost { condition, ms } => {
                 self.wait(&Goal::Met(condition), Duration::from_millis(*ms))?;
@@ -215,6 +220,7 @@ impl Stage<'_> {
         if !std::mem::take(&mut member.suspended) {
             return Ok(());
         }
+        member.moved_on = false;
         self.history_file.fault(FaultKind::Continue, &[node], self.clock.now_ns())?;
         if let Some(process) = &member.process {
             process
@@ -294,36 +300,6 @@ impl Stage<'_> {
         Ok(())
     }
 
-    fn part(&mut self, side: &[usize]) -> Result<(), Ending> {
-        self.had_faults = true;
-        let Some(network) = &self.network else {
-            return Err(Ending::Unsupported("nodes have no networks of their own".to_owned()));
-        };
-        let failed = |what| DriveError::system("cannot part nodes", std::io::Error::other(what));
-        network.part(side).map_err(failed)?;
-        self.parted = side.to_vec();
-        self.history_file.fault(FaultKind::Partition, side, self.clock.now_ns())?;
-        Ok(())
-    }
-
-    fn heal(&mut self) -> Result<(), Ending> {
-        let side = std::mem::take(&mut self.parted);
-        if let Some(network) = self.network.as_ref().filter(|_| !side.is_empty()) {
-            self.history_file.fault(FaultKind::Heal, &side, self.clock.now_ns())?;
-            let failed =
-                |what| DriveError::system("cannot heal a partition", std::io::Error::other(what));
-            network.heal(&side).map_err(failed)?;
-        }
-        Ok(())
-    }
-
-    fn end_faults(&mut self) -> Result<(), Ending> {
-        for node in 0..self.members.len() {
-            self.resume(node)?;
-        }
-        self.heal()
-    }
-
     /// Waits until all is delivered and quiet, no longer than the deadline: what is missing then is
     /// the checker's affair.
     fn settle(&mut self) -> Result<(), Ending> {
@@ -396,6 +372,12 @@ impl std::fmt::Display for Condition {
             Self::AllDelivered => out.write_str("that all is delivered"),
             Self::Ended(node) => write!(out, "that n{node} ends"),
             Self::ViewWithout(nodes) => write!(out, "a view without {}", names(nodes)),
+            Self::Resolved(nodes) => {
+                write!(out, "that {} halts, installs a view or delivers all", names(nodes))
+            }
+            Self::DeliveredAlone(node) => {
+                write!(out, "that n{node} delivers what nobody else has delivered")
+            }
             Self::Led(groups) => {
                 let groups: Vec<String> = groups.iter().map(|group| group_name(*group)).collect();
                 write!(out, "that {} is led", groups.join(", "))

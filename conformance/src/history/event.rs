@@ -4,8 +4,11 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-/// The version of the format that this crate reads and writes, as `docs/history.md` defines it.
-pub const VERSION: u32 = 1;
+/// The version of the format that this crate writes, as `docs/history.md` defines it.
+pub const VERSION: u32 = 2;
+
+/// The oldest version that it reads.
+pub const VERSION_MIN: u32 = 1;
 
 /// One record. Names borrow from the line that they were read from.
 ///
@@ -82,6 +85,17 @@ pub enum Event<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         digest: Option<Cow<'a, str>>,
     },
+    /// The sender took a message.
+    Accepted {
+        /// When.
+        t_ns: u64,
+        /// The sender.
+        node: Cow<'a, str>,
+        /// Which of the sender's starts.
+        inc: u32,
+        /// The message.
+        msg: Cow<'a, str>,
+    },
     /// The sender did not take a message.
     Refused {
         /// When.
@@ -154,6 +168,15 @@ pub enum Event<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         term: Option<u64>,
     },
+    /// A node was asked to leave all its groups.
+    Leave {
+        /// When it was asked.
+        t_ns: u64,
+        /// The node.
+        node: Cow<'a, str>,
+        /// Which of its starts.
+        inc: u32,
+    },
     /// What a member counted.
     Stats {
         /// When.
@@ -173,6 +196,9 @@ pub enum Event<'a> {
         kind: FaultKind,
         /// To which nodes. In a partition, these are one side of it.
         nodes: Vec<Cow<'a, str>>,
+        /// How, for people, where the kind does not say all of it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        how: Option<Cow<'a, str>>,
     },
     /// A node's process came to its end by itself.
     End {
@@ -231,9 +257,11 @@ pub enum FaultKind {
     Stop,
     /// Its process was resumed.
     Continue,
-    /// It was cut off from the nodes that are not named.
+    /// It was cut off from the nodes that are not named, or from some of them.
     Partition,
-    /// All partitions of it ended.
+    /// What it sends is delayed, or lost now and then.
+    Slow,
+    /// All of that ended.
     Heal,
 }
 

@@ -41,6 +41,8 @@ struct Line<'a> {
     kind: Option<FaultKind>,
     #[serde(borrow)]
     nodes: Option<Vec<Cow<'a, str>>>,
+    #[serde(borrow)]
+    how: Option<Cow<'a, str>>,
     reason: Option<EndReason>,
     version: Option<u32>,
     #[serde(borrow)]
@@ -83,6 +85,7 @@ fn event(line: Line<'_>) -> Result<Event<'_>, Trouble> {
         "view" => record!(View { t_ns, node, inc, group, view, members }),
         "multicast" => record!(Multicast { t_ns, node, inc, msg, groups }
             { bytes: line.bytes, digest: line.digest }),
+        "accepted" => record!(Accepted { t_ns, node, inc, msg }),
         "refused" => record!(Refused { t_ns, node, inc, msg }
             { definite: line.definite.unwrap_or(true), code: line.code }),
         "deliver" => record!(Deliver { t_ns, node, inc, group }
@@ -90,8 +93,9 @@ fn event(line: Line<'_>) -> Result<Event<'_>, Trouble> {
               digest: line.digest, replayed: line.replayed.unwrap_or(false) }),
         "durable" => record!(Durable { t_ns, node, inc, group, upto }),
         "leader" => record!(Leader { t_ns, node, inc, group } { term: line.term }),
+        "leave" => record!(Leave { t_ns, node, inc }),
         "stats" => record!(Stats { t_ns, node, inc, posts }),
-        "fault" => record!(Fault { t_ns, kind, nodes }),
+        "fault" => record!(Fault { t_ns, kind, nodes } { how: line.how }),
         "end" => record!(End { t_ns, node, inc, reason }),
         _ => Event::Unknown { ev: line.ev },
     })
@@ -107,9 +111,11 @@ mod tests {
         r#"{"ev":"start","t_ns":5,"node":"n0","inc":1}"#,
         r#"{"ev":"view","t_ns":9,"node":"n0","inc":1,"group":"g0","view":1,"members":["n0","n1","n2"]}"#,
         r#"{"ev":"multicast","t_ns":12,"node":"n0","inc":1,"msg":"n0/1/0","groups":["g0"],"bytes":100,"digest":"..."}"#,
+        r#"{"ev":"accepted","t_ns":13,"node":"n0","inc":1,"msg":"n0/1/0"}"#,
         r#"{"ev":"deliver","t_ns":31,"node":"n2","inc":1,"group":"g0","view":1,"msg":"n0/1/0","digest":"..."}"#,
         r#"{"ev":"durable","t_ns":40,"node":"n2","inc":1,"group":"g0","upto":0}"#,
         r#"{"ev":"leader","t_ns":41,"node":"n2","inc":1,"group":"g0","term":3}"#,
+        r#"{"ev":"leave","t_ns":42,"node":"n0","inc":1}"#,
         r#"{"ev":"fault","t_ns":50,"kind":"kill","nodes":["n1"]}"#,
         r#"{"ev":"end","t_ns":99,"node":"n0","inc":1,"reason":"done"}"#,
     ];

@@ -16,7 +16,7 @@ mod line;
 mod reader;
 mod writer;
 
-pub use event::{EndReason, Event, FaultKind, GroupOrder, VERSION};
+pub use event::{EndReason, Event, FaultKind, GroupOrder, VERSION, VERSION_MIN};
 pub use line::parse;
 pub use reader::{HistoryError, LINE_BYTES_MAX, Reader, Trouble};
 pub use writer::Writer;

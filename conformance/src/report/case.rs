@@ -16,6 +16,17 @@ pub struct Run {
     pub features: Vec<String>,
     /// One for each history, in order.
     pub cases: Vec<Case>,
+    /// That it did not come to its end, if so.
+    pub cut_short: Option<CutShort>,
+}
+
+/// A run that did not come to its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CutShort {
+    /// What came before its end.
+    pub why: String,
+    /// The scenarios of which there is no case, or not one for each round.
+    pub not_run: Vec<String>,
 }
 
 /// One history, or one scenario that made none.

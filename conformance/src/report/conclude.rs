@@ -1,6 +1,7 @@
 //! What came out, all in all, in one sentence.
 
-use super::case::{CaseStatus, Run};
+use super::case::{CaseStatus, CutShort, Run};
+use super::printable::printable;
 use super::status::{RunStatus, Tally};
 use super::words::counted;
 
@@ -43,8 +44,21 @@ pub(super) fn conclude(run: &Run) -> String {
             format!("every must that could be judged holds in {}", counted(passed, "case"))
         }
     };
-    format!("{main}{}{}", others(run), shoulds(run))
+    format!("{main}{}{}{}", others(run), shoulds(run), cut_short(run))
 }
+
+/// A run that was cut short has shown less than it seems.
+fn cut_short(run: &Run) -> String {
+    let Some(CutShort { why, not_run }) = &run.cut_short else { return String::new() };
+    let why = printable(why, WHY_CHARACTERS_MAX);
+    format!(
+        "; the run was cut short ({why}), and {} did not run",
+        counted(not_run.len() as u64, "scenario")
+    )
+}
+
+/// The longest reason that is shown whole.
+const WHY_CHARACTERS_MAX: usize = 400;
 
 /// The cases that the status does not speak of.
 fn others(run: &Run) -> String {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::case::{Case, Run};
+use super::case::{Case, CutShort, Run};
 use super::quotes::Quotes;
 use super::status::Tally;
 use crate::check::{Check, CheckId, Judgement, Outcome, Strength, Verdict, Witness};
@@ -38,7 +38,14 @@ struct Results<'a> {
     implementation: Option<&'a str>,
     features: &'a [String],
     checks: Vec<&'static Check>,
+    cut_short: Option<CutShortResult<'a>>,
     cases: Vec<CaseResult<'a>>,
+}
+
+#[derive(Serialize)]
+struct CutShortResult<'a> {
+    why: &'a str,
+    not_run: &'a [String],
 }
 
 #[derive(Serialize)]
@@ -126,6 +133,10 @@ impl<'a> Results<'a> {
             implementation: run.implementation.as_deref(),
             features: &run.features,
             checks: CheckId::ALL.iter().map(|id| id.check()).collect(),
+            cut_short: run
+                .cut_short
+                .as_ref()
+                .map(|CutShort { why, not_run }| CutShortResult { why, not_run }),
             cases: run.cases.iter().map(CaseResult::of).collect(),
         }
     }

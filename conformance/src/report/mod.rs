@@ -29,7 +29,7 @@ mod status;
 mod text;
 mod words;
 
-pub use case::{Case, CaseStatus, Run};
+pub use case::{Case, CaseStatus, CutShort, Run};
 pub use html::render as html;
 pub use json::render as json;
 pub use junit::render as junit;

@@ -70,6 +70,7 @@ pub(super) fn without_history(name: &str, status: CaseStatus) -> Case {
 /// A run of these cases.
 pub(super) fn run(cases: Vec<Case>) -> Run {
     Run {
+        cut_short: None,
         adapter: Some("./my-adapter --fast".to_owned()),
         implementation: Some("example 0.1".to_owned()),
         features: vec!["views".to_owned(), "pause".to_owned()],

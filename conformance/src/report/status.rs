@@ -115,7 +115,9 @@ impl Run {
             CaseStatus::Broken(_) => Some(RunStatus::Broken),
             CaseStatus::Unsupported(_) => None,
         });
-        worst.max().unwrap_or(RunStatus::Inconclusive)
+        // What was not run was not shown to hold.
+        let cut_short = self.cut_short.as_ref().map(|_| RunStatus::Inconclusive);
+        worst.chain(cut_short).max().unwrap_or(RunStatus::Inconclusive)
     }
 }
 

@@ -33,6 +33,12 @@ fn driven(adapter: &str, nodes: usize, scenarios: &[&str], deadline: Duration) -
         nodes,
         scenarios: scenarios.iter().map(ToString::to_string).collect(),
         seed: 7,
+        repeat: 1,
+        soak: None,
+        until_failed: false,
+        rounds_max: usize::MAX,
+        require: Vec::new(),
+        faults: None,
         deadline,
         messages: 40,
         output: folder.path().to_owned(),
@@ -275,20 +281,57 @@ pub fn what_was_judged_before_an_interrupt_is_reported() {
     command
         .args(["--messages", "100000", "--deadline", "600", "--adapter", REFERENCE, "--output"])
         .arg(folder.path());
-    let mut program =
-        command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the program starts");
+    let program =
+        command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the program starts");
     let until = Instant::now() + Duration::from_secs(120);
     while !folder.path().join("all-senders").exists() {
         assert!(Instant::now() < until, "the second scenario did not begin");
         std::thread::sleep(Duration::from_millis(5));
     }
     signal(&program, "INT");
-    assert_eq!(program.wait().expect("it was started").code(), Some(130));
+    let output = program.wait_with_output().expect("it was started");
+    assert_eq!(output.status.code(), Some(130));
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(told.contains("interrupted by signal 2") && !told.contains("PASSED"), "{told}");
     let results = fs::read(folder.path().join("results.json")).expect("a report");
     let results: serde_json::Value = serde_json::from_slice(&results).expect("JSON");
     let names: Vec<_> =
         results["cases"].as_array().expect("cases").iter().map(|case| &case["name"]).collect();
     assert_eq!(names, ["one-sender"]);
+    // What was not run was not shown to hold.
+    assert_eq!(results["status"], "inconclusive");
+    assert_eq!(results["cut_short"]["not_run"], serde_json::json!(["all-senders"]));
+}
+
+pub fn a_run_in_which_all_is_broken_says_so() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tramontane-conformance"));
+    command.args(["run", "--nodes", "1", "--scenario", "one-sender", "--adapter"]);
+    command.arg(bad("garbage")).arg("--output").arg(folder.path());
+    let output = command.output().expect("the program starts");
+    assert_eq!(output.status.code(), Some(3));
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(told.contains("one-sender") && told.contains("not a JSON object"), "{told}");
+}
+
+pub fn a_claim_without_evidence_does_not_pass() {
+    for (way, feature) in [("claims-views", "view"), ("claims-durable", "durable")] {
+        let case = bad_case(way);
+        let line = format!("no member wrote a {feature} line");
+        assert!(
+            matches!(&case.status, CaseStatus::Broken(what) if what.contains(&line)),
+            "{way}: {:?}",
+            case.status
+        );
+    }
+    assert_broken("claims-nonsense", &["line 1", "durabel", "no such feature"]);
+}
+
+pub fn what_is_missing_is_named_in_a_note() {
+    let case = bad_case("no-answer");
+    assert_eq!(case.status, CaseStatus::Failed, "{:?}", case.notes);
+    let named = |note: &String| note.contains("n0 had not answered the multicast of n0/1/");
+    assert!(case.notes.iter().any(named), "{:?}", case.notes);
 }
 
 pub fn a_folder_of_somebody_else_is_neither_used_nor_changed() {

@@ -48,6 +48,9 @@ fn main() -> ExitCode {
         an_endless_log_is_cut_and_does_no_harm
         a_log_is_whole_when_its_member_is_gone
         what_is_missing_is_unsupported_whichever_way_it_is_said
+        a_run_in_which_all_is_broken_says_so
+        a_claim_without_evidence_does_not_pass
+        what_is_missing_is_named_in_a_note
         however_the_driver_ends_no_member_is_left
         a_folder_of_somebody_else_is_neither_used_nor_changed
     };
@@ -55,7 +58,10 @@ fn main() -> ExitCode {
         the_example_passes_what_it_claims_and_the_rest_is_unsupported
         the_example_has_less_than_a_hundred_lines
     };
-    let mutants = tests! { mutants: each_check_has_a_mutant };
+    let mutants = tests! { mutants:
+        each_check_has_a_mutant
+        a_cycle_of_groups_that_overlap_is_found_where_order_across_groups_is_claimed
+    };
     let named = long.into_iter().chain(starved).chain(driver).chain(example).chain(mutants);
     let named = named.map(|(name, test)| {
         Trial::test(name, move || {

@@ -162,6 +162,23 @@ pub fn each_check_has_a_mutant() {
     assert_eq!(named, all);
 }
 
+pub fn a_cycle_of_groups_that_overlap_is_found_where_order_across_groups_is_claimed() {
+    let folder = TempDir::new().expect("a folder");
+    let mutant = Mutant {
+        name: "reorder-across-groups".to_owned(),
+        checks: vec!["acyclic-order".to_owned()],
+        scenario: "overlapping-groups".to_owned(),
+        at: "any".to_owned(),
+    };
+    let results = show(&mutant, folder.path());
+    assert!(
+        results.broken() == ["acyclic-order"] || !results.starved().is_empty(),
+        "{}",
+        results.told
+    );
+    assert_nothing_is_left_behind(folder.path());
+}
+
 impl Mutant {
     /// The node that must be wrong, where it matters which. The seed decides which node a fault
     /// is for, so it is the same for the right program.

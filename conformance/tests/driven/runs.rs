@@ -74,7 +74,7 @@ pub fn play(
         for (scenario, status) in results.cases() {
             assert_ne!(status, "broken", "{}", results.told);
             let status = if starved.contains(&scenario) { STARVED } else { status };
-            statuses.insert(scenario.to_owned(), status.to_owned());
+            statuses.insert(scenario_of(scenario).to_owned(), status.to_owned());
         }
         let unreached = statuses
             .iter()
@@ -85,6 +85,11 @@ pub fn play(
         }
     }
     statuses
+}
+
+/// The scenario of a case: where it is played in rounds, a number follows its name.
+fn scenario_of(case: &str) -> &str {
+    case.trim_end_matches(|end: char| end.is_ascii_digit()).trim_end_matches('-')
 }
 
 impl Results {

@@ -8,13 +8,15 @@ use tramontane_conformance::history::{
 };
 
 /// A line for each kind of record, with all that it can hold.
-const LINES: &str = r#"{"ev":"run","version":1,"scenario":"calm","seed":7,"adapter":"example 0.1"}
+const LINES: &str = r#"{"ev":"run","version":2,"scenario":"calm","seed":7,"adapter":"example 0.1"}
 {"ev":"group","group":"g0","members":["n0"],"senders":["n1"],"order":"sender"}
 {"ev":"group","group":"g1","members":["n0"],"senders":["n1"],"order":"group"}
 {"ev":"group","group":"g2","members":["n0"],"senders":["n1"]}
 {"ev":"start","t_ns":1,"node":"n0","inc":2}
 {"ev":"view","t_ns":1,"node":"n0","inc":2,"group":"g0","view":3,"members":["n0"]}
 {"ev":"multicast","t_ns":1,"node":"n0","inc":2,"msg":"m","groups":["g0"],"bytes":4,"digest":"d"}
+{"ev":"accepted","t_ns":1,"node":"n0","inc":2,"msg":"m"}
+{"ev":"leave","t_ns":1,"node":"n0","inc":2}
 {"ev":"refused","t_ns":1,"node":"n0","inc":2,"msg":"m","definite":false,"code":"full"}
 {"ev":"deliver","t_ns":1,"node":"n0","inc":2,"group":"g0","view":3,"msg":"m","sender":"n1","bytes":4,"digest":"d","replayed":true}
 {"ev":"deliver","t_ns":1,"node":"n0","inc":2,"group":"g0","msg":null}
@@ -26,7 +28,9 @@ const LINES: &str = r#"{"ev":"run","version":1,"scenario":"calm","seed":7,"adapt
 {"ev":"fault","t_ns":1,"kind":"stop","nodes":["n0"]}
 {"ev":"fault","t_ns":1,"kind":"continue","nodes":["n0"]}
 {"ev":"fault","t_ns":1,"kind":"partition","nodes":["n0"]}
+{"ev":"fault","t_ns":1,"kind":"slow","nodes":["n0"]}
 {"ev":"fault","t_ns":1,"kind":"heal","nodes":["n0"]}
+{"ev":"fault","t_ns":1,"kind":"partition","nodes":["n0"],"how":"one way to n1"}
 {"ev":"end","t_ns":1,"node":"n0","inc":2,"reason":"done"}
 {"ev":"end","t_ns":1,"node":"n0","inc":2,"reason":"left"}
 {"ev":"end","t_ns":1,"node":"n0","inc":2,"reason":"halted"}
@@ -62,6 +66,8 @@ fn events() -> Vec<Event<'static>> {
             bytes,
             digest: digest.clone(),
         },
+        Event::Accepted { t_ns, node: node.clone(), inc, msg: msg.clone() },
+        Event::Leave { t_ns, node: node.clone(), inc },
         Event::Refused {
             t_ns,
             node: node.clone(),
@@ -99,9 +105,11 @@ fn events() -> Vec<Event<'static>> {
         Event::Durable { t_ns, node: node.clone(), inc, group, upto: 5 },
         Event::Stats { t_ns, node: node.clone(), inc, posts: 6 },
     ];
-    use FaultKind::{Continue, Heal, Kill, Partition, Stop};
-    let fault = |kind| Event::Fault { t_ns, kind, nodes: vec!["n0".into()] };
-    events.extend([Kill, Stop, Continue, Partition, Heal].map(fault));
+    use FaultKind::{Continue, Heal, Kill, Partition, Slow, Stop};
+    let fault = |kind| Event::Fault { t_ns, kind, nodes: vec!["n0".into()], how: None };
+    events.extend([Kill, Stop, Continue, Partition, Slow, Heal].map(fault));
+    let how = Some("one way to n1".into());
+    events.push(Event::Fault { t_ns, kind: Partition, nodes: vec!["n0".into()], how });
     use EndReason::{Done, Halted, Hung, Left};
     let end = |reason| Event::End { t_ns, node: node.clone(), inc, reason };
     events.extend([Done, Left, Halted, Hung].map(end));

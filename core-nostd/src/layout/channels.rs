@@ -3,6 +3,7 @@
 
 use super::configuration::each;
 use super::{BLOCK, CHANNEL_BYTES, Group, Layout, LayoutError};
+use crate::check::Checks;
 use crate::fabric::Channel;
 use crate::ids::{NodeId, SenderRank, SubgroupId, index_from_u16, u16_from_index};
 
@@ -17,7 +18,16 @@ impl<'c> Layout<'c> {
         if let Err(error) = group.check_members() {
             return Err(error);
         }
-        Self { group, view_columns: 0, large: &[], channels, logged: &[] }.measured()
+        Self {
+            group,
+            view_columns: 0,
+            large: &[],
+            channels,
+            logged: &[],
+            checks: Checks::Off,
+            health: false,
+        }
+        .measured()
     }
 
     /// The same with large messages in some subgroups: each of their senders has a channel, for a

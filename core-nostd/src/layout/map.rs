@@ -2,7 +2,10 @@
 
 use super::configuration::{Delivery, Group, LayoutError, Subgroup, each};
 use super::digest::Digest;
-use super::{BLOCK, CACHE_LINE, CHANNEL_BYTES, ROW_MAX, SLOT_ALIGN, SLOT_HEADER};
+use super::{
+    BLOCK, CACHE_LINE, CHANNEL_BYTES, ROW_MAX, SLOT_ALIGN, SLOT_HEADER, SLOT_HEADER_CHECKED,
+};
+use crate::check::Checks;
 use crate::ids::{
     Rank, SenderRank, SubgroupId, index_from_u16, index_from_u32, u16_from_index, u64_from_index,
 };
@@ -15,6 +18,12 @@ const VIEWS_FORMAT: u64 = 1;
 
 /// The version of the durable counts. It is part of the digest of a group that has them.
 const LOGGED_FORMAT: u64 = 1;
+
+/// The version of the header's cells. It is part of the digest of a group that has them.
+const HEALTH_FORMAT: u64 = 1;
+
+/// The version of the checks. It is part of the digest of a group that has them.
+const CHECKS_FORMAT: u64 = 1;
 
 /// The version of the channels' cells. It is part of the digest of a group that has them.
 const CHANNELS_FORMAT: u64 = 1;
@@ -57,8 +66,10 @@ pub struct RingShape {
     pub stride: usize,
     /// Slots of the ring; at least one.
     pub slots: u32,
-    /// The largest payload, in bytes. At most `stride - SLOT_HEADER`.
+    /// The largest payload, in bytes. At most `stride` without the slot's header.
     pub capacity: u32,
+    /// Whether slots and counters carry checks.
+    pub checks: Checks,
 }
 
 /// How long each slice of a node's private state must be (see [`State`](crate::node::State)).
@@ -114,6 +125,10 @@ pub struct Layout<'c> {
     pub(super) channels: u16,
     /// Subgroups whose members log what they deliver.
     pub(super) logged: &'c [SubgroupId],
+    /// Whether cells and slots carry checks.
+    pub(super) checks: Checks,
+    /// Whether headers show incarnations and heartbeats.
+    pub(super) health: bool,
 }
 
 /// Rounds up to a multiple of `align`, a power of two.
@@ -130,7 +145,16 @@ impl<'c> Layout<'c> {
         if let Err(error) = group.check() {
             return Err(error);
         }
-        Self { group, view_columns: 0, large: &[], channels: 0, logged: &[] }.measured()
+        Self {
+            group,
+            view_columns: 0,
+            large: &[],
+            channels: 0,
+            logged: &[],
+            checks: Checks::Off,
+            health: false,
+        }
+        .measured()
     }
 
     /// Whether rows have cells of channels, for blocks.
@@ -201,7 +225,7 @@ impl<'c> Layout<'c> {
     pub(super) const fn multicast_bytes(&self, owner: Rank) -> usize {
         let mut bytes = self.subgroups_offset();
         each!(subgroup in self.group.subgroups, {
-            bytes = bytes.saturating_add(share_bytes(subgroup, owner));
+            bytes = bytes.saturating_add(share_bytes(subgroup, owner, self.checks));
         });
         bytes
     }
@@ -215,7 +239,7 @@ impl<'c> Layout<'c> {
             if id.0 == subgroup.0 {
                 return if candidate.has_member(owner) { Some(offset) } else { None };
             }
-            offset = offset.saturating_add(share_bytes(candidate, owner));
+            offset = offset.saturating_add(share_bytes(candidate, owner, self.checks));
             id = id.next();
         });
         None
@@ -235,9 +259,10 @@ impl<'c> Layout<'c> {
         }
         Some(RingShape {
             offset: control.saturating_add(control_bytes(group)),
-            stride: slot_stride(group),
+            stride: slot_stride(group, self.checks),
             slots: group.window,
             capacity: group.message_max,
+            checks: self.checks,
         })
     }
 
@@ -328,6 +353,12 @@ impl<'c> Layout<'c> {
         each!(logged in self.logged, {
             digest = digest.with(u64_from_index(logged.index()));
         });
+        if self.checks.is_on() {
+            digest = digest.with(u64::MAX - 3).with(CHECKS_FORMAT);
+        }
+        if self.health {
+            digest = digest.with(u64::MAX - 4).with(HEALTH_FORMAT);
+        }
         each!(member in self.group.members, {
             digest = digest.with(widen_u32(member.0));
         });
@@ -353,8 +384,9 @@ impl<'c> Layout<'c> {
 }
 
 /// Bytes from one slot to the next: payload, length and counter, on a multiple of 16 (SMC-1).
-const fn slot_stride(subgroup: &Subgroup<'_>) -> usize {
-    round_up(index_from_u32(subgroup.message_max).saturating_add(SLOT_HEADER), SLOT_ALIGN)
+pub(super) const fn slot_stride(subgroup: &Subgroup<'_>, checks: Checks) -> usize {
+    let header = if checks.is_on() { SLOT_HEADER_CHECKED } else { SLOT_HEADER };
+    round_up(index_from_u32(subgroup.message_max).saturating_add(header), SLOT_ALIGN)
 }
 
 /// The control block of a subgroup, in bytes.
@@ -369,7 +401,7 @@ const fn control_bytes(subgroup: &Subgroup<'_>) -> usize {
 }
 
 /// What one subgroup takes in a member's row, in bytes; a multiple of [`BLOCK`].
-const fn share_bytes(subgroup: &Subgroup<'_>, owner: Rank) -> usize {
+const fn share_bytes(subgroup: &Subgroup<'_>, owner: Rank, checks: Checks) -> usize {
     if !subgroup.has_member(owner) {
         return 0;
     }
@@ -377,7 +409,7 @@ const fn share_bytes(subgroup: &Subgroup<'_>, owner: Rank) -> usize {
     if !subgroup.has_sender(owner) {
         return control;
     }
-    let ring = slot_stride(subgroup).saturating_mul(index_from_u32(subgroup.window));
+    let ring = slot_stride(subgroup, checks).saturating_mul(index_from_u32(subgroup.window));
     control.saturating_add(round_up(ring, BLOCK))
 }
 

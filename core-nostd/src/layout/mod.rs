@@ -17,22 +17,29 @@
 //! In a subgroup that is logged (`durable`, with that feature), the control block has one more
 //! cell.
 //!
+//! With checks, each cell and each slot carries its own (`checks`).
+//!
 //! Rows of different members differ in size: a row has no room for a ring that its owner does not
 //! fill. Sources: Spindle II-B (the table), II-C (the slots); requirements SMC-1 and BAT-4.
 
+mod bounds;
 #[cfg(feature = "blocks")]
 mod channels;
+mod checks;
 mod configuration;
 mod digest;
 #[cfg(feature = "durable")]
 mod durable;
+mod health;
 mod map;
 #[cfg(feature = "views")]
 mod views;
 
+pub use bounds::StepBounds;
 pub use configuration::{Delivery, Group, LayoutError, Subgroup};
 #[cfg(feature = "tram")]
 pub(crate) use digest::Digest;
+pub use health::HeaderCell;
 pub use map::{ControlCell, Layout, RingShape, StateSizes};
 #[cfg(feature = "views")]
 pub(crate) use views::FLAGS_PER_WORD;
@@ -52,6 +59,9 @@ pub const SLOT_ALIGN: usize = 16;
 /// What a slot holds beside its payload: a length of 4 bytes and the counter of 8, at its end
 /// (SMC-6).
 pub const SLOT_HEADER: usize = 12;
+
+/// The same with checks: before these, a check of 8 bytes on a multiple of 8.
+pub const SLOT_HEADER_CHECKED: usize = 24;
 
 /// What a channel of block transfers takes in each row, in bytes: one cache line.
 pub const CHANNEL_BYTES: usize = CACHE_LINE;

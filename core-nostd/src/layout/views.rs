@@ -12,6 +12,7 @@
 //! lies elsewhere is either content that `stance` speaks for, or needs no order.
 
 use super::{BLOCK, Group, Layout, LayoutError};
+use crate::check::Checks;
 use crate::ids::{Rank, SubgroupId, index_from_u16};
 
 /// The most joins of one change. More wait for the next view (VIE-5).
@@ -60,6 +61,7 @@ pub enum ViewColumn {
 pub struct ViewBlock {
     members: usize,
     subgroups: usize,
+    checks: Checks,
 }
 
 impl ViewBlock {
@@ -69,7 +71,18 @@ impl ViewBlock {
     /// The block of a view with so many members and subgroups.
     #[must_use]
     pub const fn new(members: usize, subgroups: usize) -> Self {
-        Self { members, subgroups }
+        Self { members, subgroups, checks: Checks::Off }
+    }
+
+    /// The same with checks: a word of suspicions takes two cells then, 32 flags each.
+    #[must_use]
+    pub const fn with_checks(self, checks: Checks) -> Self {
+        Self { checks, ..self }
+    }
+
+    /// Cells that a word of suspicions takes, in bytes.
+    const fn word_bytes(&self) -> usize {
+        if self.checks.is_on() { 16 } else { 8 }
     }
 
     /// Suspicion words.
@@ -104,7 +117,7 @@ impl ViewBlock {
             ViewColumn::Committed => Some(40),
             ViewColumn::Installed => Some(48),
             ViewColumn::Suspicions(word) => {
-                cell_of(Self::HEAD, index_from_u16(word), self.words(), 8)
+                cell_of(Self::HEAD, index_from_u16(word), self.words(), self.word_bytes())
             }
             ViewColumn::Entry(index) => {
                 cell_of(self.entry_offset(), index_from_u16(index), self.entries(), 8)
@@ -122,7 +135,7 @@ impl ViewBlock {
     }
 
     const fn entry_offset(&self) -> usize {
-        Self::HEAD.saturating_add(self.words().saturating_mul(8))
+        Self::HEAD.saturating_add(self.words().saturating_mul(self.word_bytes()))
     }
 
     const fn subgroup_offset(&self, subgroup: usize) -> usize {
@@ -146,11 +159,20 @@ impl<'c> Layout<'c> {
         }
     }
 
+    /// The same layout with room for the checks of its columns, if it has columns.
+    pub(super) const fn with_checked_columns(self) -> Self {
+        match self.view_block() {
+            Some(block) => Self { view_columns: block.bytes(), ..self },
+            None => self,
+        }
+    }
+
     /// The view protocol's share of each row, if the membership may change.
     #[must_use]
     pub const fn view_block(&self) -> Option<ViewBlock> {
         if self.view_columns > 0 {
-            Some(ViewBlock::new(self.members(), self.group.subgroups.len()))
+            let block = ViewBlock::new(self.members(), self.group.subgroups.len());
+            Some(block.with_checks(self.checks))
         } else {
             None
         }

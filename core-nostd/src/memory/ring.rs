@@ -5,8 +5,10 @@ use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use super::{Cell, Line, OutOfRow, OwnCell, Row, RowWriter};
-use crate::ids::{Slot, index_from_u32};
-use crate::layout::{CACHE_LINE, RingShape, SLOT_HEADER};
+use crate::check::{Checks, slot_check};
+use crate::ids::{Position, Slot, index_from_u32};
+use crate::layout::{CACHE_LINE, RingShape, SLOT_HEADER, SLOT_HEADER_CHECKED};
+use crate::smc::SlotLength;
 use crate::sync::between_accesses;
 
 impl<'m> Row<'m> {
@@ -27,10 +29,10 @@ impl<'m> Row<'m> {
         if place.end > self.bytes {
             return Err(OutOfRow);
         }
-        let RingPlace { offset, stride, slots, capacity, end: _ } = *place;
+        let RingPlace { offset, stride, slots, capacity, checks, end: _ } = *place;
         // SAFETY: a place's end is not before its offset, and it is inside the row.
         let base = unsafe { self.base.add(offset) };
-        Ok(Ring { base, stride, slots, capacity, lent: PhantomData })
+        Ok(Ring { base, stride, slots, capacity, checks, lent: PhantomData })
     }
 }
 
@@ -61,20 +63,23 @@ pub struct RingPlace {
     stride: usize,
     slots: u32,
     capacity: u32,
+    checks: Checks,
     end: usize,
 }
 
 impl RingPlace {
     /// A place to be filled later: a ring without slots, at which every payload is empty.
-    pub const VACANT: Self = Self { offset: 0, stride: 0, slots: 0, capacity: 0, end: usize::MAX };
+    pub const VACANT: Self =
+        Self { offset: 0, stride: 0, slots: 0, capacity: 0, checks: Checks::Off, end: usize::MAX };
 
     /// The place of a ring of that shape.
     ///
     /// # Errors
     /// If the slots do not hold what the shape says, are not aligned, or cannot be addressed.
     pub fn new(shape: &RingShape) -> Result<Self, OutOfRow> {
-        let RingShape { offset, stride, slots, capacity } = *shape;
-        let needed = index_from_u32(capacity).checked_add(SLOT_HEADER).ok_or(OutOfRow)?;
+        let RingShape { offset, stride, slots, capacity, checks } = *shape;
+        let header = if checks.is_on() { SLOT_HEADER_CHECKED } else { SLOT_HEADER };
+        let needed = index_from_u32(capacity).checked_add(header).ok_or(OutOfRow)?;
         let bytes = stride.checked_mul(index_from_u32(slots)).ok_or(OutOfRow)?;
         let end = offset.checked_add(bytes).ok_or(OutOfRow)?;
         if slots == 0 || stride < needed {
@@ -83,7 +88,7 @@ impl RingPlace {
         if !offset.is_multiple_of(8) || !stride.is_multiple_of(8) {
             return Err(OutOfRow);
         }
-        Ok(Self { offset, stride, slots, capacity, end })
+        Ok(Self { offset, stride, slots, capacity, checks, end })
     }
 
     /// Bytes from the start of the row.
@@ -100,13 +105,15 @@ unsafe impl Sync for Ring<'_> {}
 
 /// A sender's ring, to be read.
 ///
-/// A slot is payload, padding, a length of 4 bytes, and the counter of 8 at its very end (SMC-6).
+/// A slot is payload, padding, a length of 4 bytes, and the counter of 8 at its very end (SMC-6);
+/// with checks, 24 bytes before its end, the check of payload, length and position.
 #[derive(Clone, Copy, Debug)]
 pub struct Ring<'m> {
     base: NonNull<u8>,
     stride: usize,
     slots: u32,
     capacity: u32,
+    checks: Checks,
     lent: PhantomData<&'m [Line]>,
 }
 
@@ -131,6 +138,33 @@ impl<'m> Ring<'m> {
         // SAFETY: a slot's last 8 bytes; `RingPlace` and `Row::ring_at` hold the whole ring in the
         // row and its strides and start on multiples of 8; rule 1.
         Cell(unsafe { self.base.add(offset).cast::<AtomicU64>().as_ref() })
+    }
+
+    /// What a slot's counter says; nothing if it fails its check.
+    #[inline]
+    #[must_use]
+    pub(crate) fn read_counter(&self, slot: Slot) -> Option<u64> {
+        self.checks.unseal(self.counter(slot).load())
+    }
+
+    /// Whether a slot passes its check, if it has one: its payload, the length that stands in it,
+    /// and that they were built for that position.
+    #[inline]
+    #[must_use]
+    pub(crate) fn is_intact(&self, slot: Slot, position: Position, length: u32) -> bool {
+        match self.checks {
+            Checks::Off => true,
+            Checks::On => {
+                let stands = self.check_cell(slot).load(Ordering::Relaxed);
+                stands == self.check_of(slot, position, length)
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn check_of(&self, slot: Slot, position: Position, length: u32) -> u64 {
+        let bytes = SlotLength::decode(length).bytes();
+        slot_check(position, length, self.payload(slot, bytes))
     }
 
     /// The length that stands in a slot, as its owner wrote it: not to be trusted before it is
@@ -161,6 +195,14 @@ impl<'m> Ring<'m> {
         // SAFETY: 12 bytes before a slot's end, on a multiple of 4, inside the ring as above;
         // touched only atomically.
         unsafe { self.base.add(offset).cast::<AtomicU32>().as_ref() }
+    }
+
+    /// Where a slot's check stands; only with checks.
+    fn check_cell(&self, slot: Slot) -> &'m AtomicU64 {
+        let offset = self.slot_end(slot).wrapping_sub(SLOT_HEADER_CHECKED);
+        // SAFETY: with checks a stride holds the header of 24 bytes, by `RingPlace`; on a multiple
+        // of 8, inside the ring as above; touched only atomically.
+        unsafe { self.base.add(offset).cast::<AtomicU64>().as_ref() }
     }
 
     /// Bytes from the ring's start to the end of a slot; a slot out of range counts as the first.
@@ -197,10 +239,27 @@ impl<'m> OwnRing<'m> {
         OwnCell(self.ring.counter(slot).0)
     }
 
-    /// Writes a slot's length; it is published with the counter.
+    /// Publishes a slot's counter.
     #[inline]
-    pub(crate) fn set_length(&self, slot: Slot, length: u32) {
+    pub(crate) fn publish_counter(&self, slot: Slot, counter: u64) {
+        self.counter(slot).publish(self.ring.checks.seal(counter));
+    }
+
+    /// What the own counter of a slot says.
+    #[inline]
+    pub(crate) fn own_counter(&self, slot: Slot) -> u64 {
+        self.ring.checks.own(self.ring.counter(slot).load())
+    }
+
+    /// Writes what belongs to the payload that was built: its length, and its check where slots
+    /// have one. Both are published with the counter.
+    #[inline]
+    pub(crate) fn finish(&self, slot: Slot, position: Position, length: u32) {
         self.ring.length_cell(slot).store(length, Ordering::Relaxed);
+        if self.ring.checks.is_on() {
+            let check = self.ring.check_of(slot, position, length);
+            self.ring.check_cell(slot).store(check, Ordering::Relaxed);
+        }
     }
 
     /// Asks for a slot's lines to be written soon: the slot's end, and of a message of `length`
@@ -217,6 +276,7 @@ impl<'m> OwnRing<'m> {
         let bytes = index_from_u32(length.min(self.ring.capacity)).min(ASKED_AHEAD);
         self.ask_for_line(end.wrapping_sub(8));
         let mut at = 0;
+        // bound: a line a turn, of ASKED_AHEAD bytes at most
         while at < bytes {
             self.ask_for_line(start.wrapping_add(at));
             at = at.wrapping_add(CACHE_LINE);
@@ -267,12 +327,13 @@ mod tests {
     fn rings_that_do_not_fit_are_refused() {
         let memory = lines::<2>();
         let row = Row::from_lines(&memory);
-        let good = RingShape { offset: 0, stride: 16, slots: 8, capacity: 4 };
+        let good = RingShape { offset: 0, stride: 16, slots: 8, capacity: 4, checks: Checks::Off };
         assert!(row.ring(&good).is_ok());
         for bad in [
             RingShape { slots: 9, ..good },
             RingShape { slots: 0, ..good },
             RingShape { capacity: 5, ..good },
+            RingShape { checks: Checks::On, ..good },
             RingShape { offset: 4, slots: 1, ..good },
             RingShape { stride: usize::MAX, ..good },
         ] {
@@ -284,10 +345,11 @@ mod tests {
     fn what_is_built_in_a_slot_is_read_from_it_and_nowhere_else() {
         let memory = lines::<4>();
         let writer = RowWriter::from_lines(&memory);
-        let shape = RingShape { offset: 64, stride: 32, slots: 6, capacity: 20 };
+        let shape =
+            RingShape { offset: 64, stride: 32, slots: 6, capacity: 20, checks: Checks::Off };
         let ring = writer.ring(&shape).expect("it fits");
         ring.payload_mut(Slot(5), 20).fill(0xaa);
-        ring.set_length(Slot(5), 20);
+        ring.finish(Slot(5), Position(5), 20);
         ring.counter(Slot(5)).publish(3);
         let reader = writer.reader().ring(&shape).expect("it fits");
         assert_eq!(reader.counter(Slot(5)).load(), 3);
@@ -301,7 +363,8 @@ mod tests {
     fn a_slot_or_length_out_of_range_is_brought_into_range() {
         let memory = lines::<1>();
         let row = Row::from_lines(&memory);
-        let shape = RingShape { offset: 0, stride: 32, slots: 2, capacity: 20 };
+        let shape =
+            RingShape { offset: 0, stride: 32, slots: 2, capacity: 20, checks: Checks::Off };
         let ring = row.ring(&shape).expect("it fits");
         assert_eq!(ring.payload(Slot(7), u32::MAX).len(), 20);
         assert_eq!(ring.counter(Slot(u32::MAX)).load(), 0);

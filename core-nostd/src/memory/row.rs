@@ -90,6 +90,7 @@ impl<'m> Row<'m> {
         self.check(offset, into.len())?;
         let mut at = offset;
         let mut rest = into;
+        // bound: a byte or more a turn, of what is read
         while !rest.is_empty() {
             let count = if at.is_multiple_of(8) && rest.len() >= 8 { 8 } else { 1 };
             let Some((part, after)) = core::mem::take(&mut rest).split_at_mut_checked(count) else {
@@ -186,6 +187,7 @@ impl<'m> RowWriter<'m> {
         self.row.check(offset, bytes.len())?;
         let mut at = offset;
         let mut rest = bytes;
+        // bound: a byte or more a turn, of what is stored
         while let [first, tail @ ..] = rest {
             match rest.split_first_chunk::<8>() {
                 Some((chunk, after)) if at.is_multiple_of(8) => {
@@ -233,6 +235,7 @@ impl<'m> RowWriter<'m> {
             between_accesses();
             let (groups, from) = (body >> 3, source_start);
             let (to, from) = (self.row.groups(start, groups)?, source.groups(from, groups)?);
+            // bound: the groups of both ranges
             for (to, from) in to.iter().zip(from) {
                 to.store(from.load(Ordering::Acquire), Ordering::Release);
             }
@@ -277,6 +280,7 @@ impl<'m> RowWriter<'m> {
     ) -> Result<(), OutOfRow> {
         let mut buffer = [0; 64];
         let mut done = 0_usize;
+        // bound: a byte or more a turn, of what is copied
         while done < length {
             let count = length.saturating_sub(done).min(buffer.len());
             let part = buffer.get_mut(..count).ok_or(OutOfRow)?;

@@ -2,12 +2,14 @@
 
 use super::order::Order;
 use super::state::SenderState;
+use super::{Impossible, Refused};
+use crate::check::Checks;
 use crate::ids::{
-    Frontier, Place, Rank, Round, SenderRank, SubgroupId, index_from_u32, u64_from_index,
+    Frontier, Place, Rank, Round, SenderRank, Slot, SubgroupId, index_from_u32, u64_from_index,
 };
 use crate::layout::Delivery;
 use crate::memory::{Ring, Row};
-use crate::smc::{SlotCounter, SlotLength};
+use crate::smc::{RingCursor, SlotCounter, SlotLength};
 
 /// A delivered message. The payload is lent until the upcall returns.
 ///
@@ -51,7 +53,8 @@ pub struct Batch<'a> {
     room: u64,
     room_at_first: u64,
     /// A sender whose ring does not say any more what it said when it was received.
-    misbehaved: Option<Rank>,
+    refused: Option<Refused>,
+    checks: Checks,
 }
 
 /// Where a batch ended.
@@ -60,7 +63,7 @@ pub(crate) struct Ended {
     pub(crate) round: Round,
     pub(crate) sender: SenderRank,
     pub(crate) taken: u64,
-    pub(crate) misbehaved: Option<Rank>,
+    pub(crate) refused: Option<Refused>,
 }
 
 /// What a turn turned out to be.
@@ -81,7 +84,7 @@ impl<'a> Batch<'a> {
         window: u32,
         turn: (Round, SenderRank),
         stable: Frontier,
-        room: u64,
+        (room, checks): (u64, Checks),
     ) -> Self {
         let (round, sender) = turn;
         Self {
@@ -97,7 +100,8 @@ impl<'a> Batch<'a> {
             stable,
             room,
             room_at_first: room,
-            misbehaved: None,
+            refused: None,
+            checks,
         }
     }
 
@@ -110,19 +114,20 @@ impl<'a> Batch<'a> {
     /// Passes over nulls; true if a message follows. Bounded as `next` is.
     pub(crate) fn advance_to_message(&mut self) -> bool {
         match self.delivery {
-            Delivery::Ordered => self.skip_nulls(),
+            Delivery::Ordered => self.skip_nulls().is_some(),
             Delivery::Unordered => self.senders.iter().any(|sender| sender.hand != sender.take),
         }
     }
 
     /// Hands over what the application left, and says where the batch ended.
     pub(crate) fn finish(mut self) -> Ended {
+        // bound: a slot a turn, of one window for each sender
         while self.next().is_some() {}
         Ended {
             round: self.round,
             sender: self.sender,
             taken: self.room_at_first.saturating_sub(self.room),
-            misbehaved: self.misbehaved,
+            refused: self.refused,
         }
     }
 
@@ -136,7 +141,7 @@ impl<'a> Batch<'a> {
         if state.hand == state.take {
             return None;
         }
-        match SlotCounter::decode(self.ring_of(state)?.counter(state.hand.slot).load()) {
+        match counter_of(&self.ring_of(state)?, state.hand.slot) {
             SlotCounter::Message(round) => Some(round),
             SlotCounter::UsedBelow(_) => None,
         }
@@ -166,16 +171,20 @@ impl<'a> Batch<'a> {
             return Found::Null;
         }
         let Some(ring) = self.ring_of(state) else { return Found::End };
-        match SlotCounter::decode(ring.counter(state.hand.slot).load()) {
+        let RingCursor { slot, position } = state.hand;
+        match counter_of(&ring, slot) {
             SlotCounter::Message(round) if round == self.round => {
-                let (length, large) = match SlotLength::decode(ring.length(state.hand.slot)) {
+                let stands = ring.length(slot);
+                if !ring.is_intact(slot, position, stands) {
+                    return self.end_at(state.rank, Impossible::SlotCheck);
+                }
+                let (length, large) = match SlotLength::decode(stands) {
                     SlotLength::Message(length) if length <= ring.capacity() => (length, None),
                     SlotLength::Large(length) if state.has_large() => {
                         (length, Some(state.large_handed))
                     }
                     SlotLength::Message(_) | SlotLength::Large(_) => {
-                        self.misbehaved = Some(state.rank);
-                        return Found::End;
+                        return self.end_at(state.rank, Impossible::SlotChanged);
                     }
                     SlotLength::Null => return Found::Null,
                 };
@@ -183,7 +192,7 @@ impl<'a> Batch<'a> {
                     place,
                     sender: self.sender,
                     rank: state.rank,
-                    payload: ring.payload(state.hand.slot, length),
+                    payload: ring.payload(slot, length),
                     large,
                 })
             }
@@ -191,10 +200,16 @@ impl<'a> Batch<'a> {
             // It was a message of this round or a later one when it was received, and of one that
             // counted as received.
             SlotCounter::Message(_) | SlotCounter::UsedBelow(_) => {
-                self.misbehaved = Some(state.rank);
-                Found::End
+                self.end_at(state.rank, Impossible::SlotChanged)
             }
         }
+    }
+
+    /// Nothing more can be handed over: a sender changed what was received from it.
+    #[cold]
+    fn end_at(&mut self, rank: Rank, what: Impossible) -> Found<'a> {
+        self.refused.get_or_insert(Refused { rank, what });
+        Found::End
     }
 
     /// Leaves the slot of the turn behind, if its message is of this round.
@@ -224,19 +239,20 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Passes over nulls; true if a message follows.
+    /// Passes over nulls; the message that follows, if there is one.
     ///
     /// After a whole round without a message it jumps to the next one that is here, so that there
     /// are at most two rounds of turns for each slot passed, and two more: that is the bound.
-    fn skip_nulls(&mut self) -> bool {
+    fn skip_nulls(&mut self) -> Option<Message<'a>> {
         let senders = self.senders.len();
         let slots = senders.saturating_mul(index_from_u32(self.window));
         let mut turns = slots.saturating_add(1).saturating_mul(senders).saturating_mul(2);
         let mut idle_turns = 0_usize;
+        // bound: two rounds of turns for each slot of all rings, and two more
         while turns > 0 {
             match self.look() {
-                Found::Message(_) => return true,
-                Found::End => return false,
+                Found::Message(message) => return Some(message),
+                Found::End => return None,
                 Found::Null => {
                     self.pass();
                     idle_turns = idle_turns.saturating_add(1);
@@ -248,13 +264,14 @@ impl<'a> Batch<'a> {
             }
             turns = turns.saturating_sub(1);
         }
-        false
+        None
     }
 
     /// Goes to the first turn that has a slot, or to the end of what is stable.
     fn jump(&mut self) {
         let mut target = Place(self.stable.0);
         let mut sender = SenderRank::ZERO;
+        // bound: the senders
         for state in self.senders.iter() {
             if let Some(round) = self.next_round_of(state) {
                 target = target.min(self.order.place(round, sender));
@@ -271,10 +288,11 @@ impl<'a> Batch<'a> {
 
     /// The usual case in one piece: among the next turns, one of each sender, there is a message.
     /// The time of small messages is spent here, so nothing is read twice; anything unusual is left
-    /// to `next_past_nulls`.
+    /// to `next_past_nulls`, and so is a ring with checks.
     #[inline]
     fn next_ordered(&mut self) -> Option<Message<'a>> {
         let mut turns = self.senders.len();
+        // bound: a turn of each sender
         while self.room > 0 && self.place.0 < self.stable.0 {
             let state = self.senders.get_mut(self.sender.index())?;
             if state.hand != state.take {
@@ -319,19 +337,15 @@ impl<'a> Batch<'a> {
     #[cold]
     #[inline(never)]
     fn find_past_nulls(&mut self) -> Option<Message<'a>> {
-        if !self.skip_nulls() {
+        if self.room == 0 {
             return None;
         }
-        match self.look() {
-            Found::Message(message) => {
-                self.leave_slot();
-                self.count_large(message.large);
-                self.turn_over();
-                self.room = self.room.saturating_sub(1);
-                Some(message)
-            }
-            Found::Null | Found::End => None,
-        }
+        let message = self.skip_nulls()?;
+        self.leave_slot();
+        self.count_large(message.large);
+        self.turn_over();
+        self.room = self.room.saturating_sub(1);
+        Some(message)
     }
 
     /// Each sender's messages in turn, as far as they are here.
@@ -339,6 +353,7 @@ impl<'a> Batch<'a> {
         if self.room == 0 {
             return None;
         }
+        // bound: a slot or a sender a turn: one window for each sender, and the senders
         while let Some(state) = self.senders.get(self.sender.index()) {
             if state.hand == state.take {
                 self.sender = self.sender.next();
@@ -347,12 +362,18 @@ impl<'a> Batch<'a> {
             let ring = self.ring_of(state)?;
             let (slot, rank, handed, has_large) =
                 (state.hand.slot, state.rank, state.large_handed, state.has_large());
-            let round = Round(state.hand.position.0);
-            let (length, large) = match SlotLength::decode(ring.length(slot)) {
+            let position = state.hand.position;
+            let round = Round(position.0);
+            let stands = ring.length(slot);
+            if !ring.is_intact(slot, position, stands) {
+                self.end_at(rank, Impossible::SlotCheck);
+                return None;
+            }
+            let (length, large) = match SlotLength::decode(stands) {
                 SlotLength::Message(length) if length <= ring.capacity() => (length, None),
                 SlotLength::Large(length) if has_large => (length, Some(handed)),
                 SlotLength::Message(_) | SlotLength::Large(_) => {
-                    self.misbehaved = Some(rank);
+                    self.end_at(rank, Impossible::SlotChanged);
                     return None;
                 }
                 SlotLength::Null => {
@@ -381,6 +402,7 @@ impl<'a> Iterator for Batch<'a> {
     #[inline]
     fn next(&mut self) -> Option<Message<'a>> {
         match self.delivery {
+            Delivery::Ordered if self.checks.is_on() => self.next_past_nulls(),
             Delivery::Ordered => self.next_ordered(),
             Delivery::Unordered => self.next_unordered(),
         }
@@ -391,6 +413,12 @@ impl<'a> Iterator for Batch<'a> {
         let most = here.fold(0, u64::saturating_add);
         (0, usize::try_from(most.min(u64_from_index(usize::MAX))).ok())
     }
+}
+
+/// What a slot's counter says. One that fails its check is not what it was when it was received.
+#[inline(always)]
+fn counter_of(ring: &Ring<'_>, slot: Slot) -> SlotCounter {
+    SlotCounter::decode(ring.read_counter(slot).unwrap_or(0))
 }
 
 /// An application that is called once a message (DEL-1).
@@ -406,6 +434,7 @@ pub struct EachMessage<F>(pub F);
 
 impl<F: FnMut(Message<'_>)> super::Application for EachMessage<F> {
     fn deliver(&mut self, batch: &mut Batch<'_>) {
+        // bound: the messages of the batch: one window for each sender
         for message in batch {
             (self.0)(message);
         }

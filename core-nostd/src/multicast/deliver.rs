@@ -1,8 +1,8 @@
 //! The deliver stage: what every member has is handed over in one upcall; then slots come free.
 
 use super::batch::Batch;
-use super::state::{Work, peer_cell};
-use super::{Application, Misbehaved, Switches};
+use super::state::{Work, peer_value};
+use super::{Application, Impossible, Misbehaved, Refused, Switches};
 use crate::ids::{Frontier, Position, Round, SenderRank};
 use crate::layout::{ControlCell, Delivery};
 use crate::memory::OutOfRow;
@@ -21,7 +21,7 @@ pub(crate) struct Delivered {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Freed {
     pub(crate) slots: u32,
-    /// A member whose delivered frontier shrank: no slot would come free any more.
+    /// A member whose delivered frontier cannot be: no slot would come free any more, or too many.
     pub(crate) misbehaved: Option<Misbehaved>,
 }
 
@@ -31,12 +31,12 @@ impl Work<'_, '_> {
         &mut self,
         application: &mut A,
     ) -> Result<Delivered, OutOfRow> {
-        let (stable, shrunk) = match self.subgroup.delivery {
+        let (stable, refused) = match self.subgroup.delivery {
             Delivery::Ordered => self.stable_frontier()?,
             Delivery::Unordered => (Frontier(u64::MAX), None),
         };
         let delivered = self.deliver_until(application, stable)?;
-        Ok(Delivered { misbehaved: delivered.misbehaved.or(shrunk), ..delivered })
+        Ok(Delivered { misbehaved: delivered.misbehaved.or(refused), ..delivered })
     }
 
     /// Hands over what lies below `stable`, which the caller knows to be so, and publishes that it
@@ -48,6 +48,11 @@ impl Work<'_, '_> {
         stable: Frontier,
     ) -> Result<Delivered, OutOfRow> {
         let batching = self.switches.contains(Switches::DELIVERY_BATCHING);
+        let room = match (batching, self.messages_max) {
+            (false, _) => 1,
+            (true, u32::MAX) => u64::MAX,
+            (true, most) => u64::from(most),
+        };
         let subgroup = &mut *self.subgroup;
         let turn = match subgroup.delivery {
             Delivery::Ordered => (subgroup.next_round, subgroup.next_sender),
@@ -66,24 +71,24 @@ impl Work<'_, '_> {
             subgroup.window,
             turn,
             stable,
-            if batching { u64::MAX } else { 1 },
+            (room, subgroup.checks),
         );
         if batch.advance_to_message() {
             application.deliver(&mut batch);
         }
         let ended = batch.finish();
-        let mut delivered = Delivered {
-            messages: ended.taken,
-            changed: false,
-            misbehaved: ended.misbehaved.map(Misbehaved),
-        };
-        match subgroup.delivery {
+        let mut delivered = Delivered { messages: ended.taken, changed: false, misbehaved: None };
+        if let Some(refused) = ended.refused {
+            delivered.misbehaved = Some(refused.into());
+            self.subgroup.refused.get_or_insert(refused);
+        }
+        match self.subgroup.delivery {
             Delivery::Ordered => {
                 if turn != (ended.round, ended.sender) {
-                    subgroup.next_round = ended.round;
-                    subgroup.next_sender = ended.sender;
+                    self.subgroup.next_round = ended.round;
+                    self.subgroup.next_sender = ended.sender;
                     let frontier = self.order.place(ended.round, ended.sender);
-                    self.control.cell(ControlCell::Delivered)?.publish(frontier.0);
+                    self.control.publish(ControlCell::Delivered, frontier.0)?;
                     delivered.changed = true;
                 }
             }
@@ -102,15 +107,17 @@ impl Work<'_, '_> {
     /// the others'. At a change of view this holds too: a member that goes on publishes its
     /// frontier before it says that it is wedged.
     ///
-    /// Also a member whose frontier shrank: nothing would become stable any more, although its
-    /// heartbeats go on.
+    /// Also a member whose frontier shrank, or is ahead of what was sent: nothing would become
+    /// stable any more, or too much, although its heartbeats go on.
     fn stable_frontier(&mut self) -> Result<(Frontier, Option<Misbehaved>), OutOfRow> {
         let mut stable = self.subgroup.received;
-        let mut shrunk = None;
+        let mut refused = None;
         let lone = match &*self.senders {
             [sender] => Some((sender.rank, self.order.place(sender.taken, SenderRank::ZERO))),
             _ => None,
         };
+        let most = self.places_max();
+        // bound: the members of the subgroup
         for member in self.members.iter_mut() {
             if member.rank == self.own_rank {
                 continue;
@@ -118,29 +125,28 @@ impl Work<'_, '_> {
             if let Some((rank, sent)) = lone
                 && rank == member.rank
             {
-                member.received = Frontier(sent.0);
+                member.received.count = sent.0;
             } else if !member.lost {
-                let cell =
-                    peer_cell(self.rows, member.rank, member.control, ControlCell::Received)?;
-                let shown = Frontier(cell.load());
-                if shown < member.received {
-                    shrunk = Some(Misbehaved(member.rank));
-                } else {
-                    member.received = shown;
+                let place = (member.rank, member.control);
+                let cell = ControlCell::Received;
+                let shown = peer_value(self.rows, place, cell, self.subgroup.checks)?;
+                if let Err(what) = member.received.look(shown, most, Impossible::Received) {
+                    refused = Some(Refused { rank: member.rank, what });
                 }
             }
-            stable = stable.min(member.received);
+            stable = stable.min(Frontier(member.received.count));
         }
-        Ok((stable, shrunk))
+        Ok((stable, refused.map(|refused| self.refuse(refused.rank, refused.what))))
     }
 
     fn publish_consumed(&mut self) -> Result<bool, OutOfRow> {
         let mut changed = false;
         let mut sender = SenderRank::ZERO;
+        // bound: the senders
         for state in self.senders.iter() {
-            let cell = self.control.cell(ControlCell::Consumed(sender))?;
-            if cell.load() != state.hand.position.0 {
-                cell.publish(state.hand.position.0);
+            let cell = ControlCell::Consumed(sender);
+            if self.control.load(cell)? != state.hand.position.0 {
+                self.control.publish(cell, state.hand.position.0)?;
                 changed = true;
             }
             sender = sender.next();
@@ -152,48 +158,56 @@ impl Work<'_, '_> {
     /// them.
     pub(crate) fn free_slots(&mut self) -> Result<Freed, OutOfRow> {
         let mut freed_now = Freed::default();
-        let (Some(own), Some(outbox)) = (self.subgroup.own.as_mut(), self.outbox) else {
+        let own = self.subgroup.own.as_ref().map(|own| (own.rank, own.freed));
+        let (Some((own_rank, before)), Some(outbox)) = (own, self.outbox) else {
             return Ok(freed_now);
         };
-        let Some(state) = self.senders.get(own.rank.index()) else { return Err(OutOfRow) };
-        if own.freed == state.take {
+        let Some(state) = self.senders.get(own_rank.index()) else { return Err(OutOfRow) };
+        let end = state.take;
+        if before == end {
             return Ok(freed_now);
         }
-        // Consumed counts travel as content, which a fabric may read late: an older one may come
-        // after a newer one.
-        let cell_is_guard = self.subgroup.delivery == Delivery::Ordered;
-        let cell = match self.subgroup.delivery {
-            Delivery::Ordered => ControlCell::Delivered,
-            Delivery::Unordered => ControlCell::Consumed(own.rank),
+        let (cell, most, beyond) = match self.subgroup.delivery {
+            Delivery::Ordered => {
+                (ControlCell::Delivered, self.delivered_max(), Impossible::Delivered)
+            }
+            Delivery::Unordered => {
+                (ControlCell::Consumed(own_rank), end.position.0, Impossible::Consumed)
+            }
         };
-        let mut done = Frontier(self.control.cell(cell)?.load());
+        let mut refused = None;
+        let mut done = Frontier(self.control.load(cell)?);
+        // bound: the members of the subgroup
         for member in self.members.iter_mut() {
             if member.rank == self.own_rank {
                 continue;
             }
             if !member.lost {
-                let cell = peer_cell(self.rows, member.rank, member.control, cell)?;
-                let shown = Frontier(cell.load());
-                if shown >= member.delivered {
-                    member.delivered = shown;
-                } else if cell_is_guard {
-                    freed_now.misbehaved = Some(Misbehaved(member.rank));
+                let place = (member.rank, member.control);
+                let shown = peer_value(self.rows, place, cell, self.subgroup.checks)?;
+                match member.delivered.look(shown, most, beyond) {
+                    // Consumed counts travel as content, which a fabric may read late: an older one
+                    // may come after a newer one.
+                    Ok(()) | Err(Impossible::Shrunk) if beyond == Impossible::Consumed => {}
+                    Ok(()) => {}
+                    Err(what) => refused = Some(Refused { rank: member.rank, what }),
                 }
             }
-            done = done.min(member.delivered);
+            done = done.min(Frontier(member.delivered.count));
         }
+        freed_now.misbehaved = refused.map(|refused| self.refuse(refused.rank, refused.what));
         let window = self.subgroup.window;
-        let (before, end) = (own.freed, state.take);
         let mut next = before;
+        // bound: a window
         while next != end {
             let freed = match self.subgroup.delivery {
                 Delivery::Ordered => {
-                    let counter = outbox.ring().counter(next.slot).load();
+                    let counter = outbox.ring().own_counter(next.slot);
                     let round = match SlotCounter::decode(counter) {
                         SlotCounter::Message(round) => round,
                         SlotCounter::UsedBelow(_) => Round(u64::MAX),
                     };
-                    self.order.place(round, own.rank).0 < done.0
+                    self.order.place(round, own_rank).0 < done.0
                 }
                 Delivery::Unordered => next.position.0 < done.0,
             };
@@ -202,8 +216,10 @@ impl Work<'_, '_> {
             }
             next = next.next(window);
         }
-        own.freed = next;
         if next != before {
+            if let Some(own) = self.subgroup.own.as_mut() {
+                own.freed = next;
+            }
             let limit = next.position.0.saturating_add(u64::from(window));
             outbox.handoff().set_limit(Position(limit));
         }

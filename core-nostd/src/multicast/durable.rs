@@ -4,9 +4,8 @@
 //! - A count only grows. A member whose count shrinks misbehaves: it has reported what it had not.
 //! - The count of a member that is lost stays as it was: what is on its disk is there.
 
-use super::Misbehaved;
-use super::state::{Work, peer_cell};
-use crate::ids::DurableCount;
+use super::state::{Work, peer_value};
+use super::{Impossible, Misbehaved, Refused};
 use crate::layout::ControlCell;
 use crate::memory::OutOfRow;
 
@@ -14,22 +13,21 @@ impl Work<'_, '_> {
     /// Looks at what the other members show to be durable with them, and reports one whose count
     /// shrank.
     pub(crate) fn see_durable(&mut self) -> Result<Option<Misbehaved>, OutOfRow> {
-        let mut shrunk = None;
+        let mut refused: Option<Refused> = None;
         if !self.subgroup.is_logged {
-            return Ok(shrunk);
+            return Ok(None);
         }
+        // bound: the members of the subgroup
         for member in self.members.iter_mut() {
             if member.rank == self.own_rank || member.lost {
                 continue;
             }
-            let cell = peer_cell(self.rows, member.rank, member.control, ControlCell::Durable)?;
-            let shown = DurableCount(cell.load());
-            if shown < member.durable {
-                shrunk = Some(Misbehaved(member.rank));
-            } else {
-                member.durable = shown;
+            let (place, cell) = ((member.rank, member.control), ControlCell::Durable);
+            let shown = peer_value(self.rows, place, cell, self.subgroup.checks)?;
+            if let Err(what) = member.durable.look(shown, u64::MAX, Impossible::Shrunk) {
+                refused = Some(Refused { rank: member.rank, what });
             }
         }
-        Ok(shrunk)
+        Ok(refused.map(|refused| self.refuse(refused.rank, refused.what)))
     }
 }

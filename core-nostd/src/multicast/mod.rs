@@ -5,37 +5,48 @@
 //! |---|---|
 //! | `order` | rounds and places (ORD) |
 //! | `state` | what a node remembers of its subgroups, senders and members |
+//! | `watched` | a count of a peer: it must grow, and be possible |
+//! | `look` | what a sender's next slot tells, and what no correct one says |
+//! | `reach` | how far senders can be |
 //! | `send` | takes ready slots, binds rounds, publishes (BAT-1) |
 //! | `receive` | takes new messages of every sender, publishes the received frontier |
 //! | `nulls` | which rounds a sender owes, and how it uses them up (NUL) |
 //! | `deliver` | stability, the upcall, the delivered frontier, and slots that come free |
 //! | `batch` | what an upcall is handed: messages lent out of the rings, in order |
+//! | `ahead` | what a log must have before the view is sealed (DUR-6) |
 //! | `durable` | what the members of a logged subgroup have made durable (DUR-1) |
 //! | `post` | which ranges each peer still lacks, as lists of writes |
 //!
 //! Each stage's batching can be switched off, and nulls and late posting too: the paper's baseline
 //! is a configuration of this code.
 
+#[cfg(all(feature = "durable", feature = "views"))]
+mod ahead;
 mod batch;
 mod deliver;
 #[cfg(feature = "durable")]
 mod durable;
+mod look;
 mod nulls;
 mod order;
 mod post;
+mod reach;
 mod receive;
 mod send;
 mod state;
+mod watched;
 
 pub use batch::{Batch, EachMessage, Message};
 pub use order::Order;
 pub use state::{Link, MemberState, SenderState, SubgroupState};
+pub use watched::Impossible;
 
 use crate::ids::Time;
 
 pub(crate) use post::{PostReport, Poster, Shown};
 pub(crate) use receive::ReceiveError;
-pub(crate) use state::{Control, OwnSender, Span, Work};
+pub(crate) use state::{Control, OwnSender, Span, Work, peer_value};
+pub(crate) use watched::{Refused, Unreadable, Watched};
 
 bitflags::bitflags! {
     /// What of Spindle is on. All of it is the default; none of it is the paper's baseline.
@@ -76,6 +87,15 @@ pub trait Application {
     /// lent until the return; no slot of the batch is reused before. What is not taken from the
     /// batch is skipped.
     fn deliver(&mut self, batch: &mut Batch<'_>);
+
+    /// Shows what was received and not delivered of a logged subgroup, up to the place where the
+    /// view is about to be sealed, so that it can be made durable first (DUR-6). It counts as
+    /// neither delivered nor ordered yet: [`Application::deliver`] comes later, or it never comes
+    /// and another batch is shown, perhaps a shorter one, even one of nothing. Behind what was
+    /// delivered, a log holds the messages of the last batch that was shown and no others. Payloads
+    /// are lent until the return.
+    #[cfg(feature = "durable")]
+    fn append(&mut self, _batch: &mut Batch<'_>) {}
 
     /// The time now, asked for after each upcall of a node whose membership may change: if the
     /// upcall was long, the node posts a heartbeat before the next upcall begins (VIE-2). `step` is

@@ -39,6 +39,7 @@ pub(crate) fn rounds_owed(
     others: impl Iterator<Item = (SenderRank, Round)>,
 ) -> Round {
     let mut owed = Round::ZERO;
+    // bound: the senders
     for (sender, obliging) in others {
         let rounds = if own < sender { obliging } else { Round(obliging.0.saturating_sub(1)) };
         owed = owed.max(rounds);
@@ -78,7 +79,7 @@ impl Work<'_, '_> {
         let ordered = self.capabilities.promises.contains(Promises::WRITE_ORDER);
         let silent = if ordered { owed.min(own.silent_below) } else { Round::ZERO };
         if silent > state.taken {
-            self.control.cell(ControlCell::Silent)?.publish(silent.0);
+            self.control.publish(ControlCell::Silent, silent.0)?;
             state.taken = silent;
         }
 
@@ -87,7 +88,7 @@ impl Work<'_, '_> {
         let free = state.take.since(own.freed) < u64::from(self.subgroup.window);
         let marker = SlotCounter::UsedBelow(owed).encode();
         if let (true, true, Some(marker)) = (owed > state.taken, free, marker) {
-            outbox.ring().counter(state.take.slot).publish(marker);
+            outbox.ring().publish_counter(state.take.slot, marker);
             own.marker = marker;
             state.taken = owed;
         }

@@ -2,6 +2,7 @@
 
 use core::num::NonZeroU64;
 
+use crate::check::{Checks, SEALED_MAX};
 use crate::ids::{Frontier, Place, Round, SenderRank, u64_from_index};
 
 /// The order arithmetic of a subgroup with so many senders.
@@ -16,6 +17,7 @@ use crate::ids::{Frontier, Place, Round, SenderRank, u64_from_index};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Order {
     senders: NonZeroU64,
+    round_limit: Round,
 }
 
 impl Order {
@@ -23,9 +25,24 @@ impl Order {
     #[must_use]
     pub const fn new(senders: usize) -> Option<Self> {
         match NonZeroU64::new(u64_from_index(senders)) {
-            Some(senders) => Some(Self { senders }),
+            Some(senders) => Some(Self::with_places(senders, u64::MAX >> 2)),
             None => None,
         }
+    }
+
+    /// The same where counts stand in cells with checks, if they do: there are fewer places.
+    #[must_use]
+    pub const fn with_checks(self, checks: Checks) -> Self {
+        match checks {
+            Checks::Off => self,
+            Checks::On => Self::with_places(self.senders, SEALED_MAX >> 2),
+        }
+    }
+
+    // The remainder is not needed, and the divisor is not zero.
+    #[allow(clippy::integer_division, clippy::arithmetic_side_effects)]
+    const fn with_places(senders: NonZeroU64, places: u64) -> Self {
+        Self { senders, round_limit: Round(places / senders.get()) }
     }
 
     /// How many senders.
@@ -36,10 +53,9 @@ impl Order {
 
     /// The first round that has no places: no sender may use it. Places below it fit 63 bits, and
     /// so do slot counters.
-    #[allow(clippy::integer_division)] // The remainder is not needed.
     #[must_use]
-    pub fn round_limit(self) -> Round {
-        Round((u64::MAX >> 2) / self.senders)
+    pub const fn round_limit(self) -> Round {
+        self.round_limit
     }
 
     /// The place of a sender's turn in a round: `round * senders + sender`. Saturates past the
@@ -66,6 +82,7 @@ impl Order {
     pub fn frontier(self, rounds: impl Iterator<Item = Round>) -> Frontier {
         let mut frontier = u64::MAX;
         let mut sender = 0_u64;
+        // bound: the senders, or what the caller gives
         for taken in rounds {
             let missing = taken.0.saturating_mul(self.senders.get()).saturating_add(sender);
             frontier = frontier.min(missing);
@@ -114,6 +131,11 @@ mod tests {
             let sender = SenderRank(u16::try_from(senders - 1).expect("small"));
             prop_assert!(order.place(last, sender).0 < 1 << 63);
             prop_assert!(crate::smc::SlotCounter::Message(last).encode().is_some());
+            let checked = order.with_checks(Checks::On);
+            let last = Round(checked.round_limit().0 - 1);
+            prop_assert!(checked.place(last, sender).0 < SEALED_MAX);
+            let counter = crate::smc::SlotCounter::Message(last).encode();
+            prop_assert!(counter.is_some_and(|counter| counter < SEALED_MAX));
         }
     }
 }

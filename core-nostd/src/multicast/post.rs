@@ -98,6 +98,7 @@ impl<'p, F: Fabric> Poster<'p, F> {
         let mut list = WriteList::new();
         let mut first = 0_usize;
         let mut index = 0_usize;
+        // bound: the links
         while let Some(link) = links.get(index) {
             let peer = link.peer;
             let lacking = !link.lost;
@@ -148,6 +149,7 @@ impl<'p, F: Fabric> Poster<'p, F> {
         let mut first = first;
         let mut rounds = 0_u32;
         let bound = shown.window.saturating_mul(2).saturating_add(2);
+        // bound: two lists a slot of a window, and two more
         while rounds < bound {
             let room = self.room(list);
             let Some(link) = links.get_mut(index) else { return first };
@@ -228,6 +230,7 @@ impl<'p, F: Fabric> Poster<'p, F> {
             .unwrap_or(1)
             .max(1);
         let mut runs = 0_u32;
+        // bound: the runs of a window: as many as it has slots
         while posted.content != published && runs <= shown.window {
             let to_end = u64::from(shown.window.saturating_sub(posted.content.slot.0));
             let slots = published.since(posted.content).min(to_end).min(slots_max);
@@ -253,6 +256,7 @@ impl<'p, F: Fabric> Poster<'p, F> {
         (ring, published): (usize, RingCursor),
         room: &mut usize,
     ) -> bool {
+        // bound: a window
         while posted.content != published {
             if *room < 2 {
                 return false;
@@ -277,6 +281,7 @@ impl<'p, F: Fabric> Poster<'p, F> {
         room: &mut usize,
     ) -> bool {
         let completed = posted.content;
+        // bound: a window
         while posted.counters != completed {
             let at = posted.counters;
             if !add(list, room, Write::of_row(self.counter_offset(shown, ring, at), 8, Kind::Guard))
@@ -285,6 +290,7 @@ impl<'p, F: Fabric> Poster<'p, F> {
             }
             posted.counters = at.next(shown.window);
         }
+        // bound: a window
         while posted.content != published {
             if !add(list, room, self.content_of(shown, ring, posted.content)) {
                 return false;
@@ -321,6 +327,7 @@ impl<'p, F: Fabric> Poster<'p, F> {
         list.clear();
         match result {
             Ok(()) => {
+                // bound: the links of one peer
                 for link in part {
                     link.posted = link.pending;
                     link.in_flight = serial;
@@ -335,6 +342,7 @@ impl<'p, F: Fabric> Poster<'p, F> {
                 if kind != ErrorKind::QueueFull {
                     self.report.refused = Some((peer, kind));
                 }
+                // bound: the links of one peer
                 for link in part {
                     link.pending = link.posted;
                 }

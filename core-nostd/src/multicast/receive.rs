@@ -1,11 +1,12 @@
 //! The receive stage: for each sender all new messages, up to the first empty slot (BAT-1).
 
-use super::state::{SenderState, Work, peer_cell};
-use super::{Misbehaved, Switches};
+use super::look::{Limits, Told};
+use super::state::{SenderState, Work, peer_value};
+use super::{Impossible, Misbehaved, Switches, Unreadable};
 use crate::ids::Round;
 use crate::layout::{ControlCell, Delivery};
-use crate::memory::OutOfRow;
-use crate::smc::{SlotCounter, SlotLength};
+use crate::memory::{OutOfRow, Ring};
+use crate::smc::{RingCursor, SlotLength};
 
 /// What the receive stage did.
 #[derive(Clone, Copy, Debug, Default)]
@@ -42,6 +43,57 @@ impl SenderState {
             SlotLength::Large(_) | SlotLength::Message(_) => Unusual::Impossible,
         }
     }
+
+    /// Takes the slots that are new: at most so many, and a window. A correct sender
+    /// never runs more than a window ahead of what was handed over here.
+    #[inline(always)]
+    fn take_messages(
+        &mut self,
+        ring: &Ring<'_>,
+        limits: &Limits,
+        most: u32,
+        observe: &impl Fn(),
+    ) -> (u32, End) {
+        let ahead = u32::try_from(self.take.since(self.hand)).unwrap_or(limits.window);
+        let room = limits.window.saturating_sub(ahead);
+        let most = room.min(most);
+        let mut taken = 0_u32;
+        // bound: a window
+        while taken < most {
+            let RingCursor { slot, position } = self.take;
+            let Some(counter) = ring.read_counter(slot) else {
+                return (taken, End::Failed(Impossible::CellCheck));
+            };
+            let round = match limits.told(self, counter) {
+                Told::Message(round) => round,
+                Told::Used(round) => {
+                    (self.taken, self.obliging) = (round, round);
+                    return (taken, End::Drained);
+                }
+                Told::Nothing => return (taken, End::Drained),
+                Told::Skips => return (taken, End::Skips),
+                Told::Impossible(what) => return (taken, End::Wrong(what)),
+            };
+            // For the length here and for the payload at delivery.
+            observe();
+            let length = ring.length(slot);
+            if !ring.is_intact(slot, position, length) {
+                return (taken, End::Failed(Impossible::SlotCheck));
+            }
+            if length > ring.capacity() {
+                match self.unusual(length, ring.capacity()) {
+                    Unusual::Here => {}
+                    Unusual::NotYet => return (taken, End::Full),
+                    Unusual::Impossible => return (taken, End::Wrong(Impossible::Length)),
+                }
+            }
+            self.taken = round.next();
+            self.obliging = self.taken;
+            self.take = self.take.next(limits.window);
+            taken = taken.saturating_add(1);
+        }
+        (taken, End::Full)
+    }
 }
 
 /// Why the receive stage ended early.
@@ -56,25 +108,48 @@ impl From<OutOfRow> for ReceiveError {
     }
 }
 
+/// Where a look at one sender ended.
+#[derive(Clone, Copy)]
+enum End {
+    /// All was taken that may be taken now, and more may be there.
+    Full,
+    /// Nothing more is there now.
+    Drained,
+    /// It stopped where a [reach](super::reach) is needed to go on.
+    Skips,
+    /// Something failed its check: it counts as not there yet.
+    Failed(Impossible),
+    /// No correct sender publishes what is there.
+    Wrong(Impossible),
+}
+
 impl Work<'_, '_> {
     /// Takes what peers published: of each at most one window; without batching one slot in all.
     /// `observe` stands between seeing a guard and reading what it guards (HAL-1).
     pub(crate) fn receive(&mut self, observe: impl Fn()) -> Result<Received, ReceiveError> {
         let batching = self.switches.contains(Switches::RECEIVE_BATCHING);
-        let rounds_max = self.rounds_max();
+        let mut limits = self.limits();
         let mut received = Received::default();
         let count = self.senders.len();
         let mut looked = 0_usize;
-        let mut index = if batching { 0 } else { self.subgroup.look_first };
+        let is_limited = !batching || self.messages_max < u32::MAX;
+        let mut index = if is_limited { self.subgroup.look_first } else { 0 };
+        // bound: the senders of the subgroup
         while looked < count {
             if index >= count {
                 index = 0;
             }
             let before = received.slots;
-            self.receive_from(index, batching, rounds_max, &observe, &mut received)?;
+            if self.receive_from(index, &limits, &observe, &mut received)? {
+                limits.reach = Some(self.reach());
+                self.receive_from(index, &limits, &observe, &mut received)?;
+            }
             index = index.saturating_add(1);
-            if !batching && received.slots > before {
-                break;
+            if is_limited && (received.slots >= self.messages_max || !batching) {
+                // The next step begins with the next sender.
+                if received.slots > before {
+                    break;
+                }
             }
             looked = looked.saturating_add(1);
         }
@@ -82,106 +157,75 @@ impl Work<'_, '_> {
         Ok(received)
     }
 
-    /// The most rounds that a sender can have used by now. Beyond the first round that is not
-    /// delivered here, and so was not delivered everywhere, rounds are used up in silence only as
-    /// others send: each holds a message whose slot is not free yet, and there are so many slots. A
-    /// sender that is further ahead would oblige all others to use up more rounds than there are.
-    fn rounds_max(&self) -> Round {
-        let slots = self.order.senders().saturating_mul(u64::from(self.subgroup.window));
-        let most = self.subgroup.next_round.0.saturating_add(slots).saturating_add(1);
-        Round(most).min(self.order.round_limit())
+    #[inline(always)]
+    fn limits(&self) -> Limits {
+        let is_lone = self.order.senders() == 1;
+        Limits {
+            window: self.subgroup.window,
+            is_exact: is_lone || self.subgroup.delivery == Delivery::Unordered,
+            rounds: self.order.round_limit(),
+            next_round: self.subgroup.next_round,
+            reach: None,
+        }
     }
 
+    /// Takes what one sender published. True if it stopped where a reach is needed, and goes on
+    /// from there when it is called again with one.
+    #[inline(always)]
     fn receive_from(
         &mut self,
         index: usize,
-        batching: bool,
-        rounds_max: Round,
+        limits: &Limits,
         observe: &impl Fn(),
         received: &mut Received,
-    ) -> Result<(), ReceiveError> {
-        let Some(sender) = self.senders.get_mut(index) else { return Ok(()) };
+    ) -> Result<bool, ReceiveError> {
+        let batching = self.switches.contains(Switches::RECEIVE_BATCHING);
+        let Some(sender) = self.senders.get_mut(index) else { return Ok(false) };
         if sender.lost || sender.rank == self.own_rank {
-            return Ok(());
+            return Ok(false);
         }
-        let misbehaved = ReceiveError::Misbehaved(Misbehaved(sender.rank));
-        let row = self.rows.get(sender.rank.index()).ok_or(OutOfRow)?;
+        let rank = sender.rank;
+        let row = self.rows.get(rank.index()).ok_or(OutOfRow)?;
         let ring = row.ring_at(&sender.ring)?;
-        let window = self.subgroup.window;
-        let ordered = self.subgroup.delivery == Delivery::Ordered;
-
         // Before the ring: rounds used in silence speak for all messages published before them.
         let silent = match self.subgroup.delivery {
             Delivery::Ordered => {
-                let cell = ControlCell::Silent;
-                Round(peer_cell(self.rows, sender.rank, sender.control, cell)?.load())
+                let (place, cell) = ((rank, sender.control), ControlCell::Silent);
+                peer_value(self.rows, place, cell, self.subgroup.checks)?.map(Round)
             }
-            Delivery::Unordered => Round::ZERO,
+            Delivery::Unordered => Some(Round::ZERO),
         };
-        if silent > sender.taken {
+        if silent > Some(sender.taken) {
             observe();
         }
-
-        // A correct sender never runs more than a window ahead of what was handed over here.
-        let ahead = u32::try_from(sender.take.since(sender.hand)).unwrap_or(window);
-        let room = window.saturating_sub(ahead);
-        let most = if batching { room } else { room.min(1) };
-        let mut taken = 0_u32;
-        let mut drained = false;
-        while taken < most {
-            let slot = sender.take.slot;
-            match SlotCounter::decode(ring.counter(slot).load()) {
-                SlotCounter::Message(round) if round >= sender.taken => {
-                    // For the length here and for the payload at delivery.
-                    observe();
-                    let length = ring.length(slot);
-                    // Without order each message uses the next round, and nothing else uses one.
-                    let most = if ordered { rounds_max } else { sender.taken.next() };
-                    if round >= most {
-                        return Err(misbehaved);
-                    }
-                    if length > ring.capacity() {
-                        match sender.unusual(length, ring.capacity()) {
-                            Unusual::Here => {}
-                            Unusual::NotYet => break,
-                            Unusual::Impossible => return Err(misbehaved),
-                        }
-                    }
-                    sender.taken = round.next();
-                    sender.obliging = sender.taken;
-                    sender.take = sender.take.next(window);
-                    taken = taken.saturating_add(1);
-                }
-                SlotCounter::UsedBelow(round) if round > sender.taken => {
-                    if round > rounds_max || !ordered {
-                        return Err(misbehaved);
-                    }
-                    sender.taken = round;
-                    sender.obliging = round;
-                    received.changed = true;
-                    drained = true;
-                    break;
-                }
-                // The previous lap: nothing new.
-                SlotCounter::Message(_) | SlotCounter::UsedBelow(_) => {
-                    drained = true;
-                    break;
+        let before = sender.taken;
+        let most = if batching { self.messages_max.saturating_sub(received.slots) } else { 1 };
+        let (taken, mut end) = sender.take_messages(&ring, limits, most, observe);
+        // Only with the ring drained does it hold that what is left below are nulls.
+        match (silent, end) {
+            (Some(silent), End::Drained) if silent > sender.taken => {
+                match limits.judged(sender, silent, Told::Used(silent), Impossible::Silence) {
+                    Told::Used(silent) => sender.taken = silent,
+                    Told::Impossible(what) => end = End::Wrong(what),
+                    Told::Skips | Told::Message(_) | Told::Nothing => end = End::Skips,
                 }
             }
+            (None, End::Full | End::Drained) => end = End::Failed(Impossible::CellCheck),
+            (Some(_) | None, _) => {}
         }
-        // Only with the ring drained does it hold that what is left below `silent` are nulls.
-        if drained && silent > sender.taken {
-            if silent > rounds_max {
-                return Err(misbehaved);
-            }
-            sender.taken = silent;
-            received.changed = true;
-        }
-        if taken > 0 {
-            received.changed = true;
-        }
+        received.changed |= sender.taken > before;
         received.slots = received.slots.saturating_add(taken);
-        Ok(())
+        match end {
+            End::Full | End::Drained => {
+                sender.unreadable = Unreadable::NONE;
+                Ok(false)
+            }
+            End::Skips => Ok(true),
+            End::Failed(_) if sender.unreadable.count(true).is_ok() => Ok(false),
+            End::Failed(what) | End::Wrong(what) => {
+                Err(ReceiveError::Misbehaved(self.refuse(rank, what)))
+            }
+        }
     }
 
     /// Uses up the rounds that are owed, and acknowledges what is here if anything of that or of
@@ -206,7 +250,7 @@ impl Work<'_, '_> {
             return Ok(());
         }
         self.subgroup.received = frontier;
-        self.control.cell(ControlCell::Received)?.publish(frontier.0);
+        self.control.publish(ControlCell::Received, frontier.0)?;
         self.subgroup.version = self.subgroup.version.saturating_add(1);
         Ok(())
     }

@@ -31,10 +31,12 @@ impl Work<'_, '_> {
         let (handoff, ring) = (outbox.handoff(), outbox.ring());
 
         let window = self.subgroup.window;
-        let most = if self.switches.contains(super::Switches::SEND_BATCHING) { window } else { 1 };
+        let batching = self.switches.contains(super::Switches::SEND_BATCHING);
+        let most = if batching { window.min(self.messages_max) } else { 1 };
         let round_limit = self.order.round_limit();
         // Kept apart from the state meanwhile: what is loaded with acquire makes it be read anew.
         let (mut take, mut round) = (state.take, state.taken);
+        // bound: a window
         while sent.slots < most {
             if handoff.outcome(take.position, take.slot).is_none() {
                 break;
@@ -43,7 +45,7 @@ impl Work<'_, '_> {
                 break;
             }
             let Some(counter) = SlotCounter::Message(round).encode() else { break };
-            ring.counter(take.slot).publish(counter);
+            ring.publish_counter(take.slot, counter);
             round = round.next();
             take = take.next(window);
             sent.slots = sent.slots.saturating_add(1);

@@ -3,12 +3,13 @@
 //! State holds offsets and counts, never addresses, so that it can be a `static` in a partition.
 //! Whatever can be read from the own row is not kept here a second time.
 
+use crate::check::Checks;
 use crate::fabric::Capabilities;
 use crate::ids::{Frontier, Rank, Round, SenderRank, SubgroupId, Time};
 use crate::layout::{ControlCell, Delivery};
 use crate::memory::{Cell, OutOfRow, OwnCell, RingPlace, Row, RowWriter};
 use crate::multicast::order::Order;
-use crate::multicast::{Shown, Switches};
+use crate::multicast::{Impossible, Misbehaved, Refused, Shown, Switches, Unreadable, Watched};
 use crate::smc::{Outbox, RingCursor};
 
 /// A run of entries in one of the lent slices.
@@ -53,11 +54,20 @@ pub struct SubgroupState {
     pub(crate) next_sender: SenderRank,
     /// Without receive batching: the sender to look at first.
     pub(crate) look_first: usize,
+    /// Whether cells and slots carry checks.
+    pub(crate) checks: Checks,
+    /// Whether there is one view for ever.
+    pub(crate) is_fixed: bool,
+    /// Who published something impossible, and what; until the step reports it.
+    pub(crate) refused: Option<Refused>,
     /// Counts changes of what peers should see, so that a link knows whether it lags.
     pub(crate) version: u64,
     /// Whether its members log what they deliver.
     #[cfg(feature = "durable")]
     pub(crate) is_logged: bool,
+    /// Up to where the application was shown what is to be durable before the view is sealed.
+    #[cfg(all(feature = "durable", feature = "views"))]
+    pub(crate) shown_to: Option<Frontier>,
 }
 
 /// What a node remembers of its own sending in a subgroup.
@@ -99,6 +109,8 @@ pub struct SenderState {
     pub(crate) hand: RingCursor,
     /// Nothing more is taken from it.
     pub(crate) lost: bool,
+    /// Steps in which its next slot, or its silence, failed a check.
+    pub(crate) unreadable: Unreadable,
     /// Whether it may send large messages here.
     pub(crate) allows_large: bool,
     /// Large messages of it whose blocks are here, as the node's caller said.
@@ -106,6 +118,9 @@ pub struct SenderState {
     /// Those whose slots were taken, all of the own; and those that were handed over.
     pub(crate) large_taken: u64,
     pub(crate) large_handed: u64,
+    /// `hand` and `large_handed` as they were before messages were shown that stay undelivered.
+    #[cfg(all(feature = "durable", feature = "views"))]
+    pub(crate) before_shown: (RingCursor, u64),
 }
 
 /// What a node remembers of one member of a subgroup, itself included.
@@ -115,15 +130,15 @@ pub struct MemberState {
     /// Where its control block lies in its row.
     pub(crate) control: usize,
     /// Its received frontier as last seen.
-    pub(crate) received: Frontier,
+    pub(crate) received: Watched,
     /// Its delivered frontier as last seen; in an unordered subgroup, its consumed count of the own
     /// messages.
-    pub(crate) delivered: Frontier,
+    pub(crate) delivered: Watched,
     /// Its row is not read any more.
     pub(crate) lost: bool,
     /// How much it showed as durable when it was last looked at. The own member's is what it shows.
     #[cfg(feature = "durable")]
-    pub(crate) durable: crate::ids::DurableCount,
+    pub(crate) durable: Watched,
 }
 
 /// What a node remembers of what it posted to one peer for one subgroup.
@@ -175,9 +190,14 @@ impl SubgroupState {
         next_round: Round::ZERO,
         next_sender: SenderRank::ZERO,
         look_first: 0,
+        checks: Checks::Off,
+        is_fixed: true,
+        refused: None,
         version: 0,
         #[cfg(feature = "durable")]
         is_logged: false,
+        #[cfg(all(feature = "durable", feature = "views"))]
+        shown_to: None,
     };
 }
 
@@ -198,10 +218,13 @@ impl SenderState {
         obliging: Round::ZERO,
         hand: RingCursor::START,
         lost: false,
+        unreadable: Unreadable::NONE,
         allows_large: false,
         large_here: 0,
         large_taken: 0,
         large_handed: 0,
+        #[cfg(all(feature = "durable", feature = "views"))]
+        before_shown: (RingCursor::START, 0),
     };
 }
 
@@ -218,12 +241,20 @@ impl MemberState {
     pub const VACANT: Self = Self {
         rank: Rank::ZERO,
         control: 0,
-        received: Frontier::ZERO,
-        delivered: Frontier::ZERO,
+        received: Watched::ZERO,
+        delivered: Watched::ZERO,
         lost: false,
         #[cfg(feature = "durable")]
-        durable: crate::ids::DurableCount::ZERO,
+        durable: Watched::ZERO,
     };
+
+    /// Whether one of its cells failed its check in the last step.
+    pub(crate) const fn is_unreadable(&self) -> bool {
+        let unreadable = self.received.is_unreadable() || self.delivered.is_unreadable();
+        #[cfg(feature = "durable")]
+        let unreadable = unreadable || self.durable.is_unreadable();
+        unreadable && !self.lost
+    }
 }
 
 impl Link {
@@ -260,10 +291,19 @@ pub(crate) struct Work<'w, 'm> {
     pub(crate) control: Control<'m>,
     pub(crate) own_rank: Rank,
     pub(crate) switches: Switches,
+    /// The most messages of a stage.
+    pub(crate) messages_max: u32,
     pub(crate) capabilities: Capabilities,
 }
 
 impl Work<'_, '_> {
+    /// Notes what a peer published, for the step's report.
+    #[cold]
+    pub(crate) fn refuse(&mut self, rank: Rank, what: Impossible) -> Misbehaved {
+        self.subgroup.refused.get_or_insert(Refused { rank, what });
+        Misbehaved(rank)
+    }
+
     /// What peers should see, if it is `wanted`.
     pub(crate) fn shown(&self, wanted: bool) -> Option<Shown> {
         if wanted { Some(Shown::of(self.subgroup, self.senders)) } else { None }
@@ -275,26 +315,41 @@ impl Work<'_, '_> {
 pub(crate) struct Control<'m> {
     row: RowWriter<'m>,
     offset: usize,
+    checks: Checks,
 }
 
 impl<'m> Control<'m> {
-    pub(crate) const fn new(row: RowWriter<'m>, offset: usize) -> Self {
-        Self { row, offset }
+    pub(crate) const fn new(row: RowWriter<'m>, subgroup: &SubgroupState) -> Self {
+        Self { row, offset: subgroup.control, checks: subgroup.checks }
     }
 
     #[inline]
-    pub(crate) fn cell(&self, cell: ControlCell) -> Result<OwnCell<'m>, OutOfRow> {
+    pub(crate) fn publish(&self, cell: ControlCell, value: u64) -> Result<(), OutOfRow> {
+        self.cell(cell)?.publish(self.checks.seal(value));
+        Ok(())
+    }
+
+    /// What was last published.
+    #[inline]
+    pub(crate) fn load(&self, cell: ControlCell) -> Result<u64, OutOfRow> {
+        Ok(self.checks.own(self.cell(cell)?.load()))
+    }
+
+    #[inline]
+    fn cell(&self, cell: ControlCell) -> Result<OwnCell<'m>, OutOfRow> {
         self.row.cell(self.offset.saturating_add(cell.offset()))
     }
 }
 
-/// A cell of a peer's control block.
+/// What a cell of a peer's control block says; within, nothing if it fails its check.
 #[inline]
-pub(crate) fn peer_cell<'m>(
-    rows: &[Row<'m>],
-    rank: Rank,
-    control: usize,
+pub(crate) fn peer_value(
+    rows: &[Row<'_>],
+    (rank, control): (Rank, usize),
     cell: ControlCell,
-) -> Result<Cell<'m>, OutOfRow> {
-    rows.get(rank.index()).ok_or(OutOfRow)?.cell(control.saturating_add(cell.offset()))
+    checks: Checks,
+) -> Result<Option<u64>, OutOfRow> {
+    let row = rows.get(rank.index()).ok_or(OutOfRow)?;
+    let cell: Cell<'_> = row.cell(control.saturating_add(cell.offset()))?;
+    Ok(checks.unseal(cell.load()))
 }

@@ -29,11 +29,10 @@ impl Node<'_> {
         let Some(state) = state.filter(|state| state.is_logged) else { return };
         let members = state.members.of_mut(self.members).unwrap_or_default();
         let own = members.iter_mut().find(|member| member.rank == self.rank);
-        let Some(own) = own.filter(|own| own.durable < count) else { return };
-        let control = Control::new(self.row, state.control);
-        if let Ok(cell) = control.cell(ControlCell::Durable) {
-            own.durable = count;
-            cell.publish(count.0);
+        let Some(own) = own.filter(|own| own.durable.count < count.0) else { return };
+        let control = Control::new(self.row, state);
+        if control.publish(ControlCell::Durable, count.0).is_ok() {
+            own.durable.count = count.0;
             state.version = state.version.saturating_add(1);
             self.lagging = true;
         }
@@ -47,9 +46,9 @@ impl Node<'_> {
         let members = state.members.of(self.members).filter(|_| state.is_logged)?;
         let own = members.iter().find(|member| member.rank == self.rank)?;
         Some(DurableCounts {
-            here: own.durable,
+            here: DurableCount(own.durable.count),
             majority: with_majority(members),
-            everywhere: members.iter().map(|member| member.durable).min()?,
+            everywhere: counts(members).min()?,
         })
     }
 }
@@ -58,9 +57,12 @@ impl Node<'_> {
 fn with_majority(members: &[MemberState]) -> DurableCount {
     let majority = members.len().saturating_add(1).div_ceil(2);
     let reached = |count: &DurableCount| {
-        let has = members.iter().filter(|member| member.durable >= *count);
+        let has = counts(members).filter(|other| other >= count);
         has.fold(0_usize, |sum, _| sum.saturating_add(1)) >= majority
     };
-    let counts = members.iter().map(|member| member.durable);
-    counts.filter(reached).max().unwrap_or_default()
+    counts(members).filter(reached).max().unwrap_or_default()
+}
+
+fn counts(members: &[MemberState]) -> impl Iterator<Item = DurableCount> {
+    members.iter().map(|member| DurableCount(member.durable.count))
 }

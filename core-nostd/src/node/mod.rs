@@ -15,6 +15,7 @@
 //! A panic of the application's upcall may unwind through a step. The node is then in no defined
 //! state and must not be stepped again; the runtime sees to that (DEL-2).
 
+mod alone;
 #[cfg(feature = "durable")]
 mod durable;
 #[cfg(feature = "blocks")]
@@ -30,6 +31,7 @@ mod view_posts;
 #[cfg(feature = "views")]
 mod views;
 
+pub use alone::AloneError;
 #[cfg(feature = "durable")]
 pub use durable::DurableCounts;
 pub use open::{Loan, OpenError, Options, State};
@@ -39,14 +41,16 @@ pub use undelivered::{Undelivered, UndeliveredMessage};
 #[cfg(feature = "views")]
 pub use view_node::{ViewError, ViewLoan, ViewNode};
 #[cfg(feature = "views")]
-pub use views::ViewLink;
+pub use views::{Preparation, ViewLink};
 
+use crate::check::Checks;
 use crate::fabric::{Capabilities, ErrorKind, Event, Fabric, LossCause};
 use crate::ids::{Frontier, Position, Rank, SubgroupId, Time, ViewId};
+use crate::layout::{ControlCell, Delivery};
 use crate::memory::{OutOfRow, Row, RowWriter};
 use crate::multicast::{
     Application, Control, Link, MemberState, Misbehaved, PostReport, Poster, ReceiveError,
-    SenderState, Shown, SubgroupState, Work,
+    SenderState, Shown, SubgroupState, Work, peer_value,
 };
 use crate::smc::{HandOffCells, Outbox, ReadyFlag};
 
@@ -72,6 +76,8 @@ pub struct Node<'m> {
     lagging: bool,
     /// Some peer is lost: the group cannot go on in this view.
     lost: bool,
+    /// Whether cells and slots carry checks.
+    checks: Checks,
 }
 
 /// The frontiers of a node in one of its subgroups.
@@ -110,6 +116,7 @@ impl<'m> Node<'m> {
         let mut progress = Progress::default();
         self.take_events(fabric, &mut progress);
         let mut index = 0_usize;
+        // bound: the subgroups
         while index < self.subgroups.len() {
             let before = progress.delivered;
             let misbehaved = self.step_subgroup(index, now, fabric, application, &mut progress)?;
@@ -117,6 +124,7 @@ impl<'m> Node<'m> {
                 between(self, fabric, application, &mut progress);
             }
             if let Some(Misbehaved(peer)) = misbehaved {
+                self.report_refused(index, &mut progress);
                 fabric.cut(self.view, peer);
                 self.lose(peer, LossCause::Misbehaved, &mut progress);
             }
@@ -154,6 +162,26 @@ impl<'m> Node<'m> {
         Some(Frontiers { received: state.received, delivered: Frontier(delivered.0) })
     }
 
+    /// A member's frontiers in an ordered subgroup, as far as they are known here: who is behind
+    /// holds the others back. Nothing if this node or the member does not belong to it.
+    #[must_use]
+    pub fn frontiers_of(&self, subgroup: SubgroupId, rank: Rank) -> Option<Frontiers> {
+        if rank == self.rank {
+            return self.frontiers(subgroup);
+        }
+        let state = self.subgroups.iter().find(|state| state.id == subgroup)?;
+        let members = state.members.of(self.members)?;
+        let member = members.iter().find(|member| member.rank == rank)?;
+        if state.delivery != Delivery::Ordered {
+            return None;
+        }
+        let place = (rank, member.control);
+        let shown = peer_value(self.rows, place, ControlCell::Delivered, state.checks).ok()?;
+        // A cell that fails its check is not read: the count stays what it was.
+        let delivered = Frontier(shown.unwrap_or(member.delivered.count));
+        Some(Frontiers { received: Frontier(member.received.count), delivered })
+    }
+
     /// How many of the own messages in a subgroup were delivered here, those that were dropped
     /// counted too; and so are stable. Nothing if this node does not send in it.
     #[must_use]
@@ -177,11 +205,20 @@ impl<'m> Node<'m> {
     /// (IDL-1).
     #[must_use]
     pub fn is_settled(&self) -> bool {
-        if self.lagging {
+        if self.lagging || self.is_waiting_for_checks() {
             return false;
         }
         let delivered = self.senders.iter().all(|sender| sender.hand == sender.take);
         delivered && self.subgroups.iter().all(|subgroup| self.is_sent(subgroup))
+    }
+
+    /// Whether something of a peer failed its check in the last step: the next steps see whether it
+    /// is mended.
+    fn is_waiting_for_checks(&self) -> bool {
+        let of_sender = |sender: &SenderState| sender.unreadable.is_waiting() && !sender.lost;
+        self.checks.is_on()
+            && (self.senders.iter().any(of_sender)
+                || self.members.iter().any(MemberState::is_unreadable))
     }
 
     /// Whether all that was reserved in a subgroup was sent, and delivered everywhere.
@@ -213,6 +250,7 @@ impl<'m> Node<'m> {
 
     fn take_events<F: Fabric>(&mut self, fabric: &mut F, progress: &mut Progress) {
         let mut taken = 0_u32;
+        // bound: EVENTS_PER_STEP
         while taken < EVENTS_PER_STEP {
             let Some(event) = fabric.poll() else { break };
             match event {
@@ -238,12 +276,15 @@ impl<'m> Node<'m> {
     /// Reads nothing more from a peer and posts nothing more to it. Its frontiers stay where they
     /// were, so nothing becomes stable that it may not have.
     fn lose(&mut self, peer: Rank, cause: LossCause, progress: &mut Progress) {
+        // bound: the senders of all subgroups
         for sender in self.senders.iter_mut().filter(|sender| sender.rank == peer) {
             sender.lost = true;
         }
+        // bound: the members of all subgroups
         for member in self.members.iter_mut().filter(|member| member.rank == peer) {
             member.lost = true;
         }
+        // bound: the links
         for link in self.links.iter_mut().filter(|link| link.peer == peer) {
             // The first cause is the likeliest here too.
             link.denied |= !link.lost && cause == LossCause::Denied;
@@ -280,7 +321,7 @@ impl<'m> Node<'m> {
             }
             None => None,
         };
-        let control = Control::new(self.row, subgroup.control);
+        let control = Control::new(self.row, subgroup);
         let mut work = Work {
             subgroup,
             order,
@@ -291,6 +332,7 @@ impl<'m> Node<'m> {
             control,
             own_rank: self.rank,
             switches: options.switches,
+            messages_max: options.messages_max.max(1),
             capabilities: self.capabilities,
         };
         let mut poster = Poster::new(self.view, fabric, self.capabilities);
@@ -334,7 +376,17 @@ impl<'m> Node<'m> {
         self.lagging |= work.subgroup.version != version;
         let report = poster.report;
         self.account(report, progress);
+        if self.checks.is_on() {
+            progress.unreadable |= self.is_waiting_for_checks();
+        }
         Ok(misbehaved.or(delivered.misbehaved).or(freed.misbehaved).or(shrunk))
+    }
+
+    /// Takes what a subgroup refused into the step's report.
+    #[cold]
+    fn report_refused(&mut self, index: usize, progress: &mut Progress) {
+        let refused = self.subgroups.get_mut(index).and_then(|state| state.refused.take());
+        progress.refused = progress.refused.or(refused.map(|refused| (refused.rank, refused.what)));
     }
 
     /// Takes a post stage's report into the step's.

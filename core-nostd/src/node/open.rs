@@ -43,11 +43,18 @@ pub struct Options {
     /// After so long a reservation that holds back others is reported in
     /// [`Progress`](super::Progress).
     pub reservation_timeout_ns: u64,
+    /// The most messages that a step sends, receives and delivers, of each of these, in each
+    /// subgroup; at least one. What is left waits for the next step.
+    pub messages_max: u32,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { switches: Switches::all(), reservation_timeout_ns: 1_000_000_000 }
+        Self {
+            switches: Switches::all(),
+            reservation_timeout_ns: 1_000_000_000,
+            messages_max: u32::MAX,
+        }
     }
 }
 
@@ -141,9 +148,11 @@ impl<'m> Node<'m> {
             capabilities,
             lagging: false,
             lost: false,
+            checks: layout.checks(),
         };
         let mut used = Used::default();
         let mut id = SubgroupId::ZERO;
+        // bound: the subgroups of the layout
         while let Some(subgroup) = layout.subgroup(id) {
             if subgroup.has_member(own) {
                 node.open_subgroup(layout, id, subgroup, &mut used)?;
@@ -165,6 +174,7 @@ impl<'m> Node<'m> {
         let senders = Span { start: used.senders, count: subgroup.senders.len() };
         let members = Span { start: used.members, count: subgroup.members.len() };
         let mut stride = 0;
+        // bound: the senders
         for (state, rank) in senders
             .of_mut(self.senders)
             .ok_or(OpenError::WrongState)?
@@ -189,6 +199,7 @@ impl<'m> Node<'m> {
             };
             stride = shape.stride;
         }
+        // bound: the members of the subgroup
         for (state, rank) in members
             .of_mut(self.members)
             .ok_or(OpenError::WrongState)?
@@ -232,7 +243,8 @@ impl<'m> Node<'m> {
         *state = SubgroupState {
             id,
             delivery: subgroup.delivery,
-            order: Order::new(subgroup.senders.len()),
+            order: Order::new(subgroup.senders.len())
+                .map(|order| order.with_checks(layout.checks())),
             senders,
             members,
             own,
@@ -240,6 +252,8 @@ impl<'m> Node<'m> {
             control_bytes,
             window: subgroup.window,
             stride,
+            checks: layout.checks(),
+            is_fixed: layout.is_fixed(),
             #[cfg(feature = "durable")]
             is_logged: layout.is_logged(id),
             ..SubgroupState::VACANT
@@ -253,7 +267,9 @@ impl<'m> Node<'m> {
     /// Sorted by peer, so that a step can bring one list of writes to each.
     fn open_links(&mut self, layout: &Layout<'_>, used: &mut Used) {
         let mut peer = Rank::ZERO;
+        // bound: the members
         while peer.index() < layout.members() {
+            // bound: the subgroups
             for (index, state) in self.subgroups.iter().enumerate() {
                 let together =
                     layout.subgroup(state.id).is_some_and(|group| group.has_member(peer));
@@ -297,6 +313,7 @@ fn check_rows(
     if rows.len() != layout.members() || row.bytes() != layout.row_bytes(own) {
         return Err(OpenError::WrongRows);
     }
+    // bound: the members
     for (index, row) in rows.iter().enumerate() {
         let rank = Rank(u16_from_index(index).ok_or(OpenError::WrongRows)?);
         if row.bytes() != layout.row_bytes(rank) {

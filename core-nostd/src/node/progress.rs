@@ -2,6 +2,7 @@
 
 use crate::fabric::LossCause;
 use crate::ids::{Rank, SubgroupId};
+use crate::multicast::Impossible;
 
 /// What one step did. All zero and none: nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,6 +29,12 @@ pub struct Progress {
     pub overdue: Option<SubgroupId>,
     /// A peer was lost in this step, and why. If several were lost, the first.
     pub lost: Option<(Rank, LossCause)>,
+    /// A peer that published what no correct member publishes, and what that was. If there were
+    /// several, the first.
+    pub refused: Option<(Rank, Impossible)>,
+    /// Something of a peer fails its check, and counts as not there yet: step on, until it is
+    /// mended or its owner is lost.
+    pub unreadable: bool,
 }
 
 impl Progress {
@@ -42,6 +49,7 @@ impl Progress {
             && self.freed == 0
             && self.writes == 0
             && self.lost.is_none()
+            && !self.unreadable
     }
 }
 

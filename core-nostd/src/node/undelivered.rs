@@ -106,6 +106,7 @@ impl Undelivered {
     /// The next view's ring has fewer slots, or smaller ones.
     pub fn carry(&mut self, from: &Outbox<'_>, into: &Outbox<'_>) -> Result<bool, ReserveError> {
         let mut carried = 0_u32;
+        // bound: a window
         while carried < self.window {
             match self.get(from) {
                 None => return Ok(true),
@@ -124,6 +125,7 @@ impl Undelivered {
 /// A slot of the next view with the same bytes.
 fn copied<'m>(into: &Outbox<'m>, payload: &[u8]) -> Result<Reservation<'m>, ReserveError> {
     let mut copy = into.reserve(payload.len())?;
+    // bound: the bytes of a slot
     for (to, from) in copy.payload().iter_mut().zip(payload) {
         *to = *from;
     }

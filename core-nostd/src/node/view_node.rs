@@ -1,5 +1,7 @@
 //! A node whose membership may change: one type that holds the node and its view protocol.
 
+#[cfg(feature = "durable")]
+use super::views::Preparation;
 use super::views::{ViewLink, Views};
 use super::{Loan, Node, OpenError, Options, Progress, StepError};
 use crate::fabric::{Capabilities, Fabric, Promises};
@@ -135,6 +137,22 @@ impl<'m> ViewNode<'m> {
         prepare: impl FnMut(NextView<'_>) -> bool,
     ) -> Result<(Progress, Status), StepError> {
         self.node.step_in_views(now, fabric, application, &mut self.views, prepare)
+    }
+
+    /// The same for a member that keeps logs: `preparation` is also asked to make durable what this
+    /// member is about to promise.
+    ///
+    /// # Errors
+    /// As [`Node::step`].
+    #[cfg(feature = "durable")]
+    pub fn step_logged<F: Fabric, A: Application>(
+        &mut self,
+        now: Time,
+        fabric: &mut F,
+        application: &mut A,
+        preparation: impl Preparation,
+    ) -> Result<(Progress, Status), StepError> {
+        self.node.step_in_views(now, fabric, application, &mut self.views, preparation)
     }
 
     /// Shows all peers that this member lives, if a heartbeat is due: between two long calls of

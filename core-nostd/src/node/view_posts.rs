@@ -36,6 +36,7 @@ impl<'m> Node<'m> {
         let count = u16::try_from(views.layout.members()).unwrap_or(u16::MAX);
         let is_final = views.state.status().is_final();
         let mut all = true;
+        // bound: the members
         for rank in (0..count).map(Rank) {
             let given_up = views.is_given_up(rank);
             let Some(link) = views.links.get_mut(rank.index()) else { continue };
@@ -89,6 +90,7 @@ impl<'m> Node<'m> {
         let heartbeats = views.table.heartbeats();
         let Some(head) = views.table.own_offset(ViewColumn::Heartbeat) else { return };
         let count = u16::try_from(views.layout.members()).unwrap_or(u16::MAX);
+        // bound: the members
         for rank in (0..count).map(Rank) {
             if rank == self.rank || views.is_given_up(rank) || !fabric.ready(self.view, rank) {
                 continue;

@@ -14,7 +14,9 @@ use super::{Node, Progress, StepError};
 use crate::fabric::{Fabric, LossCause};
 use crate::ids::{Frontier, NodeId, Rank, SubgroupId, Time};
 use crate::layout::Layout;
-use crate::multicast::{Application, Control, Misbehaved, Order, Poster, Shown, Work};
+use crate::multicast::{Application, Control, Impossible, Misbehaved, Order, Poster, Shown, Work};
+#[cfg(feature = "durable")]
+use crate::view::Ballot;
 use crate::view::{
     Cause, Host, Loss, NextView, PeerState, RowTable, Status, ViewChange, ViewState,
 };
@@ -60,6 +62,7 @@ impl<'m> Views<'m> {
     /// lost nor suspected.
     pub(super) fn is_all_posted(&self) -> bool {
         let mut rank = Rank::ZERO;
+        // bound: the members
         for link in self.links.iter() {
             let is_posted = link.version == self.table.version() || self.is_given_up(rank);
             if rank != self.state.rank && !is_posted {
@@ -78,6 +81,33 @@ impl<'m> Views<'m> {
             || self.peers.get(rank.index()).is_none_or(PeerState::is_lost)
     }
 
+    /// Whether all cells of all peers pass their checks. As long as one does not, no step of the
+    /// view protocol is taken: it would be taken on what its owner does not show. A peer of which
+    /// that holds for too long is lost.
+    fn is_readable(&mut self, progress: &mut Progress) -> bool {
+        let mut all = true;
+        let mut rank = Rank::ZERO;
+        // bound: the members
+        while rank.index() < self.peers.len() {
+            let failed =
+                rank != self.state.rank && !self.is_given_up(rank) && !self.table.is_readable(rank);
+            let Some(peer) = self.peers.get_mut(rank.index()) else { break };
+            if peer.unreadable.count(failed).is_err() {
+                progress.refused.get_or_insert((rank, Impossible::CellCheck));
+                progress.lost.get_or_insert((rank, LossCause::Misbehaved));
+                self.note_loss(rank, Loss::Misbehaved);
+            } else if failed {
+                all = false;
+            }
+            rank = rank.next();
+        }
+        if !all {
+            progress.unreadable = true;
+            self.next_check = Time::ZERO;
+        }
+        all
+    }
+
     /// What the fabric reported of a peer. The next step checks the view.
     pub(super) fn note_loss(&mut self, peer: Rank, loss: Loss) {
         if let Some(peer) = self.peers.get_mut(peer.index()) {
@@ -87,12 +117,34 @@ impl<'m> Views<'m> {
     }
 }
 
+/// What a node asks of its caller before it agrees to a next view. A closure that makes memory
+/// ready is one, for a member that keeps nothing on disk.
+pub trait Preparation {
+    /// See [`Host::prepare`].
+    fn prepare(&mut self, next: NextView<'_>) -> bool;
+
+    /// Makes the promise of a sealed list durable, and all that
+    /// [`Application::append`](crate::multicast::Application::append) was shown before it in this
+    /// step or an earlier one; true once both are. Called again until it is true. A promise that
+    /// differs from the one asked for before takes its place (DUR-6).
+    #[cfg(feature = "durable")]
+    fn promise(&mut self, _next: NextView<'_>, _ballot: Ballot) -> bool {
+        true
+    }
+}
+
+impl<F: FnMut(NextView<'_>) -> bool> Preparation for F {
+    fn prepare(&mut self, next: NextView<'_>) -> bool {
+        self(next)
+    }
+}
+
 /// A node as the view protocol sees it.
 struct Hosted<'h, 'm, F, A, P> {
     node: &'h mut Node<'m>,
     fabric: &'h mut F,
     application: &'h mut A,
-    prepare: &'h mut P,
+    preparation: &'h mut P,
     progress: &'h mut Progress,
     /// Whether there may be an upcall yet in this step.
     may_call: bool,
@@ -103,7 +155,7 @@ impl<F, A, P> Host for Hosted<'_, '_, F, A, P>
 where
     F: Fabric,
     A: Application,
-    P: FnMut(NextView<'_>) -> bool,
+    P: Preparation,
 {
     fn received(&self, subgroup: SubgroupId) -> Frontier {
         self.node.frontiers(subgroup).map_or(Frontier::ZERO, |frontiers| frontiers.received)
@@ -118,7 +170,24 @@ where
     }
 
     fn prepare(&mut self, next: NextView<'_>) -> bool {
-        (self.prepare)(next)
+        self.preparation.prepare(next)
+    }
+
+    #[cfg(feature = "durable")]
+    fn promise(
+        &mut self,
+        next: NextView<'_>,
+        ballot: Ballot,
+        trim: impl Fn(SubgroupId) -> Option<Frontier>,
+    ) -> Result<bool, Misbehaved> {
+        match self.node.show_until(trim, self.application) {
+            Ok(shown) => shown?,
+            Err(error) => {
+                self.failed = Some(error);
+                return Ok(false);
+            }
+        }
+        Ok(self.preparation.promise(next, ballot))
     }
 
     /// One upcall a step, and none in that of the decision: the decision is posted to the others
@@ -163,7 +232,7 @@ impl<'m> Node<'m> {
         fabric: &mut F,
         application: &mut A,
         views: &mut Views<'m>,
-        mut prepare: impl FnMut(NextView<'_>) -> bool,
+        mut preparation: impl Preparation,
     ) -> Result<(Progress, Status), StepError> {
         let mut progress = Progress::default();
         if views.state.status().is_final() {
@@ -176,17 +245,18 @@ impl<'m> Node<'m> {
                 .after(interval.checked_div(u64::from(CHECKS_PER_HEARTBEAT)).unwrap_or(interval));
             self.beat(now, fabric, views, &mut progress);
             let is_first = !views.state.started;
+            let is_readable = views.is_readable(&mut progress);
             let may_call = views.state.status() == Status::Decided;
             let mut host = Hosted {
                 node: self,
                 fabric,
                 application,
-                prepare: &mut prepare,
+                preparation: &mut preparation,
                 progress: &mut progress,
                 may_call,
                 failed: None,
             };
-            if let Some((mut change, table)) = views.change() {
+            if is_readable && let Some((mut change, table)) = views.change() {
                 change.step(now, table, &mut host);
             }
             let called = may_call && !host.may_call;
@@ -225,6 +295,7 @@ impl<'m> Node<'m> {
                 },
             );
             // Several may be lost at once, and a step names one.
+            // bound: the links
             for link in self.links.iter().filter(|link| link.lost) {
                 views.note_loss(link.peer, if link.denied { Loss::Denied } else { Loss::Reported });
             }
@@ -245,11 +316,14 @@ impl<'m> Node<'m> {
         let mut progress = Progress::default();
         self.take_events(fabric, &mut progress);
         let mut index = 0_usize;
+        // bound: the subgroups
         while index < self.subgroups.len() {
             let delivered =
                 self.with_work(index, |work| work.deliver(application))?.unwrap_or_default();
             progress.delivered = progress.delivered.saturating_add(delivered.messages);
+            progress.unreadable |= self.is_waiting_for_checks();
             if let Some(Misbehaved(peer)) = delivered.misbehaved {
+                self.report_refused(index, &mut progress);
                 fabric.cut(self.view, peer);
                 self.lose(peer, LossCause::Misbehaved, &mut progress);
             }
@@ -289,6 +363,7 @@ impl<'m> Node<'m> {
         progress: &mut Progress,
     ) -> Result<Result<bool, Misbehaved>, StepError> {
         let mut index = 0_usize;
+        // bound: the subgroups
         while self.subgroups.get(index).is_some_and(|state| state.id != subgroup) {
             index = index.saturating_add(1);
         }
@@ -301,9 +376,32 @@ impl<'m> Node<'m> {
         progress.delivered = progress.delivered.saturating_add(delivered.messages);
         self.lagging = true;
         if let Some(misbehaved) = delivered.misbehaved {
+            self.report_refused(index, progress);
             return Ok(Err(misbehaved));
         }
         Ok(Ok(self.is_delivered_to(subgroup, trim)))
+    }
+
+    /// Shows the application what is not delivered of each logged subgroup up to its trim. Within:
+    /// a member whose slots do not say any more what they said.
+    #[cfg(feature = "durable")]
+    fn show_until<A: Application>(
+        &mut self,
+        trim: impl Fn(SubgroupId) -> Option<Frontier>,
+        application: &mut A,
+    ) -> Result<Result<(), Misbehaved>, StepError> {
+        let mut index = 0_usize;
+        // bound: the subgroups
+        while let Some(state) = self.subgroups.get(index) {
+            if let Some(trim) = trim(state.id) {
+                let shown = self.with_work(index, |work| Ok(work.show_until(application, trim)))?;
+                if let Some(Err(misbehaved)) = shown {
+                    return Ok(Err(misbehaved));
+                }
+            }
+            index = index.saturating_add(1);
+        }
+        Ok(Ok(()))
     }
 
     /// Whether a subgroup is delivered up to a place, or is none of this node's.
@@ -335,7 +433,7 @@ impl<'m> Node<'m> {
             Some(order) => order,
             None => return Ok(None),
         };
-        let control = Control::new(self.row, subgroup.control);
+        let control = Control::new(self.row, subgroup);
         let mut work = Work {
             order,
             senders: subgroup.senders.of_mut(self.senders).ok_or(StepError::OutOfRow)?,
@@ -346,6 +444,7 @@ impl<'m> Node<'m> {
             control,
             own_rank: self.rank,
             switches: self.options.switches,
+            messages_max: self.options.messages_max.max(1),
             capabilities: self.capabilities,
         };
         Ok(Some(stage(&mut work)?))
@@ -364,6 +463,8 @@ impl Progress {
         self.writes = self.writes.saturating_add(other.writes);
         self.heartbeats = self.heartbeats.saturating_add(other.heartbeats);
         self.overdue = self.overdue.or(other.overdue);
+        self.refused = self.refused.or(other.refused);
+        self.unreadable |= other.unreadable;
         self.lost = self.lost.or(other.lost);
     }
 }

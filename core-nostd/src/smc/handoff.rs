@@ -164,6 +164,7 @@ impl<'m> HandOff<'m> {
         fn reserve(&self, most: u32) -> Result<(Position, u32), Refusal> {
             let mut position = self.cells.reserved.0.load(Ordering::Relaxed);
             let mut attempts = 0_u32;
+            // bound: ATTEMPTS
             while attempts < ATTEMPTS {
                 let free = self.cells.limit.0.load(Ordering::Acquire).saturating_sub(position);
                 // A free count above 32 bits cannot be: it is at most a window.

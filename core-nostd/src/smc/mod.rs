@@ -53,6 +53,14 @@ impl SlotLength {
         }
     }
 
+    /// How many bytes of the slot it speaks for.
+    pub(crate) const fn bytes(self) -> u32 {
+        match self {
+            Self::Message(length) | Self::Large(length) => length,
+            Self::Null => 0,
+        }
+    }
+
     pub(crate) const fn encode(self) -> u32 {
         match self {
             Self::Message(length) => length,

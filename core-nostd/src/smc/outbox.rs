@@ -173,6 +173,7 @@ impl<'m> ReservedRun<'m> {
 
 impl Drop for ReservedRun<'_> {
     fn drop(&mut self) {
+        // bound: what was reserved: a window
         while self.left > 0 {
             drop(self.hand_out(0));
         }
@@ -238,7 +239,7 @@ impl Reservation<'_> {
 
     #[inline]
     fn hand_over(self, length: SlotLength) {
-        self.outbox.ring.set_length(self.slot, length.encode());
+        self.outbox.ring.finish(self.slot, self.position, length.encode());
         self.outbox.handoff.finish(self.position, self.slot, Outcome::Message);
         core::mem::forget(self);
     }
@@ -246,7 +247,7 @@ impl Reservation<'_> {
 
 impl Drop for Reservation<'_> {
     fn drop(&mut self) {
-        self.outbox.ring.set_length(self.slot, SlotLength::Null.encode());
+        self.outbox.ring.finish(self.slot, self.position, SlotLength::Null.encode());
         self.outbox.handoff.finish(self.position, self.slot, Outcome::Dropped);
     }
 }

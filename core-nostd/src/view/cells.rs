@@ -132,6 +132,9 @@ impl Change {
     }
 }
 
+/// The most requests of a member in one view.
+pub(crate) const REQUESTS_MAX: u32 = 0x7fff;
+
 /// A member's request to let a node in. A later request of the same member replaces it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct JoinRequest {

@@ -1,6 +1,6 @@
 //! One member's part in the views of its group: the phases, in their order.
 
-use super::cells::JoinRequest;
+use super::cells::{JoinRequest, REQUESTS_MAX};
 use super::state::{Loss, NextView, PeerState, Status, ViewState, ViewStep};
 use super::table::{Host, Table};
 use crate::ids::{Frontier, NodeId, Rank, SubgroupId, Time};
@@ -127,7 +127,7 @@ impl<'v> ViewChange<'v> {
         }
         let last = JoinRequest::decode(table.load(self.state.rank, ViewColumn::JoinRequest));
         let sequence = last.map_or(0, |request| request.sequence).saturating_add(1);
-        if sequence > u32::MAX >> 1 {
+        if sequence > REQUESTS_MAX {
             return Err(RequestError::TooMany);
         }
         table.publish(

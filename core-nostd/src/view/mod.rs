@@ -9,6 +9,7 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `cells` | what the cells say |
+//! | `checked` | the same in cells with checks |
 //! | `table` | the two seams: the columns, and what is asked of the node |
 //! | `state` | what a member remembers, and which members it suspects |
 //! | `suspicion` | heartbeats, suspicion and its spreading, and when to halt |
@@ -61,6 +62,7 @@
 
 mod cells;
 mod change;
+mod checked;
 mod commit;
 mod install;
 mod leader;

@@ -13,8 +13,10 @@
 use super::cells::{Accepted, Ballot, Change, JoinRequest, Stance};
 use super::state::{Cause, Halt, NextView, ViewStep};
 use super::table::{Host, Table};
+use super::trim::decode_trim;
 use crate::ids::{NodeId, Rank};
 use crate::layout::{JOINS_MAX, MEMBERS_MAX, ViewColumn};
+use crate::multicast::Misbehaved;
 
 /// What a list of changes amounts to. The members that stay and that join are in the lent list of
 /// the next members.
@@ -29,7 +31,7 @@ pub(super) struct ListShape {
 /// Why a list cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unusable {
-    /// The next view's memory is not ready: later.
+    /// The next view's memory is not ready, or the promise is not durable: later.
     NotNow,
     /// No correct member publishes it.
     Wrong,
@@ -131,6 +133,23 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
         self.host.prepare(NextView { id: self.state.id.next(), members })
     }
 
+    /// Asks for the memory of the view that a sealed list leads to, the one last read, and for its
+    /// promise to be made durable: false until both are done. The trims are those of a row.
+    pub(super) fn ready_to_echo(&mut self, trims: Rank, ballot: Ballot) -> bool {
+        let is_prepared = self.prepare_next();
+        let members = self.next.get(..self.state.next_count).unwrap_or(&[]);
+        let next = NextView { id: self.state.id.next(), members };
+        let table = &*self.table;
+        let trim = |id| decode_trim(table.load(trims, ViewColumn::Trim(id)));
+        match self.host.promise(next, ballot, trim) {
+            Ok(is_durable) => is_prepared && is_durable,
+            Err(Misbehaved(rank)) => {
+                self.halt(Halt::ChangedBy(rank));
+                false
+            }
+        }
+    }
+
     /// Accepts a leader's list if it is newer than what was accepted, and can be accepted now.
     pub(super) fn follow(&mut self, leader: Rank) {
         // In this order: a member that the leader suspected when it proposed this, it still
@@ -154,7 +173,7 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
         if shown <= self.own_stance().accepted {
             return Ok(());
         }
-        let shape = self.usable_list(owner, shown)?;
+        let shape = self.usable_list(owner, shown, shown.ballot)?;
         self.wedge();
         if self.adopt(owner, shown, shown.ballot, shape.sealed).is_some() {
             let stance = Stance { accepted: shown, ..self.own_stance() };
@@ -183,21 +202,25 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
         if copied
             && let Ok(shape) = self.read_list(own, Accepted { ballot, count: list.count })
             && shape.sealed == sealed
-            && (!sealed || self.prepare_next())
+            && (!sealed || self.ready_to_echo(own, ballot))
         {
             return Some(shape);
+        }
+        if self.state.status.is_final() {
+            return None;
         }
         let gone_on = self.shows_suspicion(owner, own);
         self.halt(if gone_on { Halt::SuspectedBy(owner) } else { Halt::ChangedBy(owner) });
         None
     }
 
-    /// Reads a list that is to be accepted. Where it is sealed, the next view's memory must be
-    /// ready first.
+    /// Reads a list that is to be accepted under a ballot. Where it is sealed, the next view's
+    /// memory must be ready first, and the promise durable.
     pub(super) fn usable_list(
         &mut self,
         owner: Rank,
         list: Accepted,
+        ballot: Ballot,
     ) -> Result<ListShape, Unusable> {
         let own_seal = self.own_is_sealed();
         let shape = self.read_list(owner, list)?;
@@ -206,7 +229,7 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
         }
         if shape.sealed {
             self.check_trims(owner)?;
-            if !self.prepare_next() {
+            if !self.ready_to_echo(owner, ballot) {
                 return Err(Unusable::NotNow);
             }
         }
@@ -246,14 +269,14 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
     /// to change now. Does nothing where there is neither.
     pub(super) fn take_over(&mut self) {
         let Some((source, found)) = self.latest() else { return };
-        let shape = match self.usable_list(source, found) {
+        let ballot = Ballot::of(self.state.rank);
+        let shape = match self.usable_list(source, found, ballot) {
             Ok(shape) => shape,
             Err(Unusable::NotNow) => return,
             // Its owner follows a later leader by now: the next step takes its suspicions over.
             Err(Unusable::Wrong) if !self.shares_suspicions_of(source) => return,
             Err(Unusable::Wrong) => return self.suspect(source, Cause::Misbehaved),
         };
-        let ballot = Ballot::of(self.state.rank);
         let Some(shape) = self.adopt(source, found, ballot, shape.sealed) else { return };
         let count = if shape.sealed {
             found.count
@@ -298,7 +321,13 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
         for rank in self.ranks() {
             let suspected = self.suspects(rank);
             let goes = self.peers.get(rank.index()).is_some_and(|peer| peer.goes);
-            let leaves = !suspected && open && self.table.load(rank, ViewColumn::Leaving) != 0;
+            // It is one or nothing.
+            let leaving =
+                if suspected || !open { 0 } else { self.table.load(rank, ViewColumn::Leaving) };
+            if leaving > 1 {
+                self.suspect(rank, Cause::Misbehaved);
+            }
+            let (suspected, leaves) = (suspected || leaving > 1, leaving == 1);
             if suspected && !goes {
                 self.append(&mut count, Change::Remove(rank));
             } else if leaves && !goes {

@@ -8,6 +8,7 @@ use crate::ids::{
     Frontier, NodeId, Rank, SubgroupId, Time, ViewId, u16_from_index, u64_from_index,
 };
 use crate::layout::{FLAGS_PER_WORD, Layout, ViewColumn};
+use crate::multicast::Unreadable;
 
 /// How a member takes part in views. All members may differ in the times, and must agree on the
 /// rest.
@@ -132,6 +133,8 @@ pub struct PeerState {
     /// The fabric reported it lost, or it was silent for too long: to be suspected at the next
     /// step.
     pub(crate) lost: Option<Loss>,
+    /// Steps in a row in which a cell of it failed its check.
+    pub(crate) unreadable: Unreadable,
     /// Scratch: the list that is being looked at removes it or lets it leave.
     pub(crate) goes: bool,
 }

@@ -1,10 +1,11 @@
 //! Where the view protocol reads and writes, and what it asks of its node: its two narrow
 //! interfaces.
 
-use super::{Cause, NextView};
+use super::{Ballot, Cause, NextView, checked};
+use crate::check::Checks;
 use crate::ids::{Frontier, Rank, SubgroupId};
 use crate::layout::{Layout, ViewBlock, ViewColumn};
-use crate::memory::{Row, RowWriter};
+use crate::memory::{Cell, Row, RowWriter};
 use crate::multicast::Misbehaved;
 
 /// The view columns of all rows, as one member sees them.
@@ -36,6 +37,23 @@ pub trait Host {
     /// will not come to be.
     fn prepare(&mut self, next: NextView<'_>) -> bool;
 
+    /// Makes durable what this member is about to promise by its echo of a sealed list (DUR-6): the
+    /// next view and the ballot of the list, and in each logged subgroup of this member all that it
+    /// received up to the trim; true once all of that is. Called again until it is true. If the
+    /// promise differs from the one asked for before, this member never echoes the earlier one: it
+    /// takes the earlier one's place, and what a log holds beyond the new trim goes.
+    ///
+    /// # Errors
+    /// That member changed what was received from it: what lies behind can never be durable here.
+    fn promise(
+        &mut self,
+        _next: NextView<'_>,
+        _ballot: Ballot,
+        _trim: impl Fn(SubgroupId) -> Option<Frontier>,
+    ) -> Result<bool, Misbehaved> {
+        Ok(true)
+    }
+
     /// Delivers a subgroup up to its trim; true once that is done. Called again until it is.
     ///
     /// # Errors
@@ -56,6 +74,7 @@ pub trait Host {
 pub struct RowTable<'m> {
     /// The columns stand at the end of every row, so a row's length says where they begin.
     block: Option<ViewBlock>,
+    checks: Checks,
     own: Rank,
     rows: &'m [Row<'m>],
     row: RowWriter<'m>,
@@ -75,7 +94,8 @@ impl<'m> RowTable<'m> {
         rows: &'m [Row<'m>],
         row: RowWriter<'m>,
     ) -> Self {
-        Self { block: layout.view_block(), own, rows, row, version: 0, heartbeats: 0 }
+        let (block, checks) = (layout.view_block(), layout.checks());
+        Self { block, checks, own, rows, row, version: 0, heartbeats: 0 }
     }
 
     /// How many cells were published through this table, heartbeats apart.
@@ -103,21 +123,94 @@ impl<'m> RowTable<'m> {
     }
 }
 
+impl<'m> RowTable<'m> {
+    /// Whether every cell of a member's row passes its check. Always true where there are no
+    /// checks.
+    pub(crate) fn is_readable(&self, owner: Rank) -> bool {
+        if !self.checks.is_on() {
+            return true;
+        }
+        let (Some(row), Some(block)) = (self.row_of(owner), self.block.as_ref()) else {
+            return true;
+        };
+        let Some(mut at) = row.bytes().checked_sub(block.bytes()) else { return true };
+        // bound: the cells of the block
+        while at < row.bytes() {
+            let is_right = row.cell(at).is_ok_and(|cell| self.checks.unseal(cell.load()).is_some());
+            if !is_right {
+                return false;
+            }
+            at = at.saturating_add(8);
+        }
+        true
+    }
+
+    fn row_of(&self, owner: Rank) -> Option<Row<'m>> {
+        if owner == self.own {
+            return Some(self.row.reader());
+        }
+        self.rows.get(owner.index()).copied()
+    }
+
+    /// A cell of a member's row, so many bytes behind where the column begins.
+    fn cell(&self, owner: Rank, column: ViewColumn, behind: usize) -> Option<Cell<'m>> {
+        let row = self.row_of(owner)?;
+        row.cell(self.offset(row.bytes(), column)?.checked_add(behind)?).ok()
+    }
+
+    /// What a column with checks says; nothing if it fails its check.
+    fn load_checked(&self, owner: Rank, column: ViewColumn) -> Option<u64> {
+        let read = |behind| match self.cell(owner, column, behind) {
+            Some(cell) if owner == self.own => Some(self.checks.own(cell.load())),
+            Some(cell) => self.checks.unseal(cell.load()),
+            None => Some(0),
+        };
+        match column {
+            ViewColumn::Suspicions(_) => Some(checked::joined([read(0)?, read(8)?])),
+            _ => Some(checked::unpack(column, read(0)?)),
+        }
+    }
+
+    fn publish_checked(&self, column: ViewColumn, value: u64) -> Option<()> {
+        let publish = |behind, value| {
+            let at = self.own_offset(column)?.checked_add(behind)?;
+            let cell = self.row.cell(at).ok()?;
+            let sealed = self.checks.seal(value);
+            if cell.load() != sealed {
+                cell.publish(sealed);
+            }
+            Some(())
+        };
+        match column {
+            ViewColumn::Suspicions(_) => {
+                let [low, high] = checked::halves(value);
+                publish(0, low)?;
+                publish(8, high)
+            }
+            _ => publish(0, checked::pack(column, value)),
+        }
+    }
+
+    fn publish_plain(&self, column: ViewColumn, value: u64) -> Option<()> {
+        self.row.cell(self.own_offset(column)?).ok()?.publish(value);
+        Some(())
+    }
+}
+
 impl Table for RowTable<'_> {
     fn load(&self, owner: Rank, column: ViewColumn) -> u64 {
-        let row = if owner == self.own {
-            Some(self.row.reader())
-        } else {
-            self.rows.get(owner.index()).copied()
-        };
-        let cell = row.and_then(|row| row.cell(self.offset(row.bytes(), column)?).ok());
-        cell.map_or(0, |cell| cell.load())
+        if self.checks.is_on() {
+            return self.load_checked(owner, column).unwrap_or_else(|| checked::unreadable(column));
+        }
+        self.cell(owner, column, 0).map_or(0, |cell| cell.load())
     }
 
     fn publish(&mut self, column: ViewColumn, value: u64) {
-        let cell = self.own_offset(column).and_then(|at| self.row.cell(at).ok());
-        if let Some(cell) = cell {
-            cell.publish(value);
+        let published = match self.checks {
+            Checks::Off => self.publish_plain(column, value),
+            Checks::On => self.publish_checked(column, value),
+        };
+        if published.is_some() {
             let count = if column == ViewColumn::Heartbeat {
                 &mut self.heartbeats
             } else {

@@ -22,22 +22,26 @@ struct ImpossibleCountOf(Rank);
 
 impl<T: Table, H: Host> ViewStep<'_, T, H> {
     /// Sets the trims and seals the own list, of which `count` entries are committed: every
-    /// unsuspected member accepted them. Does nothing before the own memory of the next view is
-    /// ready. The list must be the one last read.
+    /// unsuspected member accepted them. Does not seal before the own memory of the next view is
+    /// ready and the own promise durable. The list must be the one last read.
     pub(super) fn seal(&mut self, count: u16) {
-        if !self.prepare_next() {
-            return;
-        }
         let mut id = SubgroupId::ZERO;
         while let Some(subgroup) = self.layout.subgroup(id) {
             match self.trim_of(id, subgroup) {
-                Ok(cell) => self.table.publish(ViewColumn::Trim(id), cell),
+                // Nobody reads it before the seal. Until then it may grow: members go.
+                Ok(cell) if self.own(ViewColumn::Trim(id)) != cell => {
+                    self.table.publish(ViewColumn::Trim(id), cell);
+                }
+                Ok(_) => {}
                 // Not sealed: the trims are set anew, without that member.
                 Err(ImpossibleCountOf(rank)) => return self.suspect(rank, Cause::Misbehaved),
             }
             id = id.next();
         }
         let accepted = self.own_stance().accepted;
+        if !self.ready_to_echo(self.state.rank, accepted.ballot) {
+            return;
+        }
         self.table.publish(ViewColumn::Entry(count), Change::Seal.encode(accepted.ballot));
         self.publish_own(count.saturating_add(1));
     }

@@ -16,6 +16,7 @@ mod common;
 mod weak;
 
 mod bad_input;
+mod checked_cells;
 mod closing;
 mod large_messages;
 mod member;

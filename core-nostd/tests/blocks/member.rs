@@ -2,6 +2,7 @@
 //! and do.
 
 use crate::common::{Carries, fabric};
+use tramontane_core::check::Checks;
 use tramontane_core::fabric::{
     Area, BlockEvent, BlockLimits, Blocks, Capabilities, Channel, ErrorKind, Promises, Region,
     Token, ViewMemory, Way, Write,
@@ -127,6 +128,16 @@ pub fn with_peers(
     rows: [[u64; 4]; 4],
     test: impl FnOnce(BlockGroup<'_>, &mut Willing, &mut Messages, &dyn Fn(Rank, usize, u64)),
 ) {
+    with_checks(Checks::Off, algorithm, rows, test);
+}
+
+/// The same, with checks of cells or without.
+pub fn with_checks(
+    checks: Checks,
+    algorithm: Algorithm,
+    rows: [[u64; 4]; 4],
+    test: impl FnOnce(BlockGroup<'_>, &mut Willing, &mut Messages, &dyn Fn(Rank, usize, u64)),
+) {
     let lines: [[Line; 1]; 4] = Default::default();
     let members = [NodeId(1), NodeId(2), NodeId(3), NodeId(4)];
     let ranks = [Rank(0), Rank(1), Rank(2), Rank(3)];
@@ -147,8 +158,8 @@ pub fn with_peers(
         closes: 0,
         refuses: None,
     };
-    let group =
-        BlockGroup::open(setup(&ranks, algorithm), &memory, &fabric, &mut words).expect("a group");
+    let setup = Setup { checks, ..setup(&ranks, algorithm) };
+    let group = BlockGroup::open(setup, &memory, &fabric, &mut words).expect("a group");
     test(group, &mut fabric, &mut Messages::default(), &say);
 }
 
@@ -162,5 +173,6 @@ pub fn setup(ranks: &[Rank], algorithm: Algorithm) -> Setup<'_> {
         cells: 0,
         staging: area(0),
         window: Window::default(),
+        checks: Checks::Off,
     }
 }

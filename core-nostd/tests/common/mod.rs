@@ -70,13 +70,25 @@ impl Private {
         row: RowWriter<'m>,
         capabilities: Capabilities,
     ) -> Node<'m> {
+        self.open_with(layout, own, rows, row, capabilities, Options::default())
+    }
+
+    /// The same with options.
+    pub fn open_with<'m>(
+        &'m mut self,
+        layout: &Layout<'_>,
+        own: Rank,
+        rows: &'m [Row<'m>],
+        row: RowWriter<'m>,
+        capabilities: Capabilities,
+        options: Options,
+    ) -> Node<'m> {
         let Self { cells, ready, subgroups, senders, members, links } = self;
         let state = State { subgroups, senders, members, links };
         // SAFETY: one node a member; tests that write to rows beside it do so between its steps.
         let memory = unsafe { NodeMemory::new(rows, row, cells, ready) };
         let loan = Loan { memory, state };
-        Node::open(ViewId(1), layout, own, loan, Options::default(), capabilities)
-            .expect("it opens")
+        Node::open(ViewId(1), layout, own, loan, options, capabilities).expect("it opens")
     }
 }
 

@@ -66,7 +66,7 @@ impl Carries for Weak<'_> {
             promises: Promises::WRITE_ORDER,
             writes_max: WRITES_MAX,
             write_bytes_max: 4096,
-            guard_bytes_max: 24,
+            guard_bytes_max: 32,
         }
     }
     fn carry(&mut self, to: Rank, writes: &[Write]) -> Result<(), ErrorKind> {

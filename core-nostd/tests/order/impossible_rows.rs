@@ -3,10 +3,10 @@
 
 use crate::common::{OneMemory, send, settle, with_group, with_rows};
 use tramontane_core::fabric::LossCause;
-use tramontane_core::ids::{NodeId, Rank, Round, SubgroupId, Time};
+use tramontane_core::ids::{NodeId, Rank, Round, SenderRank, SubgroupId, Time};
 use tramontane_core::layout::{ControlCell, Delivery, Group, Layout, SLOT_HEADER, Subgroup};
 use tramontane_core::memory::RowWriter;
-use tramontane_core::multicast::{Batch, Order};
+use tramontane_core::multicast::{Batch, Impossible, Order};
 use tramontane_core::node::Node;
 use tramontane_core::smc::{Outbox, SlotCounter};
 
@@ -61,38 +61,56 @@ fn step(nodes: &mut [Node<'_>], rank: usize) -> Option<(Rank, LossCause)> {
 
 const MISBEHAVED: Option<(Rank, LossCause)> = Some((Rank(0), LossCause::Misbehaved));
 
-/// Rounds below one are used by the first messages. All rings together hold twelve messages, so no
-/// member can be more than twelve rounds ahead of another.
+/// Rounds below one are used by the first messages. The observer sees all that it sent itself, and
+/// all that the sender sent before; what it has not seen are four messages of the third member. So
+/// five rounds can be used, and no more.
 #[test]
 fn rounds_further_ahead_than_all_rings_hold_messages_make_their_sender_misbehave() {
     let limit = Order::new(3).expect("three senders").round_limit();
-    for round in [1, 2, 13] {
-        assert_eq!(
-            counter_shown(Delivery::Ordered, SlotCounter::Message(Round(round))),
-            None,
-            "{round}"
-        );
-        assert_eq!(
-            counter_shown(Delivery::Ordered, SlotCounter::UsedBelow(Round(round + 1))),
-            None,
-            "{round}"
-        );
-    }
-    for round in [14, 15, 1000, limit.0 - 1, limit.0, limit.0 + 1] {
+    for round in [1, 2, 5] {
         let counter = SlotCounter::Message(Round(round));
-        assert_eq!(
-            counter_shown(Delivery::Ordered, counter),
-            MISBEHAVED,
-            "a message of round {round}"
-        );
-        let counter = SlotCounter::UsedBelow(Round(round + 1));
-        assert_eq!(
-            counter_shown(Delivery::Ordered, counter),
-            MISBEHAVED,
-            "rounds below {}",
-            round + 1
-        );
+        assert_eq!(counter_shown(Delivery::Ordered, counter), None, "{round}");
+        let counter = SlotCounter::UsedBelow(Round(round));
+        assert_eq!(counter_shown(Delivery::Ordered, counter), None, "{round}");
     }
+    for round in [6, 13, 14, 1000, limit.0 - 1, limit.0, limit.0 + 1] {
+        for counter in [SlotCounter::Message(Round(round)), SlotCounter::UsedBelow(Round(round))] {
+            assert_eq!(counter_shown(Delivery::Ordered, counter), MISBEHAVED, "{counter:?}");
+        }
+    }
+}
+
+/// Nobody makes a lone sender use a round but by a message, so its counters are known in advance.
+#[test]
+fn of_a_lone_sender_every_counter_but_the_next_is_refused() {
+    for counter in (0..64).map(|bit| 1_u64 << bit).chain([0, 3, 5, 7]) {
+        let mut said = None;
+        with_senders(&RANKS[..1], Delivery::Ordered, |layout, nodes, _, rows| {
+            let ring = layout.ring(Rank(0), ALL).expect("it sends");
+            let at = ring.offset + 2 * ring.stride - 8;
+            rows[0].cell(at).expect("a counter").publish(counter);
+            said = step(nodes, 1);
+        });
+        let is_right = counter == 0 || counter == 3;
+        assert_eq!(said, if is_right { None } else { MISBEHAVED }, "{counter}");
+    }
+}
+
+/// A slot that is not new holds the message of the lap before, which was delivered here.
+#[test]
+fn a_slot_that_holds_an_older_message_than_before_makes_its_sender_misbehave() {
+    with_three(Delivery::Ordered, |layout, nodes, outboxes, rows| {
+        for _ in 0..2 {
+            send(outboxes[0].as_ref().expect("a sender"), &[2]).expect("room");
+        }
+        step(nodes, 0);
+        // Two more are received here, and are not delivered: round 2 was not delivered.
+        assert_eq!(step(nodes, 1), None);
+        let ring = layout.ring(Rank(0), ALL).expect("it sends");
+        let counter = SlotCounter::Message(Round(2)).encode().expect("it fits");
+        rows[0].cell(ring.offset + 4 * ring.stride - 8).expect("a counter").publish(counter);
+        assert_eq!(step(nodes, 1), MISBEHAVED);
+    });
 }
 
 #[test]
@@ -123,7 +141,8 @@ fn control_shown(cell: ControlCell, value: u64, observer: usize) -> Option<(Rank
 
 #[test]
 fn silence_further_ahead_than_all_rings_hold_messages_makes_its_sender_misbehave() {
-    for (silent, said) in [(0, None), (14, None), (15, MISBEHAVED), (u64::MAX, MISBEHAVED)] {
+    // The observer has used two rounds.
+    for (silent, said) in [(0, None), (6, None), (7, MISBEHAVED), (u64::MAX, MISBEHAVED)] {
         assert_eq!(control_shown(ControlCell::Silent, silent, 1), said, "silent below {silent}");
     }
 }
@@ -136,6 +155,45 @@ fn a_frontier_that_shrinks_makes_its_owner_misbehave() {
         assert_eq!(control_shown(cell, 2, 1), MISBEHAVED, "{cell:?}");
         assert_eq!(control_shown(cell, 0, 1), MISBEHAVED, "{cell:?}");
     }
+}
+
+/// Something would be delivered, or a slot used again, that some member does not have yet.
+#[test]
+fn a_frontier_beyond_what_can_be_makes_its_owner_misbehave() {
+    // The observer, sender 1, has used two rounds: its next turn is at place 7. It has shown to
+    // have three places, and that all of them were delivered.
+    for (cell, most) in [(ControlCell::Received, 7), (ControlCell::Delivered, 3)] {
+        assert_eq!(control_shown(cell, most, 1), None, "{cell:?}");
+        assert_eq!(control_shown(cell, most + 1, 1), MISBEHAVED, "{cell:?}");
+        assert_eq!(control_shown(cell, u64::MAX, 1), MISBEHAVED, "{cell:?}");
+    }
+}
+
+#[test]
+fn who_consumed_more_than_was_sent_misbehaves_and_who_shows_an_older_count_does_not() {
+    for (shown, said) in [(0, None), (1, None), (2, None), (3, MISBEHAVED)] {
+        with_three(Delivery::Unordered, |layout, nodes, outboxes, rows| {
+            send(outboxes[1].as_ref().expect("a sender"), &[2]).expect("room");
+            let cell = ControlCell::Consumed(SenderRank(1));
+            let at = layout.control_offset(Rank(0), ALL).expect("a member") + cell.offset();
+            rows[0].cell(at).expect("a control cell").publish(shown);
+            assert_eq!((0..3).find_map(|_| step(nodes, 1)), said, "{shown}");
+        });
+    }
+}
+
+/// What a step refuses has a number that stays the same.
+#[test]
+fn a_step_says_what_it_refused_by_a_stable_number() {
+    with_three(Delivery::Ordered, |layout, nodes, _, rows| {
+        let ring = layout.ring(Rank(0), ALL).expect("it sends");
+        rows[0].cell(ring.offset + 2 * ring.stride - 8).expect("a counter").publish(u64::MAX);
+        let mut nothing = |_: &mut Batch<'_>| {};
+        let progress = nodes[1].step(Time(0), &mut OneMemory, &mut nothing).expect("it steps");
+        assert_eq!(progress.refused, Some((Rank(0), Impossible::Round)));
+        assert_eq!(Impossible::Round.code(), 1);
+        assert_eq!(Impossible::SlotCheck.code(), 11);
+    });
 }
 
 /// What member 1 says of member 0, which changes its second slot between receipt and delivery.

@@ -13,9 +13,12 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod bounds;
+mod checked_rows;
 #[cfg(feature = "durable")]
 mod durable;
 mod impossible_rows;
 mod layout;
 mod lone_sender;
 mod one_memory;
+mod partners;

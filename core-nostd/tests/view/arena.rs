@@ -14,7 +14,8 @@ use tramontane_core::ids::{Frontier, NodeId, Rank, SubgroupId, Time, ViewId};
 use tramontane_core::layout::{Delivery, Group, JOINS_MAX, Layout, Subgroup, ViewColumn};
 use tramontane_core::multicast::Misbehaved;
 use tramontane_core::view::{
-    Cause, Host, NextView, PeerState, Stance, Status, Table, ViewChange, ViewOptions, ViewState,
+    Ballot, Cause, Host, NextView, PeerState, Stance, Status, Table, ViewChange, ViewOptions,
+    ViewState,
 };
 
 use crate::oracle::Decision;
@@ -33,6 +34,9 @@ pub struct Setting {
     pub prepare_calls: u8,
     /// Calls of `deliver_to` until it is done.
     pub deliver_calls: u8,
+    /// Whether a promise is on disk only with the call after the one that asks for it. Without it,
+    /// what is on disk does not matter.
+    pub keeps_promises: bool,
 }
 
 /// A view of these nodes, whose subgroups have these members, all of which send. Lives for ever.
@@ -58,7 +62,14 @@ pub fn setting(
         .collect();
     let group = Group { members, subgroups: Box::leak(subgroups.into()) };
     let layout = Layout::with_views(group).expect("a good group");
-    Setting { layout, id: ViewId(id), options, prepare_calls: 1, deliver_calls: 1 }
+    Setting {
+        layout,
+        id: ViewId(id),
+        options,
+        prepare_calls: 1,
+        deliver_calls: 1,
+        keeps_promises: false,
+    }
 }
 
 /// Options of a view in which time plays no part: losses are reported.
@@ -123,6 +134,19 @@ pub struct Around {
     deliver_calls: u8,
     prepare_needs: u8,
     deliver_needs: u8,
+    keeps_promises: bool,
+    /// The promise that is on disk, with the logs up to its trims; and the one that was asked for
+    /// after it, and may be on its way there.
+    pub kept: Option<Kept>,
+    pub keeping: Option<Kept>,
+}
+
+/// What a member promised: whose list, the next view's members, and the trims.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Kept {
+    pub ballot: Ballot,
+    pub members: Vec<NodeId>,
+    pub trims: Vec<Option<u64>>,
 }
 
 impl Host for Around {
@@ -144,6 +168,26 @@ impl Host for Around {
         }
         self.prepared.1 = self.prepare_needs.min(self.prepared.1 + 1);
         self.prepared.1 >= self.prepare_needs
+    }
+
+    fn promise(
+        &mut self,
+        next: NextView<'_>,
+        ballot: Ballot,
+        trim: impl Fn(SubgroupId) -> Option<Frontier>,
+    ) -> Result<bool, Misbehaved> {
+        if !self.keeps_promises {
+            return Ok(true);
+        }
+        let subgroups = (0..self.parts.len() as u16).map(SubgroupId);
+        let trims = subgroups.map(|id| trim(id).map(|trim| trim.0)).collect();
+        let asked = Some(Kept { ballot, members: next.members.to_vec(), trims });
+        if self.keeping == asked {
+            self.kept = self.keeping.take();
+        } else if self.kept != asked {
+            self.keeping = asked.clone();
+        }
+        Ok(self.kept == asked)
     }
 
     fn deliver_to(&mut self, subgroup: SubgroupId, trim: Frontier) -> Result<bool, Misbehaved> {
@@ -298,6 +342,7 @@ impl Arena {
                     parts: vec![part; subgroups.len()],
                     prepare_needs: setting.prepare_calls,
                     deliver_needs: setting.deliver_calls,
+                    keeps_promises: setting.keeps_promises,
                     ..Around::default()
                 },
                 log: Vec::new(),
@@ -545,6 +590,7 @@ impl Arena {
                     member.around.parts.iter().map(|part| part.delivered).collect();
                 (member.alive, member.open, member.state.status(), delivered, member.echoed)
                     .hash(&mut into);
+                (&member.around.kept, &member.around.keeping).hash(&mut into);
             }
             for (reader, other) in self.members.iter().enumerate() {
                 if reader != rank && self.reads(reader, rank) {

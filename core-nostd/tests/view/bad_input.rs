@@ -317,6 +317,23 @@ fn a_leader_whose_stance_cannot_be_is_suspected() {
     }
 }
 
+/// It is one or nothing.
+#[test]
+fn a_member_whose_wish_to_leave_cannot_be_is_suspected() {
+    for (shown, causes) in [
+        (0, vec![]),
+        (1, vec![]),
+        (2, vec![(Rank(2), Cause::Misbehaved)]),
+        (1 << 40, vec![(Rank(2), Cause::Misbehaved)]),
+    ] {
+        let mut victim = leading();
+        victim.host.causes.clear();
+        victim.put(2, ViewColumn::Leaving, shown);
+        victim.step();
+        assert_eq!(victim.host.causes, causes, "{shown}");
+    }
+}
+
 /// It would never be found silent.
 #[test]
 fn a_member_that_claims_to_have_gone_on_without_a_decision_is_found_silent() {

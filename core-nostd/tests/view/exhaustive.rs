@@ -25,6 +25,10 @@ pub struct Scope {
     pub victims: Vec<usize>,
     /// Reports of a loss where there is none: the reporter, and the peer.
     pub mistakes: Vec<(usize, usize)>,
+    /// What members ask for at any time: to let a node in, or to go.
+    pub wishes: Vec<(usize, Option<NodeId>)>,
+    /// Whether what is on disk matters: a promise is there one step after it was asked for.
+    pub keeps_promises: bool,
     /// Stop after so many states: then the search is not exhaustive.
     pub states_max: usize,
 }
@@ -38,6 +42,8 @@ impl Scope {
             crashes: 0,
             victims: (0..members).collect(),
             mistakes: Vec::new(),
+            wishes: Vec::new(),
+            keeps_promises: false,
             states_max: usize::MAX,
         }
     }
@@ -65,11 +71,12 @@ struct Node {
     /// Which losses were reported, as bits of `reader * members + lost`.
     reported: u64,
     mistakes: u64,
+    wishes: u64,
 }
 
 impl Node {
     fn key(&self) -> u64 {
-        let rest = [self.crashes as u64, self.reported, self.mistakes];
+        let rest = [self.crashes as u64, self.reported, self.mistakes, self.wishes];
         rest.iter().fold(self.arena.fingerprint(), |key, part| {
             (key ^ part).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(23)
         })
@@ -78,19 +85,26 @@ impl Node {
 
 /// Explores all of a scope; stops at the first state in which something is wrong.
 pub fn explore(scope: &Scope) -> Result<Found, String> {
+    explore_each(scope, |_| {})
+}
+
+/// The same; each state is shown.
+pub fn explore_each(scope: &Scope, mut show: impl FnMut(&Arena)) -> Result<Found, String> {
     let nodes: Vec<NodeId> = (0..scope.members as u32).map(|id| NodeId(id + 10)).collect();
     let everyone: Vec<Rank> = (0..scope.members as u16).map(Rank).collect();
-    let setting: Setting = setting(1, &nodes, &[everyone], timeless());
+    let setting = setting(1, &nodes, &[everyone], timeless());
+    let setting = Setting { keeps_promises: scope.keeps_promises, ..setting };
     let mut arena = Arena::new(Box::leak(setting.into()));
     for leaver in &scope.leavers {
         arena.leave(*leaver);
     }
-    let start = Node { arena, crashes: 0, reported: 0, mistakes: 0 };
+    let start = Node { arena, crashes: 0, reported: 0, mistakes: 0, wishes: 0 };
     let mut found = Found { complete: true, ..Found::default() };
     let mut known = HashSet::from([start.key()]);
     let mut stack = vec![start];
     while let Some(node) = stack.pop() {
         found.states += 1;
+        show(&node.arena);
         if found.states >= scope.states_max {
             found.complete = false;
             return Ok(found);
@@ -141,6 +155,17 @@ pub fn explore(scope: &Scope) -> Result<Found, String> {
                 let mut next = node.clone();
                 next.arena.lose(*reader, *lost);
                 next.mistakes |= 1 << at;
+                moved |= go_to(next, &mut found, &mut stack);
+            }
+        }
+        for (at, (member, wish)) in scope.wishes.iter().enumerate() {
+            if node.wishes >> at & 1 == 0 && node.arena.is_active(*member) {
+                let mut next = node.clone();
+                match wish {
+                    Some(joiner) => next.arena.wish(*member, *joiner),
+                    None => next.arena.leave(*member),
+                }
+                next.wishes |= 1 << at;
                 moved |= go_to(next, &mut found, &mut stack);
             }
         }

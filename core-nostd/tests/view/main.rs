@@ -42,3 +42,5 @@ mod named;
 mod nodes;
 mod oracle;
 mod random_plans;
+#[cfg(feature = "durable")]
+mod restart;

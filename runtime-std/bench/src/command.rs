@@ -41,6 +41,10 @@ pub enum Command {
     /// the paper's claims and our goals.
     #[command(after_help = crate::shards::command::EXAMPLES)]
     Shards(crate::shards::command::Arguments),
+    /// Measure the levels of DDS topics in the simulator, with Spindle's techniques and without
+    /// (Spindle IV-F).
+    #[command(after_help = crate::dds::command::EXAMPLES)]
+    Dds(crate::dds::command::Arguments),
     /// Measure what parts of this machine cost, and fill a profile for the simulator.
     #[command(after_help = CALIBRATE_EXAMPLES)]
     Calibrate(Calibrate),

@@ -17,6 +17,7 @@
 //! | `baselines` | the protocols that TRAM is compared with, over TCP |
 //! | `record` | `record` |
 //! | `shards` | `shards` |
+//! | `dds` | `dds` |
 //! | `profiles` | the machines that are simulated, and `parameters` |
 //! | `error`, `plot`, `progress`, `machine`, `spread`, `touch` | what all share |
 
@@ -24,6 +25,7 @@ pub mod baselines;
 mod blocks;
 mod calibration;
 pub mod command;
+mod dds;
 mod error;
 mod experiment;
 mod large;

@@ -14,8 +14,8 @@ use crate::report::{Report, Row, Simulated};
 use crate::steady::SteadyReport;
 use crate::views::report::ViewsReport;
 use crate::{
-    blocks, calibration, large, low_rate, real, record, report, shards, simulated, steady, views,
-    worker,
+    blocks, calibration, dds, large, low_rate, real, record, report, shards, simulated, steady,
+    views, worker,
 };
 use tramontane_local::group::LocalError;
 use tramontane_local::interrupt::Interrupts;
@@ -56,6 +56,7 @@ pub fn run(command: &Command, out: &mut impl Write) -> Result<(), BenchError> {
         }
         Command::Record(arguments) => record::run::run(arguments, out),
         Command::Shards(arguments) => shards::run::run(arguments, out),
+        Command::Dds(arguments) => dds::run::run(arguments, out),
         Command::Calibrate(arguments) => calibration::run::calibrate(arguments, out),
         Command::Predict(arguments) => calibration::run::predict(arguments, out),
         Command::Worker(arguments) => worker::run(arguments),

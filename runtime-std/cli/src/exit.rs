@@ -11,7 +11,7 @@ use tramontane_local::crew::{AttachError, CrewError};
 use tramontane_local::group::LocalError;
 use tramontane_local::interrupt::{Interrupted, WatchError};
 use tramontane_runtime::fabric::MemoryError;
-use tramontane_runtime::group::{ControlEndpointsError, DescriptionError, StartError};
+use tramontane_runtime::group::{ControlEndpointsError, DataError, DescriptionError, StartError};
 use tramontane_runtime::member::Stopped;
 use tramontane_runtime::rdma::{ClearNotAllowed, NoFabric};
 use tramontane_runtime::shared_memory::Error as SharedMemoryError;
@@ -203,6 +203,7 @@ macro_rules! failures {
 
 failures! {
     ClearNotAllowed => |error| Self::with_text(Status::Usage, error);
+    tramontane_client::AddressError => |error| Self::with_text(Status::Usage, error);
     DescriptionError => |error| Self::with_text(Status::Usage, error);
     WatchError => |error| Self::system("cannot watch for signals", &error.0);
     AttachError => |error| {
@@ -317,6 +318,7 @@ impl From<StartError> for Failure {
             E::SharedMemory(error) => return error.into(),
             E::Meet(error) => return error.into(),
             E::Stopped(stopped) => return stopped.into(),
+            E::Data(error) => return error.into(),
             E::Cancelled => return Self::silent(Status::Interrupted),
             E::State(_) | E::UnknownNode { .. } | E::Layout(_) => Status::Usage,
             E::Listen { ref source, .. } if source.kind() != io::ErrorKind::AddrInUse => {
@@ -327,6 +329,7 @@ impl From<StartError> for Failure {
             | E::NobodyRuns { .. }
             | E::OtherConfiguration { .. }
             | E::NotFormed(_)
+            | E::NotRestarted(_)
             | E::FixedRuns { .. }
             | E::NotReady { .. }
             | E::Refused { .. } => Status::Group,
@@ -343,6 +346,7 @@ impl From<Stopped> for Failure {
             Stopped::Halted { .. } => {
                 Self::new(Status::Out, stopped, "start this node again: it joins as a new process")
             }
+            Stopped::NotDurable(_) => Self::with_text(Status::Resources, stopped),
             Stopped::GroupLost(_) | Stopped::Outdated(_) => Self::with_text(Status::Out, stopped),
             Stopped::Refused(..) => Self::with_text(Status::Group, stopped),
             Stopped::StateRefused(_) => Self::new(
@@ -378,6 +382,61 @@ impl From<BenchError> for Failure {
             error @ (BenchError::Setup(_) | BenchError::Send(_) | BenchError::Probe) => {
                 Self::other(error, "see 'tramontane bench --help'")
             }
+        }
+    }
+}
+
+/// The status of a node whose logs cannot be used.
+impl From<DataError> for Failure {
+    fn from(error: DataError) -> Self {
+        match error {
+            DataError::Open(error) => error.into(),
+            DataError::Write(error) => error.into(),
+            DataError::OtherNode { .. } => Self::with_text(Status::Group, error),
+            DataError::Folder { .. } | DataError::SetAside { .. } => {
+                Self::with_text(Status::Resources, error)
+            }
+            error => Self::with_text(Status::Usage, error),
+        }
+    }
+}
+
+/// The status of a client that no member takes.
+impl From<tramontane_client::OpenError> for Failure {
+    fn from(error: tramontane_client::OpenError) -> Self {
+        use tramontane_client::{ClientRefusal as R, OpenError as E};
+        let status = match &error {
+            E::NoAddress | E::KeyNeeded(_) | E::Name => Status::Usage,
+            E::Refused(R::NotAllowed | R::NoSubgroup | R::NotLogged) => Status::Usage,
+            E::Refused(R::LeaseOver | R::TooSlow) => Status::Out,
+            E::Refused(_) | E::NoMember { .. } | E::Hopeless(_) => Status::Group,
+            E::System(_) => Status::Resources,
+            _ => Status::Other,
+        };
+        Self::with_text(status, error)
+    }
+}
+
+/// The status of lines that were not published.
+impl From<tramontane_client::PublishError> for Failure {
+    fn from(error: tramontane_client::PublishError) -> Self {
+        use tramontane_client::PublishError as E;
+        let status = match &error {
+            E::TooLong { .. } => Status::Input,
+            E::Refused(why) => return tramontane_client::OpenError::Refused(*why).into(),
+            E::Full | E::TimeUp | E::NoMember { .. } | E::Lost { .. } => Status::PeerLost,
+            _ => Status::Other,
+        };
+        Self::with_text(status, error)
+    }
+}
+
+/// The status of a subscriber to which nothing more comes.
+impl From<tramontane_client::SubscribeError> for Failure {
+    fn from(error: tramontane_client::SubscribeError) -> Self {
+        match error {
+            tramontane_client::SubscribeError::Open(error) => error.into(),
+            error => Self::with_text(Status::PeerLost, error),
         }
     }
 }

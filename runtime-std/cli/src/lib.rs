@@ -6,7 +6,9 @@
 //! | `cast` | one member as a filter |
 //! | `copy` | files to several places at once |
 //! | `node`, `status`, `leave` | a member of a group that survives its members; the status of all; one leaves |
+//! | `publish`, `subscribe` | clients of such a group, which are no members; `client_options`: where its members are |
 //! | `shards` | replicas of groups in a tree, clients of several of them, and their status |
+//! | `dds` | `tramontane dds`: what a topic carries, and how fast |
 //! | `durable_log` | `tramontane log`: a member's log on disk, without its group |
 //! | `layout` | memory maps |
 //! | `plan` | schedules of block multicasts |
@@ -24,7 +26,9 @@
 
 mod adapter;
 mod cast;
+mod client_options;
 mod copy;
+mod dds;
 mod demo;
 mod devices;
 mod durable_log;
@@ -40,9 +44,11 @@ mod node;
 mod options;
 mod output;
 mod plan;
+mod publish;
 mod record;
 mod shards;
 mod status;
+mod subscribe;
 mod verbs_check;
 mod waiting_notice;
 
@@ -76,8 +82,11 @@ const BENCH_EXAMPLES: &str = "  tramontane bench multicast --probe
 const EXAMPLES: &str = "  tramontane demo
   tramontane cast --group log --id 0 --nodes 3
   tramontane node --config group.toml --id 0
+  tramontane publish --config group.toml 'a line'
+  tramontane subscribe --config group.toml --from 0
   tramontane shards --config overlay.toml --id g1.0
   tramontane copy data.bin --to /mnt/a,/mnt/b
+  tramontane dds perf --subscribers 3
   tramontane layout --nodes 4
   tramontane bench latency
   tramontane verbs devices";
@@ -107,10 +116,17 @@ enum Command {
     Status(status::Arguments),
     #[command(after_help = help(leave::EXAMPLES))]
     Leave(leave::Arguments),
+    #[command(after_help = help(publish::EXAMPLES))]
+    Publish(publish::Arguments),
+    #[command(after_help = help(subscribe::EXAMPLES))]
+    Subscribe(subscribe::Arguments),
     #[command(after_help = help(shards::EXAMPLES))]
     Shards(shards::Arguments),
     #[command(after_help = help(durable_log::EXAMPLES))]
     Log(durable_log::Arguments),
+    /// DDS topics: measure them on this machine, and print what one carries
+    #[command(subcommand, after_help = help(dds::EXAMPLES))]
+    Dds(dds::Command),
     #[command(after_help = help(layout::EXAMPLES))]
     Layout(layout::Arguments),
     #[command(after_help = help(plan::EXAMPLES))]
@@ -126,6 +142,8 @@ enum Command {
     Verbs(devices::Command),
     #[command(hide = true)]
     DemoMember { task: String },
+    #[command(hide = true)]
+    DdsMember { task: String },
     #[command(hide = true)]
     DemoShard { task: String },
     #[command(hide = true)]
@@ -155,14 +173,18 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Node(arguments) => node::run(arguments),
         Command::Status(arguments) => status::run(arguments),
         Command::Leave(arguments) => leave::run(arguments),
+        Command::Publish(arguments) => publish::run(arguments),
+        Command::Subscribe(arguments) => subscribe::run(arguments),
         Command::Shards(arguments) => shards::run(arguments),
         Command::Log(arguments) => durable_log::run(arguments),
+        Command::Dds(command) => dds::run(command),
         Command::Layout(arguments) => layout::run(arguments),
         Command::Plan(arguments) => plan::run(arguments),
         Command::Bench(command) => Ok(bench::run(command, &mut io::stdout().lock())?),
         Command::Adapter(arguments) => adapter::run(arguments),
         Command::Verbs(command) => devices::run(command),
         Command::DemoMember { task } => demo::run_member(task),
+        Command::DdsMember { task } => dds::run_member(task),
         Command::DemoShard { task } => demo::run_shards_member(task),
         Command::CopyMember { task } => copy::run_member(task),
     }

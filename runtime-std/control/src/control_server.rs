@@ -140,17 +140,26 @@ impl<V: Fn(Client) + Sync> Acceptor<V> {
         if hello.purpose == Purpose::Meet {
             return Err(Refusal::Running);
         }
-        if hello.digest != self.identity.digest {
+        if hello.purpose != Purpose::Client && hello.digest != self.identity.digest {
             return Err(Refusal::Digest);
         }
         match hello.purpose {
-            Purpose::Peer | Purpose::Join if hello.node == self.identity.node => {
+            Purpose::Peer | Purpose::Join | Purpose::Restart
+                if hello.node == self.identity.node =>
+            {
                 return Err(Refusal::DuplicateId);
             }
-            Purpose::Peer | Purpose::Join if !self.nodes.contains(&hello.node) => {
+            Purpose::Peer | Purpose::Join | Purpose::Restart
+                if !self.nodes.contains(&hello.node) =>
+            {
                 return Err(Refusal::NotAMember);
             }
-            Purpose::Meet | Purpose::Peer | Purpose::Join | Purpose::Ask => {}
+            Purpose::Meet
+            | Purpose::Peer
+            | Purpose::Join
+            | Purpose::Ask
+            | Purpose::Client
+            | Purpose::Restart => {}
         }
         let kept = if hello.purpose == Purpose::Peer { 0 } else { PEER_SLOTS };
         if permit.become_known(kept) { Ok(()) } else { Err(Refusal::Busy) }

@@ -7,7 +7,7 @@ use super::refusal::Refusal;
 /// The version of what the two ends of a connection exchange: the greeting, and what fabrics
 /// exchange after it. Programs of two versions refuse each other, so it rises with every change of
 /// a byte.
-pub const VERSION: u16 = 5;
+pub const VERSION: u16 = 6;
 
 /// The preamble's first bytes.
 const MAGIC: &[u8; 8] = b"tramontn";
@@ -69,6 +69,11 @@ pub enum Purpose {
     Join = 2,
     /// An operator asks for something. It is no member, and may have any node id.
     Ask = 3,
+    /// A client from outside publishes, subscribes or asks. It is no member, has no group file, and
+    /// so no digest: what it may do follows from the key, if there is one.
+    Client = 4,
+    /// A node that restarts together with others asks one of them.
+    Restart = 5,
 }
 
 impl Purpose {
@@ -78,6 +83,8 @@ impl Purpose {
             1 => Self::Peer,
             2 => Self::Join,
             3 => Self::Ask,
+            4 => Self::Client,
+            5 => Self::Restart,
             _ => return None,
         })
     }
@@ -128,7 +135,7 @@ impl Hello {
 
     /// Whether both agree, as far as it matters to what the other end came for.
     pub(super) fn check(&self, other: &Self) -> Result<(), Refusal> {
-        if other.digest != self.digest {
+        if self.purpose != Purpose::Client && other.digest != self.digest {
             Err(Refusal::Digest)
         } else if other.purpose == Purpose::Meet && other.view != self.view {
             Err(Refusal::View)
@@ -146,7 +153,15 @@ mod tests {
     fn hellos_survive_the_wire_and_nothing_else_does() {
         let (view, digest) = (ViewId(1), u64::MAX);
         let hello = Hello { purpose: Purpose::Ask, view, digest, node: NodeId(7), incarnation: 99 };
-        for purpose in [Purpose::Meet, Purpose::Peer, Purpose::Join, Purpose::Ask] {
+        let all = [
+            Purpose::Meet,
+            Purpose::Peer,
+            Purpose::Join,
+            Purpose::Ask,
+            Purpose::Client,
+            Purpose::Restart,
+        ];
+        for purpose in all {
             let hello = Hello { purpose, ..hello };
             assert_eq!(Hello::decode(&hello.encode()), Some(hello));
         }
@@ -154,7 +169,7 @@ mod tests {
         for length in 0..bytes.len() {
             assert_eq!(Hello::decode(&bytes[..length]), None);
         }
-        bytes[0] = 4;
+        bytes[0] = 6;
         assert_eq!(Hello::decode(&bytes), None);
         assert_eq!(Hello::decode(&[0; HELLO_BYTES + 1]), None);
     }
@@ -169,8 +184,8 @@ mod tests {
             node: NodeId(0x2122_2324),
             incarnation: 0x3132_3334_3536_3738,
         };
-        assert_eq!(VERSION, 5);
-        assert_eq!(Preamble::own(true).encode(), *b"tramontn\x05\x00\x01\x00\x00\x00\x00\x00");
+        assert_eq!(VERSION, 6);
+        assert_eq!(Preamble::own(true).encode(), *b"tramontn\x06\x00\x01\x00\x00\x00\x00\x00");
         assert_eq!(
             hello.encode(),
             b"\x02\x08\x07\x06\x05\x04\x03\x02\x01\x18\x17\x16\x15\x14\x13\x12\x11\

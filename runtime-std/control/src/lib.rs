@@ -73,6 +73,7 @@
 
 mod address;
 mod channel;
+pub mod client_messages;
 mod connection;
 mod connection_limit;
 mod control_server;
@@ -91,10 +92,12 @@ mod meeting_handler;
 mod mesh;
 mod open_session;
 mod options;
+mod queued_session;
 mod refusal;
 mod session;
 mod session_stream;
 mod stream;
+mod wakeup;
 
 pub use address::Address;
 pub use channel::MESSAGE_MAX;
@@ -111,5 +114,7 @@ pub use meeting_handler::MeetingHandler;
 pub use mesh::Mesh;
 pub use open_session::{OpenSessionError, OpenedSession, open_session};
 pub use options::MeshOptions;
+pub use queued_session::QueuedSession;
 pub use refusal::Refusal;
 pub use session::{Session, SessionError};
+pub use wakeup::Wakeup;

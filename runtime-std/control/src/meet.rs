@@ -404,6 +404,9 @@ fn is_hopeless(common: &Common<'_>, refusal: Refusal, hello: &Hello) -> bool {
 }
 
 fn judge(common: &Common<'_>, hello: &Hello, permit: &Permit<'_>) -> Result<(), Refusal> {
+    if hello.purpose == Purpose::Client {
+        return Err(Refusal::NotRunning);
+    }
     if hello.purpose != Purpose::Meet {
         if hello.digest != common.handler.clients_digest() {
             return Err(Refusal::Digest);

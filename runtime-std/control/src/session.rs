@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::channel::{Channel, MESSAGE_MAX};
 use super::connection::Connection;
 use super::deadline::{ChannelError, Deadline, NEVER};
+use super::queued_session::QueuedSession;
 
 /// How a message did not come or go.
 #[derive(Debug, thiserror::Error)]
@@ -129,6 +130,15 @@ impl Session {
     #[must_use]
     pub fn into_connection(self) -> Option<Connection> {
         self.channel.and_then(Connection::new)
+    }
+
+    /// The same session with calls that never wait; none if it is at its end, or if a part of a
+    /// message was taken.
+    #[must_use]
+    pub fn into_queued(self) -> Option<QueuedSession> {
+        let channel = self.channel.filter(Channel::is_between_messages)?;
+        let (stream, cipher) = channel.into_parts();
+        Some(QueuedSession::new(stream, cipher))
     }
 
     /// Ends the session, both ways. The other end is told so, even if it sends and waits for room.

@@ -9,10 +9,10 @@ use super::channel::MESSAGE_MAX;
 use super::session::{Session, SessionError};
 
 /// More comes.
-const MORE: u8 = 0;
+pub(super) const MORE: u8 = 0;
 
 /// The last, and all came.
-const END: u8 = 1;
+pub(super) const END: u8 = 1;
 
 /// The last, and something is missing: its sender could not read it.
 const ABORTED: u8 = 2;

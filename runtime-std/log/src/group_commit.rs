@@ -112,16 +112,17 @@ impl<L: FileLayer> Shared<L> {
             let is_over = waiting.failed.is_some();
             drop(waiting);
             self.changed.notify_all();
+            became_durable(Sequence(self.durable.load(Ordering::Acquire)));
             if is_over {
                 return;
             }
-            became_durable(Sequence(self.durable.load(Ordering::Acquire)));
         }
     }
 }
 
 impl<L: FileLayer + 'static> GroupCommit<L> {
-    /// Starts the thread. `became_durable` is called there after each sync with the new frontier.
+    /// Starts the thread. `became_durable` is called there after each sync with the new frontier,
+    /// and once with the last one when nothing more can become durable.
     pub fn start(
         log: Log<L>,
         options: GroupCommitOptions,
@@ -178,6 +179,19 @@ impl<L: FileLayer + 'static> GroupCommit<L> {
     #[must_use]
     pub fn durable(&self) -> Sequence {
         Sequence(self.shared.durable.load(Ordering::Acquire))
+    }
+
+    /// How many bytes wait for the disk, beside those that are being written.
+    #[must_use]
+    pub fn waiting_bytes(&self) -> usize {
+        let waiting = self.shared.waiting();
+        if waiting.batch.is_empty() { 0 } else { waiting.batch.disk_bytes() }
+    }
+
+    /// The sequence that the next record must have.
+    #[must_use]
+    pub fn next(&self) -> Sequence {
+        self.shared.waiting().next
     }
 
     /// How many writes and syncs there were.

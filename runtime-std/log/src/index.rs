@@ -154,6 +154,13 @@ impl Index {
         (sequence < entry.end).then_some((entry.place, entry.end))
     }
 
+    /// The bytes of the batches that begin at a sequence or behind it.
+    pub(crate) fn bytes_from(&self, sequence: Sequence) -> u64 {
+        let behind =
+            self.entries.iter().rev().take_while(|entry| entry.place.mark.first >= sequence);
+        behind.map(|entry| entry.place.mark.length).sum()
+    }
+
     /// Serves nothing before that sequence any more.
     pub(crate) fn let_go(&mut self, base: Sequence) {
         self.base = base;

@@ -103,6 +103,12 @@ impl<L: FileLayer> Log<L> {
         (self.segments.len(), self.segments.values().sum())
     }
 
+    /// The bytes of the batches that begin at a sequence or behind it.
+    #[must_use]
+    pub fn bytes_from(&self, sequence: Sequence) -> u64 {
+        self.index.bytes_from(sequence)
+    }
+
     /// The damaged records, from the first of each range to before its end.
     pub fn damaged(&self) -> impl Iterator<Item = (Sequence, Sequence)> + '_ {
         self.index.bad().map(|(first, end, _)| (first, end))

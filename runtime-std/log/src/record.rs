@@ -1,6 +1,6 @@
 //! One record: a delivered message with its place.
 //!
-//! On disk, 32 bytes and then the message, filled up to eight bytes with zeros:
+//! On disk, 36 bytes and then the message, filled up to four bytes with zeros:
 //!
 //! | at | bytes | what |
 //! |---|---|---|
@@ -8,21 +8,22 @@
 //! | 8 | 8 | sequence |
 //! | 16 | 8 | place in its view |
 //! | 24 | 4 | length of the message |
-//! | 28 | 2 | sender's rank |
-//! | 30 | 2 | views since the one that the batch begins in |
+//! | 28 | 4 | the node that sent it |
+//! | 32 | 2 | views since the one that the batch begins in |
+//! | 34 | 2 | 1 if it came as a large message |
 
 use std::fmt;
 use std::ops::Range;
 
-use tramontane_core::ids::{Place, SenderRank, ViewId};
+use tramontane_core::ids::{NodeId, Place, ViewId};
 
 use crate::format::{Seed, put, put_u16, put_u32, round_up, u16_at, u32_at, u64_at};
 
 /// The bytes before a record's message.
-pub const RECORD_HEADER_BYTES: usize = 32;
+pub const RECORD_HEADER_BYTES: usize = 36;
 
 /// Records begin at multiples of this.
-pub(crate) const RECORD_UNIT: usize = 8;
+pub(crate) const RECORD_UNIT: usize = 4;
 
 /// How many records of its subgroup came before one, since the group began. All members number
 /// them alike, since all deliver the same messages; nulls are not counted.
@@ -55,8 +56,10 @@ pub struct Record<'r> {
     pub view: ViewId,
     /// Its place in the delivery order of that view.
     pub place: Place,
-    /// Who sent it, by its rank among the senders of the view.
-    pub sender: SenderRank,
+    /// The node that sent it.
+    pub sender: NodeId,
+    /// Whether it came as a large message.
+    pub is_large: bool,
     /// The message.
     pub bytes: &'r [u8],
 }
@@ -72,8 +75,9 @@ pub(crate) fn put_record(bytes: &mut Vec<u8>, record: &Record<'_>, length: u32, 
     put(&mut header, 8, record.sequence.0);
     put(&mut header, 16, record.place.get());
     put_u32(&mut header, 24, length);
-    put_u16(&mut header, 28, record.sender.get());
-    put_u16(&mut header, 30, views);
+    put_u32(&mut header, 28, record.sender.get());
+    put_u16(&mut header, 32, views);
+    put_u16(&mut header, 34, u16::from(record.is_large));
     bytes.extend_from_slice(&header);
     bytes.extend_from_slice(record.bytes);
     bytes.resize(round_up(bytes.len(), RECORD_UNIT), 0);
@@ -109,9 +113,10 @@ pub(crate) fn record_at(bytes: &[u8], at: Range<usize>, first_view: ViewId) -> R
     let message = start + RECORD_HEADER_BYTES;
     Record {
         sequence: sequence_at(bytes, start),
-        view: ViewId(first_view.get().saturating_add(u64::from(u16_at(bytes, start + 30)))),
+        view: ViewId(first_view.get().saturating_add(u64::from(u16_at(bytes, start + 32)))),
         place: Place(u64_at(bytes, start + 16)),
-        sender: SenderRank(u16_at(bytes, start + 28)),
+        sender: NodeId(u32_at(bytes, start + 28)),
+        is_large: u16_at(bytes, start + 34) != 0,
         bytes: &bytes[message..message + length],
     }
 }

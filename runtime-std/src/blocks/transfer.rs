@@ -92,6 +92,7 @@ impl Transfer {
                 cells,
                 staging,
                 window: options.window,
+                checks: tramontane_core::check::Checks::Off,
             };
             BlockGroup::open(setup, &table.memory(), fabric, words)
         })?;

@@ -101,6 +101,13 @@ impl DescriptionBuilder {
         self
     }
 
+    /// Members log what they deliver: see [`SubgroupDescription::logged`].
+    #[must_use]
+    pub fn logged(mut self) -> Self {
+        self.all.logged = true;
+        self
+    }
+
     /// A subgroup of its own shape, instead of the one of all nodes; call it for each.
     #[must_use]
     pub fn subgroup(mut self, subgroup: SubgroupDescription) -> Self {

@@ -24,6 +24,7 @@ use tramontane_core::node::Progress;
 use tramontane_core::view::{Halt, NextView, Status};
 
 use super::admission::Admission;
+use super::durable::{Logs, logged_subgroups};
 use super::joiners::Joiners;
 use super::large::Large;
 use super::leaving::Leaving;
@@ -33,7 +34,9 @@ use super::open_view::OpenView;
 use super::parts::{Parts, Step};
 use super::peer_connector::PeerConnector;
 use super::prepared::{Prepared, open, prepare};
+use super::promising::{Preparing, Promising};
 use super::replica::{Message, Messages, Replica, ViewChanged};
+use super::slow_members::{Slow, SlowMembers};
 use super::statistics::{Seen, Statistics};
 use super::subgroup_sending::SubgroupSending;
 use super::view::View;
@@ -67,8 +70,13 @@ pub(super) struct Engine<R: Replica> {
     pub(super) newcomers: Vec<NodeId>,
     /// The view that the core asked to prepare, and that is not prepared yet.
     wanted: Option<Vec<NodeId>>,
+    /// What it promises before the present view ends.
+    promising: Promising,
     pub(super) joiners: Joiners,
     pub(super) leaving: Leaving,
+    pub(super) slow_members: SlowMembers,
+    /// Those that hold others back just now.
+    pub(super) slow: Vec<Slow>,
     /// The last step of the node found nothing to do.
     was_idle: bool,
     /// Something is awaited beside messages: a change, a peer's memory, a reservation of an earlier
@@ -104,8 +112,11 @@ impl<R: Replica> Engine<R> {
             // Nodes that joined with this one are supplied by earlier members.
             newcomers: Vec::new(),
             wanted: None,
+            promising: Promising::default(),
             joiners: Joiners::default(),
             leaving: Leaving::default(),
+            slow_members: SlowMembers::default(),
+            slow: Vec::new(),
             was_idle: true,
             has_cares: true,
             parts,
@@ -123,7 +134,7 @@ impl<R: Replica> Engine<R> {
 
     /// The application.
     pub(super) fn replica(&mut self) -> &mut R {
-        &mut self.parts.replica
+        self.parts.replica.application()
     }
 
     /// What it counts of itself.
@@ -159,8 +170,38 @@ impl<R: Replica> Engine<R> {
     }
 
     /// Receipts say how much was delivered.
-    fn note_delivered(&self) {
-        self.parts.note_delivered(|subgroup| self.present.own_delivered(subgroup));
+    fn note_delivered(&mut self) {
+        let Self { parts, present, .. } = self;
+        parts.note_delivered(|subgroup| present.own_delivered(subgroup));
+    }
+
+    /// Before a step: tells the group what became durable here. False if the logs have no room for
+    /// what a step delivers: then this member does nothing but show that it lives.
+    #[cold]
+    fn may_deliver(&mut self) -> Result<bool, Stopped> {
+        let Self { present, parts, clock, .. } = self;
+        parts.logs.tell(present)?;
+        let have_room = parts.logs.have_room();
+        if !have_room {
+            present.show_life(clock.read(), &mut parts.fabric.fabric);
+        }
+        Ok(have_room)
+    }
+
+    /// After a step: receipts and the application are told what became durable.
+    #[cold]
+    fn note_durable(&mut self) -> Result<(), Stopped> {
+        let Self { present, parts, .. } = self;
+        let Parts { logs, sending, replica, .. } = parts;
+        logs.check()?;
+        guarded(|| {
+            logs.see(present, |subgroup, durable| {
+                let ours = sending.iter_mut().find(|sending| sending.subgroup() == subgroup);
+                ours.into_iter().for_each(|sending| sending.durable(durable));
+                replica.durable_changed(subgroup, durable);
+            });
+            Ok(())
+        })
     }
 
     /// Everything beside messages.
@@ -179,6 +220,7 @@ impl<R: Replica> Engine<R> {
         {
             self.prepare_next(&members)?;
         }
+        self.keep_promise()?;
         match status {
             Status::Installed => self.install()?,
             Status::Left => self.go()?,
@@ -207,7 +249,7 @@ impl<R: Replica> Engine<R> {
         let Some(ended) = &mut self.ended else { return Ok(()) };
         let fabric = &mut self.parts.fabric.fabric;
         let mut nothing = |_: &mut Batch<'_>| {};
-        let stepped = ended.step(self.clock.now(), fabric, &mut nothing, |_| false);
+        let stepped = ended.step(self.clock.now(), fabric, &mut nothing, |_: NextView<'_>| false);
         stepped.map_err(Stopped::Broken)?;
         // A peer that took nothing for so long is suspected in the new view, if it is in it at all.
         let is_over = self.clock.now() >= self.ended_until;
@@ -217,6 +259,23 @@ impl<R: Replica> Engine<R> {
             self.ended = None;
             self.leave_when_free()?;
         }
+        Ok(())
+    }
+
+    /// Writes down what the core asked to be promised, once the logs have all that goes with it.
+    fn keep_promise(&mut self) -> Result<(), Stopped> {
+        let Some(asked) = self.promising.wanted.take() else { return Ok(()) };
+        let logs = &self.parts.logs;
+        if !logs.are_durable()? {
+            // It is asked for again.
+            return Ok(());
+        }
+        let ends = logged_subgroups(&self.parts.participant.description);
+        let ends = ends.map(|subgroup| logs.end(subgroup)).collect();
+        self.record.promises(asked.clone().with_ends(ends))?;
+        self.promising.kept = Some(asked);
+        // A disk may take a while.
+        self.clock.read_at_next_step();
         Ok(())
     }
 
@@ -279,6 +338,8 @@ impl<R: Replica> Engine<R> {
         self.has_cares = true;
         // Before anything is done in the view.
         self.record.begins(&self.view)?;
+        let is_free = logged_subgroups(&self.parts.participant.description).next().is_none();
+        self.promising = Promising { is_free, ..Promising::default() };
         for (rank, cause) in self.lost_peers.take(self.view.id) {
             tracing::info!(view = %self.view.id, %rank, %cause, "a member was lost before its view began");
             match cause {
@@ -287,6 +348,7 @@ impl<R: Replica> Engine<R> {
             }
         }
         self.parts.statistics.installed();
+        self.parts.logs.view_begins();
         for sending in &mut self.parts.sending {
             sending.begin(self.present.shared());
         }
@@ -302,6 +364,7 @@ impl<R: Replica> Engine<R> {
         self.connector.meets(self.view.id, joined);
         self.joiners.view_begins(&self.parts.participant.description, &mut self.present);
         self.leaving.view_begins();
+        self.slow_members.clear();
         self.leave_when_free()?;
         tracing::info!(view = %self.view.id, members = ?self.view.members, ?joined, ?gone, "a view begins");
         let Self { parts, view, .. } = self;
@@ -335,11 +398,12 @@ impl<R: Replica> Engine<R> {
     }
 }
 
-/// Hands stable messages to the application, and to joiners that are supplied.
+/// Hands stable messages to the application, to logs, and to joiners that are supplied.
 struct Upcalls<'e, R> {
     view: &'e View,
     large: &'e mut Large,
     joiners: &'e mut Joiners,
+    logs: &'e mut Logs,
     replica: &'e mut R,
     clock: &'e mut Clock,
 }
@@ -347,7 +411,7 @@ struct Upcalls<'e, R> {
 impl<R: Replica> Application for Upcalls<'_, R> {
     #[inline]
     fn deliver(&mut self, batch: &mut Batch<'_>) {
-        let Self { view, large, joiners, replica, .. } = self;
+        let Self { view, large, joiners, logs, replica, .. } = self;
         // What is delivered here was handed over before: its bytes may not have been looked for
         // yet.
         large.receive_message();
@@ -355,16 +419,31 @@ impl<R: Replica> Application for Upcalls<'_, R> {
         if large.is_mistold() {
             return;
         }
-        if joiners.is_empty() && large.has_none() {
+        let is_tapped = !joiners.is_empty() || logs.has(batch.subgroup());
+        if !is_tapped && large.has_none() {
             return replica.deliver(&mut Messages::plain(batch, view));
         }
-        if joiners.is_empty() {
+        if !is_tapped {
             return replica.deliver(&mut Messages::live(batch, view, large, None));
         }
-        let mut tap = |message: &Message<'_>| joiners.tap(message);
+        let mut tap = |message: &Message<'_>| {
+            logs.append(message);
+            joiners.tap(message);
+        };
         let mut messages = Messages::live(batch, view, large, Some(&mut tap));
         replica.deliver(&mut messages);
         messages.finish();
+    }
+
+    /// What a log needs before the view is sealed.
+    #[cold]
+    fn append(&mut self, batch: &mut Batch<'_>) {
+        let Self { view, large, logs, .. } = self;
+        large.receive_message();
+        let large = &**large;
+        if !large.is_mistold() {
+            logs.append_ahead(batch.subgroup(), Messages::live(batch, view, large, None));
+        }
     }
 
     #[inline]
@@ -393,18 +472,32 @@ impl<R: Replica> Steps for Engine<R> {
 
     #[inline]
     fn work(&mut self) -> Result<Step, Stopped> {
+        let is_logged = !self.parts.logs.are_none();
+        if is_logged && !self.may_deliver()? {
+            return Ok(Step::default());
+        }
         let moved_large = self.large.is_due(self.was_idle) && self.step_large()?;
         let Self {
-            present, view, prepared, lost_peers, wanted, joiners, parts, large, clock, ..
+            present,
+            view,
+            prepared,
+            lost_peers,
+            wanted,
+            promising,
+            joiners,
+            parts,
+            large,
+            clock,
+            ..
         } = self;
-        let Parts { fabric, replica, participant, .. } = parts;
+        let Parts { fabric, replica, logs, participant, .. } = parts;
         let now = clock.now();
         let present_view = view.id;
         let poll = |fabric: &mut &mut AnyFabric| {
             fabric.poll().inspect(|event| lost_peers.keep(present_view, event))
         };
         let mut routed = Routed { fabric: &mut fabric.fabric, poll };
-        let mut upcalls = Upcalls { view, large, joiners, replica, clock };
+        let mut upcalls = Upcalls { view, large, joiners, logs, replica, clock };
         let prepare = |next: NextView<'_>| {
             // A leaver has no memory in the view without it.
             let is_there = !next.members.contains(&participant.own)
@@ -414,7 +507,8 @@ impl<R: Replica> Steps for Engine<R> {
             }
             is_there
         };
-        let stepped = present.step(now, &mut routed, &mut upcalls, prepare);
+        let preparing = Preparing { prepare, promising };
+        let stepped = present.step(now, &mut routed, &mut upcalls, preparing);
         let (progress, status) = stepped.map_err(Stopped::Broken)?;
         if self.clock.now() != now {
             // An upcall took a while: what is asked of this member, and an end, must not wait for
@@ -427,11 +521,15 @@ impl<R: Replica> Steps for Engine<R> {
             }
             self.note_delivered();
         }
+        if is_logged {
+            self.note_durable()?;
+        }
         if moved_large || progress.delivered > 0 || progress.freed > 0 {
             self.release_large()?;
         }
         self.parts.count(&progress);
-        if self.has_cares || status != Status::Steady || progress.lost.is_some() {
+        let is_asked = self.promising.wanted.is_some();
+        if self.has_cares || status != Status::Steady || progress.lost.is_some() || is_asked {
             self.care(status, &progress)?;
         }
         if progress.delivered > 0 && status == Status::Steady && !self.joiners.is_empty() {
@@ -446,11 +544,16 @@ impl<R: Replica> Steps for Engine<R> {
             self.has_cares = true;
             self.carry_out(request)?;
         }
+        if !self.parts.logs.are_none() {
+            let Parts { logs, replica, .. } = &mut self.parts;
+            logs.keep_bounded(self.view.id, |subgroup| replica.snapshot(subgroup))?;
+        }
         self.leave_when_free()
     }
 
     fn show_status(&mut self) {
-        let Self { present, view, joiners, parts, leaving, .. } = self;
+        self.look_for_slow();
+        let Self { present, view, joiners, parts, leaving, slow, .. } = self;
         let state = match present.status() {
             Status::Halted(_) => "halted",
             Status::Left => "left",
@@ -462,7 +565,9 @@ impl<R: Replica> Steps for Engine<R> {
         let suspected = ids(present.suspected());
         let frontiers = |subgroup| present.frontiers(subgroup).unwrap_or_default();
         let joining = ids(joiners.nodes().collect());
-        let seen = Seen { state, suspected, joining, frontiers: &frontiers };
+        let durable = |subgroup| parts.logs.status(subgroup);
+        let (frontiers, durable) = (&frontiers, &durable);
+        let seen = Seen { state, suspected, joining, slow, frontiers, durable };
         parts.statistics.show(&parts.participant, view, &seen);
     }
 
@@ -481,7 +586,9 @@ impl<R: Replica> Steps for Engine<R> {
 
     fn is_settled(&self) -> bool {
         let is_carried = !self.parts.sending.iter().any(SubgroupSending::is_carrying);
-        is_carried && self.ended.is_none() && self.present.is_settled() && self.large.is_settled()
+        let is_durable = self.parts.logs.are_settled();
+        let is_sent = is_carried && self.present.is_settled() && self.large.is_settled();
+        is_sent && is_durable && self.ended.is_none()
     }
 
     fn writes(&self) -> u64 {
@@ -514,6 +621,8 @@ impl<R: Replica> Steps for Engine<R> {
             self.has_left = true;
             // Senders may keep this alive; joiners must not wait for it.
             self.joiners = Joiners::default();
+            // What was delivered becomes durable, and another process may have the logs.
+            self.parts.logs = Logs::default();
             self.parts.fabric.fabric.leave();
         }
     }

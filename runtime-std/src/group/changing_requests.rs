@@ -7,6 +7,7 @@ use tramontane_core::ids::{NodeId, SubgroupId};
 use tramontane_core::view::Status;
 
 use super::changing::Engine;
+use super::joiners::{Wanted, states_of};
 use super::parts::Parts;
 use super::peer_connector::Call;
 use super::queue::{Sink, Supplied};
@@ -21,7 +22,7 @@ impl<R: Replica> Engine<R> {
         let description = &self.parts.participant.description;
         match request {
             Request::Connected { node, session, call } => self.connected(node, session, &call),
-            Request::Supply { node, subgroups, sink } => self.supply(node, subgroups, sink)?,
+            Request::Supply { node, wanted, sink } => self.supply(node, wanted, sink)?,
             Request::Wish { node, sources } => {
                 self.joiners.wish(node, sources, description, &mut self.present);
             }
@@ -50,20 +51,15 @@ impl<R: Replica> Engine<R> {
         }
     }
 
-    fn supply(
-        &mut self,
-        node: NodeId,
-        subgroups: Vec<SubgroupId>,
-        sink: Sink,
-    ) -> Result<(), Stopped> {
+    fn supply(&mut self, node: NodeId, wanted: Wanted, sink: Sink) -> Result<(), Stopped> {
         let sink = sink.with_large(self.parts.participant.description.large_pool_bytes());
-        if let Some(why) = self.refusal(node, &subgroups) {
+        if let Some(why) = self.refusal(node, &wanted) {
             sink.put(Supplied::NotNow(why.to_owned()));
             return Ok(());
         }
         let is_member = self.view.members.contains(&node);
-        let Self { joiners, parts, present, admission, clock, .. } = self;
-        let Parts { replica, fabric, participant, .. } = parts;
+        let Self { joiners, parts, present, admission, clock, view, .. } = self;
+        let Parts { replica, logs, fabric, participant, .. } = parts;
         guarded(|| {
             if !is_member {
                 joiners.give_up(node, &participant.description, present);
@@ -71,17 +67,19 @@ impl<R: Replica> Engine<R> {
             let between = || {
                 present.show_life(clock.read(), &mut fabric.fabric);
             };
+            let states = states_of(&wanted, view.id, logs, replica, between);
             if is_member {
-                joiners.supply_late(node, &subgroups, sink, replica, admission, between);
+                joiners.supply_late(node, states, sink, admission);
             } else {
-                joiners.begin(node, subgroups, sink, replica, between);
+                joiners.begin(node, states, sink);
             }
             Ok(())
         })
     }
 
     /// Why a node cannot be supplied with these subgroups now.
-    fn refusal(&mut self, node: NodeId, subgroups: &[SubgroupId]) -> Option<&'static str> {
+    fn refusal(&mut self, node: NodeId, wanted: &Wanted) -> Option<&'static str> {
+        let Wanted { subgroups, records } = wanted;
         let description = &self.parts.participant.description;
         let own = self.parts.participant.own;
         let is_ours = |subgroup: &SubgroupId| {
@@ -93,6 +91,8 @@ impl<R: Replica> Engine<R> {
             Some("the view is changing")
         } else if !subgroups.iter().all(is_ours) {
             Some("this member does not belong to all of the subgroups")
+        } else if !records.iter().all(|(of, from)| self.parts.logs.reaches(*of, *from)) {
+            Some("this member has not logged so much")
         } else if self.view.members.contains(&node) {
             self.late_refusal(node, subgroups)
         } else {

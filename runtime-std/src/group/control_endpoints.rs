@@ -62,6 +62,17 @@ impl ControlEndpoints {
         }
     }
 
+    /// Where each node is reached.
+    pub fn addresses(&self) -> impl Iterator<Item = &Address> {
+        self.addresses.values()
+    }
+
+    /// The key, if there is one.
+    #[must_use]
+    pub const fn key(&self) -> Option<&SharedKey> {
+        self.key.as_ref()
+    }
+
     /// Those of nodes of this machine, which meet in a folder.
     pub(crate) fn in_folder(
         name: &str,

@@ -8,6 +8,8 @@ use tramontane_control::{
 };
 use tramontane_core::ids::NodeId;
 
+use super::clients::ClientServer;
+use super::durable::SharedLogs;
 use super::operator;
 use super::peer_connector::{Call, PeerConnector, answer_caller, hear_caller};
 use super::request::{Request, Requests};
@@ -33,6 +35,9 @@ pub(super) struct MemberAccess {
     pub(super) requests: Requests,
     /// For peers that call: only where membership changes.
     pub(super) connector: Option<Arc<PeerConnector>>,
+    /// What joiners are supplied from.
+    pub(super) logs: SharedLogs,
+    pub(super) clients: ClientServer,
 }
 
 impl ControlService {
@@ -57,8 +62,10 @@ impl ControlService {
                 }
             }
             Purpose::Join => {
-                if let Some(MemberAccess { requests, connector: Some(_) }) = self.inside.get() {
-                    supply::serve(node, session, &self.board, requests);
+                if let Some(MemberAccess { requests, connector: Some(_), logs, .. }) =
+                    self.inside.get()
+                {
+                    supply::serve(node, session, &self.board, requests, logs);
                 }
             }
             Purpose::Peer => {
@@ -66,8 +73,14 @@ impl ControlService {
                     tracing::debug!(%node, %error, "a member that called is not connected");
                 }
             }
+            Purpose::Client => match self.inside.get() {
+                Some(inside) => inside.clients.receive(session),
+                None => ClientServer::refuse_before(session),
+            },
             // The control server refuses it.
             Purpose::Meet => {}
+            // This process is a member, or is about to be: who restarts finds that out.
+            Purpose::Restart => {}
         }
     }
 
@@ -141,8 +154,10 @@ mod tests {
             let service = ControlService::default();
             let server = service.open(listener, identity(1), [NodeId(2)], None).expect("a thread");
             let inside = MemberAccess {
+                logs: SharedLogs::default(),
                 requests: connector.requests.clone(),
                 connector: Some(Arc::clone(&connector)),
+                clients: ClientServer::default(),
             };
             assert!(service.inside.set(inside).is_ok());
             Self { server, asked, connector, _fabric: fabric }

@@ -65,6 +65,11 @@ pub struct Description {
     /// (VIE-2). The same at all members.
     #[serde(default = "failure_timeout_default")]
     pub failure_timeout_ms: u64,
+    /// A member that holds others back for so long, though it lives, is removed, in ms; 0: the
+    /// others wait for it as long as it takes (EXT-2). The same at all members. It cannot be with
+    /// fixed membership.
+    #[serde(default)]
+    pub evict_slow_after_ms: u64,
     /// Whether a next view needs a majority of the last one (VIE-9). Without it a network that
     /// splits makes two groups of one.
     #[serde(default = "majority_default")]
@@ -132,10 +137,22 @@ pub struct SubgroupDescription {
     /// members. A group file does not have it, and members do not compare it when they meet.
     #[serde(skip)]
     pub large_blocks: Option<LargeBlocks>,
+    /// Whether clients from outside may publish and subscribe (EXT-1). Each message takes up to 25
+    /// bytes more then.
+    #[serde(default)]
+    pub clients: bool,
+    /// How long the group remembers a client that no member hears, in ms: for so long it may come
+    /// back and send again what was not acknowledged, and nothing is delivered twice.
+    #[serde(default = "client_lease_default")]
+    pub client_lease_ms: u64,
     /// Whether it starts anew, empty, after all its members were lost at once, and its state with
     /// them (VIE-10). Otherwise it stays without members.
     #[serde(default)]
     pub restart_empty: bool,
+    /// Whether its members log what they deliver, each in a data folder of its own: then receipts
+    /// tell where a message is durable. Part of what all members must have alike.
+    #[serde(default)]
+    pub logged: bool,
 }
 
 const fn heartbeat_default() -> u64 {
@@ -149,6 +166,9 @@ const fn majority_default() -> bool {
 }
 const fn large_window_default() -> u32 {
     2
+}
+const fn client_lease_default() -> u64 {
+    60_000
 }
 const fn window_default() -> u32 {
     WINDOW_DEFAULT
@@ -208,6 +228,12 @@ pub enum DescriptionError {
         "failure_timeout_ms is less than 3 times heartbeat_ms, or one of them is 0; raise failure_timeout_ms"
     )]
     Times,
+    /// A bound for slow members that one long upcall would exceed.
+    #[error(
+        "evict_slow_after_ms is less than twice failure_timeout_ms, for which an upcall may last; \
+         raise it, or set it to 0"
+    )]
+    Eviction,
     /// A subgroup's name stands twice.
     #[error("subgroup \"{0}\" stands twice; give each a name of its own")]
     DuplicateSubgroup(String),
@@ -221,6 +247,19 @@ pub enum DescriptionError {
         "large messages want {0} buffers at a member, large_window and 2 for each sender, and {BUFFERS_MAX} is the most; lower large_window, or let fewer send"
     )]
     LargeBuffers(usize),
+    /// A log that would be none.
+    #[error("subgroup \"{0}\" cannot be logged, because {1}")]
+    Logged(String, &'static str),
+    /// Clients that cannot be.
+    #[error(
+        "subgroup \"{0}\" cannot have clients without an order; take out unordered, or clients"
+    )]
+    Clients(String),
+    /// A lease that is no longer than what it takes to notice that a member is lost.
+    #[error(
+        "subgroup \"{0}\" has a client_lease_ms of less than twice failure_timeout_ms; raise it"
+    )]
+    ClientLease(String),
     /// Something that only a group with changing membership has.
     #[error(
         "the group has fixed membership, and so {0}; take it out, or set membership = \"changing\""
@@ -283,6 +322,7 @@ impl Description {
             allow_clear: false,
             heartbeat_ms: heartbeat_default(),
             failure_timeout_ms: failure_timeout_default(),
+            evict_slow_after_ms: 0,
             majority: true,
             initial: all.clone(),
             nodes: all
@@ -315,6 +355,10 @@ impl Description {
         if self.heartbeat_ms == 0 || self.failure_timeout_ms < self.heartbeat_ms.saturating_mul(3) {
             return Err(DescriptionError::Times);
         }
+        let eviction_min = self.failure_timeout_ms.saturating_mul(2);
+        if self.evict_slow_after_ms != 0 && self.evict_slow_after_ms < eviction_min {
+            return Err(DescriptionError::Eviction);
+        }
         if self.initial.is_empty() {
             self.initial.clone_from(&all);
         }
@@ -337,6 +381,16 @@ impl Description {
             if !subgroup.has_possible_large() {
                 return Err(DescriptionError::Large(subgroup.name.clone()));
             }
+            if let Some(why) = self.log_refusal(subgroup) {
+                return Err(DescriptionError::Logged(subgroup.name.clone(), why));
+            }
+            if subgroup.clients && subgroup.unordered {
+                return Err(DescriptionError::Clients(subgroup.name.clone()));
+            }
+            let lease_min = self.failure_timeout_ms.saturating_mul(2);
+            if subgroup.clients && subgroup.client_lease_ms < lease_min {
+                return Err(DescriptionError::ClientLease(subgroup.name.clone()));
+            }
         }
         self.check_fixed()?;
         let buffers = self.large_buffers();
@@ -349,6 +403,28 @@ impl Description {
         Ok(())
     }
 
+    /// Why a subgroup that is to be logged cannot be (DUR-2).
+    fn log_refusal(&self, subgroup: &SubgroupDescription) -> Option<&'static str> {
+        if !subgroup.logged {
+            None
+        } else if self.membership == Membership::Fixed {
+            Some("membership is fixed; set membership = \"changing\"")
+        } else if subgroup.unordered {
+            Some("it has no order that a log could keep; take out unordered = true")
+        } else if !self.majority {
+            Some(
+                "two halves of the group could go on with two logs; set majority = true, or take \
+                 out logged = true",
+            )
+        } else if subgroup.restart_empty {
+            Some("what is durable would be gone with its members; take out restart_empty = true")
+        } else if subgroup.clients && subgroup.large_max > 0 {
+            Some("a log does not tell large messages from those of clients; take out large_max")
+        } else {
+            None
+        }
+    }
+
     /// What a group with fixed membership cannot have.
     fn check_fixed(&self) -> Result<(), DescriptionError> {
         if self.membership == Membership::Changing {
@@ -359,6 +435,12 @@ impl Description {
         }
         if self.subgroups.iter().any(|subgroup| subgroup.large_max > 0) {
             return Err(DescriptionError::Fixed("no large messages (large_max)"));
+        }
+        if self.evict_slow_after_ms != 0 {
+            return Err(DescriptionError::Fixed("no bound for slow members (evict_slow_after_ms)"));
+        }
+        if self.subgroups.iter().any(|subgroup| subgroup.clients) {
+            return Err(DescriptionError::Fixed("no clients (clients)"));
         }
         if self.nodes.iter().any(|node| node.state.is_some()) {
             return Err(DescriptionError::Fixed("no state folders (state)"));
@@ -423,7 +505,10 @@ impl SubgroupDescription {
             large_max: 0,
             large_window: large_window_default(),
             large_blocks: None,
+            clients: false,
+            client_lease_ms: client_lease_default(),
             restart_empty: false,
+            logged: false,
         }
     }
 

@@ -15,13 +15,14 @@ const BITS: u32 = 4;
 const HINT_BITS: u32 = BITS * FIELDS.len() as u32;
 
 /// The fields of a group file that are compared, in the order of their bits.
-const FIELDS: [&str; 9] = [
+const FIELDS: [&str; 10] = [
     "name",
     "fabric",
     "membership",
     "majority",
     "heartbeat_ms",
     "failure_timeout_ms",
+    "evict_slow_after_ms",
     "initial",
     "nodes",
     "subgroups",
@@ -40,6 +41,7 @@ pub(super) fn digest(description: &Description, forms: bool) -> u64 {
         majority,
         heartbeat_ms,
         failure_timeout_ms,
+        evict_slow_after_ms,
         initial,
         nodes,
         subgroups,
@@ -55,6 +57,7 @@ pub(super) fn digest(description: &Description, forms: bool) -> u64 {
         hash(majority),
         hash(heartbeat_ms),
         hash(failure_timeout_ms),
+        hash(evict_slow_after_ms),
         hash(&initial),
         hash(&nodes),
         hash(subgroups),
@@ -89,14 +92,16 @@ mod tests {
     #[test]
     fn what_members_must_have_alike_is_compared_and_named() {
         let own = Description::local("g", 3, 8, 16);
-        let changes: [Change; 7] = [
+        let changes: [Change; 9] = [
             ("name", |d| d.name = "h".into()),
             ("membership", |d| d.membership = Membership::Fixed),
             ("majority", |d| d.majority = false),
             ("heartbeat_ms", |d| d.heartbeat_ms = 70),
             ("failure_timeout_ms", |d| d.failure_timeout_ms = 3_000),
+            ("evict_slow_after_ms", |d| d.evict_slow_after_ms = 3_000),
             ("nodes", |d| d.nodes.truncate(2)),
-            ("subgroups", |d| d.subgroups[0].window = 9),
+            ("subgroups", |d| d.subgroups[0].window = 10),
+            ("subgroups", |d| d.subgroups[0].logged = true),
         ];
         for (field, change) in changes {
             let mut other = own.clone();
@@ -114,9 +119,9 @@ mod tests {
     #[test]
     fn the_digests_of_a_group_file_belong_to_the_version_of_the_greeting() {
         let description = Description::local("g", 3, 8, 16);
-        assert_eq!(tramontane_control::VERSION, 5);
-        assert_eq!(format!("{:016x}", digest(&description, false)), "57ee398b01c49849");
-        assert_eq!(format!("{:016x}", digest(&description, true)), "498c3d5b0ac49849");
+        assert_eq!(tramontane_control::VERSION, 6);
+        assert_eq!(format!("{:016x}", digest(&description, false)), "73f2fa1015c49849");
+        assert_eq!(format!("{:016x}", digest(&description, true)), "70192e10a5c49849");
     }
 
     #[test]

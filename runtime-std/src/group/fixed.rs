@@ -101,7 +101,7 @@ impl<R: Replica> Fixed<R> {
 
     /// The application.
     pub(super) fn replica(&mut self) -> &mut R {
-        &mut self.parts.replica
+        self.parts.replica.application()
     }
 
     /// What it counts of itself.
@@ -110,10 +110,10 @@ impl<R: Replica> Fixed<R> {
     }
 
     #[inline]
-    fn note_delivered(&self) {
-        self.parts.note_delivered(|subgroup| {
-            self.node.with_dependent(|_, node| node.own_delivered(subgroup))
-        });
+    fn note_delivered(&mut self) {
+        let Self { node, parts, .. } = self;
+        parts
+            .note_delivered(|subgroup| node.with_dependent(|_, node| node.own_delivered(subgroup)));
     }
 
     #[cold]
@@ -179,8 +179,9 @@ impl<R: Replica> Steps for Fixed<R> {
         let frontiers = |subgroup: SubgroupId| {
             self.node.with_dependent(|_, node| node.frontiers(subgroup)).unwrap_or_default()
         };
-        let seen =
-            Seen { state, suspected: Vec::new(), joining: Vec::new(), frontiers: &frontiers };
+        let (suspected, joining) = (Vec::new(), Vec::new());
+        let (frontiers, durable) = (&frontiers, &|_| None);
+        let seen = Seen { state, suspected, joining, slow: &[], frontiers, durable };
         self.parts.statistics.show(&self.parts.participant, &self.view, &seen);
     }
 

@@ -29,6 +29,9 @@ pub struct Forming {
     /// joined, and that is an error. For groups that live for one task. All nodes of the
     /// description must be initial ones.
     pub first_view_only: bool,
+    /// Restart a group that logs with the nodes that are there, whatever only others have: that is
+    /// lost. A person decides this, once, at one node, if the others never come back.
+    pub with_less: bool,
     /// Called with what this node waits for, once it has waited for a few seconds, and every few
     /// seconds again.
     pub told: Option<fn(&Waiting)>,
@@ -52,6 +55,8 @@ pub enum Waiting {
         /// Why they do not, as far as this node knows it.
         but: Option<NotFormed>,
     },
+    /// For nodes without which the group cannot go on from its logs.
+    Restart(RestartWaiting),
     /// For a node: the process at its address did not show that it has the key.
     Stranger {
         /// The node.
@@ -59,6 +64,28 @@ pub enum Waiting {
         /// Where, and how it answered.
         answer: String,
     },
+}
+
+/// What a group that restarts waits for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RestartWaiting {
+    /// The view whose members are waited for.
+    pub view: u64,
+    /// The nodes of which some have to come.
+    pub missing: Vec<u32>,
+    /// Why.
+    pub why: String,
+}
+
+impl fmt::Display for RestartWaiting {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { view, missing, why } = self;
+        if missing.is_empty() {
+            return out.write_str("restarting; waiting for the other nodes");
+        }
+        write!(out, "restarting view {view}; waiting for {}: {why}", List(missing))
+    }
 }
 
 impl fmt::Display for Waiting {
@@ -83,6 +110,7 @@ impl fmt::Display for Waiting {
             Self::Member { but: Some(but), .. } => {
                 write!(out, "waiting for a running member: {but}")
             }
+            Self::Restart(waiting) => waiting.fmt(out),
             Self::Stranger { node, answer } => {
                 write!(out, "waiting for {node}: what answers at {answer}")
             }

@@ -5,13 +5,14 @@ use std::fmt::Debug;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use tramontane_control::client_messages::{ClientReply, ClientRequest, decode, encode};
 
 use super::description::Description;
 use super::join_messages::{JoinReply, JoinRequest};
 use super::operator::{OperatorReply, OperatorRequest};
 use super::view::View;
 
-/// Reads bytes as each of the messages that members, joiners and operators send each other.
+/// Reads bytes as each of the messages of members, joiners, operators and clients.
 ///
 /// # Panics
 /// If a message is another one once it was written.
@@ -20,6 +21,12 @@ pub fn control(bytes: &[u8]) {
     again::<OperatorReply>(bytes);
     again::<JoinRequest>(bytes);
     again::<JoinReply>(bytes);
+    if let Some(request) = decode::<ClientRequest<'_>>(bytes) {
+        assert_eq!(decode(&encode(&request)), Some(request));
+    }
+    if let Some(reply) = decode::<ClientReply<'_>>(bytes) {
+        assert_eq!(decode(&encode(&reply)), Some(reply));
+    }
     if let Ok(JoinReply::View(view) | JoinReply::Member { view, .. }) = postcard::from_bytes(bytes)
     {
         drop(View::from(view));
@@ -68,6 +75,8 @@ mod tests {
             "large_window",
             "heartbeat_ms",
             "failure_timeout_ms",
+            "evict_slow_after_ms",
+            "client_lease_ms",
         ]);
         prop_oneof![
             (key, number).prop_map(|(key, number)| format!("{key} = {number}")),
@@ -82,6 +91,8 @@ mod tests {
                 "senders = [1]",
                 "address = \"127.0.0.1:1\"",
                 "unordered = true",
+                "clients = true",
+                "logged = true",
                 "restart_empty = true",
                 "key_file = \"key\"",
                 "nodes = [{ id = 0 }]",

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::admission::{End, Sent};
+use super::durable::LogPlace;
 use super::replica::Message;
 use super::view::WireView;
 
@@ -14,9 +15,13 @@ use super::view::WireView;
 pub(super) enum JoinRequest {
     /// Which view is it?
     Welcome,
-    /// The state of these subgroups. The member that leads the join asks the group to admit the
-    /// joiner.
-    Supply { subgroups: Vec<u16>, leads: bool },
+    /// How many records of a logged subgroup are the same, if the joiner's log ends there?
+    Compare { subgroup: u16, last: Option<LogPlace> },
+    /// The records of a logged subgroup from one number to before another.
+    Fetch { subgroup: u16, from: u64, to: u64 },
+    /// The state of these subgroups, or of some the records from a number on. The member that leads
+    /// the join asks the group to admit the joiner.
+    Supply { subgroups: Vec<u16>, leads: bool, records: Vec<(u16, u64)> },
     /// Every state is restored, each subgroup's from this node: the joiner can be admitted. Sent to
     /// the member that leads.
     Ready { sources: Vec<(u16, u32)> },
@@ -31,8 +36,14 @@ pub(super) enum JoinReply {
     View(WireView),
     /// It is not possible now, and why; ask again.
     NotNow(String),
-    /// The state of a subgroup follows, as a stream.
-    State { subgroup: u16 },
+    /// The state of a subgroup follows, as a stream: as it is in that view after so many records
+    /// of the subgroup's log, if it is logged.
+    State { subgroup: u16, view: u64, records: u64 },
+    /// So many records of the joiner's log are those of this member's, which has all that come
+    /// behind them; nothing if it does not know, or has not.
+    Common { records: Option<u64> },
+    /// Records of a log, the first of that number; the last ones that there are if it says so.
+    Records { subgroup: u16, first: u64, records: Vec<Delivered>, is_last: bool },
     /// Messages that were delivered since, in their order.
     Messages(Vec<Shared>),
     /// All that was delivered while the states were sent has been sent too. The joiner tells the
@@ -52,6 +63,7 @@ pub(super) struct Delivered {
     pub(super) view: u64,
     pub(super) place: u64,
     pub(super) sender: u32,
+    pub(super) is_large: bool,
     pub(super) payload: Vec<u8>,
 }
 
@@ -66,6 +78,7 @@ impl Shared {
             view: message.view.0,
             place: message.place.0,
             sender: message.sender.get(),
+            is_large: message.is_large,
             payload: message.payload.to_vec(),
         }))
     }
@@ -101,7 +114,17 @@ pub(super) mod tests {
     pub(in crate::group) fn message(payload: &[u8]) -> Shared {
         let (subgroup, sender) = (SubgroupId(0), NodeId(3));
         let (view, place) = (ViewId(1), Place(2));
-        Shared::of(&Message { subgroup, view, place, sender, payload, is_replayed: false })
+        let (client, is_large, is_replayed) = (None, false, false);
+        Shared::of(&Message {
+            subgroup,
+            view,
+            place,
+            sender,
+            payload,
+            client,
+            is_large,
+            is_replayed,
+        })
     }
 
     #[test]

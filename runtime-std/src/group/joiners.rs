@@ -10,18 +10,26 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tramontane_core::ids::{NodeId, SubgroupId};
+use tramontane_core::ids::{NodeId, SubgroupId, ViewId};
 
 use super::admission::{Admission, Sent, needed};
 use super::description::Description;
+use super::durable::Logs;
 use super::join_messages::Shared;
 use super::open_view::OpenView;
-use super::queue::{HELD_MAX, QueueId, Sink, States, Supplied};
+use super::queue::{Content, HELD_MAX, QueueId, Sink, State, States, Supplied};
 use super::replica::{Message, Replica};
 use super::view::View;
 
 /// Between two checks whether a joiner has caught up.
 const HOLD_PAUSE: Duration = Duration::from_micros(200);
+
+/// What a node is to be supplied with.
+pub(super) struct Wanted {
+    pub(super) subgroups: Vec<SubgroupId>,
+    /// Of these the records from a number on, instead of a state.
+    pub(super) records: Vec<(SubgroupId, u64)>,
+}
 
 /// A node that is being supplied.
 struct Joiner {
@@ -64,18 +72,25 @@ pub(super) struct Joiners {
     let_in: Vec<(NodeId, Sink)>,
 }
 
-/// The states of this moment. After each, which may take a while, `between` is called.
-fn states_of<R: Replica>(
-    subgroups: &[SubgroupId],
+/// The states of this moment, in a view. After each, which may take a while, `between` is called.
+pub(super) fn states_of<R: Replica>(
+    wanted: &Wanted,
+    view: ViewId,
+    logs: &Logs,
     replica: &mut R,
     mut between: impl FnMut(),
 ) -> States {
     let state_of = |subgroup: &SubgroupId| {
-        let state = (*subgroup, replica.snapshot(*subgroup));
+        let records = logs.records(*subgroup).unwrap_or_default().0;
+        let from = wanted.records.iter().find(|(of, _)| of == subgroup).map(|(_, from)| *from);
+        let content = match from.zip(logs.shared(*subgroup)) {
+            Some((from, log)) => Content::Records { log, from },
+            None => Content::State(replica.snapshot(*subgroup)),
+        };
         between();
-        state
+        State { subgroup: *subgroup, view, records, content }
     };
-    subgroups.iter().map(state_of).collect()
+    wanted.subgroups.iter().map(state_of).collect()
 }
 
 impl Joiners {
@@ -108,40 +123,27 @@ impl Joiners {
             .any(|(subgroup, _)| is_it(*subgroup))
     }
 
-    /// Begins to supply a node with the state of this moment and everything from here on. The
-    /// caller checked whether it can be, and discarded its earlier attempt. After the state of each
-    /// subgroup, which may take a while, `between` is called.
-    pub(super) fn begin<R: Replica>(
-        &mut self,
-        node: NodeId,
-        subgroups: Vec<SubgroupId>,
-        sink: Sink,
-        replica: &mut R,
-        between: impl FnMut(),
-    ) {
-        let states = states_of(&subgroups, replica, between);
+    /// Begins to supply a node with the states of this moment and everything from here on. The
+    /// caller checked whether it can be, and discarded its earlier attempt.
+    pub(super) fn begin(&mut self, node: NodeId, states: States, sink: Sink) {
+        let subgroups = states.iter().map(|state| (state.subgroup, 0)).collect();
         if sink.put(Supplied::States(states)) {
-            let subgroups = subgroups.into_iter().map(|subgroup| (subgroup, 0)).collect();
             self.supplied.push(Joiner { node, subgroups, sink, held: Duration::ZERO });
         }
     }
 
-    /// Supplies a node that the present view has let in with the state at its beginning: another
+    /// Supplies a node that the present view has let in with the states at its beginning: another
     /// member that was to do so is gone. The caller checked whether it can be.
-    pub(super) fn supply_late<R: Replica>(
+    pub(super) fn supply_late(
         &mut self,
         node: NodeId,
-        subgroups: &[SubgroupId],
+        states: States,
         sink: Sink,
-        replica: &mut R,
         admission: &Arc<Admission>,
-        between: impl FnMut(),
     ) {
-        let states = states_of(subgroups, replica, between);
         let view = admission.view.id.0;
-        let sent =
-            |subgroup: &SubgroupId| Sent { subgroup: subgroup.0, messages: 0, view, place: 0 };
-        let sent = subgroups.iter().map(sent).collect();
+        let sent = |state: &State| Sent { subgroup: state.subgroup.0, messages: 0, view, place: 0 };
+        let sent = states.iter().map(sent).collect();
         if sink.put(Supplied::Late(states, Arc::clone(admission), sent)) {
             self.let_in.retain(|(let_in, sink)| *let_in != node || !sink.is_over());
             self.let_in.push((node, sink));

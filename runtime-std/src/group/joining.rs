@@ -14,10 +14,12 @@ use tramontane_core::ids::{NodeId, SubgroupId};
 
 use super::admission::Admission;
 use super::description::Description;
+use super::durable::{DataError, TakeOverError};
 use super::join_messages::{JoinReply, JoinRequest};
 use super::peer_connector::PeerConnector;
 use super::probe::{is_for_good, is_stranger};
 use super::replica::Replica;
+use super::restoring::Restoring;
 use super::state_transfer::{StateTransfer, Supplier};
 use super::transfer_progress::TransferProgress;
 use super::view::View;
@@ -58,6 +60,8 @@ pub(super) enum AttemptError {
     Malformed,
     #[error("the state cannot be restored: {0}")]
     Restore(std::io::Error),
+    #[error("what was restored cannot be logged: {0}")]
+    Log(TakeOverError),
     #[error(
         "subgroup {0} lost all its members after its state was taken over here, and begins anew"
     )]
@@ -66,6 +70,18 @@ pub(super) enum AttemptError {
     ViewOver,
     #[error("the time was up before all of the state was taken over; allow more time")]
     TimeUp,
+}
+
+impl From<TakeOverError> for AttemptError {
+    fn from(error: TakeOverError) -> Self {
+        Self::Log(error)
+    }
+}
+
+impl From<DataError> for AttemptError {
+    fn from(error: DataError) -> Self {
+        Self::Log(error.into())
+    }
 }
 
 impl AttemptError {
@@ -77,6 +93,7 @@ impl AttemptError {
             Self::OpenSession(error) => !matches!(error, OpenSessionError::Cancelled),
             Self::NoSupplier(_)
             | Self::Restore(_)
+            | Self::Log(_)
             | Self::Outdated(_)
             | Self::ViewOver
             | Self::TimeUp => false,
@@ -115,7 +132,7 @@ pub(super) fn join<R: Replica>(
     description: &Description,
     own: NodeId,
     connector: &PeerConnector,
-    replica: &mut R,
+    restoring: Restoring<'_, R>,
     until: Instant,
     cancel: &AtomicBool,
 ) -> Result<LetIn, AttemptError> {
@@ -131,7 +148,7 @@ pub(super) fn join<R: Replica>(
         });
         // An application that panics as it restores must not leave the other thread running.
         let _over = Over(&is_over);
-        try_to_join(description, own, connector, replica, &stop)
+        try_to_join(description, own, connector, restoring, &stop)
     });
     match joined {
         // What is left to be said is not part of the join.
@@ -160,7 +177,7 @@ fn try_to_join<R: Replica>(
     description: &Description,
     own: NodeId,
     connector: &PeerConnector,
-    replica: &mut R,
+    restoring: Restoring<'_, R>,
     stop: &Arc<AtomicBool>,
 ) -> Result<LetIn, AttemptError> {
     let (mut refused_since, mut before) = (None, None);
@@ -169,7 +186,7 @@ fn try_to_join<R: Replica>(
         own,
         connector,
         stop,
-        replica,
+        restoring,
         progress: TransferProgress::default(),
     };
     loop {
@@ -180,7 +197,7 @@ fn try_to_join<R: Replica>(
         };
         tracing::debug!(%error, "not admitted yet");
         let is_final = match error {
-            AttemptError::Restore(_) | AttemptError::Outdated(_) => true,
+            AttemptError::Restore(_) | AttemptError::Log(_) | AttemptError::Outdated(_) => true,
             // A process with another key may be any process, at the address of a member that is
             // gone.
             AttemptError::Refused { ref why, .. } if is_for_good(why) => {
@@ -210,6 +227,8 @@ fn attempt<R: Replica>(transfer: &mut StateTransfer<'_, R>) -> Result<LetIn, Att
         transfer.be_let_in(&mut lead, &view)?
     };
     transfer.complete(&admission)?;
+    // Before it counts in any majority.
+    transfer.restoring.commit()?;
     Ok(LetIn { admission, lead: lead.session })
 }
 

@@ -13,6 +13,8 @@ struct Lists {
     subgroups: Vec<Ranks>,
     /// Those with large messages.
     large: Vec<SubgroupId>,
+    /// Those that are logged.
+    logged: Vec<SubgroupId>,
 }
 
 struct Ranks {
@@ -46,7 +48,7 @@ impl Ranks {
             members,
             senders: ranks(subgroup.senders()),
             window: subgroup.window,
-            message_max: subgroup.message_max,
+            message_max: subgroup.slot_max(),
             delivery,
         }
     }
@@ -93,9 +95,11 @@ impl ViewLayout {
     ) -> Result<Self, LayoutError> {
         let ids = (0..).map(SubgroupId);
         let large = ids.clone().zip(subgroups).filter(|(_, subgroup)| subgroup.large_max > 0);
+        let logged = ids.clone().zip(subgroups).filter(|(_, subgroup)| subgroup.logged);
         let lists = Lists {
             ids: view.members.clone(),
             large: large.map(|(id, _)| id).collect(),
+            logged: logged.map(|(id, _)| id).collect(),
             subgroups: ids
                 .zip(subgroups)
                 .map(|(id, subgroup)| Ranks::of(subgroup, view, view.is_closed(id)))
@@ -104,11 +108,13 @@ impl ViewLayout {
         let subgroups =
             SubgroupsCell::new(lists, |lists| lists.subgroups.iter().map(Ranks::lend).collect());
         let layout = LayoutCell::try_new(subgroups, |subgroups| {
-            let Lists { ids, large, .. } = subgroups.borrow_owner();
+            let Lists { ids, large, logged, .. } = subgroups.borrow_owner();
             let group = Group { members: ids, subgroups: subgroups.borrow_dependent() };
             match membership {
                 Membership::Fixed => Layout::new(group),
-                Membership::Changing => Layout::with_views(group)?.with_large(large),
+                Membership::Changing => {
+                    Layout::with_views(group)?.with_large(large)?.with_logged(logged)
+                }
             }
         })?;
         Ok(Self(layout))

@@ -139,7 +139,7 @@ impl Place {
         }
     }
 
-    fn probe(&self) -> Probed {
+    pub(super) fn probe(&self) -> Probed {
         probe(&self.identity, &self.addresses, self.key.as_ref())
     }
 
@@ -304,17 +304,17 @@ impl StartError {
 }
 
 /// Says every few seconds what is waited for.
-struct Telling {
+pub(super) struct Telling {
     told: Option<fn(&Waiting)>,
     next: Mutex<Instant>,
 }
 
 impl Telling {
-    fn new(told: Option<fn(&Waiting)>) -> Self {
+    pub(super) fn new(told: Option<fn(&Waiting)>) -> Self {
         Self { told, next: Mutex::new(Instant::now() + TELL_PAUSE) }
     }
 
-    fn tell(&self, waiting: impl FnOnce() -> Waiting) {
+    pub(super) fn tell(&self, waiting: impl FnOnce() -> Waiting) {
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
         if Instant::now() >= *next {
             *next = Instant::now() + TELL_PAUSE;

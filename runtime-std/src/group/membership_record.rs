@@ -12,9 +12,11 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use tramontane_core::ids::NodeId;
+use tramontane_core::ids::{NodeId, SubgroupId, ViewId};
 
-use super::view::View;
+use super::description::Description;
+use super::promising::Promised;
+use super::view::{View, WireView};
 use crate::member::Stopped;
 
 /// The file in the folder, and what it is written as.
@@ -39,6 +41,53 @@ pub(super) struct LastMembership {
     pub(super) members: Vec<u32>,
     /// How the membership ended; not known if the process ended first.
     pub(super) end: Option<End>,
+    /// The logged and other subgroups that have lost their state for good.
+    #[serde(default)]
+    pub(super) closed: Vec<u16>,
+    /// The view after this one, if the node promised one: in one file, so that the two cannot
+    /// disagree.
+    #[serde(default)]
+    pub(super) promise: Option<Promised>,
+    /// The latest attempt of a total restart that the node took part in.
+    #[serde(default)]
+    pub(super) heard: (u32, u32),
+    /// Views that were begun with less than a majority of the one before, because somebody said so.
+    #[serde(default)]
+    pub(super) with_less: Vec<u64>,
+}
+
+impl LastMembership {
+    /// Of a node that was in no view yet.
+    pub(super) fn empty(description: &Description, node: NodeId) -> Self {
+        Self {
+            format: FORMAT,
+            group: description.name.clone(),
+            digest: description.digest(),
+            node: node.get(),
+            incarnation: 0,
+            view: 0,
+            members: Vec::new(),
+            end: None,
+            closed: Vec::new(),
+            promise: None,
+            heard: (0, 0),
+            with_less: Vec::new(),
+        }
+    }
+
+    pub(super) fn wire_view(&self) -> WireView {
+        let members = self.members.iter().copied().map(NodeId).collect();
+        let closed = self.closed.iter().copied().map(SubgroupId).collect();
+        WireView::from(&View { id: ViewId(self.view), members, closed })
+    }
+
+    /// Knows of a view that is decided.
+    pub(super) fn set_view(&mut self, view: &View) {
+        self.view = view.id.0;
+        self.members = view.members.iter().map(|node| node.get()).collect();
+        self.closed = view.closed.iter().map(|subgroup| subgroup.0).collect();
+        self.end = None;
+    }
 }
 
 /// How a membership ended.
@@ -143,7 +192,7 @@ impl StateFolder {
         self.last.as_ref()
     }
 
-    fn write(&mut self, last: LastMembership) -> io::Result<()> {
+    pub(super) fn write(&mut self, last: LastMembership) -> io::Result<()> {
         let written = self.path.join(WRITTEN);
         let mut file = OpenOptions::new()
             .create(true)
@@ -199,7 +248,7 @@ pub(super) struct Record {
 impl Record {
     /// Writes down a view, before this member does anything in it.
     pub(super) fn begins(&mut self, view: &View) -> Result<(), Stopped> {
-        let Some(folder) = &mut self.folder else { return Ok(()) };
+        let before = self.folder.as_ref().and_then(StateFolder::last_membership);
         let last = LastMembership {
             format: FORMAT,
             group: self.group.clone(),
@@ -209,7 +258,23 @@ impl Record {
             view: view.id.0,
             members: view.members.iter().map(|node| node.get()).collect(),
             end: None,
+            closed: view.closed.iter().map(|subgroup| subgroup.0).collect(),
+            promise: None,
+            heard: before.map_or((0, 0), |last| last.heard),
+            with_less: before.map_or_else(Vec::new, |last| last.with_less.clone()),
         };
+        self.write(last)
+    }
+
+    /// Writes down a promise, before others see it.
+    pub(super) fn promises(&mut self, promise: Promised) -> Result<(), Stopped> {
+        let last = self.folder.as_ref().and_then(StateFolder::last_membership).cloned();
+        let Some(last) = last else { return Ok(()) };
+        self.write(LastMembership { promise: Some(promise), ..last })
+    }
+
+    fn write(&mut self, last: LastMembership) -> Result<(), Stopped> {
+        let Some(folder) = &mut self.folder else { return Ok(()) };
         folder
             .write(last)
             .map_err(|error| Stopped::NoState(format!("{}: {error}", folder.path.display())))

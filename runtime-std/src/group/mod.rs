@@ -13,7 +13,9 @@
 //! then the handle is [`Stepped`], with [`step`](Running::step), [`idle`](Running::idle) and
 //! [`sleep`](Running::sleep), which [`spawn`](Running::spawn) hands to a thread later. Messages go
 //! to a [`Replica`], and come from any number of [`Sender`]s: slot by slot, in runs, or copied,
-//! with a [`Receipt`] for each. [`leave`](Running::leave) and [`close`](Running::close) end either.
+//! with a [`Receipt`] for each. Where a subgroup is logged, receipts tell also where a message is
+//! durable ([`Sender::logged`]). [`leave`](Running::leave) and [`close`](Running::close) end
+//! either.
 //!
 //! The protocol itself is the core's; here is what it needs of a host: memory for each view,
 //! connections, state for joiners, threads.
@@ -27,25 +29,32 @@
 //! | `parts`, `fixed` | what both kinds of member have; a member whose membership is fixed |
 //! | `changing`, `changing_requests`, `prepared`, `open_view` | a member whose membership changes, from view to view; what other threads ask of it; the next view; one view |
 //! | `joining`, `state_transfer`, `transfer_progress` | the joiner: its attempts; what it restores; whether that is all |
+//! | `restoring`, `log_transfer`, `supply_logs` | where what is restored goes; what its logs lack; how a member supplies that |
 //! | `supply`, `join_messages`, `admission` | the thread that supplies a joiner; their messages; which view admits it |
 //! | `joiners`, `queue`, `leaving` | all joiners that a member supplies; what waits for one of them; when a member may leave them |
 //! | `sender`, `send_state`, `subgroup_sending` | the handle that outlives views; what it shares with the engine; the engine's side |
+//! | `receipt` | what stands for a message that was sent; the levels that it reaches |
+//! | `durable` | the logs of subgroups that are logged, and what is durable of them |
 //! | `large` | large messages, whose bytes go by block multicast |
 //! | `fabric`, `peer_connector`, `control_service` | what carries writes; calls to peers; the control server |
+//! | `slow_members` | members that hold the others back |
 //! | `lost_peers` | which members were lost in a view that is still to come |
 //! | `participant`, `request` | what stays the same; what other threads ask of the member |
 //! | `status`, `statistics`, `operator` | what is seen from outside; counts; an operator's requests |
+//! | `clients` | clients from outside: their order, and the thread that serves them |
 //! | `control_endpoints`, `operator_client` | addresses and key of the control servers; an operator's client |
 
 mod admission;
 mod builder;
 mod changing;
 mod changing_requests;
+mod clients;
 mod control_endpoints;
 mod control_service;
 mod delivery_queue;
 mod description;
 mod digest;
+mod durable;
 mod fabric;
 mod fixed;
 mod forming;
@@ -57,6 +66,7 @@ mod joining;
 mod large;
 mod layout;
 mod leaving;
+mod log_transfer;
 mod lost_peers;
 mod meeting;
 mod membership_record;
@@ -68,12 +78,17 @@ mod parts;
 mod peer_connector;
 mod prepared;
 mod probe;
+mod promising;
 mod queue;
+mod receipt;
 mod replica;
 mod request;
+mod restart;
+mod restoring;
 mod running;
 mod send_state;
 mod sender;
+mod slow_members;
 mod start;
 mod start_fixed;
 mod start_options;
@@ -82,8 +97,11 @@ mod statistics;
 mod status;
 mod subgroup_sending;
 mod supply;
+mod supply_logs;
 mod transfer_progress;
 mod view;
+
+pub use tramontane_control::client_messages::ClientId;
 
 pub use builder::DescriptionBuilder;
 pub use control_endpoints::ControlEndpoints;
@@ -93,18 +111,25 @@ pub use description::{
     Description, DescriptionError, MESSAGE_MAX_DEFAULT, Membership, NodeDescription,
     SubgroupDescription, WINDOW_DEFAULT,
 };
+pub use durable::{DataError, LogNotice};
 pub use forming::{Forming, NotFormed, Waiting};
 pub use large::{LARGE_MAX, LargeBlocks, LargeUnsent, SendLargeError};
 pub use layout::ViewLayout;
 pub use membership_record::StateError;
 pub use operator_client::{OperatorClient, OperatorError};
 pub use parts::Step;
+pub use receipt::{
+    Accepted, At, Delivered, DurableEverywhere, DurableHere, DurableMajority, Fate, Level, Logged,
+    NotLogged, NotReached, Ordinal, Reached, Receipt, Volatile,
+};
 pub use replica::{Message, Messages, Replica, ViewChanged};
 pub use running::{ByCaller, ByThread, Running, Stepped};
-pub use sender::{Fate, Receipt, Run, Sender, Slot};
+pub use sender::{Run, Sender, Slot};
 pub use start::{start, start_stepped};
 pub use start_fixed::{ConnectError, Connected, connect};
 pub use start_options::{StartError, StartOptions};
-pub use status::{GroupStatus, SharedStatus, SubgroupStatus};
+pub use status::{
+    ClientStatus, CutClient, DurableStatus, GroupStatus, SharedStatus, SlowMember, SubgroupStatus,
+};
 pub use subgroup_sending::Unsent;
 pub use view::{FIRST_VIEW, View};

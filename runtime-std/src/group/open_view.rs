@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use self_cell::{MutBorrow, self_cell};
 use tramontane_core::fabric::{Capabilities, Fabric};
-use tramontane_core::ids::{NodeId, Position, Rank, SenderRank, SubgroupId, Time};
+use tramontane_core::ids::{DurableCount, NodeId, Position, Rank, SenderRank, SubgroupId, Time};
 use tramontane_core::layout::ViewColumn;
 use tramontane_core::multicast::Application;
 use tramontane_core::node::{
-    Frontiers, Progress, StepError, Undelivered, ViewError, ViewLink, ViewLoan, ViewNode,
+    DurableCounts, Frontiers, Preparation, Progress, StepError, Undelivered, ViewError, ViewLink,
+    ViewLoan, ViewNode,
 };
-use tramontane_core::view::{NextView, PeerState, RequestError, Status, Table as _};
+use tramontane_core::view::{PeerState, RequestError, Status, Table as _};
 
 use super::layout::ViewLayout;
 use super::participant::Participant;
@@ -98,15 +99,16 @@ impl OpenView {
         &self.shared
     }
 
-    /// One step: see [`ViewNode::step`].
+    /// One step: see [`ViewNode::step_logged`].
     pub(super) fn step<F: Fabric, A: Application>(
         &mut self,
         now: Time,
         fabric: &mut F,
         application: &mut A,
-        prepare: impl FnMut(NextView<'_>) -> bool,
+        preparation: impl Preparation,
     ) -> Result<(Progress, Status), StepError> {
-        self.cell.with_dependent_mut(|_, node| node.step(now, fabric, application, prepare))
+        self.cell
+            .with_dependent_mut(|_, node| node.step_logged(now, fabric, application, preparation))
     }
 
     /// Says to all peers that this member lives, if a heartbeat is due: see
@@ -179,6 +181,18 @@ impl OpenView {
         self.cell.with_dependent(|_, node| node.node().frontiers(subgroup))
     }
 
+    /// The members of an ordered subgroup, and how far each is, as far as that is known here.
+    pub(super) fn frontiers_of_all(
+        &self,
+        subgroup: SubgroupId,
+    ) -> impl Iterator<Item = (Rank, Frontiers)> {
+        let ranks = (0..).map(Rank).take(self.view.members.len());
+        ranks.filter_map(move |rank| {
+            let of = self.cell.with_dependent(|_, node| node.node().frontiers_of(subgroup, rank));
+            Some((rank, of?))
+        })
+    }
+
     pub(super) fn is_settled(&self) -> bool {
         self.cell.with_dependent(|_, node| node.node().is_settled())
     }
@@ -191,6 +205,16 @@ impl OpenView {
     /// How many of the own messages in a subgroup were delivered everywhere.
     pub(super) fn own_delivered_everywhere(&self, subgroup: SubgroupId) -> Option<Position> {
         self.cell.with_dependent(|_, node| node.node().own_delivered_everywhere(subgroup))
+    }
+
+    /// Says how many messages of a logged subgroup are durable here.
+    pub(super) fn set_durable(&mut self, subgroup: SubgroupId, count: DurableCount) {
+        self.cell.with_dependent_mut(|_, node| node.set_durable(subgroup, count));
+    }
+
+    /// What is durable of a logged subgroup, as the rows show it.
+    pub(super) fn durable(&self, subgroup: SubgroupId) -> Option<DurableCounts> {
+        self.cell.with_dependent(|_, node| node.node().durable(subgroup))
     }
 
     /// Says how many large messages of a sender are here, whole.

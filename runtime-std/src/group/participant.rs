@@ -47,6 +47,12 @@ impl Participant {
         Duration::from_millis(self.description.failure_timeout_ms)
     }
 
+    /// For how long a member may hold others back; for ever if it is none.
+    pub(super) fn eviction_bound(&self) -> Option<Duration> {
+        let bound = self.description.evict_slow_after_ms;
+        (bound > 0).then(|| Duration::from_millis(bound))
+    }
+
     pub(super) fn heartbeat(&self) -> Duration {
         Duration::from_millis(self.description.heartbeat_ms)
     }

@@ -7,6 +7,8 @@ use std::time::Duration;
 use tramontane_core::ids::{Position, SubgroupId};
 use tramontane_core::node::{Progress, Undelivered};
 
+use super::clients::Served;
+use super::durable::Logs;
 use super::fabric::GroupFabric;
 use super::participant::Participant;
 use super::request::Request;
@@ -22,7 +24,9 @@ pub(super) struct Parts<R> {
     pub(super) fabric: GroupFabric,
     pub(super) sending: Vec<SubgroupSending>,
     pub(super) requests: Receiver<Request>,
-    pub(super) replica: R,
+    pub(super) replica: Served<R>,
+    /// The logs of logged subgroups that this node belongs to.
+    pub(super) logs: Logs,
     pub(super) statistics: Statistics,
     /// Where messages go that this member ends without.
     pub(super) unsent: Arc<Mutex<Vec<Unsent>>>,
@@ -39,10 +43,10 @@ impl<R> Parts<R> {
 
     /// Receipts say how much was delivered.
     #[inline]
-    pub(super) fn note_delivered(&self, delivered: impl Fn(SubgroupId) -> Option<Position>) {
-        for sending in &self.sending {
+    pub(super) fn note_delivered(&mut self, delivered: impl Fn(SubgroupId) -> Option<Position>) {
+        for sending in &mut self.sending {
             if let Some(position) = delivered(sending.subgroup()) {
-                sending.delivered(position.0);
+                sending.delivered(position.0, self.logs.records(sending.subgroup()));
             }
         }
     }
@@ -51,6 +55,7 @@ impl<R> Parts<R> {
     #[inline]
     pub(super) fn count(&mut self, progress: &Progress) {
         self.statistics.add(progress);
+        self.sending.iter_mut().for_each(SubgroupSending::look_for_waits);
         if progress.overdue != self.overdue {
             self.report_overdue(progress.overdue);
         }

@@ -14,9 +14,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-use tramontane_core::ids::SubgroupId;
+use tramontane_core::ids::{SubgroupId, ViewId};
 
 use super::admission::{Admission, Sent};
+use super::durable::SharedLog;
 use super::join_messages::Shared;
 use super::view::View;
 
@@ -45,8 +46,25 @@ pub(super) const HELD_MAX: Duration = Duration::from_secs(10);
 /// Between two checks whether a joiner is still there.
 const LOOK_PAUSE: Duration = Duration::from_millis(20);
 
-/// The states of some subgroups, to be read while the group goes on.
-pub(super) type States = Vec<(SubgroupId, Box<dyn Read + Send>)>;
+/// The state of a subgroup, to be read while the group goes on.
+pub(super) struct State {
+    pub(super) subgroup: SubgroupId,
+    /// It is that of this view, after so many records of the subgroup's log, if there is one.
+    pub(super) view: ViewId,
+    pub(super) records: u64,
+    pub(super) content: Content,
+}
+
+/// What a joiner makes its state of.
+pub(super) enum Content {
+    /// The application's state.
+    State(Box<dyn Read + Send>),
+    /// Its own log, and the records of this one from there on.
+    Records { log: SharedLog, from: u64 },
+}
+
+/// The states of some subgroups.
+pub(super) type States = Vec<State>;
 
 /// What the member puts into a joiner's queue.
 pub(super) enum Supplied {

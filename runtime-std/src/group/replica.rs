@@ -3,9 +3,12 @@
 
 use std::io::{self, Read};
 
+use tramontane_control::client_messages::ClientId;
 use tramontane_core::ids::{NodeId, Place, SubgroupId, ViewId};
 use tramontane_core::multicast::Batch;
+use tramontane_core::node::DurableCounts;
 
+use super::clients::{SubgroupOrder, Taken};
 use super::large::Large;
 use super::view::View;
 use crate::blocks::Buffer;
@@ -49,6 +52,12 @@ pub trait Replica: Send {
         let _ = change;
     }
 
+    /// More of a logged subgroup is durable than was said before: so many of its messages since the
+    /// group began.
+    fn durable_changed(&mut self, subgroup: SubgroupId, durable: &DurableCounts) {
+        let _ = (subgroup, durable);
+    }
+
     /// The state of a subgroup as it is now, for a node that joins (VIE-10). It is read in another
     /// thread while the group goes on: whatever must be copied is copied before this returns.
     fn snapshot(&mut self, subgroup: SubgroupId) -> Box<dyn Read + Send> {
@@ -57,7 +66,8 @@ pub trait Replica: Send {
     }
 
     /// Takes over the state of a subgroup, instead of whatever it holds: a join that was broken off
-    /// begins again.
+    /// begins again. In a logged subgroup it may have no bytes: then it is the state of the
+    /// beginning, before any message.
     ///
     /// # Errors
     /// If the state makes no sense: this member does not start then.
@@ -89,6 +99,10 @@ impl Replica for Box<dyn Replica> {
 
     fn view_changed(&mut self, change: &ViewChanged<'_>) {
         (**self).view_changed(change);
+    }
+
+    fn durable_changed(&mut self, subgroup: SubgroupId, durable: &DurableCounts) {
+        (**self).durable_changed(subgroup, durable);
     }
 
     fn snapshot(&mut self, subgroup: SubgroupId) -> Box<dyn Read + Send> {
@@ -128,6 +142,11 @@ pub struct Message<'a> {
     /// The bytes. They may be none. They lie where the sender writes: an application that does not
     /// trust all members copies them before it validates them, and uses the copy.
     pub payload: &'a [u8],
+    /// The client from outside that published it, if the subgroup takes clients (EXT-1): `sender`
+    /// is the member that it was at. None if the member sent it itself.
+    pub client: Option<ClientId>,
+    /// It came as a large message.
+    pub is_large: bool,
     /// It was delivered before this member joined, and after the state that it took over.
     pub is_replayed: bool,
 }
@@ -146,6 +165,32 @@ enum Source<'b, 'a> {
         large: &'b Large,
     },
     Replayed(Option<Message<'a>>),
+    /// What another one has, without what is not for the application.
+    Ordered {
+        sent: &'b mut (dyn Sent<'b> + 'b),
+        order: &'b mut SubgroupOrder,
+    },
+}
+
+/// Messages as they were sent, where there may be clients.
+trait Sent<'s> {
+    /// The next one, which the tap has not seen.
+    fn next_sent(&mut self) -> Option<Message<'s>>;
+
+    /// It is no duplicate: the tap sees it.
+    fn keep(&mut self, sent: &Message<'_>);
+}
+
+impl<'s, 'b: 's> Sent<'s> for Messages<'b, '_> {
+    fn next_sent(&mut self) -> Option<Message<'s>> {
+        self.next_untapped()
+    }
+
+    fn keep(&mut self, sent: &Message<'_>) {
+        if let Some(tap) = &mut self.tap {
+            tap(sent);
+        }
+    }
 }
 
 /// Messages of one subgroup, in their order.
@@ -178,6 +223,14 @@ impl<'b, 'a> Messages<'b, 'a> {
         Self { subgroup: message.subgroup, source: Source::Replayed(Some(message)), tap: None }
     }
 
+    /// Those of `sent` that are for the application, in a subgroup that takes clients.
+    pub(super) fn ordered<'s: 'b>(
+        sent: &'b mut Messages<'s, '_>,
+        order: &'b mut SubgroupOrder,
+    ) -> Self {
+        Self { subgroup: sent.subgroup, source: Source::Ordered { sent, order }, tap: None }
+    }
+
     /// The subgroup that all of them belong to.
     #[must_use]
     pub const fn subgroup(&self) -> SubgroupId {
@@ -186,7 +239,7 @@ impl<'b, 'a> Messages<'b, 'a> {
 
     /// Passes over what is left.
     pub(super) fn finish(mut self) {
-        if self.tap.is_some() {
+        if self.tap.is_some() || matches!(self.source, Source::Ordered { .. }) {
             while self.next().is_some() {}
         }
     }
@@ -202,16 +255,39 @@ impl<'b> Iterator for Messages<'b, '_> {
             return Some(message_of(self.subgroup, view, &message, message.payload));
         }
         // Taken apart: a message that a call hands back lies in memory, and the usual one need not.
-        let Message { subgroup, view, place, sender, payload, is_replayed } = self.next_of_any()?;
-        Some(Message { subgroup, view, place, sender, payload, is_replayed })
+        let Message { subgroup, view, place, sender, payload, client, is_large, is_replayed } =
+            self.next_of_any()?;
+        Some(Message { subgroup, view, place, sender, payload, client, is_large, is_replayed })
     }
 }
 
 impl<'b> Messages<'b, '_> {
     fn next_of_any(&mut self) -> Option<Message<'b>> {
-        let message = match &mut self.source {
+        let message = self.next_untapped()?;
+        if let Some(tap) = &mut self.tap {
+            tap(&message);
+        }
+        Some(message)
+    }
+
+    fn next_untapped(&mut self) -> Option<Message<'b>> {
+        Some(match &mut self.source {
             Source::Replayed(message) => message.take()?,
-            Source::Plain { .. } => return None,
+            Source::Plain { batch, view } => {
+                let message = batch.next()?;
+                message_of(self.subgroup, view, &message, message.payload)
+            }
+            Source::Ordered { sent, order } => loop {
+                let raw = sent.next_sent()?;
+                match order.take(&raw) {
+                    Taken::Duplicate => {}
+                    Taken::Word => sent.keep(&raw),
+                    Taken::Message(message) => {
+                        sent.keep(&raw);
+                        break message;
+                    }
+                }
+            },
             Source::Live { large, .. } if large.is_mistold() => return None,
             Source::Live { batch, view, large } => {
                 let message = batch.next()?;
@@ -223,11 +299,7 @@ impl<'b> Messages<'b, '_> {
                 };
                 message_of(self.subgroup, view, &message, payload)
             }
-        };
-        if let Some(tap) = &mut self.tap {
-            tap(&message);
-        }
-        Some(message)
+        })
     }
 }
 
@@ -246,6 +318,8 @@ fn message_of<'b>(
         // A rank of the view has a node.
         sender: view.members.get(message.rank.index()).copied().unwrap_or_default(),
         payload,
+        client: None,
+        is_large: message.large.is_some(),
         is_replayed: false,
     }
 }

@@ -3,6 +3,7 @@
 use tramontane_control::Session;
 use tramontane_core::ids::{NodeId, SubgroupId};
 
+use super::joiners::Wanted;
 use super::peer_connector::Call;
 use super::queue::{QueueId, Sink};
 
@@ -10,8 +11,9 @@ use super::queue::{QueueId, Sink};
 pub(super) enum Request {
     /// A node that is to be a member, or is one, is connected.
     Connected { node: NodeId, session: Session, call: Call },
-    /// A node wants the state of these subgroups, and all that is delivered after it.
-    Supply { node: NodeId, subgroups: Vec<SubgroupId>, sink: Sink },
+    /// A node wants the state of these subgroups, and all that is delivered after it: of some the
+    /// records of their logs from a number on, instead of a state.
+    Supply { node: NodeId, wanted: Wanted, sink: Sink },
     /// A node that takes over state has caught up: it is to be admitted. Each of its subgroups
     /// comes from that member.
     Wish { node: NodeId, sources: Vec<(SubgroupId, NodeId)> },

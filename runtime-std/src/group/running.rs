@@ -9,6 +9,8 @@ use tramontane_core::ids::SubgroupId;
 
 use self::driven::Driven;
 use super::changing::Engine;
+use super::clients::ClientServer;
+use super::durable::LogNotice;
 use super::fixed::Fixed;
 use super::participant::Participant;
 use super::parts::Step;
@@ -31,6 +33,8 @@ pub(super) struct Handle {
     pub(super) requests: Requests,
     pub(super) board: SharedStatus,
     pub(super) unsent: Arc<Mutex<Vec<Unsent>>>,
+    pub(super) log_notices: Vec<LogNotice>,
+    pub(super) clients: ClientServer,
     // Dropped last: clients find an ended member, and not a closed server.
     pub(super) _server: ControlServer,
 }
@@ -200,6 +204,12 @@ impl<D: Driven> Running<D> {
         self.handle.board.clone()
     }
 
+    /// What was found in this node's logs at its start, and done about it.
+    #[must_use]
+    pub fn log_notices(&self) -> &[LogNotice] {
+        &self.handle.log_notices
+    }
+
     /// Why this member is no longer part of its group, if it is not.
     #[must_use]
     pub fn stopped(&self) -> Option<Stopped> {
@@ -238,6 +248,7 @@ impl<D: Driven> Running<D> {
         let Self { driven, handle } = self;
         handle.participant.ending.stop(Stopped::Closed);
         driven.close();
+        handle.clients.end();
         let stopped = handle.participant.ending.stopped().unwrap_or(Stopped::Closed);
         let unsent =
             std::mem::take(&mut *handle.unsent.lock().unwrap_or_else(PoisonError::into_inner));

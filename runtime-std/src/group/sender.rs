@@ -1,5 +1,6 @@
 //! The sending handle of application threads, which outlives views (VIE-7).
 
+use std::marker::PhantomData;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -7,49 +8,18 @@ use std::time::Duration;
 use tramontane_core::ids::SubgroupId;
 use tramontane_core::smc::{Reservation, ReserveError, ReservedRun};
 
+use super::clients::Origin;
+use super::receipt::{Logged, NotLogged, Ordinal, Receipt, Volatile};
 use super::send_state::{SendState, ViewOutbox};
 use crate::member::SendError;
 use crate::poll::{Drive, wait_driving};
-
-/// What became of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
-    /// It was delivered here; so every member that goes on has it, and delivers it too. Not so in a
-    /// subgroup without order (`unordered`): there each member delivers what it has, so that others
-    /// may lack it if a member is lost, and it is not sent again.
-    Delivered,
-    /// It is under way. If the view changes first it is sent again in the next one, in its order
-    /// (VIE-7); without an order that is done only for what was not sent at all.
-    UnderWay,
-    /// This member ended before it was sent: nobody has it, and nobody will.
-    NotSent,
-    /// It was sent, and this member ended before it knew more: the others may have delivered it, or
-    /// may not.
-    Unknown,
-}
-
-/// Stands for a message that was committed: what becomes of it is its [`Fate`]. In a subgroup
-/// without order that says what this member knows, and nothing of the others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Receipt(pub(super) u64);
-
-impl Receipt {
-    /// The message's number among all that this node sent in the subgroup.
-    pub(super) const fn ordinal(self) -> u64 {
-        self.0
-    }
-
-    /// The receipt of the message of that number, for tests of applications that keep receipts.
-    #[must_use]
-    pub const fn of(ordinal: u64) -> Self {
-        Self(ordinal)
-    }
-}
 
 /// What a sender sends in, as of some turn of its state.
 struct Present {
     /// Nothing between two views.
     outbox: Option<ViewOutbox>,
+    /// Bytes behind each message of a member.
+    trailer: usize,
     turns: u64,
     /// What a call that waits found after this: what it returns may borrow from any of them.
     next: OnceLock<Box<Self>>,
@@ -58,7 +28,7 @@ struct Present {
 impl Present {
     fn of(state: &SendState) -> Self {
         let turns = state.turns.load(Ordering::Acquire);
-        Self { outbox: state.present(), turns, next: OnceLock::new() }
+        Self { outbox: state.present(), trailer: state.trailer(), turns, next: OnceLock::new() }
     }
 
     #[inline(always)]
@@ -73,17 +43,23 @@ impl Present {
 /// Where a thread of its own drives the member, a sender that finds no free slot steps the member
 /// itself while it waits. Where its caller steps it, a wait needs the caller to step meanwhile, in
 /// another thread.
-pub struct Sender {
+///
+/// A `Sender<Logged>` ([`Sender::logged`]) sends the same, and its receipts tell also where a
+/// message is durable.
+pub struct Sender<K = Volatile> {
     // Dropped first: it reads the memory of its view.
     present: Present,
     pub(super) state: Arc<SendState>,
     pub(super) driver: Option<Arc<dyn Drive>>,
+    kind: PhantomData<fn() -> K>,
 }
 
 /// A slot that is being built in: commit it, or drop it to send nothing. It may be committed in a
 /// later view than it was taken in.
 pub struct Slot<'s> {
     reservation: Reservation<'s>,
+    /// Bytes behind the message: where there may be clients, they say whose it is.
+    trailer: usize,
     first: u64,
     driver: Option<&'s dyn Drive>,
 }
@@ -93,39 +69,59 @@ impl Slot<'_> {
     #[inline]
     #[must_use]
     pub fn payload(&mut self) -> &mut [u8] {
-        self.reservation.payload()
+        let trailer = self.trailer;
+        let all = self.reservation.payload();
+        let length = all.len().saturating_sub(trailer);
+        &mut all[..length]
     }
 
     /// Makes the message shorter.
     pub fn truncate(&mut self, length: usize) {
-        self.reservation.truncate(length);
+        self.reservation.truncate(length.saturating_add(self.trailer));
     }
 
-    /// Hands the message over. It goes out with the next step.
+    /// Hands the message over. It goes out with the next step. [`Sender::receipt`] makes a receipt
+    /// of its number.
     #[inline]
-    pub fn commit(self) -> Receipt {
-        let receipt = self.receipt();
+    pub fn commit(mut self) -> Ordinal {
+        if self.trailer > 0 {
+            Origin::Member.write_behind(self.reservation.payload());
+        }
+        self.commit_built()
+    }
+
+    /// Hands over a message of a client, which says itself whose it is.
+    pub(super) fn commit_of(mut self, origin: &Origin) {
+        origin.write_behind(self.reservation.payload());
+        self.commit_built();
+    }
+
+    #[inline]
+    fn commit_built(self) -> Ordinal {
+        let ordinal = self.ordinal();
         self.reservation.commit();
         if let Some(driver) = self.driver {
             driver.ring();
         }
-        receipt
+        ordinal
     }
 
-    /// Hands over what describes a large message.
-    pub(super) fn commit_large(self) -> Receipt {
-        let receipt = self.receipt();
+    /// Hands over what describes a large message. Clients have none, so that nothing is behind it.
+    pub(super) fn commit_large(mut self) -> Ordinal {
+        let length = self.payload().len();
+        self.reservation.truncate(length);
+        let ordinal = self.ordinal();
         self.reservation.commit_large();
         if let Some(driver) = self.driver {
             driver.ring();
         }
-        receipt
+        ordinal
     }
 
-    /// What will stand for the message.
+    /// The number that the message will have.
     #[inline]
-    pub(super) fn receipt(&self) -> Receipt {
-        Receipt(self.first.saturating_add(self.reservation.position().0))
+    pub(super) fn ordinal(&self) -> Ordinal {
+        Ordinal(self.first.saturating_add(self.reservation.position().0))
     }
 }
 
@@ -133,6 +129,8 @@ impl Slot<'_> {
 /// their places and send nothing.
 pub struct Run<'s> {
     run: ReservedRun<'s>,
+    state: &'s SendState,
+    trailer: usize,
     first: u64,
     driver: Option<&'s dyn Drive>,
 }
@@ -145,13 +143,30 @@ impl<'s> Run<'s> {
     #[inline]
     pub fn next(&mut self, length: usize) -> Result<Option<Slot<'s>>, ReserveError> {
         let (first, driver) = (self.first, self.driver);
-        Ok(self.run.next(length)?.map(|reservation| Slot { reservation, first, driver }))
+        let trailer = self.trailer;
+        let slot = self.run.next(self.state.with_trailer(length, trailer)?)?;
+        Ok(slot.map(|reservation| Slot { reservation, trailer, first, driver }))
     }
 }
 
 impl Sender {
+    /// The same, with receipts that tell where a message is durable.
+    ///
+    /// # Errors
+    /// [`NotLogged`]: nothing becomes durable in this subgroup.
+    pub fn logged(self) -> Result<Sender<Logged>, NotLogged> {
+        if self.state.is_logged {
+            Ok(Sender::new(&self.state, self.driver))
+        } else {
+            Err(NotLogged(self.state.subgroup))
+        }
+    }
+}
+
+impl<K> Sender<K> {
     pub(super) fn new(state: &Arc<SendState>, driver: Option<Arc<dyn Drive>>) -> Self {
-        Self { present: Present::of(state), state: Arc::clone(state), driver }
+        let (present, state) = (Present::of(state), Arc::clone(state));
+        Self { present, state, driver, kind: PhantomData }
     }
 
     /// Takes a slot for a message of `length` bytes, if one is free now. Takes no lock, but for the
@@ -172,8 +187,27 @@ impl Sender {
         length: usize,
     ) -> Result<Slot<'s>, ReserveError> {
         let Some(outbox) = &present.outbox else { return Err(self.refusal(length)) };
+        let trailer = present.trailer;
+        let length = self.state.with_trailer(length, trailer)?;
         let reservation = outbox.cell.borrow_dependent().reserve(length)?;
-        Ok(Slot { reservation, first: outbox.first, driver: self.driver.as_deref() })
+        Ok(Slot { reservation, trailer, first: outbox.first, driver: self.driver.as_deref() })
+    }
+
+    /// Sends a message of a client, or word of one, if a slot is free now.
+    pub(super) fn try_send_of(
+        &mut self,
+        origin: &Origin,
+        payload: &[u8],
+    ) -> Result<(), ReserveError> {
+        self.look_for_present();
+        let present = self.present.outbox.as_ref().ok_or(ReserveError::Full)?;
+        let length = payload.len().saturating_add(origin.trailer());
+        let reservation = present.cell.borrow_dependent().reserve(length)?;
+        let (first, driver) = (present.first, self.driver.as_deref());
+        let mut slot = Slot { reservation, trailer: origin.trailer(), first, driver };
+        slot.payload().copy_from_slice(payload);
+        slot.commit_of(origin);
+        Ok(())
     }
 
     /// Takes up to `most` slots in a row, if one is free now, for a burst of messages: cheaper than
@@ -195,7 +229,14 @@ impl Sender {
     ) -> Result<Run<'s>, ReserveError> {
         let outbox = present.outbox.as_ref().ok_or(ReserveError::Full)?;
         let run = outbox.cell.borrow_dependent().reserve_run(most)?;
-        Ok(Run { run, first: outbox.first, driver: self.driver.as_deref() })
+        let trailer = present.trailer;
+        Ok(Run {
+            run,
+            state: &self.state,
+            trailer,
+            first: outbox.first,
+            driver: self.driver.as_deref(),
+        })
     }
 
     /// A view may have begun, or ended.
@@ -277,10 +318,11 @@ impl Sender {
         length: usize,
         timeout: Duration,
         build: impl FnOnce(&mut [u8]),
-    ) -> Result<Receipt, SendError> {
+    ) -> Result<Receipt<K>, SendError> {
         let mut slot = self.reserve(length, timeout)?;
         build(slot.payload());
-        Ok(slot.commit())
+        let ordinal = slot.commit();
+        Ok(self.receipt(ordinal))
     }
 
     /// Declares that nothing will be sent here for up to `rounds` rounds of the present view, or
@@ -296,7 +338,7 @@ impl Sender {
     ///
     /// # Errors
     /// [`SendError`]; nothing was sent then.
-    pub fn send(&mut self, message: &[u8], timeout: Duration) -> Result<Receipt, SendError> {
+    pub fn send(&mut self, message: &[u8], timeout: Duration) -> Result<Receipt<K>, SendError> {
         self.send_with(message.len(), timeout, |payload| payload.copy_from_slice(message))
     }
 
@@ -306,20 +348,10 @@ impl Sender {
         usize::try_from(self.state.message_max).unwrap_or(usize::MAX)
     }
 
-    /// What became of a message that was sent here.
+    /// A receipt for a message that was sent here, of the number that [`Slot::commit`] gave.
     #[must_use]
-    pub fn fate(&self, receipt: Receipt) -> Fate {
-        // In this order: what was delivered before the member ended counts as delivered.
-        let sent = self.state.sent.load(Ordering::Acquire);
-        if receipt.0 < self.state.delivered.load(Ordering::Acquire) {
-            Fate::Delivered
-        } else if sent == u64::MAX {
-            Fate::UnderWay
-        } else if receipt.0 < sent {
-            Fate::Unknown
-        } else {
-            Fate::NotSent
-        }
+    pub fn receipt(&self, ordinal: Ordinal) -> Receipt<K> {
+        Receipt::new(&self.state, ordinal)
     }
 
     /// The subgroup.
@@ -329,13 +361,13 @@ impl Sender {
     }
 }
 
-impl Clone for Sender {
+impl<K> Clone for Sender<K> {
     fn clone(&self) -> Self {
         Self::new(&self.state, self.driver.clone())
     }
 }
 
-impl std::fmt::Debug for Sender {
+impl<K> std::fmt::Debug for Sender<K> {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.debug_struct("Sender").field("subgroup", &self.state.subgroup).finish_non_exhaustive()
     }

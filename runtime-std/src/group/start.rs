@@ -14,14 +14,18 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use tramontane_control::{Address, Identity, Listener, OpenSessionError, SharedKey, incarnation};
+use tramontane_control::{
+    Address, Identity, Listener, OpenSessionError, Session, SharedKey, incarnation,
+};
 use tramontane_core::ids::{NodeId, SubgroupId};
 
 use super::admission::Admission;
 use super::changing::{ChangingParts, Engine};
+use super::clients::ClientOrders;
 use super::control_endpoints::ControlEndpoints;
 use super::control_service::{ControlService, MemberAccess};
 use super::description::{Description, Membership};
+use super::durable::{DataFolder, Logs, VIEW_FOLDER};
 use super::fabric::GroupFabric;
 use super::forming::Forming;
 use super::joining::{self, AttemptError, LetIn};
@@ -32,6 +36,7 @@ use super::parts::Parts;
 use super::peer_connector::{Calls, PeerConnector};
 use super::replica::Replica;
 use super::request::Requests;
+use super::restoring::Restoring;
 use super::running::{Handle, Running, Stepped};
 use super::send_state::SendState;
 use super::start_options::{StartError, StartOptions};
@@ -39,7 +44,7 @@ use super::statistics::Statistics;
 use super::subgroup_sending::SubgroupSending;
 use super::view::View;
 use crate::carrier::Carrier;
-use crate::fabric::BlockStore;
+use crate::fabric::{AnyBell, BlockStore};
 use crate::member::Settings;
 use crate::poll::Ending;
 use crate::shared_memory::{GroupName, Residence};
@@ -94,6 +99,16 @@ pub fn start_stepped<R: Replica>(
     }
 }
 
+/// How a process finds its group.
+pub(super) enum Met {
+    /// A member runs, which lets it in.
+    Running,
+    /// The group begins with its first view, on these sessions.
+    First(Vec<(NodeId, Session)>),
+    /// The group goes on from its logs in this view, on these sessions.
+    Again(View, Vec<(NodeId, Session)>),
+}
+
 /// What a process has before it is a member.
 pub(super) struct Place {
     pub(super) own: NodeId,
@@ -109,6 +124,8 @@ pub(super) struct Place {
     pub(super) rates: Vec<(u32, NonZeroU64)>,
     /// What it remembers, if it has a folder for that.
     pub(super) state: Option<StateFolder>,
+    /// Its logs.
+    pub(super) data: DataFolder,
 }
 
 impl Place {
@@ -152,8 +169,14 @@ impl Place {
                 source,
             })?,
         };
-        let forming = options.forming;
+        let (data, keep_bytes) = (options.data.as_deref(), options.data_keep_bytes);
+        let data = DataFolder::open(description, own, data, keep_bytes)?;
+        let mut forming = options.forming;
         let listed = description.nodes.iter().find(|node| node.id == own.get());
+        if let Some(data) = options.data.filter(|_| listed.is_none_or(|node| node.state.is_none()))
+        {
+            forming.state.get_or_insert_with(|| data.join(VIEW_FOLDER));
+        }
         let folder = forming.state.as_deref().or(listed.and_then(|node| node.state.as_deref()));
         let folder = folder.filter(|_| description.membership == Membership::Changing);
         let state =
@@ -170,25 +193,33 @@ impl Place {
             terms,
             rates,
             state,
+            data,
         };
         Ok((place, fabric))
     }
 
     fn become_member<R: Replica>(
-        self,
+        mut self,
         description: Description,
         mut fabric: GroupFabric,
-        mut replica: R,
+        replica: R,
         settings: Settings,
         until: Instant,
         cancel: &AtomicBool,
     ) -> Result<Stepped<R>, StartError> {
-        let met = self.meet_unless_running(&description, until, cancel)?;
+        let met = if self.may_restart(&description) {
+            self.restart(&description, until, cancel)?
+        } else {
+            self.meet_unless_running(&description, until, cancel)?.map_or(Met::Running, Met::First)
+        };
+        let mut data = self.data;
+        let (client_orders, mut replica) = ClientOrders::before(&description, self.own, replica)?;
         let service = ControlService::default();
         let nodes = description.nodes.iter().map(|node| NodeId(node.id));
         let server =
             service.open(self.listener.try_clone()?, self.identity, nodes, self.key.clone())?;
-        let (requests, receiver) = Requests::new(fabric.fabric.local_bell());
+        let bell = fabric.fabric.local_bell();
+        let (requests, receiver) = Requests::new(bell.clone());
         let connector = Arc::new(PeerConnector {
             identity: self.identity,
             addresses: self.addresses,
@@ -205,15 +236,26 @@ impl Place {
         };
         let mut let_in = None;
         let admission = match met {
-            Some(sessions) => {
+            Met::First(sessions) => {
+                data.begin_anew()?;
                 for (node, session) in sessions {
                     fabric.connect(node, session);
                 }
                 Admission::first(View::first(&description))
             }
-            None => {
+            Met::Again(view, sessions) => {
+                let restoring = Restoring { replica: &mut replica, data: &mut data };
+                let handed_over = restoring.hand_over_logs();
+                handed_over.map_err(|error| not_let_in(&self.identity, error))?;
+                for (node, session) in sessions {
+                    fabric.connect(node, session);
+                }
+                Admission::first(view)
+            }
+            Met::Running => {
+                let restoring = Restoring { replica: &mut replica, data: &mut data };
                 let joined =
-                    joining::join(&description, self.own, &connector, &mut replica, until, cancel);
+                    joining::join(&description, self.own, &connector, restoring, until, cancel);
                 let joined = joined.map_err(|error| not_let_in(&self.identity, error))?;
                 let admission = joined.admission.clone();
                 let_in = Some(joined);
@@ -223,7 +265,9 @@ impl Place {
         let ending = Arc::default();
         let store = fabric.fabric.block_store();
         let Senders { send_states, sending, large_queues } =
-            Senders::new(&description, self.own, &store, &ending);
+            Senders::new(&description, self.own, &store, &ending, &bell);
+        let DataFolder { logs, notices: log_notices, keep_bytes, .. } = data;
+        let logs = Logs::start(logs, &description, &bell, keep_bytes)?;
         let large = Large::new(&description, store, large_queues.into_iter());
         let participant =
             Arc::new(Participant { description, own: self.own, options: settings.options, ending });
@@ -234,17 +278,29 @@ impl Place {
             sending,
             requests: receiver,
             replica,
+            logs,
             statistics: Statistics::new(service.board.clone()),
             unsent: Arc::clone(&unsent),
             idle_time: settings.idle_time,
             overdue: None,
         };
         let changing = ChangingParts { large, connector: Arc::clone(&connector), record };
+        let shared_logs = parts.logs.shared_logs();
         let engine = Engine::open(admission, parts, changing)?;
+        let clients = client_orders.serve(
+            &participant,
+            &send_states,
+            &bell,
+            service.board.clone(),
+            shared_logs.clone(),
+        )?;
         // Visitors are answered from now on.
-        let _ = service
-            .inside
-            .set(MemberAccess { requests: requests.clone(), connector: Some(connector) });
+        let _ = service.inside.set(MemberAccess {
+            requests: requests.clone(),
+            connector: Some(connector),
+            logs: shared_logs,
+            clients: clients.clone(),
+        });
         let_in.into_iter().for_each(LetIn::tell_up);
         let handle = Handle {
             participant,
@@ -252,6 +308,8 @@ impl Place {
             requests,
             board: service.board,
             unsent,
+            log_notices,
+            clients,
             _server: server,
         };
         Ok(Running::changing(handle, engine))
@@ -283,6 +341,7 @@ impl Senders {
         own: NodeId,
         store: &BlockStore,
         ending: &Arc<Ending>,
+        bell: &AnyBell,
     ) -> Self {
         let (mut send_states, mut sending, mut large_queues) = (Vec::new(), Vec::new(), Vec::new());
         let subgroups = (0..).map(SubgroupId).zip(&description.subgroups);
@@ -291,7 +350,7 @@ impl Senders {
             let large = large
                 .map(|large| LargeSendQueue::new(large.bytes_max, large.window, store.clone()));
             let (large, reader) = large.unzip();
-            let state = SendState::new(id, subgroup.message_max, large, ending);
+            let state = SendState::new(id, subgroup, large, ending, bell);
             sending.push(SubgroupSending::new(Arc::clone(&state), subgroup.unordered));
             large_queues.extend(reader.map(|reader| (id, reader)));
             send_states.push(state);

@@ -12,8 +12,10 @@ use tramontane_core::fabric::{
 use tramontane_core::ids::{NodeId, Rank};
 use tramontane_core::layout::Layout;
 
+use super::clients::{ClientServer, Served};
 use super::control_service::{ControlService, MemberAccess};
 use super::description::{Description, DescriptionError, Membership};
+use super::durable::{Logs, SharedLogs};
 use super::fabric::GroupFabric;
 use super::fixed::Fixed;
 use super::participant::Participant;
@@ -132,8 +134,9 @@ impl Place {
         let (requests, receiver) = Requests::new(fabric.fabric.local_bell());
         let ending = Arc::default();
         let store = fabric.fabric.block_store();
+        let bell = fabric.fabric.local_bell();
         let Senders { send_states, sending, .. } =
-            Senders::new(&description, self.own, &store, &ending);
+            Senders::new(&description, self.own, &store, &ending, &bell);
         let participant =
             Arc::new(Participant { description, own: self.own, options: settings.options, ending });
         let unsent = Arc::new(Mutex::new(Vec::new()));
@@ -142,20 +145,29 @@ impl Place {
             fabric,
             sending,
             requests: receiver,
-            replica,
+            // Its subgroups take no clients.
+            replica: Served::without(replica),
+            logs: Logs::default(),
             statistics: Statistics::new(service.board.clone()),
             unsent: Arc::clone(&unsent),
             idle_time: settings.idle_time,
             overdue: None,
         };
         let member = Fixed::open(parts, own, layout, memory)?;
-        let _ = service.inside.set(MemberAccess { requests: requests.clone(), connector: None });
+        let _ = service.inside.set(MemberAccess {
+            requests: requests.clone(),
+            connector: None,
+            logs: SharedLogs::default(),
+            clients: ClientServer::default(),
+        });
         let handle = Handle {
             participant,
             send_states,
             requests,
             board: service.board,
             unsent,
+            log_notices: Vec::new(),
+            clients: ClientServer::default(),
             _server: server,
         };
         Ok(Running::fixed(handle, member))

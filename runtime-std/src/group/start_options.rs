@@ -1,6 +1,7 @@
 //! What a process is started with, and why it did not become a member.
 
 use std::num::NonZeroU64;
+use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -8,7 +9,8 @@ use tramontane_control::{Address, Listener, MeshError, OpenSessionError};
 use tramontane_core::layout::LayoutError;
 
 use super::control_endpoints::ControlEndpointsError;
-use super::forming::{Forming, NotFormed};
+use super::durable::DataError;
+use super::forming::{Forming, NotFormed, RestartWaiting};
 use super::membership_record::StateError;
 use crate::member::{Settings, Stopped};
 use crate::rdma::{DeviceOptions, NoFabric};
@@ -36,6 +38,12 @@ pub struct StartOptions<'s> {
     pub settings: Settings,
     /// Whether it may form the group, and where it remembers that it did.
     pub forming: Forming,
+    /// The folder of this node's logs, where it belongs to logged subgroups: one for each node, and
+    /// the same at every start.
+    pub data: Option<PathBuf>,
+    /// About how many bytes of records each of these logs keeps; at most about twice as many,
+    /// beside a snapshot of the application. All records are kept if nothing is said.
+    pub data_keep_bytes: Option<u64>,
     /// What else all members must have been told alike, as a number: a member with another one is
     /// refused, as with another description.
     pub terms: u64,
@@ -59,6 +67,8 @@ impl StartOptions<'static> {
             cancel: &NEVER,
             settings: Settings::default(),
             forming: Forming::default(),
+            data: None,
+            data_keep_bytes: None,
             terms: 0,
             rates: Vec::new(),
         }
@@ -98,6 +108,9 @@ pub enum StartError {
         /// What the system says.
         source: std::io::Error,
     },
+    /// The node's logs cannot be used.
+    #[error(transparent)]
+    Data(#[from] DataError),
     /// The initial nodes did not come together.
     #[error(transparent)]
     Meet(#[from] MeshError),
@@ -151,6 +164,12 @@ pub enum StartError {
     /// The initial nodes came together, and may not form the group.
     #[error(transparent)]
     NotFormed(#[from] NotFormed),
+    /// The group's members died, and not enough of them came back.
+    #[error(
+        "the group was not restarted: {0}; start these nodes, or, if they never come back, give up \
+         what only they have: --restart-with-less at one node"
+    )]
+    NotRestarted(RestartWaiting),
     /// What this node remembers cannot be had.
     #[error(transparent)]
     State(#[from] StateError),

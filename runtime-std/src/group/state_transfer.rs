@@ -1,21 +1,21 @@
 //! The joiner's state transfer: states, the messages since, and the view that admits it, each from
 //! a member that has it (VIE-10).
 
-use std::io::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use tramontane_control::{Session, SessionError};
-use tramontane_core::ids::{NodeId, Place, SubgroupId, ViewId};
+use tramontane_core::ids::{NodeId, SubgroupId, ViewId};
 
 use super::admission::{Admission, needed};
 use super::description::Description;
-use super::join_messages::{Delivered, JoinReply, JoinRequest};
+use super::join_messages::{JoinReply, JoinRequest};
 use super::joining::{AROUND, AttemptError, PAUSE, STALL, welcome};
 use super::peer_connector::PeerConnector;
 use super::queue::TOGETHER_MAX;
-use super::replica::{Message, Messages, Replica};
+use super::replica::Replica;
+use super::restoring::Restoring;
 use super::transfer_progress::TransferProgress;
 use super::view::View;
 use crate::session_messages::{receive_message, send_message};
@@ -37,10 +37,17 @@ impl Supplier {
         Self { node, session, subgroups, let_in: None }
     }
 
-    /// Asks for the states, and for all that is delivered after them.
-    fn ask(&mut self, leads: bool) -> Result<(), AttemptError> {
+    /// Asks for the states, and for all that is delivered after them. Where a log is here that the
+    /// supplier's goes on behind, its records are asked for instead of a state.
+    fn ask<R: Replica>(
+        &mut self,
+        leads: bool,
+        restoring: &mut Restoring<'_, R>,
+    ) -> Result<(), AttemptError> {
+        let records = restoring.catch_up(&mut self.session, &self.subgroups)?;
         let subgroups = self.subgroups.iter().map(|subgroup| subgroup.0).collect();
-        Ok(send_message(&mut self.session, &JoinRequest::Supply { subgroups, leads }, STALL)?)
+        let supply = JoinRequest::Supply { subgroups, leads, records };
+        Ok(send_message(&mut self.session, &supply, STALL)?)
     }
 
     fn sources(&self) -> impl Iterator<Item = (u16, u32)> {
@@ -64,7 +71,7 @@ pub(super) struct StateTransfer<'t, R> {
     pub(super) own: NodeId,
     pub(super) connector: &'t PeerConnector,
     pub(super) stop: &'t Arc<AtomicBool>,
-    pub(super) replica: &'t mut R,
+    pub(super) restoring: Restoring<'t, R>,
     pub(super) progress: TransferProgress,
 }
 
@@ -79,7 +86,7 @@ impl<R: Replica> StateTransfer<'_, R> {
         let node = lead.node;
         lead.subgroups = needed(self.description, view, self.own);
         lead.subgroups.retain(|id| view.subgroup_members(self.description, *id).contains(&node));
-        lead.ask(true)?;
+        lead.ask(true, &mut self.restoring)?;
         let mut others = self.choose(view, lead, &[])?;
         self.take_on(lead, &mut others)
     }
@@ -155,7 +162,7 @@ impl<R: Replica> StateTransfer<'_, R> {
     /// Asks a member of a view that has this node, and that it has not entered yet, how it was let
     /// in.
     pub(super) fn ask_admission(&mut self, lead: &mut Supplier) -> Result<Admission, AttemptError> {
-        lead.ask(true)?;
+        lead.ask(true, &mut self.restoring)?;
         match self.take(lead)? {
             Word::Member(admission) => Ok(admission),
             Word::CaughtUp | Word::Choose(_) => {
@@ -220,7 +227,7 @@ impl<R: Replica> StateTransfer<'_, R> {
             return Err(AttemptError::ViewOver);
         }
         let mut supplier = Supplier::new(node, session, vec![subgroup]);
-        supplier.ask(false)?;
+        supplier.ask(false, &mut self.restoring)?;
         loop {
             match self.take(&mut supplier)? {
                 Word::Member(by) if by == *admission => return Ok(()),
@@ -234,7 +241,7 @@ impl<R: Replica> StateTransfer<'_, R> {
     /// Chooses suppliers for those subgroups of a view that have members and no supplier yet, and
     /// asks them for the states.
     fn choose(
-        &self,
+        &mut self,
         view: &View,
         lead: &Supplier,
         others: &[Supplier],
@@ -264,7 +271,7 @@ impl<R: Replica> StateTransfer<'_, R> {
             new.push(found.next().ok_or(AttemptError::NoSupplier(id))?);
         }
         for supplier in &mut new {
-            supplier.ask(false)?;
+            supplier.ask(false, &mut self.restoring)?;
         }
         Ok(new)
     }
@@ -275,24 +282,33 @@ impl<R: Replica> StateTransfer<'_, R> {
             .description
             .subgroups
             .iter()
-            .map(|subgroup| subgroup.large_max.max(subgroup.message_max.into()))
+            .map(|subgroup| subgroup.large_max.max(subgroup.slot_max().into()))
             .max();
         let together = u64::try_from(TOGETHER_MAX).unwrap_or(u64::MAX);
         let bytes_max = longest.unwrap_or(0) + 2 * together + AROUND * 16;
         loop {
             match receive_message(&mut supplier.session, bytes_max, STALL)? {
-                JoinReply::State { subgroup }
+                JoinReply::State { subgroup, view, records }
                     if supplier.subgroups.contains(&SubgroupId(subgroup)) =>
                 {
                     self.progress.state(SubgroupId(subgroup));
-                    restore(&mut supplier.session, SubgroupId(subgroup), self.replica)?;
+                    let (subgroup, view) = (SubgroupId(subgroup), ViewId(view));
+                    self.restoring.restore(&mut supplier.session, subgroup, view, records)?;
+                }
+                JoinReply::Records { subgroup, first, records, is_last }
+                    if supplier.subgroups.contains(&SubgroupId(subgroup)) =>
+                {
+                    self.restoring.take_records(SubgroupId(subgroup), first, &records)?;
+                    if is_last {
+                        self.progress.state(SubgroupId(subgroup));
+                    }
                 }
                 JoinReply::Messages(messages) => {
                     for message in &messages {
                         if !self.progress.message(message.subgroup) {
                             return Err(AttemptError::Malformed);
                         }
-                        replay(message, self.replica);
+                        self.restoring.replay(message)?;
                     }
                 }
                 JoinReply::CaughtUp => return Ok(Word::CaughtUp),
@@ -302,51 +318,15 @@ impl<R: Replica> StateTransfer<'_, R> {
                     return Ok(Word::Member(Admission { view: view.into(), ends }));
                 }
                 JoinReply::NotNow(why) => return Err(AttemptError::NotNow(why)),
-                JoinReply::View(_) | JoinReply::State { .. } => {
+                JoinReply::View(_)
+                | JoinReply::State { .. }
+                | JoinReply::Records { .. }
+                | JoinReply::Common { .. } => {
                     return Err(AttemptError::Malformed);
                 }
             }
         }
     }
-}
-
-/// Hands over a message that was delivered before this node was a member.
-fn replay<R: Replica>(delivered: &Delivered, replica: &mut R) {
-    let message = Message {
-        subgroup: SubgroupId(delivered.subgroup),
-        view: ViewId(delivered.view),
-        place: Place(delivered.place),
-        sender: NodeId(delivered.sender),
-        payload: &delivered.payload,
-        is_replayed: true,
-    };
-    replica.deliver(&mut Messages::replayed(message));
-}
-
-/// Hands a state to the application as it comes, whatever its size.
-fn restore<R: Replica>(
-    session: &mut Session,
-    subgroup: SubgroupId,
-    replica: &mut R,
-) -> Result<(), AttemptError> {
-    let (mut reader, mut writer) = std::io::pipe().map_err(AttemptError::Restore)?;
-    std::thread::scope(|scope| {
-        let received = scope.spawn(move || {
-            let received = session.receive_stream(&mut writer, u64::MAX, STALL);
-            // What is still in a buffer; and then the end, which the reader waits for.
-            received.and_then(|_| writer.flush().map_err(SessionError::Local))
-        });
-        let restored = replica.restore(subgroup, &mut reader);
-        drop(reader);
-        let received = received.join().unwrap_or(Err(SessionError::Stopped));
-        match (received, restored) {
-            (Ok(()), Ok(())) => Ok(()),
-            // The application stopped reading.
-            (Ok(()) | Err(SessionError::Local(_)), Err(error)) => Err(AttemptError::Restore(error)),
-            // A state that was cut short, whatever the application makes of it.
-            (Err(error), _) => Err(error.into()),
-        }
-    })
 }
 
 #[cfg(test)]
@@ -357,8 +337,10 @@ mod tests {
     use tramontane_control::{Address, ControlServer, Identity, Listener};
 
     use super::super::admission::{End, Sent};
+    use super::super::durable::DataFolder;
     use super::super::join_messages::tests::message;
     use super::super::peer_connector::Calls;
+    use super::super::replica::Messages;
     use super::super::request::Requests;
     use super::super::view::{FIRST_VIEW, WireView};
     use super::*;
@@ -431,7 +413,8 @@ mod tests {
     }
 
     fn state(session: &mut Session, subgroup: u16) {
-        send_message(session, &JoinReply::State { subgroup }, LONG).expect("it hears");
+        send_message(session, &JoinReply::State { subgroup, view: 1, records: 0 }, LONG)
+            .expect("it hears");
         session.send_stream(&mut std::io::empty(), LONG).expect("it hears");
     }
 
@@ -449,14 +432,15 @@ mod tests {
         let mut replica = |messages: &mut Messages<'_, '_>| {
             messages.for_each(|message| delivered.push(message.payload.to_vec()));
         };
-        let (replica, progress) = (&mut replica, TransferProgress::default());
+        let (mut data, progress) = (DataFolder::default(), TransferProgress::default());
+        let restoring = Restoring { replica: &mut replica, data: &mut data };
         let (own, stop) = (JOINER, &stop);
         let mut transfer = StateTransfer {
             description: &description,
             own,
             connector: &connector,
             stop,
-            replica,
+            restoring,
             progress,
         };
         let (_, session) = welcome(NodeId(0), &connector, stop)?;
@@ -478,7 +462,10 @@ mod tests {
         let mut members = Members::default();
         members.add(0, |session| {
             let asked = hear_words(session, &before());
-            assert_eq!(asked, JoinRequest::Supply { subgroups: vec![0], leads: true });
+            assert_eq!(
+                asked,
+                JoinRequest::Supply { subgroups: vec![0], leads: true, records: Vec::new() }
+            );
             state(session, 0);
             send_message(session, &JoinReply::CaughtUp, LONG).expect("it hears");
             let ready: JoinRequest =
@@ -542,7 +529,10 @@ mod tests {
         let refused = AtomicBool::new(false);
         members.add(1, move |session| {
             let asked = hear_words(session, &admission().view);
-            assert_eq!(asked, JoinRequest::Supply { subgroups: vec![1], leads: false });
+            assert_eq!(
+                asked,
+                JoinRequest::Supply { subgroups: vec![1], leads: false, records: Vec::new() }
+            );
             if !refused.swap(true, Ordering::Relaxed) {
                 return send_message(session, &JoinReply::NotNow("busy".to_owned()), LONG)
                     .expect("it hears");

@@ -7,7 +7,8 @@ use tramontane_core::ids::SubgroupId;
 use tramontane_core::node::{Frontiers, Progress};
 
 use super::participant::Participant;
-use super::status::{GroupStatus, SharedStatus, SubgroupStatus};
+use super::slow_members::Slow;
+use super::status::{DurableStatus, GroupStatus, SharedStatus, SlowMember, SubgroupStatus};
 use super::view::View;
 
 /// Over how long a rate is taken.
@@ -31,7 +32,10 @@ pub(super) struct Seen<'s> {
     pub(super) state: &'static str,
     pub(super) suspected: Vec<u32>,
     pub(super) joining: Vec<u32>,
+    /// Those that hold others back.
+    pub(super) slow: &'s [Slow],
     pub(super) frontiers: &'s dyn Fn(SubgroupId) -> Frontiers,
+    pub(super) durable: &'s dyn Fn(SubgroupId) -> Option<DurableStatus>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -117,11 +121,14 @@ impl Statistics {
         }
         status.suspected.clone_from(&seen.suspected);
         status.joining.clone_from(&seen.joining);
+        status.slow.clear();
+        status.slow.extend(seen.slow.iter().map(|slow| SlowMember::of(slow, &status.subgroups)));
         for (id, subgroup) in (0..).map(SubgroupId).zip(&mut status.subgroups) {
             let frontiers = (seen.frontiers)(id);
             subgroup.received = frontiers.received.0;
             subgroup.delivered = frontiers.delivered.0;
             subgroup.closed = view.is_closed(id);
+            subgroup.durable = (seen.durable)(id);
         }
         status.uptime_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
         status.views_installed = self.views_installed;

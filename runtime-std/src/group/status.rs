@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
+use super::slow_members::Slow;
 use super::view::View;
 
 /// A member as it was a moment ago.
@@ -41,6 +42,69 @@ pub struct GroupStatus {
     pub heartbeats: u64,
     /// Messages that were delivered in the last second or so, a second.
     pub delivered_per_second: u64,
+    /// Members that hold others back, as this node sees it (EXT-2).
+    pub slow: Vec<SlowMember>,
+    /// Clients from outside that are connected to it.
+    pub clients: Vec<ClientStatus>,
+    /// How many clients it has cut since.
+    pub clients_cut: u64,
+    /// The last ones of these, the latest first.
+    pub cut: Vec<CutClient>,
+}
+
+/// A member that holds others back.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SlowMember {
+    /// The member.
+    pub node: u32,
+    /// The subgroup in which it does.
+    pub subgroup: String,
+    /// The members that are ahead of it: what they send waits for it.
+    pub holds: Vec<u32>,
+    /// For how long, in ms.
+    pub lasts_ms: u64,
+}
+
+impl SlowMember {
+    /// One of a group with these subgroups.
+    pub(super) fn of(slow: &Slow, subgroups: &[SubgroupStatus]) -> Self {
+        let subgroup = subgroups.get(slow.subgroup.index()).map(|subgroup| subgroup.name.clone());
+        Self {
+            node: slow.node.get(),
+            subgroup: subgroup.unwrap_or_default(),
+            holds: slow.holds.iter().map(|node| node.get()).collect(),
+            lasts_ms: u64::try_from(slow.lasts.as_millis()).unwrap_or(u64::MAX),
+        }
+    }
+}
+
+/// A client from outside, at the member that it is at (EXT-1).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClientStatus {
+    /// What it calls itself; its id if it has no name.
+    pub name: String,
+    /// `publisher` or `subscriber`.
+    pub kind: String,
+    /// Its subgroup.
+    pub subgroup: String,
+    /// The number of its next message that is to be delivered; for a subscriber, the place that it
+    /// gets next.
+    pub next: u64,
+    /// Messages that a subscriber has not been sent yet.
+    pub behind: u64,
+    /// Bytes that wait for it.
+    pub unsent_bytes: u64,
+    /// For how long it has taken nothing of what waits, in ms.
+    pub stalled_ms: u64,
+}
+
+/// A client that was cut.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CutClient {
+    /// What it calls itself.
+    pub name: String,
+    /// Why.
+    pub why: String,
 }
 
 impl GroupStatus {
@@ -68,24 +132,53 @@ pub struct SubgroupStatus {
     pub delivered: u64,
     /// It lost its state, and takes no more messages.
     pub closed: bool,
+    /// What is durable of it, if it is logged and this node belongs to it.
+    // Always there: the encoding between processes knows no fields that are left out.
+    #[serde(default)]
+    pub durable: Option<DurableStatus>,
+}
+
+/// How many messages of a logged subgroup are durable, since the group began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DurableStatus {
+    /// With this member.
+    pub here: u64,
+    /// With a majority of the subgroup's members.
+    pub majority: u64,
+    /// With all of them.
+    pub all: u64,
+    /// How often this member wrote to its log, each time with one sync.
+    pub commits: u64,
 }
 
 /// Where the last status hangs, for any thread to look at. Nothing until this process is a member;
 /// the last one stays when it is none any more.
 #[derive(Clone, Debug, Default)]
-pub struct SharedStatus(Arc<Mutex<Option<Hung>>>);
+pub struct SharedStatus {
+    hung: Arc<Mutex<Option<Hung>>>,
+    clients: Arc<Mutex<ClientsShown>>,
+}
 
 type Hung = (GroupStatus, Arc<View>);
 
+/// What the thread that serves clients shows.
+#[derive(Debug, Default)]
+struct ClientsShown {
+    clients: Vec<ClientStatus>,
+    clients_cut: u64,
+    cut: Vec<CutClient>,
+}
+
 impl SharedStatus {
     pub(super) fn put(&self, status: GroupStatus, view: &Arc<View>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((status, Arc::clone(view)));
+        *self.hung.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some((status, Arc::clone(view)));
     }
 
     /// Changes the status in place, if it is of this view. False if it is of another, or there is
     /// none.
     pub(super) fn change(&self, view: &Arc<View>, write: impl FnOnce(&mut GroupStatus)) -> bool {
-        let mut shown = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shown = self.hung.lock().unwrap_or_else(PoisonError::into_inner);
         let same = shown.as_mut().filter(|(_, of)| Arc::ptr_eq(of, view));
         same.map(|(status, _)| write(status)).is_some()
     }
@@ -93,15 +186,32 @@ impl SharedStatus {
     /// How things stand, as of a heartbeat ago at most while the member runs.
     #[must_use]
     pub fn status(&self) -> Option<GroupStatus> {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .as_ref()
-            .map(|(status, _)| status.clone())
+        let shown = self.hung.lock().unwrap_or_else(PoisonError::into_inner);
+        let status = shown.as_ref().map(|(status, _)| status.clone());
+        drop(shown);
+        let ClientsShown { clients, clients_cut, cut } =
+            &*self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        status.map(|status| GroupStatus {
+            clients: clients.clone(),
+            clients_cut: *clients_cut,
+            cut: cut.clone(),
+            ..status
+        })
+    }
+
+    /// Shows how clients are.
+    pub(super) fn put_clients(
+        &self,
+        clients: Vec<ClientStatus>,
+        clients_cut: u64,
+        cut: Vec<CutClient>,
+    ) {
+        *self.clients.lock().unwrap_or_else(PoisonError::into_inner) =
+            ClientsShown { clients, clients_cut, cut };
     }
 
     pub(super) fn view(&self) -> Option<Arc<View>> {
-        self.0
+        self.hung
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .as_ref()

@@ -11,11 +11,12 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use tramontane_core::ids::SubgroupId;
-use tramontane_core::node::{Undelivered, UndeliveredMessage};
+use tramontane_core::ids::{DurableCount, SubgroupId};
+use tramontane_core::node::{DurableCounts, Undelivered, UndeliveredMessage};
 
+use super::clients::Origin;
+use super::receipt::{Count, DurableMarks, Ordinal};
 use super::send_state::{SendState, ViewOutbox};
-use super::sender::Receipt;
 use crate::member::Shared;
 
 /// A message that its sender committed, and that this member ended without delivering.
@@ -23,8 +24,8 @@ use crate::member::Shared;
 pub struct Unsent {
     /// The subgroup.
     pub subgroup: SubgroupId,
-    /// What its sender was given for it.
-    pub receipt: Receipt,
+    /// Which message of this node it is.
+    pub ordinal: Ordinal,
     /// The bytes.
     pub payload: Vec<u8>,
     /// Whether it was sent, so that other members may have delivered it.
@@ -47,21 +48,65 @@ pub(super) struct SubgroupSending {
     /// Undelivered messages of earlier views, in the order in which they are to be sent.
     carried: VecDeque<Carried>,
     is_unordered: bool,
+    /// Which own messages become durable with which count, where that is logged.
+    marks: DurableMarks,
+    /// How many waits there were when it was last looked who is to be woken.
+    waits_seen: u64,
 }
 
 impl SubgroupSending {
     pub(super) fn new(state: Arc<SendState>, is_unordered: bool) -> Self {
-        Self { state, ring: None, is_handed_out: false, carried: VecDeque::new(), is_unordered }
+        Self {
+            state,
+            ring: None,
+            is_handed_out: false,
+            carried: VecDeque::new(),
+            is_unordered,
+            marks: DurableMarks::default(),
+            waits_seen: 0,
+        }
     }
 
     pub(super) fn subgroup(&self) -> SubgroupId {
         self.state.subgroup
     }
 
-    /// Takes note of how many messages of the present view were delivered here.
-    pub(super) fn delivered(&self, in_view: u64) {
-        if let Some(ring) = &self.ring {
-            self.state.delivered.store(ring.first.saturating_add(in_view), Ordering::Release);
+    /// Takes note of how many messages of the present view were delivered here, and of how many
+    /// records the log has with them, if there is one.
+    pub(super) fn delivered(&mut self, in_view: u64, records: Option<DurableCount>) {
+        let Some(ring) = &self.ring else { return };
+        let ordinal = ring.first.saturating_add(in_view);
+        if self.state.counts.raise(Count::Delivered, ordinal) {
+            if let Some(records) = records {
+                self.marks.add(ordinal, records);
+            }
+            self.wake();
+        }
+    }
+
+    /// So much of the subgroup is durable.
+    pub(super) fn durable(&mut self, durable: &DurableCounts) {
+        if self.marks.durable(durable, &self.state.counts) {
+            self.wake();
+        }
+    }
+
+    /// Wakes whoever began to wait for what was reached meanwhile.
+    #[inline]
+    pub(super) fn look_for_waits(&mut self) {
+        let waits = self.state.counts.waits();
+        if waits != self.waits_seen {
+            self.waits_seen = waits;
+            self.state.counts.wake();
+        }
+    }
+
+    /// Wakes those that wait for what is reached. Who begins to wait meanwhile is found by the next
+    /// step.
+    #[inline]
+    fn wake(&self) {
+        if self.state.counts.are_awaited() {
+            self.state.counts.wake();
         }
     }
 
@@ -90,7 +135,7 @@ impl SubgroupSending {
 
     /// A view has begun in which this node sends here, or does not.
     pub(super) fn begin(&mut self, shared: &Arc<Shared>) {
-        let delivered = self.state.delivered.load(Ordering::Relaxed);
+        let delivered = self.state.counts.get(Count::Delivered);
         let first = self.carried.front().map_or(delivered, Carried::first);
         self.ring = ViewOutbox::new(shared, self.state.subgroup, first).map(Arc::new);
         self.carry();
@@ -134,7 +179,7 @@ impl SubgroupSending {
         if self.state.sent.load(Ordering::Relaxed) != u64::MAX {
             return;
         }
-        let mut sent = self.state.delivered.load(Ordering::Relaxed);
+        let mut sent = self.state.counts.get(Count::Delivered);
         for Carried { ring, undelivered } in &mut self.carried {
             let from = ring.cell.borrow_dependent();
             while let Some(remaining) = undelivered.get(from) {
@@ -144,14 +189,18 @@ impl SubgroupSending {
                     sent = ordinal.saturating_add(1);
                 }
                 let payload = match remaining {
+                    // Clients send theirs again themselves.
+                    UndeliveredMessage::Message(payload) if self.state.has_clients => {
+                        Origin::of_member(payload).map(<[u8]>::to_vec)
+                    }
                     UndeliveredMessage::Message(payload) => Some(payload.to_vec()),
                     UndeliveredMessage::Large(_) => large(ordinal),
                     UndeliveredMessage::Dropped | UndeliveredMessage::Building => None,
                 };
-                let (subgroup, receipt) = (self.state.subgroup, Receipt(ordinal));
+                let (subgroup, ordinal) = (self.state.subgroup, Ordinal(ordinal));
                 unsent.extend(payload.map(|payload| Unsent {
                     subgroup,
-                    receipt,
+                    ordinal,
                     payload,
                     was_sent,
                 }));
@@ -160,6 +209,7 @@ impl SubgroupSending {
         }
         self.carried.clear();
         self.state.sent.store(sent, Ordering::Release);
+        self.state.counts.end();
     }
 }
 

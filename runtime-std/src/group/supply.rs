@@ -23,22 +23,25 @@ use tramontane_control::{Session, SessionError};
 use tramontane_core::ids::{NodeId, SubgroupId};
 
 use super::admission::{Admission, Sent};
+use super::durable::{SharedLogError, SharedLogs};
 use super::join_messages::{JoinReply, JoinRequest};
-use super::queue::{Ended, Queue, Sink, Supplied};
+use super::joiners::Wanted;
+use super::queue::{Content, Ended, Queue, Sink, State, Supplied};
 use super::request::{Request, Requests};
 use super::status::SharedStatus;
+use super::supply_logs;
 use super::view::{View, WireView};
 use crate::session_messages::{receive_message, send_message};
 
 /// How long a joiner may take nothing.
-const STALL: Duration = Duration::from_secs(30);
+pub(super) const STALL: Duration = Duration::from_secs(30);
 
 /// How long the member may leave a request without an answer: an upcall may be under way.
 const ANSWER: Duration = Duration::from_secs(60);
 
 /// Why a joiner is not supplied any more.
 #[derive(Debug, thiserror::Error)]
-enum SupplyError {
+pub(super) enum SupplyError {
     #[error(transparent)]
     Session(#[from] SessionError),
     #[error("it sent a message that makes no sense here")]
@@ -47,6 +50,8 @@ enum SupplyError {
     Ended,
     #[error("it is too slow")]
     TooSlow,
+    #[error("the own log does not supply it: {0}")]
+    Log(SharedLogError),
 }
 
 impl From<Ended> for SupplyError {
@@ -71,10 +76,16 @@ const RESTORE_MAX: Duration = Duration::from_secs(3600);
 pub(super) const LEAVES: &str = "this member is leaving";
 
 /// Serves one joiner, to its end. Runs in a thread of its own.
-pub(super) fn serve(node: NodeId, mut session: Session, board: &SharedStatus, requests: &Requests) {
+pub(super) fn serve(
+    node: NodeId,
+    mut session: Session,
+    board: &SharedStatus,
+    requests: &Requests,
+    logs: &SharedLogs,
+) {
     // A joiner that goes before it is supplied changes nothing: it may be a second process of a
     // member's id.
-    if let Err(error) = converse(node, &mut session, board, requests) {
+    if let Err(error) = converse(node, &mut session, board, requests, logs) {
         tracing::info!(%node, %error, "a node that wants to join is not supplied");
     }
 }
@@ -84,11 +95,11 @@ fn converse(
     session: &mut Session,
     board: &SharedStatus,
     requests: &Requests,
+    logs: &SharedLogs,
 ) -> Result<(), SupplyError> {
-    let (subgroups, leads) = greet(node, session, board)?;
-    let subgroups = subgroups.into_iter().map(SubgroupId).collect();
+    let (wanted, leads) = greet(node, session, board, logs)?;
     let (sink, mut queue) = Sink::new();
-    if !requests.ask(Request::Supply { node, subgroups, sink }) {
+    if !requests.ask(Request::Supply { node, wanted, sink }) {
         return Err(SupplyError::Ended);
     }
     let supplied = supply(node, session, &mut queue, leads, requests);
@@ -104,7 +115,8 @@ fn greet(
     node: NodeId,
     session: &mut Session,
     board: &SharedStatus,
-) -> Result<(Vec<u16>, bool), SupplyError> {
+    logs: &SharedLogs,
+) -> Result<(Wanted, bool), SupplyError> {
     match receive_message(session, ASK_MAX, FIRST_WORD)? {
         JoinRequest::Welcome => {}
         _ => return Err(SupplyError::Malformed),
@@ -116,14 +128,25 @@ fn greet(
             .and(Err(SessionError::Closed))?);
     }
     send_message(session, &JoinReply::View(WireView::from(&*view)), STALL)?;
-    match receive_message(session, ASK_MAX, CHOICE)? {
-        // Each once: the application is asked for a state for each.
-        JoinRequest::Supply { subgroups, leads }
-            if subgroups.is_sorted_by(|one, next| one < next) =>
-        {
-            Ok((subgroups, leads))
+    loop {
+        match receive_message(session, ASK_MAX, CHOICE)? {
+            JoinRequest::Compare { subgroup, last } => {
+                supply_logs::compare(session, logs.get(SubgroupId(subgroup)), last)?;
+            }
+            JoinRequest::Fetch { subgroup, from, to } => {
+                let subgroup = SubgroupId(subgroup);
+                supply_logs::fetch(session, logs.get(subgroup).as_ref(), subgroup, from, to)?;
+            }
+            // Each once: the application is asked for a state for each.
+            JoinRequest::Supply { subgroups, leads, records }
+                if subgroups.is_sorted_by(|one, next| one < next) =>
+            {
+                let subgroups = subgroups.into_iter().map(SubgroupId).collect();
+                let records = records.into_iter().map(|(of, from)| (SubgroupId(of), from));
+                return Ok((Wanted { subgroups, records: records.collect() }, leads));
+            }
+            _ => return Err(SupplyError::Malformed),
         }
-        _ => Err(SupplyError::Malformed),
     }
 }
 
@@ -144,9 +167,17 @@ fn supply(
         Supplied::NotNow(why) => return Ok(send_message(session, &JoinReply::NotNow(why), STALL)?),
         _ => return Err(SupplyError::Ended),
     };
-    for (subgroup, mut state) in states {
-        send_message(session, &JoinReply::State { subgroup: subgroup.0 }, STALL)?;
-        session.send_stream(&mut state, STALL)?;
+    for State { subgroup, view, records, content } in states {
+        match content {
+            Content::State(mut content) => {
+                let state = JoinReply::State { subgroup: subgroup.0, view: view.0, records };
+                send_message(session, &state, STALL)?;
+                session.send_stream(&mut content, STALL)?;
+            }
+            Content::Records { log, from } => {
+                supply_logs::send_records(session, &log, subgroup, from, records)?;
+            }
+        }
     }
     let mut supplier = Supplier { node, session, queue, news };
     // What came meanwhile. What comes from now on may come for as long as the joiner takes over
@@ -278,8 +309,9 @@ mod tests {
         let server =
             ControlServer::open(listener, identity(1), [NodeId(2)], None, move |mut client| {
                 // A test that ended need not know.
-                let _ =
-                    sender.send(greet(NodeId(2), &mut client.session, &SharedStatus::default()));
+                let (session, logs) = (&mut client.session, SharedLogs::default());
+                let greeted = greet(NodeId(2), session, &SharedStatus::default(), &logs);
+                let _ = sender.send(greeted.map(|_| ()));
             });
         let server = server.expect("a thread");
         let never = AtomicBool::new(false);

@@ -94,6 +94,16 @@ pub(super) struct WireView {
     closed: Vec<u16>,
 }
 
+impl WireView {
+    pub(super) const fn id(&self) -> u64 {
+        self.id
+    }
+
+    pub(super) fn members(&self) -> Vec<NodeId> {
+        self.members.iter().copied().map(NodeId).collect()
+    }
+}
+
 impl From<&View> for WireView {
     fn from(view: &View) -> Self {
         Self {

@@ -41,6 +41,10 @@ pub enum Stopped {
     /// What the node must remember of its membership cannot be written.
     #[error("the node's state cannot be written: {0}")]
     NoState(String),
+    /// What was delivered cannot be made durable: a log of this node takes nothing more. What was
+    /// reported to be durable stays.
+    #[error("what was delivered cannot be made durable: {0}")]
+    NotDurable(String),
     /// The fabric refuses what it should take: this process, or its device, is not as it should be.
     #[error("the fabric failed: {0}")]
     Fabric(String),

@@ -82,8 +82,8 @@ impl Service {
             (Purpose::Join, _) => self.answer_join(node, life, session),
             (Purpose::Peer, Some(calls)) => calls.answer(node, life, session),
             (Purpose::Peer, None) => answer_not_yet(session),
-            // The control server refuses it.
-            (Purpose::Meet, _) => Ok(()),
+            // The control server refuses the one, and replicas know nothing of the others.
+            (Purpose::Meet | Purpose::Client | Purpose::Restart, _) => Ok(()),
         };
         if let Err(error) = served {
             tracing::debug!(%node, %error, "a client of the control server went away");

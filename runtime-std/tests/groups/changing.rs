@@ -78,7 +78,7 @@ fn the_last_of_two_halts_when_the_other_dies_and_goes_on_when_it_leaves() {
         crowd.leave(1);
         let receipt = crowd.send(0, 0);
         crowd.await_all_of(&[0], &[0], 1);
-        crowd.await_fate(0, receipt);
+        crowd.await_fate(&receipt);
         crowd.leave(0);
     }
 }
@@ -149,7 +149,7 @@ fn what_a_closed_member_committed_and_did_not_deliver_is_given_back() {
         let given_back: Vec<_> = unsent.iter().map(|one| (one.payload[8], one.was_sent)).collect();
         assert_eq!(given_back, [(2, true), (3, false)], "sent, and behind a slot that was held");
         for _ in 0..2 {
-            let fates = [first, second, third, fourth].map(|receipt| sender.fate(receipt));
+            let fates = [&first, &second, &third, &fourth].map(|receipt| receipt.fate());
             assert_eq!(fates, [Fate::Delivered, Fate::Delivered, Fate::Unknown, Fate::NotSent]);
             // Whoever tries to send steps the member once more: that changes nothing.
             assert!(

@@ -8,7 +8,7 @@ use tramontane_core::fabric::LossCause;
 use tramontane_core::ids::{NodeId, SubgroupId};
 use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::group::{
-    Description, DescriptionBuilder, Fate, Messages, Running, StartError, queue, start,
+    Description, DescriptionBuilder, Fate, Messages, Receipt, Running, StartError, queue, start,
 };
 use tramontane_runtime::member::{SendError, Stopped};
 
@@ -116,7 +116,7 @@ fn a_member_that_leaves_ends_the_group_and_undelivered_messages_come_back() {
             }
             let receipt = sender.send(b"before", PATIENCE).expect("it is sent");
             heard.recv_timeout(PATIENCE).expect("it comes");
-            while sender.fate(receipt) != Fate::Delivered {
+            while receipt.fate() != Fate::Delivered {
                 std::thread::sleep(Duration::from_millis(1));
             }
             let mut last = None;
@@ -124,8 +124,8 @@ fn a_member_that_leaves_ends_the_group_and_undelivered_messages_come_back() {
                 last = sender.send(b"after", Duration::from_millis(1)).ok().or(last);
             }
             let (stopped, unsent) = running.close();
-            let last =
-                last.map(|last| (sender.fate(last), unsent.iter().any(|one| one.receipt == last)));
+            let is_back = |last: &Receipt| unsent.iter().any(|one| one.ordinal == last.ordinal());
+            let last = last.map(|last| (last.fate(), is_back(&last)));
             assert_ne!(last.map(|(fate, _)| fate), Some(Fate::UnderWay));
             assert!(last.is_none_or(|(fate, is_back)| is_back == (fate != Fate::Delivered)));
             Ok((Some(stopped), unsent.len()))

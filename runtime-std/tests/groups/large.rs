@@ -47,7 +47,7 @@ fn large_and_small_messages_of_all_have_one_order() {
         }
         crowd.await_all_of(&[0, 1, 2], &[0, 1, 2], 14);
         crowd.assert_same(&[0, 1, 2]);
-        crowd.await_fate(2, last.expect("some were sent"));
+        crowd.await_fate(&last.expect("some were sent"));
     }
 }
 
@@ -223,7 +223,7 @@ fn a_joiner_is_given_large_messages_and_takes_part_in_the_next() {
         crowd.leave(1);
         let receipt = crowd.send_large(0, sent, MAX);
         crowd.await_all_of(&[0], &[0], sent + 1);
-        crowd.await_fate(0, receipt);
+        crowd.await_fate(&receipt);
     }
 }
 

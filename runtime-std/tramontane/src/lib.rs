@@ -48,16 +48,19 @@ mod guide;
 
 #[doc(inline)]
 pub use tramontane_core::ids::{NodeId, Place, SubgroupId, ViewId};
+#[doc(inline)]
+pub use tramontane_core::smc::ReserveError;
 pub use tramontane_runtime::blocks;
 #[doc(inline)]
 pub use tramontane_runtime::carrier::Carrier;
 #[doc(inline)]
 pub use tramontane_runtime::group::{
-    self, Description, DescriptionBuilder, DescriptionError, Fate, Forming, GroupStatus,
-    Membership, Message, Messages, NodeDescription, NotFormed, OperatorClient, OperatorError,
-    Receipt, Replica, Run, Running, Sender, SharedStatus, Slot, StartError, StartOptions, Step,
-    Stepped, SubgroupDescription, SubgroupStatus, Unsent, View, ViewChanged, Waiting, start,
-    start_stepped,
+    self, Accepted, At, ClientId, DataError, Delivered, Description, DescriptionBuilder,
+    DescriptionError, DurableEverywhere, DurableHere, DurableMajority, Fate, Forming, GroupStatus,
+    Level, Logged, Membership, Message, Messages, NodeDescription, NotFormed, NotLogged,
+    NotReached, OperatorClient, OperatorError, Ordinal, Reached, Receipt, Replica, Run, Running,
+    Sender, SharedStatus, Slot, StartError, StartOptions, Step, Stepped, SubgroupDescription,
+    SubgroupStatus, Unsent, View, ViewChanged, Volatile, Waiting, start, start_stepped,
 };
 #[doc(inline)]
 pub use tramontane_runtime::member::{SendError, Settings, Stopped};

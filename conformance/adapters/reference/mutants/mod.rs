@@ -6,6 +6,7 @@
 
 mod ordering;
 mod shards;
+mod siblings;
 mod spoiler;
 
 pub use shards::Wrong;
@@ -95,6 +96,54 @@ mutants! {
         "one node that survives left out a message of the view that ended";
     DeliverAfterLeaving, "deliver-after-leaving", "removed-silent", "leave", "leaver",
         "a node that leaves delivered a message of its own that never got out";
+    DeliverPending, "deliver-pending", "removed-silent", "stop-until-removed", "any",
+        "a removed node delivers its own messages that had not got out";
+    ForgetAtLeave, "forget-at-leave", "validity", "leave", "leaver",
+        "a node that leaves took messages that it never sent";
+    NoAnswer, "no-answer", "liveness", "all-senders", "any",
+        "one node never answers one multicast";
+    DeliverAlone, "deliver-alone", "uniform-agreement", "kill-alone-1", "killed",
+        "from its 33rd message on, one node delivers its own before it sends them";
+    LoseAfterView, "lose-after-view", "agreement", "join", "any",
+        "one node loses the first message of its second view";
+    SwapAfterView, "swap-after-view", "total-order", "join", "any",
+        "one node delivers the first two messages of a later view in the other order";
+    DuplicateAfterView, "duplicate-after-view", "integrity-once", "kill-receiver", "survivor",
+        "one node delivers the last message of a view again in the next";
+    LoseAfterPause, "lose-after-pause", "agreement", "slow-consumer", "any",
+        "one node loses the message after a delivery that took long";
+    TruncateLarge, "truncate-large", "integrity-bytes", "large-messages", "any",
+        "one node cuts messages at 8 KiB";
+    CorruptHuge, "corrupt-huge", "integrity-bytes", "huge-messages", "any",
+        "one node spoils the last byte of messages of more than a MiB";
+    LoseEmpty, "lose-empty", "agreement", "empty-messages", "any",
+        "one node does not deliver empty messages";
+    LoseAtWrap, "lose-at-wrap", "agreement", "all-senders", "any",
+        "one node loses its 256th message";
+    SwapAtWindow, "swap-at-window", "sender-order", "all-senders", "any",
+        "a sender's 65th message gets out after its 66th";
+    JoinLate, "join-late", "agreement", "join", "any",
+        "a node that joins loses the first three messages";
+    LoseSecondStart, "lose-second-start", "agreement", "restart", "any",
+        "one node takes the messages of a restarted sender for old ones";
+    ForgetAll, "forget-all", "durable-kept", "restart", "any",
+        "a restarted node replays nothing";
+    ReplayAsNew, "replay-as-new", "durable-kept view-delivery", "restart", "any",
+        "a restarted node delivers again what it had, as if it were new";
+    DurableOfAll, "durable-of-all", "durable-prefix", "overlapping-groups", "any",
+        "one node counts the deliveries of all groups as durable in each";
+    ViewOrder, "view-order", "view-unique", "join", "any",
+        "one node lists the members of later views in another order";
+    OldView, "old-view", "view-delivery", "kill-receiver", "survivor",
+        "one node delivers the first message of a view as one of the view before";
+    TwiceInTwoGroups, "twice-in-two-groups", "integrity-once", "across-groups", "any",
+        "a member of two groups delivers a message for both twice";
+    SwapOutsider, "swap-outsider", "total-order", "outside-sender", "member",
+        "one node delivers a message of a sender that is no member after the next";
+    RefuseAndSend, "refuse-and-send", "integrity-sent", "all-senders", "any",
+        "one node refuses a message and sends it";
+    IgnoreLeave, "ignore-leave", "liveness", "leave", "leaver",
+        "a node does not leave when it is asked to";
     Chatter, "chatter", "quiescence", "quiet", "any",
         "nodes post while nobody sends";
     Stall, "stall", "liveness", "kill-receiver", "any",

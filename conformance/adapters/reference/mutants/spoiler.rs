@@ -1,9 +1,11 @@
 //! What is wrong at a member.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::mpsc::Sender;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::siblings::Course;
 use super::{Mutant, Mutation};
 use crate::delivery::Step;
 use crate::protocol::{Group, Init, Line, payload, say};
@@ -12,7 +14,16 @@ use crate::wire::{Entry, Up};
 
 /// The message with which most mutants are wrong: the fifth that the node delivers, or that it
 /// sends.
-const ODD: u64 = 5;
+pub(super) const ODD: u64 = 5;
+
+/// The message from which `deliver-alone` is wrong on.
+const ALONE_FROM: u64 = 33;
+
+/// How much later than it delivers a message `deliver-alone` sends it.
+const ALONE_DELAY: Duration = Duration::from_millis(100);
+
+/// How long `deliver-pending` goes on taking messages after it was removed.
+const PENDING_DELAY: Duration = Duration::from_millis(50);
 
 /// How long `stall` lets messages through that were sent before the crash.
 const STALL_DELAY: Duration = Duration::from_millis(20);
@@ -29,26 +40,36 @@ pub fn lock(spoiler: &Mutex<Spoiler>) -> MutexGuard<'_, Spoiler> {
 #[derive(Default)]
 pub struct Spoiler {
     /// What is wrong here.
-    mutant: Option<Mutant>,
+    pub(super) mutant: Option<Mutant>,
+    /// What some defects go by.
+    pub(super) course: Course,
+    /// Answers that the driver must not hear: it has heard another.
+    pub(super) unheard: u64,
     node: String,
     /// The other members of each group.
     others: BTreeMap<String, BTreeSet<String>>,
     /// Messages that the node was asked to send.
-    sent: u64,
+    pub(super) sent: u64,
+    /// Messages that it was told are stable.
+    answered: u64,
     /// Messages that it delivered.
-    delivered: u64,
+    pub(super) delivered: u64,
     /// Whether the node has a former start of which it knows.
     replayed: bool,
     /// Whether the wrong thing was done already.
     done: bool,
     /// What is sent after the next.
-    kept_back: Option<Up>,
+    pub(super) kept_back: Option<Up>,
     /// What is delivered and not sent.
     unsent: Option<Up>,
     /// What is delivered after the next.
     held: Option<Entry>,
     /// Upcalls that are no places in a log.
     extra: u64,
+    /// Own messages that were sent and not yet delivered, by name.
+    pending: Vec<(String, Entry)>,
+    /// Where steps go that come from nobody.
+    own_steps: Option<Sender<Step>>,
     /// Each group's size, and since when one is smaller than it was.
     sizes: BTreeMap<String, usize>,
     shrunk: Option<Instant>,
@@ -57,14 +78,28 @@ pub struct Spoiler {
 impl Spoiler {
     /// What is wrong at this node.
     pub fn new(mutation: Option<&Mutation>, init: &Init) -> Self {
-        use Mutant::{Chatter, LoseOnRestart, ReorderOnRestart, Stall, ViewBack};
+        use Mutant::{
+            Chatter, ForgetAll, JoinLate, LoseOnRestart, ReorderOnRestart, ReplayAsNew, Stall,
+            ViewBack,
+        };
         let everywhere = |mutant| {
-            matches!(mutant, Chatter | LoseOnRestart | ReorderOnRestart | Stall | ViewBack)
+            matches!(
+                mutant,
+                Chatter
+                    | ForgetAll
+                    | JoinLate
+                    | LoseOnRestart
+                    | ReorderOnRestart
+                    | ReplayAsNew
+                    | Stall
+                    | ViewBack
+            )
         };
         let here = |mutation: &&Mutation| {
             // A node that was killed for having delivered early is right when it comes back.
             let made_up_for = mutation.mutant == Mutant::DeliverEarly && init.inc > 1;
-            let is_meant = mutation.at.as_ref() == Some(&init.node) && !made_up_for;
+            let is_named = mutation.at.as_deref().is_some_and(|at| at == init.node || at == "all");
+            let is_meant = is_named && !made_up_for;
             everywhere(mutation.mutant) || is_meant
         };
         let of_others = |group: &Group| {
@@ -74,7 +109,13 @@ impl Spoiler {
         Self {
             mutant: mutation.filter(here).map(|mutation| mutation.mutant),
             node: init.node.clone(),
-            others: init.groups.iter().map(of_others).collect(),
+            course: Course::of(init.join),
+            others: init
+                .groups
+                .iter()
+                .filter(|group| group.all_members.contains(&init.node))
+                .map(of_others)
+                .collect(),
             ..Self::default()
         }
     }
@@ -83,6 +124,9 @@ impl Spoiler {
     pub fn sends(&mut self, up: Up) -> Vec<Up> {
         self.sent += 1;
         let odd = self.sent == ODD;
+        if let Some(wrong) = self.send_wrongly(&up) {
+            return wrong;
+        }
         match self.mutant {
             // MUTANT: it is taken, and goes nowhere.
             Some(Mutant::DropEverywhere | Mutant::LoseFromClient) if odd => Self::pretend(&up),
@@ -90,6 +134,16 @@ impl Spoiler {
             Some(Mutant::DeliverEarly | Mutant::DeliverAfterLeaving) => {
                 self.unsent = Some(up).filter(|_| self.sent == 1).or(self.unsent.take());
                 Vec::new()
+            }
+            // MUTANT: they are taken, and go nowhere.
+            Some(Mutant::ForgetAtLeave) if self.sent >= ODD => Self::pretend(&up),
+            Some(Mutant::DeliverPending) => {
+                self.remember(&up);
+                vec![up]
+            }
+            Some(Mutant::DeliverAlone) if self.sent >= ALONE_FROM => {
+                self.deliver_first(&up);
+                vec![up]
             }
             Some(Mutant::Stall)
                 if self.shrunk.is_some_and(|since| since.elapsed() > STALL_DELAY) =>
@@ -108,6 +162,46 @@ impl Spoiler {
         }
     }
 
+    /// Says where steps go that come from nobody.
+    pub fn connect(&mut self, steps: Sender<Step>) {
+        self.own_steps = Some(steps);
+    }
+
+    /// How long what goes to the sequencer waits before.
+    pub fn send_delay(&self) -> Duration {
+        let waits = self.mutant == Some(Mutant::DeliverAlone) && self.sent >= ALONE_FROM;
+        if waits { ALONE_DELAY } else { Duration::ZERO }
+    }
+
+    /// MUTANT `deliver-pending`: keeps a message until it is delivered.
+    fn remember(&mut self, up: &Up) {
+        if let Up::Send { message, groups, payload } = up {
+            let (groups, payload) = (groups.clone(), payload.clone());
+            let entry = Entry::Message { sender: self.node.clone(), groups, payload };
+            self.pending.push((message.clone(), entry));
+        }
+    }
+
+    /// MUTANT `deliver-alone`: delivers a message that is sent only later.
+    fn deliver_first(&mut self, up: &Up) {
+        let (Up::Send { groups, payload, .. }, Some(steps)) = (up, &self.own_steps) else {
+            return;
+        };
+        let (groups, payload) = (groups.clone(), payload.clone());
+        let sender = self.node.clone();
+        let _ = steps.send(Step::Entry(Entry::Message { sender, groups, payload }));
+    }
+
+    /// MUTANT `no-answer`: whether the driver hears that a message was taken.
+    pub fn answers(&mut self) -> bool {
+        self.answered += 1;
+        // The answers of one connection come in the order of the messages.
+        if self.unheard > 0 && self.answered == ODD {
+            return false;
+        }
+        !(self.mutant == Some(Mutant::NoAnswer) && self.answered == ODD)
+    }
+
     fn pretend(up: &Up) -> Vec<Up> {
         if let Up::Send { message, .. } = up {
             say(&Line::Ok { message: Some(message) });
@@ -120,6 +214,10 @@ impl Spoiler {
         match step {
             Step::Entry(entry @ Entry::Message { .. }) => self.message(entry),
             Step::Entry(Entry::View { group, view, members }) => self.view(group, view, members),
+            Step::Halt(_) if self.mutant == Some(Mutant::DeliverPending) => {
+                let pending = std::mem::take(&mut self.pending).into_iter();
+                pending.map(|(_, entry)| Step::Entry(entry)).chain([step]).collect()
+            }
             Step::Entry(Entry::Left)
             | Step::State(_)
             | Step::Current
@@ -132,9 +230,14 @@ impl Spoiler {
         let Entry::Message { sender, groups, payload: text } = entry.clone() else {
             return Vec::new();
         };
+        let name = crate::protocol::name(&text);
+        self.pending.retain(|(pending, _)| Some(pending.as_str()) != name);
         let before = self.unsent();
         self.delivered += 1;
         let odd = self.delivered == ODD;
+        if let Some(wrong) = self.deliver_wrongly(&entry) {
+            return before.into_iter().chain(wrong).map(Step::Entry).collect();
+        }
         let other = |sender: &str, payload: String| Entry::Message {
             sender: sender.to_owned(),
             groups: groups.clone(),
@@ -147,7 +250,13 @@ impl Spoiler {
                 | Mutant::GapBeforeCrash
                 | Mutant::GapBeforeLeaderCrash,
             ) if odd => Vec::new(),
-            Some(Mutant::Swap | Mutant::ReorderAcrossGroups | Mutant::LateView) => self.hold(entry),
+            Some(
+                Mutant::Swap
+                | Mutant::ReorderAcrossGroups
+                | Mutant::LateView
+                | Mutant::SwapAfterView
+                | Mutant::SwapOutsider,
+            ) => self.hold(entry),
             Some(Mutant::Duplicate) if odd => self.with(entry.clone(), entry),
             Some(Mutant::Invent) if odd => {
                 self.with(entry, other(&sender, payload("nobody/1/0", 64)))
@@ -191,7 +300,7 @@ impl Spoiler {
     /// follows it.
     fn hold(&mut self, entry: Entry) -> Vec<Entry> {
         let Some(held) = self.held.take() else {
-            if self.done || self.delivered < ODD || self.mutant == Some(Mutant::LateView) {
+            if self.done || !self.is_to_be_held(&entry) {
                 return vec![entry];
             }
             self.held = Some(entry);
@@ -209,6 +318,16 @@ impl Spoiler {
         vec![held]
     }
 
+    /// Whether it may change places with what follows. What is held when the run ends would be
+    /// lost, and that is another defect: so no more is held than is needed.
+    fn is_to_be_held(&self, entry: &Entry) -> bool {
+        match self.mutant {
+            Some(Mutant::SwapAfterView | Mutant::SwapOutsider) => self.may_begin_swap(entry),
+            Some(Mutant::LateView) => false,
+            _ => self.delivered >= ODD,
+        }
+    }
+
     fn may_swap(&self, held: &Entry, next: &Entry) -> bool {
         match (self.mutant, held, next) {
             (
@@ -224,11 +343,21 @@ impl Spoiler {
                 !groups.iter().any(|group| others.contains(group))
                     && self.someone_has_both(groups, others)
             }
+            (
+                Some(Mutant::SwapAfterView | Mutant::SwapOutsider),
+                Entry::Message { sender: one, .. },
+                Entry::Message { sender: two, .. },
+            ) => one != two,
             (Some(Mutant::LateView), Entry::View { group, .. }, Entry::Message { groups, .. }) => {
                 groups.contains(group)
             }
             _ => false,
         }
+    }
+
+    /// Whether the node is to be a member of a group.
+    pub(super) fn has(&self, group: &str) -> bool {
+        self.others.contains_key(group)
     }
 
     /// Whether another node delivers messages of both.
@@ -248,6 +377,7 @@ impl Spoiler {
         if let Some(other) = other.filter(|_| self.mutant == Some(Mutant::ViewMismatch)) {
             members.remove(other);
         }
+        self.view_wrongly(&mut members);
         let held = self.held.take();
         let entry = Entry::View { group, view, members };
         if self.mutant == Some(Mutant::LateView) && self.delivered > 0 && !self.done {
@@ -265,6 +395,7 @@ impl Spoiler {
         self.replayed = !kept.is_empty();
         match self.mutant {
             Some(Mutant::LoseOnRestart) => drop(kept.pop()),
+            Some(Mutant::ForgetAll) => kept.clear(),
             Some(Mutant::ReorderOnRestart) => {
                 // Another sender's first: so each sender's own order stays.
                 let other = kept.iter().position(|delivery| delivery.sender != kept[0].sender);
@@ -281,6 +412,7 @@ impl Spoiler {
     pub fn durable(&self, upto: u64) -> u64 {
         match self.mutant {
             Some(Mutant::DurableAhead) => upto + 3,
+            Some(Mutant::DurableOfAll) => upto.max(self.delivered - 1),
             // These tell the truth about it.
             _ => upto.saturating_sub(self.extra),
         }
@@ -289,6 +421,12 @@ impl Spoiler {
     /// MUTANT `chatter`: whether to post what nobody needs.
     pub fn chatters(&self) -> bool {
         self.mutant == Some(Mutant::Chatter)
+    }
+
+    /// MUTANT `deliver-pending`: how long it goes on after it was removed.
+    pub fn halt_delay(&self) -> Duration {
+        let waits = self.mutant == Some(Mutant::DeliverPending);
+        if waits { PENDING_DELAY } else { Duration::ZERO }
     }
 
     /// The member is about to stop.

@@ -11,6 +11,9 @@ const GAP_US: u64 = 400;
 /// How long after a kill the next round begins at most.
 const PAUSE_MS: u64 = 40;
 
+/// How long a member runs alone: shorter than failure timeouts.
+const ALONE_MS: u64 = 150;
+
 /// Messages of megabytes that a victim is asked to send.
 const HUGE_UNDER_WAY: u64 = 6;
 
@@ -52,6 +55,28 @@ pub(super) fn kill_huge(draft: &mut Draft) {
     let few = draft.few();
     draft.send_paced(&others, few);
     draft.must_reach(Reach::KilledSending { node: victim });
+}
+
+pub(super) fn kill_alone(draft: &mut Draft) {
+    draft.one_group();
+    let victim = draft.shuffled()[draft.round];
+    let (everyone, others) = (draft.everyone(), draft.others(&[victim]));
+    let (count, few) = (draft.scale, draft.few());
+    draft.send(&everyone, few);
+    draft.await_delivered(victim, few * draft.nodes as u64 / 4);
+    for &other in &others {
+        draft.then(Step::Stop(other));
+    }
+    draft.send(&[victim], few);
+    // One that delivers what nobody else can have is killed at once; a right one does not.
+    let condition = Condition::DeliveredAlone(victim);
+    draft.then(Step::AwaitAtMost { condition, ms: ALONE_MS });
+    draft.kill(victim);
+    for &other in &others {
+        draft.then(Step::Continue(other));
+    }
+    draft.send_paced(&others, count.div_ceil(2));
+    draft.must_reach(Reach::SentWhileAlone { node: victim });
 }
 
 pub(super) fn kill_receiver(draft: &mut Draft) {

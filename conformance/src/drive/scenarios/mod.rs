@@ -7,19 +7,21 @@
 //! | `shards` | disjoint groups of replicas, and clients |
 //! | `membership` | members come and go as they are asked to |
 //! | `crashes` | members are killed, and come back |
+//! | `random` | faults as chance has them |
 //! | `troubles` | members are suspended or parted |
 
 mod calm;
 mod crashes;
 mod groups;
 mod membership;
+mod random;
 mod shards;
 mod troubles;
 
 use crate::random::Random;
 
 use super::feature::Feature;
-use super::plan::{Draft, Plan};
+use super::plan::{Draft, Plan, Terms};
 
 /// A scenario: what it does, what it needs, and what it must have reached, for a verdict to mean
 /// anything.
@@ -36,21 +38,38 @@ pub struct Scenario {
     /// What it must have reached, in one sentence.
     pub reaches: &'static str,
     draft: fn(&mut Draft),
+    rounds: fn(usize) -> usize,
 }
 
 impl Scenario {
-    /// The plan for that seed and so many nodes, of which each sends about so many messages.
-    pub(super) fn plan(&self, seed: u64, nodes: usize, scale: u64) -> Plan {
+    /// In how many rounds it is played, each with members of its own: one, unless it is to be done
+    /// to each node in turn.
+    pub(super) fn rounds(&self, nodes: usize) -> usize {
+        (self.rounds)(nodes)
+    }
+
+    /// The plan for these terms.
+    pub(super) fn plan(&self, terms: Terms<'_>) -> Plan {
         // A stream of its own: a scenario's plan stays when others are added or left out.
-        let mut draft = Draft::new(Random::stream(seed, self.name), nodes, scale);
+        let mut draft = Draft::new(Random::stream(terms.seed, self.name), terms);
         (self.draft)(&mut draft);
         draft.finish()
     }
 }
 
+/// The number of rounds of a scenario that is played once.
+macro_rules! rounds {
+    () => {
+        |_| 1
+    };
+    ($rounds:path) => {
+        $rounds
+    };
+}
+
 macro_rules! scenarios {
     ($(
-        $name:literal, $nodes_min:literal, [$($needs:ident),*], $draft:path,
+        $name:literal, $nodes_min:literal, [$($needs:ident),*], $draft:path $({ $rounds:path })?,
         $sentence:literal, $reaches:literal;
     )*) => {
         /// All scenarios, in the order in which they are run.
@@ -61,6 +80,7 @@ macro_rules! scenarios {
             nodes_min: $nodes_min,
             reaches: $reaches,
             draft: $draft,
+            rounds: rounds!($($rounds)?),
         },)*];
     };
 }
@@ -111,6 +131,12 @@ scenarios! {
     "stop-continue", 2, [Suspension], troubles::stop_continue,
         "A member is suspended for a while in mid-stream, and then resumed.",
         "others sent while it was suspended";
+    "stop-until-removed", 3, [Suspension], troubles::stop_until_removed { troubles::each_node },
+        "Each member in turn is suspended until the others have a view without it, and resumed.",
+        "others sent while it was suspended";
+    "kill-alone", 3, [Crash, Suspension], crashes::kill_alone { troubles::each_node },
+        "Each member in turn sends while all others are suspended, and is killed then.",
+        "it was asked to send while all others were suspended";
     "kill-sender", 3, [Crash], crashes::kill_sender,
         "The busiest sender is killed in mid-stream.",
         "messages of its own were not yet delivered everywhere when it was killed";
@@ -138,9 +164,12 @@ scenarios! {
     "restart-all", 1, [Restart], crashes::restart_all,
         "All members are killed at once in mid-stream, and all come back.",
         "each delivered before and after, and messages were under way at the kill";
-    "partition", 3, [Network], troubles::partition,
-        "A minority is cut off in mid-stream, both sides go on sending, and the cut is healed.",
+    "partition", 3, [Network], troubles::partition { troubles::each_minority },
+        "Each node in turn is in a minority that is cut off in mid-stream, both sides go on sending, and the cut is healed.",
         "both sides were asked to send while they were parted";
+    "random-faults", 3, [Crash], random::faults,
+        "Faults of all kinds that the claims allow, as chance has them: only where it is named.",
+        "messages were delivered by all members that were left";
     "shards", 7, [OrderAcrossGroups, OutsideSenders], shards::across,
         "Clients send to two or more of several disjoint groups at once.",
         "messages for several groups were delivered in all of them";
@@ -178,6 +207,9 @@ scenarios! {
         "clients of both sides sent while they were parted, and the groups went on without the members that were cut off";
 }
 
+/// The scenario of random faults, which is played only where it is named.
+pub(super) const RANDOM: &str = "random-faults";
+
 /// The scenario of that name.
 pub(super) fn named(name: &str) -> Option<&'static Scenario> {
     SCENARIOS.iter().find(|scenario| scenario.name == name)
@@ -190,6 +222,7 @@ mod tests {
     use super::*;
     use crate::drive::plan::{Deed, Group, Step};
     use crate::drive::protocol;
+    use crate::history::GroupOrder;
 
     /// Every plan with up to that many nodes.
     fn plans(
@@ -198,15 +231,65 @@ mod tests {
     ) -> impl Iterator<Item = (&'static Scenario, usize, Plan)> {
         SCENARIOS.iter().flat_map(move |scenario| {
             (scenario.nodes_min..=nodes_max)
-                .map(move |nodes| (scenario, nodes, scenario.plan(seed, nodes, 50)))
+                .flat_map(move |nodes| (0..scenario.rounds(nodes)).map(move |round| (nodes, round)))
+                .map(move |(nodes, round)| {
+                    (scenario, nodes, scenario.plan(terms(seed, nodes, round)))
+                })
         })
+    }
+
+    const CLAIMS: &[Feature] =
+        &[Feature::Crash, Feature::Leave, Feature::Join, Feature::Network, Feature::Suspension];
+
+    fn terms(seed: u64, nodes: usize, round: usize) -> Terms<'static> {
+        Terms { seed, nodes, scale: 50, claims: CLAIMS, round, faults: None }
     }
 
     #[test]
     fn a_seed_repeats_its_plan_and_another_makes_another() {
-        for (scenario, nodes, plan) in plans(7, 3) {
-            assert_eq!(plan, scenario.plan(3, nodes, 50), "{}", scenario.name);
-            assert_ne!(plan, scenario.plan(4, nodes, 50), "{}", scenario.name);
+        for scenario in SCENARIOS {
+            for nodes in scenario.nodes_min..=7 {
+                let plan = |seed| scenario.plan(terms(seed, nodes, 0));
+                assert_eq!(plan(3), plan(3), "{}", scenario.name);
+                assert_ne!(plan(3), plan(4), "{}", scenario.name);
+            }
+        }
+    }
+
+    #[test]
+    fn groups_that_overlap_share_an_order_where_that_is_claimed() {
+        let overlapping = named("overlapping-groups").expect("there is one");
+        let across = [Feature::OrderAcrossGroups];
+        for (claims, order) in [(&across[..], GroupOrder::Total), (&[], GroupOrder::Group)] {
+            let plan = overlapping.plan(Terms { claims, ..terms(1, 4, 0) });
+            assert!(plan.groups.iter().all(|group| group.order == order));
+        }
+    }
+
+    #[test]
+    fn each_node_is_cut_off_suspended_and_killed_alone_in_some_round() {
+        for nodes in 3..9 {
+            let done = |name: &str, to: fn(&Step) -> Vec<usize>| -> HashSet<usize> {
+                let scenario = named(name).expect("there is one");
+                let plans =
+                    (0..scenario.rounds(nodes)).map(|round| scenario.plan(terms(3, nodes, round)));
+                plans.flat_map(|plan| plan.steps.iter().flat_map(to).collect::<Vec<_>>()).collect()
+            };
+            let cut = done("partition", |step| match step {
+                Step::Part(side) => side.clone(),
+                _ => Vec::new(),
+            });
+            let stopped = done("stop-until-removed", |step| match step {
+                Step::Stop(node) => vec![*node],
+                _ => Vec::new(),
+            });
+            let killed = done("kill-alone", |step| match step {
+                Step::Kill { nodes, .. } => nodes.clone(),
+                _ => Vec::new(),
+            });
+            for nodes_done in [cut, stopped, killed] {
+                assert_eq!(nodes_done.len(), nodes);
+            }
         }
     }
 
@@ -279,6 +362,8 @@ mod tests {
                 Step::Kill { nodes, .. } => self.down.extend(nodes),
                 Step::Start(starting) => self.down.retain(|node| !starting.contains(node)),
                 Step::Part(side) => self.parted.extend(side),
+                // The first of them is of the node that may be lost.
+                Step::Cut(links) => self.parted.extend(links.first().map(|(from, _)| *from)),
                 Step::Heal => self.parted.clear(),
                 Step::Choose { groups, .. } => self.chosen.clone_from(groups),
                 Step::ToChosen(Deed::Kill | Deed::Stop) => {
@@ -317,6 +402,29 @@ mod tests {
             }
             assert!(away.down.len() < nodes && away.parted.is_empty(), "{}", scenario.name);
         }
+    }
+
+    #[test]
+    fn a_random_plan_without_some_of_its_faults_keeps_the_others() {
+        let random = named(RANDOM).expect("there is one");
+        let mut kinds = HashSet::new();
+        for seed in 0..200 {
+            let whole = random.plan(terms(seed, 5, 0));
+            let kept: Vec<usize> = whole.faults.iter().map(|fault| fault.number).skip(1).collect();
+            let fewer = random.plan(Terms { faults: Some(&kept), ..terms(seed, 5, 0) });
+            let told = |plan: &Plan| -> Vec<String> {
+                plan.faults.iter().map(|fault| fault.what.clone()).collect()
+            };
+            assert_eq!(told(&whole), told(&fewer));
+            assert!(whole.faults.iter().all(|fault| fault.is_kept));
+            if whole.faults.len() > 1 {
+                assert!(fewer.steps.len() < whole.steps.len());
+            }
+            kinds.extend(whole.steps.iter().map(std::mem::discriminant));
+        }
+        // Start, send, wait, await, await at most, kill, leave, stop, continue, part, cut, slow,
+        // heal, and the end.
+        assert!(kinds.len() >= 14, "{}", kinds.len());
     }
 
     #[test]

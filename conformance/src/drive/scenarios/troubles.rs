@@ -9,8 +9,12 @@ const SUSPENDED_MS: u64 = 400;
 /// How long nodes stay parted at least, so that both sides act on their own.
 const PARTED_MS: u64 = 500;
 
-/// How long the majority has to get over the others before the cut is healed all the same.
-const PARTED_MS_MAX: u64 = 4000;
+/// How long the majority has to get over those that are suspended or cut off, before these come
+/// back all the same.
+const REMOVED_MS_MAX: u64 = 4000;
+
+/// How long those that come back have to halt, install a view, or catch up.
+const GRACE_MS: u64 = 4000;
 
 pub(super) fn stop_continue(draft: &mut Draft) {
     draft.one_group();
@@ -29,10 +33,47 @@ pub(super) fn stop_continue(draft: &mut Draft) {
     draft.must_reach(Reach::SentWhileStopped { node: suspended });
 }
 
+/// A round for each node.
+pub(super) fn each_node(nodes: usize) -> usize {
+    nodes
+}
+
+/// How many nodes are cut off at once: as many as the rest can bear.
+fn minority_size(nodes: usize) -> usize {
+    ((nodes - 1) / 2).max(1)
+}
+
+/// As many rounds as it takes until each node was in the minority.
+pub(super) fn each_minority(nodes: usize) -> usize {
+    nodes.div_ceil(minority_size(nodes))
+}
+
+pub(super) fn stop_until_removed(draft: &mut Draft) {
+    draft.one_group();
+    let suspended = draft.shuffled()[draft.round];
+    let (everyone, others) = (draft.everyone(), draft.others(&[suspended]));
+    let (count, few) = (draft.scale, draft.few());
+    draft.send(&everyone, few);
+    draft.await_delivered(others[0], few * draft.nodes as u64 / 4);
+    draft.then(Step::Stop(suspended));
+    // It finds these when it is resumed.
+    draft.send(&[suspended], few);
+    draft.send_paced(&others, count.div_ceil(2));
+    let condition = Condition::ViewWithout(vec![suspended]);
+    draft.then(Step::AwaitAtMost { condition, ms: REMOVED_MS_MAX });
+    draft.then(Step::Continue(suspended));
+    let condition = Condition::Resolved(vec![suspended]);
+    draft.then(Step::AwaitAtMost { condition, ms: GRACE_MS });
+    draft.send(&others, count.div_ceil(4));
+    draft.must_reach(Reach::SentWhileStopped { node: suspended });
+}
+
 pub(super) fn partition(draft: &mut Draft) {
     draft.one_group();
-    let mut minority = draft.shuffled();
-    minority.truncate((draft.nodes - 1) / 2);
+    let shuffled = draft.shuffled();
+    let size = minority_size(draft.nodes);
+    let place = |one: usize| (draft.round * size + one) % draft.nodes;
+    let minority: Vec<usize> = (0..size).map(|one| shuffled[place(one)]).collect();
     let (everyone, majority) = (draft.everyone(), draft.others(&minority));
     let count = draft.scale;
     draft.send(&everyone, count.div_ceil(2));
@@ -42,8 +83,13 @@ pub(super) fn partition(draft: &mut Draft) {
     draft.send(&everyone, count.div_ceil(2));
     draft.then(Step::Wait { ms: PARTED_MS });
     let condition = Condition::ViewWithout(minority.clone());
-    draft.then(Step::AwaitAtMost { condition, ms: PARTED_MS_MAX });
+    draft.then(Step::AwaitAtMost { condition, ms: REMOVED_MS_MAX });
     draft.then(Step::Heal);
+    // What the minority does next is what matters: it may not know yet that it was removed.
+    let few = draft.few();
+    draft.send(&everyone, few.div_ceil(4));
+    let condition = Condition::Resolved(minority.clone());
+    draft.then(Step::AwaitAtMost { condition, ms: GRACE_MS });
     draft.send(&majority, count.div_ceil(4));
     draft.must_reach(Reach::SentWhileParted { side: minority });
 }

@@ -90,7 +90,9 @@ fn cut_off(scene: &Scene<'_>, node: &str) -> Vec<(f64, f64)> {
     let mut since = None;
     for column in scene.columns.iter().filter(|column| nodes(&column.event).contains(&node)) {
         match &column.event {
-            Event::Fault { kind: FaultKind::Partition, .. } => since = since.or(Some(column.x)),
+            Event::Fault { kind: FaultKind::Partition | FaultKind::Slow, .. } => {
+                since = since.or(Some(column.x))
+            }
             Event::Fault { kind: FaultKind::Heal, .. } => {
                 spans.extend(Some((since.take().unwrap_or(scene.left - 22.0), column.x)));
             }

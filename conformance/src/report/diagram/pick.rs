@@ -109,7 +109,7 @@ impl Subject {
         let ours = message(event).is_some_and(|message| self.messages.contains(message));
         match event {
             Event::Multicast { .. } => ours.then_some(Kind::Witness),
-            Event::Refused { .. } => ours.then_some(Kind::Message),
+            Event::Accepted { .. } | Event::Refused { .. } => ours.then_some(Kind::Message),
             Event::Deliver { group, .. } => {
                 (ours && self.has_group(group)).then_some(Kind::Message)
             }
@@ -122,7 +122,7 @@ impl Subject {
             Event::Fault { .. } => {
                 self.lines.first().is_some_and(|first| line < *first).then_some(Kind::Earlier)
             }
-            Event::Start { .. } | Event::End { .. } => {
+            Event::Start { .. } | Event::Leave { .. } | Event::End { .. } => {
                 let ours = nodes(event).into_iter().any(|node| self.nodes.contains(node));
                 (self.spans(line) && ours).then_some(Kind::Happening)
             }
@@ -189,7 +189,9 @@ pub(super) fn nodes<'a>(event: &'a Event<'_>) -> Vec<&'a str> {
         Event::Start { node, .. }
         | Event::View { node, .. }
         | Event::Multicast { node, .. }
+        | Event::Accepted { node, .. }
         | Event::Refused { node, .. }
+        | Event::Leave { node, .. }
         | Event::Deliver { node, .. }
         | Event::Durable { node, .. }
         | Event::Leader { node, .. }
@@ -203,7 +205,9 @@ pub(super) fn nodes<'a>(event: &'a Event<'_>) -> Vec<&'a str> {
 /// The message that a record is about.
 pub(super) fn message<'a>(event: &'a Event<'_>) -> Option<&'a str> {
     match event {
-        Event::Multicast { msg, .. } | Event::Refused { msg, .. } => Some(msg),
+        Event::Multicast { msg, .. } | Event::Accepted { msg, .. } | Event::Refused { msg, .. } => {
+            Some(msg)
+        }
         Event::Deliver { msg, .. } => msg.as_deref(),
         _ => None,
     }

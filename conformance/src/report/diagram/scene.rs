@@ -198,7 +198,12 @@ impl Column<'_> {
     pub(super) fn is_tag(&self) -> bool {
         matches!(
             self.event,
-            Event::View { .. } | Event::Durable { .. } | Event::Leader { .. } | Event::Stats { .. }
+            Event::View { .. }
+                | Event::Accepted { .. }
+                | Event::Durable { .. }
+                | Event::Leader { .. }
+                | Event::Leave { .. }
+                | Event::Stats { .. }
         )
     }
 
@@ -214,6 +219,8 @@ impl Column<'_> {
                     if scene.several_groups { name(&groups.join("+")) } else { String::new() },
                 ]
             }
+            Event::Accepted { msg, .. } => vec![name(msg), "accepted".to_owned()],
+            Event::Leave { .. } => vec!["asked to leave".to_owned()],
             Event::Refused { msg, definite, .. } => {
                 vec![name(msg), if *definite { "refused" } else { "perhaps refused" }.to_owned()]
             }
@@ -239,7 +246,10 @@ impl Column<'_> {
             }
             Event::Stats { posts, .. } => vec![format!("{posts} posts")],
             Event::Start { inc, .. } => vec![format!("start {inc}")],
-            Event::Fault { kind, .. } => vec![format!("{kind:?}").to_lowercase()],
+            Event::Fault { kind, how, .. } => {
+                let how = how.as_deref().map(name).unwrap_or_default();
+                vec![format!("{kind:?}").to_lowercase(), how]
+            }
             Event::End { reason, .. } => {
                 vec![format!("end: {}", format!("{reason:?}").to_lowercase())]
             }
@@ -329,7 +339,9 @@ const fn time_of(event: &Event<'_>) -> Option<u64> {
         Event::Start { t_ns, .. }
         | Event::View { t_ns, .. }
         | Event::Multicast { t_ns, .. }
+        | Event::Accepted { t_ns, .. }
         | Event::Refused { t_ns, .. }
+        | Event::Leave { t_ns, .. }
         | Event::Deliver { t_ns, .. }
         | Event::Durable { t_ns, .. }
         | Event::Leader { t_ns, .. }

@@ -59,6 +59,21 @@ last-words)
     head -c 60000 /dev/zero | tr '\0' x >&2
     say '{"type":"error","code":"unsupported","definite":true,"text":"not today"}'
     ;;
+claims-views) ready '"views"' && serve ;;
+claims-durable) ready '"durable"' && serve ;;
+claims-nonsense) ready '"durabel"' && serve ;;
+no-answer)
+    ready
+    while read -r line; do
+        case $line in
+        *multicast*)
+            message=${line#*'"message":"'}
+            deliver "${message%%'"'*}"
+            ;;
+        *stop*) halt ;;
+        esac
+    done
+    ;;
 no-pause) ready '"pause"' && serve ;;
 child-holds-on) sleep 60 & ready && serve ;;
 *) log "no such way: $1" && exit 2 ;;

@@ -132,8 +132,8 @@ pub fn promised(world: &World<'_>, liveness: bool) -> Vec<(String, bool)> {
         let message = duty.message;
         let Some(sender) = world.start(message.node, message.inc) else { continue };
         let owed = message.refused.is_none()
-            && sender.is_correct()
-            && !world.is_removed_from_any(sender, message)
+            && (sender.is_correct() && !world.is_removed_from_any(sender, message)
+                || world.owes_as_a_leaver(sender, message))
             && !due(world, &duty.unit, None).is_empty();
         if owed && progress::is_of_liveness(world, message) == liveness {
             promised.push((message.name.to_owned(), duty.deliverers.is_empty()));

@@ -15,7 +15,7 @@ pub fn contradiction(events: Records<'_, '_>) -> Option<(u64, String)> {
 
 fn contradicts(event: &Event<'_>, before: Records<'_, '_>) -> Option<&'static str> {
     let rules: [(bool, &'static str); 5] = [
-        (breaks_run(event, before), "run comes first, once, with version 1"),
+        (breaks_run(event, before), "run comes first, once, with version 1 or 2"),
         (
             breaks_groups(event, before),
             "groups are told once, before they are named, with each node once",
@@ -24,14 +24,14 @@ fn contradicts(event: &Event<'_>, before: Records<'_, '_>) -> Option<&'static st
         (breaks_starts(event, before), "a start is missing, or comes too early, or ended already"),
         (
             breaks_messages(event, before),
-            "a message is asked for and refused once, by the right node",
+            "a message is asked for and answered once, by the right node",
         ),
     ];
     rules.into_iter().find_map(|(broken, rule)| broken.then_some(rule))
 }
 
 fn breaks_run(event: &Event<'_>, before: Records<'_, '_>) -> bool {
-    matches!(event, Event::Run { version, .. } if *version != 1 || !before.is_empty())
+    matches!(event, Event::Run { version, .. } if !(1..=2).contains(version) || !before.is_empty())
 }
 
 fn breaks_groups(event: &Event<'_>, before: Records<'_, '_>) -> bool {
@@ -114,14 +114,14 @@ fn breaks_messages(event: &Event<'_>, before: Records<'_, '_>) -> bool {
                     |(_, earlier)| matches!(earlier, Event::Multicast { msg: earlier, .. } if earlier == msg),
                 )
         }
-        Event::Refused { msg, .. } => {
+        Event::Accepted { msg, .. } | Event::Refused { msg, .. } => {
             let by_this_start = before.iter().any(|(_, earlier)| {
                 matches!(earlier, Event::Multicast { msg: asked, .. } if asked == msg)
                     && start_of(earlier) == start_of(event)
             });
             !by_this_start
                 || before.iter().any(
-                    |(_, earlier)| matches!(earlier, Event::Refused { msg: earlier, .. } if earlier == msg),
+                    |(_, earlier)| matches!(earlier, Event::Accepted { msg: earlier, .. } | Event::Refused { msg: earlier, .. } if earlier == msg),
                 )
         }
         _ => false,
@@ -150,7 +150,9 @@ fn start_of<'e>(event: &'e Event<'_>) -> Option<(&'e str, u32)> {
         Event::Start { node, inc, .. }
         | Event::View { node, inc, .. }
         | Event::Multicast { node, inc, .. }
+        | Event::Accepted { node, inc, .. }
         | Event::Refused { node, inc, .. }
+        | Event::Leave { node, inc, .. }
         | Event::Deliver { node, inc, .. }
         | Event::Durable { node, inc, .. }
         | Event::Leader { node, inc, .. }
@@ -176,7 +178,9 @@ pub fn time(event: &Event<'_>) -> Option<u64> {
         Event::Start { t_ns, .. }
         | Event::View { t_ns, .. }
         | Event::Multicast { t_ns, .. }
+        | Event::Accepted { t_ns, .. }
         | Event::Refused { t_ns, .. }
+        | Event::Leave { t_ns, .. }
         | Event::Deliver { t_ns, .. }
         | Event::Durable { t_ns, .. }
         | Event::Leader { t_ns, .. }

@@ -68,7 +68,7 @@ pub fn is_after_its_end(world: &World<'_>, delivery: &Delivery<'_>) -> bool {
 /// The faults, in order.
 fn faults<'h>(world: &World<'h>) -> Vec<(u64, FaultKind, Vec<&'h str>)> {
     let faults = world.events.iter().filter_map(|(_, event)| match event {
-        Event::Fault { t_ns, kind, nodes } => {
+        Event::Fault { t_ns, kind, nodes, .. } => {
             Some((*t_ns, *kind, nodes.iter().map(AsRef::as_ref).collect()))
         }
         _ => None,
@@ -86,7 +86,9 @@ pub fn faults_ended(world: &World<'_>) -> bool {
     };
     faults.iter().enumerate().all(|(place, (_, kind, nodes))| match kind {
         FaultKind::Stop => nodes.iter().all(|node| is_followed(place, node, FaultKind::Continue)),
-        FaultKind::Partition => nodes.iter().all(|node| is_followed(place, node, FaultKind::Heal)),
+        FaultKind::Partition | FaultKind::Slow => {
+            nodes.iter().all(|node| is_followed(place, node, FaultKind::Heal))
+        }
         FaultKind::Kill | FaultKind::Continue | FaultKind::Heal => true,
     })
 }
@@ -95,6 +97,17 @@ pub fn faults_ended(world: &World<'_>) -> bool {
 pub fn is_of_liveness(world: &World<'_>, message: &Message<'_>) -> bool {
     let last = faults(world).iter().map(|(t_ns, ..)| *t_ns).max();
     last.is_some_and(|last| message.t_ns >= last)
+}
+
+/// Whether somebody delivered the message, and its sender, which is correct, never said anything.
+fn is_unanswered(world: &World<'_>, message: &Message<'_>) -> bool {
+    let sender = world.start(message.node, message.inc);
+    world.tells_answers()
+        && !message.accepted
+        && message.refused.is_none()
+        && !world.deliverers(message).is_empty()
+        && sender
+            .is_some_and(|start| start.is_correct() && !world.is_removed_from_any(start, message))
 }
 
 /// `liveness`
@@ -107,10 +120,14 @@ pub fn liveness(world: &World<'_>) -> Found {
         found.case();
         found.broken_if(lost);
     }
+    for message in &world.messages {
+        found.broken_if(is_unanswered(world, message));
+    }
     for start in &world.starts {
         if !matches!(start.fate, Fate::Killed | Fate::Unfinished) {
             found.case();
         }
+        found.broken_if(start.fate == Fate::Done && world.leave(start).is_some());
         found.broken_if(start.fate == Fate::Hung);
         found.broken_if(start.fate == Fate::Halted && faults(world).is_empty());
     }

@@ -39,6 +39,8 @@ pub struct Message<'h> {
     pub groups: Vec<&'h str>,
     pub bytes: Option<u64>,
     pub digest: Option<&'h str>,
+    /// Whether its sender said that it took it.
+    pub accepted: bool,
     /// Nothing if it was not refused, else whether definitely.
     pub refused: Option<bool>,
 }
@@ -269,6 +271,43 @@ impl<'h> World<'h> {
             })
     }
 
+    /// Whether the history is one that tells what senders answered.
+    pub fn tells_answers(&self) -> bool {
+        self.events.iter().any(|(_, event)| matches!(event, Event::Run { version: 2.., .. }))
+    }
+
+    /// The line on which a start was first asked to leave.
+    pub fn leave(&self, start: &Start<'_>) -> Option<u64> {
+        self.events.iter().find_map(|(line, event)| match event {
+            Event::Leave { node, inc, .. } if *node == start.node && *inc == start.inc => {
+                Some(*line)
+            }
+            _ => None,
+        })
+    }
+
+    /// Whether another node had gone on without the start before it was asked to leave.
+    fn is_removed_before(&self, start: &Start<'_>, group: &str, leave: u64) -> bool {
+        let Some(last) = self.installed(start, group).last().map(|view| view.id) else {
+            return false;
+        };
+        self.views.iter().any(|view| {
+            view.group == group
+                && view.line < leave
+                && view.node != start.node
+                && view.id > last
+                && !view.members.contains(&start.node)
+        })
+    }
+
+    /// Whether the start left in order, as a member, and had taken the message.
+    pub fn owes_as_a_leaver(&self, start: &Start<'_>, message: &Message<'_>) -> bool {
+        let Some(leave) = self.leave(start) else { return false };
+        start.fate == Fate::Left
+            && message.accepted
+            && !message.groups.iter().any(|group| self.is_removed_before(start, group, leave))
+    }
+
     pub fn is_removed_from_any(&self, start: &Start<'_>, message: &Message<'_>) -> bool {
         message.groups.iter().any(|group| self.is_removed(start, group))
     }
@@ -338,6 +377,7 @@ fn messages<'h>(events: &'h [(u64, Event<'h>)]) -> Vec<Message<'h>> {
             groups: groups.iter().map(AsRef::as_ref).collect(),
             bytes: *bytes,
             digest: digest.as_deref(),
+            accepted: is_accepted(events, msg),
             refused: refusal(events, msg),
         }),
         _ => None,
@@ -350,6 +390,10 @@ fn refusal(events: &[(u64, Event<'_>)], message: &str) -> Option<bool> {
         Event::Refused { msg, definite, .. } if msg == message => Some(*definite),
         _ => None,
     })
+}
+
+fn is_accepted(events: &[(u64, Event<'_>)], message: &str) -> bool {
+    events.iter().any(|(_, event)| matches!(event, Event::Accepted { msg, .. } if msg == message))
 }
 
 fn recorded<'h>(events: &'h [(u64, Event<'h>)]) -> Vec<Delivery<'h>> {

@@ -186,7 +186,12 @@ impl<C: Chance> Chaos<'_, C> {
             3 => EndReason::Left,
             4 => EndReason::Halted,
             5..7 => {
-                self.records.push(Event::Fault { t_ns, kind: FaultKind::Kill, nodes: vec![name] });
+                self.records.push(Event::Fault {
+                    t_ns,
+                    kind: FaultKind::Kill,
+                    nodes: vec![name],
+                    how: None,
+                });
                 return;
             }
             _ => return,

@@ -59,8 +59,9 @@ pub fn records(chance: &mut impl Chance) -> Records {
 
 impl<C: Chance> Model<'_, C> {
     fn tell_groups(&mut self) {
-        if self.chance.percent(20) {
-            self.records.push(Event::Run { version: 1, scenario: None, seed: None, adapter: None });
+        if self.chance.percent(50) {
+            let version = 1 + u32::from(self.chance.percent(70));
+            self.records.push(Event::Run { version, scenario: None, seed: None, adapter: None });
         }
         for group in &self.groups {
             let names = |list: &[usize]| {
@@ -122,7 +123,7 @@ impl<C: Chance> Model<'_, C> {
     pub fn write_fault(&mut self, kind: FaultKind, nodes: &[usize]) {
         let t_ns = self.tick();
         let nodes = nodes.iter().map(|node| self.nodes[*node].name.clone().into()).collect();
-        self.records.push(Event::Fault { t_ns, kind, nodes });
+        self.records.push(Event::Fault { t_ns, kind, nodes, how: None });
         self.faulty = true;
     }
 

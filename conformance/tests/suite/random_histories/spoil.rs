@@ -146,6 +146,7 @@ fn alter(chance: &mut impl Chance, record: &mut Event<'static>, known: &Records)
             2 => *bytes = Some(chance.below(3)),
             _ => *msg = message_name(chance, known),
         },
+        Event::Accepted { msg, .. } => *msg = message_name(chance, known),
         Event::Refused { definite, msg, .. } => match chance.below(3) {
             0 => *msg = message_name(chance, known),
             _ => *definite = !*definite,
@@ -159,8 +160,8 @@ fn alter(chance: &mut impl Chance, record: &mut Event<'static>, known: &Records)
             _ => *kind = fault_kind(chance),
         },
         Event::End { reason, .. } => *reason = end_reason(chance),
-        Event::Run { version, .. } => *version = chance.below(3) as u32,
-        Event::Unknown { .. } => {}
+        Event::Run { version, .. } => *version = chance.below(4) as u32,
+        Event::Leave { .. } | Event::Unknown { .. } => {}
     }
 }
 
@@ -221,8 +222,8 @@ fn message_name(chance: &mut impl Chance, known: &Records) -> Cow<'static, str> 
 }
 
 fn fault_kind(chance: &mut impl Chance) -> FaultKind {
-    use FaultKind::{Continue, Heal, Kill, Partition, Stop};
-    chance.pick(&[Kill, Stop, Continue, Partition, Heal]).unwrap_or(Kill)
+    use FaultKind::{Continue, Heal, Kill, Partition, Slow, Stop};
+    chance.pick(&[Kill, Stop, Continue, Partition, Slow, Heal]).unwrap_or(Kill)
 }
 
 fn end_reason(chance: &mut impl Chance) -> EndReason {
@@ -236,7 +237,9 @@ fn subjects(event: &Event<'static>) -> Vec<Cow<'static, str>> {
         Event::Start { node, .. }
         | Event::View { node, .. }
         | Event::Multicast { node, .. }
+        | Event::Accepted { node, .. }
         | Event::Refused { node, .. }
+        | Event::Leave { node, .. }
         | Event::Deliver { node, .. }
         | Event::Durable { node, .. }
         | Event::Leader { node, .. }
@@ -256,7 +259,9 @@ fn time_mut<'e>(event: &'e mut Event<'static>) -> Option<&'e mut u64> {
         Event::Start { t_ns, .. }
         | Event::View { t_ns, .. }
         | Event::Multicast { t_ns, .. }
+        | Event::Accepted { t_ns, .. }
         | Event::Refused { t_ns, .. }
+        | Event::Leave { t_ns, .. }
         | Event::Deliver { t_ns, .. }
         | Event::Durable { t_ns, .. }
         | Event::Leader { t_ns, .. }

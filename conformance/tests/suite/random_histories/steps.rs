@@ -66,6 +66,9 @@ impl<C: Chance> Model<'_, C> {
         if refused {
             self.write_refusal(node, message, definite);
         }
+        if !refused && self.chance.percent(96) {
+            self.write_acceptance(node, message);
+        }
         if !refused || (!definite && self.chance.percent(50)) {
             self.nodes[node].queue.push(message);
         }
@@ -100,6 +103,16 @@ impl<C: Chance> Model<'_, C> {
         });
         self.messages.push(message);
         self.messages.len() - 1
+    }
+
+    fn write_acceptance(&mut self, node: usize, message: usize) {
+        let t_ns = self.tick();
+        self.records.push(Event::Accepted {
+            t_ns,
+            node: self.nodes[node].name.clone().into(),
+            inc: self.nodes[node].inc,
+            msg: self.messages[message].name.clone().into(),
+        });
     }
 
     fn write_refusal(&mut self, node: usize, message: usize, definite: bool) {
@@ -195,6 +208,18 @@ impl<C: Chance> Model<'_, C> {
     }
 
     fn leave(&mut self, node: usize) {
+        if self.chance.percent(85) {
+            let t_ns = self.tick();
+            self.records.push(Event::Leave {
+                t_ns,
+                node: self.nodes[node].name.clone().into(),
+                inc: self.nodes[node].inc,
+            });
+            // What it took is sent before it goes.
+            while !self.nodes[node].muted && !self.nodes[node].queue.is_empty() {
+                self.order_message(node);
+            }
+        }
         if self.chance.percent(70) {
             self.drain(node);
             self.remove(node, true);

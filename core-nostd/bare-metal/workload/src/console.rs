@@ -1,5 +1,6 @@
 //! Where an image's lines go.
 
+use crate::flips;
 use crate::group::Report;
 
 /// A place that takes bytes, and prints numbers without `core::fmt`, so that no result depends on
@@ -31,6 +32,21 @@ pub trait Console {
             self.put(b'0'.wrapping_add(((value / power) % 10) as u8));
             power /= 10;
         }
+    }
+
+    /// Puts out what became of the flipped bits; true if each ended as it must.
+    fn flips(&mut self, machine: &str, report: Option<flips::Report>) -> bool {
+        self.text(machine);
+        self.text(": two members with checks, ");
+        let Some(report) = report else {
+            self.line("a flipped bit stayed silent: FAILED");
+            return false;
+        };
+        self.number(report.reported);
+        self.text(" flipped bits reported, ");
+        self.number(report.agreed);
+        self.line(" without harm, none silent: ok");
+        true
     }
 
     /// Puts out what a run came to; true if it went well.

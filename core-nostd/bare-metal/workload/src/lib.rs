@@ -1,9 +1,11 @@
-//! What all images run: three members of a group, and a call of everything that the core offers.
+//! What all images run: three members of a group, two members in whose memory bits flip, and a call
+//! of everything that the core offers.
 
 #![no_std]
 
 mod console;
 mod fabric;
+mod flips;
 mod group;
 mod member;
 mod stack;
@@ -21,8 +23,9 @@ pub fn run(machine: &str, console: &mut impl Console) -> bool {
     let passed = [
         console.verdict(machine, "one memory", shared),
         console.verdict(machine, "copied rows", copied),
+        console.flips(machine, flips::run()),
     ];
-    passed == [true, true]
+    passed == [true; 3]
 }
 
 /// Nothing; or, to show that the proof works, a panic that can be reached.

@@ -7,6 +7,7 @@
 //! | `closing` | the root: one more than the messages it sent, once it closes; another: the same, once all are here |
 //! | `closed` | the root: one, once all members have said so |
 
+use crate::check::Checks;
 use crate::fabric::{Kind, Write};
 use crate::layout::{CACHE_LINE, CHANNEL_BYTES};
 use crate::memory::{OutOfRow, Row, RowWriter};
@@ -27,24 +28,36 @@ pub(super) enum Name {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cells {
     offset: usize,
+    checks: Checks,
 }
 
 impl Cells {
     /// The cells at an offset, which must lie in every row.
-    pub(super) fn new(offset: usize, rows: &[Row<'_>]) -> Result<Self, OutOfRow> {
+    pub(super) fn new(offset: usize, rows: &[Row<'_>], checks: Checks) -> Result<Self, OutOfRow> {
         let end = offset.checked_add(CELLS_BYTES).ok_or(OutOfRow)?;
         let fits = offset.is_multiple_of(CACHE_LINE) && rows.iter().all(|row| end <= row.bytes());
-        if fits { Ok(Self { offset }) } else { Err(OutOfRow) }
+        if fits { Ok(Self { offset, checks }) } else { Err(OutOfRow) }
     }
 
-    /// What a member says; nothing yet is zero.
+    /// What a member says; nothing yet is zero, and so is what fails its check.
     pub(super) fn read(self, row: &Row<'_>, name: Name) -> u64 {
-        row.cell(self.place(name)).map_or(0, |cell| cell.load())
+        self.checked(row, name).unwrap_or(0)
+    }
+
+    /// Whether all cells of a member pass their checks.
+    pub(super) fn is_readable(self, row: &Row<'_>) -> bool {
+        let names = [Name::Ready, Name::Failed, Name::Closing, Name::Closed];
+        names.into_iter().all(|name| self.checked(row, name).is_some())
+    }
+
+    fn checked(self, row: &Row<'_>, name: Name) -> Option<u64> {
+        let cell = row.cell(self.place(name));
+        self.checks.unseal(cell.map_or(0, |cell| cell.load()))
     }
 
     pub(super) fn publish(self, row: RowWriter<'_>, name: Name, value: u64) {
         if let Ok(cell) = row.cell(self.place(name)) {
-            cell.publish(value);
+            cell.publish(self.checks.seal(value));
         }
     }
 

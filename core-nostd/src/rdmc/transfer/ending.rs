@@ -54,6 +54,24 @@ impl Close {
 }
 
 impl BlockGroup<'_> {
+    /// Looks for cells that fail their check. They count as not written yet, and end the group if
+    /// that does not change.
+    pub(super) fn check_cells(&mut self, progress: &mut Progress) {
+        if !self.setup.checks.is_on() || matches!(self.stage, Stage::Over(_)) {
+            return;
+        }
+        let mut others = self.setup.members.iter().filter(|member| **member != self.memory.own);
+        let failed = others.find(|member| {
+            let row = self.memory.rows.get(member.index());
+            row.is_some_and(|row| !self.cells.is_readable(row))
+        });
+        let failed = failed.copied();
+        progress.has_more |= failed.is_some();
+        if let (Err(()), Some(member)) = (self.unreadable.count(failed.is_some()), failed) {
+            self.fail(member, Cause::Lost(LossCause::Misbehaved));
+        }
+    }
+
     /// Reads the `failed` cells of the next few peers, in rank order. There is more to do until all
     /// were read.
     pub(super) fn read_failures(&mut self, progress: &mut Progress) {

@@ -9,6 +9,7 @@ use super::message::{Message, MessageMemory, Staged};
 use super::setup::{OpenError, Setup};
 use crate::fabric::{Area, Blocks, Channel, ErrorKind, LossCause, ViewMemory, Way};
 use crate::ids::{Rank, ViewId};
+use crate::multicast::Unreadable;
 use crate::rdmc::{Schedule, Shape};
 
 /// Bytes of a first block that are copied in one call: some microseconds.
@@ -147,6 +148,8 @@ pub struct BlockGroup<'m> {
     pub(super) has_started: bool,
     /// Whether the channel was closed.
     pub(super) is_closed: bool,
+    /// Steps in a row in which a cell of a member failed its check.
+    pub(super) unreadable: Unreadable,
 }
 
 impl<'m> BlockGroup<'m> {
@@ -162,7 +165,8 @@ impl<'m> BlockGroup<'m> {
         words: &'m mut [u64],
     ) -> Result<Self, OpenError> {
         let own = setup.check(memory, fabric, words.len())?;
-        let cells = Cells::new(setup.cells, memory.rows).map_err(|_| OpenError::Cells)?;
+        let cells =
+            Cells::new(setup.cells, memory.rows, setup.checks).map_err(|_| OpenError::Cells)?;
         Ok(Self {
             setup,
             memory: *memory,
@@ -180,6 +184,7 @@ impl<'m> BlockGroup<'m> {
             posted: 0,
             has_started: false,
             is_closed: false,
+            unreadable: Unreadable::NONE,
         })
     }
 
@@ -269,6 +274,7 @@ impl<'m> BlockGroup<'m> {
     /// Posts what can be posted now, and no more than a bounded number: see the [module](super).
     pub fn step<F: Blocks>(&mut self, fabric: &mut F, memory: &mut impl MessageMemory) -> Progress {
         let mut progress = Progress::default();
+        self.check_cells(&mut progress);
         self.read_failures(&mut progress);
         if let Stage::Over(outcome) = self.stage {
             self.close_channel(fabric);

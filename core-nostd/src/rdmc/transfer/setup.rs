@@ -1,5 +1,6 @@
 //! What a group is, the same at every member but for the memory; checked before anything is posted.
 
+use crate::check::Checks;
 use crate::fabric::{Area, Blocks, Channel, Promises, Token, ViewMemory};
 use crate::ids::{Rank, Step, ViewId, index_from_u16, u16_from_index};
 use crate::rdmc::{Algorithm, Schedule, ScheduleError, Shape};
@@ -56,6 +57,8 @@ pub struct Setup<'m> {
     pub staging: Area,
     /// How much is under way.
     pub window: Window,
+    /// Whether the cells carry checks, as the view's layout says.
+    pub checks: Checks,
 }
 
 /// Why there is no such group.

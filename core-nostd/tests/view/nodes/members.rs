@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use crate::common::{Carries, fabric};
+use tramontane_core::check::Checks;
 use tramontane_core::fabric::{
     Capabilities, ErrorKind, Event, Fabric, Promises, WRITES_MAX, Write,
 };
@@ -51,7 +52,7 @@ impl Carries for Carrier {
             promises: Promises::WRITE_ORDER,
             writes_max: WRITES_MAX,
             write_bytes_max: 4096,
-            guard_bytes_max: 24,
+            guard_bytes_max: 32,
         }
     }
     fn is_ready(&self, peer: Rank) -> bool {
@@ -120,6 +121,28 @@ pub fn open_with(
     seed: u64,
     (subgroups, node_options): (usize, Options),
 ) -> Vec<Member> {
+    open_laid(id, ids, shared, seed, Laid { subgroups, node_options, ..Laid::default() })
+}
+
+/// What a layout of these tests may have, and its nodes' options.
+pub struct Laid {
+    pub subgroups: usize,
+    pub node_options: Options,
+    pub checks: Checks,
+    /// Whether members log what they deliver.
+    pub is_logged: bool,
+}
+
+impl Default for Laid {
+    fn default() -> Self {
+        let node_options = Options::default();
+        Self { subgroups: 1, node_options, checks: Checks::Off, is_logged: false }
+    }
+}
+
+/// The same with a layout as it is described.
+pub fn open_laid(id: u64, ids: &[NodeId], shared: bool, seed: u64, laid: Laid) -> Vec<Member> {
+    let Laid { subgroups, node_options, checks, is_logged } = laid;
     let count = ids.len();
     let ranks: &'static [Rank] = leak((0..count as u16).map(Rank).collect());
     let subgroups: &'static [Subgroup<'static>] = leak(vec![
@@ -134,6 +157,16 @@ pub fn open_with(
     ]);
     let members: &'static [NodeId] = leak(ids.to_vec());
     let layout = Layout::with_views(Group { members, subgroups }).expect("a good group");
+    #[cfg(feature = "durable")]
+    let layout = if is_logged {
+        let all = (0..subgroups.len() as u16).map(tramontane_core::ids::SubgroupId);
+        layout.with_logged(leak(all.collect())).expect("ordered subgroups")
+    } else {
+        layout
+    };
+    #[cfg(not(feature = "durable"))]
+    assert!(!is_logged, "there are no logs without the feature");
+    let layout = if checks.is_on() { layout.with_checks().expect("small") } else { layout };
     let copies: Vec<Vec<RowWriter<'static>>> = ranks
         .iter()
         .map(|owner| {

@@ -2,8 +2,11 @@
 //! dropped sent again. Members share one memory, or have copies that posts bring up to date.
 
 mod changed_slots;
+mod checked_columns;
 mod long_upcalls;
 mod members;
+#[cfg(feature = "durable")]
+mod promises;
 mod weak_order;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -18,7 +18,7 @@ use crate::views::events::{
 use tramontane_local::clock::now_ns;
 use tramontane_local::crew::{Reporter, Worker};
 use tramontane_runtime::group::{
-    Fate, Forming, Messages, Receipt, Replica, Running, Sender, StartOptions, ViewChanged, start,
+    Fate, Forming, Messages, Receipt, Replica, Running, StartOptions, ViewChanged, start,
 };
 use tramontane_runtime::member::{SendError, Stopped};
 use tramontane_runtime::shared_memory::Root;
@@ -38,9 +38,9 @@ struct Promises {
 
 impl Promises {
     /// Looks what became of messages, and keeps that where a killed process leaves it.
-    fn look(&mut self, sender: &Sender) -> io::Result<()> {
+    fn look(&mut self) -> io::Result<()> {
         let before = self.delivered;
-        while self.open.front().is_some_and(|receipt| sender.fate(*receipt) == Fate::Delivered) {
+        while self.open.front().is_some_and(|receipt| receipt.fate() == Fate::Delivered) {
             self.open.pop_front();
             self.delivered += 1;
         }
@@ -211,7 +211,7 @@ fn send(
             Err(SendError::Stopped(_)) => true,
             Err(error) => return Err(error.into()),
         };
-        promises.look(&sender)?;
+        promises.look()?;
         if is_over {
             return Ok(());
         }

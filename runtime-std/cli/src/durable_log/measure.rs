@@ -12,7 +12,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use tramontane_core::ids::{Place, SenderRank, ViewId};
+use tramontane_core::ids::{NodeId, Place, ViewId};
 use tramontane_local::table::Table;
 use tramontane_log::{Batch, Identity, LetGoError, Log, Options, Record, Sequence, SystemFolder};
 
@@ -177,8 +177,9 @@ impl LogWriter {
 impl Writer for LogWriter {
     fn commit(&mut self, messages: &[Vec<u8>]) -> Result<(), Failure> {
         for (sequence, bytes) in (self.log.end().0..).zip(messages) {
-            let (view, place, sender) = (ViewId(1), Place(sequence), SenderRank(0));
-            let record = Record { sequence: Sequence(sequence), view, place, sender, bytes };
+            let (view, place, sender) = (ViewId(1), Place(sequence), NodeId(0));
+            let (sequence, is_large) = (Sequence(sequence), false);
+            let record = Record { sequence, view, place, sender, is_large, bytes };
             let pushed = self.batch.push(&record);
             pushed.map_err(|error| Failure::other(error, "please report this"))?;
         }

@@ -14,7 +14,7 @@ struct Message<'r> {
     sequence: u64,
     view: u64,
     place: u64,
-    sender: u16,
+    sender: u32,
     message: Bytes<'r>,
 }
 

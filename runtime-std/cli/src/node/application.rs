@@ -7,6 +7,7 @@ use std::sync::mpsc::Sender;
 
 use serde::Serialize;
 use tramontane_core::ids::{NodeId, SubgroupId};
+use tramontane_core::node::DurableCounts;
 
 use super::event::Event;
 use super::log::Log;
@@ -15,7 +16,7 @@ use crate::exit::Failure;
 use crate::group_file::listed;
 use crate::output::Output;
 use crate::record::Bytes;
-use tramontane_runtime::group::{FIRST_VIEW, Message, Messages, Replica, ViewChanged};
+use tramontane_runtime::group::{Description, FIRST_VIEW, Message, Messages, Replica, ViewChanged};
 
 /// What goes to standard output.
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +35,9 @@ enum Line<'l> {
         view: u64,
         place: u64,
         sender: u32,
+        /// The client from outside that published it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        client: Option<String>,
         #[serde(flatten)]
         record: Bytes<'l>,
     },
@@ -45,11 +49,43 @@ enum Line<'l> {
     },
 }
 
-impl Line<'_> {
-    fn add_to(&self, bytes: &mut Vec<u8>) {
-        // Numbers and strings into memory: nothing that can fail.
-        let _ = serde_json::to_writer(&mut *bytes, self);
-        bytes.push(b'\n');
+fn add_line(line: &impl Serialize, to: &mut Vec<u8>) {
+    // Numbers and strings into memory: nothing that can fail.
+    let _ = serde_json::to_writer(&mut *to, line);
+    to.push(b'\n');
+}
+
+/// How many lines are durable.
+#[derive(Serialize)]
+struct Durable<'l> {
+    /// Where more than one subgroup is logged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    subgroup: Option<&'l str>,
+    durable: DurableLines,
+}
+
+#[derive(Serialize)]
+struct DurableLines {
+    here: u64,
+    majority: u64,
+    all: u64,
+}
+
+/// What lines say of subgroups.
+pub(super) struct Subgroups {
+    names: Vec<String>,
+    logged: usize,
+}
+
+impl Subgroups {
+    pub(super) fn of(description: &Description) -> Self {
+        let names = description.subgroups.iter().map(|subgroup| subgroup.name.clone()).collect();
+        let logged = description.subgroups.iter().filter(|subgroup| subgroup.logged).count();
+        Self { names, logged }
+    }
+
+    fn name(&self, subgroup: SubgroupId) -> &str {
+        self.names.get(subgroup.index()).map_or("", String::as_str)
     }
 }
 
@@ -59,8 +95,7 @@ pub(super) struct Application {
     output: Output,
     events: Sender<Event>,
     logs: BTreeMap<SubgroupId, Log>,
-    /// By subgroup.
-    names: Vec<String>,
+    subgroups: Subgroups,
     is_member: bool,
     /// A log could not be written: it ends there, and this node leaves.
     has_failed: bool,
@@ -80,7 +115,7 @@ impl Application {
         output: Output,
         events: Sender<Event>,
         logs: BTreeMap<SubgroupId, Log>,
-        names: Vec<String>,
+        subgroups: Subgroups,
         meter: Arc<Meter>,
     ) -> Self {
         Self {
@@ -88,7 +123,7 @@ impl Application {
             output,
             events,
             logs,
-            names,
+            subgroups,
             is_member: false,
             has_failed: false,
             lines: Vec::new(),
@@ -105,20 +140,22 @@ impl Application {
             return to.push(b'\n');
         }
         let line = Line::Delivery {
-            subgroup: self.names.get(message.subgroup.index()).map_or("", String::as_str),
+            subgroup: self.subgroups.name(message.subgroup),
             view: message.view.0,
             place: message.place.get(),
             sender: message.sender.get(),
+            client: message.client.map(|client| client.to_string()),
             record: Bytes::of(message.payload),
         };
-        line.add_to(to);
+        add_line(&line, to);
     }
 
     fn note(&mut self, message: &Message<'_>) {
         self.lines.extend_from_slice(message.payload);
         self.lines.push(b'\n');
         self.messages += 1;
-        let is_own = Some(message.sender) == self.own && !message.is_replayed;
+        let is_members = message.client.is_none() && !message.is_replayed;
+        let is_own = Some(message.sender) == self.own && is_members;
         self.own_delivered += u64::from(is_own && self.meter.is_of(message.subgroup));
     }
 
@@ -191,7 +228,7 @@ impl Replica for Application {
         let gone = ids(change.gone);
         if self.printing.json {
             let line = Line::View { view, members, joined, gone };
-            return self.output.put_each([line], |line, to| line.add_to(to));
+            return self.output.put_each([line], |line, to| add_line(&line, to));
         }
         let mut text = format!("view {view}: {}", listed(members));
         for (what, nodes) in [("joined", joined), ("gone", gone)] {
@@ -200,6 +237,17 @@ impl Replica for Application {
             }
         }
         self.send_event(Event::Notice(text));
+    }
+
+    fn durable_changed(&mut self, subgroup: SubgroupId, durable: &DurableCounts) {
+        if !self.printing.json {
+            return;
+        }
+        let name = (self.subgroups.logged > 1).then(|| self.subgroups.name(subgroup));
+        let DurableCounts { here, majority, everywhere } = durable;
+        let durable = DurableLines { here: here.0, majority: majority.0, all: everywhere.0 };
+        let line = Durable { subgroup: name, durable };
+        self.output.put_each([line], |line, to| add_line(&line, to));
     }
 
     fn snapshot(&mut self, subgroup: SubgroupId) -> Box<dyn Read + Send> {

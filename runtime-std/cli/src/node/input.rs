@@ -141,7 +141,7 @@ impl Reading {
         let Self { cutter, handed, events, way, .. } = self;
         if let Some((number, line)) = cutter.end() {
             match way.hand_over(line) {
-                Ok(receipt) => handed.add(number, receipt),
+                Ok(receipt) => handed.add(number, receipt.ordinal()),
                 Err(SendEnd::NotWanted) => {
                     handed.lose(Lost { from: number, to: number, has_end: true })
                 }
@@ -161,7 +161,7 @@ impl Reading {
                 continue;
             }
             match way.hand_over(line) {
-                Ok(receipt) => handed.add(number, receipt),
+                Ok(receipt) => handed.add(number, receipt.ordinal()),
                 Err(SendEnd::Refused(why)) => say_refused(events, number, &why),
                 Err(SendEnd::NotWanted) => {
                     is_wanted = false;

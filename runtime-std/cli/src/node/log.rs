@@ -51,10 +51,11 @@ impl Log {
         })
     }
 
-    /// Takes over another member's.
+    /// Takes over another member's, or begins with nothing if there is none.
     pub(super) fn restore(&mut self, state: &mut dyn Read) -> io::Result<()> {
-        let mut kind = [0];
-        state.read_exact(&mut kind)?;
+        // Without a first byte it is that of the beginning, which has no lines.
+        let mut kind = WHOLE;
+        let _ = state.read(&mut kind)?;
         match self {
             Self::File(_) if kind != WHOLE => {
                 let what = "the member that hands its log on has the last lines alone, for it was started without --log; start \
@@ -337,6 +338,24 @@ mod tests {
         hand_on(&other).expect_err("the first is gone");
         assert_eq!(std::fs::read(&path).expect("it is there"), b"old\n");
         assert!(!with_ending(&path, "joining").exists());
+    }
+
+    /// A node whose lines are in a durable log fills its file from that, from the beginning on.
+    #[test]
+    fn a_state_of_no_bytes_is_the_beginning() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("log");
+        std::fs::write(&path, "old\n").expect("a file");
+        let mut log = Log::File(LogFile::open(&path).expect("it is free"));
+        log.restore(&mut io::empty()).expect("room");
+        log.append(b"again\n").expect("room");
+        assert_eq!(std::fs::read(&path).expect("untouched"), b"old\n");
+        assert_eq!(log.begin().expect("the restored one"), None);
+        assert_eq!(std::fs::read(&path).expect("replaced"), b"again\n");
+        let mut recent = Log::Recent(Recent::default());
+        recent.append(b"old\n").expect("room");
+        recent.restore(&mut io::empty()).expect("room");
+        assert_eq!(content(&recent), b"");
     }
 
     #[test]

@@ -38,7 +38,7 @@ use super::interrupt::Interrupts;
 use super::options::seconds;
 use super::output::Output;
 use super::waiting_notice::WaitingNotice;
-use application::{Application, Printing};
+use application::{Application, Printing, Subgroups};
 use event::Event;
 use input::{Input, Lines};
 use log::{Log, LogFile, Recent};
@@ -66,6 +66,18 @@ hands on the last 1000 lines, 16 MB at most; a node with --log refuses them if t
   FILE must be a regular file. It is replaced once the node is a member. If the group is formed \
 anew, the old log is kept as FILE.1, FILE.2, and so on. Each of several subgroups has its own log: \
 FILE.NAME.
+
+Durable logs:
+  With logged = true in a subgroup of the group file, each of its members is started with --data \
+DIR, a folder of its own. With --json it prints how much is durable whenever that moves: \
+{\"durable\":{\"here\":N,\"majority\":M,\"all\":K}} counts lines since the group began, that \
+are on the disk of this node, of a majority, and of all members.
+    tramontane node --config group.toml --id 0 --log log-0 --data data-0
+  A node whose disk fails or is full ends with status 4, and what was durable stays. \
+'tramontane log DIR/NAME' prints, checks and measures such a log.
+  If all nodes ended, start them again in any order, with the same commands. The group goes on once \
+most of its last members are there, with all that was durable at a majority; the rest may come \
+later. A node says for whom it waits. --restart-with-less at one node goes on without them.
 
 Forming the group:
   The folder FILE.state, or --state DIR, remembers that the node was a member. Once all nodes have \
@@ -100,14 +112,29 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
     /// The folder in which the node remembers its views, so that it forms no second group
-    /// [default: state in the group file, else FILE.state beside --log FILE]
+    /// [default: state in the group file, else DIR/view of --data DIR, else FILE.state beside
+    /// --log FILE]
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
+    /// The folder of this node's logs on disk: what the members of a logged subgroup deliver
+    /// (logged = true in the group file) is made durable there, in DIR/NAME
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// Keep about so many MB of each durable log, and no more than twice as many; all of it if this
+    /// is left out. A node that comes back later finds what the state of the others has
+    #[arg(long, value_name = "MB", requires = "data", conflicts_with = "log",
+          value_parser = clap::value_parser!(u64).range(1..=1 << 40))]
+    data_keep_mb: Option<u64>,
     /// Form the group anew although its nodes were members before. Give it to every initial node,
     /// once and by hand: members of the earlier group that are only out of reach go on as another
     /// group. Old logs are kept
     #[arg(long)]
     new_group: bool,
+    /// Restart a group that logs with the nodes that are there, if the others never come back. What
+    /// only they have is given up, and the node writes down that it was. Give it to one node, once
+    /// and by hand
+    #[arg(long, conflicts_with = "new_group")]
+    restart_with_less: bool,
     /// Print no deliveries
     #[arg(long, conflicts_with = "json")]
     quiet: bool,
@@ -176,7 +203,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         output.clone(),
         sender.clone(),
         arguments.logs(&description, node)?,
-        description.subgroups.iter().map(|subgroup| subgroup.name.clone()).collect(),
+        Subgroups::of(&description),
         Arc::clone(&meter),
     );
     let line_max = input.map_or(usize::MAX, |id| line_max(&description, id));
@@ -186,6 +213,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         Ok(running) => RunningNode::new(running, output, events, arguments.leave_at_end),
         Err(failure) => return Err(running::reason(&events).unwrap_or(failure)),
     };
+    for notice in node.running().log_notices() {
+        // The receiver is this thread's.
+        let _ = sender.send(Event::Notice(notice.to_string()));
+    }
     let _ = board.set(node.running().shared_status());
     let lines_to = input.and_then(|id| node.running().sender(id));
     let lines = Lines { sender: lines_to, line_max, unsent_max, meter };
@@ -215,6 +246,8 @@ fn become_member(
         cancel: interrupts.flag(),
         settings: Settings::default(),
         forming: arguments.forming(&description, node),
+        data: arguments.data.clone(),
+        data_keep_bytes: arguments.data_keep_mb.map(|megabytes| megabytes << 20),
         ..StartOptions::new(node)
     };
     let is_shared = description.fabric == Carrier::SharedMemory;
@@ -250,12 +283,20 @@ impl Arguments {
     fn forming(&self, description: &Description, node: u32) -> Forming {
         let listed = description.nodes.iter().find(|listed| listed.id == node);
         let beside_log = || self.log.as_deref().map(|log| log::with_ending(log, "state"));
-        let state = self.state.clone().or_else(|| listed?.state.clone()).or_else(beside_log);
+        let in_data = || self.data.as_deref().map(|data| data.join("view"));
+        let state = self.state.clone().or_else(|| listed?.state.clone());
+        let state = state.or_else(in_data).or_else(beside_log);
         let print = |waiting: &Waiting| {
             // Without standard error there is no other place for it.
             let _ = writeln!(io::stderr(), "{waiting}");
         };
-        Forming { state, new_group: self.new_group, told: Some(print), ..Forming::default() }
+        Forming {
+            state,
+            new_group: self.new_group,
+            with_less: self.restart_with_less,
+            told: Some(print),
+            ..Forming::default()
+        }
     }
 
     /// Where lines go; nothing if this node sends nowhere.

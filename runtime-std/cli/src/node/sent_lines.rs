@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 
-use tramontane_runtime::group::{Receipt, Unsent};
+use tramontane_runtime::group::{Ordinal, Unsent};
 
 /// Lines that were read, and not handed over to the group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,11 +17,11 @@ pub(super) struct Lost {
     pub(super) has_end: bool,
 }
 
-/// Lines by their numbers, each with its receipt: as many of the last ones as a member may end
-/// without having sent.
+/// Lines by their numbers, each with that of its message: as many of the last ones as a member may
+/// end without having sent.
 #[derive(Debug)]
 pub(super) struct SentLines {
-    lines: VecDeque<(u64, Receipt)>,
+    lines: VecDeque<(u64, Ordinal)>,
     lines_max: usize,
     lost: Option<Lost>,
 }
@@ -33,11 +33,11 @@ impl SentLines {
     }
 
     /// A line was handed over to the group.
-    pub(super) fn add(&mut self, number: u64, receipt: Receipt) {
+    pub(super) fn add(&mut self, number: u64, ordinal: Ordinal) {
         if self.lines.len() >= self.lines_max {
             self.lines.pop_front();
         }
-        self.lines.push_back((number, receipt));
+        self.lines.push_back((number, ordinal));
     }
 
     /// The next lines were not.
@@ -55,7 +55,7 @@ impl SentLines {
     pub(super) fn advice(&self, unsent: &[Unsent]) -> Vec<String> {
         let numbers = |was_sent: bool| {
             let unsent = unsent.iter().filter(move |unsent| unsent.was_sent == was_sent);
-            unsent.filter_map(|unsent| self.number(unsent.receipt))
+            unsent.filter_map(|unsent| self.number(unsent.ordinal))
         };
         let mut advice = Vec::new();
         let lost = self.lost.into_iter().flat_map(|lost| lost.from..=lost.to);
@@ -79,8 +79,8 @@ impl SentLines {
         advice
     }
 
-    fn number(&self, receipt: Receipt) -> Option<u64> {
-        let at = self.lines.binary_search_by_key(&receipt, |(_, receipt)| *receipt).ok()?;
+    fn number(&self, ordinal: Ordinal) -> Option<u64> {
+        let at = self.lines.binary_search_by_key(&ordinal, |(_, ordinal)| *ordinal).ok()?;
         self.lines.get(at).map(|(number, _)| *number)
     }
 }
@@ -111,14 +111,14 @@ mod tests {
     fn sent_lines(lines: &[(u64, u64)]) -> SentLines {
         let mut sent_lines = SentLines::new(100);
         for (number, ordinal) in lines {
-            sent_lines.add(*number, Receipt::of(*ordinal));
+            sent_lines.add(*number, Ordinal(*ordinal));
         }
         sent_lines
     }
 
     fn unsent(ordinal: u64, was_sent: bool) -> Unsent {
         let subgroup = tramontane_core::ids::SubgroupId(0);
-        Unsent { subgroup, receipt: Receipt::of(ordinal), payload: b"line".to_vec(), was_sent }
+        Unsent { subgroup, ordinal: Ordinal(ordinal), payload: b"line".to_vec(), was_sent }
     }
 
     #[test]
@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn no_more_is_kept_than_a_member_may_end_without() {
         let mut sent_lines = SentLines::new(2);
-        (0..9).for_each(|number| sent_lines.add(number + 1, Receipt::of(number)));
+        (0..9).for_each(|number| sent_lines.add(number + 1, Ordinal(number)));
         assert_eq!(sent_lines.lines.len(), 2);
         assert!(sent_lines.advice(&[unsent(8, true)])[0].contains(": 9;"));
     }

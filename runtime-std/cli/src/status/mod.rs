@@ -11,7 +11,9 @@ use super::exit::{Failure, Status};
 use super::group_file::{GroupOptions, check_node, listed};
 use super::interrupt::Interrupts;
 use tramontane_local::table::Table;
-use tramontane_runtime::group::{GroupStatus, OperatorClient, OperatorError};
+use tramontane_runtime::group::{
+    ClientStatus, CutClient, DurableStatus, GroupStatus, OperatorClient, OperatorError, SlowMember,
+};
 
 pub(super) const EXAMPLES: &str = "  tramontane status --config group.toml
   tramontane status --config group.toml --watch
@@ -41,6 +43,9 @@ pub(super) struct Arguments {
     #[arg(long)]
     watch: bool,
 }
+
+/// A client that takes nothing for less is not named.
+const STALL_NAMED_MS: u64 = 1_000;
 
 /// From one look to the next.
 const WATCH: Duration = Duration::from_secs(1);
@@ -112,6 +117,9 @@ impl Arguments {
                 write!(output, "\x1b[H\x1b[2J")?;
             }
             write!(output, "{}", table(answers))?;
+            for note in answers.values().flatten().flat_map(notes) {
+                writeln!(output, "{note}")?;
+            }
         }
         output.flush()
     }
@@ -132,7 +140,11 @@ fn table(answers: &Answers) -> Table {
 fn row(status: &GroupStatus) -> [String; 9] {
     let frontiers = status.subgroups.iter().map(|subgroup| {
         let closed = if subgroup.closed { " closed" } else { "" };
-        format!("{} {}/{}{closed}", subgroup.name, subgroup.delivered, subgroup.received)
+        let durable = subgroup.durable.map_or_else(String::new, |durable| {
+            let DurableStatus { here, majority, all, .. } = durable;
+            format!(" durable {here}/{majority}/{all}")
+        });
+        format!("{} {}/{}{closed}{durable}", subgroup.name, subgroup.delivered, subgroup.received)
     });
     let joining = listed(status.joining.iter().copied());
     let state = if joining.is_empty() { String::new() } else { format!(", joining: {joining}") };
@@ -151,6 +163,36 @@ fn row(status: &GroupStatus) -> [String; 9] {
         status.sent.to_string(),
         frontiers.collect::<Vec<_>>().join(", "),
     ]
+}
+
+/// What a node says of members that hold others back, and of its clients.
+fn notes(status: &GroupStatus) -> Vec<String> {
+    let GroupStatus { node, slow, clients, cut, .. } = status;
+    let seconds = |ms: u64| format!("{}.{} s", ms / 1_000, ms % 1_000 / 100);
+    let mut notes: Vec<String> = Vec::new();
+    for SlowMember { node: slow, subgroup, holds, lasts_ms } in slow {
+        let (holds, lasts) = (listed(holds.iter().copied()), seconds(*lasts_ms));
+        notes.push(format!(
+            "node {node} sees: {slow} holds back {holds} in {subgroup}, for {lasts}"
+        ));
+    }
+    for client in clients.iter().filter(|client| client.stalled_ms >= STALL_NAMED_MS) {
+        let ClientStatus { name, stalled_ms, .. } = client;
+        notes.push(format!(
+            "node {node}: client {name} takes nothing, for {}",
+            seconds(*stalled_ms)
+        ));
+    }
+    for CutClient { name, why } in cut {
+        let why = why.split(';').next().unwrap_or_default();
+        notes.push(format!("node {node}: client {name} was cut: {why}"));
+    }
+    if !clients.is_empty() {
+        let count = |kind| clients.iter().filter(|client| client.kind == kind).count();
+        let (publishers, subscribers) = (count("publisher"), count("subscriber"));
+        notes.push(format!("node {node}: clients: {publishers} publish, {subscribers} subscribe"));
+    }
+    notes
 }
 
 /// Without what to do, which a table has no room for.

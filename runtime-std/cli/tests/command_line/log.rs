@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::support::Place;
 use serde_json::Value;
-use tramontane_core::ids::{self, SenderRank, ViewId};
+use tramontane_core::ids::{self, NodeId, ViewId};
 use tramontane_log::{Batch, Identity, Log, Options, Record, Sequence, SystemFolder};
 
 const OPTIONS: Options = Options { segment_bytes: 16 * 4096, spares_max: 2 };
@@ -23,9 +23,10 @@ fn filled(place: &Place, records: u64) -> PathBuf {
     for number in 0..records {
         let text = format!("line {number}").into_bytes();
         let bytes: &[u8] = if number == 3 { &[0xff, 0] } else { &text };
-        let (view, sender) = (ViewId(1 + number / 50), SenderRank((number % 3) as u16));
+        let (view, sender) = (ViewId(1 + number / 50), NodeId((number % 3) as u32));
         let sequence = Sequence(number);
-        let record = Record { sequence, view, place: ids::Place(2 * number), sender, bytes };
+        let (place, is_large) = (ids::Place(2 * number), false);
+        let record = Record { sequence, view, place, sender, is_large, bytes };
         batch.push(&record).expect("in order");
         if number % 10 == 9 || number + 1 == records {
             log.commit(&mut batch).expect("it is written");

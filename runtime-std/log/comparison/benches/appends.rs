@@ -88,7 +88,8 @@ impl Candidate for Own {
     fn commit(&mut self, messages: &[Vec<u8>]) {
         for (sequence, bytes) in (self.log.end().0..).zip(messages) {
             let (view, place, sender) = (ViewId(1), Place(sequence), SenderRank(0));
-            let record = Record { sequence: Sequence(sequence), view, place, sender, bytes };
+            let (sequence, is_large) = (Sequence(sequence), false);
+            let record = Record { sequence, view, place, sender, is_large, bytes };
             self.batch.push(&record).expect("in order");
         }
         self.kept += self.batch.disk_bytes() as u64;

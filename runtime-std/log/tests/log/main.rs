@@ -6,5 +6,6 @@ mod group_commit;
 mod lives;
 mod model;
 mod power_loss;
+mod restarts;
 mod segments;
 mod support;

@@ -1,6 +1,6 @@
 //! The naive model of a log: a list of records. And what a log may be after a crash.
 
-use tramontane_core::ids::{Place, SenderRank, ViewId};
+use tramontane_core::ids::{NodeId, Place, ViewId};
 use tramontane_log::power_loss::PowerLossFolder;
 use tramontane_log::{Log, Record, Sequence};
 
@@ -11,7 +11,8 @@ use crate::support::Chance;
 pub struct Owned {
     pub view: u64,
     pub place: u64,
-    pub sender: u16,
+    pub sender: u32,
+    pub is_large: bool,
     pub bytes: Vec<u8>,
 }
 
@@ -21,7 +22,8 @@ impl Owned {
             sequence: Sequence(sequence),
             view: ViewId(self.view),
             place: Place(self.place),
-            sender: SenderRank(self.sender),
+            sender: NodeId(self.sender),
+            is_large: self.is_large,
             bytes: &self.bytes,
         }
     }
@@ -57,8 +59,8 @@ pub fn draw(chance: &mut Chance, count: u64, model: &Model, drawn: &mut u64) -> 
         view += u64::from(chance.is_one_of(8));
         let length = [0, 1, 8, 60, 500, 3000][chance.below(6) as usize];
         let bytes = (0..length).map(|at| (*drawn * 131 + at * 17 + at / 256) as u8).collect();
-        let sender = chance.below(4) as u16;
-        Owned { view, place: *drawn, sender, bytes }
+        let sender = chance.below(4) as u32;
+        Owned { view, place: *drawn, sender, is_large: chance.is_one_of(2), bytes }
     };
     (0..count).map(drawing).collect()
 }

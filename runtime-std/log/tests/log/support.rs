@@ -2,7 +2,7 @@
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore as _, SeedableRng as _};
-use tramontane_core::ids::{Place, SenderRank, ViewId};
+use tramontane_core::ids::{NodeId, Place, ViewId};
 use tramontane_log::power_loss::{Faults, PowerLossFolder};
 use tramontane_log::{Batch, FileLayer, Identity, Log, Options, Record, Recovery, Sequence};
 
@@ -46,7 +46,8 @@ pub fn record(sequence: u64, bytes: &[u8]) -> Record<'_> {
         sequence: Sequence(sequence),
         view: ViewId(1 + sequence / 10),
         place: Place(3 * sequence),
-        sender: SenderRank((sequence % 5) as u16),
+        sender: NodeId((sequence % 5) as u32),
+        is_large: sequence.is_multiple_of(3),
         bytes,
     }
 }

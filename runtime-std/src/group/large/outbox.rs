@@ -17,7 +17,7 @@ use crate::blocks::{Buffer, Transfer};
 /// A large message of this node.
 #[derive(Debug)]
 struct Entry {
-    /// As [`Receipt`](super::super::Receipt)s count.
+    /// As [`Ordinal`](super::super::Ordinal)s count.
     ordinal: u64,
     buffer: Buffer,
     bytes: usize,

@@ -14,7 +14,7 @@ use crate::fabric::{BlockMemoryError, BlockStore};
 /// The bytes of a large message whose slot was taken.
 #[derive(Debug)]
 pub(super) struct QueuedBytes {
-    /// As [`Receipt`](super::super::Receipt)s count.
+    /// As [`Ordinal`](super::super::Ordinal)s count.
     pub(super) ordinal: u64,
     pub(super) buffer: Buffer,
     pub(super) bytes: usize,

@@ -7,7 +7,8 @@ use super::send_queue::QueuedBytes;
 use super::{DESCRIPTION_BYTES, describe};
 use crate::blocks::Buffer;
 use crate::fabric::BlockMemoryError;
-use crate::group::sender::{Receipt, Sender};
+use crate::group::receipt::{Ordinal, Receipt};
+use crate::group::sender::Sender;
 use crate::member::SendError;
 use crate::poll::wait_driving;
 
@@ -48,7 +49,7 @@ pub struct LargeUnsent {
     pub buffer: Option<Buffer>,
 }
 
-impl Sender {
+impl<K> Sender<K> {
     /// The longest large message of the subgroup, in bytes; nothing if it takes none.
     #[must_use]
     pub fn large_max(&self) -> Option<usize> {
@@ -82,7 +83,7 @@ impl Sender {
     /// let mut buffer = sender.buffer(16 << 20)?;
     /// buffer[..16 << 20].fill(7);
     /// let receipt = sender.send_large(buffer, 16 << 20, std::time::Duration::from_secs(10))?;
-    /// println!("{:?}", sender.fate(receipt));
+    /// println!("{:?}", receipt.fate());
     /// # Ok(())
     /// # }
     /// ```
@@ -94,7 +95,7 @@ impl Sender {
         buffer: Buffer,
         bytes: usize,
         timeout: Duration,
-    ) -> Result<Receipt, LargeUnsent> {
+    ) -> Result<Receipt<K>, LargeUnsent> {
         let refused = |why, buffer| Err(LargeUnsent { why, buffer: Some(buffer) });
         let Some(limit) = self.large_max() else {
             return refused(SendLargeError::NotAllowed, buffer);
@@ -104,24 +105,27 @@ impl Sender {
             return refused(SendLargeError::TooLarge { bytes, limit }, buffer);
         }
         let mut held = Some(buffer);
-        if let Some(receipt) = self.try_large(&mut held, bytes) {
-            return Ok(receipt);
+        if let Some(ordinal) = self.try_large(&mut held, bytes) {
+            return Ok(self.receipt(ordinal));
         }
         let (driver, state) = (self.driver.clone(), Arc::clone(&self.state));
         let sent = wait_driving(driver.as_deref(), &state.ending, timeout, || {
             self.try_large(&mut held, bytes)
         });
-        sent.map_err(|error| LargeUnsent { why: error.into(), buffer: held })
+        match sent {
+            Ok(ordinal) => Ok(self.receipt(ordinal)),
+            Err(error) => Err(LargeUnsent { why: error.into(), buffer: held }),
+        }
     }
 
     /// Sends what is held, if there is room now.
-    fn try_large(&mut self, held: &mut Option<Buffer>, bytes: usize) -> Option<Receipt> {
+    fn try_large(&mut self, held: &mut Option<Buffer>, bytes: usize) -> Option<Ordinal> {
         let state = Arc::clone(&self.state);
         let turn = state.large.as_ref()?.enter()?;
         let mut slot = self.try_reserve(DESCRIPTION_BYTES).ok()?;
         slot.payload().copy_from_slice(&describe(bytes));
         // Before the slot is handed over: a member that ends without the message finds its bytes.
-        let queued = QueuedBytes { ordinal: slot.receipt().ordinal(), buffer: held.take()?, bytes };
+        let queued = QueuedBytes { ordinal: slot.ordinal().0, buffer: held.take()?, bytes };
         match turn.hand_over(queued) {
             Ok(()) => Some(slot.commit_large()),
             Err(QueuedBytes { buffer, .. }) => {

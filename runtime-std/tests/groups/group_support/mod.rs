@@ -8,15 +8,17 @@ pub mod subgroups;
 use std::collections::BTreeMap;
 use std::io::{Cursor, Read};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 use tramontane_core::ids::SubgroupId;
+use tramontane_log::{Log, SystemFolder};
 use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::group::{
-    Description, Fate, Forming, LargeUnsent, Messages, Receipt, Replica, Running, Sender,
+    Description, Fate, Forming, LargeUnsent, Logged, Messages, Receipt, Replica, Running, Sender,
     StartOptions, Unsent, ViewChanged, start,
 };
 use tramontane_runtime::member::{Settings, Stopped};
@@ -167,6 +169,8 @@ impl Replica for Ledger {
 pub struct Crowd {
     description: Description,
     root: TempDir,
+    /// Where the nodes' logs are, if the subgroup is logged.
+    data: Option<TempDir>,
     listeners: BTreeMap<u32, TcpListener>,
     running: BTreeMap<u32, Running>,
     pub told: BTreeMap<u32, Arc<Mutex<Told>>>,
@@ -196,7 +200,7 @@ impl Crowd {
         }
         let root = tempfile::tempdir_in("/dev/shm").expect("a folder");
         let (running, told, calls) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        Self { description, root, listeners, running, told, calls }
+        Self { description, root, data: None, listeners, running, told, calls }
     }
 
     /// The same with large messages of up to so many bytes.
@@ -222,6 +226,43 @@ impl Crowd {
         self
     }
 
+    /// Each member logs what it is handed, in a folder of its own.
+    pub fn logged(mut self) -> Self {
+        self.description.subgroups[0].logged = true;
+        self.data = Some(tempfile::tempdir().expect("a folder"));
+        self
+    }
+
+    /// The folder of a node's logs.
+    pub fn data_of(&self, node: u32) -> Option<PathBuf> {
+        self.data.as_ref().map(|data| data.path().join(format!("data-{node}")))
+    }
+
+    /// The records of a node's log: who sent each, and the number of the message.
+    pub fn logged_at(&self, node: u32) -> Vec<(u32, u64)> {
+        let folder = self.data_of(node).expect("it is logged").join("crowd");
+        let layer = SystemFolder::read_only(folder).expect("a log");
+        let (log, recovery) = Log::open_to_read(layer).expect("it is whole");
+        assert_eq!((recovery.is_torn, recovery.damage.len()), (false, 0), "{recovery:?}");
+        let mut records = log.records(log.first()).expect("all of them");
+        let mut logged = Vec::new();
+        while let Some(record) = records.read_next() {
+            let record = record.expect("it is sound");
+            let said = parsed(record.bytes);
+            assert_eq!(said.0, record.sender.get(), "the log has who sent it");
+            logged.push(said);
+        }
+        logged
+    }
+
+    pub fn running(&self, node: u32) -> &Running {
+        &self.running[&node]
+    }
+
+    pub fn logged_sender(&self, node: u32) -> Sender<Logged> {
+        self.sender(node).logged().expect("the subgroup is logged")
+    }
+
     /// Starts one, which is in a view when this returns.
     pub fn start(&mut self, node: u32) {
         self.start_all(&[node]);
@@ -235,6 +276,7 @@ impl Crowd {
                 .map(|node| {
                     let description = self.description.clone();
                     let root = Root::under(self.root.path());
+                    let data = self.data_of(*node);
                     let listener = self
                         .listeners
                         .get(node)
@@ -252,6 +294,7 @@ impl Crowd {
                             cancel: &cancel,
                             settings: Settings::default(),
                             forming: Forming { new_group: true, ..Forming::default() },
+                            data,
                             ..StartOptions::new(*node)
                         };
                         let application = Ledger(Arc::clone(&ledger.0), Arc::clone(&ledger.1));
@@ -285,13 +328,9 @@ impl Crowd {
         send_large(&mut self.sender(node), node, number, bytes, PATIENCE).expect("it is sent")
     }
 
-    pub fn fate(&self, node: u32, receipt: Receipt) -> Fate {
-        self.sender(node).fate(receipt)
-    }
-
     /// Until a message counts as delivered, which is a moment after the application was told.
-    pub fn await_fate(&self, node: u32, receipt: Receipt) {
-        self.await_that("it is delivered", || self.fate(node, receipt) == Fate::Delivered);
+    pub fn await_fate(&self, receipt: &Receipt) {
+        self.await_that("it is delivered", || receipt.fate() == Fate::Delivered);
     }
 
     /// Ends a member without a word.
@@ -339,7 +378,7 @@ impl Crowd {
         self.told[&node].lock().expect("nobody panics").messages.clone()
     }
 
-    fn await_that(&self, what: &str, is_so: impl Fn() -> bool) {
+    pub fn await_that(&self, what: &str, is_so: impl Fn() -> bool) {
         let started = Instant::now();
         while !is_so() {
             let statuses: Vec<_> = self

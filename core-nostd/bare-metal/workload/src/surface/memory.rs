@@ -4,16 +4,24 @@ use core::hint::black_box;
 use core::ptr::NonNull;
 
 use super::{debug, display};
+use tramontane_core::check::Checks;
 use tramontane_core::fabric::*;
 use tramontane_core::ids::*;
 use tramontane_core::layout::*;
 use tramontane_core::memory::*;
 
 pub fn call() {
+    checks();
     ids();
     layouts();
     rows();
     fabric();
+}
+
+fn checks() {
+    let checks = black_box(Checks::On);
+    black_box((checks.seal(black_box(7)), checks.unseal(black_box(7)), checks.is_on()));
+    debug(checks);
 }
 
 macro_rules! id {
@@ -53,6 +61,7 @@ fn layouts() {
             black_box((layout.row_bytes(rank), layout.view_bytes(), layout.digest()));
             black_box((layout.control_offset(rank, id), layout.ring(rank, id)));
             black_box((layout.sender_rank(rank, id), layout.state_sizes(rank)));
+            debug(layout.step_bounds(rank, black_box(7)));
             black_box(layout.allows_large(id));
             #[cfg(feature = "durable")]
             match layout.with_logged(black_box(&[SubgroupId(0)])) {
@@ -64,7 +73,13 @@ fn layouts() {
             if let Some(subgroup) = layout.subgroup(id) {
                 black_box((subgroup.has_member(rank), subgroup.has_sender(rank)));
             }
-            debug((layout, layout.ring(rank, id), layout.state_sizes(rank)));
+            debug(layout.ring(rank, id));
+            match layout.with_checks() {
+                Ok(layout) => {
+                    black_box((layout.checks(), layout.is_fixed()));
+                }
+                Err(error) => display(error),
+            }
         }
         Err(error) => {
             black_box(error.code());
@@ -81,7 +96,13 @@ fn rows() {
     let lines = black_box(&LINES[..]);
     debug(lines);
     let writer = black_box(RowWriter::from_lines(lines));
-    let shape = black_box(RingShape { offset: 64, stride: 32, slots: 8, capacity: 20 });
+    let shape = black_box(RingShape {
+        offset: 64,
+        stride: 32,
+        slots: 8,
+        capacity: 20,
+        checks: Checks::Off,
+    });
     let (at, slot) = (black_box(64), black_box(Slot(3)));
     let _ = black_box((writer.bytes(), writer.apply(at, black_box(&[7; 40][..]))));
     if let Ok(cell) = black_box(writer.cell(at)) {
@@ -94,13 +115,12 @@ fn rows() {
         black_box(ring.reader().capacity());
         black_box(ring.reader().counter(slot).load());
         black_box(ring.reader().slots());
-        debug((ring, ring.reader().counter(slot)));
+        debug(ring.reader().counter(slot));
     }
     if let Ok(place) = RingPlace::new(&shape) {
         let place = black_box(place);
         let _ = black_box((writer.ring_at(&place), writer.reader().ring_at(&place)));
         black_box(place.offset());
-        debug(place);
     }
     let row = black_box(writer.reader());
     debug((row, writer, black_box(OutOfRow)));

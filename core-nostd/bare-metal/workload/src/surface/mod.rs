@@ -4,11 +4,14 @@
 //! the group. Results go to `black_box`, or the calls would be removed together with their panics.
 //! `run` compares the names called here with the names that the core's sources make public.
 
+mod health;
 mod host;
 mod memory;
 mod protocol;
 #[cfg(feature = "blocks")]
 mod rdmc;
+#[cfg(feature = "durable")]
+mod restart;
 #[cfg(feature = "tram")]
 mod tram;
 #[cfg(feature = "blocks")]
@@ -23,6 +26,7 @@ use core::hint::black_box;
 
 /// Everything that needs no group, once. What it computes is of no interest.
 pub fn call_everything() {
+    health::call();
     host::call();
     memory::call();
     protocol::call();
@@ -30,6 +34,8 @@ pub fn call_everything() {
     rdmc::call();
     #[cfg(feature = "blocks")]
     transfer::call();
+    #[cfg(feature = "durable")]
+    restart::call();
     #[cfg(feature = "tram")]
     tram::call();
     #[cfg(feature = "views")]

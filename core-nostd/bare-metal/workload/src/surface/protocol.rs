@@ -4,6 +4,7 @@ use core::hint::black_box;
 
 use super::{debug, display};
 use crate::fabric::Local;
+use tramontane_core::check::Checks;
 use tramontane_core::fabric::LossCause;
 use tramontane_core::ids::*;
 use tramontane_core::layout::RingShape;
@@ -33,7 +34,8 @@ fn counters() {
 fn outbox() {
     static LINES: [Line; 4] = [const { Line::new() }; 4];
     let row = black_box(RowWriter::from_lines(&LINES));
-    let shape = black_box(RingShape { offset: 0, stride: 64, slots: 4, capacity: 50 });
+    let shape =
+        black_box(RingShape { offset: 0, stride: 64, slots: 4, capacity: 50, checks: Checks::Off });
     let cells = [const { HandOffCells::new() }; 1];
     let flags = [const { ReadyFlag::new() }; 4];
     debug((&cells, HandOffCells::default(), ReadyFlag::default()));
@@ -82,9 +84,11 @@ fn multicast() {
         let (round, sender) = order.turn(black_box(Place(7)));
         black_box((order.place(round, sender), order.senders(), order.round_limit()));
         black_box(order.frontier(black_box([Round(1), Round(2), Round(9)]).into_iter()));
-        debug(order);
+        debug(black_box(order.with_checks(black_box(Checks::On))));
     }
     debug(black_box(Misbehaved(Rank(1))));
+    display(black_box(Impossible::Received));
+    black_box(black_box(Impossible::Received).code());
     black_box((SubgroupState::VACANT, SenderState::VACANT, Link::VACANT, MemberState::VACANT));
 }
 
@@ -116,6 +120,7 @@ pub fn node(node: &mut Node<'_>, fabric: &mut Local) {
     };
     let _ = black_box(node.step(black_box(Time(2)), fabric, &mut all));
     debug(black_box(node.frontiers(black_box(SubgroupId(0)))));
+    debug(black_box(node.frontiers_of(black_box(SubgroupId(0)), black_box(Rank(1)))));
     debug(node.outbox(black_box(SubgroupId(0))));
     black_box(node.own_delivered(black_box(SubgroupId(0))));
     black_box(node.own_delivered_everywhere(black_box(SubgroupId(0))));
@@ -125,5 +130,6 @@ pub fn node(node: &mut Node<'_>, fabric: &mut Local) {
         node.set_durable(subgroup, count);
         debug(black_box(node.durable(subgroup)));
     }
-    black_box((node.is_settled(), node.is_lost(), node.rank(), node.view()));
+    let _ = black_box(node.go_on_alone());
+    black_box((node.is_settled(), node.is_lost(), node.is_alone(), node.rank(), node.view()));
 }

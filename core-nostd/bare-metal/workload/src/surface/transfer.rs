@@ -4,6 +4,7 @@ use core::hint::black_box;
 
 use super::{debug, display};
 use crate::fabric::{self, Local};
+use tramontane_core::check::Checks;
 use tramontane_core::fabric::{
     Area, BlockEvent, BlockLimits, Blocks, Channel, ErrorKind, LossCause, Region, Token,
     ViewMemory, Way,
@@ -111,6 +112,7 @@ fn group(own: Rank, algorithm: Algorithm) {
         cells: black_box(0),
         staging: area(0),
         window: black_box(Window::default()),
+        checks: black_box(Checks::On),
     };
     let mut words = [0; words_for(500)];
     let mut fabric = Local::new(fabric::Way::Shared);

@@ -5,6 +5,7 @@ use core::hint::black_box;
 
 use super::{debug, display};
 use crate::fabric::{Local, Way};
+use tramontane_core::check::Checks;
 use tramontane_core::fabric::Fabric;
 use tramontane_core::ids::*;
 use tramontane_core::layout::*;
@@ -30,7 +31,7 @@ fn cells() {
     debug(Committed::decode(black_box(committed.encode())));
     let cell = black_box(Change::Leave(Rank(7))).encode(accepted.ballot);
     debug((Change::decode(black_box(cell)), Change::ballot(black_box(cell))));
-    let block = ViewBlock::new(black_box(70), black_box(3));
+    let block = ViewBlock::new(black_box(70), black_box(3)).with_checks(black_box(Checks::On));
     black_box((block.words(), block.entries(), block.bytes()));
     for column in [
         ViewColumn::Heartbeat,
@@ -75,6 +76,16 @@ impl Host for Quiet {
         black_box(true)
     }
 
+    fn promise(
+        &mut self,
+        next: NextView<'_>,
+        ballot: Ballot,
+        trim: impl Fn(SubgroupId) -> Option<Frontier>,
+    ) -> Result<bool, Misbehaved> {
+        debug((next, ballot, trim(black_box(SubgroupId(0)))));
+        black_box(Ok(true))
+    }
+
     fn deliver_to(&mut self, _: SubgroupId, trim: Frontier) -> Result<bool, Misbehaved> {
         black_box(trim);
         black_box(Ok(true))
@@ -82,6 +93,22 @@ impl Host for Quiet {
 
     fn cut(&mut self, peer: Rank, cause: Cause) {
         black_box((peer, cause));
+    }
+}
+
+/// A node's caller that has nothing on disk yet, and at once all of it.
+#[cfg(feature = "durable")]
+struct Keeper(u64);
+
+#[cfg(feature = "durable")]
+impl Preparation for Keeper {
+    fn prepare(&mut self, next: NextView<'_>) -> bool {
+        black_box(next.members.len()) > 0
+    }
+
+    fn promise(&mut self, next: NextView<'_>, ballot: Ballot) -> bool {
+        debug((next, ballot));
+        black_box(self.0 & 1) == 0
     }
 }
 
@@ -234,6 +261,8 @@ fn node() {
         }
         let prepare = |next: NextView<'_>| black_box(next.members.len()) > 0;
         let _ = black_box(node.step(Time(black_box(now)), &mut fabric, &mut each, prepare));
+        #[cfg(feature = "durable")]
+        let _ = black_box(node.step_logged(Time(now), &mut fabric, &mut each, Keeper(now)));
         black_box((node.status(), node.is_all_posted(), node.leader()));
         black_box((node.suspects(black_box(Rank(1))), node.trim(black_box(SubgroupId(0)))));
         debug(node.next_view());

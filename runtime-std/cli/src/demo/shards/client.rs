@@ -211,7 +211,14 @@ impl Transfers {
             if let Some(place) = self.under_way.remove(&of.id.number)
                 && let Some(sent) = self.sent.get_mut(place)
             {
-                sent.answered_ns = Some(now_ns());
+                let t_ns = now_ns();
+                sent.answered_ns = Some(t_ns);
+                self.history.write([Event::Accepted {
+                    t_ns,
+                    node: self.name.as_str().into(),
+                    inc: self.client.incarnation(),
+                    msg: message_name((of.id.client.0, of.id.incarnation, of.id.number)).into(),
+                }]);
             }
             answered = self.client.poll();
         }

@@ -48,7 +48,9 @@ fn time_of(event: &Event<'_>) -> u64 {
         Event::Start { t_ns, .. }
         | Event::View { t_ns, .. }
         | Event::Multicast { t_ns, .. }
+        | Event::Accepted { t_ns, .. }
         | Event::Refused { t_ns, .. }
+        | Event::Leave { t_ns, .. }
         | Event::Deliver { t_ns, .. }
         | Event::Durable { t_ns, .. }
         | Event::Leader { t_ns, .. }

@@ -167,7 +167,7 @@ impl<'p> Supervisor<'p> {
         // Waits until it has ended.
         self.crew.remove(worker);
         let (kind, nodes) = (FaultKind::Kill, vec![name.clone().into()]);
-        self.run.events.push(Event::Fault { t_ns: now_ns(), kind, nodes });
+        self.run.events.push(Event::Fault { t_ns: now_ns(), kind, nodes, how: None });
         self.run.kills.push(Kill { group, at_ns });
         self.start_replica(name, group, inc + 1)
     }

@@ -4,6 +4,7 @@
 // Each test program uses its own part of it.
 #![allow(dead_code)]
 
+pub mod clients;
 pub mod copy;
 pub mod group;
 pub mod overlay;

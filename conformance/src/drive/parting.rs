@@ -1,0 +1,112 @@
+//! What is done to the network between members, and how it ends.
+
+use super::DriveError;
+use super::network::Network;
+use super::stage::{Ending, Stage, node_name};
+use crate::history::FaultKind;
+
+/// What is wrong with the network now.
+#[derive(Debug, Default)]
+pub(super) struct Parting {
+    /// The nodes that are cut off.
+    side: Vec<usize>,
+    /// The links that are cut, from and to.
+    links: Vec<(usize, usize)>,
+    /// The nodes that are slow.
+    slow: Vec<usize>,
+}
+
+impl Parting {
+    /// The nodes of which the history says that something is wrong with their network.
+    fn nodes(&self) -> Vec<usize> {
+        let senders = self.links.iter().map(|(from, _)| *from);
+        let mut nodes: Vec<usize> =
+            self.side.iter().chain(&self.slow).copied().chain(senders).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        nodes
+    }
+}
+
+/// An error of the system while nodes are parted.
+fn failed(what: String) -> DriveError {
+    DriveError::system("cannot change the network between nodes", std::io::Error::other(what))
+}
+
+impl Stage<'_> {
+    fn network(&self) -> Result<&Network, Ending> {
+        let missing = || Ending::Unsupported("nodes have no networks of their own".to_owned());
+        self.network.as_ref().ok_or_else(missing)
+    }
+
+    /// Cuts these nodes off from the others.
+    pub(super) fn part(&mut self, side: &[usize]) -> Result<(), Ending> {
+        self.had_faults = true;
+        self.network()?.part(side).map_err(failed)?;
+        self.parting.side = side.to_vec();
+        self.history_file.fault(FaultKind::Partition, side, self.clock.now_ns())?;
+        Ok(())
+    }
+
+    /// Cuts links, each in one direction.
+    pub(super) fn cut(&mut self, links: &[(usize, usize)]) -> Result<(), Ending> {
+        self.had_faults = true;
+        for &(from, to) in links {
+            self.network()?.cut(from, to).map_err(failed)?;
+            self.parting.links.push((from, to));
+            let how = format!("one way to {}", node_name(to));
+            let now_ns = self.clock.now_ns();
+            self.history_file.fault_told(FaultKind::Partition, &[from], now_ns, Some(&how))?;
+        }
+        Ok(())
+    }
+
+    /// Delays what a node sends, and loses some of it, where the system can do that.
+    pub(super) fn slow(
+        &mut self,
+        node: usize,
+        delay_ms: u64,
+        loss_percent: u64,
+    ) -> Result<(), Ending> {
+        if let Err(why) = self.network()?.slow(node, delay_ms, loss_percent) {
+            self.note(format!("nothing was delayed, as this system cannot do it: {why}"));
+            return Ok(());
+        }
+        self.had_faults = true;
+        self.parting.slow.push(node);
+        let how = format!("{delay_ms} ms, {loss_percent} % lost");
+        let now_ns = self.clock.now_ns();
+        self.history_file.fault_told(FaultKind::Slow, &[node], now_ns, Some(&how))?;
+        Ok(())
+    }
+
+    /// Ends all that is wrong with the network.
+    pub(super) fn heal(&mut self) -> Result<(), Ending> {
+        let parting = std::mem::take(&mut self.parting);
+        let nodes = parting.nodes();
+        if nodes.is_empty() {
+            return Ok(());
+        }
+        nodes.iter().for_each(|node| self.members[*node].moved_on = false);
+        self.history_file.fault(FaultKind::Heal, &nodes, self.clock.now_ns())?;
+        let network = self.network()?;
+        if !parting.side.is_empty() {
+            network.heal(&parting.side).map_err(failed)?;
+        }
+        for (from, to) in parting.links {
+            network.mend(from, to).map_err(failed)?;
+        }
+        for node in parting.slow {
+            network.steady(node).map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    /// Ends all faults that last.
+    pub(super) fn end_faults(&mut self) -> Result<(), Ending> {
+        for node in 0..self.members.len() {
+            self.resume(node)?;
+        }
+        self.heal()
+    }
+}

@@ -1,0 +1,221 @@
+//! Faults as chance has them: which, to whom, how long, and how soon after each other.
+//!
+//! Invariants:
+//! - the terms decide which faults are drawn, and what is left out of them (`Terms::faults`)
+//!   changes nothing about the others: so a failing plan can be shrunk;
+//! - what may cost a group its member (a kill, a leave, a cut, a long suspension) is done to fewer
+//!   than half of the nodes in all.
+
+use crate::drive::feature::Feature;
+use crate::drive::plan::{Condition, Draft, Step};
+use crate::drive::reach::Reach;
+
+/// The most faults of a plan.
+const FAULTS_MAX: u64 = 8;
+
+/// How long members have to settle a leave, a join or the end of a fault.
+const GRACE_MS: u64 = 4000;
+
+/// A suspension up to this long is below failure timeouts.
+const SHORT_MS: u64 = 100;
+
+/// The longest suspension, cut or slowness.
+const LONG_MS: u64 = 3000;
+
+/// Two faults that are to meet come within this time.
+const MEET_MS: u64 = 5;
+
+/// A fault, as it is drawn.
+#[derive(Clone, Debug)]
+enum Fault {
+    Kill { node: usize },
+    Stop { node: usize, ms: u64 },
+    Part { side: Vec<usize>, ms: u64 },
+    Cut { links: Vec<(usize, usize)>, ms: u64 },
+    Slow { node: usize, delay_ms: u64, loss_percent: u64, ms: u64 },
+    Leave { node: usize },
+    Join { node: usize },
+}
+
+/// What chance may still do.
+struct Budget {
+    /// Nodes to which nothing was done that may cost them their place.
+    whole: Vec<usize>,
+    /// How many more may lose it.
+    losses: usize,
+    /// A node that is to join.
+    joiner: Option<usize>,
+    /// One that has just joined: faults are aimed at it.
+    joined: Option<usize>,
+}
+
+pub(super) fn faults(draft: &mut Draft) {
+    let everyone = draft.everyone();
+    draft.group(everyone.clone(), everyone);
+    let joins = draft.claims(Feature::Join) && draft.nodes > 3 && draft.chance.chance(60);
+    let joiner = joins.then(|| draft.someone());
+    let first = draft.others(joiner.as_slice());
+    draft.start(first.clone());
+    let losses = (first.len() - 1) / 2;
+    let mut budget = Budget { whole: first.clone(), losses, joiner, joined: None };
+    let few = draft.few().div_ceil(2);
+    draft.send(&first, few);
+    let count = draft.chance.between(2, FAULTS_MAX);
+    for place in 0..count {
+        let gap_ms = if draft.chance.chance(40) {
+            draft.chance.between(0, MEET_MS)
+        } else {
+            draft.chance.between(MEET_MS, 300)
+        };
+        // It is drawn in any case, so that the next ones do not change.
+        let fault = draw(draft, &mut budget);
+        let sending = budget.whole.clone();
+        draft.send(&sending, few.div_ceil(4));
+        draft.then(Step::Wait { ms: gap_ms });
+        let Some(fault) = fault else { continue };
+        let place = usize::try_from(place).unwrap_or(usize::MAX);
+        draft.tell_fault(place, format!("{gap_ms} ms later {fault}"));
+        if draft.keeps_fault(place) {
+            begin(draft, &fault);
+        }
+    }
+    draft.then(Step::EndFaults);
+    if let Some(node) = budget.joined {
+        draft.then(Step::AwaitAtMost { condition: Condition::Ready(vec![node]), ms: GRACE_MS });
+    }
+    let condition = Condition::Resolved(draft.everyone());
+    draft.then(Step::AwaitAtMost { condition, ms: GRACE_MS });
+    let rest = budget.whole.clone();
+    draft.send(&rest, few);
+    draft.must_reach(Reach::Delivered { count: few });
+}
+
+/// The next fault, if chance has one that may still come.
+fn draw(draft: &mut Draft, budget: &mut Budget) -> Option<Fault> {
+    let ms = lasts(draft);
+    let (delay_ms, loss_percent) = (draft.chance.between(1, 60), draft.chance.between(0, 20));
+    let aims = draft.chance.chance(40);
+    let choice = draft.chance.between(0, 99);
+    let picked = draft.chance.index(draft.nodes.max(1));
+    // The first node coordinates in most systems, and one that just joined is the least known.
+    let node = match budget.joined.filter(|node| budget.whole.contains(node)) {
+        Some(joined) if aims => joined,
+        _ if aims => *budget.whole.first()?,
+        _ => budget.whole.get(picked % budget.whole.len().max(1)).copied()?,
+    };
+    let claims = |feature| draft.claims(feature);
+    let can_lose = budget.losses > 0;
+    match choice {
+        0..25 if claims(Feature::Crash) && can_lose => {
+            budget.lose(&[node]);
+            Some(Fault::Kill { node })
+        }
+        25..35 if claims(Feature::Leave) && can_lose => {
+            budget.lose(&[node]);
+            Some(Fault::Leave { node })
+        }
+        35..55 if claims(Feature::Join) && budget.joiner.is_some() => {
+            budget.joined = budget.joiner.take();
+            budget.whole.extend(budget.joined);
+            budget.joined.map(|node| Fault::Join { node })
+        }
+        55..70 if claims(Feature::Network) && can_lose => {
+            budget.lose(&[node]);
+            Some(Fault::Part { side: vec![node], ms })
+        }
+        70..80 if claims(Feature::Network) && can_lose => {
+            budget.lose(&[node]);
+            let other = *budget.whole.get(picked % budget.whole.len().max(1))?;
+            let one_way = vec![(node, other)];
+            let link = vec![(node, other), (other, node)];
+            // A bridge: the node reaches one other node, and nobody else.
+            let away = budget.whole.iter().filter(|peer| **peer != other);
+            let bridge = away.flat_map(|peer| [(node, *peer), (*peer, node)]).collect();
+            let links = match picked % 3 {
+                0 => one_way,
+                1 => link,
+                _ => bridge,
+            };
+            Some(Fault::Cut { links, ms })
+        }
+        80..85 if claims(Feature::Network) => {
+            Some(Fault::Slow { node, delay_ms, loss_percent, ms })
+        }
+        _ if claims(Feature::Suspension) => {
+            let ms = if can_lose { ms } else { ms.min(SHORT_MS) };
+            if ms > SHORT_MS {
+                budget.lose(&[node]);
+            }
+            Some(Fault::Stop { node, ms })
+        }
+        _ => None,
+    }
+}
+
+impl Budget {
+    fn lose(&mut self, nodes: &[usize]) {
+        self.losses = self.losses.saturating_sub(nodes.len());
+        self.whole.retain(|node| !nodes.contains(node));
+    }
+}
+
+/// A length: as often short as long.
+fn lasts(draft: &mut Draft) -> u64 {
+    let (least, most) = [(1, SHORT_MS), (SHORT_MS, 1000), (1000, LONG_MS)][draft.chance.index(3)];
+    draft.chance.between(least, most)
+}
+
+/// Begins a fault, and has it end in its time.
+fn begin(draft: &mut Draft, fault: &Fault) {
+    match fault {
+        Fault::Kill { node } => draft.kill(*node),
+        Fault::Leave { node } => draft.then(Step::Leave(*node)),
+        Fault::Join { node } => draft.then(Step::Start(vec![*node])),
+        Fault::Stop { node, ms } => {
+            draft.then(Step::Stop(*node));
+            draft.then(Step::Wait { ms: *ms });
+            draft.then(Step::Continue(*node));
+        }
+        Fault::Part { side, ms } => {
+            draft.then(Step::Part(side.clone()));
+            draft.then(Step::Wait { ms: *ms });
+            draft.then(Step::Heal);
+        }
+        Fault::Cut { links, ms } => {
+            draft.then(Step::Cut(links.clone()));
+            draft.then(Step::Wait { ms: *ms });
+            draft.then(Step::Heal);
+        }
+        Fault::Slow { node, delay_ms, loss_percent, ms } => {
+            let (node, delay_ms, loss_percent) = (*node, *delay_ms, *loss_percent);
+            draft.then(Step::Slow { node, delay_ms, loss_percent });
+            draft.then(Step::Wait { ms: *ms });
+            draft.then(Step::Heal);
+        }
+    }
+}
+
+impl std::fmt::Display for Fault {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Kill { node } => write!(out, "n{node} is killed"),
+            Self::Leave { node } => write!(out, "n{node} is asked to leave"),
+            Self::Join { node } => write!(out, "n{node} joins"),
+            Self::Stop { node, ms } => write!(out, "n{node} is suspended for {ms} ms"),
+            Self::Part { side, ms } => {
+                let names: Vec<String> = side.iter().map(|node| format!("n{node}")).collect();
+                write!(out, "{} is cut off for {ms} ms", names.join(", "))
+            }
+            Self::Cut { links, ms } => {
+                let links: Vec<String> =
+                    links.iter().map(|(from, to)| format!("n{from} to n{to}")).collect();
+                write!(out, "what goes from {} is lost for {ms} ms", links.join(", "))
+            }
+            Self::Slow { node, delay_ms, loss_percent, ms } => write!(
+                out,
+                "what n{node} sends comes {delay_ms} ms later, and {loss_percent} % of it not, for \
+                 {ms} ms"
+            ),
+        }
+    }
+}

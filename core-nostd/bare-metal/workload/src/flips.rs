@@ -1,0 +1,271 @@
+//! Two members over rows with checks, in which one bit flips when it lands: each bit of a slot and
+//! of a control block once. Each run ends with the same messages at both, or with a report.
+
+use core::hint::black_box;
+
+use tramontane_core::check::STEPS_UNREADABLE;
+use tramontane_core::fabric::{
+    Capabilities, ErrorKind, Event, Fabric, Promises, Token, ViewMemory, Write,
+};
+use tramontane_core::ids::{NodeId, Rank, SubgroupId, Time, ViewId};
+use tramontane_core::layout::{CACHE_LINE, Delivery, Group, Layout, StateSizes, Subgroup};
+use tramontane_core::memory::{Line, NodeMemory, Row, RowWriter};
+use tramontane_core::multicast::{Batch, Link, MemberState, SenderState, SubgroupState};
+use tramontane_core::node::{Loan, Node, Options, State};
+use tramontane_core::smc::{HandOffCells, ReadyFlag};
+
+const VIEW: ViewId = ViewId(0);
+const SUBGROUP: SubgroupId = SubgroupId(0);
+const IDS: [NodeId; 2] = [NodeId(1), NodeId(2)];
+const RANKS: [Rank; 2] = [Rank(0), Rank(1)];
+/// Bytes of every message; the members send three each, over two slots.
+const BYTES: usize = 24;
+const MESSAGES: u64 = 3;
+const LAYOUT: Layout<'static> = {
+    let group = Group {
+        members: &IDS,
+        subgroups: &[Subgroup {
+            members: &RANKS,
+            senders: &RANKS,
+            window: 2,
+            message_max: BYTES as u32,
+            delivery: Delivery::Ordered,
+        }],
+    };
+    match Layout::new(group) {
+        Ok(layout) => match layout.with_checks() {
+            Ok(layout) => layout,
+            Err(_) => panic!("the group is too large: this is the compiler speaking"),
+        },
+        Err(_) => panic!("the group is wrong: this is the compiler speaking"),
+    }
+};
+const ROW_LINES: usize = LAYOUT.row_bytes(Rank(0)) / CACHE_LINE;
+const SIZES: StateSizes = LAYOUT.state_sizes(Rank(0));
+
+/// Where bits flip in the first member's row: its control block, and its first slot.
+const CONTROL: usize = match LAYOUT.control_offset(Rank(0), SUBGROUP) {
+    Some(offset) => offset,
+    None => panic!("a member: this is the compiler speaking"),
+};
+const CONTROL_BYTES: usize = 24;
+const SLOT: (usize, usize) = match LAYOUT.ring(Rank(0), SUBGROUP) {
+    Some(ring) => (ring.offset, ring.stride),
+    None => panic!("a sender: this is the compiler speaking"),
+};
+
+/// Turns of both members in which a run is over: it takes a few, and a report some more.
+const TURNS: u64 = 12 + STEPS_UNREADABLE as u64;
+
+type RowMemory = [Line; ROW_LINES];
+
+/// The own rows, and each member's copy of the other's.
+static OWN: [RowMemory; 2] = [const { [const { Line::new() }; ROW_LINES] }; 2];
+static COPIES: [RowMemory; 2] = [const { [const { Line::new() }; ROW_LINES] }; 2];
+
+/// What the runs came to.
+pub struct Report {
+    /// Flips after which both members delivered everything.
+    pub agreed: u64,
+    /// Flips that a member reported.
+    pub reported: u64,
+}
+
+/// Carries the own row into the peer's copy at once; a bit of it may flip there.
+struct Carrier {
+    row: Row<'static>,
+    copy: RowWriter<'static>,
+    /// Which bit of the row flips when it lands for the first time.
+    flip: Option<usize>,
+}
+
+impl Carrier {
+    fn carry(&mut self, write: &Write) -> Option<()> {
+        let mut buffer = [0; 64];
+        let mut done = 0_usize;
+        while done < write.length {
+            let at = write.target.offset.checked_add(done)?;
+            let part = buffer.get_mut(..write.length.wrapping_sub(done).min(64))?;
+            self.row.read(at, part).ok()?;
+            let bit = self.flip.unwrap_or(usize::MAX);
+            if let Some(byte) = (bit / 8).checked_sub(at).and_then(|within| part.get_mut(within)) {
+                *byte ^= 1 << (bit % 8);
+                self.flip = None;
+            }
+            self.copy.apply(at, part).ok()?;
+            done = done.checked_add(part.len())?;
+        }
+        Some(())
+    }
+}
+
+impl Fabric for Carrier {
+    type Error = ErrorKind;
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            promises: Promises::WRITE_ORDER,
+            writes_max: 8,
+            write_bytes_max: 1 << 16,
+            guard_bytes_max: 64,
+        }
+    }
+
+    fn open(&mut self, _: ViewId, _: &ViewMemory<'_>) -> Result<(), ErrorKind> {
+        Ok(())
+    }
+
+    fn ready(&self, _: ViewId, _: Rank) -> bool {
+        true
+    }
+
+    fn cut(&mut self, _: ViewId, _: Rank) {}
+
+    fn retire(&mut self, _: ViewId) -> bool {
+        true
+    }
+
+    fn post(
+        &mut self,
+        _: ViewId,
+        _: Rank,
+        writes: &[Write],
+        _: Option<Token>,
+    ) -> Result<(), ErrorKind> {
+        for write in writes {
+            self.carry(write).ok_or(ErrorKind::OutOfRange)?;
+        }
+        Ok(())
+    }
+
+    fn poll(&mut self) -> Option<Event> {
+        None
+    }
+
+    fn wake(&mut self, _: ViewId, _: Rank) {}
+
+    fn arm(&mut self) -> bool {
+        true
+    }
+
+    fn disarm(&mut self) {}
+
+    fn observe_barrier(&self) {}
+}
+
+/// Flips each bit once; nothing if one of them ends neither in agreement nor in a report.
+pub fn run() -> Option<Report> {
+    let mut report = Report { agreed: 0, reported: 0 };
+    let (slot, slot_bytes) = SLOT;
+    let control = CONTROL * 8..(CONTROL + CONTROL_BYTES) * 8;
+    for bit in control.chain(slot * 8..(slot + slot_bytes) * 8) {
+        match black_box(flipped(black_box(Some(bit))))? {
+            true => report.reported = report.reported.saturating_add(1),
+            false => report.agreed = report.agreed.saturating_add(1),
+        }
+    }
+    // Without a flip nothing is reported; and most flips of a slot are, since it is written once.
+    let calm = flipped(black_box(None))?;
+    if calm || report.reported < 300 || report.agreed == 0 { None } else { Some(report) }
+}
+
+/// What a member has and delivered.
+struct Private {
+    cells: [HandOffCells; SIZES.handoffs],
+    ready: [ReadyFlag; SIZES.ready],
+    subgroups: [SubgroupState; SIZES.subgroups],
+    senders: [SenderState; SIZES.senders],
+    members: [MemberState; SIZES.members],
+    links: [Link; SIZES.links],
+}
+
+impl Private {
+    const fn new() -> Self {
+        Self {
+            cells: [const { HandOffCells::new() }; SIZES.handoffs],
+            ready: [const { ReadyFlag::new() }; SIZES.ready],
+            subgroups: [SubgroupState::VACANT; SIZES.subgroups],
+            senders: [SenderState::VACANT; SIZES.senders],
+            members: [MemberState::VACANT; SIZES.members],
+            links: [Link::VACANT; SIZES.links],
+        }
+    }
+}
+
+/// One run: whether a member reported something. Nothing if it ended in another way.
+fn flipped(flip: Option<usize>) -> Option<bool> {
+    for lines in OWN.iter().chain(&COPIES) {
+        clear(RowWriter::from_lines(lines))?;
+    }
+    let [own0, own1] = &OWN;
+    let [copy0, copy1] = &COPIES;
+    let rows0 = [Row::from_lines(own0), Row::from_lines(copy1)];
+    let rows1 = [Row::from_lines(copy0), Row::from_lines(own1)];
+    let (mut private0, mut private1) = (Private::new(), Private::new());
+    let mut members = [
+        (open(Rank(0), &rows0, own0, &mut private0)?, carrier(own0, copy0, flip), (0_u64, 0_u64)),
+        (open(Rank(1), &rows1, own1, &mut private1)?, carrier(own1, copy1, None), (0, 0)),
+    ];
+    let mut sent = [0_u64; 2];
+    let mut reported = false;
+    for turn in 0..TURNS {
+        for ((node, fabric, delivered), sent) in members.iter_mut().zip(&mut sent) {
+            if *sent < MESSAGES
+                && let Ok(mut slot) = node.outbox(SUBGROUP)?.reserve(BYTES)
+            {
+                slot.payload().fill(*sent as u8 ^ 0x5a);
+                slot.commit();
+                *sent = sent.wrapping_add(1);
+            }
+            let mut take = |batch: &mut Batch<'_>| {
+                for message in batch {
+                    delivered.0 = delivered.0.wrapping_add(1);
+                    for byte in message.payload {
+                        let mixed = delivered.1 ^ u64::from(*byte) ^ message.place.0;
+                        delivered.1 = mixed.wrapping_mul(0x0100_0000_01b3);
+                    }
+                }
+            };
+            let progress = node.step(Time(turn), fabric, &mut take).ok()?;
+            reported |= progress.refused.is_some() && progress.lost.is_some();
+        }
+    }
+    let [(_, _, first), (_, _, second)] = &members;
+    let agreed = first == second && first.0 == MESSAGES.wrapping_mul(2);
+    if agreed || reported { Some(reported) } else { None }
+}
+
+fn clear(row: RowWriter<'_>) -> Option<()> {
+    let mut at = 0_usize;
+    while at < row.bytes() {
+        row.cell(at).ok()?.publish(0);
+        at = at.checked_add(8)?;
+    }
+    Some(())
+}
+
+fn carrier(own: &'static RowMemory, copy: &'static RowMemory, flip: Option<usize>) -> Carrier {
+    Carrier { row: Row::from_lines(own), copy: RowWriter::from_lines(copy), flip }
+}
+
+fn open<'m>(
+    own: Rank,
+    rows: &'m [Row<'m>; 2],
+    row: &'static RowMemory,
+    private: &'m mut Private,
+) -> Option<Node<'m>> {
+    let Private { cells, ready, subgroups, senders, members, links } = private;
+    let row = RowWriter::from_lines(row);
+    // SAFETY: one node a member at a time, on rows that are cleared before; the copies are stored
+    // by posts alone, between its steps. A flipped bit breaks the promise of what stands there, not
+    // when it is written.
+    let memory = unsafe { NodeMemory::new(rows, row, cells, ready) };
+    let loan = Loan { memory, state: State { subgroups, senders, members, links } };
+    let capabilities = Capabilities {
+        promises: Promises::WRITE_ORDER,
+        writes_max: 8,
+        write_bytes_max: 1 << 16,
+        guard_bytes_max: 64,
+    };
+    Node::open(VIEW, &black_box(LAYOUT), own, loan, Options::default(), capabilities).ok()
+}

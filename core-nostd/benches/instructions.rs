@@ -1,0 +1,77 @@
+//! How many instructions a message and an idle step take, counted and not timed: the same number in
+//! each run. `core-nostd/benches/count` runs it under callgrind and takes the difference of two
+//! counts of rounds, so that opening the group does not count.
+//!
+//! Usage: `instructions ROUNDS WORKLOAD BYTES [checks]`; a workload is `all`, `one` or `idle`.
+
+#![allow(
+    missing_docs,
+    clippy::expect_used,
+    clippy::as_conversions,
+    clippy::arithmetic_side_effects
+)]
+
+#[path = "../tests/common/mod.rs"]
+mod common;
+
+use common::{OneMemory, with_layout};
+use tramontane_core::ids::{NodeId, Rank, Time};
+use tramontane_core::layout::{Delivery, Group, Layout, Subgroup};
+use tramontane_core::multicast::Batch;
+use tramontane_core::node::Node;
+use tramontane_core::smc::Outbox;
+
+/// Messages of each sender between steps.
+const BURST: u32 = 25;
+
+fn main() {
+    let arguments: Vec<String> =
+        std::env::args().skip(1).filter(|word| word != "--bench").collect();
+    let [rounds, workload, bytes, checks @ ..] = &*arguments else { return };
+    let rounds: u64 = rounds.parse().expect("a number of rounds");
+    let bytes: u32 = bytes.parse().expect("a number of bytes");
+    let senders: &[u16] = match workload.as_str() {
+        "all" => &[0, 1],
+        "one" => &[0],
+        _ => &[],
+    };
+    let ranks = [Rank(0), Rank(1)];
+    let subgroups = [Subgroup {
+        members: &ranks,
+        senders: &ranks,
+        window: 100,
+        message_max: bytes,
+        delivery: Delivery::Ordered,
+    }];
+    let group = Group { members: &[NodeId(0), NodeId(1)], subgroups: &subgroups };
+    let layout = Layout::new(group).expect("a good group");
+    let layout = if checks.is_empty() { Ok(layout) } else { layout.with_checks() };
+    with_layout(&layout.expect("it fits"), |nodes, outboxes| {
+        let mut delivered = 0;
+        for _ in 0..rounds {
+            round(nodes, outboxes, senders, bytes, &mut delivered);
+        }
+        println!("{delivered} messages delivered");
+    });
+}
+
+/// Each sender sends a burst, and each member steps.
+fn round(
+    nodes: &mut [Node<'_>],
+    outboxes: &[Option<Outbox<'_>>],
+    senders: &[u16],
+    bytes: u32,
+    delivered: &mut u64,
+) {
+    for (rank, (node, outbox)) in (0..).zip(nodes.iter_mut().zip(outboxes.iter().flatten())) {
+        if senders.contains(&rank) {
+            let mut run = outbox.reserve_run(BURST).expect("slots are free");
+            while let Ok(Some(mut slot)) = run.next(bytes as usize) {
+                slot.payload().fill(7);
+                slot.commit();
+            }
+        }
+        let mut read = |batch: &mut Batch<'_>| batch.for_each(|_| *delivered += 1);
+        node.step(Time(0), &mut OneMemory, &mut read).expect("it steps");
+    }
+}

@@ -1,0 +1,177 @@
+//! Checks of what lies in a row, for memory and ways that flip bits: an option of the layout
+//! ([`Layout::with_checks`](crate::layout::Layout::with_checks)).
+//!
+//! A *cell* carries its own check, since its neighbours change while it is read: 48 bits say what
+//! it says, and 16 bits follow from these. Any one or two flipped bits of a cell are found.
+//!
+//! A *slot* has one more cell, which follows from its payload, its length and its position in the
+//! ring. Whatever changes in any one aligned group of 8 bytes of a payload is found. The slot's
+//! counter is a cell, and carries its own check.
+//!
+//! Zero is checked: fresh memory needs no preparation. Other damage passes unseen with a chance of
+//! one in 2^16 in a cell and of one in 2^64 in a payload. None of it is a protection against a
+//! member that wants to deceive.
+
+use crate::ids::Position;
+
+/// Bits of a cell that say what it says.
+const VALUE_BITS: u32 = 48;
+
+/// The largest number that a checked cell holds.
+pub const SEALED_MAX: u64 = (1 << VALUE_BITS) - 1;
+
+/// The check of a number is the highest bits of its product with this. It was chosen so that one or
+/// two flipped bits always change a cell into one that is wrong (the tests try all of them).
+const CELL_FACTOR: u64 = 0x4164_d839_9f76_7c45;
+
+/// Each group of 8 bytes is taken in by a step that can be undone, so that two payloads that differ
+/// in one group never have the same check.
+const SLOT_FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// For how many steps in a row a cell or a slot may fail its check until its owner is reported.
+/// Until then it counts as not written yet: what is posted again mends it.
+pub const STEPS_UNREADABLE: u32 = 16;
+
+/// Whether cells and slots carry checks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub enum Checks {
+    /// A cell is the number that it says.
+    #[default]
+    Off,
+    /// A cell carries its own check, and a slot another one.
+    On,
+}
+
+impl Checks {
+    /// What stands in a cell that says `value`.
+    #[inline]
+    #[must_use]
+    pub const fn seal(self, value: u64) -> u64 {
+        match self {
+            Self::Off => value,
+            Self::On => seal(value),
+        }
+    }
+
+    /// What a cell says; nothing if it fails its check.
+    #[inline]
+    #[must_use]
+    pub const fn unseal(self, cell: u64) -> Option<u64> {
+        match self {
+            Self::Off => Some(cell),
+            Self::On => unseal(cell),
+        }
+    }
+
+    /// What an own cell says, which needs no check.
+    #[inline]
+    pub(crate) const fn own(self, cell: u64) -> u64 {
+        match self {
+            Self::Off => cell,
+            Self::On => cell & SEALED_MAX,
+        }
+    }
+
+    /// Whether there are checks.
+    #[inline]
+    #[must_use]
+    pub const fn is_on(self) -> bool {
+        matches!(self, Self::On)
+    }
+}
+
+/// A number with its check; one that is too large counts as [`SEALED_MAX`].
+const fn seal(value: u64) -> u64 {
+    let value = if value > SEALED_MAX { SEALED_MAX } else { value };
+    value | check_of(value) << VALUE_BITS
+}
+
+const fn unseal(cell: u64) -> Option<u64> {
+    let value = cell & SEALED_MAX;
+    if cell >> VALUE_BITS == check_of(value) { Some(value) } else { None }
+}
+
+const fn check_of(value: u64) -> u64 {
+    value.wrapping_mul(CELL_FACTOR) >> VALUE_BITS
+}
+
+/// The check of a slot that holds this payload, with the length as it stands in the slot.
+///
+/// Not inlined: where there are no checks, callers are the machine code that they would be without.
+#[cold]
+#[inline(never)]
+#[must_use]
+pub(crate) fn slot_check(position: Position, length: u32, payload: &[u8]) -> u64 {
+    let mut check = take_in(take_in(0, position.0.wrapping_add(1)), u64::from(length));
+    let mut rest = payload;
+    // bound: one group of 8 bytes a turn, of at most a slot's capacity
+    while let Some((group, tail)) = rest.split_first_chunk::<8>() {
+        check = take_in(check, u64::from_ne_bytes(*group));
+        rest = tail;
+    }
+    let mut last = 0;
+    // bound: fewer than 8 bytes
+    for byte in rest {
+        last = last << 8 | u64::from(*byte);
+    }
+    take_in(check, last)
+}
+
+const fn take_in(check: u64, group: u64) -> u64 {
+    (check.rotate_left(29) ^ group).wrapping_mul(SLOT_FACTOR)
+}
+
+#[cfg(test)]
+#[allow(clippy::arithmetic_side_effects, clippy::as_conversions)]
+mod tests {
+    use super::*;
+
+    /// Small ones, large ones, and some between.
+    fn values() -> impl Iterator<Item = u64> {
+        let spread = (0..40_u64).map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 16);
+        (0..40).chain(spread).chain([SEALED_MAX, SEALED_MAX - 1, 1 << 47])
+    }
+
+    #[test]
+    fn one_or_two_flipped_bits_of_a_cell_are_found() {
+        for value in values() {
+            let cell = Checks::On.seal(value);
+            assert_eq!(Checks::On.unseal(cell), Some(value));
+            assert_eq!(Checks::On.own(cell), value);
+            for one in 0..64 {
+                for other in 0..64 {
+                    let flipped = cell ^ 1 << one ^ if one == other { 0 } else { 1 << other };
+                    assert_eq!(Checks::On.unseal(flipped), None, "{value:x}: {one} and {other}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn fresh_memory_is_checked_and_a_number_that_is_too_large_is_cut() {
+        assert_eq!(Checks::On.unseal(0), Some(0));
+        assert_eq!(Checks::On.unseal(Checks::On.seal(u64::MAX)), Some(SEALED_MAX));
+        assert_eq!(Checks::Off.unseal(Checks::Off.seal(u64::MAX)), Some(u64::MAX));
+    }
+
+    #[test]
+    fn every_flipped_bit_of_a_slot_is_found() {
+        let payload: Vec<u8> = (0..43).map(|byte| byte * 5).collect();
+        for length in [0, 1, 7, 8, 9, 43] {
+            let payload = &payload[..length];
+            let check = slot_check(Position(9), length as u32, payload);
+            for bit in 0..length * 8 {
+                let mut flipped = payload.to_vec();
+                flipped[bit >> 3] ^= 1 << (bit % 8);
+                assert_ne!(slot_check(Position(9), length as u32, &flipped), check, "bit {bit}");
+            }
+            for bit in 0..32 {
+                let other = length as u32 ^ 1 << bit;
+                let read = &payload[..length.min(other as usize)];
+                assert_ne!(slot_check(Position(9), other, read), check, "length, bit {bit}");
+            }
+            assert_ne!(slot_check(Position(5), length as u32, payload), check, "another lap");
+        }
+    }
+}

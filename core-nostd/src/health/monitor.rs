@@ -1,0 +1,256 @@
+//! Shows the own life in the header of the own row, and watches the others'.
+
+use super::event::{HealthEvent, HealthKind};
+use crate::check::Checks;
+use crate::fabric::{ErrorKind, Fabric, FabricError, Kind, Write};
+use crate::ids::{Rank, Time, ViewId, u16_from_index};
+use crate::layout::{HeaderCell, Layout};
+use crate::memory::{OutOfRow, Row, RowWriter};
+use crate::multicast::Unreadable;
+
+/// How a member shows its life, and watches the others'.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct HealthOptions {
+    /// Which life of this member this is. One that has lost its memory must have another than
+    /// before: a boot counter, say. Not zero.
+    pub incarnation: u64,
+    /// From one own heartbeat to the next.
+    pub interval_ns: u64,
+    /// A peer without a new heartbeat for so long is silent. None watches nobody's silence.
+    pub timeout_ns: Option<u64>,
+}
+
+/// Why there is no monitor. The numbers are stable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[repr(u8)]
+pub enum HealthError {
+    /// The layout has no health in its headers.
+    NoHeader = 1,
+    /// The rows, or the states of peers, are not as many as the members, or the rank is none.
+    WrongState = 2,
+    /// The incarnation is zero, or more than a cell holds.
+    Incarnation = 3,
+}
+
+impl core::fmt::Display for HealthError {
+    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        out.write_str(match self {
+            Self::NoHeader => "the layout has no room for health",
+            Self::WrongState => "the rows or the lent state are not as the layout says",
+            Self::Incarnation => "an incarnation is not zero and fits its cell",
+        })
+    }
+}
+
+impl core::error::Error for HealthError {}
+
+impl From<OutOfRow> for HealthError {
+    fn from(_: OutOfRow) -> Self {
+        Self::WrongState
+    }
+}
+
+/// What is known of a peer. What it holds before a monitor is opened does not matter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PeerHealth {
+    incarnation: u64,
+    heartbeat: u64,
+    seen: Time,
+    is_silent: bool,
+    /// It is never taken for the member that it was.
+    is_over: bool,
+    unreadable: Unreadable,
+    /// The newest own header was posted to it.
+    posted: u64,
+}
+
+/// One member's monitor, of a view that lasts for ever.
+///
+/// - *Inputs*: [`Monitor::step`], before each step of the node; [`Monitor::stop_because_of`].
+/// - *Outputs*: events and posts of a step.
+/// - *Getters*: [`Monitor::is_over`].
+#[derive(Debug)]
+pub struct Monitor<'m> {
+    view: ViewId,
+    own: Rank,
+    rows: &'m [Row<'m>],
+    row: RowWriter<'m>,
+    peers: &'m mut [PeerHealth],
+    options: HealthOptions,
+    checks: Checks,
+    next_beat: Time,
+    heartbeat: u64,
+    /// Counts changes of the own header.
+    version: u64,
+    started: bool,
+}
+
+impl<'m> Monitor<'m> {
+    /// Opens a monitor on the memory of a node; `peers` has one for each member.
+    ///
+    /// # Errors
+    /// See [`HealthError`].
+    pub fn open(
+        view: ViewId,
+        layout: &Layout<'_>,
+        own: Rank,
+        (rows, row): (&'m [Row<'m>], RowWriter<'m>),
+        peers: &'m mut [PeerHealth],
+        options: HealthOptions,
+    ) -> Result<Self, HealthError> {
+        if !layout.has_health() {
+            return Err(HealthError::NoHeader);
+        }
+        let members = layout.members();
+        if rows.len() != members || peers.len() != members || own.index() >= members {
+            return Err(HealthError::WrongState);
+        }
+        let checks = layout.checks();
+        let fits = checks.unseal(checks.seal(options.incarnation)) == Some(options.incarnation);
+        if options.incarnation == 0 || !fits {
+            return Err(HealthError::Incarnation);
+        }
+        // bound: the members
+        for peer in peers.iter_mut() {
+            *peer = PeerHealth::default();
+        }
+        let mut monitor = Self {
+            view,
+            own,
+            rows,
+            row,
+            peers,
+            options,
+            checks,
+            next_beat: Time::ZERO,
+            heartbeat: 0,
+            version: 0,
+            started: false,
+        };
+        monitor.publish(HeaderCell::Incarnation, options.incarnation)?;
+        Ok(monitor)
+    }
+
+    /// Shows that this member lives, if it is time for that again, and reports what became of the
+    /// others since the last step: at most one event for each. Work grows with the members.
+    pub fn step<F: Fabric>(
+        &mut self,
+        now: Time,
+        fabric: &mut F,
+        mut report: impl FnMut(HealthEvent),
+    ) {
+        if !self.started || now >= self.next_beat {
+            self.next_beat = now.after(self.options.interval_ns);
+            self.heartbeat = self.heartbeat.saturating_add(1);
+            // Inside the row: `open` has published there.
+            let _ = self.publish(HeaderCell::Heartbeat, self.heartbeat);
+        }
+        let count = u16_from_index(self.peers.len()).unwrap_or(u16::MAX);
+        // bound: the members
+        for rank in (0..count).map(Rank) {
+            if rank == self.own {
+                continue;
+            }
+            if !self.started
+                && let Some(peer) = self.peers.get_mut(rank.index())
+            {
+                peer.seen = now;
+            }
+            if let Some(event) = self.watch(rank, now) {
+                report(event);
+            }
+            self.post(rank, fabric);
+        }
+        self.started = true;
+    }
+
+    /// Shows that this member has stopped because of another: that one learns it, if it lives.
+    pub fn stop_because_of(&mut self, peer: Rank) {
+        let _ = self.publish(HeaderCell::StoppedBecauseOf, u64::from(peer.0).saturating_add(1));
+    }
+
+    /// Whether a member can never again be the one that it was: it has restarted, it has stopped,
+    /// or its header cannot be read.
+    #[must_use]
+    pub fn is_over(&self, peer: Rank) -> bool {
+        self.peers.get(peer.index()).is_some_and(|peer| peer.is_over)
+    }
+
+    fn publish(&mut self, cell: HeaderCell, value: u64) -> Result<(), OutOfRow> {
+        self.row.cell(cell.offset())?.publish(self.checks.seal(value));
+        self.version = self.version.saturating_add(1);
+        Ok(())
+    }
+
+    /// What a header says; nothing if one of its cells fails its check.
+    fn header(&self, rank: Rank) -> Option<[u64; 3]> {
+        let row = self.rows.get(rank.index())?;
+        let read = |cell: HeaderCell| {
+            self.checks.unseal(row.cell(cell.offset()).map_or(0, |cell| cell.load()))
+        };
+        // The heartbeat first: whoever shows one has shown its incarnation before.
+        let heartbeat = read(HeaderCell::Heartbeat)?;
+        let incarnation = read(HeaderCell::Incarnation)?;
+        Some([incarnation, heartbeat, read(HeaderCell::StoppedBecauseOf)?])
+    }
+
+    fn watch(&mut self, rank: Rank, now: Time) -> Option<HealthEvent> {
+        let shown = self.header(rank);
+        let (own, timeout) = (self.own, self.options.timeout_ns);
+        let peer = self.peers.get_mut(rank.index())?;
+        if peer.is_over {
+            return None;
+        }
+        let event = |kind, since, detail| Some(HealthEvent { peer: rank, kind, since, detail });
+        if peer.unreadable.count(shown.is_none()).is_err() {
+            peer.is_over = true;
+            return event(HealthKind::Unreadable, now, peer.incarnation);
+        }
+        let [incarnation, heartbeat, stopped] =
+            shown.unwrap_or([peer.incarnation, peer.heartbeat, 0]);
+        if peer.incarnation != 0 && incarnation != peer.incarnation {
+            peer.is_over = true;
+            return event(HealthKind::Restarted, now, incarnation);
+        }
+        if stopped == u64::from(own.0).saturating_add(1) {
+            peer.is_over = true;
+            return event(HealthKind::StoppedBecauseOfThis, now, incarnation);
+        }
+        if heartbeat != peer.heartbeat {
+            let (is_first, was_silent) = (peer.heartbeat == 0, peer.is_silent);
+            peer.incarnation = incarnation;
+            peer.heartbeat = heartbeat;
+            peer.seen = now;
+            peer.is_silent = false;
+            return match (is_first, was_silent) {
+                (true, _) => event(HealthKind::Started, now, incarnation),
+                (false, true) => event(HealthKind::Resumed, now, incarnation),
+                (false, false) => None,
+            };
+        }
+        let is_overdue = timeout.is_some_and(|timeout| now.since(peer.seen) > timeout);
+        if is_overdue && !peer.is_silent {
+            peer.is_silent = true;
+            return event(HealthKind::Silent, peer.seen, incarnation);
+        }
+        None
+    }
+
+    /// Posts the own header, if the peer lacks it. A queue that is full is tried again at the next
+    /// step; whatever else is wrong with it, the node's own posts report.
+    fn post<F: Fabric>(&mut self, rank: Rank, fabric: &mut F) {
+        let version = self.version;
+        let Some(peer) = self.peers.get_mut(rank.index()) else { return };
+        if peer.posted == version || !fabric.ready(self.view, rank) {
+            return;
+        }
+        let header = [Write::of_row(0, HeaderCell::BYTES, Kind::Guard)];
+        match fabric.post(self.view, rank, &header, None) {
+            Ok(()) => peer.posted = version,
+            Err(error) if error.kind() == ErrorKind::QueueFull => {}
+            Err(_) => peer.posted = version,
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! Messages that are shown to the application before they are delivered, so that a log has them
+//! before the view is sealed (DUR-6).
+//!
+//! # What holds
+//! - What is shown leaves the node as it was: it is delivered later, or dropped.
+
+use super::state::Work;
+use super::{Application, Batch, Misbehaved};
+use crate::ids::Frontier;
+
+impl Work<'_, '_> {
+    /// Shows the application what is here and not delivered, up to a trim that is not above the
+    /// received frontier. Once for each trim. An error if a sender changed one of these messages.
+    pub(crate) fn show_until<A: Application>(
+        &mut self,
+        application: &mut A,
+        trim: Frontier,
+    ) -> Result<(), Misbehaved> {
+        if !self.subgroup.is_logged || self.subgroup.shown_to == Some(trim) {
+            return Ok(());
+        }
+        // bound: the senders
+        for sender in self.senders.iter_mut() {
+            sender.before_shown = (sender.hand, sender.large_handed);
+        }
+        let subgroup = &*self.subgroup;
+        let mut batch = Batch::new(
+            subgroup.id,
+            subgroup.delivery,
+            self.order,
+            self.senders,
+            self.rows,
+            subgroup.window,
+            (subgroup.next_round, subgroup.next_sender),
+            trim.min(subgroup.received),
+            (u64::MAX, subgroup.checks),
+        );
+        application.append(&mut batch);
+        let ended = batch.finish();
+        // bound: the senders
+        for sender in self.senders.iter_mut() {
+            (sender.hand, sender.large_handed) = sender.before_shown;
+        }
+        if let Some(refused) = ended.refused {
+            self.subgroup.refused.get_or_insert(refused);
+            return Err(refused.into());
+        }
+        self.subgroup.shown_to = Some(trim);
+        Ok(())
+    }
+}

@@ -1,0 +1,104 @@
+//! What a look at a sender tells: its next slot, and its silence. Whatever no correct sender
+//! publishes is told from what is new, and from what is not.
+
+use super::Impossible;
+use super::reach::Reach;
+use super::state::SenderState;
+use crate::ids::Round;
+use crate::smc::SlotCounter;
+
+/// What the next slot of a sender tells.
+pub(crate) enum Told {
+    /// The message of that round is there.
+    Message(Round),
+    /// All rounds below were used, and no message is there yet.
+    Used(Round),
+    /// Nothing new.
+    Nothing,
+    /// Rounds were used without a message, and it takes a [`Reach`] to judge how many.
+    Skips,
+    /// What no correct sender publishes.
+    Impossible(Impossible),
+}
+
+/// What a subgroup's senders can be at, in one step.
+#[derive(Clone, Copy)]
+pub(crate) struct Limits {
+    pub(crate) window: u32,
+    /// Whether each message uses the next round, and nothing else uses one: in a subgroup without
+    /// order, and where nobody else sends.
+    pub(crate) is_exact: bool,
+    /// The first round that there is not.
+    pub(crate) rounds: Round,
+    /// The round that is delivered next.
+    pub(crate) next_round: Round,
+    /// How far senders can be, once that was needed.
+    pub(crate) reach: Option<Reach>,
+}
+
+impl Limits {
+    /// What a counter in a sender's next slot tells.
+    #[inline(always)]
+    pub(crate) fn told(&self, sender: &SenderState, counter: u64) -> Told {
+        match SlotCounter::decode(counter) {
+            SlotCounter::Message(round) if round == sender.taken && round < self.rounds => {
+                Told::Message(round)
+            }
+            SlotCounter::Message(round)
+                if round < sender.taken && !self.is_older(sender, round) =>
+            {
+                Told::Nothing
+            }
+            SlotCounter::UsedBelow(round) if round <= sender.taken && !self.is_exact => {
+                Told::Nothing
+            }
+            counter => self.told_rarely(sender, counter),
+        }
+    }
+
+    /// Whether a message of an earlier round is older than the one of the previous lap. That one
+    /// was delivered here, or its slot would not be free.
+    #[inline(always)]
+    fn is_older(&self, sender: &SenderState, round: Round) -> bool {
+        if self.is_exact {
+            round.0.saturating_add(u64::from(self.window)) != sender.taken.0
+        } else {
+            round > self.next_round
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn told_rarely(&self, sender: &SenderState, counter: SlotCounter) -> Told {
+        match counter {
+            SlotCounter::Message(round) if round >= sender.taken => {
+                self.judged(sender, round, Told::Message(round), Impossible::Round)
+            }
+            SlotCounter::Message(_) => Told::Impossible(Impossible::OlderMessage),
+            SlotCounter::UsedBelow(round) if round > sender.taken => {
+                self.judged(sender, round, Told::Used(round), Impossible::Round)
+            }
+            SlotCounter::UsedBelow(Round::ZERO) => Told::Nothing,
+            SlotCounter::UsedBelow(_) => Told::Impossible(Impossible::Round),
+        }
+    }
+
+    /// What was told, if a sender can have used the rounds below `round`.
+    #[cold]
+    pub(crate) fn judged(
+        &self,
+        sender: &SenderState,
+        round: Round,
+        told: Told,
+        beyond: Impossible,
+    ) -> Told {
+        if self.is_exact || round >= self.rounds {
+            return Told::Impossible(beyond);
+        }
+        match self.reach {
+            None => Told::Skips,
+            Some(reach) if round > reach.most(sender, self.window) => Told::Impossible(beyond),
+            Some(_) => told,
+        }
+    }
+}

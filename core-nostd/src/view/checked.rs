@@ -1,0 +1,117 @@
+//! Cells of the view protocol with checks: what a cell says, in 48 bits.
+//!
+//! A word of suspicions has 64 flags and takes two cells; each member adds one flag at a time, so a
+//! reader of both sees what the owner showed before one of them changed, or after. All other cells
+//! leave out bits that are zero in every view.
+
+use crate::check::SEALED_MAX;
+use crate::layout::ViewColumn;
+
+/// Flags that one of the two cells of a word has.
+const HALF: u32 = 32;
+
+/// What of a column's number goes into its cell.
+pub(super) fn pack(column: ViewColumn, value: u64) -> u64 {
+    match column {
+        // Promise and ballot, or the decision and the ballot; then sixteen bits of zeros; the
+        // count.
+        ViewColumn::Stance | ViewColumn::Committed => value >> HALF << 16 | value & 0xffff,
+        // Thirteen bits of ballot, three of kind, and what.
+        ViewColumn::Entry(_) => value >> 48 << 35 | value & 0x7_ffff_ffff,
+        ViewColumn::Heartbeat
+        | ViewColumn::Leaving
+        | ViewColumn::JoinRequest
+        | ViewColumn::Installed
+        | ViewColumn::Suspicions(_)
+        | ViewColumn::Wedged(_)
+        | ViewColumn::Trim(_) => value,
+    }
+}
+
+/// A column's number, from what its cell says.
+pub(super) fn unpack(column: ViewColumn, packed: u64) -> u64 {
+    match column {
+        ViewColumn::Stance | ViewColumn::Committed => packed >> 16 << HALF | packed & 0xffff,
+        ViewColumn::Entry(_) => packed >> 35 << 48 | packed & 0x7_ffff_ffff,
+        // No survivor.
+        ViewColumn::Trim(_) if packed == SEALED_MAX => u64::MAX,
+        ViewColumn::Heartbeat
+        | ViewColumn::Leaving
+        | ViewColumn::JoinRequest
+        | ViewColumn::Installed
+        | ViewColumn::Suspicions(_)
+        | ViewColumn::Wedged(_)
+        | ViewColumn::Trim(_) => packed,
+    }
+}
+
+/// The two halves of a word of suspicions.
+pub(super) const fn halves(word: u64) -> [u64; 2] {
+    [word & 0xffff_ffff, word >> HALF]
+}
+
+/// The word of two halves.
+pub(super) const fn joined([low, high]: [u64; 2]) -> u64 {
+    low | high << HALF
+}
+
+/// What a cell that fails its check is read as. A step is not taken on such a cell unless it
+/// changed in the middle of the step; what it is read as then is either not there yet, or what no
+/// correct member shows, so that the step takes nothing back that was promised.
+pub(super) const fn unreadable(column: ViewColumn) -> u64 {
+    match column {
+        ViewColumn::Stance | ViewColumn::Suspicions(_) => u64::MAX,
+        ViewColumn::Heartbeat
+        | ViewColumn::Leaving
+        | ViewColumn::JoinRequest
+        | ViewColumn::Committed
+        | ViewColumn::Installed
+        | ViewColumn::Entry(_)
+        | ViewColumn::Wedged(_)
+        | ViewColumn::Trim(_) => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::Checks;
+    use crate::ids::{NodeId, Rank, SubgroupId};
+    use crate::layout::MEMBERS_MAX;
+    use crate::view::cells::REQUESTS_MAX;
+    use crate::view::cells::{Accepted, Ballot, Change, Committed, JoinRequest, Stance};
+
+    fn survives(column: ViewColumn, value: u64) {
+        let packed = pack(column, value);
+        let cell = Checks::On.unseal(Checks::On.seal(packed)).expect("sealed");
+        assert_eq!(unpack(column, cell), value, "{column:?}: {value:x}");
+    }
+
+    #[test]
+    fn whatever_a_view_can_hold_fits_a_checked_cell() {
+        let last = Rank(u16::try_from(MEMBERS_MAX - 1).expect("small"));
+        let accepted = Accepted { ballot: Ballot::of(last), count: u16::MAX };
+        survives(ViewColumn::Stance, Stance { promise: last, accepted }.encode());
+        survives(ViewColumn::Committed, Committed { decided: true, accepted }.encode());
+        survives(ViewColumn::Committed, Committed { decided: false, accepted }.encode());
+        let node = NodeId(u32::MAX);
+        for change in [
+            Change::Remove(last),
+            Change::Leave(last),
+            Change::Join(node),
+            Change::Withdraw(node),
+            Change::Seal,
+        ] {
+            survives(ViewColumn::Entry(3), change.encode(Ballot::of(last)));
+        }
+        let request = JoinRequest { sequence: REQUESTS_MAX, withdrawn: true, node };
+        survives(ViewColumn::JoinRequest, request.encode());
+        for column in [ViewColumn::Wedged(SubgroupId(1)), ViewColumn::Trim(SubgroupId(1))] {
+            survives(column, (SEALED_MAX >> 2) + 1);
+        }
+        survives(ViewColumn::Trim(SubgroupId(1)), u64::MAX);
+        for word in [0, 1, 1 << 31, 1 << 32, u64::MAX] {
+            assert_eq!(joined(halves(word)), word);
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! A group's cells with checks: a flipped bit counts as not said yet, and ends the group after a
+//! number of steps that is stated, unless it is mended before.
+
+use super::member::*;
+use tramontane_core::check::{Checks, STEPS_UNREADABLE};
+use tramontane_core::fabric::LossCause;
+use tramontane_core::rdmc::Algorithm;
+use tramontane_core::rdmc::transfer::{Cause, Failure, Outcome};
+
+/// A member's cells: it is ready for so many steps, has not failed, and closes a group that had no
+/// message.
+const SAID: [u64; 4] = [7, 0, 1, 0];
+
+fn sealed() -> [[u64; 4]; 4] {
+    let mut rows = [[0; 4]; 4];
+    rows[0] = SAID.map(|value| Checks::On.seal(value));
+    rows
+}
+
+#[test]
+fn every_flipped_bit_of_a_groups_cell_ends_it_after_the_stated_steps() {
+    for bit in 0..4 * 64 {
+        with_checks(Checks::On, Algorithm::Chain, sealed(), |mut group, fabric, messages, say| {
+            let (place, value) = (bit / 64, sealed()[0][bit / 64]);
+            say(ROOT, place, value ^ 1 << (bit % 64));
+            for step in 1..STEPS_UNREADABLE {
+                assert!(group.step(fabric, messages).has_more, "bit {bit}, step {step}");
+                assert_eq!(group.outcome(), None, "bit {bit}, step {step}");
+            }
+            group.step(fabric, messages);
+            let cause = Cause::Lost(LossCause::Misbehaved);
+            let failed = Outcome::Failed(Failure { member: ROOT, cause });
+            assert_eq!(group.outcome(), Some(failed), "bit {bit}");
+        });
+    }
+}
+
+#[test]
+fn a_cell_that_is_mended_in_time_says_what_it_says() {
+    with_checks(Checks::On, Algorithm::Chain, sealed(), |mut group, fabric, messages, say| {
+        say(ROOT, 2, sealed()[0][2] ^ 1 << 40);
+        for _ in 1..STEPS_UNREADABLE {
+            group.step(fabric, messages);
+        }
+        say(ROOT, 2, sealed()[0][2]);
+        group.step(fabric, messages);
+        say(ROOT, 3, Checks::On.seal(1));
+        group.step(fabric, messages);
+        assert_eq!(group.outcome(), Some(Outcome::Closed));
+    });
+}

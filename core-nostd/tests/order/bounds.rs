@@ -1,0 +1,129 @@
+//! What a step does at most: counted in runs that reach it.
+
+use crate::common::{Carries, Private, fabric, send};
+use tramontane_core::fabric::{Capabilities, ErrorKind, Promises, Write};
+use tramontane_core::ids::{NodeId, Rank, SubgroupId, Time};
+use tramontane_core::layout::{Delivery, Group, Layout, StepBounds, Subgroup};
+use tramontane_core::memory::{Line, Row, RowWriter};
+use tramontane_core::multicast::Batch;
+use tramontane_core::node::{Node, Options};
+
+const RANKS: [Rank; 3] = [Rank(0), Rank(1), Rank(2)];
+const NODES: [NodeId; 3] = [NodeId(0), NodeId(1), NodeId(2)];
+
+/// Each member has copies of the others' rows; the queue to a peer is full now and then, and writes
+/// are counted.
+struct Counting<'r> {
+    row: RowWriter<'r>,
+    /// The copies of the own row, by holder.
+    copies: [RowWriter<'r>; 3],
+    promises: Promises,
+    random: u64,
+    writes: u64,
+    bytes: u64,
+}
+
+impl Carries for Counting<'_> {
+    fn limits(&self) -> Capabilities {
+        Capabilities {
+            promises: self.promises,
+            writes_max: 5,
+            write_bytes_max: 4096,
+            guard_bytes_max: 64,
+        }
+    }
+    fn carry(&mut self, to: Rank, writes: &[Write]) -> Result<(), ErrorKind> {
+        if self.chance(60) {
+            return Err(ErrorKind::QueueFull);
+        }
+        for write in writes {
+            let mut bytes = vec![0; write.length];
+            self.row.reader().read(write.source.offset, &mut bytes).expect("in the row");
+            self.copies[to.index()].apply(write.target.offset, &bytes).expect("in the row");
+        }
+        self.writes += writes.len() as u64;
+        self.bytes += writes.iter().map(|write| write.length as u64).sum::<u64>();
+        Ok(())
+    }
+}
+
+impl Counting<'_> {
+    fn chance(&mut self, percent: u64) -> bool {
+        self.random = self
+            .random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.random >> 33) % 100 < percent
+    }
+}
+
+fabric!(Counting<'_>);
+
+/// Runs three members for a while; what the busiest steps did.
+fn busiest(delivery: Delivery, promises: Promises, messages_max: u32) -> (StepBounds, StepBounds) {
+    let subgroups =
+        [Subgroup { members: &RANKS, senders: &RANKS, window: 6, message_max: 20, delivery }];
+    let layout = Layout::new(Group { members: &NODES, subgroups: &subgroups }).expect("good");
+    let lines =
+        |rank: &Rank| (0..layout.row_bytes(*rank) / 64).map(|_| Line::new()).collect::<Vec<_>>();
+    // By holder, then by owner.
+    let memory: Vec<Vec<Vec<Line>>> =
+        RANKS.iter().map(|_| RANKS.iter().map(lines).collect()).collect();
+    let rows: Vec<Vec<Row<'_>>> = memory
+        .iter()
+        .map(|held| held.iter().map(|lines| Row::from_lines(lines)).collect())
+        .collect();
+    let mut private: Vec<Private> = RANKS.iter().map(|rank| Private::new(&layout, *rank)).collect();
+    let options = Options { messages_max, ..Options::default() };
+    let mut members: Vec<(Node<'_>, Counting<'_>)> = Vec::new();
+    for ((rank, private), seed) in RANKS.iter().zip(&mut private).zip(1..) {
+        let copy = |holder: usize| RowWriter::from_lines(&memory[holder][rank.index()]);
+        let (row, copies) = (copy(rank.index()), [copy(0), copy(1), copy(2)]);
+        let fabric = Counting { row, copies, promises, random: seed, writes: 0, bytes: 0 };
+        let rows = &rows[rank.index()];
+        let node = private.open_with(&layout, *rank, rows, row, fabric.limits(), options);
+        members.push((node, fabric));
+    }
+    let mut most = StepBounds::default();
+    for _ in 0..6_000 {
+        for (node, fabric) in &mut members {
+            if fabric.chance(60) {
+                let outbox = node.outbox(SubgroupId(0)).expect("a sender");
+                while send(&outbox, &[1; 20]).is_ok() {}
+            }
+            if fabric.chance(40) {
+                continue;
+            }
+            (fabric.writes, fabric.bytes) = (0, 0);
+            let mut nothing = |_: &mut Batch<'_>| {};
+            let did = node.step(Time(0), fabric, &mut nothing).expect("it steps");
+            assert_eq!(did.lost, None);
+            most.sent = most.sent.max(u64::from(did.sent));
+            most.received = most.received.max(u64::from(did.received));
+            most.delivered = most.delivered.max(did.delivered);
+            most.writes = most.writes.max(fabric.writes);
+            most.posted_bytes = most.posted_bytes.max(fabric.bytes);
+        }
+    }
+    (most, layout.step_bounds(Rank(0), messages_max))
+}
+
+#[test]
+fn no_step_does_more_than_its_bound_and_some_do_as_much() {
+    for delivery in [Delivery::Ordered, Delivery::Unordered] {
+        for promises in [Promises::WRITE_ORDER, Promises::all().difference(Promises::SHARED)] {
+            for limit in [1, 2, 5, u32::MAX] {
+                let (most, bounds) = busiest(delivery, promises, limit);
+                let is_within = most.sent <= bounds.sent
+                    && most.received <= bounds.received
+                    && most.delivered <= bounds.delivered
+                    && most.writes <= bounds.writes
+                    && most.posted_bytes <= bounds.posted_bytes;
+                assert!(is_within, "{delivery:?}, {limit}: {most:?} of {bounds:?}");
+                let reached = (most.sent, most.received) == (bounds.sent, bounds.received);
+                assert!(reached, "{delivery:?}, {limit}: {most:?} of {bounds:?}");
+                assert!(most.delivered > 0 && most.delivered * 2 >= bounds.delivered.min(6));
+            }
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! Partners of a fixed membership: one restarts with empty memory, one is silent, and a pair of
+//! which one goes on alone.
+
+use crate::common::{Carries, Private, fabric, send};
+use tramontane_core::check::Checks;
+use tramontane_core::fabric::{Capabilities, ErrorKind, LossCause, Promises, Write};
+use tramontane_core::health::{
+    Decision, Discretes, HealthError, HealthEvent, HealthKind, HealthOptions, Monitor, PeerHealth,
+    Policy, decide,
+};
+use tramontane_core::ids::{NodeId, Rank, SubgroupId, Time, ViewId};
+use tramontane_core::layout::{Delivery, Group, HeaderCell, Layout, Subgroup};
+use tramontane_core::memory::{Line, Row, RowWriter};
+use tramontane_core::multicast::{Batch, Impossible};
+use tramontane_core::node::{AloneError, Node};
+use tramontane_core::smc::Outbox;
+
+const ALL: SubgroupId = SubgroupId(0);
+const RANKS: [Rank; 2] = [Rank(0), Rank(1)];
+const NODES: [NodeId; 2] = [NodeId(7), NodeId(8)];
+
+/// Copies what one member posts into the other's copy, at once; nothing while the way is cut.
+struct Way {
+    row: RowWriter<'static>,
+    copy: RowWriter<'static>,
+    is_cut: bool,
+}
+
+impl Carries for Way {
+    fn limits(&self) -> Capabilities {
+        Capabilities {
+            promises: Promises::WRITE_ORDER,
+            writes_max: 8,
+            write_bytes_max: 4096,
+            guard_bytes_max: 24,
+        }
+    }
+    fn carry(&mut self, _: Rank, writes: &[Write]) -> Result<(), ErrorKind> {
+        for write in writes.iter().filter(|_| !self.is_cut) {
+            let mut bytes = vec![0; write.length];
+            self.row.reader().read(write.source.offset, &mut bytes).expect("in the row");
+            self.copy.apply(write.target.offset, &bytes).expect("in the row");
+        }
+        Ok(())
+    }
+}
+
+fabric!(Way);
+
+/// One life of one of the two.
+struct Life {
+    node: Node<'static>,
+    monitor: Monitor<'static>,
+    outbox: Outbox<'static>,
+    way: Way,
+    delivered: Vec<(u64, Vec<u8>)>,
+    events: Vec<HealthEvent>,
+    lost: Option<(Rank, LossCause)>,
+}
+
+fn leak<T>(value: T) -> &'static mut T {
+    Box::leak(Box::new(value))
+}
+
+fn lines(layout: &Layout<'_>) -> &'static [Line] {
+    leak((0..layout.row_bytes(Rank(0)) / 64).map(|_| Line::new()).collect::<Vec<_>>())
+}
+
+fn layout(checks: Checks) -> Layout<'static> {
+    let subgroups = leak([Subgroup {
+        members: &RANKS,
+        senders: &RANKS,
+        window: 4,
+        message_max: 16,
+        delivery: Delivery::Ordered,
+    }]);
+    let layout = Layout::new(Group { members: &NODES, subgroups }).expect("a pair").with_health();
+    if checks.is_on() { layout.with_checks().expect("small") } else { layout }
+}
+
+/// What a member holds: its own row, and its copy of the other's.
+#[derive(Clone, Copy)]
+struct Memory {
+    own: &'static [Line],
+    copy: &'static [Line],
+}
+
+impl Memory {
+    fn new(layout: &Layout<'_>) -> Self {
+        Self { own: lines(layout), copy: lines(layout) }
+    }
+}
+
+/// A member begins a life on fresh memory of its own.
+fn begin(
+    layout: &Layout<'static>,
+    own: Rank,
+    memory: Memory,
+    to: Memory,
+    options: HealthOptions,
+) -> Life {
+    let seen = match own {
+        Rank(0) => [memory.own, memory.copy],
+        _ => [memory.copy, memory.own],
+    };
+    let rows: &'static [Row<'static>; 2] = leak(seen.map(Row::from_lines));
+    let row = RowWriter::from_lines(memory.own);
+    let way = Way { row, copy: RowWriter::from_lines(to.copy), is_cut: false };
+    let private = leak(Private::new(layout, own));
+    let node = private.open(layout, own, rows, row, way.limits());
+    let peers = leak([PeerHealth::default(); 2]);
+    let monitor = Monitor::open(ViewId(1), layout, own, (rows, row), peers, options);
+    let outbox = node.outbox(ALL).expect("a sender");
+    let monitor = monitor.expect("a layout with health");
+    Life { node, monitor, outbox, way, delivered: vec![], events: vec![], lost: None }
+}
+
+const fn options(incarnation: u64) -> HealthOptions {
+    HealthOptions { incarnation, interval_ns: 10, timeout_ns: Some(50) }
+}
+
+impl Life {
+    fn step(&mut self, now: u64) {
+        let Self { node, monitor, way, delivered, events, .. } = self;
+        monitor.step(Time(now), way, |event| events.push(event));
+        let mut take = |batch: &mut Batch<'_>| {
+            let message = |message: tramontane_core::multicast::Message<'_>| {
+                (message.place.get(), message.payload.to_vec())
+            };
+            delivered.extend(batch.map(message));
+        };
+        let progress = node.step(Time(now), way, &mut take).expect("it steps");
+        self.lost = self.lost.or(progress.lost);
+    }
+
+    fn kinds(&self) -> Vec<HealthKind> {
+        self.events.iter().map(|event| event.kind).collect()
+    }
+}
+
+/// Two that have sent each other two messages, at the time of the last step.
+fn pair(checks: Checks) -> (Layout<'static>, [Memory; 2], [Life; 2], u64) {
+    let layout = layout(checks);
+    let memory = [Memory::new(&layout), Memory::new(&layout)];
+    let mut lives = [
+        begin(&layout, Rank(0), memory[0], memory[1], options(5)),
+        begin(&layout, Rank(1), memory[1], memory[0], options(9)),
+    ];
+    let mut now = 0;
+    for turn in 0..12 {
+        now += 7;
+        for life in &mut lives {
+            if turn < 2 {
+                send(&life.outbox, &[turn; 9]).expect("room");
+            }
+            life.step(now);
+        }
+    }
+    for life in &lives {
+        assert_eq!(life.delivered.len(), 4);
+        assert_eq!(life.kinds(), [HealthKind::Started]);
+        assert!(life.node.is_settled());
+    }
+    (layout, memory, lives, now)
+}
+
+#[test]
+fn a_partner_that_restarts_with_empty_memory_is_reported_and_learns_it() {
+    for checks in [Checks::Off, Checks::On] {
+        let (layout, mut memory, mut lives, mut now) = pair(checks);
+        // Its own row and its copies are gone; the other's copy of its row is what it was.
+        memory[1] = Memory::new(&layout);
+        lives[1] = begin(&layout, Rank(1), memory[1], memory[0], options(10));
+        lives[0].way.copy = RowWriter::from_lines(memory[1].copy);
+        for _ in 0..10 {
+            now += 7;
+            lives[1].step(now);
+            lives[0].step(now);
+            if lives[0].monitor.is_over(Rank(1)) {
+                lives[0].monitor.stop_because_of(Rank(1));
+            }
+        }
+        let restarted = lives[0].events.last().copied().expect("an event");
+        assert_eq!(
+            (restarted.kind, restarted.peer),
+            (HealthKind::Restarted, Rank(1)),
+            "{checks:?}"
+        );
+        assert_eq!(restarted.detail, 10, "the new incarnation");
+        assert!(lives[1].kinds().contains(&HealthKind::StoppedBecauseOfThis), "{checks:?}");
+        assert!(lives[1].monitor.is_over(Rank(0)));
+    }
+}
+
+#[test]
+fn a_partner_that_is_never_scheduled_again_is_silent_since_its_last_heartbeat() {
+    let (_, _, [mut one, mut other], mut now) = pair(Checks::Off);
+    let last = now;
+    for _ in 0..20 {
+        now += 7;
+        one.step(now);
+    }
+    assert_eq!(one.kinds(), [HealthKind::Started, HealthKind::Silent]);
+    let silent = one.events[1];
+    assert!(silent.since.get() <= last && silent.since.get() + 14 > last, "{silent:?}");
+    assert_eq!(silent.detail, 9);
+    // It was only late.
+    other.step(now);
+    one.step(now + 1);
+    assert_eq!(one.kinds().last(), Some(&HealthKind::Resumed));
+}
+
+#[test]
+fn without_a_timeout_nobody_is_silent() {
+    let layout = layout(Checks::Off);
+    let memory = [Memory::new(&layout), Memory::new(&layout)];
+    let options = HealthOptions { timeout_ns: None, ..options(1) };
+    let mut one = begin(&layout, Rank(0), memory[0], memory[1], options);
+    (0..200).for_each(|now| one.step(now * 100));
+    assert_eq!(one.events, []);
+}
+
+#[test]
+fn a_header_that_stays_damaged_is_reported_and_a_heartbeat_mends_it() {
+    let (_, memory, mut lives, mut now) = pair(Checks::On);
+    let copy = RowWriter::from_lines(memory[0].copy);
+    let flip = |cell: HeaderCell| {
+        let cell = copy.cell(cell.offset()).expect("in the row");
+        cell.publish(cell.load() ^ 1 << 13);
+    };
+    flip(HeaderCell::Heartbeat);
+    for _ in 0..4 {
+        now += 7;
+        lives.iter_mut().for_each(|life| life.step(now));
+    }
+    assert_eq!(lives[0].kinds(), [HealthKind::Started], "it was posted again");
+    flip(HeaderCell::Incarnation);
+    // Nothing comes any more: the cell stays as it is.
+    for _ in 0..20 {
+        lives[0].step(now);
+    }
+    assert_eq!(lives[0].kinds().last(), Some(&HealthKind::Unreadable));
+}
+
+/// The survivor delivers all that it has, and goes on sending; what it delivered is a prefix's
+/// continuation of what its partner delivered.
+#[test]
+fn one_of_a_pair_goes_on_alone_behind_all_that_its_partner_delivered() {
+    for stop_after in 0..6 {
+        let (_, _, [mut one, mut other], mut now) = pair(Checks::Off);
+        // The partner stops in the middle of an exchange.
+        for step in 0..stop_after {
+            now += 1;
+            let _ = send(&one.outbox, &[20 + step; 5]);
+            one.step(now);
+            let _ = send(&other.outbox, &[40 + step; 5]);
+            other.step(now);
+        }
+        let _ = send(&one.outbox, &[60; 5]);
+        for _ in 0..20 {
+            now += 7;
+            one.step(now);
+        }
+        assert_eq!(one.kinds().last(), Some(&HealthKind::Silent));
+        let before = one.delivered.len();
+        let survivor = Policy::Survivor(Rank(0));
+        assert_eq!(decide(survivor, Rank(0), Discretes::default()), Decision::GoOnAlone);
+        assert_eq!(decide(survivor, Rank(1), Discretes::default()), Decision::Halt);
+        assert!(!one.node.is_alone());
+        one.node.go_on_alone().expect("a pair");
+        assert!(one.node.is_alone() && !one.node.is_lost());
+        for _ in 0..10 {
+            let _ = send(&one.outbox, &[80; 3]);
+            now += 1;
+            one.step(now);
+        }
+        now += 1;
+        one.step(now);
+        let alone = one.delivered.iter().filter(|(_, payload)| *payload == [80; 3]).count();
+        assert_eq!(alone, 10, "stopped after {stop_after}");
+        assert!(one.node.is_settled() && one.delivered.len() > before);
+        assert_eq!(other.delivered[..], one.delivered[..other.delivered.len()], "{stop_after}");
+        let sent = one.delivered.iter().filter(|(_, payload)| payload.len() == 5).count();
+        assert!(sent > usize::from(stop_after), "all that was sent here is delivered");
+    }
+}
+
+#[test]
+fn three_cannot_go_on_without_a_view_and_a_monitor_needs_its_layout() {
+    crate::common::with_group(3, &[0, 1], (4, 16), Delivery::Ordered, |nodes, _| {
+        assert_eq!(nodes[0].go_on_alone(), Err(AloneError::NotAPair));
+    });
+    let layout = layout(Checks::On);
+    let memory = Memory::new(&layout);
+    let rows = [Row::from_lines(memory.own), Row::from_lines(memory.copy)];
+    let row = RowWriter::from_lines(memory.own);
+    let subgroups = *layout.group();
+    let plain = Layout::new(subgroups).expect("a pair");
+    assert_ne!(plain.digest(), plain.with_health().digest());
+    for (layout, incarnation, error) in [
+        (&plain, 1, HealthError::NoHeader),
+        (&layout, 0, HealthError::Incarnation),
+        (&layout, u64::MAX, HealthError::Incarnation),
+    ] {
+        let mut peers = [PeerHealth::default(); 2];
+        let opened = Monitor::open(
+            ViewId(1),
+            layout,
+            Rank(0),
+            (&rows, row),
+            &mut peers,
+            options(incarnation),
+        );
+        assert_eq!(opened.err(), Some(error));
+    }
+    let opened =
+        Monitor::open(ViewId(1), &layout, Rank(0), (&rows, row), &mut [], options(1)).err();
+    assert_eq!(opened, Some(HealthError::WrongState));
+}
+
+#[test]
+fn what_a_step_refuses_is_an_event_with_its_number() {
+    let event = HealthEvent::of_refusal((Rank(1), Impossible::SlotCheck), Time(4));
+    assert_eq!((event.kind, event.detail), (HealthKind::Misbehaved, 11));
+    assert_eq!((event.kind.code(), HealthKind::Restarted.code()), (7, 4));
+}

@@ -1,0 +1,97 @@
+//! Columns of the view protocol with checks: a flipped bit of any of them is reported after a
+//! number of steps that is stated, and no step is taken on it meanwhile.
+
+use tramontane_core::check::{Checks, STEPS_UNREADABLE};
+use tramontane_core::fabric::LossCause;
+use tramontane_core::ids::Rank;
+use tramontane_core::layout::ViewColumn;
+use tramontane_core::multicast::Impossible;
+use tramontane_core::view::Status;
+
+use super::members::{Laid, open_laid};
+use super::{Run, SUBGROUP};
+
+fn checked() -> Laid {
+    Laid { checks: Checks::On, ..Laid::default() }
+}
+
+/// Three members of a view over rows with checks, which have run for a while.
+fn steady() -> Run {
+    let mut run = Run::new(3, true, 5);
+    run.members = open_laid(1, &run.ids, true, 5, checked());
+    run.run(6, true);
+    run
+}
+
+fn flip(run: &Run, column: ViewColumn, bit: usize) {
+    let member = &run.members[0];
+    let at = member.layout.view_offset(Rank(0), column).expect("a column") + bit / 64 * 8;
+    let cell = member.row.cell(at).expect("in the row");
+    cell.publish(cell.load() ^ 1 << (bit % 64));
+}
+
+#[test]
+fn every_flipped_bit_of_a_column_is_reported_after_the_stated_steps() {
+    let columns = [
+        (ViewColumn::Leaving, 64),
+        (ViewColumn::JoinRequest, 64),
+        (ViewColumn::Stance, 64),
+        (ViewColumn::Committed, 64),
+        (ViewColumn::Installed, 64),
+        (ViewColumn::Suspicions(0), 128),
+        (ViewColumn::Entry(0), 64),
+        (ViewColumn::Entry(2), 64),
+        (ViewColumn::Wedged(SUBGROUP), 64),
+        (ViewColumn::Trim(SUBGROUP), 64),
+    ];
+    for (column, bits) in columns {
+        for bit in (0..bits).step_by(3) {
+            let mut run = steady();
+            flip(&run, column, bit);
+            let mut steps = 0;
+            let refused = loop {
+                // Until the next look at the view no step sees it.
+                let (progress, status) = run.step_and_tell(1);
+                steps += u32::from(progress.unreadable || progress.refused.is_some());
+                if let Some(refused) = progress.refused {
+                    assert_eq!(progress.lost, Some((Rank(0), LossCause::Misbehaved)));
+                    break refused;
+                }
+                assert_eq!(status, Status::Steady, "{column:?}, bit {bit}");
+                assert!(run.now < 100_000_000, "{column:?}, bit {bit}: nobody says so");
+            };
+            assert_eq!(refused, (Rank(0), Impossible::CellCheck), "{column:?}, bit {bit}");
+            assert_eq!(steps, STEPS_UNREADABLE, "{column:?}, bit {bit}");
+            assert!(run.members[1].node.suspects(Rank(0)), "{column:?}, bit {bit}");
+        }
+    }
+}
+
+/// The next heartbeat writes the cell anew.
+#[test]
+fn a_flipped_heartbeat_mends_itself_and_costs_nobody_the_group() {
+    for bit in 0..64 {
+        let mut run = steady();
+        flip(&run, ViewColumn::Heartbeat, bit);
+        for _ in 0..8 {
+            assert_eq!(run.step(1), Status::Steady);
+        }
+        run.now += 2_000_000;
+        assert_eq!(run.step(0), Status::Steady);
+        run.run(100, true);
+        assert!(!run.members[1].node.suspects(Rank(0)), "bit {bit}");
+    }
+}
+
+#[test]
+fn a_member_dies_under_load_and_the_others_go_on_with_checks() {
+    for seed in 0..20 {
+        let mut run = Run::new(4, seed % 2 == 0, seed);
+        run.members = open_laid(1, &run.ids, run.shared, seed, checked());
+        run.run(5 + seed as u32, true);
+        run.stopped.insert(run.ids[seed as usize % 4].0);
+        run.run_to_the_end_of_the_view(true);
+        run.go_on();
+        assert_eq!(run.ids.len(), 3, "seed {seed}");
+    }
+}

@@ -1,0 +1,129 @@
+//! Members of a logged subgroup: what is on disk before a view is sealed (DUR-6).
+//!
+//! Each member's log is a list that grows by what is shown ahead and by what is delivered. Its disk
+//! is slow: a promise takes a few steps.
+
+use std::collections::BTreeMap;
+
+use tramontane_core::ids::{NodeId, Time};
+use tramontane_core::multicast::{Application, Batch};
+use tramontane_core::node::Preparation;
+use tramontane_core::view::{Ballot, NextView, Status};
+
+use super::SUBGROUP;
+use super::members::{Laid, Member, open_laid};
+
+/// A log: what was delivered, and what was shown behind that.
+#[derive(Default)]
+struct Log {
+    delivered: Vec<Vec<u8>>,
+    ahead: Vec<Vec<u8>>,
+    shown: u32,
+}
+
+impl Application for &mut Log {
+    fn deliver(&mut self, batch: &mut Batch<'_>) {
+        for message in batch {
+            if !self.ahead.is_empty() {
+                assert_eq!(self.ahead.remove(0), message.payload, "it was shown in its place");
+            }
+            self.delivered.push(message.payload.to_vec());
+        }
+    }
+
+    fn append(&mut self, batch: &mut Batch<'_>) {
+        self.shown += 1;
+        self.ahead = batch.map(|message| message.payload.to_vec()).collect();
+    }
+}
+
+/// A disk that has a promise some calls after it was asked for.
+struct Disk<'d> {
+    calls: &'d mut u32,
+    asked: &'d mut Option<(Ballot, Vec<NodeId>)>,
+}
+
+impl Preparation for Disk<'_> {
+    fn prepare(&mut self, _: NextView<'_>) -> bool {
+        true
+    }
+
+    fn promise(&mut self, next: NextView<'_>, ballot: Ballot) -> bool {
+        let asked = Some((ballot, next.members.to_vec()));
+        if *self.asked != asked {
+            *self.asked = asked;
+            *self.calls = 0;
+        }
+        *self.calls += 1;
+        *self.calls > 4
+    }
+}
+
+/// Steps a member, and checks that it has no seal in its row before its promise is on disk.
+fn step(
+    member: &mut Member,
+    log: &mut Log,
+    asked: &mut Option<(Ballot, Vec<NodeId>)>,
+    now: u64,
+) -> Status {
+    let Member { node, fabric, calls, .. } = member;
+    let disk = Disk { calls, asked };
+    let (_, status) = node.step_logged(Time(now), fabric, &mut &mut *log, disk).expect("it steps");
+    if matches!(status, Status::Decided | Status::Installed) {
+        assert!(*calls > 4, "it goes on without its promise");
+    }
+    status
+}
+
+#[test]
+fn what_a_view_ends_with_is_shown_to_each_log_before_the_view_is_sealed() {
+    let mut behind = 0;
+    for seed in 0..40_u64 {
+        let ids: Vec<NodeId> = (1..=4).map(NodeId).collect();
+        let laid = Laid { is_logged: true, ..Laid::default() };
+        let mut members = open_laid(1, &ids, seed % 2 == 0, seed * 7919 + 1, laid);
+        let mut logs: Vec<Log> = (0..4).map(|_| Log::default()).collect();
+        let mut asked = vec![None; 4];
+        let (mut now, mut sent) = (0, BTreeMap::<usize, u8>::new());
+        let victim = seed as usize % 4;
+        for turn in 0..4_000_u64 {
+            let mut going = false;
+            for rank in 0..4 {
+                let is_dead = rank == victim && turn > 6 + seed % 7;
+                if is_dead {
+                    continue;
+                }
+                if members[rank].fabric.chance(40) && turn < 60 {
+                    let outbox = members[rank].node.node().outbox(SUBGROUP).expect("a sender");
+                    if let Ok(mut slot) = outbox.reserve(2) {
+                        let count = sent.entry(rank).or_default();
+                        slot.payload().copy_from_slice(&[rank as u8, *count]);
+                        *count += 1;
+                        slot.commit();
+                    }
+                }
+                now += 100;
+                let before = logs[rank].delivered.len();
+                let status = step(&mut members[rank], &mut logs[rank], &mut asked[rank], now);
+                let decided = matches!(status, Status::Decided | Status::Installed);
+                if decided && logs[rank].delivered.len() == before {
+                    behind += logs[rank].ahead.len();
+                }
+                if status == Status::Installed {
+                    assert!(logs[rank].shown > 0, "seed {seed}: it was shown before the seal");
+                    assert!(logs[rank].ahead.is_empty(), "seed {seed}: all of it was delivered");
+                }
+                going |= !(status.is_final() && members[rank].node.is_all_posted());
+            }
+            if !going {
+                break;
+            }
+        }
+        let first = (0..4).find(|rank| *rank != victim).expect("a survivor");
+        for rank in (0..4).filter(|rank| *rank != victim) {
+            assert_eq!(members[rank].node.status(), Status::Installed, "seed {seed}");
+            assert_eq!(logs[rank].delivered, logs[first].delivered, "seed {seed}");
+        }
+    }
+    assert!(behind > 20, "only {behind} messages were shown before they were delivered");
+}

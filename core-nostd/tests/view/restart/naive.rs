@@ -1,0 +1,227 @@
+//! The verdict against a model that counts members one by one and looks at every record by itself.
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+
+use super::answers::{Disk, OwnedLog, Promised, with_restart};
+use tramontane_core::restart::{Verdict, Want};
+
+type Disks = Vec<(u32, Disk)>;
+
+/// What the model says, in plain numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Said {
+    NoGroup,
+    Waits(u64, Want, BTreeSet<u32>),
+    Goes { members: Vec<u32>, adopted: bool, ends: Vec<Option<u64>> },
+}
+
+struct Model<'a> {
+    disks: &'a Disks,
+    subgroups: &'a [Vec<u32>],
+    with_less: bool,
+}
+
+impl Model<'_> {
+    fn disk(&self, node: u32) -> Option<&Disk> {
+        let found = self.disks.iter().find(|(other, _)| *other == node).map(|(_, disk)| disk);
+        found.filter(|disk| disk.decided.is_some() || disk.logs.iter().any(Option::is_some))
+    }
+
+    fn has_whole_log(&self, node: u32, base: u64) -> bool {
+        self.disk(node).is_some_and(|disk| {
+            self.with_less
+                || disk.decided.as_ref().is_some_and(|decided| decided.0 >= base)
+                || disk.promise.as_ref().is_some_and(|promise| promise.id == base)
+        })
+    }
+
+    /// What is missing of a view.
+    fn missing(&self, members: &[u32]) -> Option<(Want, BTreeSet<u32>)> {
+        let everybody: BTreeSet<u32> = members.iter().copied().collect();
+        let mut quorums = vec![(Want::Majority, everybody.clone())];
+        for (at, subgroup) in self.subgroups.iter().enumerate() {
+            let concerned = everybody.iter().copied().filter(|node| subgroup.contains(node));
+            quorums.push((Want::SubgroupMajority(at), concerned.collect()));
+        }
+        for (want, all) in quorums {
+            let (here, away): (BTreeSet<u32>, BTreeSet<u32>) =
+                all.iter().partition(|node| self.disk(**node).is_some());
+            let enough = if self.with_less { !here.is_empty() } else { here.len() > away.len() };
+            if !enough && !all.is_empty() {
+                return Some((want, away));
+            }
+        }
+        None
+    }
+
+    fn says(&self) -> Said {
+        let decided = self.disks.iter().filter_map(|(_, disk)| disk.decided.clone());
+        let Some(base) = decided.max_by_key(|view| view.0) else { return Said::NoGroup };
+        let mut promises: Vec<&Promised> =
+            self.disks.iter().filter_map(|(_, disk)| disk.promise.as_ref()).collect();
+        promises.retain(|promise| promise.id == base.0 + 1);
+        promises.sort_by_key(|promise| promise.ballot);
+        let promise = promises.last().copied();
+        if let Some((want, away)) = self.missing(&base.1) {
+            return Said::Waits(base.0, want, away);
+        }
+        let next = promise.map(|promise| (promise.id, promise.members.clone()));
+        if let Some(next) = &next
+            && let Some((want, away)) = self.missing(&next.1)
+        {
+            return Said::Waits(next.0, want, away);
+        }
+        for at in 0..self.subgroups.len() {
+            let (all, away) = self.concerned(at, &base);
+            if !all.is_empty() && !all.iter().any(|node| self.has_whole_log(*node, base.0)) {
+                return Said::Waits(base.0, Want::WholeLog(at), away);
+            }
+        }
+        let mut ends = Vec::new();
+        for at in 0..self.subgroups.len() {
+            match self.end(at, &base, promise) {
+                Ok(end) => ends.push(end),
+                Err(lost) => {
+                    let want = Want::Record(at, tramontane_core::ids::DurableCount(lost));
+                    return Said::Waits(base.0, want, self.concerned(at, &base).1);
+                }
+            }
+        }
+        let here = base.1.iter().copied().filter(|node| self.disk(*node).is_some());
+        let members = next.as_ref().map_or_else(|| here.collect(), |next| next.1.clone());
+        Said::Goes { members, adopted: next.is_some(), ends }
+    }
+
+    /// The members of a subgroup in the base, and those of them that have not answered.
+    fn concerned(&self, at: usize, base: &(u64, Vec<u32>)) -> (BTreeSet<u32>, BTreeSet<u32>) {
+        let of_subgroup = base.1.iter().copied().filter(|node| self.subgroups[at].contains(node));
+        let all: BTreeSet<u32> = of_subgroup.collect();
+        let away = all.iter().copied().filter(|node| self.disk(*node).is_none()).collect();
+        (all, away)
+    }
+
+    /// Where the log of a subgroup ends that is taken; or the first record that is lost.
+    fn end(
+        &self,
+        at: usize,
+        base: &(u64, Vec<u32>),
+        promise: Option<&Promised>,
+    ) -> Result<Option<u64>, u64> {
+        let members = || base.1.iter().filter(|node| self.subgroups[at].contains(node));
+        let counting = members().filter(|node| self.has_whole_log(**node, base.0));
+        let logs: Vec<&OwnedLog> =
+            counting.filter_map(|node| self.disk(*node)?.logs[at].as_ref()).collect();
+        let mut limit = u64::MAX;
+        if let Some(promise) = promise {
+            let same = self.disks.iter().filter_map(|(_, disk)| disk.promise.as_ref());
+            let same = same.filter(|own| own.ballot == promise.ballot && own.id == promise.id);
+            limit = same.filter_map(|own| own.ends[at]).max().unwrap_or(limit);
+        }
+        let best = |log: &&&OwnedLog| (log.view, log.end.min(limit));
+        let mut taken: Option<&OwnedLog> = None;
+        for log in &logs {
+            if taken.is_none_or(|taken| best(&log) > best(&&taken)) {
+                taken = Some(log);
+            }
+        }
+        let Some(taken) = taken else { return Ok(None) };
+        let end = taken.end.min(limit);
+        for record in (0..end).filter(|record| taken.is_damaged(*record)) {
+            let has = |log: &&OwnedLog| {
+                log.first <= record && record < log.end && !log.is_damaged(record)
+            };
+            if logs.iter().any(has) {
+                continue;
+            }
+            let next = promise.iter().flat_map(|promise| &promise.members);
+            let mut concerned =
+                next.chain(&base.1).filter(|node| self.subgroups[at].contains(node));
+            let all_here = concerned.all(|node| self.disk(*node).is_some());
+            let lacks = |node: &&u32| {
+                let log = self.disk(**node).and_then(|disk| disk.logs[at].as_ref());
+                log.is_some_and(|log| log.end <= record && log.damaged.is_empty())
+            };
+            let majority_lacks = members().filter(lacks).count() * 2 > members().count();
+            if all_here || majority_lacks || self.with_less {
+                return Ok(Some(record));
+            }
+            return Err(record);
+        }
+        Ok(Some(end))
+    }
+}
+
+fn log() -> impl Strategy<Value = OwnedLog> {
+    let runs = prop::collection::btree_set(0_u64..9, 0..3);
+    (0_u64..2, 1_u64..4, 0_u64..9, runs).prop_map(|(first, view, end, starts)| {
+        let damaged = starts.iter().map(|at| (*at, at + 1)).filter(|run| run.1 <= end).collect();
+        OwnedLog { first: first.min(end), view, end, damaged }
+    })
+}
+
+fn members() -> impl Strategy<Value = Vec<u32>> {
+    prop::sample::subsequence(vec![1_u32, 2, 3, 4, 5], 1..=5)
+}
+
+fn disks() -> impl Strategy<Value = (Disks, Vec<Vec<u32>>)> {
+    // Views are the same at all nodes, and so are proposals: what nodes keep are picks of these.
+    let views = prop::collection::vec(members(), 3);
+    let proposals = prop::collection::vec(members(), 6);
+    let node = (
+        prop::option::weighted(0.8, 1_usize..4),
+        prop::option::weighted(0.5, (2_usize..5, 0_usize..2)),
+        prop::collection::vec(prop::option::weighted(0.9, log()), 2),
+        prop::collection::vec(prop::option::weighted(0.7, 0_u64..9), 2),
+    );
+    let nodes = prop::collection::vec(prop::option::weighted(0.8, node), 5);
+    (views, proposals, nodes, members()).prop_map(|(views, proposals, nodes, second)| {
+        let mut disks = Vec::new();
+        for (node, parts) in (1..).zip(nodes) {
+            let Some((decided, promise, logs, ends)) = parts else { continue };
+            let decided = decided.map(|at| (at as u64, views[at - 1].clone()));
+            let promise = promise.map(|(id, which)| Promised {
+                ballot: (which as u32, 1),
+                id: id as u64,
+                members: proposals[(id - 2) * 2 + which].clone(),
+                ends,
+            });
+            disks.push((node, Disk { decided, promise, logs, ..Disk::default() }));
+        }
+        (disks, vec![vec![1, 2, 3, 4, 5], second])
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 4096, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_verdict_is_what_the_model_says(
+        (disks, subgroups) in disks(),
+        with_less in prop::bool::weighted(0.2),
+    ) {
+        let expected = Model { disks: &disks, subgroups: &subgroups, with_less }.says();
+        let lent: Vec<(u32, &Disk)> = disks.iter().map(|(node, disk)| (*node, disk)).collect();
+        let said = with_restart(&lent, &subgroups, |restart| {
+            let restart = if with_less { restart.with_less() } else { restart };
+            match restart.verdict() {
+                Verdict::NoGroup => Said::NoGroup,
+                Verdict::Wait(wait) => {
+                    let missing = restart.missing(wait).map(|node| node.0).collect();
+                    Said::Waits(wait.view.id.0, wait.want, missing)
+                }
+                Verdict::Go(plan) => {
+                    let end = |at| {
+                        let taken = restart.log_of(&plan, at).expect("it goes on")?;
+                        Some(taken.end.end.0)
+                    };
+                    let members = restart.next_members(&plan).map(|node| node.0).collect();
+                    let ends = (0..subgroups.len()).map(end).collect();
+                    Said::Goes { members, adopted: plan.adopted.is_some(), ends }
+                }
+            }
+        });
+        prop_assert_eq!(said, expected);
+    }
+}

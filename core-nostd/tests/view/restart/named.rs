@@ -1,0 +1,196 @@
+//! The counterexamples that DUR-6 and DUR-7 give, and cases that broke earlier forms of the rules.
+
+use super::answers::{Ballot, Disk, OwnedLog, with_restart};
+use tramontane_core::ids::{DurableCount, NodeId, ViewId};
+use tramontane_core::restart::{Restart, Verdict, Wait, Want};
+
+/// The ballot of the leader of rank zero, and of one.
+const FIRST: Ballot = (0, 1);
+const SECOND: Ballot = (0, 2);
+
+const ALL: [u32; 5] = [1, 2, 3, 4, 5];
+
+/// What is wanted, of which view, and who is missing.
+fn waits(disks: &[(u32, &Disk)], subgroups: &[Vec<u32>]) -> Option<(Want, u64, Vec<u32>)> {
+    with_restart(disks, subgroups, |restart| match restart.verdict() {
+        Verdict::Wait(wait) => Some(waits_for(&restart, wait)),
+        Verdict::Go(_) | Verdict::NoGroup => None,
+    })
+}
+
+fn waits_for<'a>(restart: &Restart<'a>, wait: Wait<'a>) -> (Want, u64, Vec<u32>) {
+    (wait.want, wait.view.id.0, restart.missing(wait).map(|node| node.0).collect())
+}
+
+/// How the group goes on: the members of the next view, whether it is adopted, and for each
+/// subgroup who has the log, and where it ends.
+type GoesOn = (Vec<u32>, bool, Vec<Option<(u32, u64)>>);
+
+fn goes_on(disks: &[(u32, &Disk)], subgroups: &[Vec<u32>]) -> GoesOn {
+    with_restart(disks, subgroups, |restart| {
+        let plan = match restart.verdict() {
+            Verdict::Go(plan) => plan,
+            other => panic!("{other:?}"),
+        };
+        let log = |subgroup| {
+            let taken = restart.log_of(&plan, subgroup).expect("intact")?;
+            Some((taken.node.0, taken.end.end.0))
+        };
+        let members = restart.next_members(&plan).map(|node| node.0).collect();
+        (members, plan.adopted.is_some(), (0..subgroups.len()).map(log).collect())
+    })
+}
+
+#[test]
+fn a_promise_that_one_of_the_majority_made_is_found_and_its_own_majority_waited_for() {
+    // View {1..5}; the next, {3, 4, 5}, is decided at 3 and 4. 5 has promised it.
+    let old = Disk::of(1, &ALL, &[Some((1, 3))]);
+    let promised = old.clone().promising(FIRST, 2, &[3, 4, 5], &[Some(4)]);
+    let decided = Disk { decided: Some((2, vec![3, 4, 5])), ..promised.clone() };
+    let subgroups = [ALL.to_vec()];
+    let waited = waits(&[(1, &old), (2, &old), (5, &promised)], &subgroups);
+    assert_eq!(waited, Some((Want::Majority, 2, vec![3, 4])));
+    // One of them comes: it knows more than was asked for.
+    let with_four = [(1, &old), (2, &old), (5, &promised), (4, &decided)];
+    assert_eq!(goes_on(&with_four, &subgroups).0, [4, 5]);
+}
+
+#[test]
+fn the_members_that_go_on_have_all_that_the_seal_ended_with() {
+    // m, the fourth message, at 1, 2 and 3. 4 and 5 promised {3, 4, 5}, so they have it.
+    let old = Disk::of(1, &ALL, &[Some((1, 4))]);
+    let promised = old.promising(FIRST, 2, &[3, 4, 5], &[Some(4)]);
+    let decided = Disk { decided: Some((2, vec![3, 4, 5])), ..promised };
+    let (members, is_adopted, logs) = goes_on(&[(4, &decided), (5, &decided)], &[ALL.to_vec()]);
+    assert_eq!((members, is_adopted, logs[0].map(|log| log.1)), (vec![4, 5], false, Some(4)));
+}
+
+#[test]
+fn a_subgroup_without_a_majority_is_waited_for() {
+    // Subgroup {3, 4, 5}, m at 3 and 4; {1, 2, 5} come.
+    let outside = Disk::of(1, &ALL, &[None]);
+    let five = Disk::of(1, &ALL, &[Some((1, 0))]);
+    let waited = waits(&[(1, &outside), (2, &outside), (5, &five)], &[vec![3, 4, 5]]);
+    assert_eq!(waited, Some((Want::SubgroupMajority(0), 1, vec![3, 4])));
+    let four = Disk::of(1, &ALL, &[Some((1, 1))]);
+    let come = [(1, &outside), (2, &outside), (5, &five), (4, &four)];
+    assert_eq!(goes_on(&come, &[vec![3, 4, 5]]).2, [Some((4, 1))]);
+}
+
+#[test]
+fn a_new_disk_counts_in_no_majority() {
+    // m at 1 and 2; 1 has a new disk, and {1, 3} come.
+    let new = Disk { logs: vec![None], ..Disk::default() };
+    let three = Disk::of(1, &[1, 2, 3], &[Some((1, 0))]);
+    let subgroups = [vec![1, 2, 3]];
+    let waited = waits(&[(1, &new), (3, &three)], &subgroups);
+    assert_eq!(waited, Some((Want::Majority, 1, vec![1, 2])));
+    // An operator says that it is enough.
+    with_restart(&[(1, &new), (3, &three)], &subgroups, |restart| {
+        let Verdict::Go(plan) = restart.with_less().verdict() else { panic!("it is enough") };
+        assert_eq!(restart.with_less().next_members(&plan).collect::<Vec<_>>(), [NodeId(3)]);
+    });
+    let nobody = with_restart(&[(1, &new)], &subgroups, |restart| {
+        matches!(restart.verdict(), Verdict::NoGroup)
+    });
+    assert!(nobody, "a group that never was");
+}
+
+#[test]
+fn the_latest_of_two_promises_is_adopted_and_the_tail_of_the_other_is_not_taken() {
+    // 1 sealed {1, 2} with a trim behind the sixth message, and died. 2 sealed {2, 3} with one
+    // behind the fourth.
+    let old = Disk::of(1, &[1, 2, 3], &[Some((1, 6))]);
+    let first = old.promising(FIRST, 2, &[1, 2], &[Some(6)]);
+    let second = Disk::of(1, &[1, 2, 3], &[Some((1, 4))]).promising(SECOND, 2, &[2, 3], &[Some(4)]);
+    let subgroups = [vec![1, 2, 3]];
+    let come = [(1, &first), (2, &second)];
+    // 3 has to answer too: the view {2, 3} may have gone on.
+    assert_eq!(waits(&come, &subgroups), Some((Want::Majority, 2, vec![3])));
+    let come = [(1, &first), (2, &second), (3, &second)];
+    let (members, is_adopted, logs) = goes_on(&come, &subgroups);
+    assert_eq!((members, is_adopted, logs[0].map(|log| log.1)), (vec![2, 3], true, Some(4)));
+    // What 1 has behind that is set aside.
+    with_restart(&come, &subgroups, |restart| {
+        let Verdict::Go(plan) = restart.verdict() else { panic!("all are there") };
+        let taken = restart.log_of(&plan, 0).expect("intact").expect("a log");
+        assert_eq!(restart.cut_of(&taken, NodeId(1), 0), Some(DurableCount(4)));
+        assert_eq!(restart.cut_of(&taken, NodeId(3), 0), None);
+        assert_eq!((plan.next_id(), plan.attempt), (ViewId(2), 1));
+        assert_eq!(restart.participants(&plan).count(), 3);
+    });
+}
+
+#[test]
+fn a_member_that_missed_the_adoption_of_its_view_lends_no_log() {
+    // A restart adopted {2, 3, 4} without 3, which has a tail of a proposal that came to nothing.
+    let knows = Disk::of(2, &[2, 3, 4], &[Some((1, 4))]);
+    let three = Disk::of(1, &[1, 2, 3], &[Some((1, 6))]);
+    let subgroups = [vec![1, 2, 3, 4]];
+    // It counts all the same: had anything been delivered in view 2, it would be at 2 or at 4.
+    for (come, next) in [
+        (vec![(2, &knows), (3, &three)], vec![2, 3]),
+        (vec![(2, &knows), (3, &three), (4, &knows)], vec![2, 3, 4]),
+    ] {
+        let (members, _, logs) = goes_on(&come, &subgroups);
+        assert_eq!((members, logs), (next, vec![Some((2, 4))]));
+    }
+}
+
+#[test]
+fn two_new_members_without_the_state_wait_for_one_that_has_it() {
+    // View {1, 2}; 2 leaves, 3 and 4 join. m, the first message, was at 1 and 2. 3 and 4 were let
+    // in, and their state is not whole.
+    let joining = Disk { logs: vec![Some(OwnedLog::new(1, 0))], ..Disk::default() };
+    let leaver =
+        Disk::of(2, &[1, 3, 4], &[Some((1, 1))]).promising(FIRST, 2, &[1, 3, 4], &[Some(1)]);
+    let subgroups = [vec![1, 2, 3, 4]];
+    let waited = waits(&[(2, &leaver), (3, &joining), (4, &joining)], &subgroups);
+    assert_eq!(waited, Some((Want::WholeLog(0), 2, vec![1])));
+    let stays = Disk { promise: None, ..leaver };
+    let come = [(1, &stays), (3, &joining)];
+    let (members, _, logs) = goes_on(&come, &subgroups);
+    assert_eq!((members, logs), (vec![1, 3], vec![Some((1, 1))]));
+}
+
+#[test]
+fn a_view_whose_decision_one_member_alone_knows_restarts_once_a_majority_is_there() {
+    // View {1, 2} let 3, 4 and 5 in. 1 wrote down the decision; then power was lost. Of the five
+    // only two have promised the view: the others count as well, and 1 or 2 lends its log.
+    let two = Disk::of(1, &[1, 2], &[Some((1, 4))]).promising(FIRST, 2, &ALL, &[Some(4)]);
+    let one = Disk { decided: Some((2, ALL.to_vec())), ..two.clone() };
+    let joining = Disk { logs: vec![Some(OwnedLog::new(1, 4))], ..Disk::default() };
+    let subgroups = [ALL.to_vec()];
+    let waited = waits(&[(1, &one), (2, &two)], &subgroups);
+    assert_eq!(waited, Some((Want::Majority, 2, vec![3, 4, 5])));
+    let (members, _, logs) = goes_on(&[(1, &one), (3, &joining), (4, &joining)], &subgroups);
+    assert_eq!((members, logs), (vec![1, 3, 4], vec![Some((1, 4))]));
+}
+
+#[test]
+fn a_damaged_record_is_taken_from_another_member_or_waited_for() {
+    let members = [1, 2, 3];
+    let subgroups = [members.to_vec()];
+    let whole = Disk::of(1, &members, &[Some((1, 8))]);
+    let damaged = |runs: &[(u64, u64)]| {
+        let mut disk = whole.clone();
+        disk.logs[0].as_mut().expect("a log").damaged = runs.to_vec();
+        disk
+    };
+    let (one, two) = (damaged(&[(2, 4), (6, 8)]), damaged(&[(4, 6)]));
+    assert_eq!(goes_on(&[(1, &one), (2, &two)], &subgroups).2[0].map(|log| log.1), Some(8));
+    // Nobody that answers has the fourth record; the third member may have it.
+    let two = damaged(&[(3, 6)]);
+    let waited = waits(&[(1, &one), (2, &two)], &subgroups);
+    assert_eq!(waited, Some((Want::Record(0, DurableCount(3)), 1, vec![3])));
+    // The third never had it. All are there: it was never durable at a majority, and goes.
+    let short = Disk::of(1, &members, &[Some((1, 3))]);
+    let come = [(1, &one), (2, &two), (3, &short)];
+    assert_eq!(goes_on(&come, &subgroups).2, [Some((1, 3))]);
+    // A majority's intact logs lack it: nobody is waited for.
+    let five = Disk::of(1, &ALL, &[Some((1, 3))]);
+    let mut bad = Disk::of(1, &ALL, &[Some((1, 5))]);
+    bad.logs[0].as_mut().expect("a log").damaged = vec![(3, 4)];
+    let come = [(1, &five), (2, &five), (3, &five), (4, &bad)];
+    assert_eq!(goes_on(&come, &[ALL.to_vec()]).2[0].map(|log| log.1), Some(3));
+}

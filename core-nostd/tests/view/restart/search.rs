@@ -1,0 +1,81 @@
+//! Every disk that a change of view can leave behind, and every order of restarts from it.
+
+use std::collections::BTreeSet;
+
+use super::disks::{Case, Fault, cases_of};
+use super::group::{Met, restart_all};
+use crate::exhaustive::{Found, Scope, explore_each};
+use tramontane_core::ids::NodeId;
+
+/// All that a scope can leave on disk.
+fn left_by(scope: &Scope, fault: Fault) -> Result<(Found, BTreeSet<Case>), String> {
+    let scope = Scope { keeps_promises: true, ..scope.clone() };
+    let joiners: Vec<NodeId> = scope.wishes.iter().filter_map(|(_, node)| *node).collect();
+    let mut cases = BTreeSet::new();
+    let found = explore_each(&scope, |arena| cases.extend(cases_of(arena, &joiners, fault)))?;
+    Ok((found, cases))
+}
+
+fn must_hold(name: &str, scope: &Scope, deaths: u32) -> Met {
+    let (found, cases) =
+        left_by(scope, Fault::None).unwrap_or_else(|wrong| panic!("{name}: {wrong}"));
+    let disks = cases.len();
+    let met =
+        restart_all(cases, deaths, Fault::None).unwrap_or_else(|wrong| panic!("{name}: {wrong}"));
+    println!("{name}: {} states leave {disks} different disks; {met:?}", found.states);
+    met
+}
+
+fn one_crash() -> Scope {
+    Scope { crashes: 1, ..Scope::of(3) }
+}
+
+/// Two members, of which one leaves; each lets a node in.
+fn joins() -> Scope {
+    let wishes = vec![(0, Some(NodeId(20))), (1, Some(NodeId(21))), (1, None)];
+    Scope { wishes, senders: vec![0], ..Scope::of(2) }
+}
+
+#[test]
+fn three_members_die_during_a_change_and_again_as_they_restart() {
+    let met = must_hold("a crash and a total restart", &one_crash(), 1);
+    assert!(met.adopted > 0 && met.waits > 0 && met.went_on > 0);
+}
+
+#[test]
+fn members_die_during_a_change_that_lets_nodes_in() {
+    let met = must_hold("joins and a total restart", &joins(), 1);
+    assert!(met.adopted > 0 && met.waits > 0 && met.went_on > 0);
+}
+
+#[test]
+#[ignore = "a whole search, which takes minutes: .ci/full"]
+fn all_die_twice_more_as_they_restart() {
+    for (name, scope) in [("a crash", one_crash()), ("joins", joins())] {
+        let met = must_hold(name, &scope, 2);
+        assert!(met.adopted > 0 && met.cut > 0 && met.waits > 0 && met.went_on > 0);
+    }
+}
+
+#[test]
+#[ignore = "whole searches, which take a minute: .ci/full"]
+fn each_sync_that_a_host_leaves_out_is_found() {
+    use Fault::{
+        BaseNotNoted, DecisionNotSynced, HeardNotNoted, LogNotSynced, RestartNotPromised,
+        StateNotSynced,
+    };
+    let faults = [
+        (LogNotSynced, one_crash()),
+        (DecisionNotSynced, one_crash()),
+        (StateNotSynced, joins()),
+        (RestartNotPromised, one_crash()),
+        (BaseNotNoted, one_crash()),
+        (HeardNotNoted, one_crash()),
+    ];
+    for (fault, scope) in faults {
+        let (_, cases) = left_by(&scope, fault).expect("views hold");
+        let found = restart_all(cases, 2, fault);
+        println!("{fault:?}: {}", found.as_ref().err().map_or("not found", String::as_str));
+        assert!(found.is_err(), "{fault:?} is not found");
+    }
+}

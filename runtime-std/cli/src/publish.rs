@@ -1,0 +1,127 @@
+//! `tramontane publish`: lines into a group, without being a member of it.
+
+use std::io::{self, Write as _};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+
+use clap::Args;
+use serde::Serialize;
+use tramontane_client::{Publisher, PublisherOptions};
+
+use super::client_options::{ClientOptions, LevelName};
+use super::exit::{Failure, Status};
+use super::interrupt::Interrupts;
+use super::lines::{Line, each_line};
+use super::output::print_result;
+
+pub(super) const EXAMPLES: &str = "  tramontane publish --config group.toml 'a line' 'another one'
+  tramontane publish --config group.toml --name feed <lines.txt
+  tramontane publish --to 10.9.0.1:7000,10.9.0.2:7000 --key-file key --level delivered <lines.txt
+
+The group must take clients: clients = true in a subgroup of its group file.
+If the member dies that this command is at, it goes to another one. Each line is delivered once. It \
+exits with 0 when all lines have reached the level. A line that is too long is refused by its \
+number, and the command goes on; it then exits with 3. If no line gets on for as long as the group \
+remembers a client (client_lease_ms), it exits with 6: lines that were not acknowledged may have \
+been delivered.";
+
+/// Publish lines to a group, as a client that is no member
+#[derive(Args, Debug)]
+pub(super) struct Arguments {
+    #[command(flatten)]
+    client: ClientOptions,
+    /// The lines; those of the standard input if there are none
+    #[arg(value_name = "LINE")]
+    lines: Vec<String>,
+    /// How far a line must have come
+    #[arg(long, value_name = "LEVEL", value_enum, default_value = "delivered")]
+    level: LevelName,
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What was published.
+#[derive(Serialize)]
+struct Report {
+    client: String,
+    lines: u64,
+    level: &'static str,
+}
+
+/// Between two looks for a signal.
+const LOOK_PAUSE: Duration = Duration::from_millis(50);
+
+/// Publishes lines, and waits until all have reached their level.
+pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let interrupts = Interrupts::watch()?;
+    let members = arguments.client.members()?;
+    let (lines, level) = (arguments.lines.clone(), arguments.level);
+    let (done, outcome) = channel();
+    // A wait for input or for members ends with the process, if a signal asks for it.
+    let publishing =
+        std::thread::Builder::new().name("tramontane-publish".into()).spawn(move || {
+            let options = PublisherOptions { level: level.level(), ..PublisherOptions::default() };
+            let published = Publisher::open(members, options)
+                .map_err(Failure::from)
+                .and_then(|publisher| publish(publisher, &lines, level));
+            // The command may be over already.
+            let _ = done.send(published);
+        });
+    publishing.map_err(|error| Failure::system("cannot start a thread", &error))?;
+    let (report, refused) = loop {
+        interrupts.check()?;
+        match outcome.recv_timeout(LOOK_PAUSE) {
+            Ok(published) => break published?,
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(Failure::other("the publishing thread failed", "please report this"));
+            }
+        }
+    };
+    print_result(arguments.json, &report, |report| {
+        let noun = if report.lines == 1 { "line" } else { "lines" };
+        format!("{} {noun} {}", report.lines, report.level)
+    })?;
+    // Each was named.
+    if refused > 0 { Err(Failure::silent(Status::Input)) } else { Ok(()) }
+}
+
+/// Publishes all lines. Gives also how many were refused.
+fn publish(
+    publisher: Publisher,
+    lines: &[String],
+    level: LevelName,
+) -> Result<(Report, u64), Failure> {
+    let (mut published, mut refused) = (0, 0);
+    let limit = publisher.line_max();
+    let mut each = |number: u64, line: Line<'_>| -> Result<(), Failure> {
+        match line {
+            Line::Whole(line) if line.len() <= limit => {
+                publisher.publish(line)?;
+                published += 1;
+            }
+            _ => {
+                refused += 1;
+                // Without standard error there is no other place for it.
+                let _ = writeln!(
+                    io::stderr(),
+                    "line {number} was not published: it is longer than {limit} bytes; raise \
+                     message_max in the group file, at all members"
+                );
+            }
+        }
+        Ok(())
+    };
+    if lines.is_empty() {
+        each_line(io::stdin().lock(), limit, &mut each)?;
+    } else {
+        for (number, line) in (1..).zip(lines) {
+            each(number, Line::Whole(line.as_bytes()))?;
+        }
+    }
+    let client = publisher.id().to_string();
+    // It gives up by itself where the group has forgotten it.
+    publisher.close(Duration::MAX)?;
+    Ok((Report { client, lines: published, level: level.reached() }, refused))
+}

@@ -1,0 +1,205 @@
+//! `tramontane subscribe`: the order of a group, without being a member of it.
+
+use std::io::{self, BufWriter, Write};
+use std::time::Duration;
+
+use clap::Args;
+use serde::Serialize;
+use tramontane_client::{Event, Received, SubscribeError, Subscriber};
+
+use super::client_options::{ClientOptions, LevelName};
+use super::exit::Failure;
+use super::interrupt::Interrupts;
+use super::record::Bytes;
+
+pub(super) const EXAMPLES: &str = "  tramontane subscribe --config group.toml
+  tramontane subscribe --config group.toml --from 0 --count 100
+  tramontane subscribe --to 10.9.0.1:7000,10.9.0.2:7000 --key-file key --json
+
+The group must take clients: clients = true in a subgroup of its group file.
+A place counts the messages since the group began. If the member dies that this command is at, it \
+goes on at another one with the next place. Where messages are gone it says which, on standard \
+error or as {\"event\":\"gap\"}, and goes on. A client that reads too slowly is cut, and never slows \
+the group.";
+
+/// Print the messages of a group in their order, as a client that is no member
+#[derive(Args, Debug)]
+pub(super) struct Arguments {
+    #[command(flatten)]
+    client: ClientOptions,
+    /// The first place: a number, or now
+    #[arg(long, value_name = "now|N", default_value = "now", value_parser = first_place)]
+    from: First,
+    /// How far messages must have come
+    #[arg(long, value_name = "LEVEL", value_enum, default_value = "delivered")]
+    level: LevelName,
+    /// End after so many messages
+    #[arg(long, value_name = "N")]
+    count: Option<u64>,
+    /// Print JSON, one object a line
+    #[arg(long)]
+    json: bool,
+}
+
+/// Where to begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum First {
+    Now,
+    Place(u64),
+}
+
+fn first_place(text: &str) -> Result<First, String> {
+    match text {
+        "now" => Ok(First::Now),
+        _ => text.parse().map(First::Place).map_err(|_| "neither now nor a place".to_owned()),
+    }
+}
+
+/// A line of JSON.
+#[derive(Serialize)]
+#[serde(tag = "event", rename_all = "lowercase")]
+enum Line<'l> {
+    Subscribed {
+        /// The place that comes next.
+        next: u64,
+    },
+    Message {
+        place: u64,
+        view: u64,
+        sender: u32,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        client: Option<String>,
+        #[serde(flatten)]
+        record: Bytes<'l>,
+    },
+    Gap {
+        from: u64,
+        to: u64,
+    },
+}
+
+/// Between two looks for a signal.
+const LOOK_PAUSE: Duration = Duration::from_millis(50);
+
+/// Prints messages until there are enough, or a signal comes.
+pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let interrupts = Interrupts::watch()?;
+    let from = match arguments.from {
+        First::Now => None,
+        First::Place(place) => Some(place),
+    };
+    let members = arguments.client.members()?;
+    let mut subscriber = Subscriber::open_at(members, from, arguments.level.level())?;
+    let mut printed = Printed { json: arguments.json, to: BufWriter::new(io::stdout().lock()) };
+    let begin = subscriber.begin();
+    printed.begin(begin).map_err(|error| Failure::output(&error))?;
+    let mut left = arguments.count.unwrap_or(u64::MAX);
+    while left > 0 {
+        interrupts.check()?;
+        let event = match subscriber.next_within(Duration::ZERO) {
+            Err(SubscribeError::TimeUp) => {
+                // What came is shown before more is waited for.
+                printed.to.flush().map_err(|error| Failure::output(&error))?;
+                subscriber.next_within(LOOK_PAUSE)
+            }
+            event => event,
+        };
+        let shown = match event {
+            Ok(Event::Message(message)) => {
+                left -= 1;
+                printed.message(&message)
+            }
+            Ok(Event::Gap { from, to }) => printed.gap(from, to),
+            Err(SubscribeError::TimeUp) => Ok(()),
+            Err(error) => return Err(error.into()),
+        };
+        shown.map_err(|error| Failure::output(&error))?;
+    }
+    printed.to.flush().map_err(|error| Failure::output(&error))
+}
+
+/// Where messages go.
+struct Printed<W: Write> {
+    json: bool,
+    to: W,
+}
+
+impl<W: Write> Printed<W> {
+    /// Says where it begins, to programs, which may wait for it.
+    fn begin(&mut self, next: u64) -> io::Result<()> {
+        if self.json { self.line(&Line::Subscribed { next }) } else { Ok(()) }
+    }
+
+    fn message(&mut self, message: &Received) -> io::Result<()> {
+        if !self.json {
+            self.to.write_all(&message.payload)?;
+            return self.to.write_all(b"\n");
+        }
+        self.line(&Line::Message {
+            place: message.place,
+            view: message.view,
+            sender: message.sender,
+            client: message.client.map(|client| client.to_string()),
+            record: Bytes::of(&message.payload),
+        })
+    }
+
+    fn gap(&mut self, from: u64, to: u64) -> io::Result<()> {
+        if self.json {
+            return self.line(&Line::Gap { from, to });
+        }
+        self.to.flush()?;
+        // Without standard error there is no other place for it.
+        let _ = writeln!(
+            io::stderr(),
+            "places {from} to {} are gone; a member that has a log may have them",
+            to.saturating_sub(1)
+        );
+        Ok(())
+    }
+
+    fn line(&mut self, line: &Line<'_>) -> io::Result<()> {
+        serde_json::to_writer(&mut self.to, line)?;
+        self.to.write_all(b"\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_a_number_or_now() {
+        assert_eq!(first_place("now"), Ok(First::Now));
+        assert_eq!(first_place("7"), Ok(First::Place(7)));
+        assert!(first_place("-1").is_err() && first_place("then").is_err());
+    }
+
+    #[test]
+    fn messages_and_gaps_are_printed() {
+        let message = Received {
+            place: 4,
+            view: 2,
+            sender: 1,
+            client: Some(tramontane_client::ClientId(10)),
+            payload: b"a".to_vec(),
+        };
+        let print = |json, message: &Received| {
+            let mut printed = Printed { json, to: Vec::new() };
+            printed.begin(4).and_then(|()| printed.message(message)).expect("memory");
+            if json {
+                printed.gap(5, 7).expect("memory");
+            }
+            String::from_utf8(printed.to).expect("text")
+        };
+        assert_eq!(print(false, &message), "a\n");
+        let lines = print(true, &message);
+        assert_eq!(
+            lines,
+            "{\"event\":\"subscribed\",\"next\":4}\n\
+             {\"event\":\"message\",\"place\":4,\"view\":2,\"sender\":1,\
+             \"client\":\"000000000000000a\",\"text\":\"a\"}\n\
+             {\"event\":\"gap\",\"from\":5,\"to\":7}\n"
+        );
+    }
+}

@@ -1,0 +1,244 @@
+//! Programs that are no members publish and subscribe, while members die (EXT-1).
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::support::clients::{RawClient, addresses, group_of, life, members_from, start};
+use crate::support::group::{Carrier, Node};
+use crate::support::{Ended, wait_for};
+use tramontane_client::{Event, Level, Publisher, PublisherOptions, Subscriber, query};
+
+/// What a subscriber printed: its messages' texts, whose places go on from `first`.
+#[track_caller]
+fn texts(ended: &Ended, first: u64) -> Vec<String> {
+    let output = String::from_utf8_lossy(&ended.output);
+    let lines = output.lines().map(|line| serde_json::from_str(line).expect("JSON"));
+    let events: Vec<Value> = lines.collect();
+    assert_eq!(events[0]["event"], "subscribed");
+    let messages = events[1..].iter().zip(first..).map(|(event, place)| {
+        assert_eq!((&event["event"], &event["place"]), (&"message".into(), &place.into()));
+        event["text"].as_str().expect("text").to_owned()
+    });
+    messages.collect()
+}
+
+/// Waits until a command has subscribed.
+fn await_subscribed(subscriber: &Node) {
+    wait_for("a subscriber", || subscriber.output().contains("\"subscribed\"").then_some(()));
+}
+
+/// Members and clients publish at once, over both kinds of socket.
+#[test]
+fn lines_of_members_and_of_clients_are_one_order_for_all() {
+    for carrier in Carrier::ALL {
+        let group = group_of(carrier, "");
+        let mut nodes = start(&group);
+        let to: Vec<String> = addresses(&group).iter().map(ToString::to_string).collect();
+        let mut by_address = vec!["--to".to_owned(), to.join(",")];
+        if carrier == Carrier::TcpWithKey {
+            by_address.extend([
+                "--key-file".to_owned(),
+                group.place.path().join("key").display().to_string(),
+            ]);
+        }
+        let by_address: Vec<&str> = by_address.iter().map(String::as_str).collect();
+        let subscribe =
+            [&["subscribe"], &by_address[..], &["--from", "0", "--count", "303", "--json"]]
+                .concat();
+        let mut subscriber = group.place.start(&subscribe);
+        for (id, node) in nodes.iter_mut().enumerate() {
+            node.write(&crate::support::group::lines(id, 0..100));
+        }
+        let publish = [&["publish"], &by_address[..], &["c-0", "c-1", "c-2"]].concat();
+        assert_eq!(group.place.run(&publish).succeeded(), b"3 lines delivered\n");
+        let log = group.await_same(&[0, 1, 2], 303);
+        let ended = subscriber.wait_with_input();
+        assert!(ended.status.success(), "{ended:?}");
+        assert_eq!(texts(&ended, 0).join("\n") + "\n", log);
+        let ours: Vec<&str> = log.lines().filter(|line| line.starts_with("c-")).collect();
+        assert_eq!(ours, ["c-0", "c-1", "c-2"]);
+    }
+}
+
+/// Publisher and subscriber are at a node that is killed in the middle; and then it comes back.
+#[test]
+fn a_member_that_is_killed_costs_no_line_and_doubles_none() {
+    const LINES: usize = 10_000;
+    for carrier in Carrier::ALL {
+        let group = group_of(carrier, "");
+        let mut nodes = start(&group);
+        let count = LINES.to_string();
+        let subscribe = [
+            "subscribe",
+            "--config",
+            &group.config,
+            "--json",
+            "--count",
+            &count,
+            "--name",
+            "reader",
+        ];
+        let subscriber = Node::start(group.place.command(&subscribe));
+        await_subscribed(&subscriber);
+        let publish = ["publish", "--config", &group.config, "--json"];
+        let mut publisher = group.place.start(&publish);
+        let lines: Vec<String> = (0..LINES).map(|number| format!("p-{number}")).collect();
+        let (before, after) = lines.split_at(LINES / 2);
+        publisher.write((before.join("\n") + "\n").as_bytes());
+        // Most of them are under way, or still to be sent.
+        wait_for("the first lines", || (group.log_bytes(1) > 1_000).then_some(()));
+        nodes.remove(0).kill();
+        publisher.write((after.join("\n") + "\n").as_bytes());
+        let ended = publisher.wait();
+        assert!(ended.status.success() && ended.errors.is_empty(), "{ended:?}");
+        let log = group.await_same(&[1, 2], LINES);
+        assert!(log.lines().eq(lines.iter().map(String::as_str)), "in their order");
+
+        let mut subscriber = subscriber;
+        let (status, errors) = subscriber.ended();
+        assert_eq!((status, errors.as_str()), (Some(0), ""));
+        let read = subscriber.output().lines().skip(1).map(String::from).collect::<Vec<_>>();
+        assert_eq!(read.len(), LINES);
+        for ((line, text), place) in read.iter().zip(&lines).zip(0_u64..) {
+            let event: Value = serde_json::from_str(line).expect("JSON");
+            assert_eq!((&event["place"], &event["text"]), (&place.into(), &text.as_str().into()));
+        }
+
+        // What the group knows of clients comes with the state.
+        nodes.insert(0, group.node(0, &[]));
+        group.await_members(&[0, 1, 2]);
+        assert_eq!(group.await_same(&[0, 1, 2], LINES), log);
+        let next = ["publish", "--config", &group.config, "one more"];
+        assert_eq!(group.place.run(&next).succeeded(), b"1 line delivered\n");
+        group.await_same(&[0, 1, 2], LINES + 1);
+    }
+}
+
+/// A client that comes to a node which joined later, and sends again what it has sent before.
+#[test]
+fn a_node_that_joined_later_knows_what_was_delivered_of_a_client() {
+    let group = group_of(Carrier::SharedMemory, "");
+    let mut nodes = start(&group);
+    let mut client = RawClient::at(&group, 0);
+    client.attach(life(7, 1), true);
+    assert_eq!(client.hear_next(), Ok(0));
+    client.publish(0, &["a", "b", "c"]);
+    client.await_delivered(3);
+    nodes.remove(2).kill();
+    group.await_members(&[0, 1]);
+    nodes.push(group.node(2, &[]));
+    group.await_members(&[0, 1, 2]);
+    let mut client = RawClient::at(&group, 2);
+    client.attach(life(7, 1), false);
+    assert_eq!(client.hear_next(), Ok(3));
+    client.publish(3, &["d"]);
+    client.await_delivered(4);
+    assert_eq!(group.await_same(&[0, 1, 2], 4), "a\nb\nc\nd\n");
+}
+
+/// The table knows the duplicates also where a client's member has sent them already: the client
+/// leaves one that still has its lines, and sends them again at another.
+#[test]
+fn lines_that_are_sent_at_two_members_are_delivered_once() {
+    let group = group_of(Carrier::SharedMemory, "");
+    let _nodes = start(&group);
+    let lines: Vec<String> = (0..1_000).map(|number| format!("twice-{number}")).collect();
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    let mut first = RawClient::at(&group, 0);
+    first.attach(life(8, 1), true);
+    assert_eq!(first.hear_next(), Ok(0));
+    first.publish(0, &lines);
+    // It does not wait.
+    let mut second = RawClient::at(&group, 1);
+    second.attach(life(8, 1), false);
+    let next = second.hear_next().expect("it is known");
+    second.publish(next, &lines[usize::try_from(next).expect("few")..]);
+    second.await_delivered(1_000);
+    first.await_delivered(1_000);
+    let log = group.await_same(&[0, 1, 2], 1_000);
+    assert!(log.lines().eq(lines.iter().copied()));
+}
+
+/// The library in a program: many threads, waiting in blocking calls and in async ones.
+#[test]
+fn two_hundred_clients_at_once() {
+    const CLIENTS: usize = 200;
+    let group = group_of(Carrier::SharedMemory, "");
+    let _nodes = start(&group);
+    let mut reader = Subscriber::open(members_from(&group, 1), Some(0)).expect("it is let in");
+    std::thread::scope(|scope| {
+        for client in 0..CLIENTS {
+            let members = members_from(&group, client % 3).time_limit(Duration::from_secs(60));
+            scope.spawn(move || {
+                let publisher =
+                    Publisher::open(members, PublisherOptions::default()).expect("it is let in");
+                for number in 0..10 {
+                    let line = format!("{client}-{number}");
+                    let receipt = publisher.publish(line.as_bytes()).expect("room");
+                    if number % 3 == 0 {
+                        futures_wait(receipt.clone()).expect("delivered");
+                        assert!(receipt.has_reached(Level::Delivered));
+                    }
+                }
+                publisher.close(Duration::from_secs(60)).expect("delivered");
+            });
+        }
+    });
+    let mut next = vec![0; CLIENTS];
+    for place in 0..10 * CLIENTS as u64 {
+        let Event::Message(message) = reader.next().expect("it comes") else { panic!("a gap") };
+        assert_eq!(message.place, place);
+        let text = String::from_utf8(message.payload).expect("text");
+        let (client, number) = text.split_once('-').expect("two numbers");
+        let client: usize = client.parse().expect("a number");
+        assert_eq!(number, next[client].to_string());
+        next[client] += 1;
+    }
+    group.await_same(&[0, 1, 2], 10 * CLIENTS);
+    // All have said that they end.
+    wait_for("an end of all leases", || {
+        (query(members_from(&group, 0)).expect("an answer").clients == 0).then_some(())
+    });
+}
+
+/// Waits for a future on this thread, as any executor would.
+fn futures_wait<F: Future>(future: F) -> F::Output {
+    struct Unpark(std::thread::Thread);
+    impl std::task::Wake for Unpark {
+        fn wake(self: std::sync::Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = std::sync::Arc::new(Unpark(std::thread::current())).into();
+    let mut context = std::task::Context::from_waker(&waker);
+    let mut future = std::pin::pin!(future);
+    loop {
+        if let std::task::Poll::Ready(output) = future.as_mut().poll(&mut context) {
+            return output;
+        }
+        std::thread::park();
+    }
+}
+
+/// A node that joined has nothing from before; a subscriber is told what is missing there.
+#[test]
+fn a_subscriber_whose_place_is_gone_is_told_the_gap() {
+    let group = group_of(Carrier::SharedMemory, "");
+    let mut nodes = start(&group);
+    nodes[0].write(&crate::support::group::lines(0, 0..20));
+    group.await_same(&[0, 1, 2], 20);
+    nodes.remove(2).kill();
+    group.await_members(&[0, 1]);
+    nodes.push(group.node(2, &[]));
+    group.await_members(&[0, 1, 2]);
+    nodes[0].write("after\n");
+    group.await_same(&[0, 1, 2], 21);
+    let mut late = Subscriber::open(members_from(&group, 2), Some(5)).expect("it is let in");
+    assert_eq!(late.next().expect("it comes"), Event::Gap { from: 5, to: 20 });
+    let Event::Message(message) = late.next().expect("it comes") else { panic!("a gap") };
+    assert_eq!((message.place, message.sender, message.client), (20, 0, None));
+    let mut whole = Subscriber::open(members_from(&group, 1), Some(5)).expect("it is let in");
+    let Event::Message(message) = whole.next().expect("it comes") else { panic!("a gap") };
+    assert_eq!((message.place, message.payload.as_slice()), (5, &b"0-5"[..]));
+}

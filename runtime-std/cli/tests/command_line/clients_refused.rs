@@ -1,0 +1,205 @@
+//! Clients that are refused, cut or forgotten, and what they are told (EXT-1).
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use crate::support::clients::{RawClient, addresses, group_of, life, members_from, start};
+use crate::support::group::{Carrier, Group, Node};
+use crate::support::wait_for;
+use tramontane_client::{
+    Address, ClientId, ClientRefusal, Event, Members, OpenError, Publisher, PublisherOptions,
+    SharedKey, Subscriber, query,
+};
+
+/// A subscriber is stopped, and more is published than a member keeps for it.
+#[test]
+fn a_client_that_is_stopped_is_cut_by_name_and_the_others_go_on() {
+    const LINES: u64 = 2_400;
+    let group = group_of(Carrier::SharedMemory, "");
+    let _nodes = start(&group);
+    let subscribe = ["subscribe", "--config", &group.config, "--json", "--name", "sleeper"];
+    let sleeper = Node::start(group.place.command(&subscribe));
+    wait_for("a subscriber", || sleeper.output().contains("\"subscribed\"").then_some(()));
+    sleeper.signal(Signal::STOP);
+    let mut reader = Subscriber::open(members_from(&group, 0), Some(0)).expect("it is let in");
+    let members = members_from(&group, 0).name("writer");
+    let publisher = Publisher::open(members, PublisherOptions::default()).expect("it is let in");
+    let counted = std::thread::spawn(move || {
+        (0..LINES).for_each(|place| match reader.next().expect("it comes") {
+            Event::Message(message) => assert_eq!(message.place, place),
+            Event::Gap { from, to } => panic!("{from} to {to} are gone"),
+        });
+    });
+    let line = vec![b'x'; 10_000];
+    for _ in 0..LINES {
+        publisher.publish(&line).expect("room");
+    }
+    publisher.wait(Duration::from_secs(60)).expect("nobody waits for the sleeper");
+    counted.join().expect("the other reader got everything");
+    let status = wait_for("the status with the one that was cut", || {
+        let status = group.status();
+        let member = &status["nodes"][0]["status"];
+        (member["clients_cut"] == 1).then(|| member.clone())
+    });
+    assert_eq!(status["cut"][0]["name"], "sleeper");
+    assert!(status["cut"][0]["why"].as_str().expect("text").contains("too slow"), "{status}");
+    let is_writer = |client: &&serde_json::Value| client["name"] == "writer";
+    let clients = status["clients"].as_array().expect("a list");
+    assert!(clients.iter().any(|client| is_writer(&client)), "{status}");
+    // It reads what was on its way, comes back, and is told what it has missed.
+    sleeper.signal(Signal::CONT);
+    wait_for("the gap", || sleeper.output().contains("\"event\":\"gap\"").then_some(()));
+    let last = format!("\"place\":{},", LINES - 1);
+    wait_for("the last line", || sleeper.output().contains(&last).then_some(()));
+}
+
+#[test]
+fn another_key_or_none_is_refused_and_garbage_disturbs_nobody() {
+    let group = group_of(Carrier::TcpWithKey, "");
+    let _nodes = start(&group);
+    group.key("other", "3e");
+    let to: Vec<String> = addresses(&group).iter().map(ToString::to_string).collect();
+    let to = to.join(",");
+    let other = group.place.path().join("other").display().to_string();
+    let command = ["publish", "--to", &to, "--key-file", &other, "line"];
+    group.place.run(&command).failed(5, &["no member takes this client", "another key"]);
+    group.place.run(&["subscribe", "--to", &to]).failed(5, &["only one side had a key"]);
+
+    // Garbage of a stranger, and of one that has the key.
+    for address in addresses(&group) {
+        let Address::Tcp(address) = address else { panic!("over TCP") };
+        let mut stranger = TcpStream::connect(address).expect("it listens");
+        stranger.write_all(&[0xa5; 4_096]).expect("it is there");
+        let _ = stranger.read(&mut [0; 64]);
+    }
+    for garbage in [&b""[..], &[0xff; 3_000], &[1, 0, 0], &[4; 40]] {
+        let mut client = RawClient::at(&group, 0);
+        client.say_bytes(garbage);
+        client.hear().expect_err("it is cut");
+    }
+    // Lines before it is attached, with ordinals left out, and longer than may be.
+    let mut client = RawClient::at(&group, 0);
+    client.publish(0, &["too early"]);
+    client.hear().expect_err("it is cut");
+    let long = "x".repeat(10_241);
+    for (id, first, lines) in [(1, 1, ["left out"]), (2, 0, [long.as_str()])] {
+        let mut client = RawClient::at(&group, 0);
+        client.attach(life(id, 1), true);
+        assert_eq!(client.hear_next(), Ok(0));
+        client.publish(first, &lines);
+        client.hear().expect_err("it is cut");
+    }
+    let good = ["publish", "--config", &group.config, "good"];
+    assert_eq!(group.place.run(&good).succeeded(), b"1 line delivered\n");
+    assert_eq!(group.await_same(&[0, 1, 2], 1), "good\n");
+}
+
+#[test]
+fn a_group_that_takes_no_clients_says_what_to_do() {
+    let group = Group::of(Carrier::SharedMemory, 3);
+    let _nodes = start(&group);
+    let command = ["publish", "--config", &group.config, "line"];
+    group.place.run(&command).failed(2, &["takes no clients", "clients = true"]);
+    let nobody = group.place.path().join("nobody").display().to_string();
+    let command = ["subscribe", "--to", &nobody, "--time-limit", "0.2"];
+    group.place.run(&command).failed(5, &["no member took this client", "nobody is there"]);
+    let command = ["publish", "--to", "host", "line"];
+    group.place.run(&command).failed(2, &["host is no address", "HOST:PORT"]);
+}
+
+#[test]
+fn what_a_subgroup_does_not_have_is_refused_by_its_name() {
+    let group = group_of(Carrier::SharedMemory, "members = [0, 1, 2]\nsenders = [1]\n");
+    let _nodes = start(&group);
+    let base = ["subscribe", "--config", &group.config];
+    let other = [&base[..], &["--subgroup", "other"]].concat();
+    group.place.run(&other).failed(2, &["no such subgroup that takes clients"]);
+    let durable = [&base[..], &["--level", "majority"]].concat();
+    group.place.run(&durable).failed(2, &["has no log", "level delivered"]);
+    let members = members_from(&group, 0).group("another");
+    let error = query(members).expect_err("another group");
+    assert!(matches!(error, OpenError::Refused(ClientRefusal::OtherGroup)), "{error}");
+    // Only node 1 sends: a client finds it.
+    let publish = ["publish", "--config", &group.config, "line"];
+    assert_eq!(group.place.run(&publish).succeeded(), b"1 line delivered\n");
+    let only = Members::at([addresses(&group)[0].clone()]).time_limit(Duration::from_millis(200));
+    let error = Publisher::open(only, PublisherOptions::default()).expect_err("it does not send");
+    assert!(error.to_string().contains("does not send in the subgroup"), "{error}");
+}
+
+#[test]
+fn an_id_that_is_taken_is_refused_at_every_member() {
+    let group = group_of(Carrier::SharedMemory, "");
+    let _nodes = start(&group);
+    let options = PublisherOptions { id: Some(ClientId(42)), ..PublisherOptions::default() };
+    let first = Publisher::open(members_from(&group, 0), options).expect("it is free");
+    first.publish(b"first").expect("room");
+    for node in 0..3 {
+        let error = Publisher::open(members_from(&group, node), options).expect_err("it is taken");
+        assert!(matches!(error, OpenError::Refused(ClientRefusal::IdTaken)), "{error}");
+    }
+    first.close(Duration::from_secs(60)).expect("it is delivered");
+    let free =
+        wait_for("the end of the first", || Publisher::open(members_from(&group, 2), options).ok());
+    free.publish(b"second").expect("room");
+    free.close(Duration::from_secs(60)).expect("it is delivered");
+    assert_eq!(group.await_same(&[0, 1, 2], 2), "first\nsecond\n");
+}
+
+/// One client's member goes on, another's is killed: both leases end, and once.
+#[test]
+fn a_lease_ends_for_all_members_and_a_client_that_comes_back_later_is_told() {
+    let group = group_of(Carrier::SharedMemory, "client_lease_ms = 1000\n");
+    group.write(&group.text().replace("failure_timeout_ms = 3000", "failure_timeout_ms = 500"));
+    let mut nodes = start(&group);
+    for (id, node) in [(1, 0), (2, 2)] {
+        let mut client = RawClient::at(&group, node);
+        client.attach(life(id, 1), true);
+        assert_eq!(client.hear_next(), Ok(0));
+        client.publish(0, &["line"]);
+        client.await_delivered(1);
+    }
+    // At once they are known still.
+    let mut back = RawClient::at(&group, 1);
+    back.attach(life(1, 1), false);
+    assert_eq!(back.hear_next(), Ok(1));
+    let mut taken = RawClient::at(&group, 1);
+    taken.attach(life(2, 2), true);
+    assert!(taken.hear_next().expect_err("it is taken").contains("IdTaken"));
+    nodes.remove(2).kill();
+    group.await_members(&[0, 1]);
+    // The one that is connected stays.
+    let clients = |node| query(members_from(&group, node)).expect("an answer").clients;
+    wait_for("the end of a lease", || (clients(0) == 1 && clients(1) == 1).then_some(()));
+    drop(back);
+    wait_for("the end of the other", || (clients(0) == 0 && clients(1) == 0).then_some(()));
+    for (id, node) in [(1, 0), (1, 1), (2, 0), (2, 1)] {
+        let mut late = RawClient::at(&group, node);
+        late.attach(life(id, 1), false);
+        let told = late.hear_next().expect_err("it is forgotten");
+        assert!(told.contains("LeaseOver"), "{told}");
+    }
+    assert_eq!(group.await_same(&[0, 1], 2), "line\nline\n");
+}
+
+/// A client whose members are out of reach for longer than its lease is told that what it sent may
+/// have been delivered; and one whose members never come says what was wrong.
+#[test]
+fn a_publisher_without_a_member_ends_when_its_lease_has() {
+    let group = group_of(Carrier::SharedMemory, "client_lease_ms = 6000\n");
+    let nodes = start(&group);
+    let publisher = Publisher::open(members_from(&group, 0), PublisherOptions::default());
+    let publisher = publisher.expect("it is let in");
+    publisher.publish(b"line").expect("room").wait(Duration::from_secs(60)).expect("delivered");
+    nodes.into_iter().for_each(Node::kill);
+    let lost = publisher.publish(b"lost").expect("room");
+    let error = lost.wait(Duration::from_secs(60)).expect_err("nobody is there");
+    assert!(error.to_string().contains("may have been delivered"), "{error}");
+    let wrong = SharedKey::from_bytes([1; 32]);
+    let members = members_from(&group, 0).key(wrong).time_limit(Duration::from_millis(100));
+    let error = Publisher::open(members, PublisherOptions::default()).expect_err("nobody");
+    assert!(matches!(error, OpenError::NoMember { .. }), "{error}");
+}

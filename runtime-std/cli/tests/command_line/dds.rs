@@ -1,0 +1,129 @@
+//! `tramontane dds`: topics of real processes.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use tramontane_dds::{Domain, DomainParticipant, Level, Octets, WriterQos};
+use tramontane_runtime::group::StartOptions;
+use tramontane_runtime::shared_memory::Root;
+
+use crate::support::{LONG, Place};
+
+#[track_caller]
+fn perf(place: &Place, arguments: &[&str]) -> Value {
+    let common = ["dds", "perf", "--seconds", "0.05", "--rounds", "1", "--json"];
+    let output = place.run(&[&common[..], arguments].concat()).succeeded();
+    place.assert_empty();
+    serde_json::from_slice(&output).expect("JSON")
+}
+
+#[test]
+fn throughput_is_measured_at_each_level_and_nothing_is_lost() {
+    let place = Place::new();
+    let folder = tempfile::tempdir().expect("a folder");
+    let logs = folder.path().to_str().expect("text");
+    for (level, subscribers, fabric) in [
+        ("unordered", 1, "shm"),
+        ("atomic", 2, "shm"),
+        ("volatile", 1, "shm"),
+        ("logged", 1, "shm"),
+        ("atomic", 1, "tcp"),
+    ] {
+        let count = subscribers.to_string();
+        let seen = perf(
+            &place,
+            &[
+                "--level",
+                level,
+                "--subscribers",
+                &count,
+                "--bytes",
+                "100",
+                "--fabric",
+                fabric,
+                "--data",
+                logs,
+            ],
+        );
+        assert_eq!((&seen["level"], &seen["subscribers"]), (&level.into(), &subscribers.into()));
+        assert_eq!(seen["lost"], 0);
+        let rate = seen["samples_per_s"]["median"].as_f64().expect("a rate");
+        assert!(rate > 0.0, "{seen}");
+        let bytes = seen["bytes_per_s"].as_f64().expect("a rate");
+        assert!((bytes / (rate * 100.0) - 1.0).abs() < 1e-9, "{seen}");
+    }
+    assert!(std::fs::read_dir(logs).expect("a folder").next().is_none(), "logs are left");
+}
+
+#[test]
+fn round_trips_are_measured_to_all_subscribers() {
+    let place = Place::new();
+    let seen = perf(&place, &["--mode", "ping", "--subscribers", "2", "--bytes", "64"]);
+    let times = &seen["round_trip_us"];
+    assert!(times["count"].as_u64().expect("a count") > 1, "{seen}");
+    let at = |quantile: &str| times[quantile]["median"].as_f64().expect("a time");
+    assert!(0.0 < at("p50") && at("p50") <= at("p99") && at("p99") <= at("max") * 1.01, "{seen}");
+    assert_eq!(seen.get("samples_per_s"), None);
+}
+
+#[test]
+fn a_table_is_printed_for_people_and_wrong_arguments_are_refused() {
+    let place = Place::new();
+    let output = place.run(&["dds", "perf", "--seconds", "0.02", "--rounds", "1"]).succeeded();
+    let text = String::from_utf8(output).expect("text");
+    assert!(text.contains("samples/s") && text.contains("atomic"), "{text}");
+    place.run(&["dds", "perf", "--bytes", "7"]).failed(2, &["bytes"]);
+    place.run(&["dds", "perf", "--level", "logged"]).failed(2, &["--data"]);
+    place.run(&["dds", "spy", "--domain", "/nowhere", "--id", "0", "T"]).failed(2, &["/nowhere"]);
+}
+
+const DOMAIN: &str = r#"
+[group]
+name = "flight"
+nodes = [{ id = 0 }, { id = 1 }]
+initial = [0]
+
+[[topics]]
+name = "Bytes"
+type = "Octets"
+level = "volatile"
+publishers = [0]
+keep_depth = 2
+"#;
+
+#[test]
+fn a_spy_prints_what_is_kept_and_what_comes() {
+    let place = Place::new();
+    let path = place.file("domain.toml", DOMAIN.as_bytes());
+    let domain = Domain::read(&path).expect("a domain");
+    let options = StartOptions { root: Root::under(place.path()), ..StartOptions::new(0) };
+    let own = DomainParticipant::join(&domain, options).expect("it joins");
+    let topic = own.topic::<Octets>("Bytes").expect("a topic");
+    let mut writer =
+        own.create_datawriter(&topic, WriterQos::of(Level::Volatile)).expect("a writer");
+    for byte in 1..=3 {
+        writer.write(&Octets(vec![byte; 2])).expect("room");
+    }
+    writer.wait_for_acknowledgments(LONG).expect("delivered");
+    let path = path.to_str().expect("a path");
+    let spy = place
+        .start(&["dds", "spy", "--domain", path, "--id", "1", "Bytes", "--count", "3", "--json"]);
+    let started = std::time::Instant::now();
+    while writer.publication_matched_status().current_count == 0 {
+        assert!(started.elapsed() < LONG, "the spy comes");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    writer.write(&Octets(vec![4; 2])).expect("room");
+    let output = String::from_utf8(spy.wait().succeeded()).expect("text");
+    let lines: Vec<Value> =
+        output.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let cdr: Vec<&str> = lines.iter().filter_map(|line| line["cdr"].as_str()).collect();
+    assert_eq!(cdr, ["020000000202", "020000000303", "020000000404"]);
+    let historical: Vec<bool> =
+        lines.iter().filter_map(|line| line["historical"].as_bool()).collect();
+    assert_eq!(historical, [true, true, false]);
+    assert!(lines.iter().all(|line| line["writer"] == "0.0" && line["instance_state"] == "alive"));
+    assert_eq!(lines[2]["sequence"], 4);
+    drop(writer);
+    own.leave(LONG).expect("it leaves");
+}

@@ -1,0 +1,219 @@
+//! Durable logs that cannot be used: each is an error in one line, and harms nothing.
+
+use std::io::Write as _;
+use std::process::Command;
+
+use crate::node_durable::{await_durable, durable_lines, durable_node, logged, logged_group};
+use crate::support::group::{Carrier, Group, Node, lines};
+use crate::support::wait_for;
+
+/// Starts a node that does not come up. Checks the status, and that standard error is one line with
+/// these parts.
+fn refused(group: &Group, id: usize, more: &[&str], status: i32, parts: &[&str]) {
+    let id = id.to_string();
+    group.run("node", &[&["--id", &id], more].concat()).failed(status, parts);
+}
+
+#[test]
+fn a_log_and_a_folder_belong_together() {
+    let group = logged_group(Carrier::SharedMemory, 1);
+    refused(&group, 0, &[], 2, &["\"lines\" is logged", "--data DIR"]);
+    let plain = Group::of(Carrier::SharedMemory, 1);
+    let data = plain.place.path().join("data");
+    let data = data.to_str().expect("a path");
+    refused(&plain, 0, &["--data", data], 2, &["no logged subgroup", "logged = true"]);
+    for (change, why) in [
+        ("unordered = true", "no order"),
+        ("restart_empty = true", "restart_empty"),
+        ("name = \"view\"", "another name"),
+    ] {
+        let text = group.text() + change + "\n";
+        let text = if change.starts_with("name") {
+            group.text().replace("name = \"lines\"", change)
+        } else {
+            text
+        };
+        group.place.file("wrong.toml", text.as_bytes());
+        let wrong = group.place.path().join("wrong.toml");
+        let wrong = wrong.to_str().expect("a path");
+        let more = ["node", "--config", wrong, "--id", "0", "--data", data];
+        group.place.run(&more).failed(2, &[why, "; "]);
+    }
+    for (field, why) in
+        [("majority = false\n", "majority = true"), ("membership = \"fixed\"\n", "changing")]
+    {
+        let text = group.text().replace("heartbeat_ms", &format!("{field}heartbeat_ms"));
+        let wrong = group.place.file("wrong.toml", text.as_bytes());
+        let wrong = wrong.to_str().expect("a path");
+        let more = ["node", "--config", wrong, "--id", "0", "--data", data];
+        group.place.run(&more).failed(2, &["cannot be logged", why, "; "]);
+    }
+}
+
+#[test]
+fn a_log_of_another_node_or_group_or_process_or_version_is_refused_and_stays() {
+    let group = logged_group(Carrier::SharedMemory, 2);
+    let mut nodes: Vec<_> = (0..2).map(|id| durable_node(&group, id, &[])).collect();
+    nodes[0].write(&lines(0, 0..10));
+    nodes.iter().for_each(|node| await_durable(node, 10));
+    let data = group.place.path().join("data-0");
+    let data_text = data.to_str().expect("a path");
+    // Node 0 has it still.
+    let other = group.variant("name = \"log\"", "name = \"glo\"");
+    let alone = ["node", "--config", &other, "--id", "0", "--data", data_text];
+    group.place.run(&alone).failed(5, &["another process uses the log", "; "]);
+    nodes.remove(0).kill();
+    group.place.run(&alone).failed(5, &["has the log of", "glo", "; "]);
+    nodes.remove(0).kill();
+    refused(
+        &group,
+        0,
+        &["--data", &data_text.replace("-0", "-1")],
+        5,
+        &["of node 1, and not of node 0", "; "],
+    );
+    assert_eq!((logged(&group, 0), logged(&group, 1)), (lines(0, 0..10), lines(0, 0..10)));
+
+    // The number of the format stands behind the first eight bytes, and their checksum behind it.
+    for name in ["metadata-1", "metadata-2"] {
+        let file = data.join("lines").join(name);
+        let mut bytes = std::fs::read(&file).expect("it is there");
+        bytes[8..12].copy_from_slice(&99_u32.to_le_bytes());
+        let checksum = xxhash_rust::xxh3::xxh3_64(&bytes[..12]).to_le_bytes();
+        bytes[12..16].copy_from_slice(&checksum[..4]);
+        std::fs::write(&file, bytes).expect("it can be written");
+    }
+    refused(&group, 0, &["--data", data_text], 5, &["format 99", "newer", "; "]);
+}
+
+/// Mounts a file system in memory of that size; nothing where this process may not.
+struct Disk(std::path::PathBuf);
+
+impl Disk {
+    fn mount(group: &Group, size: &str) -> Option<Self> {
+        let path = group.place.path().join("disk");
+        std::fs::create_dir(&path).expect("a folder");
+        let size = format!("size={size}");
+        let mount =
+            Command::new("mount").args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(&path).output();
+        let is_mounted = mount.is_ok_and(|mount| mount.status.success());
+        if !is_mounted {
+            eprintln!("inconclusive: this user may not mount a file system");
+        }
+        is_mounted.then_some(Self(path))
+    }
+
+    fn remount(&self, how: &str) {
+        let how = format!("remount,{how}");
+        let mount = Command::new("mount").args(["-o", &how]).arg(&self.0).status();
+        assert!(mount.expect("a status").success());
+    }
+
+    fn folder(&self) -> String {
+        self.0.join("data").to_str().expect("a path").to_owned()
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+/// The durable lines of a node whose log is in that folder.
+fn logged_in(group: &Group, folder: &str) -> usize {
+    let printed = group.place.run(&["log", &format!("{folder}/lines")]).succeeded();
+    String::from_utf8(printed).expect("text").lines().count()
+}
+
+#[test]
+fn a_full_disk_ends_its_node_and_what_was_durable_stays() {
+    let group = logged_group(Carrier::SharedMemory, 3);
+    // Room for one segment of 64 MiB, and for not quite another.
+    let Some(disk) = Disk::mount(&group, "100m") else { return };
+    let mut nodes: Vec<_> = (0..2).map(|id| durable_node(&group, id, &[])).collect();
+    let folder = disk.folder();
+    let arguments = ["node", "--config", &group.config, "--id", "2", "--json", "--data", &folder];
+    let mut full = Node::start(group.place.command(&arguments));
+    nodes[0].write(&lines(0, 0..10));
+    await_durable(&nodes[0], 10);
+    let line = format!("{}\n", "x".repeat(10_000));
+    let mut input = nodes[0].take_input();
+    let writing = std::thread::spawn(move || {
+        let _ = input.write_all(line.repeat(7_500).as_bytes());
+    });
+    let (code, errors) = full.ended();
+    assert_eq!(code, Some(4), "{errors}");
+    let last = errors.lines().last().expect("an error");
+    assert!(last.contains("no space is left") && last.contains("; "), "{errors}");
+    let reported = durable_lines(&full).last().expect("it reported")[0];
+    let kept = u64::try_from(logged_in(&group, &folder)).expect("small");
+    assert!(kept >= reported && reported > 10, "{kept} of {reported}");
+    group.await_members(&[0, 1]);
+    writing.join().expect("it writes");
+    await_durable(&nodes[1], 7_510);
+}
+
+#[test]
+fn a_sync_that_fails_ends_its_node_and_what_was_durable_stays() {
+    let group = logged_group(Carrier::SharedMemory, 3);
+    let mut nodes: Vec<_> = (0..2).map(|id| durable_node(&group, id, &[])).collect();
+    let data = group.place.path().join("data-2");
+    let data = data.to_str().expect("a path");
+    let arguments = ["node", "--config", &group.config, "--id", "2", "--json", "--data", data];
+    let command = group.place.command(&arguments);
+    // The system says once that it could not write, as it does for a disk that fails.
+    let mut traced = Command::new("strace");
+    traced.args(["-f", "-qq", "-o", "/dev/null", "-e", "trace=fdatasync"]);
+    traced.args(["-e", "inject=fdatasync:error=EIO:when=12"]).arg(command.get_program());
+    traced.args(command.get_args()).envs(command.get_envs().filter_map(|(k, v)| Some((k, v?))));
+    let can_trace = Command::new("strace").args(["-o", "/dev/null", "true"]).status();
+    if !can_trace.is_ok_and(|status| status.success()) {
+        eprintln!("inconclusive: there is no strace, or it may not trace");
+        return;
+    }
+    let mut failing = Node::start(traced);
+    group.await_members(&[0, 1, 2]);
+    for number in 0..20 {
+        nodes[0].write(&lines(0, number..number + 1));
+        await_durable_somewhere(&nodes[0], u64::try_from(number).expect("small") + 1);
+    }
+    let (code, errors) = failing.ended();
+    assert_eq!(code, Some(4), "{errors}");
+    let last = errors.lines().last().expect("an error");
+    assert!(last.contains("cannot sync") && last.contains("; "), "{errors}");
+    let reported = durable_lines(&failing).last().expect("it reported")[0];
+    group.await_members(&[0, 1]);
+    assert!(lines(0, 0..20).starts_with(&logged(&group, 2)));
+    let kept = u64::try_from(logged(&group, 2).lines().count()).expect("small");
+    assert!(kept >= reported && reported > 0, "{kept} of {reported}");
+
+    // It comes back with what it has, and takes the rest.
+    let again = durable_node(&group, 2, &[]);
+    await_durable(&again, 20);
+    again.kill();
+    assert_eq!(logged(&group, 2), lines(0, 0..20));
+}
+
+/// Waits until a majority has so many lines.
+fn await_durable_somewhere(node: &Node, majority: u64) {
+    wait_for("it is durable at a majority", || {
+        durable_lines(node).last().is_some_and(|last| last[1] >= majority).then_some(())
+    });
+}
+
+#[test]
+fn a_folder_that_may_only_be_read_is_refused_and_stays() {
+    let group = logged_group(Carrier::SharedMemory, 1);
+    let Some(disk) = Disk::mount(&group, "100m") else { return };
+    let folder = disk.folder();
+    let arguments = ["node", "--config", &group.config, "--id", "0", "--json", "--data", &folder];
+    let mut node = Node::start(group.place.command(&arguments));
+    node.write(&lines(0, 0..5));
+    await_durable(&node, 5);
+    node.kill();
+    disk.remount("ro");
+    refused(&group, 0, &["--data", &folder], 4, &["cannot be written to", "; "]);
+    assert_eq!(logged_in(&group, &folder), 5);
+    disk.remount("rw");
+}

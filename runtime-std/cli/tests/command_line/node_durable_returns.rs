@@ -1,0 +1,180 @@
+//! A node comes back to a group that went on: with a log that lacks a lot, that has a tail which
+//! the group went on without, or that is damaged.
+
+use std::path::{Path, PathBuf};
+
+use tramontane_core::ids::{NodeId, Place, ViewId};
+use tramontane_log::{Batch, Identity, Log, Options, Record, SystemFolder};
+
+use crate::node_durable::{await_durable, durable_node, logged, logged_group};
+use crate::support::group::{Carrier, Group, Node, lines};
+
+/// Three nodes with ten lines, of which the last is dead by now; the others have ten more.
+fn group_that_went_on(carrier: Carrier, carries_on: &str) -> (Group, Vec<Node>) {
+    let group = logged_group(carrier, 3);
+    let mut nodes: Vec<_> = (0..3).map(|id| durable_node(&group, id, &[])).collect();
+    nodes[0].write(&lines(0, 0..10));
+    nodes.iter().for_each(|node| await_durable(node, 10));
+    nodes.pop().expect("node 2").kill();
+    group.await_members(&[0, 1]);
+    nodes[1].write(carries_on);
+    (group, nodes)
+}
+
+fn log_folder(group: &Group, id: usize) -> PathBuf {
+    group.place.path().join(format!("data-{id}/lines"))
+}
+
+fn open(folder: &Path) -> Log<SystemFolder> {
+    let layer = SystemFolder::create(folder).expect("a folder");
+    let identity = Identity { group: "log".to_owned(), subgroup: "lines".to_owned() };
+    Log::open(layer, &identity, Options::default()).expect("nobody has it").0
+}
+
+/// The node is back with all, and supplies another that has nothing.
+fn assert_back(group: &Group, mut nodes: Vec<Node>, two: Node, count: usize) {
+    group.await_members(&[0, 1, 2]);
+    nodes.push(two);
+    nodes.iter().for_each(|node| await_durable(node, u64::try_from(count).expect("small")));
+    let log = group.await_same(&[0, 1, 2], count);
+    for node in nodes {
+        node.kill();
+    }
+    (0..3).for_each(|id| assert_eq!(logged(group, id), log, "node {id}"));
+}
+
+#[test]
+fn a_tail_that_the_group_went_on_without_is_set_aside_and_named() {
+    for carrier in Carrier::ALL {
+        let (group, nodes) = group_that_went_on(carrier, &lines(1, 0..10));
+        nodes.iter().for_each(|node| await_durable(node, 20));
+        // As if this node had been among few that had more of the first view.
+        let folder = log_folder(&group, 2);
+        let mut log = open(&folder);
+        let mut batch = Batch::new();
+        for number in 0..3 {
+            let record = Record {
+                sequence: log.end().plus(number),
+                view: ViewId(1),
+                place: Place(1_000_000 + number),
+                sender: NodeId(2),
+                is_large: false,
+                bytes: b"never ordered",
+            };
+            batch.push(&record).expect("they follow one another");
+        }
+        log.commit(&mut batch).expect("room");
+        drop(log);
+        let two = durable_node(&group, 2, &[]);
+        two.await_errors("the group went on without 3 records of this node; they are kept in ");
+        let errors = two.errors();
+        let kept = errors.split("kept in ").nth(1).and_then(|rest| rest.lines().next());
+        let name = kept.and_then(|kept| kept.rsplit('/').next()).expect("a path").to_owned();
+        assert_back(&group, nodes, two, 20);
+        let (log, _) = Log::open_to_read(SystemFolder::read_only(&folder).expect("a log"))
+            .expect("it is whole");
+        let mut aside = 0;
+        let each = |record: Record<'_>| aside += u32::from(record.bytes == b"never ordered");
+        log.read_aside(&name, each).expect("it is there");
+        assert_eq!(aside, 3, "{carrier:?}: {errors}");
+    }
+}
+
+#[test]
+fn damaged_records_are_named_and_repaired_by_a_member() {
+    let (group, nodes) = group_that_went_on(Carrier::SharedMemory, &lines(1, 0..10));
+    nodes.iter().for_each(|node| await_durable(node, 20));
+    let folder = log_folder(&group, 2);
+    let segment = std::fs::read_dir(&folder)
+        .expect("a folder")
+        .map(|entry| entry.expect("an entry").path())
+        .find(|path| path.to_string_lossy().contains("segment"))
+        .expect("a segment");
+    let mut bytes = std::fs::read(&segment).expect("it is there");
+    for line in ["0-3", "0-7"] {
+        let at = bytes.windows(3).position(|window| window == line.as_bytes()).expect("a line");
+        bytes[at] ^= 1;
+    }
+    std::fs::write(&segment, bytes).expect("it can be written");
+    let two = durable_node(&group, 2, &[]);
+    for number in [3, 7] {
+        two.await_errors(&format!("records {number} to {number} were damaged, and are repaired"));
+    }
+    assert_back(&group, nodes, two, 20);
+    let checked = group.place.run(&["log", folder.to_str().expect("a path"), "--check"]);
+    checked.succeeded();
+}
+
+/// Much more than goes in one message, and than is left to the end of a join.
+#[test]
+fn a_node_that_missed_a_lot_fetches_it_while_the_group_goes_on() {
+    let line = format!("{}\n", "y".repeat(8_000));
+    let (group, mut nodes) = group_that_went_on(Carrier::TcpWithKey, &line.repeat(2_000));
+    nodes.iter().for_each(|node| await_durable(node, 2_010));
+    let two = durable_node(&group, 2, &[]);
+    for number in 0..20 {
+        nodes[0].write(&lines(7, number..number + 1));
+    }
+    assert_back(&group, nodes, two, 2_030);
+}
+
+/// A node whose folder is gone is a new one: it takes all over, and has it on its own disk.
+#[test]
+fn a_node_with_an_empty_folder_joins_as_new() {
+    let (group, nodes) = group_that_went_on(Carrier::SharedMemory, &lines(1, 0..10));
+    nodes.iter().for_each(|node| await_durable(node, 20));
+    std::fs::remove_dir_all(log_folder(&group, 2)).expect("it is there");
+    let two = durable_node(&group, 2, &[]);
+    assert_back(&group, nodes, two, 20);
+}
+
+/// The bytes of a log's files.
+fn bytes_of(folder: &Path) -> u64 {
+    let entries = std::fs::read_dir(folder).expect("a folder").flatten();
+    entries.filter_map(|entry| entry.metadata().ok()).map(|found| found.len()).sum()
+}
+
+/// What is let go is in a snapshot: a node comes back with that and the rest, again and again.
+#[test]
+fn a_bounded_log_stays_bounded_and_its_node_comes_back() {
+    let group = logged_group(Carrier::SharedMemory, 3);
+    let start = |id: usize| {
+        let data = group.place.path().join(format!("data-{id}"));
+        let (data, id) = (data.to_str().expect("a path"), id.to_string());
+        let base = ["node", "--config", &group.config, "--id", &id, "--json"];
+        let more = ["--data", data, "--data-keep-mb", "1"];
+        Node::start(group.place.command(&[&base[..], &more].concat()))
+    };
+    let mut nodes: Vec<_> = (0..3).map(start).collect();
+    group.await_members(&[0, 1, 2]);
+    let line = |part: u64| format!("{part}-{}\n", "z".repeat(1_000));
+    for part in 0..4 {
+        for piece in 1..=6 {
+            nodes[0].write(&line(part).repeat(500));
+            let count = 3_000 * part + 500 * piece;
+            nodes.iter().for_each(|node| await_durable(node, count));
+        }
+        nodes.pop().expect("node 2").kill();
+        group.await_members(&[0, 1]);
+        nodes.push(start(2));
+        group.await_members(&[0, 1, 2]);
+    }
+    // 12 MB were logged: about 1 MB of them stays, and at most twice as many, in segments of
+    // 256 KiB. Beside them are the last 1000 lines, once or twice, and two segments to be used.
+    for id in 0..3 {
+        let bytes = bytes_of(&log_folder(&group, id));
+        assert!((1 << 20..8 << 20).contains(&bytes), "node {id}: {bytes}");
+    }
+    nodes[1].write("the last\n");
+    nodes.iter().for_each(|node| await_durable(node, 12_001));
+    for node in nodes {
+        node.kill();
+    }
+    let logs: Vec<String> = (0..3).map(|id| logged(&group, id)).collect();
+    for log in &logs {
+        let expected = (0..4).map(|part| line(part).repeat(3_000)).collect::<String>();
+        assert!((expected + "the last\n").ends_with(log), "it is the end of all lines");
+        let counts: Vec<_> = logs.iter().map(|log| log.lines().count()).collect();
+        assert!((700..5_000).contains(&log.lines().count()), "{counts:?}");
+    }
+}

@@ -1,0 +1,136 @@
+//! All nodes of a group that logs die at once, and are started again (DUR-6).
+
+use crate::node_durable::{await_durable, durable_lines, durable_node, logged, logged_group};
+use crate::support::group::{Carrier, Group, Node, lines};
+use crate::support::wait_for;
+
+/// Nodes of these ids, started in that order.
+fn start(group: &Group, order: &[usize]) -> Vec<(usize, Node)> {
+    order.iter().map(|id| (*id, durable_node(group, *id, &[]))).collect()
+}
+
+/// Kills all of them, as a power cut would, and gives how many lines were durable at a majority.
+fn kill_all(nodes: Vec<(usize, Node)>) -> usize {
+    for (_, node) in &nodes {
+        node.signal(rustix::process::Signal::KILL);
+    }
+    let reported = nodes.iter().filter_map(|(_, node)| Some(durable_lines(node).last()?[1])).max();
+    nodes.into_iter().for_each(|(_, node)| node.kill());
+    usize::try_from(reported.unwrap_or(0)).expect("small")
+}
+
+/// The lines that all of them have in their logs: the same, and so many at least.
+#[track_caller]
+fn same_lines(group: &Group, nodes: &[(usize, Node)], least: usize) -> String {
+    wait_for("all have the same lines", || {
+        let logs: Vec<String> = nodes.iter().map(|(id, _)| group.log(*id)).collect();
+        let is_same = logs.iter().all(|log| *log == logs[0]);
+        (is_same && logs[0].lines().count() >= least).then(|| logs[0].clone())
+    })
+}
+
+/// Writes lines until many are durable at a majority, and more are under way.
+fn write_under_load(nodes: &mut [(usize, Node)], round: usize) {
+    let before = durable_lines(&nodes[0].1).last().map_or(0, |last| last[1]);
+    for part in 0..4 {
+        for (id, node) in nodes.iter_mut() {
+            node.write(&lines(round * 10 + *id, part * 100..(part + 1) * 100));
+        }
+    }
+    wait_for("some lines are durable", || {
+        (durable_lines(&nodes[0].1).last()?[1] > before + 100).then_some(())
+    });
+}
+
+fn ids(nodes: &[(usize, Node)]) -> Vec<u64> {
+    let mut ids: Vec<u64> = nodes.iter().map(|(id, _)| *id as u64).collect();
+    ids.sort_unstable();
+    ids
+}
+
+#[test]
+fn all_nodes_are_killed_under_load_and_start_again_in_any_order() {
+    for carrier in Carrier::ALL {
+        let group = logged_group(carrier, 3);
+        let mut nodes = start(&group, &[0, 1, 2]);
+        group.await_members(&[0, 1, 2]);
+        let mut known = String::new();
+        for (round, order) in [[2, 0, 1], [1, 2, 0], [0, 2, 1]].iter().enumerate() {
+            write_under_load(&mut nodes, round);
+            let durable = kill_all(nodes);
+            nodes = start(&group, order);
+            group.await_members(&[0, 1, 2]);
+            let lines = same_lines(&group, &nodes, durable);
+            assert!(lines.starts_with(&known), "{carrier:?}: what was there is there");
+            known = lines;
+        }
+        nodes[0].1.write(&lines(99, 0..10));
+        let count = known.lines().count() + 10;
+        let all = same_lines(&group, &nodes, count);
+        await_durable(&nodes[0].1, count as u64);
+        kill_all(nodes);
+        (0..3).for_each(|id| assert_eq!(logged(&group, id), all, "{carrier:?}: {id}"));
+    }
+}
+
+#[test]
+fn five_nodes_start_again_with_one_missing_which_comes_later() {
+    let group = logged_group(Carrier::TcpWithKey, 5);
+    let mut nodes = start(&group, &[0, 1, 2, 3, 4]);
+    group.await_members(&[0, 1, 2, 3, 4]);
+    write_under_load(&mut nodes, 0);
+    let durable = kill_all(nodes);
+    let mut nodes = start(&group, &[4, 2, 1, 3]);
+    group.await_members(&[1, 2, 3, 4]);
+    same_lines(&group, &nodes, durable);
+    nodes[0].1.write(&lines(77, 0..20));
+    nodes.extend(start(&group, &[0]));
+    group.await_members(&[0, 1, 2, 3, 4]);
+    let all = same_lines(&group, &nodes, durable + 20);
+    await_durable(&nodes[4].1, all.lines().count() as u64);
+    kill_all(nodes);
+    (0..5).for_each(|id| assert_eq!(logged(&group, id), all, "{id}"));
+}
+
+#[test]
+fn a_node_says_for_whom_it_waits_and_one_command_goes_on_without_them() {
+    let group = logged_group(Carrier::SharedMemory, 3);
+    let mut nodes = start(&group, &[0, 1, 2]);
+    group.await_members(&[0, 1, 2]);
+    write_under_load(&mut nodes, 0);
+    kill_all(nodes);
+    let alone = durable_node(&group, 1, &[]);
+    alone.await_errors("waiting for 0, 2: most of its members are needed");
+    alone.kill();
+    let mut nodes = vec![(1, durable_node(&group, 1, &["--restart-with-less"]))];
+    group.await_members(&[1]);
+    nodes[0].1.write(&lines(5, 0..10));
+    let own = same_lines(&group, &nodes, 10);
+    let noted = std::fs::read_to_string(group.place.path().join("data-1/view/membership.json"));
+    assert!(noted.expect("a file").contains("\"with_less\":[2]"), "it is written down");
+    // What the others have is set aside, not replayed.
+    nodes.extend(start(&group, &[0, 2]));
+    group.await_members(&[0, 1, 2]);
+    assert!(same_lines(&group, &nodes, 10).starts_with(&own));
+    assert_eq!(ids(&nodes), [0, 1, 2]);
+    kill_all(nodes);
+}
+
+#[test]
+fn nodes_are_killed_again_while_they_restart() {
+    let group = logged_group(Carrier::TcpWithKey, 3);
+    let mut nodes = start(&group, &[0, 1, 2]);
+    group.await_members(&[0, 1, 2]);
+    write_under_load(&mut nodes, 0);
+    let durable = kill_all(nodes);
+    for pause_ms in [100, 300, 500, 800, 1200] {
+        let nodes = start(&group, &[0, 1, 2]);
+        std::thread::sleep(std::time::Duration::from_millis(pause_ms));
+        kill_all(nodes);
+    }
+    let nodes = start(&group, &[2, 1, 0]);
+    group.await_members(&[0, 1, 2]);
+    let all = same_lines(&group, &nodes, durable);
+    kill_all(nodes);
+    (0..3).for_each(|id| assert_eq!(logged(&group, id), all, "{id}"));
+}

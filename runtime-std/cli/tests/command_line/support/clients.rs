@@ -1,0 +1,131 @@
+//! Clients of groups: groups that take them, and a client that says what it likes.
+
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use tramontane_client::{Address, ClientId, ClientLife, Members, SharedKey};
+use tramontane_control::client_messages::{
+    Bytes, ClientReply, ClientRequest, Level, Target, decode, encode,
+};
+use tramontane_control::{Identity, Purpose, QueuedSession, SessionError, open_session};
+use tramontane_runtime::group::{ControlEndpoints, Description};
+use tramontane_runtime::shared_memory::Root;
+
+use super::LONG;
+use super::group::{Carrier, Group, Node};
+
+/// A group of three nodes whose one subgroup takes clients, with these fields of it.
+pub fn group_of(carrier: Carrier, subgroup: &str) -> Group {
+    let group = Group::of(carrier, 3);
+    let text =
+        format!("{}[[subgroups]]\nname = \"lines\"\nclients = true\n{subgroup}", group.text());
+    group.write(&text);
+    group
+}
+
+/// All of its nodes, once they are members.
+pub fn start(group: &Group) -> Vec<Node> {
+    let nodes = (0..3).map(|id| group.node(id, &[])).collect();
+    group.await_members(&[0, 1, 2]);
+    nodes
+}
+
+fn endpoints(group: &Group) -> ControlEndpoints {
+    let description = Description::read(group.config.as_ref()).expect("a group file");
+    let root = Root::under(group.place.path());
+    ControlEndpoints::of(&description, &root).expect("addresses")
+}
+
+/// The addresses of its nodes.
+pub fn addresses(group: &Group) -> Vec<Address> {
+    endpoints(group).addresses().cloned().collect()
+}
+
+/// Its members, for clients of this process, from a node on.
+pub fn members_from(group: &Group, first: usize) -> Members {
+    let mut addresses = addresses(group);
+    addresses.rotate_left(first);
+    let members = Members::at(addresses);
+    match key(group) {
+        Some(key) => members.key(key),
+        None => members,
+    }
+}
+
+pub fn key(group: &Group) -> Option<SharedKey> {
+    endpoints(group).key().cloned()
+}
+
+/// A client that says what it likes to one node.
+pub struct RawClient(QueuedSession);
+
+impl RawClient {
+    pub fn at(group: &Group, node: usize) -> Self {
+        let identity = Identity { node: Identity::NO_MEMBER, incarnation: 1, digest: 0 };
+        let (never, key) = (AtomicBool::new(false), key(group));
+        let address = &addresses(group)[node];
+        let opened = open_session(address, &identity, key.as_ref(), Purpose::Client, LONG, &never);
+        Self(opened.expect("let in").session.into_queued().expect("it is whole"))
+    }
+
+    pub fn say(&mut self, request: &ClientRequest<'_>) {
+        self.say_bytes(&encode(request));
+    }
+
+    pub fn say_bytes(&mut self, bytes: &[u8]) {
+        self.0.put(bytes).expect("no cipher fails");
+        // It may have been cut.
+        let _ = self.0.flush();
+    }
+
+    pub fn attach(&mut self, life: ClientLife, is_new: bool) {
+        let (target, level) = (Target { group: "", subgroup: "", name: "raw" }, Level::Delivered);
+        self.say(&ClientRequest::Attach { target, life, is_new, level });
+    }
+
+    pub fn publish(&mut self, first: u64, lines: &[&str]) {
+        let lines = lines.iter().map(|line| Bytes(line.as_bytes())).collect();
+        self.say(&ClientRequest::Publish { first, lines });
+    }
+
+    /// What it is told next, beside that the member is there.
+    pub fn hear(&mut self) -> Result<Vec<u8>, SessionError> {
+        let until = Instant::now() + LONG;
+        while Instant::now() < until {
+            if let Some(reply) = self.0.take(1 << 20)? {
+                if decode(&reply) != Some(ClientReply::Alive) {
+                    return Ok(reply);
+                }
+                continue;
+            }
+            self.0.read()?;
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Err(SessionError::TimeUp)
+    }
+
+    /// The ordinal that is next once it is attached, or what it is told instead.
+    pub fn hear_next(&mut self) -> Result<u64, String> {
+        let reply = self.hear().expect("an answer");
+        match decode(&reply).expect("it makes sense") {
+            ClientReply::Attached { next, .. } => Ok(next),
+            other => Err(format!("{other:?}")),
+        }
+    }
+
+    /// Waits until so many of its lines were delivered.
+    pub fn await_delivered(&mut self, lines: u64) {
+        loop {
+            let reply = self.hear().expect("an answer");
+            match decode(&reply).expect("it makes sense") {
+                ClientReply::Reached(reached) if reached.delivered >= lines => return,
+                ClientReply::Reached(_) => {}
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+}
+
+pub const fn life(id: u64, incarnation: u64) -> ClientLife {
+    ClientLife { id: ClientId(id), incarnation }
+}

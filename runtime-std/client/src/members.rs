@@ -1,0 +1,267 @@
+//! Which members a client may go to, and the way to the next one.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use tramontane_control::client_messages::{ClientRefusal, NAME_MAX, Target};
+use tramontane_control::{
+    Address, Identity, OpenSessionError, Purpose, QueuedSession, Refusal, SharedKey, incarnation,
+    open_session,
+};
+
+use crate::error::{AddressError, OpenError};
+
+/// How long one attempt at one address may take.
+const ATTEMPT: Duration = Duration::from_secs(2);
+
+/// Between two rounds of all addresses.
+const ROUND_PAUSE: Duration = Duration::from_millis(50);
+
+/// How long it may take until the first member takes a client, unless set otherwise.
+const TIME_LIMIT: Duration = Duration::from_secs(10);
+
+/// The members of a group that a client may go to, and as what it is known there.
+#[derive(Clone, Debug)]
+pub struct Members {
+    addresses: Vec<Address>,
+    key: Option<SharedKey>,
+    allows_clear: bool,
+    group: String,
+    subgroup: String,
+    name: String,
+    pub(crate) time_limit: Duration,
+}
+
+impl Members {
+    /// Members at these addresses, which are tried in this order.
+    #[must_use]
+    pub fn at(addresses: impl IntoIterator<Item = Address>) -> Self {
+        Self {
+            addresses: addresses.into_iter().collect(),
+            key: None,
+            allows_clear: false,
+            group: String::new(),
+            subgroup: String::new(),
+            name: String::new(),
+            time_limit: TIME_LIMIT,
+        }
+    }
+
+    /// The same from text: `10.9.0.1:7000`, or the path of a Unix socket, with or without `unix:`
+    /// before it.
+    ///
+    /// # Errors
+    /// [`AddressError`].
+    pub fn parse<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Self, AddressError> {
+        let address = |text: &str| {
+            if let Ok(address) = text.parse::<SocketAddr>() {
+                return Ok(Address::Tcp(address));
+            }
+            match text.strip_prefix("unix:") {
+                Some(path) => Ok(Address::Unix(PathBuf::from(path))),
+                None if text.contains('/') => Ok(Address::Unix(PathBuf::from(text))),
+                None => Err(AddressError::Malformed(text.to_owned())),
+            }
+        };
+        let members = Self::at(texts.into_iter().map(address).collect::<Result<Vec<_>, _>>()?);
+        if members.addresses.is_empty() { Err(AddressError::None) } else { Ok(members) }
+    }
+
+    /// The key of the group.
+    #[must_use]
+    pub fn key(self, key: SharedKey) -> Self {
+        Self { key: Some(key), ..self }
+    }
+
+    /// What is said may go in clear where an address is not this machine's.
+    #[must_use]
+    pub fn allow_clear(self) -> Self {
+        Self { allows_clear: true, ..self }
+    }
+
+    /// The group's name: another group at an address is told from it.
+    #[must_use]
+    pub fn group(self, group: &str) -> Self {
+        Self { group: group.to_owned(), ..self }
+    }
+
+    /// The subgroup; the first that takes clients if it is not said.
+    #[must_use]
+    pub fn subgroup(self, subgroup: &str) -> Self {
+        Self { subgroup: subgroup.to_owned(), ..self }
+    }
+
+    /// What people call the client: 64 bytes at most. The members' status and logs name it so.
+    #[must_use]
+    pub fn name(self, name: &str) -> Self {
+        Self { name: name.to_owned(), ..self }
+    }
+
+    /// How long it may take until a member takes the client: 10 s if it is not said.
+    #[must_use]
+    pub fn time_limit(self, time_limit: Duration) -> Self {
+        Self { time_limit, ..self }
+    }
+
+    /// As what the client is known.
+    pub(crate) fn target(&self) -> Target<'_> {
+        Target { group: &self.group, subgroup: &self.subgroup, name: &self.name }
+    }
+
+    /// What can be seen to be wrong before anything is tried.
+    pub(crate) fn check(&self) -> Result<(), OpenError> {
+        if self.addresses.is_empty() {
+            return Err(OpenError::NoAddress);
+        }
+        if self.name.len() > NAME_MAX || self.name.contains(char::is_control) {
+            return Err(OpenError::Name);
+        }
+        if self.key.is_some() || self.allows_clear {
+            return Ok(());
+        }
+        let exposed = self.addresses.iter().find_map(|address| match address {
+            Address::Tcp(at) if !address.is_local() => Some(*at),
+            _ => None,
+        });
+        exposed.map_or(Ok(()), |address| Err(OpenError::KeyNeeded(address)))
+    }
+}
+
+/// How an attempt ended.
+pub(crate) enum Attempt {
+    Session(Box<QueuedSession>),
+    /// The next one may do. All were tried if it says so.
+    Failed {
+        was_last: bool,
+    },
+}
+
+/// The way from one member to the next.
+#[derive(Debug)]
+pub(crate) struct Route {
+    members: Members,
+    next: usize,
+    /// What was wrong at the last address.
+    why: String,
+    /// Addresses in a row at which no later attempt will do either.
+    hopeless: usize,
+    /// Since when no member has taken the client.
+    since: Instant,
+}
+
+impl Route {
+    pub(crate) fn new(members: Members) -> Self {
+        let why = "nobody is there".to_owned();
+        Self { members, next: 0, why, hopeless: 0, since: Instant::now() }
+    }
+
+    pub(crate) const fn members(&self) -> &Members {
+        &self.members
+    }
+
+    /// Tries the next address.
+    pub(crate) fn attempt(&mut self, stop: &AtomicBool) -> Attempt {
+        let Members { addresses, key, .. } = &self.members;
+        let Some(address) = addresses.get(self.next) else {
+            return Attempt::Failed { was_last: true };
+        };
+        self.next = (self.next + 1) % addresses.len();
+        let was_last = self.next == 0;
+        let incarnation = incarnation().unwrap_or_default();
+        let identity = Identity { node: Identity::NO_MEMBER, incarnation, digest: 0 };
+        let opened = open_session(address, &identity, key.as_ref(), Purpose::Client, ATTEMPT, stop);
+        match opened.map(|opened| opened.session.into_queued()) {
+            Ok(Some(session)) => return Attempt::Session(Box::new(session)),
+            Ok(None) => {}
+            Err(error) => {
+                self.hopeless = if is_hopeless(&error) { self.hopeless + 1 } else { 0 };
+                self.why = format!("{address}: {error}");
+            }
+        }
+        Attempt::Failed { was_last }
+    }
+
+    /// A member refused the client for now.
+    pub(crate) fn refused(&mut self, why: ClientRefusal) {
+        self.why = why.to_string();
+        self.hopeless = 0;
+    }
+
+    /// A member did not do what was asked.
+    pub(crate) fn failed(&mut self, why: &str) {
+        why.clone_into(&mut self.why);
+        self.hopeless = 0;
+    }
+
+    /// A member was lost.
+    pub(crate) fn lost(&mut self, why: &str) {
+        why.clone_into(&mut self.why);
+        self.hopeless = 0;
+        self.since = Instant::now();
+    }
+
+    /// A member has taken the client.
+    pub(crate) fn taken(&mut self) {
+        self.since = Instant::now();
+    }
+
+    /// Whether no address will ever do: a process at each has another key or another program.
+    pub(crate) fn is_hopeless(&self) -> Option<&str> {
+        (self.hopeless >= self.members.addresses.len()).then_some(&self.why)
+    }
+
+    /// For how long no member has taken the client, and what was wrong at the last address.
+    pub(crate) fn waited(&self) -> (Duration, &str) {
+        (self.since.elapsed(), &self.why)
+    }
+
+    /// Waits before all addresses are tried again.
+    pub(crate) fn pause(&self) {
+        std::thread::sleep(ROUND_PAUSE);
+    }
+}
+
+const fn is_hopeless(error: &OpenSessionError) -> bool {
+    use Refusal as R;
+    matches!(
+        error,
+        OpenSessionError::WrongKey
+            | OpenSessionError::Malformed
+            | OpenSessionError::Refused(R::Version | R::KeyMode | R::Key)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read_and_what_is_none_is_named() {
+        let members = Members::parse(["10.9.0.1:7000", "unix:door-1", "/dev/shm/g/door-2"]);
+        let addresses: Vec<String> =
+            members.expect("addresses").addresses.iter().map(ToString::to_string).collect();
+        assert_eq!(addresses, ["10.9.0.1:7000", "unix:door-1", "unix:/dev/shm/g/door-2"]);
+        assert!(matches!(Members::parse([]), Err(AddressError::None)));
+        let error = Members::parse(["host"]).expect_err("no address").to_string();
+        assert!(error.starts_with("host is no address of a member; give HOST:PORT"), "{error}");
+    }
+
+    #[test]
+    fn what_goes_in_clear_is_asked_for() {
+        let members = |text| Members::parse([text]).expect("an address");
+        assert!(matches!(members("10.9.0.1:7000").check(), Err(OpenError::KeyNeeded(_))));
+        for good in [
+            members("127.0.0.1:7000"),
+            members("unix:door-1"),
+            members("10.9.0.1:7000").allow_clear(),
+            members("10.9.0.1:7000").key(SharedKey::from_bytes([7; 32])),
+        ] {
+            assert!(good.check().is_ok());
+            assert!(matches!(good.clone().name("a\nb").check(), Err(OpenError::Name)));
+            assert!(matches!(good.name(&"x".repeat(65)).check(), Err(OpenError::Name)));
+        }
+        assert!(matches!(Members::at([]).check(), Err(OpenError::NoAddress)));
+    }
+}

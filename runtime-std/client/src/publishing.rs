@@ -1,0 +1,253 @@
+//! The thread of a publisher: it finds a member, sends lines, and hears how far they came.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use tramontane_control::client_messages::{
+    Bytes, ClientLife, ClientRefusal, ClientReply, ClientRequest, LINES_MAX, Level, SILENCE_MAX,
+    decode, encode,
+};
+use tramontane_control::{QueuedSession, SessionError};
+
+use crate::error::{OpenError, PublishError};
+use crate::members::{Attempt, Route};
+use crate::outstanding::{LostLines, Outstanding};
+use crate::shared::Shared;
+
+/// Bytes of lines that go into one request, and that wait for the system at most.
+const CHUNK_BYTES: usize = 32 << 10;
+
+/// The longest reply that a publisher gets.
+const REPLY_MAX: usize = 1 << 10;
+
+/// What a publisher's thread and its callers share.
+#[derive(Debug)]
+pub(crate) struct Publishing {
+    pub(crate) lines: Outstanding,
+    /// The longest line, once a member has said it.
+    pub(crate) line_max: Option<usize>,
+    /// How the first member was found, or not.
+    pub(crate) opened: Option<Result<(), OpenError>>,
+    /// Why nothing goes on.
+    pub(crate) ended: Option<PublishError>,
+}
+
+/// How a session ended.
+enum SessionEnd {
+    /// Another member may go on.
+    Lost(String),
+    /// The publisher was closed.
+    Closed,
+    Failed(PublishError),
+    Refused(ClientRefusal),
+}
+
+impl From<SessionError> for SessionEnd {
+    fn from(error: SessionError) -> Self {
+        Self::Lost(error.to_string())
+    }
+}
+
+/// The thread.
+pub(crate) struct Publishes {
+    pub(crate) shared: Arc<Shared<Publishing>>,
+    pub(crate) route: Route,
+    pub(crate) life: ClientLife,
+    pub(crate) level: Level,
+    /// How long the group remembers the client.
+    pub(crate) lease: Option<Duration>,
+}
+
+impl Publishes {
+    /// Publishes until it is closed, or cannot go on.
+    pub(crate) fn run(mut self) {
+        let ended = loop {
+            let mut session = match self.route.attempt(&self.shared.stop) {
+                Attempt::Session(session) => session,
+                Attempt::Failed { was_last } => match self.give_up() {
+                    Some(ended) => break ended,
+                    None => {
+                        if was_last {
+                            self.route.pause();
+                        }
+                        continue;
+                    }
+                },
+            };
+            match self.serve(&mut session) {
+                SessionEnd::Closed => break PublishError::Closed,
+                SessionEnd::Failed(error) => break error,
+                SessionEnd::Refused(why) if why.is_for_now() => {
+                    self.route.refused(why);
+                    if let Some(ended) = self.give_up() {
+                        break ended;
+                    }
+                    self.route.pause();
+                }
+                SessionEnd::Refused(why) => break PublishError::Refused(why),
+                SessionEnd::Lost(why) => {
+                    tracing::info!(why, "a publisher goes to another member");
+                    self.route.lost(&why);
+                }
+            }
+        };
+        self.shared.change(|state| {
+            if state.opened.is_none() {
+                state.opened = Some(Err(self.open_error(&ended)));
+            }
+            state.ended = Some(ended);
+        });
+    }
+
+    fn open_error(&self, ended: &PublishError) -> OpenError {
+        let (waited, why) = self.route.waited();
+        match (ended, self.route.is_hopeless()) {
+            (PublishError::Refused(why), _) => OpenError::Refused(*why),
+            (_, Some(why)) => OpenError::Hopeless(why.to_owned()),
+            _ => OpenError::NoMember { waited, why: why.to_owned() },
+        }
+    }
+
+    /// Why no further member is tried, if none is.
+    fn give_up(&self) -> Option<PublishError> {
+        if self.shared.is_stopped() {
+            return Some(PublishError::Closed);
+        }
+        let (waited, why) = self.route.waited();
+        let most = self.lease.unwrap_or(self.route.members().time_limit);
+        let is_over = waited > most || (self.lease.is_none() && self.route.is_hopeless().is_some());
+        is_over.then(|| PublishError::NoMember { waited, why: why.to_owned() })
+    }
+
+    /// One session with one member.
+    fn serve(&mut self, session: &mut QueuedSession) -> SessionEnd {
+        let served = self.attach(session).and_then(|()| {
+            loop {
+                self.turn(session)?;
+            }
+        });
+        match served {
+            Ok(()) => SessionEnd::Closed,
+            Err(end) => end,
+        }
+    }
+
+    fn attach(&mut self, session: &mut QueuedSession) -> Result<(), SessionEnd> {
+        let (life, level) = (self.life, self.level);
+        let (target, is_new) = (self.route.members().target(), self.lease.is_none());
+        session.put(&encode(&ClientRequest::Attach { target, life, is_new, level }))?;
+        let until = Instant::now() + SILENCE_MAX;
+        loop {
+            session.flush()?;
+            session.read()?;
+            if let Some(reply) = session.take(REPLY_MAX)? {
+                match decode(&reply) {
+                    Some(ClientReply::Attached { next, line_max, lease_ms }) => {
+                        return self.attached(next, line_max, lease_ms);
+                    }
+                    Some(ClientReply::Refused(why)) => return Err(SessionEnd::Refused(why)),
+                    // The group has to attach it first.
+                    Some(ClientReply::Alive) => continue,
+                    _ => return Err(SessionError::Malformed.into()),
+                }
+            }
+            if self.shared.is_stopped() {
+                return Err(SessionEnd::Closed);
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(SessionError::TimeUp.into());
+            }
+            let wakeup = self.shared.fall_asleep();
+            wait(session, &wakeup, left);
+        }
+    }
+
+    fn attached(&mut self, next: u64, line_max: u32, lease_ms: u64) -> Result<(), SessionEnd> {
+        self.route.taken();
+        self.lease = Some(Duration::from_millis(lease_ms));
+        let attached = self.shared.change(|state| {
+            state.line_max = Some(usize::try_from(line_max).unwrap_or(usize::MAX));
+            state.opened = Some(Ok(()));
+            state.lines.attach(next)
+        });
+        attached
+            .map_err(|LostLines { from, to }| SessionEnd::Failed(PublishError::Lost { from, to }))
+    }
+
+    /// Sends lines, hears replies, and waits for more of either.
+    fn turn(&mut self, session: &mut QueuedSession) -> Result<(), SessionEnd> {
+        let heard_until = Instant::now() + SILENCE_MAX;
+        loop {
+            // From here on something new ends the wait.
+            let wakeup = self.shared.fall_asleep();
+            self.send(session)?;
+            session.read()?;
+            let mut has_heard = false;
+            while let Some(reply) = session.take(REPLY_MAX)? {
+                has_heard = true;
+                self.hear(&reply)?;
+            }
+            if self.shared.is_stopped() {
+                return Err(self.close(session));
+            }
+            if has_heard {
+                return Ok(());
+            }
+            let left = heard_until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(SessionError::TimeUp.into());
+            }
+            wait(session, &wakeup, left);
+        }
+    }
+
+    fn send(&self, session: &mut QueuedSession) -> Result<(), SessionEnd> {
+        while session.unsent_bytes() < CHUNK_BYTES {
+            let (first, lines) = self.shared.with(|state| state.lines.take(LINES_MAX, CHUNK_BYTES));
+            if lines.is_empty() {
+                break;
+            }
+            let lines = lines.iter().map(|line| Bytes(line)).collect();
+            session.put(&encode(&ClientRequest::Publish { first, lines }))?;
+        }
+        session.flush()?;
+        Ok(())
+    }
+
+    fn hear(&mut self, reply: &[u8]) -> Result<(), SessionEnd> {
+        match decode(reply) {
+            Some(ClientReply::Reached(reached)) => {
+                self.shared.change(|state| state.lines.reach(&reached));
+                Ok(())
+            }
+            Some(ClientReply::Alive) => Ok(()),
+            Some(ClientReply::Refused(why)) => Err(SessionEnd::Refused(why)),
+            _ => Err(SessionError::Malformed.into()),
+        }
+    }
+
+    /// Says that the client ends, if nothing of it is under way: then it need not be remembered.
+    fn close(&self, session: &mut QueuedSession) -> SessionEnd {
+        if self.shared.with(|state| state.lines.is_empty()) {
+            // The lease ends by itself if this does not arrive.
+            let _ = session.put(&encode(&ClientRequest::End));
+            let _ = session.flush();
+        }
+        SessionEnd::Closed
+    }
+}
+
+/// Waits until the session can go on, or the thread is woken.
+pub(crate) fn wait(
+    session: &QueuedSession,
+    wakeup: &tramontane_control::Wakeup,
+    timeout: Duration,
+) {
+    let timeout = Timespec::try_from(timeout).ok();
+    let mut descriptors =
+        [PollFd::new(session, session.interest(true)), PollFd::new(wakeup, PollFlags::IN)];
+    // An interrupted wait is a short one.
+    let _ = poll(&mut descriptors, timeout.as_ref());
+}

@@ -1,0 +1,123 @@
+//! What the thread of a client shares with the program's threads: a state, and waiting for it to
+//! change, in blocking calls and in async ones.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+use tramontane_control::Wakeup;
+
+/// A state that a thread of its own changes.
+#[derive(Debug)]
+pub(crate) struct Shared<S> {
+    state: Mutex<State<S>>,
+    changed: Condvar,
+    /// Wakes the thread.
+    wakeup: Wakeup,
+    is_asleep: AtomicBool,
+    /// The thread is to end.
+    pub(crate) stop: AtomicBool,
+}
+
+#[derive(Debug)]
+struct State<S> {
+    inner: S,
+    wakers: Vec<Waker>,
+}
+
+impl<S> Shared<S> {
+    pub(crate) fn new(inner: S) -> std::io::Result<Self> {
+        Ok(Self {
+            state: Mutex::new(State { inner, wakers: Vec::new() }),
+            changed: Condvar::new(),
+            wakeup: Wakeup::new()?,
+            is_asleep: AtomicBool::new(false),
+            stop: AtomicBool::new(false),
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<S>> {
+        // Nothing in here is left half done by a panic.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Looks at the state, or changes it, without telling anybody.
+    pub(crate) fn with<T>(&self, call: impl FnOnce(&mut S) -> T) -> T {
+        call(&mut self.lock().inner)
+    }
+
+    /// Changes the state, and wakes all that wait for it.
+    pub(crate) fn change<T>(&self, call: impl FnOnce(&mut S) -> T) -> T {
+        let mut state = self.lock();
+        let result = call(&mut state.inner);
+        let wakers = std::mem::take(&mut state.wakers);
+        drop(state);
+        self.changed.notify_all();
+        wakers.into_iter().for_each(Waker::wake);
+        result
+    }
+
+    /// Waits until `look` gives something, at most `timeout`.
+    pub(crate) fn wait<T>(
+        &self,
+        timeout: Duration,
+        mut look: impl FnMut(&mut S) -> Option<T>,
+    ) -> Option<T> {
+        let started = Instant::now();
+        let mut state = self.lock();
+        loop {
+            if let Some(found) = look(&mut state.inner) {
+                return Some(found);
+            }
+            let left = timeout.saturating_sub(started.elapsed());
+            if left.is_zero() {
+                return None;
+            }
+            let waited = self.changed.wait_timeout(state, left);
+            state = waited.map_or_else(|poisoned| poisoned.into_inner().0, |(state, _)| state);
+        }
+    }
+
+    /// The same for an async caller, which is woken when the state has changed.
+    pub(crate) fn poll<T>(
+        &self,
+        context: &Context<'_>,
+        look: impl FnOnce(&mut S) -> Option<T>,
+    ) -> Poll<T> {
+        let mut state = self.lock();
+        if let Some(found) = look(&mut state.inner) {
+            return Poll::Ready(found);
+        }
+        if !state.wakers.iter().any(|waker| waker.will_wake(context.waker())) {
+            state.wakers.push(context.waker().clone());
+        }
+        Poll::Pending
+    }
+
+    /// Wakes the thread, if it sleeps.
+    pub(crate) fn wake_thread(&self) {
+        if self.is_asleep.swap(false, Ordering::SeqCst) {
+            self.wakeup.ring();
+        }
+    }
+
+    /// Tells the thread to end.
+    pub(crate) fn stop_thread(&self) {
+        self.stop.store(true, Ordering::SeqCst);
+        self.wakeup.ring();
+    }
+
+    /// Whether the thread is to end.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::SeqCst)
+    }
+
+    /// What the thread waits for beside its session. From here on it is woken; what changed before
+    /// is still to be looked at.
+    pub(crate) fn fall_asleep(&self) -> Wakeup {
+        self.wakeup.take();
+        self.is_asleep.store(true, Ordering::SeqCst);
+        self.wakeup.clone()
+    }
+}

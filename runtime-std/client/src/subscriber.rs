@@ -1,0 +1,145 @@
+//! Subscribing: the handle, and what comes.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use tramontane_control::client_messages::{ClientId, Level};
+
+use crate::error::{OpenError, SubscribeError};
+use crate::members::{Members, Route};
+use crate::shared::Shared;
+use crate::subscribing::{Subscribes, Subscribing};
+
+/// What a subscriber gets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The next message.
+    Message(Received),
+    /// Messages that no member that was asked has any more.
+    Gap {
+        /// The place of the first.
+        from: u64,
+        /// The first place that is there.
+        to: u64,
+    },
+}
+
+/// A message.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Received {
+    /// Its place: how many messages of the subgroup were handed over before it since the group
+    /// began.
+    pub place: u64,
+    /// The view that it was delivered in.
+    pub view: u64,
+    /// The node that sent it, for itself or for a client.
+    pub sender: u32,
+    /// The client that published it; none if the node did.
+    pub client: Option<ClientId>,
+    /// The bytes.
+    pub payload: Vec<u8>,
+}
+
+/// Gets the messages of a subgroup, in their order. Dropping it ends it.
+#[derive(Debug)]
+pub struct Subscriber {
+    shared: Arc<Shared<Subscribing>>,
+    thread: Option<JoinHandle<()>>,
+    begin: u64,
+}
+
+impl Subscriber {
+    /// Finds a member, and subscribes from a place on; without one, from now on.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub fn open(members: Members, from: Option<u64>) -> Result<Self, OpenError> {
+        Self::open_at(members, from, Level::Delivered)
+    }
+
+    /// The same for messages that have reached a level.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub fn open_at(members: Members, from: Option<u64>, level: Level) -> Result<Self, OpenError> {
+        let system = |error: std::io::Error| OpenError::System(error.to_string());
+        members.check()?;
+        let shared = Arc::new(Shared::new(Subscribing::default()).map_err(system)?);
+        let subscribes = Subscribes {
+            shared: Arc::clone(&shared),
+            route: Route::new(members),
+            next: from,
+            level,
+            was_taken: false,
+        };
+        let thread = std::thread::Builder::new()
+            .name("tramontane-subscriber".into())
+            .spawn(move || subscribes.run())
+            .map_err(system)?;
+        let mut subscriber = Self { shared, thread: Some(thread), begin: 0 };
+        // The thread ends by itself if no member is found.
+        let opened = subscriber.shared.wait(Duration::MAX, |state| state.opened.clone());
+        subscriber.begin = opened.unwrap_or(Ok(0))?;
+        Ok(subscriber)
+    }
+
+    /// The place that the first message has.
+    #[must_use]
+    pub const fn begin(&self) -> u64 {
+        self.begin
+    }
+
+    /// Waits for the next event.
+    ///
+    /// # Errors
+    /// [`SubscribeError::Open`], if no member takes the subscriber any more.
+    #[allow(clippy::should_implement_trait, reason = "an iterator would have to end or to panic")]
+    pub fn next(&mut self) -> Result<Event, SubscribeError> {
+        self.next_within(Duration::MAX)
+    }
+
+    /// Waits for the next event, at most `timeout`.
+    ///
+    /// # Errors
+    /// [`SubscribeError`]. After [`SubscribeError::TimeUp`] more may come.
+    pub fn next_within(&mut self, timeout: Duration) -> Result<Event, SubscribeError> {
+        let taken = self.shared.wait(timeout, Self::take_from);
+        self.shared.wake_thread();
+        taken.unwrap_or(Err(SubscribeError::TimeUp))
+    }
+
+    /// The next event for async programs. Once it gave an error, it gives that again.
+    pub fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Result<Event, SubscribeError>> {
+        let taken = self.shared.poll(context, Self::take_from);
+        self.shared.wake_thread();
+        taken
+    }
+
+    /// The same as a future.
+    ///
+    /// # Errors
+    /// [`SubscribeError::Open`].
+    pub async fn next_event(&mut self) -> Result<Event, SubscribeError> {
+        std::future::poll_fn(|context| self.poll_next(context)).await
+    }
+
+    /// An event, or why nothing more comes.
+    fn take_from(state: &mut Subscribing) -> Option<Result<Event, SubscribeError>> {
+        match state.take() {
+            Some(event) => Some(Ok(event)),
+            None => state.ended.clone().map(|ended| Err(ended.into())),
+        }
+    }
+}
+
+impl Drop for Subscriber {
+    fn drop(&mut self) {
+        self.shared.stop_thread();
+        if let Some(thread) = self.thread.take() {
+            // A panic of it has been reported by itself.
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,383 @@
+//! What outside clients and the members that serve them say to each other (EXT-1), in a session of
+//! [`Purpose::Client`](super::Purpose::Client).
+//!
+//! A session is for one thing, which its first request decides:
+//!
+//! ```text
+//! publisher                          member
+//! Attach                ---->
+//!                       <----        Attached, once that was delivered; or Refused
+//! Publish, Publish ..   ---->
+//!                       <----        Reached, as more was delivered and became durable
+//! End                   ---->        (or the connection ends, and the lease runs)
+//!
+//! subscriber
+//! Subscribe             ---->
+//!                       <----        Subscribed, then Messages and Gap
+//! anybody
+//! Query                 ---->
+//!                       <----        Answer
+//! ```
+//! A member that has nothing to say for [`ALIVE_PAUSE`] says `Alive`. A client that hears nothing
+//! for [`SILENCE_MAX`] goes to another member: one that is stopped keeps its connections open.
+//!
+//! # Invariants
+//! - What a client publishes is numbered without a gap, from zero in each of its lives: its
+//!   *ordinals*.
+//! - A *place* counts the messages of the subgroup that were handed over since the group began. All
+//!   members number alike.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::de::{Error, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// After so long without another message, a member says that it is there.
+pub const ALIVE_PAUSE: Duration = Duration::from_millis(500);
+
+/// After so long without a message, a client takes its member for stopped or lost.
+pub const SILENCE_MAX: Duration = Duration::from_secs(3);
+
+/// The longest name of a client, in bytes.
+pub const NAME_MAX: usize = 64;
+
+/// The longest request beside the lines that it carries, in bytes.
+pub const REQUEST_AROUND: usize = 1 << 10;
+
+/// The most lines of one `Publish`.
+pub const LINES_MAX: usize = 1 << 10;
+
+/// What a client is known by in the whole group.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+pub struct ClientId(pub u64);
+
+impl fmt::Display for ClientId {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{:016x}", self.0)
+    }
+}
+
+/// A client, and which of its lives: a client that begins anew has another incarnation.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+pub struct ClientLife {
+    /// The client.
+    pub id: ClientId,
+    /// Which life.
+    pub incarnation: u64,
+}
+
+/// How far a message has come (DUR-2). Each level holds only where all before it do, but for
+/// `DurableHere`, which says nothing of other members' disks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Level {
+    /// Delivered at the client's member: so every member that goes on has it.
+    #[default]
+    Delivered,
+    /// On the disk of the client's member.
+    DurableHere,
+    /// On the disks of a majority of the subgroup's members.
+    DurableMajority,
+    /// On the disks of all of the subgroup's members.
+    DurableEverywhere,
+}
+
+impl Level {
+    /// All levels, in their order.
+    pub const ALL: [Self; 4] =
+        [Self::Delivered, Self::DurableHere, Self::DurableMajority, Self::DurableEverywhere];
+}
+
+/// How many of something have reached each level.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reached {
+    /// Delivered.
+    pub delivered: u64,
+    /// Durable at the member.
+    pub durable_here: u64,
+    /// Durable at a majority.
+    pub durable_majority: u64,
+    /// Durable everywhere.
+    pub durable_everywhere: u64,
+}
+
+impl Reached {
+    /// How many have reached a level.
+    #[must_use]
+    pub const fn at(&self, level: Level) -> u64 {
+        match level {
+            Level::Delivered => self.delivered,
+            Level::DurableHere => self.durable_here,
+            Level::DurableMajority => self.durable_majority,
+            Level::DurableEverywhere => self.durable_everywhere,
+        }
+    }
+}
+
+/// Bytes of a message, lent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bytes<'m>(pub &'m [u8]);
+
+impl Serialize for Bytes<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bytes(self.0)
+    }
+}
+
+impl<'de: 'm, 'm> Deserialize<'de> for Bytes<'m> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Lent;
+        impl<'de> Visitor<'de> for Lent {
+            type Value = Bytes<'de>;
+
+            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                out.write_str("bytes")
+            }
+
+            fn visit_borrowed_bytes<E: Error>(self, bytes: &'de [u8]) -> Result<Bytes<'de>, E> {
+                Ok(Bytes(bytes))
+            }
+        }
+        deserializer.deserialize_bytes(Lent)
+    }
+}
+
+/// Where a client wants to go, and as what it is known there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Target<'m> {
+    /// The group's name; any group if it is empty.
+    pub group: &'m str,
+    /// The subgroup's name; the first that takes clients if it is empty.
+    pub subgroup: &'m str,
+    /// What people call the client.
+    pub name: &'m str,
+}
+
+/// A client's requests.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ClientRequest<'m> {
+    /// Publish as this client. One that has been attached before is not new.
+    Attach {
+        /// Where.
+        #[serde(borrow)]
+        target: Target<'m>,
+        /// Which client.
+        life: ClientLife,
+        /// Whether this life begins.
+        is_new: bool,
+        /// The level that it waits for.
+        level: Level,
+    },
+    /// Lines in a row.
+    Publish {
+        /// The ordinal of the first.
+        first: u64,
+        /// The lines.
+        #[serde(borrow)]
+        lines: Vec<Bytes<'m>>,
+    },
+    /// Subscribe.
+    Subscribe {
+        /// Where.
+        #[serde(borrow)]
+        target: Target<'m>,
+        /// The first place that is wanted; what comes next if it is none.
+        from: Option<u64>,
+        /// The level that messages must have reached.
+        level: Level,
+    },
+    /// How things stand.
+    Query {
+        /// Where.
+        #[serde(borrow)]
+        target: Target<'m>,
+    },
+    /// The client ends, and has no more to say. Its lease ends at once.
+    End,
+}
+
+/// A member's replies.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ClientReply<'m> {
+    /// Not here, not now, or not at all. The session ends.
+    Refused(ClientRefusal),
+    /// The client is attached.
+    Attached {
+        /// Ordinals below this were delivered.
+        next: u64,
+        /// The longest line, in bytes.
+        line_max: u32,
+        /// How long the client is remembered while no member hears it, in ms.
+        lease_ms: u64,
+    },
+    /// Ordinals below these have reached the levels.
+    Reached(Reached),
+    /// The client is subscribed: what comes next has this place.
+    Subscribed {
+        /// The place.
+        next: u64,
+    },
+    /// These places are gone here.
+    Gap {
+        /// The first.
+        from: u64,
+        /// The first that is not.
+        to: u64,
+    },
+    /// Messages in a row.
+    Messages(#[serde(borrow)] Vec<PublishedMessage<'m>>),
+    /// How things stand.
+    Answer(GroupAnswer),
+    /// The member is there.
+    Alive,
+}
+
+/// A message as a subscriber gets it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PublishedMessage<'m> {
+    /// Its place.
+    pub place: u64,
+    /// The view that it was delivered in.
+    pub view: u64,
+    /// The member that sent it, for itself or for a client.
+    pub sender: u32,
+    /// The client that published it; none if the member did.
+    pub client: Option<ClientId>,
+    /// The bytes.
+    #[serde(borrow)]
+    pub payload: Bytes<'m>,
+}
+
+/// How things stand at a member.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GroupAnswer {
+    /// The group.
+    pub group: String,
+    /// The subgroup.
+    pub subgroup: String,
+    /// The node that answers.
+    pub node: u32,
+    /// Its view.
+    pub view: u64,
+    /// The view's members.
+    pub members: Vec<u32>,
+    /// The first place that the member still has.
+    pub first: u64,
+    /// How many messages were delivered since the group began, and how many of them are durable.
+    pub reached: Reached,
+    /// Clients that the group remembers.
+    pub clients: u64,
+    /// The longest line, in bytes.
+    pub line_max: u32,
+}
+
+/// Why a client was refused. What goes after "the member refused this client: ".
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+pub enum ClientRefusal {
+    /// The group takes no clients.
+    #[error("the group takes no clients; set clients = true in a subgroup of its group file")]
+    NotAllowed,
+    /// Another group is there.
+    #[error("another group is there; look at the addresses")]
+    OtherGroup,
+    /// There is no such subgroup, or it takes no clients.
+    #[error("the group has no such subgroup that takes clients; name one that does")]
+    NoSubgroup,
+    /// The member does not belong to the subgroup, or does not send in it.
+    #[error("that member does not send in the subgroup; give the address of one that does")]
+    NotHere,
+    /// It is no member yet, or none any more.
+    #[error("that node is no member now; try again, or give more addresses")]
+    NotNow,
+    /// Another client has the id.
+    #[error("another client has this id; take another, or wait until its lease has ended")]
+    IdTaken,
+    /// The group has forgotten the client.
+    #[error(
+        "the lease has ended, and the group has forgotten this client: what was not acknowledged \
+         may have been delivered; look, and publish the rest as a new client"
+    )]
+    LeaseOver,
+    /// The group, or the member, has too many clients.
+    #[error("there are too many clients; try again later, or raise the bound")]
+    TooMany,
+    /// The level that is wanted needs a log.
+    #[error("the subgroup has no log, so that nothing is durable; ask for the level delivered")]
+    NotLogged,
+    /// It took nothing for too long, or was further behind than the member keeps messages.
+    #[error("it was too slow, and was cut; read faster, or subscribe from the place that is next")]
+    TooSlow,
+}
+
+impl ClientRefusal {
+    /// Whether another member, or the same one later, may take the client.
+    #[must_use]
+    pub const fn is_for_now(self) -> bool {
+        matches!(self, Self::NotHere | Self::NotNow)
+    }
+}
+
+/// A message as bytes.
+#[must_use]
+pub fn encode<T: Serialize>(message: &T) -> Vec<u8> {
+    // Numbers and bytes into memory: nothing that can fail.
+    postcard::to_stdvec(message).unwrap_or_default()
+}
+
+/// Bytes as a message; none if they are not one.
+#[must_use]
+pub fn decode<'m, T: Deserialize<'m>>(bytes: &'m [u8]) -> Option<T> {
+    match postcard::take_from_bytes(bytes) {
+        Ok((message, [])) => Some(message),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_is_heard_and_what_is_cut_or_longer_is_not() {
+        let life = ClientLife { id: ClientId(7), incarnation: 9 };
+        let target = Target { group: "log", subgroup: "", name: "feed" };
+        let requests = [
+            ClientRequest::Attach { target, life, is_new: true, level: Level::DurableMajority },
+            ClientRequest::Publish { first: 3, lines: vec![Bytes(b"one"), Bytes(b"")] },
+            ClientRequest::Subscribe { target, from: Some(4), level: Level::Delivered },
+            ClientRequest::Query { target },
+            ClientRequest::End,
+        ];
+        for request in requests {
+            let mut bytes = encode(&request);
+            assert_eq!(decode(&bytes), Some(request));
+            for length in 0..bytes.len() {
+                assert_eq!(decode::<ClientRequest<'_>>(&bytes[..length]), None);
+            }
+            bytes.push(0);
+            assert_eq!(decode::<ClientRequest<'_>>(&bytes), None);
+        }
+        let message = PublishedMessage {
+            place: 1 << 40,
+            view: 2,
+            sender: 3,
+            client: Some(ClientId(u64::MAX)),
+            payload: Bytes(b"bytes"),
+        };
+        let reply = ClientReply::Messages(vec![message; 2]);
+        assert_eq!(decode(&encode(&reply)), Some(reply));
+    }
+
+    /// A length that was made up must not make anybody take memory for it.
+    #[test]
+    fn a_length_that_cannot_be_takes_no_memory() {
+        let mut bytes = encode(&ClientRequest::Publish { first: 0, lines: Vec::new() });
+        bytes.pop();
+        bytes.extend([0xff, 0xff, 0xff, 0xff, 0x0f]);
+        assert_eq!(decode::<ClientRequest<'_>>(&bytes), None);
+    }
+}

@@ -1,0 +1,38 @@
+//! How a thread that waits for sockets is woken by another thread of its process.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use rustix::event::{EventfdFlags, eventfd};
+
+/// Wakes the thread that polls it. Clones wake the same thread.
+#[derive(Clone, Debug)]
+pub struct Wakeup(Arc<OwnedFd>);
+
+impl Wakeup {
+    /// One that nobody has rung.
+    ///
+    /// # Errors
+    /// The system's: it has no descriptor left.
+    pub fn new() -> std::io::Result<Self> {
+        Ok(Self(Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?)))
+    }
+
+    /// Ends the present or the next wait. Never waits itself.
+    pub fn ring(&self) {
+        // It fails where it has been rung 2^64 times and nobody looked.
+        let _ = rustix::io::write(&*self.0, &1_u64.to_ne_bytes());
+    }
+
+    /// Forgets all rings so far.
+    pub fn take(&self) {
+        // It fails where nobody rang.
+        let _ = rustix::io::read(&*self.0, &mut [0; 8]);
+    }
+}
+
+impl AsFd for Wakeup {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}

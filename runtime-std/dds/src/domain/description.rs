@@ -1,0 +1,222 @@
+//! A domain: the nodes that may take part, and the topics.
+//!
+//! # Invariants
+//! - The first subgroup of a domain's group is [`DISCOVERY`]: all nodes are in it, and say there
+//!   what they read. Each topic has one subgroup behind it, in the order of the description.
+//! - Participants that were told different topics do not become members of one group: what
+//!   [`Domain::terms`] gives is compared when they meet.
+
+use std::path::Path;
+
+use md5::{Digest as _, Md5};
+use serde::{Deserialize, Serialize};
+use tramontane::{Description, DescriptionBuilder, SubgroupDescription, SubgroupId};
+
+use super::topic_description::TopicDescription;
+use crate::error::DdsError;
+use crate::wire::ANNOUNCEMENT_MAX;
+
+/// The subgroup in which participants say what they read; no topic has this name.
+pub(crate) const DISCOVERY: &str = "DCPS";
+
+/// Its window: readers are made rarely.
+const DISCOVERY_WINDOW: u32 = 8;
+
+/// A domain: DDS's domain id is the group's name.
+///
+/// ```
+/// use tramontane::Description;
+/// use tramontane_dds::{Domain, Level, TopicDescription};
+///
+/// # fn main() -> Result<(), tramontane_dds::DdsError> {
+/// let tracks = TopicDescription::new("Tracks", "Track").level(Level::Volatile).publishers([0, 1]);
+/// let domain = Domain::new(Description::builder("flight").nodes(3), [tracks])?;
+/// assert!(domain.topic("Tracks").is_some());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Domain {
+    group: Description,
+    topics: Vec<TopicDescription>,
+}
+
+/// A domain's file.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    group: Description,
+    topics: Vec<TopicDescription>,
+}
+
+impl Domain {
+    /// A domain of these topics, whose nodes, fabric and times are those of `group`.
+    ///
+    /// # Errors
+    /// [`DdsError::Domain`] and [`DdsError::Description`].
+    pub fn new(
+        group: DescriptionBuilder,
+        topics: impl IntoIterator<Item = TopicDescription>,
+    ) -> Result<Self, DdsError> {
+        // Built with its one usual subgroup first, whose place the topics then take.
+        Self::of(group.build()?, topics.into_iter().collect())
+    }
+
+    /// A domain of these topics, whose group's subgroups they replace.
+    ///
+    /// # Errors
+    /// As [`Domain::new`].
+    pub fn of(mut group: Description, topics: Vec<TopicDescription>) -> Result<Self, DdsError> {
+        let all: Vec<u32> = group.nodes.iter().map(|node| node.id).collect();
+        group.subgroups = vec![SubgroupDescription {
+            window: DISCOVERY_WINDOW,
+            message_max: ANNOUNCEMENT_MAX,
+            restart_empty: true,
+            ..SubgroupDescription::named(DISCOVERY)
+        }];
+        for topic in &topics {
+            group.subgroups.push(topic.subgroup(&all)?);
+        }
+        group.complete()?;
+        Ok(Self { group, topics })
+    }
+
+    /// Reads a domain's file: a table `[group]`, which is a group file without subgroups, and a
+    /// table `[[topics]]` for each topic.
+    ///
+    /// # Errors
+    /// As [`Domain::new`]; the file cannot be read, or is no such file.
+    pub fn read(path: &Path) -> Result<Self, DdsError> {
+        let wrong = |what: &dyn std::fmt::Display| {
+            DdsError::Domain(format!("{}: {what}; give a domain file", path.display()))
+        };
+        let text = std::fs::read_to_string(path).map_err(|error| wrong(&error))?;
+        let File { mut group, topics } =
+            toml::from_str(&text).map_err(|error| wrong(&error.to_string().replace('\n', " ")))?;
+        if !group.subgroups.is_empty() {
+            return Err(wrong(&"a domain has topics and no subgroups of its own"));
+        }
+        if let Some(folder) = path.parent() {
+            group.key_file = group.key_file.map(|key| folder.join(key));
+            for state in group.nodes.iter_mut().filter_map(|node| node.state.as_mut()) {
+                *state = folder.join(&*state);
+            }
+        }
+        Self::of(group, topics)
+    }
+
+    /// The group that carries it.
+    #[must_use]
+    pub const fn group(&self) -> &Description {
+        &self.group
+    }
+
+    /// The topics, in the order of their subgroups.
+    #[must_use]
+    pub fn topics(&self) -> &[TopicDescription] {
+        &self.topics
+    }
+
+    /// The topic of that name.
+    #[must_use]
+    pub fn topic(&self, name: &str) -> Option<&TopicDescription> {
+        self.topics.iter().find(|topic| topic.name == name)
+    }
+
+    /// The same with its group told where its members meet: a name, or addresses.
+    #[must_use]
+    pub fn with_group(self, change: impl FnOnce(&mut Description)) -> Self {
+        let Self { mut group, topics } = self;
+        change(&mut group);
+        Self { group, topics }
+    }
+
+    /// What all participants must have been told alike, as a number for the start.
+    #[must_use]
+    pub fn terms(&self) -> u64 {
+        let described = crate::cdr::encode(&self.topics).unwrap_or_default();
+        let digest = Md5::digest(&described);
+        digest.first_chunk().map_or(0, |first| u64::from_le_bytes(*first))
+    }
+
+    /// The topic that a subgroup carries: nothing for discovery.
+    pub(crate) fn topic_index(subgroup: SubgroupId) -> Option<usize> {
+        subgroup.index().checked_sub(1)
+    }
+
+    /// The subgroup that carries the topic of that index.
+    pub(crate) fn subgroup_of(index: usize) -> SubgroupId {
+        SubgroupId(u16::try_from(index.saturating_add(1)).unwrap_or(u16::MAX))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::Level;
+
+    fn domain(topics: Vec<TopicDescription>) -> Result<Domain, DdsError> {
+        Domain::new(Description::builder("domain").nodes(4), topics)
+    }
+
+    #[test]
+    fn a_topic_is_a_subgroup_of_those_who_publish_or_subscribe() {
+        let topics = vec![
+            TopicDescription::new("a", "A").publishers([2]).subscribers([1, 3]),
+            TopicDescription::new("b", "B").level(Level::Unordered),
+            TopicDescription::new("c", "C").level(Level::Logged),
+        ];
+        let domain = domain(topics).expect("well formed");
+        let subgroups = &domain.group().subgroups;
+        assert_eq!(subgroups[0].members(), [0, 1, 2, 3]);
+        assert_eq!((subgroups[1].members(), subgroups[1].senders()), (&[1, 2, 3][..], &[2][..]));
+        assert_eq!(subgroups[2].members(), [0, 1, 2, 3]);
+        let kinds = subgroups.iter().map(|of| (of.unordered, of.logged, of.restart_empty));
+        let kinds: Vec<_> = kinds.skip(1).collect();
+        assert_eq!(kinds, [(false, false, true), (true, false, true), (false, true, false)]);
+    }
+
+    #[test]
+    fn a_wrong_domain_is_refused() {
+        let wrong = [
+            TopicDescription::new("a", "A").publishers([7]),
+            TopicDescription::new(DISCOVERY, "A"),
+            TopicDescription::new("a", "A").level(Level::Logged).window(0),
+            TopicDescription { keep_depth: None, ..TopicDescription::new("a", "A") },
+        ];
+        for topic in wrong {
+            assert!(domain(vec![topic.clone()]).is_err(), "{topic:?}");
+        }
+    }
+
+    #[test]
+    fn what_participants_must_agree_on_is_in_the_terms() {
+        let topic = || TopicDescription::new("a", "A");
+        let terms = |topic| domain(vec![topic]).expect("well formed").terms();
+        let others = [
+            TopicDescription { type_name: "B".into(), ..topic() },
+            topic().level(Level::Volatile),
+            TopicDescription { keep_depth: Some(7), ..topic() },
+        ];
+        assert_eq!(terms(topic()), terms(topic()));
+        for other in others {
+            assert_ne!(terms(topic()), terms(other));
+        }
+    }
+
+    #[test]
+    fn a_domain_is_read_from_a_file() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("domain.toml");
+        let text = "[group]\nname = \"flight\"\nnodes = [{ id = 0 }, { id = 1 }]\n\
+                    [[topics]]\nname = \"Tracks\"\ntype = \"Track\"\nlevel = \"volatile\"\n\
+                    publishers = [1]\nkeep_depth = 5\n";
+        std::fs::write(&path, text).expect("written");
+        let read = Domain::read(&path).expect("well formed");
+        let tracks = read.topic("Tracks").expect("it is there");
+        assert_eq!((tracks.level, tracks.keep_depth), (Level::Volatile, Some(5)));
+        std::fs::write(&path, text.replace("keep_depth", "keeps")).expect("written");
+        let told = Domain::read(&path).expect_err("no such field").to_string();
+        assert!(told.contains("keeps"), "{told}");
+    }
+}

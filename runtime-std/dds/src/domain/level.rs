@@ -1,0 +1,83 @@
+//! The four levels of a topic (Spindle IV-F).
+
+use serde::{Deserialize, Serialize};
+
+use crate::qos::{AccessScope, Durability, Presentation};
+
+/// What a topic promises; each level promises what the one before it does, and more.
+///
+/// ```
+/// use tramontane_dds::{Durability, Level};
+/// assert_eq!(Level::Volatile.durability(), Durability::Transient);
+/// ```
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// Samples are handed over on receipt, in the order of each writer. If a member dies, members
+    /// may disagree about its last samples.
+    Unordered,
+    /// One order over all writers, the same at all readers: a sample is handed over by all members
+    /// that go on or by none.
+    #[default]
+    Atomic,
+    /// The same, and the members keep samples in memory for readers that come later.
+    Volatile,
+    /// The same, and each member logs on disk what it delivers: participants are started with a
+    /// folder for it (`StartOptions::data`).
+    Logged,
+}
+
+impl Level {
+    /// What DDS calls what this level keeps. DDS's `VOLATILE` keeps nothing: Spindle's level of
+    /// that name is DDS's `TRANSIENT`.
+    #[must_use]
+    pub const fn durability(self) -> Durability {
+        match self {
+            Self::Unordered | Self::Atomic => Durability::Volatile,
+            Self::Volatile => Durability::Transient,
+            Self::Logged => Durability::Persistent,
+        }
+    }
+
+    /// The order that this level gives.
+    #[must_use]
+    pub const fn presentation(self) -> Presentation {
+        match self {
+            Self::Unordered => Presentation {
+                access_scope: AccessScope::Instance,
+                coherent_access: false,
+                ordered_access: false,
+            },
+            Self::Atomic | Self::Volatile | Self::Logged => Presentation {
+                access_scope: AccessScope::Topic,
+                coherent_access: false,
+                ordered_access: true,
+            },
+        }
+    }
+
+    /// Whether samples are kept for readers that come later.
+    #[must_use]
+    pub const fn keeps(self) -> bool {
+        matches!(self, Self::Volatile | Self::Logged)
+    }
+
+    /// Its name, as domain files and command lines have it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Unordered => "unordered",
+            Self::Atomic => "atomic",
+            Self::Volatile => "volatile",
+            Self::Logged => "logged",
+        }
+    }
+}
+
+impl std::fmt::Display for Level {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str(self.name())
+    }
+}

@@ -1,0 +1,15 @@
+//! Domains and their topics, as files and programs describe them.
+//!
+//! | file | subject |
+//! |---|---|
+//! | `level` | what a topic promises |
+//! | `topic_description` | a topic, and the subgroup that carries it |
+//! | `description` | a domain, and the group that carries it |
+
+mod description;
+mod level;
+mod topic_description;
+
+pub use description::Domain;
+pub use level::Level;
+pub use topic_description::{SAMPLE_MAX_DEFAULT, TopicDescription};

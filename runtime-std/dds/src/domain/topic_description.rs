@@ -1,0 +1,167 @@
+//! What a topic is, as a domain's file says.
+
+use serde::{Deserialize, Serialize};
+use tramontane::SubgroupDescription;
+use tramontane::group::WINDOW_DEFAULT;
+
+use super::level::Level;
+use crate::error::DdsError;
+use crate::qos::{History, ResourceLimits};
+use crate::wire::{ANNOUNCEMENT_MAX, HEADER_MAX};
+
+/// The largest sample where nothing else is said, in bytes of CDR.
+pub const SAMPLE_MAX_DEFAULT: u32 = 10_240;
+
+/// Samples of an instance that the members keep for late readers, where nothing else is said.
+const DEPTH_DEFAULT: u32 = 1;
+
+/// A topic: its name and type, who publishes and subscribes, and what it promises.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TopicDescription {
+    /// Its name.
+    pub name: String,
+    /// The name of its type: a program that has another type for the topic is refused.
+    #[serde(rename = "type")]
+    pub type_name: String,
+    /// What it promises.
+    #[serde(default)]
+    pub level: Level,
+    /// The nodes that may have writers; all if left out.
+    #[serde(default)]
+    pub publishers: Option<Vec<u32>>,
+    /// The nodes that may have readers; all if left out.
+    #[serde(default)]
+    pub subscribers: Option<Vec<u32>>,
+    /// Samples of each publishing node that may be under way.
+    #[serde(default = "window_default")]
+    pub window: u32,
+    /// The largest sample, in bytes of CDR.
+    #[serde(default = "sample_max_default")]
+    pub sample_max: u32,
+    /// DDS's durability service: how many samples of each instance the members keep for late
+    /// readers, at the levels volatile and logged. Nothing stands for all of them, up to
+    /// `keep_samples`.
+    #[serde(default = "depth_default")]
+    pub keep_depth: Option<u32>,
+    /// The most samples of all instances that they keep: the oldest goes first.
+    #[serde(default)]
+    pub keep_samples: Option<u32>,
+    /// DDS's topic data: a text for readers and writers.
+    #[serde(default)]
+    pub topic_data: String,
+}
+
+const fn window_default() -> u32 {
+    WINDOW_DEFAULT
+}
+const fn sample_max_default() -> u32 {
+    SAMPLE_MAX_DEFAULT
+}
+#[allow(clippy::unnecessary_wraps, reason = "the field's type")]
+const fn depth_default() -> Option<u32> {
+    Some(DEPTH_DEFAULT)
+}
+
+impl TopicDescription {
+    /// A topic of that name and type: level atomic, everyone may publish and subscribe.
+    #[must_use]
+    pub fn new(name: &str, type_name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            type_name: type_name.to_owned(),
+            level: Level::default(),
+            publishers: None,
+            subscribers: None,
+            window: WINDOW_DEFAULT,
+            sample_max: SAMPLE_MAX_DEFAULT,
+            keep_depth: Some(DEPTH_DEFAULT),
+            keep_samples: None,
+            topic_data: String::new(),
+        }
+    }
+
+    /// With that level.
+    #[must_use]
+    pub fn level(mut self, level: Level) -> Self {
+        self.level = level;
+        self
+    }
+
+    /// With these publishing nodes alone.
+    #[must_use]
+    pub fn publishers(mut self, nodes: impl IntoIterator<Item = u32>) -> Self {
+        self.publishers = Some(nodes.into_iter().collect());
+        self
+    }
+
+    /// With these subscribing nodes alone.
+    #[must_use]
+    pub fn subscribers(mut self, nodes: impl IntoIterator<Item = u32>) -> Self {
+        self.subscribers = Some(nodes.into_iter().collect());
+        self
+    }
+
+    /// With so many samples of each publishing node under way.
+    #[must_use]
+    pub fn window(mut self, samples: u32) -> Self {
+        self.window = samples;
+        self
+    }
+
+    /// With samples of up to so many bytes of CDR.
+    #[must_use]
+    pub fn sample_max(mut self, bytes: u32) -> Self {
+        self.sample_max = bytes;
+        self
+    }
+
+    /// Keeps so much for late readers.
+    #[must_use]
+    pub fn keep(mut self, history: History, limits: ResourceLimits) -> Self {
+        self.keep_depth = match history {
+            History::KeepLast(depth) => Some(depth),
+            History::KeepAll => None,
+        };
+        self.keep_samples = limits.max_samples;
+        self
+    }
+
+    /// The subgroup that carries it: those who publish or subscribe (DDS-1).
+    pub(super) fn subgroup(&self, all: &[u32]) -> Result<SubgroupDescription, DdsError> {
+        if self.keep_depth == Some(0) || (self.keep_depth.is_none() && self.keep_samples.is_none())
+        {
+            return Err(DdsError::Domain(format!(
+                "topic \"{}\" keeps nothing, or everything for ever; set keep_depth or keep_samples to 1 or more",
+                self.name
+            )));
+        }
+        let senders = self.publishers.clone().unwrap_or_else(|| all.to_vec());
+        let subscribers = self.subscribers.clone().unwrap_or_else(|| all.to_vec());
+        // In the order of the nodes, then whoever the group does not know: it says so.
+        let mut members: Vec<u32> = all
+            .iter()
+            .copied()
+            .filter(|node| senders.contains(node) || subscribers.contains(node))
+            .collect();
+        for node in senders.iter().chain(&subscribers) {
+            if !members.contains(node) {
+                members.push(*node);
+            }
+        }
+        let overhead = u32::try_from(HEADER_MAX).unwrap_or(u32::MAX);
+        let message_max = self.sample_max.saturating_add(overhead).max(ANNOUNCEMENT_MAX);
+        Ok(SubgroupDescription {
+            members: Some(members),
+            senders: Some(senders),
+            window: self.window,
+            message_max,
+            unordered: self.level == Level::Unordered,
+            logged: self.level == Level::Logged,
+            // What is in memory alone is gone with the topic's last member, and the next begins
+            // anew.
+            restart_empty: self.level != Level::Logged,
+            ..SubgroupDescription::named(&self.name)
+        })
+    }
+}

@@ -1,0 +1,250 @@
+//! What a gateway passes on, and what it has passed on: a state machine without I/O.
+//!
+//! Several gateways may stand between the same topics. All of them see the group's order and the
+//! RTPS topics, and one of them is active. Each sample carries where it comes from: in the group's
+//! order the RTPS writer's GUID with its number there, on RTPS the sample's number in the group's
+//! order. So the next active one knows what was passed on already.
+//!
+//! # Invariants
+//! - What came from RTPS enters the order once, and in the order of its writer.
+//! - What leaves for RTPS leaves in the group's order, each sample once, as far as was seen of what
+//!   another gateway wrote before it died.
+//! - What came from the RTPS topic that samples leave for does not leave again.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::time::Timestamp;
+use crate::wire::Origin;
+
+/// Samples that a gateway that is not active keeps at most: of those that the active one has not
+/// passed on.
+const WAITING_MAX: usize = 65_536;
+
+/// A sample that came from RTPS.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct FromRtps {
+    pub(super) origin: Origin,
+    pub(super) source: Option<Timestamp>,
+    pub(super) cdr: Vec<u8>,
+}
+
+/// A sample of the group's order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct FromGroup {
+    pub(super) ordinal: u64,
+    pub(super) origin: Option<Origin>,
+    pub(super) source: Timestamp,
+    pub(super) cdr: Vec<u8>,
+}
+
+/// What is to be done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Deed {
+    /// Write it in the group.
+    Enter(FromRtps),
+    /// Write it on RTPS.
+    Leave(FromGroup),
+}
+
+/// The ledger of one topic.
+#[derive(Debug, Default)]
+pub(super) struct Ledger {
+    /// Samples from RTPS leave for RTPS too: they do so for another topic.
+    returns: bool,
+    /// By RTPS writer: its last sample that is in the order, or on its way there.
+    entered: BTreeMap<[u8; 16], u64>,
+    waiting: VecDeque<FromRtps>,
+    /// The last number of the order that has left.
+    left: u64,
+    leaving: VecDeque<FromGroup>,
+    /// Samples that were dropped while there was no active gateway for too long.
+    dropped: u64,
+}
+
+impl Ledger {
+    pub(super) fn new(returns: bool) -> Self {
+        Self { returns, ..Self::default() }
+    }
+
+    /// A sample came from RTPS.
+    pub(super) fn came_from_rtps(&mut self, sample: FromRtps) {
+        if self.has_entered(&sample.origin) {
+            return;
+        }
+        if self.waiting.len() >= WAITING_MAX {
+            self.waiting.pop_front();
+            self.dropped += 1;
+        }
+        self.waiting.push_back(sample);
+    }
+
+    /// Another gateway wrote the sample of that number on RTPS.
+    pub(super) fn has_left(&mut self, ordinal: u64) {
+        self.left = self.left.max(ordinal);
+        let left = self.left;
+        while self.leaving.front().is_some_and(|sample| sample.ordinal <= left) {
+            self.leaving.pop_front();
+        }
+    }
+
+    /// The next sample of the group's order.
+    pub(super) fn came_in_order(&mut self, sample: FromGroup) {
+        if let Some(origin) = sample.origin {
+            let entered = self.entered.entry(origin.writer).or_default();
+            *entered = origin.sequence.max(*entered);
+            let entered = &self.entered;
+            self.waiting.retain(|waiting| {
+                entered
+                    .get(&waiting.origin.writer)
+                    .is_none_or(|last| waiting.origin.sequence > *last)
+            });
+            if !self.returns {
+                return;
+            }
+        }
+        if sample.ordinal <= self.left {
+            return;
+        }
+        if self.leaving.len() >= WAITING_MAX {
+            self.leaving.pop_front();
+            self.dropped += 1;
+        }
+        self.leaving.push_back(sample);
+    }
+
+    /// What the active gateway is to do next. What it is given counts as done.
+    pub(super) fn next(&mut self) -> Option<Deed> {
+        if let Some(sample) = self.leaving.pop_front() {
+            self.left = sample.ordinal;
+            return Some(Deed::Leave(sample));
+        }
+        let sample = self.waiting.pop_front()?;
+        self.entered.insert(sample.origin.writer, sample.origin.sequence);
+        Some(Deed::Enter(sample))
+    }
+
+    /// Samples that were dropped since this was last asked.
+    pub(super) fn take_dropped(&mut self) -> u64 {
+        std::mem::take(&mut self.dropped)
+    }
+
+    fn has_entered(&self, origin: &Origin) -> bool {
+        self.entered.get(&origin.writer).is_some_and(|last| origin.sequence <= *last)
+            || self.waiting.iter().any(|waiting| waiting.origin == *origin)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn from_rtps(writer: u8, sequence: u64) -> FromRtps {
+        let origin = Origin { writer: [writer; 16], sequence };
+        FromRtps { origin, source: None, cdr: vec![writer] }
+    }
+
+    /// A group's order and an RTPS topic, with gateways between them.
+    #[derive(Debug)]
+    struct World {
+        order: Vec<FromGroup>,
+        /// What gateways wrote on RTPS.
+        out: Vec<u64>,
+        written: BTreeMap<u8, u64>,
+        gateways: Vec<Ledger>,
+        /// The first that lives is active.
+        lost: usize,
+    }
+
+    impl World {
+        fn new(gateways: usize, returns: bool) -> Self {
+            let gateways = (0..gateways).map(|_| Ledger::new(returns)).collect();
+            let (order, out, written) = (Vec::new(), Vec::new(), BTreeMap::new());
+            Self { order, out, written, gateways, lost: 0 }
+        }
+
+        fn order(&mut self, origin: Option<Origin>) {
+            let ordinal = self.order.len() as u64 + 1;
+            let sample = FromGroup { ordinal, origin, source: Timestamp(0), cdr: Vec::new() };
+            self.order.push(sample.clone());
+            self.living().for_each(|ledger| ledger.came_in_order(sample.clone()));
+        }
+
+        fn write_on_rtps(&mut self, writer: u8) {
+            let sequence = self.written.entry(writer).or_default();
+            *sequence += 1;
+            let sample = from_rtps(writer, *sequence);
+            self.living().for_each(|ledger| ledger.came_from_rtps(sample.clone()));
+        }
+
+        fn living(&mut self) -> impl Iterator<Item = &mut Ledger> {
+            self.gateways.iter_mut().skip(self.lost)
+        }
+
+        /// The active one does one thing. False if there is nothing to do.
+        fn pass_on(&mut self) -> bool {
+            let Some(deed) = self.living().next().and_then(Ledger::next) else { return false };
+            match deed {
+                Deed::Enter(sample) => self.order(Some(sample.origin)),
+                Deed::Leave(sample) => {
+                    self.out.push(sample.ordinal);
+                    self.living().skip(1).for_each(|ledger| ledger.has_left(sample.ordinal));
+                }
+            }
+            true
+        }
+    }
+
+    proptest! {
+        /// Whatever happens when, and whichever gateways die: what RTPS wrote is in the order once
+        /// and in its writers' orders, and what is to leave leaves once and in order.
+        #[test]
+        fn nothing_is_repeated_lost_or_echoed(
+            deeds in proptest::collection::vec(0_u8..6, 0..80),
+            returns in any::<bool>(),
+        ) {
+            let mut world = World::new(3, returns);
+            for deed in deeds {
+                match deed {
+                    0 | 1 => world.write_on_rtps(deed),
+                    2 => world.order(None),
+                    5 => world.lost = (world.lost + 1).min(2),
+                    _ => {
+                        world.pass_on();
+                    }
+                }
+            }
+            while world.pass_on() {}
+            for (writer, last) in &world.written {
+                let entered: Vec<u64> = world
+                    .order
+                    .iter()
+                    .filter_map(|sample| sample.origin)
+                    .filter(|origin| origin.writer == [*writer; 16])
+                    .map(|origin| origin.sequence)
+                    .collect();
+                prop_assert_eq!(entered, (1..=*last).collect::<Vec<_>>());
+            }
+            let expected: Vec<u64> = world
+                .order
+                .iter()
+                .filter(|sample| returns || sample.origin.is_none())
+                .map(|sample| sample.ordinal)
+                .collect();
+            prop_assert_eq!(&world.out, &expected);
+        }
+    }
+
+    #[test]
+    fn what_came_before_is_not_passed_on_by_one_that_comes_later() {
+        let mut late = Ledger::new(false);
+        let origin = Some(Origin { writer: [1; 16], sequence: 5 });
+        late.came_in_order(FromGroup { ordinal: 9, origin, source: Timestamp(0), cdr: Vec::new() });
+        late.came_from_rtps(from_rtps(1, 4));
+        late.came_from_rtps(from_rtps(1, 5));
+        assert_eq!(late.next(), None);
+        late.came_from_rtps(from_rtps(1, 6));
+        assert_eq!(late.next(), Some(Deed::Enter(from_rtps(1, 6))));
+    }
+}

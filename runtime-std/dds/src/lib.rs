@@ -1,0 +1,72 @@
+//! DDS on Tramontane's groups: topics, data writers and data readers, as the OMG's DCPS has them,
+//! with one order over all writers of a topic, the same at all its readers.
+//!
+//! A [`Domain`] says which nodes take part and which topics there are; a [`DomainParticipant`] is a
+//! member of its group. A topic is a subgroup of those who publish or subscribe to it, and has a
+//! [`Level`]. Somebody who knows DDS finds what they know under its names, but for publishers and
+//! subscribers: what they would carry here, the order across writers, is a policy of writers and
+//! readers ([`Presentation`]).
+//!
+//! # The way of a sample
+//! 1. A [`DataWriter`] takes a slot of the group's ring and builds the sample's CDR there: from a
+//!    value by serde, or in place ([`DataWriter::loan`]).
+//! 2. The group orders it. At the level unordered it is handed over on receipt.
+//! 3. A reader's [listener](DataReaderListener::on_sample) is lent it where it lies, over shared
+//!    memory in the writer's own ring. What no listener takes is copied once, for all readers of
+//!    the process and the topic's store together, and waits for [`DataReader::take`].
+//!
+//! | module | subject |
+//! |---|---|
+//! | `domain` | domains, topics and levels, as files and programs describe them |
+//! | `participant` | participants, and what they tell each other |
+//! | `topic` | a topic as a member sees it: its writers, and what is kept for late readers |
+//! | `reader`, `writer` | both ends |
+//! | `qos` | the policies; which of them match, and which are refused |
+//! | `cdr`, `wire` | types and their CDR; what stands before it in a message |
+//! | `gateway` | mirrors topics of an RTPS domain, as a feature |
+//! | `status`, `waitset`, `time`, `error` | statuses; conditions; times; errors |
+
+mod cdr;
+mod domain;
+mod error;
+#[cfg(feature = "rtps")]
+pub mod gateway;
+#[cfg(doctest)]
+mod guide;
+mod participant;
+mod qos;
+mod reader;
+mod status;
+mod time;
+mod topic;
+mod waitset;
+mod wire;
+mod writer;
+
+pub use cdr::{
+    Encoding, InstanceHandle, Octets, OctetsRef, PlainType, TypeSupport, decode, encode,
+};
+pub use domain::{Domain, Level, SAMPLE_MAX_DEFAULT, TopicDescription};
+pub use error::DdsError;
+pub use participant::{
+    DomainParticipant, PublicationData, PublicationHandle, SubscriptionData, SubscriptionHandle,
+    Topic,
+};
+pub use qos::{
+    AccessScope, Deadline, DestinationOrder, Durability, History, LatencyBudget, Lifespan,
+    Liveliness, LivelinessKind, Ownership, PolicyId, Presentation, ReaderDataLifecycle, ReaderQos,
+    Reliability, ReliabilityKind, ResourceLimits, TimeBasedFilter, WriterDataLifecycle, WriterQos,
+    incompatible,
+};
+pub use reader::{
+    DataReader, DataReaderListener, Disposition, InstanceStates, Lent, OnSample, Sample,
+    SampleInfo, SampleStates, Selection, ViewStates,
+};
+pub use status::{
+    DeadlineMissedStatus, IncompatibleQosStatus, LivelinessChangedStatus, LivelinessLostStatus,
+    MatchedStatus, RejectedReason, SampleLostStatus, SampleRejectedStatus, StatusMask,
+};
+pub use time::{INFINITE, Timestamp};
+pub use waitset::{Condition, GuardCondition, WaitSet};
+pub use wire::Origin;
+pub use writer::{DataWriter, DataWriterListener, Loan, OctetsLoan};

@@ -1,0 +1,119 @@
+//! What participants tell each other of their readers, and which of them match the writers here.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::handles::{PublicationHandle, SubscriptionData, SubscriptionHandle};
+use crate::cdr::{Encoding, decode, encode};
+use crate::error::DdsError;
+use crate::qos::{ReaderQos, incompatible};
+use crate::wire::ReaderAnnouncement;
+use crate::writer::WriterCore;
+
+/// A reader of the domain.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct KnownReader {
+    handle: SubscriptionHandle,
+    topic: u32,
+    qos: ReaderQos,
+}
+
+/// All readers of the domain, and the writers of this participant.
+#[derive(Debug, Default)]
+pub(crate) struct Discovery {
+    readers: Vec<KnownReader>,
+    writers: Vec<Arc<WriterCore>>,
+}
+
+impl Discovery {
+    /// A participant said something of a reader.
+    pub(super) fn heard(&mut self, participant: u32, message: &[u8]) {
+        match ReaderAnnouncement::decode(message) {
+            Ok(ReaderAnnouncement { topic, reader, qos }) => {
+                let handle = SubscriptionHandle { participant, reader };
+                self.forget(|known| known.handle == handle);
+                if let Some(qos) = qos {
+                    self.add(KnownReader { handle, topic, qos });
+                }
+            }
+            Err(error) => tracing::warn!(participant, %error, "an announcement makes no sense"),
+        }
+    }
+
+    fn add(&mut self, reader: KnownReader) {
+        for writer in self.writers.iter().filter(|writer| is_of(writer, &reader)) {
+            consider(writer, &reader);
+        }
+        self.readers.push(reader);
+    }
+
+    /// Forgets readers of which this is so.
+    fn forget(&mut self, is_gone: impl Fn(&KnownReader) -> bool) {
+        let Self { readers, writers } = self;
+        readers.retain(|reader| {
+            if !is_gone(reader) {
+                return true;
+            }
+            for writer in writers.iter().filter(|writer| matches(writer, reader)) {
+                writer.unmatched();
+            }
+            false
+        });
+    }
+
+    /// The view has changed: readers of participants that are no members any more are gone.
+    pub(super) fn view_changed(&mut self, is_gone: impl Fn(u32) -> bool) {
+        self.forget(|reader| is_gone(reader.handle.participant));
+    }
+
+    /// A writer of this participant.
+    pub(super) fn add_writer(&mut self, writer: &Arc<WriterCore>) {
+        for reader in self.readers.iter().filter(|reader| is_of(writer, reader)) {
+            consider(writer, reader);
+        }
+        self.writers.push(Arc::clone(writer));
+    }
+
+    pub(super) fn remove_writer(&mut self, handle: PublicationHandle) {
+        self.writers.retain(|writer| writer.handle != handle);
+    }
+
+    pub(super) fn writers(&self) -> Vec<Arc<WriterCore>> {
+        self.writers.clone()
+    }
+
+    /// The readers that match a writer.
+    pub(super) fn matched(&self, writer: &WriterCore) -> Vec<SubscriptionData> {
+        let matched = self.readers.iter().filter(|reader| matches(writer, reader));
+        matched
+            .map(|known| SubscriptionData { handle: known.handle, qos: known.qos.clone() })
+            .collect()
+    }
+
+    /// The readers, for a participant that joins.
+    pub(super) fn snapshot(&self) -> Result<Vec<u8>, DdsError> {
+        encode(&self.readers)
+    }
+
+    /// Takes over what another participant knows, instead of what is known here.
+    pub(super) fn restore(&mut self, bytes: &[u8]) -> Result<(), DdsError> {
+        let readers: Vec<KnownReader> = decode(bytes, Encoding::NATIVE)?;
+        self.forget(|_| true);
+        readers.into_iter().for_each(|reader| self.add(reader));
+        Ok(())
+    }
+}
+
+fn is_of(writer: &WriterCore, reader: &KnownReader) -> bool {
+    u32::try_from(writer.topic).is_ok_and(|topic| topic == reader.topic)
+}
+
+fn matches(writer: &WriterCore, reader: &KnownReader) -> bool {
+    is_of(writer, reader) && incompatible(&writer.qos, &reader.qos).is_empty()
+}
+
+fn consider(writer: &WriterCore, reader: &KnownReader) {
+    let differing = incompatible(&writer.qos, &reader.qos);
+    if differing.is_empty() { writer.matched() } else { writer.incompatible(&differing) }
+}

@@ -1,0 +1,285 @@
+//! The participant that applications have.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use tramontane::{GroupStatus, Running, Sender, SharedStatus, StartOptions, Stopped, start};
+
+use super::replica::TopicReplica;
+use super::shared::{ANNOUNCE, Attachment, Shared, WriterAttachment, check_not_in_listener};
+use super::timers;
+use crate::cdr::TypeSupport;
+use crate::domain::{Domain, TopicDescription};
+use crate::error::DdsError;
+use crate::qos::{ReaderQos, WriterQos, check_reader, check_writer};
+use crate::reader::{AnyListener, DataReader, DataReaderListener, ReaderCore};
+use crate::time::Now;
+use crate::waitset::lock;
+use crate::wire::{Kind, ReaderAnnouncement, encode_writer};
+use crate::writer::{DataWriter, Outlet, WriterCore};
+
+/// A participant of a domain: one member of its group. Dropping it ends it without a word;
+/// [`DomainParticipant::leave`] leaves properly.
+///
+/// ```
+/// use std::time::Duration;
+/// use tramontane::{Description, StartOptions};
+/// use tramontane_dds::{
+///     Domain, DomainParticipant, Level, Octets, ReaderQos, Selection, TopicDescription, WaitSet,
+///     WriterQos,
+/// };
+///
+/// # fn main() -> Result<(), tramontane_dds::DdsError> {
+/// // A domain of one, so that this runs by itself.
+/// let name = format!("doc-dds-{}", std::process::id());
+/// let topic = TopicDescription::new("Pings", "Octets");
+/// let domain = Domain::new(Description::builder(&name).nodes(1), [topic])?;
+/// let participant = DomainParticipant::join(&domain, StartOptions::new(0))?;
+/// let pings = participant.topic::<Octets>("Pings")?;
+/// let reader = participant.create_datareader(&pings, ReaderQos::default())?;
+/// let mut writer = participant.create_datawriter(&pings, WriterQos::of(Level::Atomic))?;
+/// writer.write(&Octets(vec![1, 2, 3]))?;
+/// let mut set = WaitSet::new();
+/// set.attach(reader.read_condition(Selection::unread()));
+/// assert_eq!(set.wait(Duration::from_secs(10)), [0]);
+/// let sample = reader.take_next_sample().expect("the condition says so");
+/// assert_eq!(sample.data()?, Octets(vec![1, 2, 3]));
+/// # drop((reader, writer));
+/// participant.leave(Duration::from_secs(10))?;
+/// # Ok(())
+/// # }
+/// ```
+pub struct DomainParticipant {
+    running: Option<Running>,
+    shared: Arc<Shared>,
+    timers: Option<JoinHandle<()>>,
+    discovery: Sender,
+}
+
+/// A topic of the domain, with its type.
+#[derive(Debug)]
+pub struct Topic<T> {
+    index: usize,
+    name: String,
+    sample: PhantomData<fn() -> T>,
+}
+
+impl DomainParticipant {
+    /// Becomes a participant: the node of these options.
+    ///
+    /// # Errors
+    /// [`DdsError::Start`], [`DdsError::System`].
+    pub fn join(domain: &Domain, options: StartOptions<'_>) -> Result<Self, DdsError> {
+        let shared = Arc::new(Shared::new(domain.clone(), options.node));
+        let options = StartOptions { terms: options.terms ^ domain.terms(), ..options };
+        let running = start(domain.group().clone(), options, TopicReplica::new(&shared))?;
+        let discovery = running
+            .sender(tramontane::SubgroupId(0))
+            .ok_or_else(|| DdsError::Domain("this node may say nothing".into()))?;
+        let timers = timers::start(&shared)?;
+        Ok(Self { running: Some(running), shared, timers: Some(timers), discovery })
+    }
+
+    /// The topic of that name, if it has this type.
+    ///
+    /// # Errors
+    /// [`DdsError::PreconditionNotMet`]: DDS's inconsistent topic.
+    pub fn topic<T: TypeSupport>(&self, name: &str) -> Result<Topic<T>, DdsError> {
+        let (index, description) = self.find(name)?;
+        if description.type_name != T::TYPE_NAME {
+            return Err(DdsError::PreconditionNotMet(format!(
+                "topic \"{name}\" has the type {}, and this program takes it for {}; correct one of them",
+                description.type_name,
+                T::TYPE_NAME
+            )));
+        }
+        Ok(Topic { index, name: name.to_owned(), sample: PhantomData })
+    }
+
+    /// The topic of that name, for programs that do not know its type: samples are bytes of CDR
+    /// there, [`Lent::cdr`](crate::Lent::cdr) and [`DataWriter::write_cdr`].
+    ///
+    /// # Errors
+    /// [`DdsError::PreconditionNotMet`]: there is none.
+    pub fn untyped_topic(&self, name: &str) -> Result<Topic<crate::Octets>, DdsError> {
+        let (index, _) = self.find(name)?;
+        Ok(Topic { index, name: name.to_owned(), sample: PhantomData })
+    }
+
+    fn find(&self, name: &str) -> Result<(usize, &TopicDescription), DdsError> {
+        let mut topics = self.shared.domain.topics().iter().enumerate();
+        topics.find(|(_, topic)| topic.name == name).ok_or_else(|| {
+            DdsError::PreconditionNotMet(format!(
+                "the domain has no topic \"{name}\"; add it to the domain's description"
+            ))
+        })
+    }
+
+    /// A writer on a topic.
+    ///
+    /// # Errors
+    /// [`DdsError`]: policies that are refused, or this node does not publish there.
+    pub fn create_datawriter<T: TypeSupport>(
+        &self,
+        topic: &Topic<T>,
+        qos: WriterQos,
+    ) -> Result<DataWriter<T>, DdsError> {
+        check_not_in_listener("create_datawriter")?;
+        check_writer(&qos, &self.shared.bounds(topic.index))?;
+        let sender = self.running()?.sender(Domain::subgroup_of(topic.index)).ok_or_else(|| {
+            DdsError::PreconditionNotMet(format!(
+                "node {} is no publisher of topic \"{}\"; add it there",
+                self.shared.node, topic.name
+            ))
+        })?;
+        let announcement = encode_writer(&qos)?;
+        let core = Arc::new(WriterCore::new(
+            self.shared.next_publication(),
+            topic.index,
+            qos,
+            Now::read(),
+        ));
+        let mut outlet = Outlet::new(sender, Arc::clone(&core));
+        outlet.say(Kind::Announce, &announcement, ANNOUNCE)?;
+        super::shared::upcall(|| lock(&self.shared.discovery).add_writer(&core));
+        self.shared.alarm.ring();
+        let sample_max = self
+            .shared
+            .domain
+            .topics()
+            .get(topic.index)
+            .map_or(0, |described| usize::try_from(described.sample_max).unwrap_or(usize::MAX));
+        let attachment = WriterAttachment { shared: Arc::clone(&self.shared), topic: topic.index };
+        Ok(DataWriter::new(outlet, attachment, sample_max))
+    }
+
+    /// A reader on a topic. On a topic that keeps samples, one that asks for them is given those
+    /// first.
+    ///
+    /// # Errors
+    /// [`DdsError`]: policies that are refused, or this node does not subscribe there.
+    pub fn create_datareader<T: TypeSupport>(
+        &self,
+        topic: &Topic<T>,
+        qos: ReaderQos,
+    ) -> Result<DataReader<T>, DdsError> {
+        self.create_reader(topic, qos, |_| None)
+    }
+
+    /// The same with a listener, which misses nothing.
+    ///
+    /// # Errors
+    /// As [`DomainParticipant::create_datareader`].
+    pub fn create_datareader_with_listener<T: TypeSupport>(
+        &self,
+        topic: &Topic<T>,
+        qos: ReaderQos,
+        listener: impl DataReaderListener<T> + 'static,
+    ) -> Result<DataReader<T>, DdsError> {
+        self.create_reader(topic, qos, |core| {
+            Some(Box::new(DataReader::<T>::any_listener(core, listener)))
+        })
+    }
+
+    fn create_reader<T: TypeSupport>(
+        &self,
+        topic: &Topic<T>,
+        qos: ReaderQos,
+        listener: impl FnOnce(&Arc<ReaderCore>) -> Option<Box<dyn AnyListener>>,
+    ) -> Result<DataReader<T>, DdsError> {
+        check_not_in_listener("create_datareader")?;
+        check_reader(&qos, &self.shared.bounds(topic.index))?;
+        let described = self.shared.domain.topics().get(topic.index);
+        let subscribers = described.and_then(|described| described.subscribers.as_deref());
+        if subscribers.is_some_and(|nodes| !nodes.contains(&self.shared.node)) {
+            return Err(DdsError::PreconditionNotMet(format!(
+                "node {} is no subscriber of topic \"{}\"; add it there",
+                self.shared.node, topic.name
+            )));
+        }
+        let handle = self.shared.next_subscription();
+        let index = u32::try_from(topic.index).unwrap_or(u32::MAX);
+        let announcement =
+            ReaderAnnouncement { topic: index, reader: handle.reader, qos: Some(qos.clone()) };
+        let announcement = announcement.encode()?;
+        let core = Arc::new(ReaderCore::new(handle, qos, self.shared.patience_max()));
+        core.set_listener(listener(&core));
+        let attachment = Attachment {
+            shared: Arc::clone(&self.shared),
+            topic: topic.index,
+            reader: handle,
+            discovery: self.discovery.clone(),
+        };
+        let attached = Arc::clone(&core);
+        self.shared.with_topic(topic.index, |state| state.attach(attached, Now::read()));
+        // From here on the attachment deletes it.
+        let reader = DataReader::new(core, attachment);
+        self.discovery.clone().send(&announcement, ANNOUNCE)?;
+        self.shared.alarm.ring();
+        Ok(reader)
+    }
+
+    fn running(&self) -> Result<&Running, DdsError> {
+        self.running.as_ref().ok_or(DdsError::Ended(Stopped::Closed))
+    }
+
+    /// The domain.
+    #[must_use]
+    pub fn domain(&self) -> &Domain {
+        &self.shared.domain
+    }
+
+    /// How things stand in the group: the view, its members, the topics as subgroups.
+    #[must_use]
+    pub fn status(&self) -> GroupStatus {
+        self.running.as_ref().map(Running::status).unwrap_or_default()
+    }
+
+    /// The same for other threads, and for after the end.
+    #[must_use]
+    pub fn shared_status(&self) -> SharedStatus {
+        self.running.as_ref().map(Running::shared_status).unwrap_or_default()
+    }
+
+    /// The node that this participant is.
+    #[must_use]
+    pub fn node(&self) -> u32 {
+        self.shared.node
+    }
+
+    /// Why this participant is no member any more, if it is not.
+    #[must_use]
+    pub fn stopped(&self) -> Option<Stopped> {
+        self.running.as_ref().and_then(Running::stopped)
+    }
+
+    /// Leaves the domain, once what was written is delivered, and waits at most `timeout`.
+    ///
+    /// # Errors
+    /// [`DdsError::Ended`]: it ended otherwise.
+    pub fn leave(mut self, timeout: Duration) -> Result<(), DdsError> {
+        match self.running.take() {
+            Some(running) => Ok(running.leave(timeout).map(drop)?),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for DomainParticipant {
+    fn drop(&mut self) {
+        drop(self.running.take());
+        self.shared.alarm.ring();
+        // The thread ends once the last of the participant's entities is gone.
+        drop(self.timers.take());
+    }
+}
+
+impl std::fmt::Debug for DomainParticipant {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("DomainParticipant")
+            .field("node", &self.shared.node)
+            .finish_non_exhaustive()
+    }
+}

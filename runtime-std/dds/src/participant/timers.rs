@@ -1,0 +1,50 @@
+//! The thread that notices what did not happen in time: deadlines and leases.
+//!
+//! It sleeps until something may be due, and for ever where no policy has a time.
+
+use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use super::shared::Shared;
+use crate::time::Now;
+use crate::waitset::lock;
+
+/// The longest sleep: it looks whether the participant is still there.
+const SLEEP_MAX: Duration = Duration::from_secs(1);
+
+/// What wakes the thread.
+#[derive(Debug, Default)]
+pub(super) struct Alarm {
+    rung: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Alarm {
+    /// Something may be due earlier than before.
+    pub(super) fn ring(&self) {
+        *lock(&self.rung) = true;
+        self.changed.notify_all();
+    }
+
+    fn wait(&self, timeout: Duration) {
+        let rung = lock(&self.rung);
+        let waited = self.changed.wait_timeout_while(rung, timeout, |rung| !*rung);
+        *waited.unwrap_or_else(PoisonError::into_inner).0 = false;
+    }
+}
+
+/// Starts the thread. It ends once nobody else has what it watches.
+pub(super) fn start(shared: &Arc<Shared>) -> std::io::Result<JoinHandle<()>> {
+    let watched: Weak<Shared> = Arc::downgrade(shared);
+    std::thread::Builder::new().name("tramontane-dds".into()).spawn(move || {
+        while let Some(shared) = watched.upgrade() {
+            let now = Now::read();
+            let pause = match shared.tick(now) {
+                Some(due) => due.saturating_sub(Now::read().elapsed).min(SLEEP_MAX),
+                None => SLEEP_MAX,
+            };
+            shared.alarm.wait(pause);
+        }
+    })
+}

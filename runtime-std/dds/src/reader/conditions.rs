@@ -1,0 +1,42 @@
+//! Conditions of a reader, for wait sets.
+
+use std::sync::Arc;
+
+use super::core::SharedReader;
+use super::selection::Selection;
+use crate::status::StatusMask;
+use crate::waitset::{Bell, Condition, lock};
+
+/// There are samples that a selection means.
+#[derive(Debug)]
+pub(super) struct ReadCondition {
+    pub(super) reader: SharedReader,
+    pub(super) selection: Selection,
+}
+
+/// A status has changed.
+#[derive(Debug)]
+pub(super) struct ReaderStatusCondition {
+    pub(super) reader: SharedReader,
+    pub(super) enabled: StatusMask,
+}
+
+impl Condition for ReadCondition {
+    fn trigger_value(&self) -> bool {
+        self.reader.has(&self.selection)
+    }
+
+    fn watch(&self, bell: &Arc<Bell>) {
+        self.reader.bells.add(bell);
+    }
+}
+
+impl Condition for ReaderStatusCondition {
+    fn trigger_value(&self) -> bool {
+        lock(&self.reader.statuses).changed.intersects(self.enabled)
+    }
+
+    fn watch(&self, bell: &Arc<Bell>) {
+        self.reader.bells.add(bell);
+    }
+}

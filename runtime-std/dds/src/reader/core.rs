@@ -1,0 +1,294 @@
+//! A reader of whichever type: what the thread that delivers and those of the application share.
+//!
+//! # Invariants
+//! - The cache's lock is not held while a listener is called.
+//! - Only the thread that delivers, and the one that makes the reader before that, put samples in.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+use super::cache::{Admission, Arrival, ReaderCache, Selected};
+use super::info::SampleInfo;
+use super::listener::{AnyListener, Disposition, ReaderEvent};
+use super::selection::Selection;
+use crate::cdr::InstanceHandle;
+use crate::participant::{PublicationHandle, SubscriptionHandle};
+use crate::qos::{History, PolicyId, ReaderQos, ReliabilityKind};
+use crate::status::{
+    DeadlineMissedStatus, IncompatibleQosStatus, LivelinessChangedStatus, MatchedStatus,
+    RejectedReason, SampleLostStatus, SampleRejectedStatus, StatusMask,
+};
+use crate::time::{INFINITE, Now};
+use crate::topic::Incoming;
+use crate::waitset::{Bells, lock};
+use crate::wire::Kind;
+
+/// All statuses of a reader.
+#[derive(Debug, Default)]
+pub(super) struct Statuses {
+    pub(super) changed: StatusMask,
+    pub(super) lost: SampleLostStatus,
+    pub(super) rejected: SampleRejectedStatus,
+    pub(super) deadline: DeadlineMissedStatus,
+    pub(super) incompatible: IncompatibleQosStatus,
+    pub(super) matched: MatchedStatus,
+    pub(super) liveliness: LivelinessChangedStatus,
+}
+
+/// A reader.
+pub(crate) struct ReaderCore {
+    pub(crate) handle: SubscriptionHandle,
+    pub(crate) qos: ReaderQos,
+    /// How long delivery may wait for room.
+    patience: Duration,
+    cache: Mutex<ReaderCache>,
+    room: Condvar,
+    pub(super) statuses: Mutex<Statuses>,
+    listener: Mutex<Option<Box<dyn AnyListener>>>,
+    listens: AtomicBool,
+    pub(super) bells: Bells,
+    /// Something was kept since [`ReaderCore::flush`].
+    has_news: AtomicBool,
+}
+
+impl ReaderCore {
+    /// A reader; delivery waits for room in it at most `patience_max`, if it keeps all.
+    pub(crate) fn new(handle: SubscriptionHandle, qos: ReaderQos, patience_max: Duration) -> Self {
+        let waits =
+            qos.history == History::KeepAll && qos.reliability.kind == ReliabilityKind::Reliable;
+        let patience = if waits {
+            qos.reliability.max_blocking_time.min(patience_max)
+        } else {
+            Duration::ZERO
+        };
+        Self {
+            handle,
+            patience,
+            cache: Mutex::new(ReaderCache::new(qos.clone())),
+            qos,
+            room: Condvar::new(),
+            statuses: Mutex::default(),
+            listener: Mutex::default(),
+            listens: AtomicBool::new(false),
+            bells: Bells::default(),
+            has_news: AtomicBool::new(false),
+        }
+    }
+
+    pub(crate) fn set_listener(&self, listener: Option<Box<dyn AnyListener>>) {
+        let listens = listener.is_some();
+        *lock(&self.listener) = listener;
+        self.listens.store(listens, Ordering::Release);
+    }
+
+    /// Hands over what came: lent to the listener first, kept if it does not take it.
+    pub(crate) fn deliver(&self, arrival: &Arrival, incoming: &mut Incoming<'_>, now: Now) {
+        let admission = lock(&self.cache).admit(arrival, now);
+        let info = match admission {
+            Admission::Admitted(info) => info,
+            Admission::Ignored => return,
+            Admission::Rejected(reason) => return self.rejected(reason, &arrival.info),
+        };
+        if self.listens.load(Ordering::Acquire)
+            && let Some(listener) = &mut *lock(&self.listener)
+            && listener.on_sample(&info, incoming.bytes) == Disposition::Taken
+        {
+            lock(&self.cache).taken_in_place(&info);
+            return;
+        }
+        let payload = (info.valid_data || !incoming.bytes.is_empty()).then(|| incoming.keep());
+        let mut cache = lock(&self.cache);
+        if info.valid_data && !self.patience.is_zero() {
+            let lacks = |cache: &mut ReaderCache| cache.lacks_room(info.instance_handle).is_some();
+            let waited = self.room.wait_timeout_while(cache, self.patience, lacks);
+            cache = waited.unwrap_or_else(std::sync::PoisonError::into_inner).0;
+        }
+        let kept = cache.keep(info, payload, arrival.expires);
+        drop(cache);
+        match kept {
+            Ok(()) => self.has_news.store(true, Ordering::Relaxed),
+            Err(reason) => self.rejected(reason, &info),
+        }
+    }
+
+    /// All that came together is handed over.
+    pub(crate) fn flush(&self) {
+        if self.has_news.swap(false, Ordering::Relaxed) {
+            lock(&self.statuses).changed |= StatusMask::DATA_AVAILABLE;
+            self.tell(&ReaderEvent::Available);
+        }
+    }
+
+    fn tell(&self, event: &ReaderEvent) {
+        self.bells.ring();
+        if self.listens.load(Ordering::Acquire)
+            && let Some(listener) = &mut *lock(&self.listener)
+        {
+            listener.on_event(event);
+        }
+    }
+
+    fn changes<S: Clone>(
+        &self,
+        kind: StatusMask,
+        change: impl FnOnce(&mut Statuses) -> S,
+        event: impl FnOnce(S) -> ReaderEvent,
+    ) {
+        let status = {
+            let mut statuses = lock(&self.statuses);
+            statuses.changed |= kind;
+            change(&mut statuses)
+        };
+        self.tell(&event(status));
+    }
+
+    #[cold]
+    fn rejected(&self, reason: RejectedReason, info: &SampleInfo) {
+        let change = |statuses: &mut Statuses| {
+            statuses.rejected.add(reason, info.instance_handle);
+            statuses.rejected
+        };
+        self.changes(StatusMask::SAMPLE_REJECTED, change, ReaderEvent::Rejected);
+    }
+
+    pub(crate) fn lost(&self, count: u64) {
+        let change = |statuses: &mut Statuses| {
+            statuses.lost.add(count);
+            statuses.lost
+        };
+        self.changes(StatusMask::SAMPLE_LOST, change, ReaderEvent::Lost);
+    }
+
+    /// A writer that offers enough came.
+    pub(crate) fn matched(&self, writer: PublicationHandle, is_alive: bool) {
+        let change = |statuses: &mut Statuses| {
+            statuses.matched.add();
+            statuses.matched
+        };
+        self.changes(StatusMask::SUBSCRIPTION_MATCHED, change, ReaderEvent::Matched);
+        if is_alive {
+            self.lives(writer, false);
+        }
+    }
+
+    pub(crate) fn incompatible(&self, differing: &[PolicyId]) {
+        let change = |statuses: &mut Statuses| {
+            statuses.incompatible.add(differing);
+            statuses.incompatible.clone()
+        };
+        let event = ReaderEvent::IncompatibleQos;
+        self.changes(StatusMask::REQUESTED_INCOMPATIBLE_QOS, change, event);
+    }
+
+    /// A matched writer is gone, with all that it had to say of instances.
+    pub(crate) fn unmatched(&self, writer: PublicationHandle, was_alive: bool, now: Now) {
+        self.writer_left(writer, now);
+        let change = |statuses: &mut Statuses| {
+            statuses.liveliness.forget(writer, was_alive);
+            statuses.liveliness
+        };
+        self.changes(StatusMask::LIVELINESS_CHANGED, change, ReaderEvent::Liveliness);
+        let change = |statuses: &mut Statuses| {
+            statuses.matched.remove();
+            statuses.matched
+        };
+        self.changes(StatusMask::SUBSCRIPTION_MATCHED, change, ReaderEvent::Matched);
+    }
+
+    /// A matched writer did not keep to its lease.
+    pub(crate) fn sleeps(&self, writer: PublicationHandle, now: Now) {
+        self.writer_left(writer, now);
+        let change = |statuses: &mut Statuses| {
+            statuses.liveliness.sleeps(writer);
+            statuses.liveliness
+        };
+        self.changes(StatusMask::LIVELINESS_CHANGED, change, ReaderEvent::Liveliness);
+    }
+
+    /// A matched writer lives, or lives again.
+    pub(crate) fn lives(&self, writer: PublicationHandle, was_known: bool) {
+        let change = |statuses: &mut Statuses| {
+            statuses.liveliness.lives(writer, was_known);
+            statuses.liveliness
+        };
+        self.changes(StatusMask::LIVELINESS_CHANGED, change, ReaderEvent::Liveliness);
+    }
+
+    fn writer_left(&self, writer: PublicationHandle, now: Now) {
+        if lock(&self.cache).writer_left(writer, now) {
+            self.has_news.store(true, Ordering::Relaxed);
+            self.flush();
+        }
+    }
+
+    /// How an instance stands that was kept: who writes it, and whether it was ended.
+    pub(crate) fn adopt(
+        &self,
+        instance: InstanceHandle,
+        writers: &[PublicationHandle],
+        ended: Option<Kind>,
+        now: Now,
+    ) {
+        if lock(&self.cache).adopt(instance, writers, ended, now) {
+            self.has_news.store(true, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn select(&self, selection: &Selection, takes: bool) -> Vec<Selected> {
+        let selected = lock(&self.cache).select(selection, takes, Now::read());
+        lock(&self.statuses).changed.remove(StatusMask::DATA_AVAILABLE);
+        if takes {
+            self.room.notify_all();
+        }
+        selected
+    }
+
+    pub(crate) fn has(&self, selection: &Selection) -> bool {
+        lock(&self.cache).has(selection)
+    }
+
+    /// What has become due: deadlines that were missed, and instances to be forgotten.
+    pub(crate) fn tick(&self, now: Now) {
+        let missed = {
+            let mut cache = lock(&self.cache);
+            cache.purge(now.elapsed);
+            cache.missed_deadlines(now.elapsed)
+        };
+        for instance in missed {
+            let change = |statuses: &mut Statuses| {
+                statuses.deadline.add(instance);
+                statuses.deadline
+            };
+            let event = ReaderEvent::DeadlineMissed;
+            self.changes(StatusMask::REQUESTED_DEADLINE_MISSED, change, event);
+        }
+    }
+
+    /// When something may become due; nothing if nothing ever does.
+    pub(crate) fn next_due(&self, now: Duration) -> Option<Duration> {
+        let cache = lock(&self.cache);
+        let qos = cache.qos();
+        let lifecycle = &qos.reader_data_lifecycle;
+        let shortest = qos
+            .deadline
+            .period
+            .min(lifecycle.autopurge_disposed_samples_delay)
+            .min(lifecycle.autopurge_nowriter_samples_delay);
+        if shortest == INFINITE {
+            return None;
+        }
+        // An instance that comes meanwhile is due no earlier than a whole period from now.
+        let latest = now.saturating_add(shortest);
+        Some(cache.next_due().map_or(latest, |due| due.min(latest)))
+    }
+}
+
+impl std::fmt::Debug for ReaderCore {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("ReaderCore").field("handle", &self.handle).finish_non_exhaustive()
+    }
+}
+
+/// A shared reader, as conditions have it.
+pub(crate) type SharedReader = Arc<ReaderCore>;

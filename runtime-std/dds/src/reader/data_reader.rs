@@ -1,0 +1,168 @@
+//! The reader that applications have.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use super::conditions::{ReadCondition, ReaderStatusCondition};
+use super::core::{ReaderCore, Statuses};
+use super::lent::Sample;
+use super::listener::{DataReaderListener, Typed};
+use super::selection::Selection;
+use crate::cdr::TypeSupport;
+use crate::error::DdsError;
+use crate::participant::{Attachment, PublicationData, SubscriptionHandle};
+use crate::qos::ReaderQos;
+use crate::status::{
+    DeadlineMissedStatus, IncompatibleQosStatus, LivelinessChangedStatus, MatchedStatus,
+    SampleLostStatus, SampleRejectedStatus, StatusMask,
+};
+use crate::waitset::{Condition, lock};
+
+/// Reads the samples of a topic. Dropping it deletes it.
+pub struct DataReader<T> {
+    core: Arc<ReaderCore>,
+    /// Nothing for the one that a listener is lent.
+    attachment: Option<Attachment>,
+    sample: PhantomData<fn() -> T>,
+}
+
+impl<T: TypeSupport> DataReader<T> {
+    pub(crate) const fn new(core: Arc<ReaderCore>, attachment: Attachment) -> Self {
+        Self { core, attachment: Some(attachment), sample: PhantomData }
+    }
+
+    pub(super) const fn of_listener(core: Arc<ReaderCore>) -> Self {
+        Self { core, attachment: None, sample: PhantomData }
+    }
+
+    /// The samples that a selection means, in their order: that of the topic, if the reader asked
+    /// for ordered access to it; else one instance after the other. They stay, and count as read.
+    #[must_use]
+    pub fn read(&self, selection: &Selection) -> Vec<Sample<T>> {
+        self.select(selection, false)
+    }
+
+    /// The same, and they are gone afterwards.
+    #[must_use]
+    pub fn take(&self, selection: &Selection) -> Vec<Sample<T>> {
+        self.select(selection, true)
+    }
+
+    /// The next sample that was not read before.
+    #[must_use]
+    pub fn take_next_sample(&self) -> Option<Sample<T>> {
+        self.take(&Selection::unread().at_most(1)).pop()
+    }
+
+    fn select(&self, selection: &Selection, takes: bool) -> Vec<Sample<T>> {
+        let selected = self.core.select(selection, takes);
+        selected.into_iter().map(|found| Sample::new(found.info, found.payload)).collect()
+    }
+
+    /// Calls a listener from now on, instead of another one.
+    ///
+    /// # Errors
+    /// [`DdsError::IllegalOperation`]: from a listener.
+    pub fn set_listener(
+        &self,
+        listener: impl DataReaderListener<T> + 'static,
+    ) -> Result<(), DdsError> {
+        crate::participant::check_not_in_listener("set_listener")?;
+        self.core.set_listener(Some(Box::new(Self::any_listener(&self.core, listener))));
+        Ok(())
+    }
+
+    pub(crate) fn any_listener<L: DataReaderListener<T> + 'static>(
+        core: &Arc<ReaderCore>,
+        listener: L,
+    ) -> impl super::AnyListener + use<T, L> {
+        Typed { listener, reader: Arc::downgrade(core), sample: PhantomData }
+    }
+
+    /// A condition that is so while there are samples that a selection means.
+    #[must_use]
+    pub fn read_condition(&self, selection: Selection) -> Arc<dyn Condition> {
+        Arc::new(ReadCondition { reader: Arc::clone(&self.core), selection })
+    }
+
+    /// A condition that is so while one of these statuses has changed.
+    #[must_use]
+    pub fn status_condition(&self, enabled: StatusMask) -> Arc<dyn Condition> {
+        Arc::new(ReaderStatusCondition { reader: Arc::clone(&self.core), enabled })
+    }
+
+    /// The statuses that have changed since they were read.
+    #[must_use]
+    pub fn status_changes(&self) -> StatusMask {
+        lock(&self.core.statuses).changed
+    }
+
+    fn status<S>(&self, kind: StatusMask, take: impl FnOnce(&mut Statuses) -> S) -> S {
+        let mut statuses = lock(&self.core.statuses);
+        statuses.changed.remove(kind);
+        take(&mut statuses)
+    }
+
+    /// Samples that did not arrive.
+    #[must_use]
+    pub fn sample_lost_status(&self) -> SampleLostStatus {
+        self.status(StatusMask::SAMPLE_LOST, |statuses| statuses.lost.take())
+    }
+
+    /// Samples for which there was no room.
+    #[must_use]
+    pub fn sample_rejected_status(&self) -> SampleRejectedStatus {
+        self.status(StatusMask::SAMPLE_REJECTED, |statuses| statuses.rejected.take())
+    }
+
+    /// Deadlines that were missed.
+    #[must_use]
+    pub fn requested_deadline_missed_status(&self) -> DeadlineMissedStatus {
+        self.status(StatusMask::REQUESTED_DEADLINE_MISSED, |statuses| statuses.deadline.take())
+    }
+
+    /// Writers that offer too little.
+    #[must_use]
+    pub fn requested_incompatible_qos_status(&self) -> IncompatibleQosStatus {
+        self.status(StatusMask::REQUESTED_INCOMPATIBLE_QOS, |statuses| statuses.incompatible.take())
+    }
+
+    /// Writers that match.
+    #[must_use]
+    pub fn subscription_matched_status(&self) -> MatchedStatus {
+        self.status(StatusMask::SUBSCRIPTION_MATCHED, |statuses| statuses.matched.take())
+    }
+
+    /// Their lives.
+    #[must_use]
+    pub fn liveliness_changed_status(&self) -> LivelinessChangedStatus {
+        self.status(StatusMask::LIVELINESS_CHANGED, |statuses| statuses.liveliness.take())
+    }
+
+    /// The writers that match.
+    ///
+    /// # Errors
+    /// [`DdsError::IllegalOperation`]: from a listener.
+    pub fn matched_publications(&self) -> Result<Vec<PublicationData>, DdsError> {
+        crate::participant::check_not_in_listener("matched_publications")?;
+        Ok(self.attachment.as_ref().map_or_else(Vec::new, Attachment::matched_publications))
+    }
+
+    /// Which reader of the domain this is.
+    #[must_use]
+    pub fn handle(&self) -> SubscriptionHandle {
+        self.core.handle
+    }
+
+    /// What it asks for.
+    #[must_use]
+    pub fn qos(&self) -> &ReaderQos {
+        &self.core.qos
+    }
+}
+
+impl<T> std::fmt::Debug for DataReader<T> {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("DataReader").field("handle", &self.core.handle).finish_non_exhaustive()
+    }
+}

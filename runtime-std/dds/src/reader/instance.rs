@@ -1,0 +1,158 @@
+//! One instance at a reader: its state, its writers, and its samples.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::info::{InstanceStates, SampleInfo, SampleStates, ViewStates};
+use crate::participant::PublicationHandle;
+use crate::time::Timestamp;
+use crate::topic::Payload;
+use crate::wire::Kind;
+
+/// A sample that is kept.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub(super) info: SampleInfo,
+    /// Nothing if it tells a state alone.
+    pub(super) payload: Option<Arc<Payload>>,
+    /// After it, it is of no use.
+    pub(super) expires: Timestamp,
+    /// It is part of what a call returns.
+    pub(super) is_selected: bool,
+}
+
+/// An instance.
+#[derive(Debug)]
+pub(super) struct Instance {
+    pub(super) state: InstanceStates,
+    pub(super) view: ViewStates,
+    disposed_generations: u32,
+    no_writers_generations: u32,
+    /// Writers that wrote or registered it, and did not unregister it.
+    writers: Vec<PublicationHandle>,
+    /// In the order in which they are given out.
+    pub(super) entries: VecDeque<Entry>,
+    /// Entries with a value.
+    pub(super) values: usize,
+    /// When a value was last taken in.
+    pub(super) last_value: Option<Duration>,
+    /// When the next value is due.
+    pub(super) due: Option<Duration>,
+    /// Since when it is not alive.
+    pub(super) not_alive_since: Option<Duration>,
+    /// The latest source timestamp that was given to the application.
+    pub(super) latest_given: Timestamp,
+}
+
+impl Instance {
+    pub(super) fn new() -> Self {
+        Self {
+            state: InstanceStates::ALIVE,
+            view: ViewStates::NEW,
+            disposed_generations: 0,
+            no_writers_generations: 0,
+            writers: Vec::new(),
+            entries: VecDeque::new(),
+            values: 0,
+            last_value: None,
+            due: None,
+            not_alive_since: None,
+            latest_given: Timestamp(i64::MIN),
+        }
+    }
+
+    /// A writer said something of it. True if the state is another one than before.
+    pub(super) fn heard(&mut self, kind: Kind, writer: PublicationHandle, now: Duration) -> bool {
+        let before = self.state;
+        match kind {
+            Kind::Data => self.revive(writer),
+            Kind::Dispose => self.end(InstanceStates::NOT_ALIVE_DISPOSED, now),
+            Kind::Unregister => self.leave(writer, now),
+            Kind::DisposeAndUnregister => {
+                self.end(InstanceStates::NOT_ALIVE_DISPOSED, now);
+                self.leave(writer, now);
+            }
+            Kind::Announce | Kind::Gone | Kind::Alive => {}
+        }
+        before != self.state
+    }
+
+    fn revive(&mut self, writer: PublicationHandle) {
+        if !self.writers.contains(&writer) {
+            self.writers.push(writer);
+        }
+        if self.state == InstanceStates::ALIVE {
+            return;
+        }
+        if self.state == InstanceStates::NOT_ALIVE_DISPOSED {
+            self.disposed_generations += 1;
+        } else {
+            self.no_writers_generations += 1;
+        }
+        self.state = InstanceStates::ALIVE;
+        self.view = ViewStates::NEW;
+        self.not_alive_since = None;
+    }
+
+    fn end(&mut self, state: InstanceStates, now: Duration) {
+        if self.state == InstanceStates::ALIVE {
+            self.state = state;
+            self.not_alive_since = Some(now);
+            self.due = None;
+        }
+    }
+
+    /// A writer has nothing more to say of it. True if the state is another one than before.
+    pub(super) fn leave(&mut self, writer: PublicationHandle, now: Duration) {
+        self.writers.retain(|known| *known != writer);
+        if self.writers.is_empty() {
+            self.end(InstanceStates::NOT_ALIVE_NO_WRITERS, now);
+        }
+    }
+
+    /// These write it, and no others.
+    pub(super) fn adopt(&mut self, writers: &[PublicationHandle], now: Duration) {
+        self.writers = writers.to_vec();
+        if self.writers.is_empty() {
+            self.end(InstanceStates::NOT_ALIVE_NO_WRITERS, now);
+        }
+    }
+
+    pub(super) fn has_writer(&self, writer: PublicationHandle) -> bool {
+        self.writers.contains(&writer)
+    }
+
+    /// Nothing is left to tell of it.
+    pub(super) fn is_over(&self) -> bool {
+        self.entries.is_empty() && self.writers.is_empty() && self.state != InstanceStates::ALIVE
+    }
+
+    /// What of a sample's info is the instance's.
+    pub(super) fn stamp(&self, info: &mut SampleInfo) {
+        info.sample_state = SampleStates::NOT_READ;
+        info.view_state = self.view;
+        info.instance_state = self.state;
+        info.disposed_generation_count = self.disposed_generations;
+        info.no_writers_generation_count = self.no_writers_generations;
+    }
+
+    /// All its generations so far.
+    pub(super) const fn generations(&self) -> u32 {
+        self.disposed_generations + self.no_writers_generations
+    }
+
+    /// Removes the entries of which this is so.
+    pub(super) fn remove(&mut self, is_so: impl Fn(&Entry) -> bool) {
+        self.entries.retain(|entry| !is_so(entry));
+        self.values = self.entries.iter().filter(|entry| entry.info.valid_data).count();
+    }
+
+    /// Removes the first entry with a value.
+    pub(super) fn remove_oldest_value(&mut self) {
+        if let Some(at) = self.entries.iter().position(|entry| entry.info.valid_data) {
+            self.entries.remove(at);
+            self.values -= 1;
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! Statuses: what an entity has noticed. Reading one forgets its changes, as DDS has it.
+
+use crate::cdr::InstanceHandle;
+use crate::participant::PublicationHandle;
+use crate::qos::PolicyId;
+
+bitflags::bitflags! {
+    /// Kinds of statuses.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    pub struct StatusMask: u32 {
+        /// Samples can be taken.
+        const DATA_AVAILABLE = 1 << 0;
+        /// Samples did not arrive.
+        const SAMPLE_LOST = 1 << 1;
+        /// Samples arrived for which there was no room.
+        const SAMPLE_REJECTED = 1 << 2;
+        /// A reader's deadline was missed.
+        const REQUESTED_DEADLINE_MISSED = 1 << 3;
+        /// A writer offers less than a reader asks for.
+        const REQUESTED_INCOMPATIBLE_QOS = 1 << 4;
+        /// A writer came or went.
+        const SUBSCRIPTION_MATCHED = 1 << 5;
+        /// A writer lives, or does no more.
+        const LIVELINESS_CHANGED = 1 << 6;
+        /// A writer's deadline was missed.
+        const OFFERED_DEADLINE_MISSED = 1 << 7;
+        /// A reader asks for more than a writer offers.
+        const OFFERED_INCOMPATIBLE_QOS = 1 << 8;
+        /// A reader came or went.
+        const PUBLICATION_MATCHED = 1 << 9;
+        /// A writer did not say in time that it lives.
+        const LIVELINESS_LOST = 1 << 10;
+    }
+}
+
+/// The other ends that match.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MatchedStatus {
+    /// Since the beginning.
+    pub total_count: u32,
+    /// Since this was last read.
+    pub total_count_change: u32,
+    /// Now.
+    pub current_count: u32,
+    /// More or fewer than when this was last read.
+    pub current_count_change: i32,
+}
+
+/// The other ends that would match but for their policies.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct IncompatibleQosStatus {
+    /// Since the beginning.
+    pub total_count: u32,
+    /// Since this was last read.
+    pub total_count_change: u32,
+    /// The first policy in which the last of them differs.
+    pub last_policy: Option<PolicyId>,
+    /// How often each policy differed.
+    pub policies: Vec<(PolicyId, u32)>,
+}
+
+/// Deadlines that were missed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DeadlineMissedStatus {
+    /// Since the beginning.
+    pub total_count: u32,
+    /// Since this was last read.
+    pub total_count_change: u32,
+    /// The instance of the last one.
+    pub last_instance: InstanceHandle,
+}
+
+/// Samples that did not arrive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SampleLostStatus {
+    /// Since the beginning.
+    pub total_count: u64,
+    /// Since this was last read.
+    pub total_count_change: u64,
+}
+
+/// Which limit leaves no room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RejectedReason {
+    /// `max_instances`.
+    Instances,
+    /// `max_samples`.
+    Samples,
+    /// `max_samples_per_instance`.
+    SamplesPerInstance,
+}
+
+/// Samples for which there was no room.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SampleRejectedStatus {
+    /// Since the beginning.
+    pub total_count: u32,
+    /// Since this was last read.
+    pub total_count_change: u32,
+    /// Why the last one was rejected.
+    pub last_reason: Option<RejectedReason>,
+    /// Its instance.
+    pub last_instance: InstanceHandle,
+}
+
+/// The lives of matched writers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LivelinessChangedStatus {
+    /// Matched writers that live.
+    pub alive_count: u32,
+    /// Matched writers that do not.
+    pub not_alive_count: u32,
+    /// More or fewer than when this was last read.
+    pub alive_count_change: i32,
+    /// More or fewer than when this was last read.
+    pub not_alive_count_change: i32,
+    /// The last writer that changed.
+    pub last_publication: Option<PublicationHandle>,
+}
+
+/// How often a writer did not say in time that it lives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LivelinessLostStatus {
+    /// Since the beginning.
+    pub total_count: u32,
+    /// Since this was last read.
+    pub total_count_change: u32,
+}
+
+impl MatchedStatus {
+    pub(crate) fn add(&mut self) {
+        self.total_count += 1;
+        self.total_count_change += 1;
+        self.current_count += 1;
+        self.current_count_change += 1;
+    }
+
+    pub(crate) fn remove(&mut self) {
+        self.current_count = self.current_count.saturating_sub(1);
+        self.current_count_change -= 1;
+    }
+
+    pub(crate) fn take(&mut self) -> Self {
+        let taken = *self;
+        (self.total_count_change, self.current_count_change) = (0, 0);
+        taken
+    }
+}
+
+impl IncompatibleQosStatus {
+    pub(crate) fn add(&mut self, differing: &[PolicyId]) {
+        self.total_count += 1;
+        self.total_count_change += 1;
+        self.last_policy = differing.first().copied();
+        for policy in differing {
+            match self.policies.iter_mut().find(|(known, _)| known == policy) {
+                Some((_, count)) => *count += 1,
+                None => self.policies.push((*policy, 1)),
+            }
+        }
+    }
+
+    pub(crate) fn take(&mut self) -> Self {
+        let taken = self.clone();
+        self.total_count_change = 0;
+        taken
+    }
+}
+
+impl DeadlineMissedStatus {
+    pub(crate) fn add(&mut self, instance: InstanceHandle) {
+        self.total_count += 1;
+        self.total_count_change += 1;
+        self.last_instance = instance;
+    }
+
+    pub(crate) fn take(&mut self) -> Self {
+        let taken = *self;
+        self.total_count_change = 0;
+        taken
+    }
+}
+
+impl SampleLostStatus {
+    pub(crate) fn add(&mut self, count: u64) {
+        self.total_count = self.total_count.saturating_add(count);
+        self.total_count_change = self.total_count_change.saturating_add(count);
+    }
+
+    pub(crate) fn take(&mut self) -> Self {
+        let taken = *self;
+        self.total_count_change = 0;
+        taken
+    }
+}
+
+impl SampleRejectedStatus {
+    pub(crate) fn add(&mut self, reason: RejectedReason, instance: InstanceHandle) {
+        self.total_count += 1;
+        self.total_count_change += 1;
+        (self.last_reason, self.last_instance) = (Some(reason), instance);
+    }
+
+    pub(crate) fn take(&mut self) -> Self {
+        let taken = *self;
+        self.total_count_change = 0;
+        taken
+    }
+}
+
+impl LivelinessChangedStatus {
+    /// A matched writer began to live, or came alive again.
+    pub(crate) fn lives(&mut self, publication: PublicationHandle, was_known: bool) {
+        self.alive_count += 1;
+        self.alive_count_change += 1;
+        if was_known {
+            self.not_alive_count = self.not_alive_count.saturating_sub(1);
+            self.not_alive_count_change -= 1;
+        }
+        self.last_publication = Some(publication);
+    }
+
+    /// A matched writer lives no more, but may come alive again.
+    pub(crate) fn sleeps(&mut self, publication: PublicationHandle) {
+        self.alive_count = self.alive_count.saturating_sub(1);
+        self.alive_count_change -= 1;
+        self.not_alive_count += 1;
+        self.not_alive_count_change += 1;
+        self.last_publication = Some(publication);
+    }
+
+    /// A writer matches no more.
+    pub(crate) fn forget(&mut self, publication: PublicationHandle, was_alive: bool) {
+        if was_alive {
+            self.alive_count = self.alive_count.saturating_sub(1);
+            self.alive_count_change -= 1;
+        } else {
+            self.not_alive_count = self.not_alive_count.saturating_sub(1);
+            self.not_alive_count_change -= 1;
+        }
+        self.last_publication = Some(publication);
+    }
+
+    pub(crate) fn take(&mut self) -> Self {
+        let taken = *self;
+        (self.alive_count_change, self.not_alive_count_change) = (0, 0);
+        taken
+    }
+}
+
+impl LivelinessLostStatus {
+    pub(crate) fn add(&mut self) {
+        self.total_count += 1;
+        self.total_count_change += 1;
+    }
+
+    pub(crate) fn take(&mut self) -> Self {
+        let taken = *self;
+        self.total_count_change = 0;
+        taken
+    }
+}

@@ -1,0 +1,19 @@
+//! Topics as a member sees them.
+//!
+//! | file | subject |
+//! |---|---|
+//! | `state` | what the topic's messages have told so far, and the readers here |
+//! | `writers` | the writers, and whether they live |
+//! | `store` | what is kept for readers that come later |
+//! | `snapshot` | all of that, for a participant that joins |
+//! | `payload` | values that are kept, and their memory |
+
+mod payload;
+mod snapshot;
+mod state;
+mod store;
+mod writers;
+
+pub(crate) use payload::{Incoming, Payload};
+pub(crate) use state::TopicState;
+pub(crate) use store::{Keep, TopicStore};

@@ -1,0 +1,126 @@
+//! A topic's state for a participant that joins.
+
+use serde::{Deserialize, Serialize};
+
+use super::payload::Payload;
+use super::state::TopicState;
+use super::store::{StoredInstance, StoredSample, TopicStore};
+use crate::cdr::{Encoding, InstanceHandle, decode, encode};
+use crate::error::DdsError;
+use crate::participant::PublicationHandle;
+use crate::qos::WriterQos;
+use crate::reader::{Arrival, InstanceStates, SampleInfo};
+use crate::time::{Now, Timestamp};
+use crate::wire::{Kind, Origin};
+
+#[derive(Serialize, Deserialize)]
+struct Snapshot {
+    ordinal: u64,
+    writers: Vec<Writer>,
+    instances: Vec<Instance>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Writer {
+    handle: PublicationHandle,
+    qos: WriterQos,
+    sequence: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Instance {
+    handle: InstanceHandle,
+    state: u8,
+    writers: Vec<PublicationHandle>,
+    samples: Vec<Value>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Value {
+    publication: PublicationHandle,
+    sequence: u64,
+    ordinal: u64,
+    place: (u64, u64),
+    source: Timestamp,
+    expires: Timestamp,
+    encoding: u16,
+    origin: Option<([u8; 16], u64)>,
+    #[serde(with = "serde_bytes")]
+    bytes: Vec<u8>,
+}
+
+impl TopicState {
+    /// The state as it is now.
+    pub(crate) fn snapshot(&self) -> Result<Vec<u8>, DdsError> {
+        let writer = |known: &super::writers::KnownWriter| Writer {
+            handle: known.handle,
+            qos: known.qos.clone(),
+            sequence: known.sequence,
+        };
+        let instance = |(handle, kept): (InstanceHandle, &StoredInstance)| Instance {
+            handle,
+            state: kept.state.bits(),
+            writers: kept.writers.clone(),
+            samples: kept.samples.iter().map(value_of).collect(),
+        };
+        encode(&Snapshot {
+            ordinal: self.ordinal,
+            writers: self.writers.iter().map(writer).collect(),
+            instances: self.store.iter().flat_map(TopicStore::instances).map(instance).collect(),
+        })
+    }
+
+    /// Takes over the state of another member, instead of what is here. No bytes are the state of a
+    /// topic without messages: what a log tells comes behind it.
+    pub(crate) fn restore(&mut self, bytes: &[u8], now: Now) -> Result<(), DdsError> {
+        let snapshot = match bytes {
+            [] => Snapshot { ordinal: 0, writers: Vec::new(), instances: Vec::new() },
+            bytes => decode(bytes, Encoding::NATIVE)?,
+        };
+        self.ordinal = snapshot.ordinal;
+        self.writers = super::writers::KnownWriters::default();
+        for writer in snapshot.writers {
+            self.writers.add(writer.handle, writer.qos, writer.sequence, now.elapsed);
+        }
+        if let Some(store) = &mut self.store {
+            *store = TopicStore::new(store.keep());
+            for Instance { handle, state, writers, samples } in snapshot.instances {
+                let samples = samples.into_iter().map(|value| stored(handle, value, now)).collect();
+                let state = InstanceStates::from_bits_truncate(state);
+                store.put(handle, StoredInstance { state, writers, samples });
+            }
+        }
+        Ok(())
+    }
+}
+
+fn value_of(stored: &StoredSample) -> Value {
+    let info = &stored.arrival.info;
+    Value {
+        publication: info.publication_handle,
+        sequence: info.sequence,
+        ordinal: info.ordinal,
+        place: (info.place.0.0, info.place.1.0),
+        source: info.source_timestamp,
+        expires: stored.arrival.expires,
+        encoding: info.encoding.0,
+        origin: info.origin.map(|origin| (origin.writer, origin.sequence)),
+        bytes: stored.payload.bytes.clone(),
+    }
+}
+
+fn stored(handle: InstanceHandle, value: Value, now: Now) -> StoredSample {
+    let origin = value.origin.map(|(writer, sequence)| Origin { writer, sequence });
+    let (view, place) = value.place;
+    let info = SampleInfo {
+        source_timestamp: value.source,
+        sequence: value.sequence,
+        ordinal: value.ordinal,
+        place: (tramontane::ViewId(view), tramontane::Place(place)),
+        encoding: Encoding(value.encoding),
+        origin,
+        ..SampleInfo::of_state(handle, value.publication, now.wall)
+    };
+    let arrival = Arrival { kind: Kind::Data, info, expires: value.expires };
+    StoredSample { arrival, payload: std::sync::Arc::new(Payload { bytes: value.bytes }) }
+}

@@ -1,0 +1,273 @@
+//! A topic at one member: what its messages, and changes of the view, have told so far.
+//!
+//! # Invariants
+//! - At the ordered levels `ordinal`, the writers with their numbers, and the store follow from the
+//!   topic's order alone, and are the same at all members at the same place of it.
+//! - A reader that comes is fed from the store, and sees everything after that: nothing is missed
+//!   or doubled, since both happen under the topic's lock.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tramontane::Message;
+
+use super::payload::{Incoming, Payloads};
+use super::store::TopicStore;
+use super::writers::{KnownWriter, KnownWriters};
+use crate::participant::{PublicationData, PublicationHandle, SubscriptionHandle};
+use crate::qos::{Durability, incompatible};
+use crate::reader::{Arrival, InstanceStates, ReaderCore, SampleInfo};
+use crate::time::Now;
+use crate::wire::{Header, Kind, decode_writer};
+
+/// A reader of this participant, with the writers that match it.
+#[derive(Debug)]
+struct Attached {
+    core: Arc<ReaderCore>,
+    matched: Vec<PublicationHandle>,
+}
+
+/// The topic.
+#[derive(Debug, Default)]
+pub(crate) struct TopicState {
+    /// Messages of the topic so far.
+    pub(super) ordinal: u64,
+    pub(super) writers: KnownWriters,
+    /// Nothing at the levels that keep nothing.
+    pub(super) store: Option<TopicStore>,
+    readers: Vec<Attached>,
+    pub(super) payloads: Payloads,
+    /// Something may be due earlier than before.
+    timing_changed: bool,
+}
+
+impl TopicState {
+    pub(crate) fn new(store: Option<TopicStore>) -> Self {
+        Self { store, ..Self::default() }
+    }
+
+    /// A message of the topic.
+    #[inline]
+    pub(crate) fn deliver(&mut self, message: &Message<'_>, now: Now) {
+        self.ordinal += 1;
+        let Some((header, body)) = Header::read(message.payload) else {
+            tracing::warn!(sender = %message.sender, "a message is no sample, and is left out");
+            return;
+        };
+        let writer = PublicationHandle { participant: message.sender.get(), writer: header.writer };
+        match header.kind {
+            Kind::Announce => self.announced(writer, &header, body, now),
+            Kind::Gone => self.writer_gone(writer, now),
+            Kind::Alive => {
+                self.heard(writer, None, now);
+            }
+            _ => self.sample(writer, &header, message, body, now),
+        }
+    }
+
+    /// All that came together is handed over.
+    pub(crate) fn flush(&self) {
+        for reader in &self.readers {
+            reader.core.flush();
+        }
+    }
+
+    fn announced(&mut self, writer: PublicationHandle, header: &Header, body: &[u8], now: Now) {
+        match decode_writer(body, header.encoding) {
+            Ok(qos) => {
+                // Announced again: what was said before holds no more.
+                self.writer_gone(writer, now);
+                self.writers.add(writer, qos, header.sequence, now.elapsed);
+                self.timing_changed = true;
+                let Self { writers, readers, .. } = self;
+                if let Some(known) = writers.get(writer) {
+                    readers.iter_mut().for_each(|reader| reader.consider(known));
+                }
+            }
+            Err(error) => tracing::warn!(%writer, %error, "an announcement makes no sense"),
+        }
+    }
+
+    /// Takes note that a writer lives. False if it is unknown.
+    #[inline]
+    fn heard(&mut self, writer: PublicationHandle, sequence: Option<u64>, now: Now) -> bool {
+        let Some(heard) = self.writers.heard(writer, sequence, now.elapsed) else { return false };
+        if heard.lost > 0 || heard.revived {
+            for reader in self.readers.iter().filter(|reader| reader.is_matched(writer)) {
+                if heard.revived {
+                    reader.core.lives(writer, true);
+                }
+                if heard.lost > 0 {
+                    reader.core.lost(heard.lost);
+                }
+            }
+        }
+        true
+    }
+
+    fn sample(
+        &mut self,
+        writer: PublicationHandle,
+        header: &Header,
+        message: &Message<'_>,
+        body: &[u8],
+        now: Now,
+    ) {
+        if !self.heard(writer, Some(header.sequence), now) {
+            tracing::warn!(%writer, "a sample of a writer that did not announce itself is left out");
+            return;
+        }
+        let lifespan = self.writers.get(writer).map(|known| known.qos.lifespan.duration);
+        let arrival = Arrival {
+            kind: header.kind,
+            info: SampleInfo {
+                source_timestamp: header.source,
+                sequence: header.sequence,
+                ordinal: self.ordinal,
+                place: (message.view, message.place),
+                encoding: header.encoding,
+                origin: header.origin,
+                ..SampleInfo::of_state(header.instance, writer, now.wall)
+            },
+            expires: header.source.after(lifespan.unwrap_or(Duration::MAX)),
+        };
+        let Self { store, readers, payloads, .. } = self;
+        let mut replaced = None;
+        let mut incoming = Incoming::new(body, payloads);
+        for reader in readers.iter().filter(|reader| reader.is_matched(writer)) {
+            reader.core.deliver(&arrival, &mut incoming, now);
+        }
+        if let Some(store) = store {
+            replaced = store.apply(&arrival, &mut incoming);
+        }
+        if let Some(replaced) = replaced {
+            payloads.give_back(replaced);
+        }
+    }
+
+    /// A writer is gone, or its participant.
+    fn writer_gone(&mut self, writer: PublicationHandle, now: Now) {
+        let Some(known) = self.writers.remove(writer) else { return };
+        for reader in &mut self.readers {
+            if reader.is_matched(writer) {
+                reader.matched.retain(|matched| *matched != writer);
+                reader.core.unmatched(writer, known.is_alive, now);
+            }
+        }
+        if let Some(store) = &mut self.store {
+            store.writer_left(writer);
+        }
+    }
+
+    /// The view has changed: writers of participants that are no members any more, or that came
+    /// back as others, are gone.
+    pub(crate) fn view_changed(&mut self, is_gone: impl Fn(u32) -> bool, now: Now) {
+        let gone: Vec<PublicationHandle> = self
+            .writers
+            .iter()
+            .map(|known| known.handle)
+            .filter(|handle| is_gone(handle.participant))
+            .collect();
+        for writer in gone {
+            self.writer_gone(writer, now);
+        }
+    }
+
+    /// Adds a reader: it is matched with the writers that there are, and fed with what is kept.
+    pub(crate) fn attach(&mut self, core: Arc<ReaderCore>, now: Now) {
+        let mut reader = Attached { core, matched: Vec::new() };
+        for known in self.writers.iter() {
+            reader.consider(known);
+        }
+        if reader.core.qos.durability >= Durability::TransientLocal {
+            self.feed(&reader, now);
+        }
+        reader.core.flush();
+        self.readers.push(reader);
+    }
+
+    /// Hands over what is kept, in the topic's order; then how the instances stand. What was kept
+    /// of writers that are gone is as good as that of the others: the topic's level says so.
+    fn feed(&mut self, reader: &Attached, now: Now) {
+        let Self { store, payloads, writers, .. } = self;
+        let Some(store) = store else { return };
+        let refuses = |writer| writers.get(writer).is_some() && !reader.is_matched(writer);
+        for stored in store.in_order() {
+            let mut arrival = stored.arrival;
+            if refuses(arrival.info.publication_handle) {
+                continue;
+            }
+            arrival.info.is_historical = true;
+            arrival.info.reception_timestamp = now.wall;
+            let mut incoming = Incoming::kept(&stored.payload, payloads);
+            reader.core.deliver(&arrival, &mut incoming, now);
+        }
+        for (handle, instance) in store.instances() {
+            reader.core.adopt(handle, &instance.writers, ended(instance.state), now);
+        }
+    }
+
+    /// Takes a reader out. Its listener, which may have writers, is the caller's to drop, without
+    /// the topic's lock.
+    pub(crate) fn detach(&mut self, reader: SubscriptionHandle) -> Option<Arc<ReaderCore>> {
+        let at = self.readers.iter().position(|attached| attached.core.handle == reader)?;
+        Some(self.readers.remove(at).core)
+    }
+
+    /// Writers that match a reader.
+    pub(crate) fn matched_publications(&self, reader: SubscriptionHandle) -> Vec<PublicationData> {
+        let attached = self.readers.iter().find(|attached| attached.core.handle == reader);
+        let matched = attached.map_or(&[][..], |attached| &attached.matched);
+        matched
+            .iter()
+            .filter_map(|writer| self.writers.get(*writer))
+            .map(|known| PublicationData { handle: known.handle, qos: known.qos.clone() })
+            .collect()
+    }
+
+    /// What has become due: leases that ended, and what readers wait for.
+    pub(crate) fn tick(&mut self, now: Now) {
+        for writer in self.writers.silent(now.elapsed) {
+            for reader in self.readers.iter().filter(|reader| reader.is_matched(writer)) {
+                reader.core.sleeps(writer, now);
+            }
+        }
+        for reader in &self.readers {
+            reader.core.tick(now);
+        }
+    }
+
+    /// Whether something may be due earlier than when this was last asked.
+    pub(crate) fn take_timing_changed(&mut self) -> bool {
+        std::mem::take(&mut self.timing_changed)
+    }
+
+    /// When something may become due.
+    pub(crate) fn next_due(&self, now: Duration) -> Option<Duration> {
+        let readers = self.readers.iter().filter_map(|reader| reader.core.next_due(now));
+        readers.chain(self.writers.next_due()).min()
+    }
+}
+
+/// What ends an instance as it is kept.
+fn ended(state: InstanceStates) -> Option<Kind> {
+    (state == InstanceStates::NOT_ALIVE_DISPOSED).then_some(Kind::Dispose)
+}
+
+impl Attached {
+    #[inline]
+    fn is_matched(&self, writer: PublicationHandle) -> bool {
+        self.matched.contains(&writer)
+    }
+
+    /// Matches a writer, or tells in what it offers too little.
+    fn consider(&mut self, known: &KnownWriter) {
+        let differing = incompatible(&known.qos, &self.core.qos);
+        if differing.is_empty() {
+            self.matched.push(known.handle);
+            self.core.matched(known.handle, known.is_alive);
+        } else {
+            self.core.incompatible(&differing);
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! Conditions, and sets of them to wait for.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+/// Locks what no panic leaves half changed.
+pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Something that is so, or is not.
+pub trait Condition: Send + Sync {
+    /// Whether it is so now.
+    fn trigger_value(&self) -> bool;
+
+    /// Has it ring whenever it may have become so.
+    #[doc(hidden)]
+    fn watch(&self, bell: &Arc<Bell>);
+}
+
+/// What wakes a wait set.
+#[doc(hidden)]
+#[derive(Debug, Default)]
+pub struct Bell {
+    rung: Mutex<u64>,
+    changed: Condvar,
+}
+
+impl Bell {
+    fn ring(&self) {
+        *lock(&self.rung) += 1;
+        self.changed.notify_all();
+    }
+}
+
+/// The bells that an entity rings.
+#[derive(Debug, Default)]
+pub(crate) struct Bells {
+    any: AtomicBool,
+    bells: Mutex<Vec<Weak<Bell>>>,
+}
+
+impl Bells {
+    pub(crate) fn add(&self, bell: &Arc<Bell>) {
+        lock(&self.bells).push(Arc::downgrade(bell));
+        self.any.store(true, Ordering::Release);
+    }
+
+    /// Costs one load where nobody waits.
+    #[inline]
+    pub(crate) fn ring(&self) {
+        if self.any.load(Ordering::Acquire) {
+            self.ring_all();
+        }
+    }
+
+    #[cold]
+    fn ring_all(&self) {
+        let mut bells = lock(&self.bells);
+        bells.retain(|bell| bell.upgrade().map(|bell| bell.ring()).is_some());
+        self.any.store(!bells.is_empty(), Ordering::Release);
+    }
+}
+
+/// A condition that the application sets.
+#[derive(Debug, Default)]
+pub struct GuardCondition {
+    value: AtomicBool,
+    bells: Bells,
+}
+
+impl GuardCondition {
+    /// One that is not so yet.
+    #[must_use]
+    pub fn new() -> Arc<Self> {
+        Arc::default()
+    }
+
+    /// Says whether it is so.
+    pub fn set_trigger_value(&self, value: bool) {
+        self.value.store(value, Ordering::Release);
+        if value {
+            self.bells.ring();
+        }
+    }
+}
+
+impl Condition for GuardCondition {
+    fn trigger_value(&self) -> bool {
+        self.value.load(Ordering::Acquire)
+    }
+
+    fn watch(&self, bell: &Arc<Bell>) {
+        self.bells.add(bell);
+    }
+}
+
+/// A set of conditions, to wait until one of them is so.
+///
+/// ```
+/// use std::time::Duration;
+/// use tramontane_dds::{Condition, GuardCondition, WaitSet};
+///
+/// let stop = GuardCondition::new();
+/// let mut set = WaitSet::new();
+/// set.attach(stop.clone());
+/// assert!(set.wait(Duration::from_millis(1)).is_empty());
+/// stop.set_trigger_value(true);
+/// assert_eq!(set.wait(Duration::from_secs(1)).len(), 1);
+/// ```
+#[derive(Default)]
+pub struct WaitSet {
+    bell: Arc<Bell>,
+    conditions: Vec<Arc<dyn Condition>>,
+}
+
+impl WaitSet {
+    /// An empty one.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a condition. Gives its place among those that are attached.
+    pub fn attach(&mut self, condition: Arc<dyn Condition>) -> usize {
+        condition.watch(&self.bell);
+        self.conditions.push(condition);
+        self.conditions.len() - 1
+    }
+
+    /// Waits until a condition is so, at most `timeout`. Gives the places of all that are so: none
+    /// if the time was up.
+    #[must_use]
+    pub fn wait(&self, timeout: Duration) -> Vec<usize> {
+        let until = Instant::now().checked_add(timeout);
+        loop {
+            let before = *lock(&self.bell.rung);
+            let active: Vec<usize> = self
+                .conditions
+                .iter()
+                .enumerate()
+                .filter(|(_, condition)| condition.trigger_value())
+                .map(|(place, _)| place)
+                .collect();
+            let left = until
+                .map_or(Duration::MAX, |until| until.saturating_duration_since(Instant::now()));
+            if !active.is_empty() || left.is_zero() {
+                return active;
+            }
+            let rung = lock(&self.bell.rung);
+            // What rings between the look and the lock is not missed.
+            drop(self.bell.changed.wait_timeout_while(rung, left, |rung| *rung == before));
+        }
+    }
+}
+
+impl std::fmt::Debug for WaitSet {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("WaitSet").field("conditions", &self.conditions.len()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_ends_with_the_condition_and_without_it_with_the_time() {
+        let (one, other) = (GuardCondition::new(), GuardCondition::new());
+        let mut set = WaitSet::new();
+        set.attach(Arc::<GuardCondition>::clone(&one));
+        let place = set.attach(Arc::<GuardCondition>::clone(&other));
+        assert!(set.wait(Duration::ZERO).is_empty());
+        let setter = std::thread::spawn(move || other.set_trigger_value(true));
+        assert_eq!(set.wait(Duration::from_secs(60)), [place]);
+        setter.join().expect("it sets");
+    }
+}

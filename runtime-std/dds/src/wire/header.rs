@@ -1,0 +1,193 @@
+//! What stands before the CDR of each sample in the group's slot.
+//!
+//! # Invariants
+//! - The CDR behind a header begins at a multiple of 8 bytes: a slot is aligned to 16, so plain
+//!   types lie aligned.
+//! - Bytes come from other processes: what is no header is told, and nothing is indexed by them.
+
+use crate::cdr::{Encoding, InstanceHandle};
+use crate::time::Timestamp;
+
+/// Bytes of a header without an origin.
+pub(crate) const HEADER_BYTES: usize = 40;
+
+/// Bytes of an origin.
+const ORIGIN_BYTES: usize = 24;
+
+/// The most bytes before a sample.
+pub(crate) const HEADER_MAX: usize = HEADER_BYTES + ORIGIN_BYTES;
+
+/// The version of this format.
+const VERSION: u8 = 1;
+
+/// Set in the kind of a message that has an origin.
+const HAS_ORIGIN: u8 = 0x80;
+
+/// What a message says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A sample: its CDR follows.
+    Data,
+    /// An instance is no more. What follows is the CDR of its key, as in all kinds below that are
+    /// about an instance.
+    Dispose,
+    /// The writer has nothing more to say of an instance.
+    Unregister,
+    /// Both.
+    DisposeAndUnregister,
+    /// A writer, with its policies: what it sends follows this.
+    Announce,
+    /// The writer is deleted.
+    Gone,
+    /// The writer lives.
+    Alive,
+}
+
+/// A sample from another system: who wrote it there, and its number among that writer's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Origin {
+    /// RTPS's GUID of the writer.
+    pub writer: [u8; 16],
+    /// The sample's number.
+    pub sequence: u64,
+}
+
+/// A header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Header {
+    pub(crate) kind: Kind,
+    pub(crate) encoding: Encoding,
+    /// The writer's number among those of its node.
+    pub(crate) writer: u32,
+    /// The message's number among those of the writer, from 1; announcements and signs of life
+    /// have none, 0.
+    pub(crate) sequence: u64,
+    pub(crate) source: Timestamp,
+    pub(crate) instance: InstanceHandle,
+    pub(crate) origin: Option<Origin>,
+}
+
+impl Kind {
+    const ALL: [Self; 7] = [
+        Self::Data,
+        Self::Dispose,
+        Self::Unregister,
+        Self::DisposeAndUnregister,
+        Self::Announce,
+        Self::Gone,
+        Self::Alive,
+    ];
+
+    const fn code(self) -> u8 {
+        match self {
+            Self::Data => 0,
+            Self::Dispose => 1,
+            Self::Unregister => 2,
+            Self::DisposeAndUnregister => 3,
+            Self::Announce => 4,
+            Self::Gone => 5,
+            Self::Alive => 6,
+        }
+    }
+
+    fn of_code(code: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.code() == code)
+    }
+
+    /// Whether it is about an instance, and so has a number among the writer's.
+    pub(crate) const fn is_of_instance(self) -> bool {
+        matches!(self, Self::Data | Self::Dispose | Self::Unregister | Self::DisposeAndUnregister)
+    }
+}
+
+impl Header {
+    /// Writes it to the beginning of a slot, which is long enough.
+    #[inline]
+    pub(crate) fn write(&self, slot: &mut [u8]) {
+        let Some((header, rest)) = slot.split_first_chunk_mut::<HEADER_BYTES>() else { return };
+        let has_origin = if self.origin.is_some() { HAS_ORIGIN } else { 0 };
+        header[0] = VERSION;
+        header[1] = self.kind.code() | has_origin;
+        header[2..4].copy_from_slice(&self.encoding.0.to_le_bytes());
+        header[4..8].copy_from_slice(&self.writer.to_le_bytes());
+        header[8..16].copy_from_slice(&self.sequence.to_le_bytes());
+        header[16..24].copy_from_slice(&self.source.0.to_le_bytes());
+        header[24..40].copy_from_slice(&self.instance.0);
+        if let (Some(origin), Some(place)) = (&self.origin, rest.first_chunk_mut::<ORIGIN_BYTES>())
+        {
+            place[..16].copy_from_slice(&origin.writer);
+            place[16..].copy_from_slice(&origin.sequence.to_le_bytes());
+        }
+    }
+
+    /// A header, and what follows it; nothing if the bytes are no message of ours.
+    #[inline]
+    pub(crate) fn read(message: &[u8]) -> Option<(Self, &[u8])> {
+        let (header, rest) = message.split_first_chunk::<HEADER_BYTES>()?;
+        if header[0] != VERSION {
+            return None;
+        }
+        let kind = Kind::of_code(header[1] & !HAS_ORIGIN)?;
+        let (origin, rest) = if header[1] & HAS_ORIGIN == 0 {
+            (None, rest)
+        } else {
+            let (origin, rest) = rest.split_first_chunk::<ORIGIN_BYTES>()?;
+            let (writer, sequence) = origin.split_first_chunk::<16>()?;
+            let sequence = u64::from_le_bytes(*sequence.first_chunk()?);
+            (Some(Origin { writer: *writer, sequence }), rest)
+        };
+        let read = Self {
+            kind,
+            encoding: Encoding(u16::from_le_bytes(*header[2..].first_chunk()?)),
+            writer: u32::from_le_bytes(*header[4..].first_chunk()?),
+            sequence: u64::from_le_bytes(*header[8..].first_chunk()?),
+            source: Timestamp(i64::from_le_bytes(*header[16..].first_chunk()?)),
+            instance: InstanceHandle(*header[24..].first_chunk()?),
+            origin,
+        };
+        Some((read, rest))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn header() -> impl Strategy<Value = Header> {
+        let origin = proptest::option::of((any::<[u8; 16]>(), any::<u64>()));
+        let numbers = (any::<u16>(), any::<u32>(), any::<u64>(), any::<i64>());
+        (0_usize..7, numbers, any::<[u8; 16]>(), origin).prop_map(
+            |(kind, (encoding, writer, sequence, source), instance, origin)| Header {
+                kind: Kind::ALL[kind],
+                encoding: Encoding(encoding),
+                writer,
+                sequence,
+                source: Timestamp(source),
+                instance: InstanceHandle(instance),
+                origin: origin.map(|(writer, sequence)| Origin { writer, sequence }),
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn a_header_is_read_as_it_was_written(header in header(), body in any::<Vec<u8>>()) {
+            let bytes = if header.origin.is_some() { HEADER_MAX } else { HEADER_BYTES };
+            let mut slot = vec![0; bytes];
+            header.write(&mut slot);
+            slot.extend_from_slice(&body);
+            prop_assert_eq!(Header::read(&slot), Some((header, &body[..])));
+            prop_assert_eq!(bytes % 8, 0);
+        }
+
+        #[test]
+        fn any_bytes_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..80)) {
+            if let Some((header, rest)) = Header::read(&bytes) {
+                let own = if header.origin.is_some() { HEADER_MAX } else { HEADER_BYTES };
+                prop_assert_eq!(own + rest.len(), bytes.len());
+            }
+        }
+    }
+}

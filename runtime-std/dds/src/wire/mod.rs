@@ -1,0 +1,15 @@
+//! What travels in the group's messages.
+//!
+//! | file | subject |
+//! |---|---|
+//! | `header` | what stands before each sample |
+//! | `announcement` | what writers and readers say of themselves |
+
+mod announcement;
+mod header;
+
+pub(crate) use announcement::{
+    ANNOUNCEMENT_MAX, ReaderAnnouncement, USER_DATA_MAX, decode_writer, encode_writer,
+};
+pub use header::Origin;
+pub(crate) use header::{HEADER_BYTES, HEADER_MAX, Header, Kind};

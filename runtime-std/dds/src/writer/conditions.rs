@@ -1,0 +1,24 @@
+//! A condition of a writer, for wait sets.
+
+use std::sync::Arc;
+
+use super::core::WriterCore;
+use crate::status::StatusMask;
+use crate::waitset::{Bell, Condition, lock};
+
+/// A status has changed.
+#[derive(Debug)]
+pub(super) struct WriterStatusCondition {
+    pub(super) writer: Arc<WriterCore>,
+    pub(super) enabled: StatusMask,
+}
+
+impl Condition for WriterStatusCondition {
+    fn trigger_value(&self) -> bool {
+        lock(&self.writer.statuses).changed.intersects(self.enabled)
+    }
+
+    fn watch(&self, bell: &Arc<Bell>) {
+        self.writer.bells.add(bell);
+    }
+}

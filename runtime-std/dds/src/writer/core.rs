@@ -1,0 +1,179 @@
+//! A writer of whichever type: what its application, the thread that delivers and the timers share.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use super::listener::{DataWriterListener, WriterEvent};
+use crate::cdr::InstanceHandle;
+use crate::participant::PublicationHandle;
+use crate::qos::{LivelinessKind, PolicyId, WriterQos};
+use crate::status::{
+    DeadlineMissedStatus, IncompatibleQosStatus, LivelinessLostStatus, MatchedStatus, StatusMask,
+};
+use crate::time::{INFINITE, Now};
+use crate::waitset::{Bells, lock};
+
+/// All statuses of a writer.
+#[derive(Debug, Default)]
+pub(super) struct Statuses {
+    pub(super) changed: StatusMask,
+    pub(super) matched: MatchedStatus,
+    pub(super) incompatible: IncompatibleQosStatus,
+    pub(super) deadline: DeadlineMissedStatus,
+    pub(super) liveliness: LivelinessLostStatus,
+}
+
+/// What is due of a writer.
+#[derive(Debug, Default)]
+struct Dues {
+    /// When each instance's next sample is.
+    samples: BTreeMap<InstanceHandle, Duration>,
+    /// When the next sign of life is; nothing once it was missed, until the next.
+    sign: Option<Duration>,
+}
+
+/// A writer.
+pub(crate) struct WriterCore {
+    pub(crate) handle: PublicationHandle,
+    pub(crate) topic: usize,
+    pub(crate) qos: WriterQos,
+    pub(super) statuses: Mutex<Statuses>,
+    listener: Mutex<Option<Box<dyn DataWriterListener>>>,
+    dues: Mutex<Dues>,
+    pub(super) bells: Bells,
+}
+
+impl WriterCore {
+    pub(crate) fn new(handle: PublicationHandle, topic: usize, qos: WriterQos, now: Now) -> Self {
+        let core = Self {
+            handle,
+            topic,
+            qos,
+            statuses: Mutex::default(),
+            listener: Mutex::default(),
+            dues: Mutex::default(),
+            bells: Bells::default(),
+        };
+        core.gave_sign(now.elapsed);
+        core
+    }
+
+    pub(crate) fn set_listener(&self, listener: Option<Box<dyn DataWriterListener>>) {
+        *lock(&self.listener) = listener;
+    }
+
+    /// Whether anything of it is ever due: what it writes is noted then.
+    #[inline]
+    pub(super) fn has_dues(&self) -> bool {
+        self.qos.deadline.period != INFINITE || self.lease().is_some()
+    }
+
+    /// The lease that the application has to keep.
+    fn lease(&self) -> Option<Duration> {
+        let liveliness = &self.qos.liveliness;
+        let is_manual = liveliness.kind != LivelinessKind::Automatic;
+        (is_manual && liveliness.lease_duration != INFINITE).then_some(liveliness.lease_duration)
+    }
+
+    /// It wrote a sample of that instance.
+    pub(super) fn wrote(&self, instance: InstanceHandle, now: Duration) {
+        if self.qos.deadline.period != INFINITE {
+            lock(&self.dues).samples.insert(instance, now + self.qos.deadline.period);
+        }
+        self.gave_sign(now);
+    }
+
+    /// It has nothing more to say of that instance.
+    pub(super) fn ended(&self, instance: InstanceHandle) {
+        lock(&self.dues).samples.remove(&instance);
+    }
+
+    /// It said that it lives.
+    pub(crate) fn gave_sign(&self, now: Duration) {
+        if let Some(lease) = self.lease() {
+            lock(&self.dues).sign = Some(now.saturating_add(lease));
+        }
+    }
+
+    fn changes(&self, kind: StatusMask, change: impl FnOnce(&mut Statuses) -> WriterEvent) {
+        let event = {
+            let mut statuses = lock(&self.statuses);
+            statuses.changed |= kind;
+            change(&mut statuses)
+        };
+        self.bells.ring();
+        if let Some(listener) = &mut *lock(&self.listener) {
+            event.tell(&mut **listener);
+        }
+    }
+
+    pub(crate) fn matched(&self) {
+        self.changes(StatusMask::PUBLICATION_MATCHED, |statuses| {
+            statuses.matched.add();
+            WriterEvent::Matched(statuses.matched)
+        });
+    }
+
+    pub(crate) fn unmatched(&self) {
+        self.changes(StatusMask::PUBLICATION_MATCHED, |statuses| {
+            statuses.matched.remove();
+            WriterEvent::Matched(statuses.matched)
+        });
+    }
+
+    pub(crate) fn incompatible(&self, differing: &[PolicyId]) {
+        self.changes(StatusMask::OFFERED_INCOMPATIBLE_QOS, |statuses| {
+            statuses.incompatible.add(differing);
+            WriterEvent::IncompatibleQos(statuses.incompatible.clone())
+        });
+    }
+
+    /// What has become due: samples and signs of life that did not come.
+    pub(crate) fn tick(&self, now: Duration) {
+        let (mut missed, mut is_silent) = (Vec::new(), false);
+        {
+            let mut dues = lock(&self.dues);
+            let period = self.qos.deadline.period.max(Duration::from_nanos(1));
+            for (instance, due) in &mut dues.samples {
+                while *due <= now {
+                    missed.push(*instance);
+                    *due += period;
+                }
+            }
+            if dues.sign.is_some_and(|due| due <= now) {
+                dues.sign = None;
+                is_silent = true;
+            }
+        }
+        for instance in missed {
+            self.changes(StatusMask::OFFERED_DEADLINE_MISSED, |statuses| {
+                statuses.deadline.add(instance);
+                WriterEvent::DeadlineMissed(statuses.deadline)
+            });
+        }
+        if is_silent {
+            self.changes(StatusMask::LIVELINESS_LOST, |statuses| {
+                statuses.liveliness.add();
+                WriterEvent::LivelinessLost(statuses.liveliness)
+            });
+        }
+    }
+
+    /// When something may become due; nothing if nothing ever does.
+    pub(crate) fn next_due(&self, now: Duration) -> Option<Duration> {
+        if !self.has_dues() {
+            return None;
+        }
+        let dues = lock(&self.dues);
+        let shortest = self.qos.deadline.period.min(self.lease().unwrap_or(INFINITE));
+        let latest = now.saturating_add(shortest);
+        dues.samples.values().copied().chain(dues.sign).chain([latest]).min()
+    }
+}
+
+impl std::fmt::Debug for WriterCore {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("WriterCore").field("handle", &self.handle).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,325 @@
+//! The writer that applications have.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tramontane::NotReached;
+
+use super::conditions::WriterStatusCondition;
+use super::core::{Statuses, WriterCore};
+use super::listener::DataWriterListener;
+use super::loan::{Loan, OctetsLoan};
+use super::outlet::{Outlet, Subject};
+use crate::cdr::{
+    Encoding, InstanceHandle, Octets, PlainType, SEQUENCE_LENGTH_BYTES, TypeSupport, encode,
+    encode_in_place, is_plain,
+};
+use crate::domain::Level;
+use crate::error::DdsError;
+use crate::participant::{
+    PublicationHandle, SubscriptionData, WriterAttachment, check_not_in_listener,
+};
+use crate::qos::WriterQos;
+use crate::status::{
+    DeadlineMissedStatus, IncompatibleQosStatus, LivelinessLostStatus, MatchedStatus, StatusMask,
+};
+use crate::time::{Now, Timestamp};
+use crate::waitset::{Condition, lock};
+use crate::wire::{HEADER_BYTES, Kind, Origin};
+
+/// Writes samples of a topic. Dropping it deletes it: its instances are unregistered, and disposed
+/// of if its policies say so. One thread has it; make one for each thread.
+///
+/// From a listener a write never waits: it is [`DdsError::Timeout`] if there is no room.
+pub struct DataWriter<T: TypeSupport> {
+    pub(super) outlet: Outlet,
+    attachment: WriterAttachment,
+    sample_max: usize,
+    /// Whether the type's memory is its CDR; found out with the first loan.
+    is_plain: Option<bool>,
+    sample: PhantomData<fn(T)>,
+}
+
+impl<T: TypeSupport> DataWriter<T> {
+    pub(crate) fn new(outlet: Outlet, attachment: WriterAttachment, sample_max: usize) -> Self {
+        Self { outlet, attachment, sample_max, is_plain: None, sample: PhantomData }
+    }
+
+    /// Writes a sample: its CDR is built in the group's slot.
+    ///
+    /// # Errors
+    /// [`DdsError`]; nothing was written then. A best-effort writer that finds no room drops the
+    /// sample, counts it ([`DataWriter::dropped`]), and gives no error.
+    pub fn write(&mut self, sample: &T) -> Result<(), DdsError> {
+        self.write_w_timestamp(sample, Timestamp::now())
+    }
+
+    /// The same with another source timestamp.
+    ///
+    /// # Errors
+    /// As [`DataWriter::write`].
+    pub fn write_w_timestamp(&mut self, sample: &T, source: Timestamp) -> Result<(), DdsError> {
+        let instance = InstanceHandle::of(sample)?;
+        self.outlet.progress().register(instance)?;
+        let encoding = Encoding::NATIVE;
+        let subject = Subject { kind: Kind::Data, instance, source, encoding, origin: None };
+        self.outlet.send(&subject, self.sample_max, |body| encode_in_place(sample, body))
+    }
+
+    /// Writes a sample whose CDR is there already, for programs that do not know the type, or that
+    /// pass on what another system wrote.
+    ///
+    /// # Errors
+    /// As [`DataWriter::write`].
+    pub fn write_cdr(
+        &mut self,
+        cdr: &[u8],
+        encoding: Encoding,
+        instance: InstanceHandle,
+        source: Timestamp,
+        origin: Option<Origin>,
+    ) -> Result<(), DdsError> {
+        self.outlet.progress().register(instance)?;
+        let subject = Subject { kind: Kind::Data, instance, source, encoding, origin };
+        self.end(&subject, cdr)
+    }
+
+    /// Takes note of an instance before it is written: DDS's `register_instance`.
+    ///
+    /// # Errors
+    /// [`DdsError::OutOfResources`], [`DdsError::Cdr`].
+    pub fn register_instance(&mut self, key: &T::Key) -> Result<InstanceHandle, DdsError> {
+        let instance = InstanceHandle::of_key(key)?;
+        self.outlet.progress().register(instance)?;
+        Ok(instance)
+    }
+
+    /// Says that an instance is no more.
+    ///
+    /// # Errors
+    /// As [`DataWriter::write`]; [`DdsError::PreconditionNotMet`] if this writer does not have it.
+    pub fn dispose(&mut self, key: &T::Key) -> Result<(), DdsError> {
+        self.end_instance(Kind::Dispose, key)
+    }
+
+    /// Says that this writer has nothing more to say of an instance; disposes of it too, if the
+    /// writer's policies say so (`autodispose_unregistered_instances`).
+    ///
+    /// # Errors
+    /// As [`DataWriter::dispose`].
+    pub fn unregister_instance(&mut self, key: &T::Key) -> Result<(), DdsError> {
+        let kind = self.unregistering();
+        self.end_instance(kind, key)
+    }
+
+    fn unregistering(&self) -> Kind {
+        let lifecycle = self.outlet.core().qos.writer_data_lifecycle;
+        if lifecycle.autodispose_unregistered_instances {
+            Kind::DisposeAndUnregister
+        } else {
+            Kind::Unregister
+        }
+    }
+
+    fn end_instance(&mut self, kind: Kind, key: &T::Key) -> Result<(), DdsError> {
+        let instance = InstanceHandle::of_key(key)?;
+        if !self.outlet.progress().registered.contains(&instance) {
+            return Err(DdsError::PreconditionNotMet(format!(
+                "this writer has not written or registered instance {instance}; do so first"
+            )));
+        }
+        self.end(&Subject::now(kind, instance), &encode(key)?)
+    }
+
+    fn end(&mut self, subject: &Subject, body: &[u8]) -> Result<(), DdsError> {
+        self.outlet.send(subject, body.len(), |place| {
+            let place = place
+                .get_mut(..body.len())
+                .ok_or(DdsError::TooLarge { bytes: body.len(), limit: 0 })?;
+            place.copy_from_slice(body);
+            Ok(body.len())
+        })
+    }
+
+    /// Says that this writer lives, where its liveliness is manual.
+    ///
+    /// # Errors
+    /// As [`DataWriter::write`].
+    pub fn assert_liveliness(&mut self) -> Result<(), DdsError> {
+        let wait = self.outlet.core().qos.reliability.max_blocking_time;
+        self.outlet.say(Kind::Alive, &[], wait)?;
+        self.outlet.core().gave_sign(Now::read().elapsed);
+        Ok(())
+    }
+
+    /// Lends a slot to build a sample of a plain type in: it is written by [`Loan::write`], and
+    /// dropping it writes nothing. It holds whatever lay there before.
+    ///
+    /// # Errors
+    /// As [`DataWriter::write`]; [`DdsError::PreconditionNotMet`] if the type's memory is not its
+    /// CDR, and for a best-effort writer without room.
+    pub fn loan(&mut self) -> Result<Loan<'_, T>, DdsError>
+    where
+        T: PlainType,
+    {
+        if !*self.is_plain.get_or_insert_with(is_plain::<T>) {
+            return Err(DdsError::PreconditionNotMet(format!(
+                "the memory of {} is not its CDR; use write",
+                T::TYPE_NAME
+            )));
+        }
+        self.check_size(size_of::<T>())?;
+        let slot = self.outlet.open(HEADER_BYTES + size_of::<T>())?;
+        Loan::new(slot.ok_or(DdsError::Timeout(Duration::ZERO))?)
+    }
+
+    fn check_size(&self, bytes: usize) -> Result<(), DdsError> {
+        if bytes > self.sample_max {
+            return Err(DdsError::TooLarge { bytes, limit: self.sample_max });
+        }
+        Ok(())
+    }
+
+    /// Waits until all that was written is delivered here, and so received by all members of the
+    /// topic, at most `timeout`. At the level logged: until a majority of the members has it on
+    /// disk.
+    ///
+    /// # Errors
+    /// [`DdsError::Timeout`]; [`DdsError::PreconditionNotMet`] at the level unordered, where this
+    /// is not known; [`DdsError::IllegalOperation`] from a listener.
+    pub fn wait_for_acknowledgments(&mut self, timeout: Duration) -> Result<(), DdsError> {
+        check_not_in_listener("wait_for_acknowledgments")?;
+        if self.attachment.level() == Level::Unordered {
+            return Err(DdsError::PreconditionNotMet(
+                "at the level unordered a writer does not know who has what; raise the level"
+                    .into(),
+            ));
+        }
+        let Some(last) = self.outlet.progress().last else { return Ok(()) };
+        let sender = self.outlet.sender();
+        let reached = match sender.clone().logged() {
+            Ok(logged) => logged.receipt(last).durable_majority().wait(timeout).map(drop),
+            Err(_) => sender.receipt(last).delivered().wait(timeout).map(drop),
+        };
+        reached.map_err(|why| match why {
+            NotReached::Stopped(stopped) => DdsError::Ended(stopped),
+            _ => DdsError::Timeout(timeout),
+        })
+    }
+
+    /// Samples that this best-effort writer dropped, because it found no room.
+    pub fn dropped(&mut self) -> u64 {
+        self.outlet.progress().dropped
+    }
+
+    /// Calls a listener from now on, instead of another one.
+    ///
+    /// # Errors
+    /// [`DdsError::IllegalOperation`]: from a listener.
+    pub fn set_listener(
+        &self,
+        listener: impl DataWriterListener + 'static,
+    ) -> Result<(), DdsError> {
+        check_not_in_listener("set_listener")?;
+        self.outlet.core().set_listener(Some(Box::new(listener)));
+        Ok(())
+    }
+
+    /// A condition that is so while one of these statuses has changed.
+    #[must_use]
+    pub fn status_condition(&self, enabled: StatusMask) -> Arc<dyn Condition> {
+        Arc::new(WriterStatusCondition { writer: Arc::clone(self.outlet.core()), enabled })
+    }
+
+    /// The statuses that have changed since they were read.
+    #[must_use]
+    pub fn status_changes(&self) -> StatusMask {
+        lock(&self.outlet.core().statuses).changed
+    }
+
+    fn status<S>(&self, kind: StatusMask, take: impl FnOnce(&mut Statuses) -> S) -> S {
+        let core: &WriterCore = self.outlet.core();
+        let mut statuses = lock(&core.statuses);
+        statuses.changed.remove(kind);
+        take(&mut statuses)
+    }
+
+    /// Readers that match.
+    #[must_use]
+    pub fn publication_matched_status(&self) -> MatchedStatus {
+        self.status(StatusMask::PUBLICATION_MATCHED, |statuses| statuses.matched.take())
+    }
+
+    /// Readers that ask for more.
+    #[must_use]
+    pub fn offered_incompatible_qos_status(&self) -> IncompatibleQosStatus {
+        self.status(StatusMask::OFFERED_INCOMPATIBLE_QOS, |statuses| statuses.incompatible.take())
+    }
+
+    /// Deadlines that were missed.
+    #[must_use]
+    pub fn offered_deadline_missed_status(&self) -> DeadlineMissedStatus {
+        self.status(StatusMask::OFFERED_DEADLINE_MISSED, |statuses| statuses.deadline.take())
+    }
+
+    /// Leases that were not kept.
+    #[must_use]
+    pub fn liveliness_lost_status(&self) -> LivelinessLostStatus {
+        self.status(StatusMask::LIVELINESS_LOST, |statuses| statuses.liveliness.take())
+    }
+
+    /// The readers that match.
+    ///
+    /// # Errors
+    /// [`DdsError::IllegalOperation`]: from a listener.
+    pub fn matched_subscriptions(&self) -> Result<Vec<SubscriptionData>, DdsError> {
+        check_not_in_listener("matched_subscriptions")?;
+        Ok(self.attachment.matched_subscriptions(self.outlet.core()))
+    }
+
+    /// Which writer of the domain this is.
+    #[must_use]
+    pub fn handle(&self) -> PublicationHandle {
+        self.outlet.core().handle
+    }
+
+    /// What it offers.
+    #[must_use]
+    pub fn qos(&self) -> &WriterQos {
+        &self.outlet.core().qos
+    }
+}
+
+impl DataWriter<Octets> {
+    /// Lends a slot to build a sequence of so many bytes in, as [`DataWriter::loan`].
+    ///
+    /// # Errors
+    /// As [`DataWriter::loan`].
+    pub fn loan_octets(&mut self, bytes: usize) -> Result<OctetsLoan<'_>, DdsError> {
+        let body = bytes.saturating_add(SEQUENCE_LENGTH_BYTES);
+        self.check_size(body)?;
+        let slot = self.outlet.open(HEADER_BYTES + body)?;
+        OctetsLoan::new(slot.ok_or(DdsError::Timeout(Duration::ZERO))?, bytes)
+    }
+}
+
+impl<T: TypeSupport> Drop for DataWriter<T> {
+    fn drop(&mut self) {
+        let kind = self.unregistering();
+        let registered = self.outlet.progress().registered.clone();
+        for instance in registered {
+            // Who does not hear this hears below that the writer is gone.
+            if self.end(&Subject::now(kind, instance), &[]).is_err() {
+                break;
+            }
+        }
+        self.attachment.delete(&mut self.outlet);
+    }
+}
+
+impl<T: TypeSupport> std::fmt::Debug for DataWriter<T> {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("DataWriter").field("handle", &self.handle()).finish_non_exhaustive()
+    }
+}

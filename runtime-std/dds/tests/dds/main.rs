@@ -1,0 +1,7 @@
+//! Participants of real groups, as threads of this process.
+
+mod instances;
+mod levels;
+mod policies;
+mod support;
+mod types;

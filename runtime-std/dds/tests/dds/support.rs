@@ -1,0 +1,111 @@
+//! Domains whose participants are members of one process.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use tempfile::TempDir;
+use tramontane::{Description, Root, StartOptions};
+use tramontane_dds::{
+    DataReader, DataWriter, Domain, DomainParticipant, Level, Sample, Selection, TopicDescription,
+    TypeSupport, WaitSet,
+};
+
+/// How long anything may take on a machine that is busy.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A sample with a key.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Track {
+    pub aircraft: u32,
+    pub number: u64,
+    pub note: String,
+}
+
+impl TypeSupport for Track {
+    const TYPE_NAME: &'static str = "Track";
+    type Key = u32;
+    fn key(&self) -> u32 {
+        self.aircraft
+    }
+}
+
+/// A track of that number.
+pub fn track(aircraft: u32, number: u64) -> Track {
+    Track { aircraft, number, note: format!("{aircraft}/{number}") }
+}
+
+/// A domain with a place of its own.
+pub struct Place {
+    root: TempDir,
+    /// Logs, by node.
+    data: TempDir,
+    pub domain: Domain,
+}
+
+impl Place {
+    pub fn new(nodes: u32, topics: impl IntoIterator<Item = TopicDescription>) -> Self {
+        let root = tempfile::tempdir_in("/dev/shm").expect("a folder");
+        let group = Description::builder("dds").nodes(nodes).heartbeat_ms(10, 2_000);
+        let data = tempfile::tempdir().expect("a folder");
+        Self { root, data, domain: Domain::new(group, topics).expect("a domain") }
+    }
+
+    /// Of nodes of which these form the group.
+    pub fn formed_by(
+        nodes: u32,
+        initial: Vec<u32>,
+        topics: impl IntoIterator<Item = TopicDescription>,
+    ) -> Self {
+        let mut place = Self::new(nodes, topics);
+        place.domain = place.domain.with_group(|group| group.initial = initial);
+        place
+    }
+
+    pub fn join(&self, node: u32) -> DomainParticipant {
+        let root = Root::under(self.root.path());
+        let is_logged = self.domain.topics().iter().any(|topic| topic.level == Level::Logged);
+        let data = is_logged.then(|| self.data.path().join(node.to_string()));
+        let options = StartOptions { root, data, ..StartOptions::new(node) };
+        DomainParticipant::join(&self.domain, options).expect("it joins")
+    }
+
+    /// These nodes, which come together.
+    pub fn join_all(&self, nodes: std::ops::Range<u32>) -> Vec<DomainParticipant> {
+        std::thread::scope(|scope| {
+            let joins: Vec<_> = nodes.map(|node| scope.spawn(move || self.join(node))).collect();
+            joins.into_iter().map(|join| join.join().expect("it joins")).collect()
+        })
+    }
+}
+
+/// Waits until this is so.
+pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !is_so() {
+        assert!(started.elapsed() < PATIENCE, "{what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Waits until a writer has so many readers.
+pub fn until_read_by<T: TypeSupport>(writer: &DataWriter<T>, count: u32) {
+    until("readers come", || writer.publication_matched_status().current_count == count);
+}
+
+/// Takes so many samples.
+pub fn take<T: TypeSupport>(reader: &DataReader<T>, count: usize) -> Vec<Sample<T>> {
+    let mut set = WaitSet::new();
+    set.attach(reader.read_condition(Selection::unread()));
+    let (started, mut taken) = (Instant::now(), Vec::new());
+    while taken.len() < count {
+        assert!(started.elapsed() < PATIENCE, "{} of {count} samples came", taken.len());
+        if !set.wait(Duration::from_millis(50)).is_empty() {
+            taken.extend(reader.take(&Selection::default()));
+        }
+    }
+    taken
+}
+
+/// What a listener notes.
+pub type Notes<N> = Arc<Mutex<Vec<N>>>;

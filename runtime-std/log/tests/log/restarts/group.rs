@@ -1,0 +1,171 @@
+//! A group that delivers and changes its view, until power is lost.
+
+use std::collections::BTreeMap;
+
+use super::answers::Promised;
+use super::member::{Member, Message, PowerCut};
+use super::values::{self, View};
+use crate::support::Chance;
+
+/// What was met.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Reached {
+    pub power_cuts: u64,
+    pub in_restarts: u64,
+    pub adopted: u64,
+    pub set_aside: u64,
+    pub repaired: u64,
+    pub views: u64,
+}
+
+pub struct Group {
+    pub members: Vec<Member>,
+    pub view: View,
+    /// What is delivered, in its order, since the group began.
+    pub order: Vec<Message>,
+    /// What may have been reported as durable at a majority.
+    pub reported: Vec<Message>,
+    /// Views that somebody decided.
+    pub decided: BTreeMap<u64, Vec<u32>>,
+    pub chance: Chance,
+    pub reached: Reached,
+    /// A number that no other message has.
+    next_message: u64,
+}
+
+impl Group {
+    /// A group of so many members, in its first view.
+    pub fn new(count: u32, seed: u64) -> Self {
+        let mut members: Vec<Member> = (0..count).map(|_| Member::new()).collect();
+        let view: View = (1, (0..count).collect());
+        for member in &mut members {
+            member.open().expect("power is on");
+            values::keep(member.log(), Some(&view), None).expect("power is on");
+        }
+        Self {
+            members,
+            decided: BTreeMap::from([view.clone()]),
+            view,
+            order: Vec::new(),
+            reported: Vec::new(),
+            chance: Chance::new(seed),
+            reached: Reached::default(),
+            next_message: 0,
+        }
+    }
+
+    pub fn member(&mut self, node: u32) -> &mut Member {
+        &mut self.members[node as usize]
+    }
+
+    /// Goes on for so many turns, or until power is lost.
+    pub fn run(&mut self, turns: u64) -> Result<(), PowerCut> {
+        for _ in 0..turns {
+            match self.chance.below(12) {
+                0..4 => self.send(),
+                4..8 => {
+                    let node = self.any_member();
+                    self.deliver(node, 1);
+                }
+                8..11 => {
+                    let node = self.any_member();
+                    self.member(node).commit()?;
+                    self.report();
+                }
+                _ if self.chance.is_one_of(3) => self.change()?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn any_member(&mut self) -> u32 {
+        let at = self.chance.below(self.view.1.len() as u64);
+        self.view.1[at as usize]
+    }
+
+    /// All members of the view have received a message.
+    fn send(&mut self) {
+        let bytes = 1 + self.chance.below(700);
+        let number = self.next_message;
+        self.next_message += 1;
+        let message = crate::support::message(number, bytes as usize);
+        let message = [&number.to_le_bytes()[..], &message].concat();
+        self.order.push((self.view.0, message));
+    }
+
+    /// A member delivers some messages more, if there are any.
+    fn deliver(&mut self, node: u32, count: u64) {
+        for _ in 0..count {
+            let at = self.member(node).delivered() as usize;
+            let Some(message) = self.order.get(at).cloned() else { return };
+            self.member(node).deliver(&message);
+        }
+    }
+
+    /// Somebody may have seen what is durable at a majority of the view.
+    fn report(&mut self) {
+        let nodes = self.view.1.clone();
+        let mut counts: Vec<u64> = nodes.iter().map(|node| self.member(*node).durable()).collect();
+        counts.sort_unstable();
+        let count = counts[(counts.len() - 1) / 2] as usize;
+        if count > self.reported.len() {
+            self.reported = self.order[..count].to_vec();
+        }
+    }
+
+    /// The view ends: a member goes, or all that are away come back.
+    fn change(&mut self) -> Result<(), PowerCut> {
+        let goes = self.any_member();
+        let away: Vec<u32> =
+            (0..self.members.len() as u32).filter(|node| !self.view.1.contains(node)).collect();
+        let mut next: Vec<u32> = self.view.1.clone();
+        // A majority of the view has to agree.
+        if self.chance.is_one_of(2) && next.len() > 2 {
+            next.retain(|node| *node != goes);
+        } else {
+            next.extend(&away);
+        }
+        if next == self.view.1 {
+            return Ok(());
+        }
+        let stay: Vec<u32> =
+            next.iter().copied().filter(|node| self.view.1.contains(node)).collect();
+        // What not all survivors have received goes no further: nobody has delivered it.
+        let most = stay.iter().map(|node| self.member(*node).delivered()).max().unwrap_or(0);
+        let trim = most + self.chance.below(self.order.len() as u64 - most + 1);
+        self.order.truncate(trim as usize);
+        let view = (self.view.0 + 1, next.clone());
+        for node in &stay {
+            // It stops in the middle at times: only some have promised then.
+            self.deliver(*node, u64::MAX);
+            self.member(*node).commit()?;
+            let ends = vec![Some(trim)];
+            let promise = Promised { ballot: (0, 1), id: view.0, members: next.clone(), ends };
+            values::keep(self.member(*node).log(), None, Some(&promise))?;
+        }
+        self.decided.insert(view.0, view.1.clone());
+        for node in away.iter().filter(|node| next.contains(node)) {
+            self.join(*node)?;
+        }
+        for node in &next {
+            values::keep(self.member(*node).log(), Some(&view), None)?;
+        }
+        self.view = view;
+        self.reached.views += 1;
+        Ok(())
+    }
+
+    /// A node takes over the log before it counts.
+    fn join(&mut self, node: u32) -> Result<(), PowerCut> {
+        let order = self.order.clone();
+        let member = self.member(node);
+        let own: Vec<_> = (0..member.durable()).map(|at| member.message(at)).collect();
+        let common = own.iter().zip(&order).take_while(|(own, of)| own.as_ref() == Some(*of));
+        let common = common.count() as u64;
+        let is_cut = member.cut(common)?;
+        self.reached.set_aside += u64::from(is_cut);
+        self.deliver(node, u64::MAX);
+        self.member(node).commit()
+    }
+}

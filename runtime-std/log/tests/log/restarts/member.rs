@@ -1,0 +1,124 @@
+//! A member: its disk, its log, and what it answers.
+
+use tramontane_core::ids::{NodeId, Place, ViewId};
+use tramontane_log::power_loss::{Faults, PowerLossFolder};
+use tramontane_log::{Batch, Log, Record, Sequence};
+
+use super::answers::{Disk, OwnedLog};
+use super::values;
+use crate::support::{Chance, SMALL, identity};
+
+/// Power is lost, at all members.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PowerCut;
+
+/// A message, with the view that it was delivered in.
+pub type Message = (u64, Vec<u8>);
+
+pub struct Member {
+    pub disk: PowerLossFolder,
+    /// Nothing while power is off.
+    pub log: Option<Log<PowerLossFolder>>,
+    /// What was delivered and is not committed.
+    batch: Batch,
+}
+
+impl Member {
+    pub fn new() -> Self {
+        let disk = PowerLossFolder::new(Faults::default());
+        Self { disk, log: None, batch: Batch::new() }
+    }
+
+    /// Power is lost, and comes back; it is cut again at that operation.
+    pub fn lose_power(&mut self, chance: &mut Chance, power_cut_at: Option<u64>) {
+        self.log = None;
+        self.batch.clear();
+        let faults = Faults { power_cut_at, ..Faults::default() };
+        self.disk = self.disk.after_power_loss(|| chance.is_one_of(2), faults);
+    }
+
+    /// The next process opens the log.
+    pub fn open(&mut self) -> Result<(), PowerCut> {
+        let opened = Log::open(self.disk.clone(), &identity(), SMALL);
+        self.log = Some(opened.map_err(|_| PowerCut)?.0);
+        Ok(())
+    }
+
+    pub fn log(&mut self) -> &mut Log<PowerLossFolder> {
+        self.log.as_mut().expect("power is on")
+    }
+
+    /// How many messages it delivered.
+    pub fn delivered(&mut self) -> u64 {
+        self.batch.next().unwrap_or(self.log().end()).0
+    }
+
+    pub fn durable(&mut self) -> u64 {
+        self.log().end().0
+    }
+
+    pub fn deliver(&mut self, message: &Message) {
+        let sequence = self.delivered();
+        self.batch.push(&record(sequence, message)).expect("in order");
+    }
+
+    pub fn commit(&mut self) -> Result<(), PowerCut> {
+        let Self { log, batch, .. } = self;
+        log.as_mut().expect("power is on").commit(batch).map_err(|_| PowerCut)?;
+        Ok(())
+    }
+
+    /// What it answers when it restarts.
+    pub fn answer(&mut self) -> Disk {
+        let log = self.log();
+        let damaged = log.damaged().map(|run| (run.0.0, run.1.0)).collect();
+        let (first, end) = (log.first().0, log.end().0);
+        let sound = (first..end).rev().find_map(|at| Some(read(log, at)?.0));
+        let decided = values::decided(log);
+        let has_log = decided.is_some() || end > 0;
+        let state = OwnedLog { first, view: sound.unwrap_or(0), end, damaged };
+        Disk {
+            decided,
+            promise: values::promise(log),
+            heard: values::heard(log),
+            logs: vec![has_log.then_some(state)],
+        }
+    }
+
+    /// Puts another one's messages in the place of damaged ones.
+    pub fn repair(&mut self, from: u64, messages: &[Message]) -> Result<(), PowerCut> {
+        let records: Vec<_> = (from..).zip(messages).map(|(at, of)| record(at, of)).collect();
+        self.log().replace(&records).map_err(|_| PowerCut)
+    }
+
+    pub fn cut(&mut self, end: u64) -> Result<bool, PowerCut> {
+        Ok(self.log().cut(Sequence(end)).map_err(|_| PowerCut)?.is_some())
+    }
+
+    /// All of it up to an end, where nothing is damaged.
+    pub fn messages(&mut self, end: u64) -> Vec<Message> {
+        let log = self.log();
+        (0..end).map(|at| read(log, at).unwrap_or_else(|| panic!("{at} is damaged"))).collect()
+    }
+
+    pub fn message(&mut self, at: u64) -> Option<Message> {
+        read(self.log(), at)
+    }
+}
+
+fn read(log: &Log<PowerLossFolder>, at: u64) -> Option<Message> {
+    let mut records = log.records(Sequence(at)).ok()?;
+    let record = records.read_next()?.ok()?;
+    Some((record.view.0, record.bytes.to_vec()))
+}
+
+fn record(sequence: u64, (view, bytes): &Message) -> Record<'_> {
+    Record {
+        sequence: Sequence(sequence),
+        view: ViewId(*view),
+        place: Place(sequence),
+        sender: NodeId(0),
+        is_large: false,
+        bytes,
+    }
+}

@@ -1,0 +1,297 @@
+//! One client's connection at a member: what it asks, what it is told, and why it is cut.
+
+use std::time::Instant;
+
+use rustix::event::PollFlags;
+use tramontane_control::client_messages::{
+    ALIVE_PAUSE, ClientLife, ClientRefusal, ClientReply, ClientRequest, Level, NAME_MAX,
+    REQUEST_AROUND, Target, decode, encode,
+};
+use tramontane_control::{QueuedSession, SessionError};
+use tramontane_core::ids::SubgroupId;
+
+use super::feed::{Feed, Outcome};
+use super::member::Member;
+use super::publisher::Publisher;
+use super::subscriber::{CHUNK_BYTES, Subscriber};
+use crate::group::status::ClientStatus;
+
+/// How many requests of a client are taken before it is another's turn.
+const REQUESTS_MAX: u32 = 16;
+
+/// The longest request is one with a line as long as this, or with a line of the longest.
+const LINES_BYTES: usize = 64 << 10;
+
+/// Why a client's connection ends.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Cut {
+    /// It went, or its connection failed.
+    #[error(transparent)]
+    Gone(#[from] SessionError),
+    /// It sends what no client of this program sends.
+    #[error("it sent what makes no sense")]
+    Malformed,
+    /// It is told so.
+    #[error("{0}")]
+    Refused(ClientRefusal),
+    /// It has said that it ends.
+    #[error("it has ended")]
+    Ended,
+}
+
+/// What a client is here for.
+#[derive(Debug)]
+enum Part {
+    /// It has not said yet.
+    New,
+    Publisher(SubgroupId, Publisher),
+    Subscriber(Subscriber),
+    /// It has been told all that it asked for, or that it is refused.
+    Over,
+}
+
+/// One client.
+#[derive(Debug)]
+pub(super) struct Connection {
+    session: QueuedSession,
+    name: String,
+    part: Part,
+    arrived: Instant,
+    last_put: Instant,
+    /// Something has come since it was last read from, or may have.
+    is_readable: bool,
+}
+
+impl Connection {
+    pub(super) fn new(session: QueuedSession, now: Instant) -> Self {
+        let (name, part) = (String::new(), Part::New);
+        Self { session, name, part, arrived: now, last_put: now, is_readable: true }
+    }
+
+    /// Something has come.
+    pub(super) const fn can_be_read(&mut self) {
+        self.is_readable = true;
+    }
+
+    pub(super) const fn session(&self) -> &QueuedSession {
+        &self.session
+    }
+
+    /// What people call it: by its own name, or by its id.
+    pub(super) fn name(&self) -> String {
+        match (&self.part, self.name.as_str()) {
+            (Part::Publisher(_, publisher), "") => publisher.life().id.to_string(),
+            (_, "") => "without a name".to_owned(),
+            (_, name) => name.to_owned(),
+        }
+    }
+
+    /// The client, if it publishes.
+    pub(super) const fn life(&self) -> Option<(SubgroupId, ClientLife)> {
+        match &self.part {
+            Part::Publisher(subgroup, publisher) => Some((*subgroup, publisher.life())),
+            _ => None,
+        }
+    }
+
+    /// What to wait for.
+    pub(super) fn interest(&self) -> PollFlags {
+        self.session.interest(self.reads())
+    }
+
+    fn reads(&self) -> bool {
+        match &self.part {
+            Part::Publisher(_, publisher) => publisher.has_room(),
+            Part::New | Part::Subscriber(_) => true,
+            Part::Over => false,
+        }
+    }
+
+    /// Whether it waits for slots.
+    pub(super) fn waits_for_slots(&self) -> bool {
+        matches!(&self.part, Part::Publisher(_, publisher) if !publisher.has_room())
+    }
+
+    /// Something became of what it asked for.
+    pub(super) fn hear(&mut self, outcome: &Outcome, member: &Member) -> Result<(), Cut> {
+        let Part::Publisher(subgroup, publisher) = &mut self.part else { return Ok(()) };
+        let Outcome::Attached { attached, .. } = outcome else {
+            publisher.hear(outcome);
+            return Ok(());
+        };
+        let attachment = attached.map_err(Cut::Refused)?;
+        publisher.attach(attachment);
+        let reply = ClientReply::Attached {
+            next: attachment.next,
+            line_max: member.line_max(*subgroup),
+            lease_ms: member.lease_ms(*subgroup),
+        };
+        self.put(&encode(&reply))
+    }
+
+    /// Takes what it sends, and sends what there is for it. True if more can be done at once.
+    pub(super) fn work(&mut self, member: &mut Member, now: Instant) -> Result<bool, Cut> {
+        if let Part::Publisher(subgroup, publisher) = &mut self.part
+            && let Some(outlet) = member.outlet(*subgroup)
+        {
+            publisher.go_on(outlet);
+            if publisher.waits_for_log() {
+                publisher.see_durable(&member.durable(*subgroup));
+            }
+        }
+        let mut taken = 0;
+        while taken < REQUESTS_MAX && self.reads() {
+            let Some(request) = self.take_request(member)? else { break };
+            self.carry_out(&request, member)?;
+            taken += 1;
+        }
+        if matches!(self.part, Part::New) && now.duration_since(self.arrived) > member.first_word()
+        {
+            return Err(Cut::Gone(SessionError::TimeUp));
+        }
+        let has_more = self.send(&member.feed, now)?;
+        Ok(has_more || taken == REQUESTS_MAX)
+    }
+
+    fn take_request(&mut self, member: &Member) -> Result<Option<Vec<u8>>, Cut> {
+        let line_max = self.life().map_or(0, |(subgroup, _)| member.line_max(subgroup));
+        let line_max = usize::try_from(line_max).unwrap_or(usize::MAX);
+        let bytes_max = LINES_BYTES.max(line_max).saturating_add(REQUEST_AROUND);
+        if let Some(request) = self.session.take(bytes_max)? {
+            return Ok(Some(request));
+        }
+        if !std::mem::take(&mut self.is_readable) {
+            return Ok(None);
+        }
+        self.session.read()?;
+        Ok(self.session.take(bytes_max)?)
+    }
+
+    fn carry_out(&mut self, request: &[u8], member: &mut Member) -> Result<(), Cut> {
+        let request = decode(request).ok_or(Cut::Malformed)?;
+        match (&mut self.part, request) {
+            (Part::New, ClientRequest::Attach { target, life, is_new, level }) => {
+                let subgroup = self.place(&target, level, member)?;
+                member.attach(subgroup, life, is_new)?;
+                self.part = Part::Publisher(subgroup, Publisher::new(life, level));
+                Ok(())
+            }
+            (Part::New, ClientRequest::Subscribe { target, from, level }) => {
+                let subgroup = self.place(&target, level, member)?;
+                let subscriber = Subscriber::new(subgroup, from, level, &member.feed);
+                self.part = Part::Subscriber(subscriber);
+                Ok(())
+            }
+            (Part::New, ClientRequest::Query { target }) => {
+                let subgroup = self.place(&target, Level::Delivered, member)?;
+                self.part = Part::Over;
+                self.put(&encode(&ClientReply::Answer(member.answer(subgroup)?)))
+            }
+            (Part::Publisher(subgroup, publisher), ClientRequest::Publish { first, lines }) => {
+                let outlet =
+                    member.outlet(*subgroup).ok_or(Cut::Refused(ClientRefusal::NotHere))?;
+                publisher.publish(first, &lines, outlet)
+            }
+            (Part::Publisher(subgroup, publisher), ClientRequest::End) => {
+                if let Some(outlet) = member.outlet(*subgroup) {
+                    publisher.end(outlet);
+                }
+                Err(Cut::Ended)
+            }
+            (Part::Subscriber(_), ClientRequest::End) => Err(Cut::Ended),
+            _ => Err(Cut::Malformed),
+        }
+    }
+
+    /// The subgroup that a client wants, if it may go there.
+    fn place(
+        &mut self,
+        target: &Target<'_>,
+        level: Level,
+        member: &Member,
+    ) -> Result<SubgroupId, Cut> {
+        if target.name.len() > NAME_MAX || target.name.contains(char::is_control) {
+            return Err(Cut::Malformed);
+        }
+        target.name.clone_into(&mut self.name);
+        member.place(target, level).map_err(Cut::Refused)
+    }
+
+    /// Sends what there is for it, as far as the system takes it. True if there may be more.
+    fn send(&mut self, feed: &Feed, now: Instant) -> Result<bool, Cut> {
+        let mut has_more = false;
+        while self.session.unsent_bytes() < CHUNK_BYTES {
+            let next = match &mut self.part {
+                Part::Publisher(_, publisher) if self.session.unsent_bytes() == 0 => {
+                    publisher.take_reached().map(|reached| encode(&ClientReply::Reached(reached)))
+                }
+                Part::Subscriber(subscriber) => subscriber.take(feed)?,
+                _ => None,
+            };
+            has_more = next.is_some();
+            match next {
+                Some(message) => self.put(&message)?,
+                None if now.duration_since(self.last_put) >= ALIVE_PAUSE
+                    && self.session.unsent_bytes() == 0 =>
+                {
+                    self.put(&encode(&ClientReply::Alive))?;
+                }
+                None => {}
+            }
+            let is_all_sent = self.session.flush()?;
+            if !has_more || !is_all_sent {
+                has_more &= is_all_sent;
+                break;
+            }
+        }
+        if self.session.unsent_bytes() > 0 {
+            self.session.flush()?;
+        }
+        match &mut self.part {
+            Part::Subscriber(subscriber) => subscriber.watch(self.session.unsent_bytes(), now)?,
+            Part::Over if self.session.unsent_bytes() == 0 => return Err(Cut::Ended),
+            _ => {}
+        }
+        Ok(has_more)
+    }
+
+    fn put(&mut self, message: &[u8]) -> Result<(), Cut> {
+        self.last_put = Instant::now();
+        Ok(self.session.put(message)?)
+    }
+
+    /// Tells it why it is cut, as far as it can hear that.
+    pub(super) fn refuse(&mut self, why: ClientRefusal) {
+        self.part = Part::Over;
+        // It ends in any case.
+        let _ = self.session.put(&encode(&ClientReply::Refused(why)));
+        let _ = self.session.flush();
+    }
+
+    /// How it is.
+    pub(super) fn status(&self, member: &Member, now: Instant) -> Option<ClientStatus> {
+        let milliseconds =
+            |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        let unsent_bytes = u64::try_from(self.session.unsent_bytes()).unwrap_or(u64::MAX);
+        let (kind, subgroup, next, stalled_ms) = match &self.part {
+            Part::New | Part::Over => return None,
+            Part::Publisher(subgroup, publisher) => {
+                ("publisher", *subgroup, publisher.delivered(), 0)
+            }
+            Part::Subscriber(of) => {
+                ("subscriber", of.subgroup(), of.next(), milliseconds(of.stalled_for(now)))
+            }
+        };
+        let behind =
+            if kind == "subscriber" { member.end(subgroup).saturating_sub(next) } else { 0 };
+        Some(ClientStatus {
+            name: self.name(),
+            kind: kind.to_owned(),
+            subgroup: member.name(subgroup),
+            next,
+            behind,
+            unsent_bytes,
+            stalled_ms,
+        })
+    }
+}

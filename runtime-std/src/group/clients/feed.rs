@@ -1,0 +1,205 @@
+//! What the thread that drives a member tells the one that serves its clients.
+//!
+//! # Invariants
+//! - The driving thread never waits for the other one but for a lock, which nobody holds for longer
+//!   than it takes to copy a few messages.
+//! - What is told of a batch was handed over: the application has returned.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tramontane_control::Wakeup;
+use tramontane_control::client_messages::{ClientLife, ClientRefusal, Reached};
+use tramontane_core::ids::{DurableCount, SubgroupId};
+use tramontane_core::node::DurableCounts;
+
+pub(super) use super::retained::Delivered;
+use super::retained::Retained;
+use super::table::{Attachment, Known};
+use super::words::Words;
+use crate::group::durable::{SharedLog, SharedLogs};
+use crate::group::view::View;
+
+/// What became of something that a client asked for here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// This member has attached a client, or the group has refused to.
+    Attached { life: ClientLife, attached: Result<Attachment, ClientRefusal> },
+    /// A client's message was delivered, and is that record of a log.
+    Delivered { life: ClientLife, ordinal: u64, record: u64 },
+}
+
+impl Outcome {
+    pub(super) const fn life(&self) -> ClientLife {
+        match self {
+            Self::Attached { life, .. } | Self::Delivered { life, .. } => *life,
+        }
+    }
+}
+
+/// What is new in a subgroup.
+#[derive(Debug, Default)]
+pub(super) struct News {
+    pub(super) delivered: Vec<Delivered>,
+    pub(super) outcomes: Vec<Outcome>,
+    /// How many messages were handed over since the group began.
+    pub(super) handed_over: u64,
+    /// How many words of clients came beside them.
+    pub(super) words_before: u64,
+    /// The records that are words, of those that are new.
+    pub(super) words: Vec<u64>,
+    /// Other clients are known, or clients are at other members.
+    pub(super) has_changed: bool,
+    /// All that are known, if that has changed.
+    pub(super) known: Vec<Known>,
+    /// The state is another member's: what was kept is of another past.
+    pub(super) is_restored: bool,
+}
+
+/// What has been told of a subgroup.
+#[derive(Debug, Default)]
+pub(super) struct SubgroupFeed {
+    pub(super) retained: Retained,
+    /// What the other thread has not looked at yet. Of each message of a client that is attached
+    /// here there is one outcome, and clients have a window, so that this is bounded.
+    pub(super) outcomes: Vec<Outcome>,
+    pub(super) known: Arc<[Known]>,
+    pub(super) words: Words,
+    /// How many records are durable, if there is a log.
+    pub(super) durable: DurableCounts,
+    /// The clients that are here, of which outcomes are told.
+    pub(super) served: BTreeSet<ClientLife>,
+}
+
+impl SubgroupFeed {
+    /// How many messages are durable.
+    fn durable_messages(&self) -> DurableCounts {
+        let messages = |count: DurableCount| DurableCount(self.words.messages_among(count.0));
+        let DurableCounts { here, majority, everywhere } = self.durable;
+        DurableCounts {
+            here: messages(here),
+            majority: messages(majority),
+            everywhere: messages(everywhere),
+        }
+    }
+
+    /// How many messages have reached each level.
+    pub(super) fn reached(&self) -> Reached {
+        let DurableCounts { here, majority, everywhere } = self.durable_messages();
+        Reached {
+            delivered: self.retained.end(),
+            durable_here: here.0,
+            durable_majority: majority.0,
+            durable_everywhere: everywhere.0,
+        }
+    }
+}
+
+/// What has been told, of all subgroups that take clients.
+#[derive(Default)]
+pub(super) struct Told {
+    pub(super) subgroups: BTreeMap<SubgroupId, SubgroupFeed>,
+    /// The present view; none before the first.
+    pub(super) view: Option<Arc<View>>,
+    /// The logs of those that are logged.
+    pub(super) logs: SharedLogs,
+}
+
+/// Where it is told.
+pub(super) struct Feed {
+    told: Mutex<Told>,
+    wakeup: Wakeup,
+    is_asleep: AtomicBool,
+}
+
+impl Feed {
+    pub(super) fn new(
+        subgroups: impl IntoIterator<Item = SubgroupId>,
+    ) -> std::io::Result<Arc<Self>> {
+        let subgroups = subgroups.into_iter().map(|id| (id, SubgroupFeed::default())).collect();
+        let told = Mutex::new(Told { subgroups, view: None, logs: SharedLogs::default() });
+        Ok(Arc::new(Self { told, wakeup: Wakeup::new()?, is_asleep: AtomicBool::new(false) }))
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, Told> {
+        // Nothing in here is left half done by a panic.
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells what is new.
+    pub(super) fn tell(&self, subgroup: SubgroupId, news: News) {
+        if let Some(feed) = self.lock().subgroups.get_mut(&subgroup) {
+            if news.is_restored {
+                let records = news.handed_over.saturating_add(news.words_before);
+                feed.words.begin_at(records, news.words_before);
+                feed.retained.begin_at(news.handed_over);
+            }
+            news.words.into_iter().for_each(|word| feed.words.add(word));
+            news.delivered.into_iter().for_each(|message| feed.retained.add(message));
+            let ours =
+                news.outcomes.into_iter().filter(|outcome| feed.served.contains(&outcome.life()));
+            feed.outcomes.extend(ours);
+            if news.has_changed {
+                feed.known = news.known.into();
+            }
+        }
+        self.wake();
+    }
+
+    /// Tells how many records are durable, and gives how many messages those are.
+    pub(super) fn tell_durable(
+        &self,
+        subgroup: SubgroupId,
+        durable: &DurableCounts,
+    ) -> DurableCounts {
+        let mut told = self.lock();
+        let Some(feed) = told.subgroups.get_mut(&subgroup) else { return *durable };
+        feed.durable = *durable;
+        let messages = feed.durable_messages();
+        drop(told);
+        self.wake();
+        messages
+    }
+
+    /// The first place that is kept, in memory or in a log.
+    pub(super) fn first(&self, subgroup: SubgroupId) -> u64 {
+        let of = |told: &Told| {
+            let of = told.subgroups.get(&subgroup)?;
+            let log = told.logs.get(subgroup);
+            Some((log, of.words.first_known(), of.retained.first()))
+        };
+        let Some((log, known, retained)) = of(&self.lock()) else { return 0 };
+        // A log may be busy with a disk: the driving thread does not wait for that.
+        let Some(first) = log.as_ref().map(SharedLog::first) else { return retained };
+        let told = self.lock();
+        let messages = |of: &SubgroupFeed| of.words.messages_among(known.max(first));
+        told.subgroups.get(&subgroup).map_or(retained, messages).min(retained)
+    }
+
+    /// Tells that a view has begun.
+    pub(super) fn begin_view(&self, view: &View) {
+        self.lock().view = Some(Arc::new(view.clone()));
+        self.wake();
+    }
+
+    /// Wakes the other thread, if it sleeps.
+    pub(super) fn wake(&self) {
+        if self.is_asleep.swap(false, Ordering::SeqCst) {
+            self.wakeup.ring();
+        }
+    }
+
+    /// What the other thread waits for beside its clients. From here on it is woken; what was told
+    /// before is still to be looked at.
+    pub(super) fn fall_asleep(&self) -> &Wakeup {
+        self.wakeup.take();
+        self.is_asleep.store(true, Ordering::SeqCst);
+        &self.wakeup
+    }
+
+    /// The other thread is awake, and need not be woken.
+    pub(super) fn stay_awake(&self) {
+        self.is_asleep.store(false, Ordering::SeqCst);
+    }
+}

@@ -1,0 +1,139 @@
+//! Whose a message is, in a subgroup that takes clients: the last bytes of each message say it.
+//!
+//! ```text
+//! a member's message     payload, 0
+//! a client's message     payload, id 8, incarnation 8, ordinal 8, 1
+//! a client is attached   empty,   id 8, incarnation 8, whether it is new 8, 2
+//! a lease ends           empty,   id 8, incarnation 8, attachments 8, 3
+//! ```
+//! They stand behind the payload, so that a payload is aligned as without them. A large message is
+//! always a member's, and has nothing behind it.
+
+use tramontane_control::client_messages::{ClientId, ClientLife};
+
+use crate::group::SubgroupDescription;
+
+/// What stands behind a message of a client.
+const CLIENT_TRAILER: usize = 25;
+
+/// Whose a message is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::group) enum Origin {
+    /// The member's that sends it.
+    Member,
+    /// A client's, which numbers its messages.
+    Client { life: ClientLife, ordinal: u64 },
+    /// Nobody's: the member has this client from now on.
+    Attach { life: ClientLife, is_new: bool },
+    /// Nobody's: the group forgets the client, if nothing has attached it since.
+    LeaseEnds { life: ClientLife, attachments: u64 },
+}
+
+impl Origin {
+    /// How many bytes say so.
+    #[inline(always)]
+    pub(in crate::group) const fn trailer(&self) -> usize {
+        match self {
+            Self::Member => 1,
+            _ => CLIENT_TRAILER,
+        }
+    }
+
+    /// Writes them at the end of a message, which has room for them.
+    pub(in crate::group) fn write_behind(&self, message: &mut [u8]) {
+        let start = message.len().saturating_sub(self.trailer());
+        let trailer = message.get_mut(start..).unwrap_or_default();
+        let (life, number, kind) = match *self {
+            Self::Member => return trailer.fill(0),
+            Self::Client { life, ordinal } => (life, ordinal, 1),
+            Self::Attach { life, is_new } => (life, u64::from(is_new), 2),
+            Self::LeaseEnds { life, attachments } => (life, attachments, 3),
+        };
+        let numbers = [life.id.0, life.incarnation, number];
+        let bytes = numbers.into_iter().flat_map(u64::to_le_bytes).chain([kind]);
+        trailer.iter_mut().zip(bytes).for_each(|(to, byte)| *to = byte);
+    }
+
+    /// Takes a message apart. None if no member of this program sends such.
+    pub(in crate::group) fn split(message: &[u8]) -> Option<(Self, &[u8])> {
+        let (kind, rest) = message.split_last()?;
+        if *kind == 0 {
+            return Some((Self::Member, rest));
+        }
+        let (rest, number) = rest.split_last_chunk()?;
+        let (rest, incarnation) = rest.split_last_chunk()?;
+        let (payload, id) = rest.split_last_chunk()?;
+        let [id, incarnation, number] = [id, incarnation, number].map(|n| u64::from_le_bytes(*n));
+        let life = ClientLife { id: ClientId(id), incarnation };
+        let origin = match (*kind, number) {
+            (1, ordinal) => Self::Client { life, ordinal },
+            (2, 0 | 1) if payload.is_empty() => Self::Attach { life, is_new: number == 1 },
+            (3, attachments) if payload.is_empty() => Self::LeaseEnds { life, attachments },
+            _ => return None,
+        };
+        Some((origin, payload))
+    }
+
+    /// The payload of a message, if it is a member's.
+    pub(in crate::group) fn of_member(message: &[u8]) -> Option<&[u8]> {
+        Self::split(message).filter(|(origin, _)| *origin == Self::Member).map(|(_, rest)| rest)
+    }
+}
+
+impl SubgroupDescription {
+    /// Bytes that a slot takes.
+    pub(in crate::group) const fn slot_max(&self) -> u32 {
+        let trailer = if self.clients { CLIENT_TRAILER as u32 } else { 0 };
+        self.message_max.saturating_add(trailer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn origins() -> impl Strategy<Value = Origin> {
+        let life = (any::<u64>(), any::<u64>())
+            .prop_map(|(id, incarnation)| ClientLife { id: ClientId(id), incarnation });
+        (life, any::<u64>(), 0..4).prop_map(|(life, number, kind)| match kind {
+            0 => Origin::Member,
+            1 => Origin::Client { life, ordinal: number },
+            2 => Origin::Attach { life, is_new: number & 1 == 1 },
+            _ => Origin::LeaseEnds { life, attachments: number },
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_behind_a_message_is_read_from_it(
+            origin in origins(), payload: Vec<u8>,
+        ) {
+            let is_word = matches!(origin, Origin::Attach { .. } | Origin::LeaseEnds { .. });
+            let payload = if is_word { Vec::new() } else { payload };
+            let mut message = payload.clone();
+            message.resize(payload.len() + origin.trailer(), 0xee);
+            origin.write_behind(&mut message);
+            prop_assert_eq!(Origin::split(&message), Some((origin, payload.as_slice())));
+        }
+
+        #[test]
+        fn any_bytes_are_something_or_nothing(message: Vec<u8>) {
+            if let Some((origin, payload)) = Origin::split(&message) {
+                prop_assert_eq!(payload.len() + origin.trailer(), message.len());
+            }
+        }
+    }
+
+    #[test]
+    fn what_no_member_sends_is_not_taken_for_something() {
+        assert_eq!(Origin::split(b""), None);
+        assert_eq!(Origin::split(&[1; 24]), None, "too short for a client's");
+        assert_eq!(Origin::split(&[4; 25]), None, "no such kind");
+        let mut word = [7; 26];
+        let life = ClientLife::default();
+        Origin::Attach { life, is_new: true }.write_behind(&mut word);
+        assert_eq!(Origin::split(&word), None, "word of a client has no payload");
+    }
+}

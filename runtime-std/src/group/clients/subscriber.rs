@@ -1,0 +1,144 @@
+//! A client that subscribes, at the member that it is at: it is sent from what the member keeps in
+//! memory, or from its log.
+//!
+//! # Invariants
+//! - What waits for it is bounded: [`CHUNK_BYTES`], or one message, beside what the system holds.
+
+use std::time::{Duration, Instant};
+
+use tramontane_control::client_messages::{
+    ClientRefusal, ClientReply, Level, PublishedMessage, encode,
+};
+use tramontane_core::ids::SubgroupId;
+
+use super::connection::Cut;
+use super::feed::{Delivered, Feed};
+use super::origin::Origin;
+use crate::group::durable::SharedLog;
+
+/// Bytes of messages that are handed to the system at a time.
+pub(super) const CHUNK_BYTES: usize = 64 << 10;
+
+/// A subscriber for which something waits, and that takes nothing for so long, is cut.
+const STALL_MAX: Duration = Duration::from_secs(10);
+
+/// One subscriber.
+#[derive(Debug)]
+pub(super) struct Subscriber {
+    subgroup: SubgroupId,
+    /// The place that it gets next.
+    next: u64,
+    /// The level that messages must have reached.
+    level: Level,
+    is_told: bool,
+    /// Since when it has taken nothing of what waits, and how much that is.
+    stalled: Option<(Instant, usize)>,
+}
+
+impl Subscriber {
+    /// One that begins at a place, or with what comes next.
+    pub(super) fn new(subgroup: SubgroupId, from: Option<u64>, level: Level, feed: &Feed) -> Self {
+        let told = feed.lock();
+        let end = told.subgroups.get(&subgroup).map_or(0, |of| of.reached().at(level));
+        let next = from.unwrap_or(end);
+        Self { subgroup, next, level, is_told: false, stalled: None }
+    }
+
+    pub(super) const fn subgroup(&self) -> SubgroupId {
+        self.subgroup
+    }
+
+    pub(super) const fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// For how long it has taken nothing.
+    pub(super) fn stalled_for(&self, now: Instant) -> Duration {
+        self.stalled.map_or(Duration::ZERO, |(since, _)| now.duration_since(since))
+    }
+
+    /// What it is to be sent next, as bytes, if there is something.
+    pub(super) fn take(&mut self, feed: &Feed) -> Result<Option<Vec<u8>>, Cut> {
+        if !self.is_told {
+            return Ok(Some(self.begin(feed)));
+        }
+        let told = feed.lock();
+        let Some(of) = told.subgroups.get(&self.subgroup) else { return Ok(None) };
+        let to = of.reached().at(self.level);
+        if self.next >= of.retained.first() {
+            let messages = of.retained.from(self.next, to, CHUNK_BYTES);
+            return Ok(self.pass(&messages));
+        }
+        let record = of.words.record_of(self.next);
+        let (Some(log), Some(record)) = (told.logs.get(self.subgroup), record) else {
+            return Err(Cut::Refused(ClientRefusal::TooSlow));
+        };
+        // The driving thread does not wait for a disk.
+        drop(told);
+        let messages = read(&log, self.subgroup, record, self.next, to);
+        // It comes back, here or elsewhere, and is told what is gone.
+        let messages = messages.ok_or(Cut::Refused(ClientRefusal::NotNow))?;
+        let messages: Vec<_> = messages.iter().map(Delivered::publish).collect();
+        Ok(self.pass(&messages))
+    }
+
+    /// The next messages as bytes, if there are any.
+    fn pass(&mut self, messages: &[PublishedMessage<'_>]) -> Option<Vec<u8>> {
+        self.next = messages.last()?.place.saturating_add(1);
+        Some(encode(&ClientReply::Messages(messages.to_vec())))
+    }
+
+    /// Its first messages: the place, or that the place is gone.
+    fn begin(&mut self, feed: &Feed) -> Vec<u8> {
+        let first = feed.first(self.subgroup);
+        let from = self.next;
+        if from < first {
+            self.next = first;
+            return encode(&ClientReply::Gap { from, to: first });
+        }
+        self.is_told = true;
+        encode(&ClientReply::Subscribed { next: from })
+    }
+
+    /// Notes how much waits for it. An error if it has taken nothing of that for too long.
+    pub(super) fn watch(&mut self, unsent: usize, now: Instant) -> Result<(), Cut> {
+        match self.stalled {
+            _ if unsent == 0 => self.stalled = None,
+            Some((since, before)) if before == unsent => {
+                if now.duration_since(since) >= STALL_MAX {
+                    return Err(Cut::Refused(ClientRefusal::TooSlow));
+                }
+            }
+            _ => self.stalled = Some((now, unsent)),
+        }
+        Ok(())
+    }
+}
+
+/// Messages from a record of a log on, whose first has that place, up to another place. None if the
+/// log does not have them, or they are damaged.
+fn read(
+    log: &SharedLog,
+    subgroup: SubgroupId,
+    record: u64,
+    place: u64,
+    to: u64,
+) -> Option<Vec<Delivered>> {
+    let records = log.read(subgroup, record, log.end(), CHUNK_BYTES).ok()?;
+    let mut messages = Vec::with_capacity(records.len());
+    for (record, sent) in (record..).zip(&records) {
+        let (client, payload) = match Origin::split(&sent.payload) {
+            Some((Origin::Member, payload)) => (None, payload.into()),
+            Some((Origin::Client { life, .. }, payload)) => (Some(life.id), payload.into()),
+            // A word: a log has nothing else.
+            _ => continue,
+        };
+        let place = place.saturating_add(u64::try_from(messages.len()).unwrap_or(u64::MAX));
+        if place >= to {
+            break;
+        }
+        let (view, sender) = (sent.view, sent.sender);
+        messages.push(Delivered { place, record, view, sender, client, payload });
+    }
+    Some(messages)
+}

@@ -1,0 +1,129 @@
+//! Bounded logs: a snapshot of the application lets the records before it go (DUR-8).
+//!
+//! Once so many bytes of records came since the last snapshot, another one is taken, and written in
+//! a thread of its own while the log goes on. It counts once a majority has all records that are in
+//! it: what was never ordered can be cut off a log, and not out of a state. Then the records from
+//! before the *last* snapshot go. So a log keeps about that many bytes of records at least, and
+//! beside the snapshot at most twice as many, and what comes while a snapshot is written.
+
+use std::io::Read;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
+
+use tramontane_core::ids::{DurableCount, ViewId};
+use tramontane_log::{
+    GroupCommit, LetGoError, Log, Sequence, SystemFolder, WriteError, WrittenSnapshot,
+};
+
+/// A state is written in parts of so many bytes.
+const PART_BYTES: usize = 256 << 10;
+
+/// What a log keeps of its records.
+pub(super) struct Retention {
+    /// A snapshot is taken after so many bytes; never if not said.
+    keep_bytes: Option<u64>,
+    /// Bytes since the last one.
+    bytes: u64,
+    under_way: Option<UnderWay>,
+}
+
+/// A snapshot that is being written, or waits until a majority has what is in it.
+struct UnderWay {
+    records: DurableCount,
+    written: Receiver<Option<WrittenSnapshot>>,
+    ready: Option<WrittenSnapshot>,
+}
+
+impl Retention {
+    pub(super) fn new(keep_bytes: Option<u64>, log: &Log<SystemFolder>) -> Self {
+        let last = log.snapshot().map_or(log.first(), |snapshot| snapshot.sequence);
+        Self { keep_bytes, bytes: log.bytes_from(last), under_way: None }
+    }
+
+    /// A record of so many bytes was appended.
+    #[inline]
+    pub(super) const fn appended(&mut self, bytes: usize) {
+        self.bytes = self.bytes.saturating_add(bytes as u64);
+    }
+
+    /// Whether a snapshot is to be taken now.
+    pub(super) fn wants_snapshot(&self) -> bool {
+        self.under_way.is_none() && self.keep_bytes.is_some_and(|keep| self.bytes >= keep)
+    }
+
+    /// Begins to write a state, which is that after so many records.
+    pub(super) fn begin(
+        &mut self,
+        log: &Arc<GroupCommit<SystemFolder>>,
+        records: DurableCount,
+        view: ViewId,
+        state: Box<dyn Read + Send>,
+    ) -> std::io::Result<()> {
+        let (sender, written) = channel();
+        let log = Arc::clone(log);
+        std::thread::Builder::new().name("tramontane-snapshot".into()).spawn(move || {
+            let snapshot = write(&log, Sequence(records.0), view, state);
+            if let Err(error) = &snapshot {
+                // The log is as it was, and another one is taken later.
+                tracing::warn!(%error, "a snapshot cannot be written");
+            }
+            // A member that has ended needs it no more.
+            let _ = sender.send(snapshot.ok());
+        })?;
+        self.bytes = 0;
+        self.under_way = Some(UnderWay { records, written, ready: None });
+        Ok(())
+    }
+
+    /// Lets records go, once a snapshot is written, and a majority has all that is in it.
+    pub(super) fn finish(
+        &mut self,
+        log: &GroupCommit<SystemFolder>,
+        majority: DurableCount,
+    ) -> Result<(), LetGoError> {
+        let Some(under_way) = &mut self.under_way else { return Ok(()) };
+        if under_way.ready.is_none() {
+            match under_way.written.try_recv() {
+                Ok(Some(snapshot)) => under_way.ready = Some(snapshot),
+                Err(TryRecvError::Empty) => {}
+                Ok(None) | Err(TryRecvError::Disconnected) => self.under_way = None,
+            }
+            return Ok(());
+        }
+        let is_safe = majority >= under_way.records && log.durable().0 >= under_way.records.0;
+        if let Some(snapshot) = under_way.ready.take_if(|_| is_safe) {
+            self.under_way = None;
+            log.with_log(|log| {
+                let before = log.snapshot();
+                log.install_snapshot(snapshot)?;
+                before.map_or(Ok(()), |before| log.let_go_below(before.sequence))
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// Why a snapshot is not written.
+#[derive(Debug, thiserror::Error)]
+enum SnapshotError {
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    #[error("the application's state cannot be read: {0}")]
+    State(std::io::Error),
+}
+
+fn write(
+    log: &GroupCommit<SystemFolder>,
+    records: Sequence,
+    view: ViewId,
+    mut state: Box<dyn Read + Send>,
+) -> Result<WrittenSnapshot, SnapshotError> {
+    let mut snapshot = log.with_log(|log| log.write_snapshot(records, view))?;
+    let mut part = vec![0; PART_BYTES];
+    loop {
+        match state.read(&mut part).map_err(SnapshotError::State)? {
+            0 => return Ok(snapshot.finish()?),
+            bytes => snapshot.write(&part[..bytes])?,
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! What two logs of one subgroup have in common, and the records that one lacks (DUR-7).
+//!
+//! # What holds
+//! - All members deliver a view's messages in one order, and views follow one another. So two
+//!   records of the same view and place are the same, and so is all before them.
+//! - A log that has more of a view than the group went on with has no record of a later one. So the
+//!   records up to the last one that is not behind its last one are what it has in common.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tramontane_core::ids::{NodeId, Place, SubgroupId, ViewId};
+use tramontane_log::{AppendError, GroupCommit, Log, ReadError, Record, Sequence, SystemFolder};
+
+use crate::group::join_messages::Delivered;
+
+/// How many bytes of records are read while the log takes no others.
+pub(in crate::group) const READ_BYTES: usize = 4 << 20;
+
+/// Where a log ends: its last sound record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::group) struct LogPlace {
+    pub(in crate::group) sequence: u64,
+    pub(in crate::group) view: u64,
+    pub(in crate::group) place: u64,
+}
+
+impl LogPlace {
+    fn of(record: &Record<'_>) -> Self {
+        let (sequence, view) = (record.sequence.0, record.view.0);
+        Self { sequence, view, place: record.place.0 }
+    }
+
+    fn is_before(&self, view: u64, place: u64) -> bool {
+        (self.view, self.place) <= (view, place)
+    }
+}
+
+/// The last sound record of a log; nothing if it has none.
+pub(in crate::group) fn last_place(log: &Log<SystemFolder>) -> Result<Option<LogPlace>, ReadError> {
+    let mut end = log.end();
+    let mut damaged: Vec<_> = log.damaged().collect();
+    while let Some((first, _)) = damaged.pop_if(|(_, behind)| *behind >= end) {
+        end = first;
+    }
+    match end.0.checked_sub(1).map(Sequence).filter(|last| *last >= log.first()) {
+        Some(last) => read(log, last, LogPlace::of).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// How many records a log has in common with one that ends there; nothing if that is not known, or
+/// if what comes behind them is not all here.
+pub(super) fn common(
+    log: &Log<SystemFolder>,
+    other: Option<LogPlace>,
+) -> Result<Option<u64>, ReadError> {
+    let Some(LogPlace { sequence, view, place }) = other else {
+        return Ok((log.first() == Sequence::ZERO).then_some(0).filter(|of| is_whole(log, *of)));
+    };
+    let (mut from, mut to) = (log.first().0, log.end().0);
+    let is_same = |found: LogPlace| (found.view, found.place) == (view, place);
+    if (from..to).contains(&sequence) && read_place(log, sequence)?.is_some_and(is_same) {
+        return Ok(Some(sequence.saturating_add(1)).filter(|of| is_whole(log, *of)));
+    }
+    let first = from;
+    while from < to {
+        let middle = from.midpoint(to);
+        let Some(found) = read_place(log, middle)? else { return Ok(None) };
+        if found.is_before(view, place) {
+            from = middle.saturating_add(1);
+        } else {
+            to = middle;
+        }
+    }
+    // Where nothing is common that is here, the two may part before it.
+    let is_known = from > first || first == 0;
+    Ok(is_known.then_some(from).filter(|of| is_whole(log, *of)))
+}
+
+/// Whether no record from there on is damaged.
+fn is_whole(log: &Log<SystemFolder>, from: u64) -> bool {
+    log.damaged().all(|(_, behind)| behind.0 <= from)
+}
+
+/// Where a record stands; nothing if it is damaged.
+fn read_place(log: &Log<SystemFolder>, sequence: u64) -> Result<Option<LogPlace>, ReadError> {
+    match read(log, Sequence(sequence), LogPlace::of) {
+        Ok(place) => Ok(Some(place)),
+        Err(ReadError::Damaged { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn read<T>(
+    log: &Log<SystemFolder>,
+    sequence: Sequence,
+    of: impl FnOnce(&Record<'_>) -> T,
+) -> Result<T, ReadError> {
+    let (first, end) = (log.first(), log.end());
+    let mut records = log.records(sequence)?;
+    let read = records.read_next();
+    let record = read.unwrap_or(Err(ReadError::OutOfRange { first, end, wanted: sequence }))?;
+    Ok(of(&record))
+}
+
+/// The logs of a running member. They keep none open that the member is through with.
+#[derive(Clone, Default)]
+pub(in crate::group) struct SharedLogs(
+    pub(super) Vec<(SubgroupId, Weak<GroupCommit<SystemFolder>>)>,
+);
+
+impl SharedLogs {
+    /// The log of a subgroup, if it is logged and the member runs.
+    pub(in crate::group) fn get(&self, subgroup: SubgroupId) -> Option<SharedLog> {
+        let (_, log) = self.0.iter().find(|(of, _)| *of == subgroup)?;
+        log.upgrade().map(SharedLog)
+    }
+}
+
+/// A log of a running member, for a thread that supplies others.
+#[derive(Clone)]
+pub(in crate::group) struct SharedLog(pub(super) Arc<GroupCommit<SystemFolder>>);
+
+impl SharedLog {
+    /// How many records it has in common with one that ends there, once all that was appended is
+    /// durable.
+    pub(in crate::group) fn common(
+        &self,
+        other: Option<LogPlace>,
+        patience: Duration,
+    ) -> Result<Option<u64>, SharedLogError> {
+        self.wait(self.0.next().0, patience)?;
+        Ok(self.0.with_log(|log| common(log, other))?)
+    }
+
+    /// The first record that is there.
+    pub(in crate::group) fn first(&self) -> u64 {
+        self.0.with_log(|log| log.first().0)
+    }
+
+    /// How many records are durable.
+    pub(in crate::group) fn end(&self) -> u64 {
+        self.0.durable().0
+    }
+
+    /// Waits until so many records are durable.
+    pub(in crate::group) fn wait(
+        &self,
+        records: u64,
+        patience: Duration,
+    ) -> Result<(), SharedLogError> {
+        let is_durable = self.0.wait_durable(Sequence(records), patience)?;
+        if is_durable { Ok(()) } else { Err(SharedLogError::Slow) }
+    }
+
+    /// Records from a number on, of about so many bytes: as many as are read at a time, and at
+    /// least one.
+    pub(in crate::group) fn read(
+        &self,
+        subgroup: SubgroupId,
+        from: u64,
+        to: u64,
+        bytes_max: usize,
+    ) -> Result<Vec<Delivered>, SharedLogError> {
+        Ok(self.0.with_log(|log| read_records(log, subgroup, from, to, bytes_max))?)
+    }
+}
+
+/// Records of a log, of about so many bytes, and at least one.
+pub(super) fn read_records(
+    log: &Log<SystemFolder>,
+    subgroup: SubgroupId,
+    from: u64,
+    to: u64,
+    bytes_max: usize,
+) -> Result<Vec<Delivered>, ReadError> {
+    let mut records = log.records(Sequence(from))?;
+    let (mut read, mut bytes) = (Vec::new(), 0);
+    while bytes < bytes_max && records.position().0 < to {
+        let Some(record) = records.read_next() else { break };
+        let record = record?;
+        bytes += record.bytes.len();
+        read.push(delivered(subgroup, &record));
+    }
+    Ok(read)
+}
+
+/// Why a log does not supply another.
+#[derive(Debug, thiserror::Error)]
+pub(in crate::group) enum SharedLogError {
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    #[error(transparent)]
+    Append(#[from] AppendError),
+    #[error("the disk is slow")]
+    Slow,
+}
+
+/// A record as messages are sent to a joiner.
+pub(super) fn delivered(subgroup: SubgroupId, record: &Record<'_>) -> Delivered {
+    Delivered {
+        subgroup: subgroup.0,
+        view: record.view.0,
+        place: record.place.0,
+        sender: record.sender.get(),
+        is_large: record.is_large,
+        payload: record.bytes.to_vec(),
+    }
+}
+
+/// A message of a joiner's supplier as a record.
+pub(super) fn record(sequence: Sequence, message: &Delivered) -> Record<'_> {
+    Record {
+        sequence,
+        view: ViewId(message.view),
+        place: Place(message.place),
+        sender: NodeId(message.sender),
+        is_large: message.is_large,
+        bytes: &message.payload,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use tramontane_log::{Batch, Identity, Options};
+
+    use super::*;
+
+    /// A log of records of these views and places.
+    fn log_of(folder: &std::path::Path, places: &[(u64, u64)]) -> Log<SystemFolder> {
+        let layer = SystemFolder::create(folder).expect("a folder");
+        let identity = Identity { group: "g".to_owned(), subgroup: "s".to_owned() };
+        let options = Options { segment_bytes: 64 << 10, ..Options::default() };
+        let (mut log, _) = Log::open(layer, &identity, options).expect("a new one");
+        let mut batch = Batch::new();
+        for (sequence, (view, place)) in (0..).map(Sequence).zip(places) {
+            let record = Record {
+                sequence,
+                view: ViewId(*view),
+                place: Place(*place),
+                sender: NodeId(0),
+                is_large: false,
+                bytes: b"m",
+            };
+            batch.push(&record).expect("they follow one another");
+        }
+        log.commit(&mut batch).expect("room");
+        log
+    }
+
+    /// Places that rise by these steps, in views that do so where the step says it.
+    fn places(view: u64, steps: &[(bool, u64)]) -> Vec<(u64, u64)> {
+        let rise = |(view, place): &mut (u64, u64), (is_next, step): &(bool, u64)| {
+            (*view, *place) = if *is_next { (*view + 1, *step) } else { (*view, *place + step) };
+            Some((*view, *place))
+        };
+        steps.iter().scan((view, 0), rise).collect()
+    }
+
+    fn steps(most: usize) -> impl Strategy<Value = Vec<(bool, u64)>> {
+        prop::collection::vec((prop::bool::weighted(0.2), 1_u64..4), 0..most)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+
+        /// Beside a model that compares record by record.
+        #[test]
+        fn what_two_logs_have_in_common_is_found_from_where_one_ends(
+            prefix in steps(12),
+            tail in prop::collection::vec(1_u64..4, 0..5),
+            rest in steps(12),
+        ) {
+            let folder = tempfile::tempdir().expect("a folder");
+            let common_part = places(1, &prefix);
+            let (last_view, last_place) = common_part.last().copied().unwrap_or((1, 0));
+            // More of the last view, with which the group did not go on.
+            let tail = tail.iter().scan(last_place, |place, step| {
+                *place += step;
+                Some((last_view, *place))
+            });
+            let others: Vec<_> = common_part.iter().copied().chain(tail).collect();
+            let of_group = common_part.iter().copied().chain(places(last_view + 1, &rest));
+            let of_group: Vec<_> = of_group.collect();
+            let same = |(one, other): &(&(u64, u64), &(u64, u64))| one == other;
+            let model = of_group.iter().zip(&others).take_while(same).count();
+            let log = log_of(&folder.path().join("group"), &of_group);
+            let other = log_of(&folder.path().join("other"), &others);
+            let last = last_place_of(&other);
+            prop_assert_eq!(common(&log, last).expect("it reads"), Some(model as u64));
+        }
+    }
+
+    fn last_place_of(log: &Log<SystemFolder>) -> Option<LogPlace> {
+        super::last_place(log).expect("it reads")
+    }
+}

@@ -1,0 +1,278 @@
+//! The data folder of a node: a log for each logged subgroup that it belongs to, in a folder of the
+//! subgroup's name.
+//!
+//! # Invariants
+//! - A log is one node's, of one subgroup of one group, and one process has it.
+//! - What a log holds that the group does not go on with is never thrown away: it is kept under
+//!   another name, and named.
+
+use std::path::{Path, PathBuf};
+
+use tramontane_core::ids::{NodeId, SubgroupId};
+use tramontane_log::{Damage, Identity, Log, OpenError, Options, SystemFolder, WriteError};
+
+use super::{LogTakenOver, TakeOverError};
+use crate::group::description::{Description, SubgroupDescription};
+use crate::group::join_messages::Delivered;
+
+/// Where a node with a data folder remembers its membership, if nothing else is said.
+pub(in crate::group) const VIEW_FOLDER: &str = "view";
+
+/// The least size of a segment, and what it is a multiple of, in bytes.
+const SEGMENT_BYTES_MIN: u64 = 64 << 10;
+const BLOCK_BYTES: u64 = 4 << 10;
+
+/// The named value of a log that says whose it is.
+const NODE: &str = "node";
+
+/// Why a node's logs cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DataError {
+    /// A subgroup is logged, and there is no folder.
+    #[error(
+        "subgroup \"{0}\" is logged, and this node has no folder for its log; give it one of its \
+         own (--data DIR), or take logged = true out of the group file at all members"
+    )]
+    NoFolder(String),
+    /// There is a folder, and nothing to log.
+    #[error(
+        "there is a data folder, and node {0} belongs to no logged subgroup; set logged = true in \
+         the group file at all members, or start the node without the folder (--data)"
+    )]
+    NothingLogged(u32),
+    /// A subgroup's name is no name of a folder.
+    #[error(
+        "the log of subgroup \"{0}\" cannot have a folder of that name; give the subgroup another \
+         name"
+    )]
+    Name(String),
+    /// The folder cannot be made.
+    #[error("cannot make {}: {source}; give a --data folder that this node may write", path.display())]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// A log cannot be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// A log cannot be written.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// It is another node's.
+    #[error("{} has the log of node {found}, and not of node {wanted}; give each node a --data folder of its own", path.display())]
+    OtherNode {
+        /// The folder.
+        path: PathBuf,
+        /// Whose it is.
+        found: String,
+        /// Whose it was taken for.
+        wanted: u32,
+    },
+    /// A log of an earlier group cannot be kept under another name.
+    #[error("cannot keep {} under another name: {source}; move it away", path.display())]
+    SetAside {
+        /// The folder.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+}
+
+/// Something about a log that somebody should know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LogNotice {
+    /// Something is damaged. Records are repaired by a peer.
+    Damaged {
+        /// The folder of the log.
+        path: PathBuf,
+        /// What.
+        damage: Damage,
+    },
+    /// Damaged records are as they were.
+    Repaired {
+        /// The folder of the log.
+        path: PathBuf,
+        /// The first.
+        from: u64,
+        /// The one behind the last.
+        to: u64,
+    },
+    /// The group did not go on with records; they are kept.
+    SetAside {
+        /// How many.
+        records: u64,
+        /// The file or folder that has them.
+        kept: PathBuf,
+    },
+}
+
+impl std::fmt::Display for LogNotice {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Damaged { path, damage } => {
+                write!(out, "the log in {}: {damage}", path.display())
+            }
+            Self::Repaired { path, from, to } => write!(
+                out,
+                "the log in {}: records {from} to {} were damaged, and are repaired",
+                path.display(),
+                to.saturating_sub(1)
+            ),
+            Self::SetAside { records, kept } => write!(
+                out,
+                "the group went on without {records} records of this node; they are kept in {}",
+                kept.display()
+            ),
+        }
+    }
+}
+
+/// The data folder of a node, its logs open.
+#[derive(Debug, Default)]
+pub(in crate::group) struct DataFolder {
+    path: PathBuf,
+    group: String,
+    node: NodeId,
+    /// What the logs keep of their records; all if not said.
+    pub(in crate::group) keep_bytes: Option<u64>,
+    pub(in crate::group) logs: Vec<LogTakenOver>,
+    pub(in crate::group) notices: Vec<LogNotice>,
+}
+
+impl DataFolder {
+    /// Opens the logs of a node's subgroups, each made if it is not there.
+    pub(in crate::group) fn open(
+        description: &Description,
+        node: NodeId,
+        path: Option<&Path>,
+        keep_bytes: Option<u64>,
+    ) -> Result<Self, DataError> {
+        let subgroups = (0..).map(SubgroupId).zip(&description.subgroups);
+        let is_ours = |of: &SubgroupDescription| of.logged && of.members().contains(&node.get());
+        let mut ours = subgroups.filter(|(_, of)| is_ours(of)).peekable();
+        let path = match (path, ours.peek()) {
+            (None, None) => return Ok(Self::default()),
+            (None, Some((_, of))) => return Err(DataError::NoFolder(of.name.clone())),
+            (Some(_), None) => return Err(DataError::NothingLogged(node.get())),
+            (Some(path), Some(_)) => path.to_owned(),
+        };
+        let group = description.name.clone();
+        let mut folder = Self { path, group, node, keep_bytes, ..Self::default() };
+        for (subgroup, of) in ours {
+            folder.open_log(subgroup, &of.name)?;
+        }
+        Ok(folder)
+    }
+
+    fn open_log(&mut self, subgroup: SubgroupId, name: &str) -> Result<(), DataError> {
+        let is_name = !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\0']);
+        if !is_name || name == VIEW_FOLDER {
+            return Err(DataError::Name(name.to_owned()));
+        }
+        let path = self.path.join(name);
+        let layer = SystemFolder::create(&path)
+            .map_err(|source| DataError::Folder { path: path.clone(), source })?;
+        let identity = Identity { group: self.group.clone(), subgroup: name.to_owned() };
+        let mut options = Options::default();
+        if let Some(keep_bytes) = self.keep_bytes {
+            // Segments go as wholes.
+            let bytes = (keep_bytes / 4).next_multiple_of(BLOCK_BYTES);
+            options.segment_bytes = bytes.clamp(SEGMENT_BYTES_MIN, options.segment_bytes);
+        }
+        let (mut log, recovery) = Log::open(layer, &identity, options)?;
+        let node = self.node.get().to_string();
+        match log.value(NODE) {
+            None => log.set_values(&[(NODE, Some(node.as_bytes()))])?,
+            Some(found) if found == node.as_bytes() => {}
+            Some(found) => {
+                let found = String::from_utf8_lossy(found).into_owned();
+                return Err(DataError::OtherNode { path, found, wanted: self.node.get() });
+            }
+        }
+        let noticed = |damage| LogNotice::Damaged { path: path.clone(), damage };
+        self.notices.extend(recovery.damage.into_iter().map(noticed));
+        self.logs.push(LogTakenOver::new(subgroup, path, log));
+        Ok(())
+    }
+
+    /// The group starts anew: logs of an earlier one are kept under other names.
+    pub(in crate::group) fn begin_anew(&mut self) -> Result<(), DataError> {
+        let all: Vec<_> = self.logs.iter().map(|log| log.subgroup).collect();
+        all.into_iter().try_for_each(|subgroup| self.begin_anew_in(subgroup))
+    }
+
+    /// This node has nothing of a subgroup that the group would go on with: its log is kept under
+    /// another name.
+    pub(in crate::group) fn begin_anew_in(
+        &mut self,
+        subgroup: SubgroupId,
+    ) -> Result<(), DataError> {
+        let is_touched = |log: &LogTakenOver| log.subgroup == subgroup && !log.is_untouched();
+        let Some(at) = self.logs.iter().position(is_touched) else { return Ok(()) };
+        let LogTakenOver { subgroup, path, log, .. } = self.logs.remove(at);
+        let records = log.end().0.saturating_sub(log.first().0);
+        let name = log.identity().subgroup.clone();
+        drop(log);
+        let kept = set_aside(&path)
+            .map_err(|source| DataError::SetAside { path: path.clone(), source })?;
+        tracing::info!(%subgroup, records, kept = %kept.display(), "a log of before is set aside");
+        self.notices.push(LogNotice::SetAside { records, kept });
+        self.open_log(subgroup, &name)
+    }
+
+    /// Sets the records of a subgroup's log from a number on aside: the group went on without them.
+    pub(in crate::group) fn cut(
+        &mut self,
+        subgroup: SubgroupId,
+        records: u64,
+    ) -> Result<(), TakeOverError> {
+        let aside = self.log(subgroup).map(|log| log.cut(records)).transpose()?.flatten();
+        if let Some((records, kept)) = aside {
+            tracing::info!(%subgroup, records, kept = %kept.display(), "the end of a log is set aside");
+            self.notices.push(LogNotice::SetAside { records, kept });
+        }
+        Ok(())
+    }
+
+    /// Puts a member's records in the place of damaged ones. False if they are not these.
+    pub(in crate::group) fn repair(
+        &mut self,
+        subgroup: SubgroupId,
+        from: u64,
+        to: u64,
+        records: &[Delivered],
+    ) -> Result<bool, TakeOverError> {
+        let Some(log) = self.log(subgroup) else { return Ok(false) };
+        let is_repaired = log.repair(from, to, records)?;
+        if is_repaired {
+            let path = log.path.clone();
+            self.notices.push(LogNotice::Repaired { path, from, to });
+        }
+        Ok(is_repaired)
+    }
+
+    /// The log of a subgroup, if it is logged.
+    pub(in crate::group) fn log(&mut self, subgroup: SubgroupId) -> Option<&mut LogTakenOver> {
+        self.logs.iter_mut().find(|log| log.subgroup == subgroup)
+    }
+}
+
+/// Gives a folder the first name of `path.1`, `path.2` and so on that is free, for good.
+fn set_aside(path: &Path) -> std::io::Result<PathBuf> {
+    let numbered = |number: u32| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(format!(".{number}"));
+        PathBuf::from(name)
+    };
+    let is_free = |kept: &PathBuf| std::fs::symlink_metadata(kept).is_err();
+    let kept = (1..u32::MAX).map(numbered).find(is_free).unwrap_or_default();
+    std::fs::rename(path, &kept)?;
+    if let Some(above) = path.parent() {
+        std::fs::File::open(above)?.sync_all()?;
+    }
+    Ok(kept)
+}

@@ -1,0 +1,338 @@
+//! The logs of a member: what it delivers in logged subgroups is made durable, and the group is
+//! told how much is (DUR-1 to DUR-4).
+//!
+//! | file | subject |
+//! |---|---|
+//! | `data` | the data folder: the logs in it, whose they are, and what is wrong with one |
+//! | `taking_over` | the log of a member that is not up yet: what it restores |
+//! | `bounded` | snapshots, below which records go |
+//! | `comparison` | what two logs have in common, and the records that one lacks |
+//!
+//! # What holds
+//! - A message is in the log's memory before the application sees it, and in its place.
+//! - The protocol does not wait for a disk. A log whose memory is full holds this member back
+//!   between two steps, with heartbeats: its peers wait for it then, and senders for them.
+//! - The group is told no more than what a sync has returned for.
+//! - What cannot be made durable ends the member as a crash would: [`Stopped::NotDurable`].
+//! - What was once seen to be durable at a majority or everywhere stays so, in later views too.
+
+mod bounded;
+mod comparison;
+mod data;
+mod taking_over;
+
+use std::io::Read;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tramontane_core::fabric::LocalBell as _;
+use tramontane_core::ids::{DurableCount, SubgroupId, ViewId};
+use tramontane_core::node::DurableCounts;
+use tramontane_log::{
+    AppendError, GroupCommit, GroupCommitOptions, RECORD_HEADER_BYTES, Record, Sequence,
+    SystemFolder,
+};
+
+use self::bounded::Retention;
+pub(super) use self::comparison::{LogPlace, READ_BYTES, SharedLog, SharedLogError, SharedLogs};
+pub use self::data::{DataError, LogNotice};
+pub(super) use self::data::{DataFolder, VIEW_FOLDER};
+pub(super) use self::taking_over::{Both, LogTakenOver, TakeOverError};
+use super::description::Description;
+use super::open_view::OpenView;
+use super::replica::Message;
+use super::status::DurableStatus;
+use crate::fabric::AnyBell;
+use crate::member::Stopped;
+
+/// How many bytes may wait for a disk before the member is held back.
+const WAITING_BYTES_MAX: usize = 8 << 20;
+
+/// Between two attempts to append to a log that is full in the middle of a step.
+const FULL_PAUSE: Duration = Duration::from_micros(100);
+
+/// The log of one subgroup, while the member runs.
+struct SubgroupLog {
+    subgroup: SubgroupId,
+    commits: Arc<GroupCommit<SystemFolder>>,
+    /// How many records were appended since the group began.
+    records: DurableCount,
+    /// How many more were appended before they were delivered, as a view was about to end.
+    ahead: u64,
+    /// What the present view was told to be durable here.
+    told: DurableCount,
+    /// What was seen to be durable.
+    seen: DurableCounts,
+    retention: Retention,
+}
+
+/// The logs of the logged subgroups that a member belongs to.
+#[derive(Default)]
+pub(super) struct Logs {
+    logs: Vec<SubgroupLog>,
+    /// A sync returned, or a log failed.
+    has_rung: Arc<AtomicBool>,
+    failure: Option<Stopped>,
+}
+
+impl Logs {
+    /// Starts a thread for each log. `bell` wakes the thread that drives the member.
+    pub(super) fn start(
+        logs: Vec<LogTakenOver>,
+        description: &Description,
+        bell: &AnyBell,
+        keep_bytes: Option<u64>,
+    ) -> std::io::Result<Self> {
+        let has_rung = Arc::new(AtomicBool::new(true));
+        let start = |LogTakenOver { subgroup, log, .. }: LogTakenOver| {
+            let (bell, has_rung) = (bell.clone(), Arc::clone(&has_rung));
+            let options = GroupCommitOptions {
+                waiting_bytes_max: WAITING_BYTES_MAX
+                    .saturating_add(step_bytes_max(description, subgroup)),
+            };
+            let records = DurableCount(log.end().0);
+            let retention = Retention::new(keep_bytes, &log);
+            let commits = GroupCommit::start(log, options, move |_| {
+                has_rung.store(true, Ordering::Release);
+                bell.ring_if_asleep();
+            })?;
+            let (told, seen) = (DurableCount::ZERO, DurableCounts::default());
+            let commits = Arc::new(commits);
+            Ok(SubgroupLog { subgroup, commits, records, ahead: 0, told, seen, retention })
+        };
+        let logs = logs.into_iter().map(start).collect::<std::io::Result<_>>()?;
+        Ok(Self { logs, has_rung, failure: None })
+    }
+
+    /// The log of a subgroup, for a thread that supplies others.
+    pub(super) fn shared(&self, subgroup: SubgroupId) -> Option<SharedLog> {
+        self.get(subgroup).map(|log| SharedLog(Arc::clone(&log.commits)))
+    }
+
+    /// Whether no subgroup of this member is logged.
+    #[inline]
+    pub(super) fn are_none(&self) -> bool {
+        self.logs.is_empty()
+    }
+
+    /// Whether the subgroup is logged here.
+    #[inline]
+    pub(super) fn has(&self, subgroup: SubgroupId) -> bool {
+        self.logs.iter().any(|log| log.subgroup == subgroup)
+    }
+
+    fn get(&self, subgroup: SubgroupId) -> Option<&SubgroupLog> {
+        self.logs.iter().find(|log| log.subgroup == subgroup)
+    }
+
+    /// How many messages of a subgroup were appended since the group began.
+    #[inline]
+    pub(super) fn records(&self, subgroup: SubgroupId) -> Option<DurableCount> {
+        self.get(subgroup).map(|log| log.records)
+    }
+
+    /// Whether the log of a subgroup has so many records.
+    pub(super) fn reaches(&self, subgroup: SubgroupId, records: u64) -> bool {
+        self.records(subgroup).is_some_and(|own| own.0 >= records)
+    }
+
+    /// Handles of all logs, for threads that supply others.
+    pub(super) fn shared_logs(&self) -> SharedLogs {
+        let log = |log: &SubgroupLog| (log.subgroup, Arc::downgrade(&log.commits));
+        SharedLogs(self.logs.iter().map(log).collect())
+    }
+
+    /// What was seen to be durable of a subgroup.
+    pub(super) fn status(&self, subgroup: SubgroupId) -> Option<DurableStatus> {
+        self.get(subgroup).map(|SubgroupLog { seen, commits, .. }| DurableStatus {
+            here: seen.here.0,
+            majority: seen.majority.0,
+            all: seen.everywhere.0,
+            commits: commits.commits(),
+        })
+    }
+
+    /// Appends a message that is being delivered, if its subgroup is logged and its log does not
+    /// have it yet. After a failure nothing more is appended.
+    pub(super) fn append(&mut self, message: &Message<'_>) {
+        let Some(log) = self.logs.iter_mut().find(|log| log.subgroup == message.subgroup) else {
+            return;
+        };
+        if self.failure.is_some() {
+            return;
+        }
+        if log.ahead > 0 {
+            // It may be durable already, and counts only now.
+            log.ahead -= 1;
+            self.has_rung.store(true, Ordering::Release);
+        } else if let Err(error) = log.append(message) {
+            self.failure = Some(Stopped::NotDurable(error.to_string()));
+            return;
+        }
+        log.records = DurableCount(log.records.0.saturating_add(1));
+        log.retention.appended(message.payload.len().saturating_add(RECORD_HEADER_BYTES));
+    }
+
+    /// Appends what is not delivered yet and belongs to the present view if that ends as it is
+    /// about to. `messages` are all of these.
+    pub(super) fn append_ahead<'m>(
+        &mut self,
+        subgroup: SubgroupId,
+        messages: impl Iterator<Item = Message<'m>>,
+    ) {
+        let Some(log) = self.logs.iter_mut().find(|log| log.subgroup == subgroup) else { return };
+        let before = log.ahead;
+        let mut shown = 0;
+        for message in messages {
+            shown += 1;
+            if shown <= before || self.failure.is_some() {
+                continue;
+            }
+            match log.append(&message) {
+                Ok(()) => log.ahead += 1,
+                Err(error) => self.failure = Some(Stopped::NotDurable(error.to_string())),
+            }
+        }
+        // The ends of later proposals are not lower: they come from fewer members.
+        if shown < before {
+            let text = "the view is to end before what its log has".to_owned();
+            self.failure.get_or_insert(Stopped::NotDurable(text));
+        }
+    }
+
+    /// Whether all that was appended is durable here.
+    pub(super) fn are_durable(&self) -> Result<bool, Stopped> {
+        self.check()?;
+        Ok(self.logs.iter().all(|log| log.commits.durable().0 >= log.end()))
+    }
+
+    /// Where the log of a subgroup ends, with what is not delivered yet.
+    pub(super) fn end(&self, subgroup: SubgroupId) -> Option<u64> {
+        self.get(subgroup).map(SubgroupLog::end)
+    }
+
+    /// Whether what one more step delivers has room in the logs' memory.
+    pub(super) fn have_room(&self) -> bool {
+        self.logs.iter().all(|log| log.commits.waiting_bytes() <= WAITING_BYTES_MAX)
+    }
+
+    /// Fails once a log has: what was delivered since cannot be made durable.
+    pub(super) fn check(&self) -> Result<(), Stopped> {
+        self.failure.clone().map_or(Ok(()), Err)
+    }
+
+    /// Before a step: tells the view what became durable here.
+    pub(super) fn tell(&mut self, view: &mut OpenView) -> Result<(), Stopped> {
+        if !self.has_rung.swap(false, Ordering::AcqRel) {
+            return Ok(());
+        }
+        for log in &mut self.logs {
+            if let Some(failure) = log.commits.failure() {
+                return Err(Stopped::NotDurable(failure.to_string()));
+            }
+            // What is not delivered may never be: nobody counts on it.
+            let durable = DurableCount(log.commits.durable().0.min(log.records.0));
+            if log.told < durable {
+                view.set_durable(log.subgroup, durable);
+                log.told = durable;
+            }
+        }
+        Ok(())
+    }
+
+    /// A view began: its rows say nothing yet of what is durable here.
+    pub(super) fn view_begins(&mut self) {
+        self.logs.iter_mut().for_each(|log| log.told = DurableCount::ZERO);
+        self.has_rung.store(true, Ordering::Release);
+    }
+
+    /// After a step: calls `moved` for each subgroup of which more is durable than was seen before.
+    pub(super) fn see(
+        &mut self,
+        view: &OpenView,
+        mut moved: impl FnMut(SubgroupId, &DurableCounts),
+    ) {
+        for log in self.logs.iter_mut().filter(|log| !log.is_settled()) {
+            let Some(shown) = view.durable(log.subgroup) else { continue };
+            let (here, majority) =
+                (log.seen.here.max(shown.here), log.seen.majority.max(shown.majority));
+            let everywhere = log.seen.everywhere.max(shown.everywhere);
+            let seen = DurableCounts { here, majority, everywhere };
+            if seen != log.seen {
+                log.seen = seen;
+                moved(log.subgroup, &seen);
+            }
+        }
+    }
+
+    /// Keeps logs bounded, if they are to be: begins a snapshot of the application where one is
+    /// due, and lets records go.
+    pub(super) fn keep_bounded(
+        &mut self,
+        view: ViewId,
+        mut state: impl FnMut(SubgroupId) -> Box<dyn Read + Send>,
+    ) -> Result<(), Stopped> {
+        for log in &mut self.logs {
+            let SubgroupLog { subgroup, commits, records, seen, retention, .. } = log;
+            if retention.wants_snapshot() {
+                let begun = retention.begin(commits, *records, view, state(*subgroup));
+                begun.map_err(|error| Stopped::NotDurable(error.to_string()))?;
+            }
+            let finished = retention.finish(commits, seen.majority);
+            finished.map_err(|error| Stopped::NotDurable(error.to_string()))?;
+        }
+        Ok(())
+    }
+
+    /// Whether all that was appended is durable everywhere.
+    pub(super) fn are_settled(&self) -> bool {
+        self.logs.iter().all(SubgroupLog::is_settled)
+    }
+}
+
+impl SubgroupLog {
+    const fn end(&self) -> u64 {
+        self.records.0.saturating_add(self.ahead)
+    }
+
+    fn is_settled(&self) -> bool {
+        self.seen.everywhere == self.records
+    }
+
+    /// Appends, and waits if there is no room: for a sync that is under way, in the middle of a
+    /// step. The bound leaves room for what a step delivers, so that this is the exception.
+    fn append(&self, message: &Message<'_>) -> Result<(), AppendError> {
+        let record = Record {
+            sequence: Sequence(self.end()),
+            view: message.view,
+            place: message.place,
+            sender: message.sender,
+            is_large: message.is_large,
+            bytes: message.payload,
+        };
+        loop {
+            match self.commits.append(&record) {
+                Err(AppendError::Full) => std::thread::sleep(FULL_PAUSE),
+                appended => return appended,
+            }
+        }
+    }
+}
+
+/// The subgroups of a group that are logged.
+pub(super) fn logged_subgroups(
+    description: &Description,
+) -> impl Iterator<Item = SubgroupId> + use<'_> {
+    let all = (0..).map(SubgroupId).zip(&description.subgroups);
+    all.filter(|(_, subgroup)| subgroup.logged).map(|(id, _)| id)
+}
+
+/// The most that one step delivers in a subgroup, in bytes of its log.
+fn step_bytes_max(description: &Description, subgroup: SubgroupId) -> usize {
+    let Some(of) = description.subgroups.get(subgroup.index()) else { return 0 };
+    let as_usize = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
+    let message = as_usize(of.slot_max()).saturating_add(RECORD_HEADER_BYTES);
+    let ring = message.saturating_mul(as_usize(of.window)).saturating_mul(of.senders().len());
+    ring.saturating_add(description.large_pool_bytes())
+}

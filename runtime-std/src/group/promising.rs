@@ -1,0 +1,78 @@
+//! What a member promises before a view ends, on disk before the others see it (DUR-6).
+//!
+//! The core asks within a step. What it asks for is written after that step, and the core is told
+//! so with a later one.
+
+use serde::{Deserialize, Serialize};
+use tramontane_core::node::Preparation;
+use tramontane_core::restart::PromiseBallot;
+use tramontane_core::view::{Ballot, NextView};
+
+/// A view that a node promised to go to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Promised {
+    /// Under which leader: the attempt of a restart, and the leader in it.
+    pub(super) ballot: (u32, u32),
+    pub(super) view: u64,
+    pub(super) members: Vec<u32>,
+    /// For each logged subgroup of the description where its log ends then; nothing where this node
+    /// has none.
+    pub(super) ends: Vec<Option<u64>>,
+}
+
+impl Promised {
+    pub(super) const fn ballot(&self) -> PromiseBallot {
+        PromiseBallot { attempt: self.ballot.0, leader: self.ballot.1 }
+    }
+}
+
+/// What the core asked to be promised, before the ends of logs are known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Asked {
+    pub(super) ballot: Ballot,
+    pub(super) view: u64,
+    pub(super) members: Vec<u32>,
+}
+
+impl Asked {
+    fn new(next: NextView<'_>, ballot: Ballot) -> Self {
+        let members = next.members.iter().map(|node| node.get()).collect();
+        Self { ballot, view: next.id.0, members }
+    }
+
+    /// With the ends of the logs, which have all up to the trims.
+    pub(super) fn with_ends(self, ends: Vec<Option<u64>>) -> Promised {
+        let ballot = (0, u32::from(self.ballot.0));
+        Promised { ballot, view: self.view, members: self.members, ends }
+    }
+}
+
+/// The promise of the present view: what is on disk, and what is to be.
+#[derive(Debug, Default)]
+pub(super) struct Promising {
+    pub(super) kept: Option<Asked>,
+    pub(super) wanted: Option<Asked>,
+    /// Nothing has to be promised: no subgroup of the group is logged.
+    pub(super) is_free: bool,
+}
+
+/// What the core asks for within a step: memory, as `prepare` says, and a promise.
+pub(super) struct Preparing<'p, P> {
+    pub(super) prepare: P,
+    pub(super) promising: &'p mut Promising,
+}
+
+impl<P: FnMut(NextView<'_>) -> bool> Preparation for Preparing<'_, P> {
+    fn prepare(&mut self, next: NextView<'_>) -> bool {
+        (self.prepare)(next)
+    }
+
+    fn promise(&mut self, next: NextView<'_>, ballot: Ballot) -> bool {
+        let asked = Asked::new(next, ballot);
+        let is_kept = self.promising.is_free || self.promising.kept.as_ref() == Some(&asked);
+        if !is_kept {
+            self.promising.wanted = Some(asked);
+        }
+        is_kept
+    }
+}

@@ -1,0 +1,354 @@
+//! Total restart: nodes that were members of a group that logs, of which no member runs any more
+//! (DUR-6).
+//!
+//! | file | subject |
+//! |---|---|
+//! | `messages` | what nodes that restart say to each other |
+//! | `node` | a node as the others see it: it answers, and does what a leader says |
+//! | `calls` | calls to others |
+//! | `attempt` | an attempt, by its leader |
+//!
+//! What is decided when, and why that is safe, is the core's: [`tramontane_core::restart`]. Here
+//! are files, logs and sessions. Each node asks all others what they have, again and again, and
+//! looks for a member that runs. Once enough nodes answer, the lowest one of those that count
+//! leads. The view that is decided begins as a group's first view does: its members meet.
+
+mod attempt;
+mod calls;
+mod messages;
+mod node;
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use tramontane_control::{
+    Address, Client, ControlServer, Mesh, MeshError, MeshOptions, Purpose, Session,
+};
+use tramontane_core::ids::{NodeId, SubgroupId};
+use tramontane_core::restart::{Answer, LogState, Restart, Verdict, Want};
+
+use self::attempt::Attempt;
+use self::calls::Calls;
+use self::messages::{Plain, RestartReply};
+use self::node::{OnDisk, RestartingNode, lock};
+use super::description::Description;
+use super::durable::{DataError, SharedLogError, TakeOverError, logged_subgroups};
+use super::forming::{RestartWaiting, Waiting};
+use super::meeting::Telling;
+use super::operator;
+use super::start::{Met, Place};
+use super::start_options::StartError;
+use super::view::View;
+
+/// How long a reply may take: logs may have to be fetched for it.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// Between two looks at the others.
+const LOOK_PAUSE: Duration = Duration::from_millis(200);
+
+/// How long a majority waits for those members that may still come.
+const GRACE: Duration = Duration::from_secs(3);
+
+/// How long the members of a view that is decided may take to meet.
+const MEETING: Duration = Duration::from_secs(10);
+
+/// Why a part of an attempt failed. Another attempt may do.
+#[derive(Debug, thiserror::Error)]
+enum RestartError {
+    #[error("node {node} is gone: {why}")]
+    Gone { node: NodeId, why: String },
+    #[error("node {node}: {why}")]
+    Refused { node: NodeId, why: String },
+    #[error("what this node has is not what was asked about")]
+    Changed,
+    #[error("this node goes on already")]
+    GoesOn,
+    #[error("a message makes no sense here")]
+    Malformed,
+    #[error("record {from} of subgroup {subgroup} is not repaired")]
+    NotRepaired { subgroup: SubgroupId, from: u64 },
+    #[error("the log of subgroup {0} has no state to begin with")]
+    NoState(SubgroupId),
+    #[error(transparent)]
+    Log(#[from] TakeOverError),
+    #[error(transparent)]
+    Read(#[from] SharedLogError),
+    #[error("what is remembered cannot be written: {0}")]
+    State(#[from] std::io::Error),
+}
+
+impl RestartError {
+    fn unexpected(reply: RestartReply) -> Self {
+        match reply {
+            RestartReply::Refused(_)
+            | RestartReply::Answer(_)
+            | RestartReply::Done
+            | RestartReply::Common { .. }
+            | RestartReply::Records(_)
+            | RestartReply::State { .. } => Self::Malformed,
+        }
+    }
+}
+
+impl From<DataError> for RestartError {
+    fn from(error: DataError) -> Self {
+        Self::Log(error.into())
+    }
+}
+
+impl From<tramontane_log::WriteError> for RestartError {
+    fn from(error: tramontane_log::WriteError) -> Self {
+        Self::Log(error.into())
+    }
+}
+
+impl From<tramontane_log::ReadError> for RestartError {
+    fn from(error: tramontane_log::ReadError) -> Self {
+        Self::Log(error.into())
+    }
+}
+
+/// What the answers come to.
+enum Look {
+    Wait(RestartWaiting),
+    /// This node leads an attempt now.
+    Led,
+    /// Another one does, or some may still come.
+    Pause,
+}
+
+impl Place {
+    /// Whether this node was a member of a group that logs: such a group is not formed again.
+    pub(super) fn may_restart(&self, description: &Description) -> bool {
+        let is_logged = logged_subgroups(description).next().is_some();
+        let remembers = self.state.as_ref().is_some_and(|state| state.last_membership().is_some());
+        is_logged && remembers && !self.forming.new_group
+    }
+
+    /// Restarts the group with the other nodes, unless a member is found running.
+    pub(super) fn restart(
+        &mut self,
+        description: &Description,
+        until: Instant,
+        cancel: &AtomicBool,
+    ) -> Result<Met, StartError> {
+        let telling = Telling::new(self.forming.told);
+        loop {
+            let Some(view) = self.agree(description, &telling, until, cancel)? else {
+                return Ok(Met::Running);
+            };
+            let meeting_until = until.min(Instant::now() + MEETING);
+            match self.meet_in(description, &view, meeting_until, cancel) {
+                Ok(sessions) => return Ok(Met::Again(view, sessions)),
+                Err(MeshError::Cancelled) => return Err(StartError::Cancelled),
+                // One of them died: those that are left decide on another view.
+                Err(error) => tracing::info!(%error, "the members of a view did not meet"),
+            }
+        }
+    }
+
+    /// Meets the other members of a view. One that has not heard of the decision yet answers as if
+    /// it ran.
+    fn meet_in(
+        &self,
+        description: &Description,
+        view: &View,
+        until: Instant,
+        cancel: &AtomicBool,
+    ) -> Result<Vec<(NodeId, Session)>, MeshError> {
+        loop {
+            match self.meet_once_in(description, view, until, cancel) {
+                Err(MeshError::Running { .. }) if Instant::now() < until => {
+                    std::thread::sleep(LOOK_PAUSE);
+                }
+                met => return met,
+            }
+        }
+    }
+
+    /// Decides with the other nodes in which view the group goes on. Nothing, if a member runs.
+    fn agree(
+        &mut self,
+        description: &Description,
+        telling: &Telling,
+        until: Instant,
+        cancel: &AtomicBool,
+    ) -> Result<Option<View>, StartError> {
+        let Some(state) = self.state.take() else { return Ok(None) };
+        let calls = Calls {
+            identity: self.identity,
+            addresses: self.addresses.clone(),
+            key: self.key.clone(),
+        };
+        let disk = OnDisk { state, data: std::mem::take(&mut self.data) };
+        let node = RestartingNode::new(self.own, description, calls, disk);
+        let waiting = Mutex::new(RestartWaiting::default());
+        let agreed = std::thread::scope(|scope| {
+            let (served, stop) = std::sync::mpsc::channel::<Client>();
+            let nodes = description.nodes.iter().map(|node| NodeId(node.id));
+            let server = ControlServer::open(
+                self.listener.try_clone()?,
+                self.identity,
+                nodes,
+                self.key.clone(),
+                move |client| drop(served.send(client)),
+            )?;
+            let (node, waiting) = (&node, &waiting);
+            scope.spawn(move || {
+                for Client { purpose, mut session, .. } in stop {
+                    scope.spawn(move || match purpose {
+                        Purpose::Restart => node.serve(session),
+                        Purpose::Ask => {
+                            let waiting = Waiting::Restart(lock(waiting).clone());
+                            drop(operator::answer_forming(&mut session, &waiting));
+                        }
+                        _ => {}
+                    });
+                }
+            });
+            let agreed = self.look_around(node, telling, waiting, until, cancel);
+            // Who still asks is refused, and goes away.
+            let disk = node.take_disk();
+            drop(server);
+            Ok::<_, StartError>((agreed, disk))
+        });
+        let (agreed, disk) = agreed?;
+        if let Some(OnDisk { state, data }) = disk {
+            (self.state, self.data) = (Some(state), data);
+        }
+        agreed
+    }
+
+    fn look_around(
+        &self,
+        node: &RestartingNode<'_>,
+        telling: &Telling,
+        waiting: &Mutex<RestartWaiting>,
+        until: Instant,
+        cancel: &AtomicBool,
+    ) -> Result<Option<View>, StartError> {
+        let mut enough_since = None;
+        loop {
+            if self.probe().is_running {
+                return Ok(None);
+            }
+            if cancel.load(Ordering::Relaxed) {
+                return Err(StartError::Cancelled);
+            }
+            let looked = self.look(node, &mut enough_since);
+            match looked {
+                Ok(Look::Wait(waits)) => {
+                    *lock(waiting) = waits.clone();
+                    telling.tell(|| Waiting::Restart(waits));
+                }
+                Ok(Look::Led | Look::Pause) => {}
+                Err(error) => tracing::info!(%error, "an attempt to restart failed"),
+            }
+            if let Some(view) = node.begins() {
+                return Ok(Some(view));
+            }
+            if Instant::now() >= until {
+                return Err(StartError::NotRestarted(lock(waiting).clone()));
+            }
+            std::thread::sleep(LOOK_PAUSE);
+        }
+    }
+
+    /// Asks the others what they have, and leads an attempt if it is this node's turn.
+    fn look(
+        &self,
+        node: &RestartingNode<'_>,
+        enough_since: &mut Option<Instant>,
+    ) -> Result<Look, RestartError> {
+        let mut answers = node.calls.answers();
+        answers.push(node.answer()?);
+        let plain: Vec<Plain> = answers.iter().map(Plain::from).collect();
+        let logs: Vec<Vec<Option<LogState<'_>>>> = plain.iter().map(Plain::logs).collect();
+        let lent: Vec<Answer<'_>> =
+            plain.iter().zip(&logs).map(|(plain, logs)| plain.answer(logs)).collect();
+        let subgroups: Vec<Vec<NodeId>> = logged_subgroups(node.description)
+            .filter_map(|subgroup| node.description.subgroups.get(subgroup.index()))
+            .map(|subgroup| subgroup.members().iter().copied().map(NodeId).collect())
+            .collect();
+        let subgroups: Vec<&[NodeId]> = subgroups.iter().map(Vec::as_slice).collect();
+        let restart = Restart::new(&lent, &subgroups);
+        let with_less = self.forming.with_less;
+        let restart = if with_less { restart.with_less() } else { restart };
+        let plan = match restart.verdict() {
+            Verdict::Go(plan) => plan,
+            Verdict::Wait(wait) => {
+                *enough_since = None;
+                let missing = restart.missing(wait).map(NodeId::get).collect();
+                let view = wait.view.id.0;
+                return Ok(Look::Wait(RestartWaiting {
+                    view,
+                    missing,
+                    why: why(node.description, wait.want),
+                }));
+            }
+            Verdict::NoGroup => return Ok(Look::Pause),
+        };
+        let participants: Vec<NodeId> = restart.participants(&plan).collect();
+        let is_lowest = participants.iter().min() == Some(&self.own);
+        let may_lead = participants.contains(&self.own) && (with_less || is_lowest);
+        let all_here = plan.base.members.iter().all(|member| participants.contains(member));
+        let is_over = enough_since.get_or_insert_with(Instant::now).elapsed() >= GRACE;
+        if !may_lead || !(all_here || is_over || with_less) {
+            return Ok(Look::Pause);
+        }
+        Attempt { node, answers: &answers, restart, plan, with_less }.make()?;
+        Ok(Look::Led)
+    }
+
+    fn meet_once_in(
+        &self,
+        description: &Description,
+        view: &View,
+        until: Instant,
+        cancel: &AtomicBool,
+    ) -> Result<Vec<(NodeId, Session)>, MeshError> {
+        let addresses: Vec<Address> =
+            view.members.iter().filter_map(|node| self.addresses.get(node).cloned()).collect();
+        let mut mesh = Mesh::join(MeshOptions {
+            own: view.rank_of(self.own).unwrap_or_default(),
+            members: &view.members,
+            addresses: &addresses,
+            listener: self.listener.try_clone().ok(),
+            incarnation: Some(self.identity.incarnation),
+            view: view.id,
+            digest: description.forming_digest() ^ self.terms,
+            key: self.key.clone(),
+            // Asked before.
+            allow_clear: true,
+            time_limit: until.saturating_duration_since(Instant::now()),
+            cancel,
+        })?;
+        mesh.barrier()?;
+        let sessions = view.members.iter().copied().zip(mesh.into_sessions());
+        Ok(sessions.filter_map(|(node, session)| Some((node, session?))).collect())
+    }
+}
+
+/// Why nodes are waited for, in words.
+fn why(description: &Description, want: Want) -> String {
+    let name = |at: usize| {
+        let subgroup = logged_subgroups(description).nth(at);
+        let found = subgroup.and_then(|id| description.subgroups.get(id.index()));
+        found.map_or("?", |subgroup| subgroup.name.as_str()).to_owned()
+    };
+    match want {
+        Want::Majority => "most of its members are needed".to_owned(),
+        Want::SubgroupMajority(at) => {
+            format!("most of its members in subgroup \"{}\" are needed", name(at))
+        }
+        Want::WholeLog(at) => format!(
+            "none of the nodes that are here has the whole log of subgroup \"{}\"",
+            name(at)
+        ),
+        Want::Record(at, sequence) => format!(
+            "record {sequence} of subgroup \"{}\" is damaged here, and they may have it",
+            name(at)
+        ),
+    }
+}

@@ -1,0 +1,363 @@
+//! A node that restarts, as the others see it: it answers what it has, and does what the leader of
+//! an attempt says.
+//!
+//! # Invariants
+//! - What it promised, and what it heard of, is on disk before the reply says so.
+//! - Its logs have what goes with a promise before the promise is written.
+//! - No call to another node is made while what it has is locked: others are served meanwhile.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tramontane_control::Session;
+use tramontane_core::ids::{NodeId, SubgroupId};
+
+use super::calls::Calls;
+use super::messages::{LogAnswer, NodeAnswer, Order, RestartReply, RestartRequest, Run};
+use super::{PATIENCE, RestartError};
+use crate::group::description::Description;
+use crate::group::durable::{DataFolder, LogPlace, logged_subgroups};
+use crate::group::join_messages::Delivered;
+use crate::group::membership_record::{LastMembership, StateFolder};
+use crate::group::promising::Promised;
+use crate::group::view::{View, WireView};
+use crate::session_messages::{receive_message, send_message};
+
+/// The longest message of a node that restarts: one record may be as long as the longest message.
+pub(super) const MESSAGE_BYTES_MAX: u64 = 1 << 32;
+
+/// What a node has on disk.
+pub(super) struct OnDisk {
+    pub(super) state: StateFolder,
+    pub(super) data: DataFolder,
+}
+
+/// A node that restarts.
+pub(super) struct RestartingNode<'d> {
+    pub(super) own: NodeId,
+    pub(super) description: &'d Description,
+    pub(super) calls: Calls,
+    /// Nothing once this node goes on.
+    disk: Mutex<Option<OnDisk>>,
+    /// The view that the group begins in.
+    begins: Mutex<Option<View>>,
+}
+
+impl<'d> RestartingNode<'d> {
+    pub(super) fn new(
+        own: NodeId,
+        description: &'d Description,
+        calls: Calls,
+        disk: OnDisk,
+    ) -> Self {
+        let (disk, begins) = (Mutex::new(Some(disk)), Mutex::default());
+        Self { own, description, calls, disk, begins }
+    }
+
+    /// The view that the group begins in, once that is decided.
+    pub(super) fn begins(&self) -> Option<View> {
+        lock(&self.begins).take()
+    }
+
+    /// Gives back what it has on disk. Whoever still asks is refused.
+    pub(super) fn take_disk(&self) -> Option<OnDisk> {
+        lock(&self.disk).take()
+    }
+
+    /// Serves a node that calls, until it goes away.
+    pub(super) fn serve(&self, mut session: Session) {
+        while let Ok(request) = receive_message(&mut session, MESSAGE_BYTES_MAX, PATIENCE) {
+            let reply = self.reply(request);
+            if send_message(&mut session, &reply, PATIENCE).is_err() {
+                return;
+            }
+        }
+    }
+
+    /// What this node replies, also to itself.
+    pub(super) fn reply(&self, request: RestartRequest) -> RestartReply {
+        let replied = match request {
+            RestartRequest::Answer => {
+                self.answer().map(|answer| RestartReply::Answer(answer.into()))
+            }
+            RestartRequest::Hear { ballot, answered } => self.hear(ballot, &answered),
+            RestartRequest::Repair { runs } => self.repair(&runs),
+            RestartRequest::Take(order) => self.take(&order),
+            RestartRequest::Decided { view, begins, with_less } => {
+                self.decided(&view, begins, with_less)
+            }
+            RestartRequest::Compare { subgroup, last } => self.compare(SubgroupId(subgroup), last),
+            RestartRequest::Fetch { subgroup, from, to } => {
+                self.read(SubgroupId(subgroup), from, to)
+            }
+            RestartRequest::State { subgroup } => self.state(SubgroupId(subgroup)),
+        };
+        replied.unwrap_or_else(|error| RestartReply::Refused(error.to_string()))
+    }
+
+    fn with_disk<T>(
+        &self,
+        work: impl FnOnce(&mut OnDisk) -> Result<T, RestartError>,
+    ) -> Result<T, RestartError> {
+        work(lock(&self.disk).as_mut().ok_or(RestartError::GoesOn)?)
+    }
+
+    /// What it has.
+    pub(super) fn answer(&self) -> Result<NodeAnswer, RestartError> {
+        self.with_disk(|disk| {
+            let mut logs = Vec::new();
+            for subgroup in logged_subgroups(self.description) {
+                let log = disk.data.log(subgroup);
+                logs.push(log.map(|log| -> Result<_, RestartError> {
+                    let last = log.last_place()?;
+                    Ok(LogAnswer {
+                        first: log.log.first().0,
+                        view: last.map_or(0, |last| last.view),
+                        end: log.log.end().0,
+                        damaged: log.log.damaged().map(|run| (run.0.0, run.1.0)).collect(),
+                    })
+                }));
+            }
+            let logs = logs.into_iter().map(Option::transpose).collect::<Result<_, _>>()?;
+            let last = disk.state.last_membership();
+            Ok(NodeAnswer {
+                node: self.own.get(),
+                decided: last.map(LastMembership::wire_view),
+                promise: last.and_then(|last| last.promise.clone()),
+                heard: last.map_or((0, 0), |last| last.heard),
+                logs,
+            })
+        })
+    }
+
+    /// Takes part in an attempt, if nothing changed since it answered.
+    fn hear(
+        &self,
+        ballot: (u32, u32),
+        answered: &NodeAnswer,
+    ) -> Result<RestartReply, RestartError> {
+        if self.answer()? != *answered || ballot <= answered.heard {
+            return Err(RestartError::Changed);
+        }
+        self.note(|last| last.heard = ballot)
+    }
+
+    /// Changes what it remembers, on disk.
+    fn note(&self, change: impl FnOnce(&mut LastMembership)) -> Result<RestartReply, RestartError> {
+        self.with_disk(|disk| {
+            let mut last = match disk.state.last_membership() {
+                Some(last) => last.clone(),
+                None => LastMembership::empty(self.description, self.own),
+            };
+            change(&mut last);
+            disk.state.write(last)?;
+            Ok(RestartReply::Done)
+        })
+    }
+
+    fn repair(&self, runs: &[Run]) -> Result<RestartReply, RestartError> {
+        for run in runs {
+            let (subgroup, mut from) = (SubgroupId(run.subgroup), run.from);
+            while from < run.to {
+                let records = self.fetch(NodeId(run.node), subgroup, from, run.to)?;
+                let to = from.saturating_add(count(&records));
+                let repaired = self.with_disk(|disk| {
+                    Ok(!records.is_empty() && disk.data.repair(subgroup, from, to, &records)?)
+                })?;
+                if !repaired {
+                    return Err(RestartError::NotRepaired { subgroup, from });
+                }
+                from = to;
+            }
+        }
+        Ok(RestartReply::Done)
+    }
+
+    /// Gets the logs that are taken, and then promises the next view.
+    fn take(&self, order: &Order) -> Result<RestartReply, RestartError> {
+        let is_heard = |disk: &mut OnDisk| {
+            let heard = disk.state.last_membership().map(|last| last.heard);
+            if heard == Some(order.ballot) { Ok(()) } else { Err(RestartError::Changed) }
+        };
+        self.with_disk(is_heard)?;
+        let next = View::from(order.next.clone());
+        let mut ends = Vec::new();
+        for (subgroup, log) in logged_subgroups(self.description).zip(&order.logs) {
+            let is_ours = self.with_disk(|disk| Ok(disk.data.log(subgroup).is_some()))?;
+            let (true, Some((node, end))) = (is_ours, *log) else {
+                ends.push(None);
+                continue;
+            };
+            if next.members.contains(&self.own) {
+                self.bring(subgroup, NodeId(node), end)?;
+            }
+            ends.push(Some(end));
+        }
+        self.with_disk(is_heard)?;
+        let (base, ballot) = (View::from(order.base.clone()), order.ballot);
+        let members = next.members.iter().map(|node| node.get()).collect();
+        let promise = Promised { ballot, view: next.id.0, members, ends };
+        self.note(|last| {
+            last.set_view(&base);
+            last.promise = Some(promise);
+        })
+    }
+
+    /// Makes the log of a subgroup the one of that node, up to an end.
+    fn bring(&self, subgroup: SubgroupId, node: NodeId, end: u64) -> Result<(), RestartError> {
+        if node == self.own {
+            return self.with_disk(|disk| Ok(disk.data.cut(subgroup, end)?));
+        }
+        let last = self.with_disk(|disk| {
+            Ok(disk.data.log(subgroup).ok_or(RestartError::Malformed)?.last_place()?)
+        })?;
+        let request = RestartRequest::Compare { subgroup: subgroup.0, last };
+        let common = match self.calls.ask(node, &request)? {
+            RestartReply::Common { records } => records.map(|records| records.min(end)),
+            other => return Err(RestartError::unexpected(other)),
+        };
+        let goes_on = match common {
+            Some(common) => self.go_on_behind(subgroup, node, common)?,
+            None => false,
+        };
+        if !goes_on {
+            self.fetch_state(subgroup, node)?;
+        }
+        loop {
+            let from = self.with_disk(|disk| {
+                Ok(disk.data.log(subgroup).ok_or(RestartError::Malformed)?.next().0)
+            })?;
+            if from >= end {
+                break;
+            }
+            let records = self.fetch(node, subgroup, from, end)?;
+            if records.is_empty() {
+                return Err(RestartError::Malformed);
+            }
+            self.with_disk(|disk| {
+                let log = disk.data.log(subgroup).ok_or(RestartError::Malformed)?;
+                Ok(records.iter().try_for_each(|record| log.take(record))?)
+            })?;
+        }
+        self.with_disk(|disk| {
+            Ok(disk.data.log(subgroup).ok_or(RestartError::Malformed)?.commit()?)
+        })
+    }
+
+    /// Repairs the records that both have, and sets aside what comes behind them. False if that
+    /// cannot be.
+    fn go_on_behind(
+        &self,
+        subgroup: SubgroupId,
+        node: NodeId,
+        common: u64,
+    ) -> Result<bool, RestartError> {
+        let (has_place, damaged) = self.with_disk(|disk| {
+            let log = disk.data.log(subgroup).ok_or(RestartError::Malformed)?;
+            Ok((log.has_place_for(common), log.damaged_before(common)))
+        })?;
+        if !has_place {
+            return Ok(false);
+        }
+        let run = |(from, to)| Run { subgroup: subgroup.0, from, to, node: node.get() };
+        self.repair(&damaged.into_iter().map(run).collect::<Vec<_>>())?;
+        self.with_disk(|disk| Ok(disk.data.cut(subgroup, common)?))?;
+        Ok(true)
+    }
+
+    /// Begins a log anew with the state that another one begins with.
+    fn fetch_state(&self, subgroup: SubgroupId, node: NodeId) -> Result<(), RestartError> {
+        let request = RestartRequest::State { subgroup: subgroup.0 };
+        let (view, records, bytes) = match self.calls.ask(node, &request)? {
+            RestartReply::State { view, records, bytes } => (view, records, bytes),
+            other => return Err(RestartError::unexpected(other)),
+        };
+        self.with_disk(|disk| {
+            disk.data.begin_anew_in(subgroup)?;
+            let log = disk.data.log(subgroup).ok_or(RestartError::Malformed)?;
+            let mut state = log.begin_state(records, tramontane_core::ids::ViewId(view))?;
+            state.write(&bytes)?;
+            Ok(log.install(state.finish()?, records)?)
+        })
+    }
+
+    fn fetch(
+        &self,
+        node: NodeId,
+        subgroup: SubgroupId,
+        from: u64,
+        to: u64,
+    ) -> Result<Vec<Delivered>, RestartError> {
+        let request = RestartRequest::Fetch { subgroup: subgroup.0, from, to };
+        match self.calls.ask(node, &request)? {
+            RestartReply::Records(records)
+                if records.iter().all(|record| record.subgroup == subgroup.0)
+                    && count(&records) <= to.saturating_sub(from) =>
+            {
+                Ok(records)
+            }
+            RestartReply::Records(_) => Err(RestartError::Malformed),
+            other => Err(RestartError::unexpected(other)),
+        }
+    }
+
+    /// Writes down that a view is decided.
+    fn decided(
+        &self,
+        view: &WireView,
+        begins: bool,
+        with_less: bool,
+    ) -> Result<RestartReply, RestartError> {
+        let view = View::from(view.clone());
+        let known =
+            self.with_disk(|disk| Ok(disk.state.last_membership().map(|last| last.view)))?;
+        if known.is_some_and(|known| known >= view.id.0) {
+            return Err(RestartError::Changed);
+        }
+        self.note(|last| {
+            last.set_view(&view);
+            last.promise = None;
+            if with_less {
+                last.with_less.push(view.id.0);
+            }
+        })?;
+        if begins {
+            *lock(&self.begins) = Some(view);
+        }
+        Ok(RestartReply::Done)
+    }
+
+    fn compare(
+        &self,
+        subgroup: SubgroupId,
+        last: Option<LogPlace>,
+    ) -> Result<RestartReply, RestartError> {
+        self.with_disk(|disk| {
+            let log = disk.data.log(subgroup).ok_or(RestartError::Malformed)?;
+            Ok(RestartReply::Common { records: log.common(last)? })
+        })
+    }
+
+    fn read(&self, subgroup: SubgroupId, from: u64, to: u64) -> Result<RestartReply, RestartError> {
+        self.with_disk(|disk| {
+            let log = disk.data.log(subgroup).ok_or(RestartError::Malformed)?;
+            Ok(RestartReply::Records(log.read(from, to)?))
+        })
+    }
+
+    fn state(&self, subgroup: SubgroupId) -> Result<RestartReply, RestartError> {
+        self.with_disk(|disk| {
+            let log = disk.data.log(subgroup).ok_or(RestartError::Malformed)?;
+            let place = log.log.snapshot().ok_or(RestartError::NoState(subgroup))?;
+            let bytes = log.state()?.unwrap_or_default();
+            Ok(RestartReply::State { view: place.view.0, records: place.sequence.0, bytes })
+        })
+    }
+}
+
+fn count(records: &[Delivered]) -> u64 {
+    u64::try_from(records.len()).unwrap_or(u64::MAX)
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

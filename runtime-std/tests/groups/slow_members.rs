@@ -1,0 +1,112 @@
+//! Members that live and are slow: they are named, and what the group says is done (EXT-2).
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use tramontane_core::ids::SubgroupId;
+use tramontane_runtime::group::{Description, GroupStatus, Messages, Running, StartOptions, start};
+use tramontane_runtime::member::Stopped;
+use tramontane_runtime::shared_memory::Root;
+
+use crate::group_support::PATIENCE;
+
+/// A message takes so long at the slow member: several together, less than a failure timeout.
+const EACH: Duration = Duration::from_millis(60);
+
+fn description(evict_slow_after_ms: u64) -> Description {
+    let name = format!("slow-{}-{evict_slow_after_ms}", std::process::id());
+    let mut description =
+        Description::builder(&name).nodes(3).window(4).message_max(64).build().expect("a group");
+    description.failure_timeout_ms = 1_000;
+    description.evict_slow_after_ms = evict_slow_after_ms;
+    description.complete().expect("it is right");
+    description
+}
+
+/// Three members, of which the last is slow as long as `is_slow`, and the first two send without
+/// end as long as `sends`. What they see is looked at by `look`, until it gives something.
+fn with_slow_member<T>(
+    description: &Description,
+    look: impl Fn(&[Running], &AtomicBool) -> Option<T>,
+) -> T {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (is_slow, is_over) = (AtomicBool::new(true), AtomicBool::new(false));
+    // The members outlive the scope of threads that send.
+    let is_slow: &'static AtomicBool = Box::leak(Box::new(is_slow));
+    let running: Vec<Running> = std::thread::scope(|scope| {
+        let starting: Vec<_> = (0..3)
+            .map(|node| {
+                let (description, root) = (description.clone(), Root::under(folder.path()));
+                scope.spawn(move || {
+                    let options =
+                        StartOptions { root, time_limit: PATIENCE, ..StartOptions::new(node) };
+                    let replica = move |messages: &mut Messages<'_, '_>| {
+                        for _ in messages {
+                            if node == 2 && is_slow.load(Ordering::Relaxed) {
+                                std::thread::sleep(EACH);
+                            }
+                        }
+                    };
+                    start(description, options, replica).expect("it starts")
+                })
+            })
+            .collect();
+        starting.into_iter().map(|thread| thread.join().expect("no panic")).collect()
+    });
+    let found = std::thread::scope(|scope| {
+        for member in &running[..2] {
+            let mut sender = member.sender(SubgroupId(0)).expect("a sender");
+            let is_over = &is_over;
+            scope.spawn(move || {
+                while !is_over.load(Ordering::Relaxed) {
+                    // A group that holds back a sender is what this is about.
+                    let _ = sender.send(&[7; 64], Duration::from_millis(50));
+                }
+            });
+        }
+        let until = Instant::now() + PATIENCE;
+        let found = loop {
+            if let Some(found) = look(&running, is_slow) {
+                break Some(found);
+            }
+            if Instant::now() > until {
+                break None;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        };
+        is_over.store(true, Ordering::Relaxed);
+        found
+    });
+    let statuses: Vec<GroupStatus> = running.iter().map(Running::status).collect();
+    found.unwrap_or_else(|| panic!("it did not come: {statuses:?}"))
+}
+
+#[test]
+fn a_slow_member_is_named_with_those_that_wait_for_it_until_it_is_as_fast_as_they() {
+    let description = description(0);
+    let was_named = AtomicBool::new(false);
+    with_slow_member(&description, |running, is_slow| {
+        let status = running[0].status();
+        assert_eq!(status.members, [0, 1, 2], "nobody is removed");
+        if let [slow] = status.slow.as_slice()
+            && slow.lasts_ms > 2_000
+        {
+            assert_eq!((slow.node, slow.subgroup.as_str()), (2, status.subgroups[0].name.as_str()));
+            assert!(slow.holds.iter().all(|node| [0, 1].contains(node)), "{slow:?}");
+            was_named.store(true, Ordering::Relaxed);
+            is_slow.store(false, Ordering::Relaxed);
+        }
+        (was_named.load(Ordering::Relaxed) && status.slow.is_empty()).then_some(())
+    });
+}
+
+#[test]
+fn a_slow_member_is_removed_where_the_group_says_so_and_the_others_go_on() {
+    let description = description(2_000);
+    with_slow_member(&description, |running, _| {
+        let (status, stopped) = (running[0].status(), running[2].stopped());
+        let is_out = status.members == [0, 1] && matches!(stopped, Some(Stopped::Halted { .. }));
+        let go_on = status.slow.is_empty() && status.delivered_per_second > 100;
+        (is_out && go_on).then_some(())
+    });
+}
