@@ -37,8 +37,8 @@
 //!   either the decision, which then is the base, or nothing that matters.
 //! - **What was durable at a majority survives.** A majority of the base's members in a subgroup
 //!   answers. So one of them has what became durable in the base, and it knows that the base is
-//!   decided. What became durable before is in each *whole* log: that of a member which knows of the
-//!   decision or promised the base. A member without one counts in the majority, since it has
+//!   decided. What became durable before is in each *whole* log: that of a member which knows of
+//!   the decision or promised the base. A member without one counts in the majority, since it has
 //!   delivered nothing in the base, but lends no log; one whole log has to be there. When a view is
 //!   adopted, its own members get all of it before they promise: later restarts ask them alone.
 //! - **Nothing is replayed that was not ordered.** The log that is taken is a member's of the base,
