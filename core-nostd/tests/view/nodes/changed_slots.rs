@@ -5,18 +5,34 @@ use tramontane_core::fabric::LossCause;
 use tramontane_core::ids::Rank;
 use tramontane_core::view::{Halt, Status};
 
+#[cfg(feature = "durable")]
+use super::members::{Laid, open_laid};
 use super::{Run, SUBGROUP};
 
 /// Three members; 0 has sent one message, which is here at all, and which 2 has delivered and 1 has
 /// not.
 fn received_and_not_delivered() -> Run {
     let mut run = Run::new(3, true, 5);
+    bring_to_where_one_has_delivered(&mut run);
+    run
+}
+
+fn bring_to_where_one_has_delivered(run: &mut Run) {
     run.run(3, false);
     run.send(0);
     for rank in [0, 1, 2] {
         run.step(rank);
     }
     assert_eq!((run.delivered[&2].len(), run.delivered[&3].len()), (0, 1));
+}
+
+/// The same where all three log what they deliver.
+#[cfg(feature = "durable")]
+fn received_and_not_logged() -> Run {
+    let mut run = Run::new(3, true, 5);
+    let laid = Laid { is_logged: true, ..Laid::default() };
+    run.members = open_laid(1, &run.ids, true, 5, laid);
+    bring_to_where_one_has_delivered(&mut run);
     run
 }
 
@@ -54,6 +70,20 @@ fn a_slot_that_changes_while_a_trim_is_delivered_is_not_waited_for() {
     run.run_to_the_end_of_the_view(false);
     assert_eq!(run.members[1].node.status(), Status::Halted(Halt::ChangedBy(Rank(0))));
     assert_eq!(run.members[2].node.status(), Status::Installed);
+}
+
+/// A member that logs echoes a sealed list only once its log has been shown all up to the trims. One
+/// that cannot deliver up to there never echoes. So of three members, of which one has stopped, the
+/// last has no majority. Without logs the echo comes first, and the last one goes on.
+#[cfg(feature = "durable")]
+#[test]
+fn a_member_that_logs_and_cannot_deliver_up_to_the_trim_does_not_echo() {
+    let mut run = received_and_not_logged();
+    change_the_slot(&run);
+    run.stopped.insert(1);
+    run.run_to_the_end_of_the_view(false);
+    assert_eq!(run.members[1].node.status(), Status::Halted(Halt::ChangedBy(Rank(0))));
+    assert_eq!(run.members[2].node.status(), Status::Halted(Halt::NoMajority));
 }
 
 /// The view has begun to end for another reason, and its memory is not ready yet.
