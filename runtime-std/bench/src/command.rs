@@ -45,6 +45,10 @@ pub enum Command {
     /// (Spindle IV-F).
     #[command(after_help = crate::dds::command::EXAMPLES)]
     Dds(crate::dds::command::Arguments),
+    /// Measure groups that log: beside plain writers with as many syncs, and how long a restart of
+    /// all members takes.
+    #[command(after_help = crate::durable::command::EXAMPLES)]
+    Durable(crate::durable::command::Arguments),
     /// Measure what parts of this machine cost, and fill a profile for the simulator.
     #[command(after_help = CALIBRATE_EXAMPLES)]
     Calibrate(Calibrate),

@@ -44,6 +44,8 @@ pub enum Kind {
     CopyLimit,
     /// A member of a group whose membership changes.
     ViewMember,
+    /// A member of a group that logs.
+    DurableMember,
     /// A replica of an overlay.
     ShardReplica,
 }

@@ -18,6 +18,7 @@
 //! | `record` | `record` |
 //! | `shards` | `shards` |
 //! | `dds` | `dds` |
+//! | `durable` | `durable` |
 //! | `profiles` | the machines that are simulated, and `parameters` |
 //! | `error`, `plot`, `progress`, `machine`, `spread`, `touch` | what all share |
 
@@ -26,6 +27,7 @@ mod blocks;
 mod calibration;
 pub mod command;
 mod dds;
+mod durable;
 mod error;
 mod experiment;
 mod large;

@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use crate::command::{Command, Multicast, Views};
+use crate::durable::report::DurableReport;
 use crate::error::BenchError;
 use crate::large::LargeReport;
 use crate::low_rate::{IdleReport, LatencyReport};
@@ -14,8 +15,8 @@ use crate::report::{Report, Row, Simulated};
 use crate::steady::SteadyReport;
 use crate::views::report::ViewsReport;
 use crate::{
-    blocks, calibration, dds, large, low_rate, real, record, report, shards, simulated, steady,
-    views, worker,
+    blocks, calibration, dds, durable, large, low_rate, real, record, report, shards, simulated,
+    steady, views, worker,
 };
 use tramontane_local::group::LocalError;
 use tramontane_local::interrupt::Interrupts;
@@ -57,6 +58,10 @@ pub fn run(command: &Command, out: &mut impl Write) -> Result<(), BenchError> {
         Command::Record(arguments) => record::run::run(arguments, out),
         Command::Shards(arguments) => shards::run::run(arguments, out),
         Command::Dds(arguments) => dds::run::run(arguments, out),
+        Command::Durable(arguments) => {
+            let report = durable::run::run(arguments, &Interrupts::watch()?)?;
+            Ok(print(out, arguments.json, &report, DurableReport::text)?)
+        }
         Command::Calibrate(arguments) => calibration::run::calibrate(arguments, out),
         Command::Predict(arguments) => calibration::run::predict(arguments, out),
         Command::Worker(arguments) => worker::run(arguments),

@@ -9,7 +9,7 @@ use crate::experiment::{Experiment, Kind, Process};
 use crate::member::{Idling, LowRate, Sending};
 use crate::mesh::BareMesh;
 use crate::probe::{BareRing, HandOff};
-use crate::{shards, views};
+use crate::{durable, shards, views};
 use tramontane_local::crew::Worker;
 
 /// Runs a task.
@@ -28,6 +28,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), BenchError> {
         Kind::Blocks => serve::<BlockTask>(task),
         Kind::CopyLimit => serve::<CopyLimit>(task),
         Kind::ViewMember => views::member::run(task),
+        Kind::DurableMember => durable::member::run(task),
         Kind::ShardReplica => shards::real::replica::run(task),
     }
 }

@@ -72,9 +72,9 @@ fn a_slot_that_changes_while_a_trim_is_delivered_is_not_waited_for() {
     assert_eq!(run.members[2].node.status(), Status::Installed);
 }
 
-/// A member that logs echoes a sealed list only once its log has been shown all up to the trims. One
-/// that cannot deliver up to there never echoes. So of three members, of which one has stopped, the
-/// last has no majority. Without logs the echo comes first, and the last one goes on.
+/// A member that logs echoes a sealed list only once its log has been shown all up to the trims.
+/// One that cannot deliver up to there never echoes. So of three members, of which one has stopped,
+/// the last has no majority. Without logs the echo comes first, and the last one goes on.
 #[cfg(feature = "durable")]
 #[test]
 fn a_member_that_logs_and_cannot_deliver_up_to_the_trim_does_not_echo() {

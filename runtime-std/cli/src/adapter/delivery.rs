@@ -53,15 +53,16 @@ impl Names {
 }
 
 impl Delivery {
-    /// Writes a line for each message of a subgroup.
+    /// Writes a line for each message of a subgroup, and gives how many there were.
     pub(super) fn report<'m>(
         &mut self,
         subgroup: SubgroupId,
         messages: impl Iterator<Item = Message<'m>>,
-    ) {
+    ) -> u64 {
+        let mut count = 0;
         let group = self.names.groups.get(subgroup.index()).map_or("", String::as_str);
         self.lines.clear();
-        for Message { sender, view, place, payload, .. } in messages {
+        for Message { sender, view, place, payload, is_replayed, .. } in messages {
             let answer = Answer::Deliver {
                 message: payload::name(payload),
                 sender: self.names.node(sender.get()).unwrap_or(""),
@@ -70,12 +71,13 @@ impl Delivery {
                 sequence: place.0,
                 bytes: payload.len(),
                 digest: payload::digest(payload).map(Cow::from),
-                replayed: false,
+                replayed: is_replayed,
             };
             // A vector takes whatever is written to it, and these types are JSON whatever they
             // hold.
             let _ = serde_json::to_writer(&mut self.lines, &answer);
             self.lines.push(b'\n');
+            count += 1;
         }
         let mut out = io::stdout().lock();
         // Without a driver there is no reader; the end of the input ends the main thread.
@@ -85,5 +87,6 @@ impl Delivery {
         if pause_ms > 0 {
             std::thread::sleep(Duration::from_millis(pause_ms));
         }
+        count
     }
 }

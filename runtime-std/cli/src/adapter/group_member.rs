@@ -21,7 +21,7 @@ use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::group::{self, Forming, Running, SendLargeError, Sender, StartOptions};
 use tramontane_runtime::member::{SendError, Stopped};
 
-/// What is claimed, whatever carries the group. Nothing survives in storage, so no restart.
+/// What is claimed, whatever carries the group.
 const FEATURES: [&str; 11] = [
     "pause",
     "stats",
@@ -35,6 +35,9 @@ const FEATURES: [&str; 11] = [
     "leave",
     "join",
 ];
+
+/// What is claimed besides where the groups are logged: else nothing survives in storage.
+const LOGGED_FEATURES: [&str; 2] = ["restart", "durable"];
 
 /// How long one send may wait for room before the answer is that its outcome is unknown.
 const SEND_LIMIT: Duration = Duration::from_secs(60);
@@ -78,6 +81,9 @@ impl Member {
         let mut features = FEATURES.to_vec();
         if arguments.fabric == Carrier::Tcp {
             features.push("network");
+        }
+        if arguments.logged {
+            features.extend(LOGGED_FEATURES);
         }
         let running = start(init, own, arguments, interrupts, delivery, names)?;
         let groups = init.groups.iter().zip(0_u16..);
@@ -207,18 +213,20 @@ fn start(
     delivery: Delivery,
     names: Arc<Names>,
 ) -> Result<Running, Refusal> {
-    let description = describe(init, arguments.fabric)?;
+    let description = describe(init, arguments.fabric, arguments.logged)?;
     let members =
         description.subgroups.iter().map(|subgroup| subgroup.members().to_vec()).collect();
     let options = StartOptions {
         device: arguments.device.options(),
         time_limit: Duration::from_millis(init.limits.deadline_ms),
         cancel: interrupts.flag(),
-        forming: Forming { new_group: true, ..Forming::default() },
+        // A later start finds what it was a member of in its folder, and goes on with that.
+        forming: Forming { new_group: !arguments.logged || init.inc == 1, ..Forming::default() },
+        data: arguments.logged.then(|| init.storage.clone()),
         ..StartOptions::new(own)
     };
-    let started =
-        group::start(description, options, MemberUnderTest::new(delivery, names, members));
+    let member = MemberUnderTest::new(delivery, names, members, arguments.logged);
+    let started = group::start(description, options, member);
     interrupts.check()?;
     Ok(started.map_err(Failure::from)?)
 }

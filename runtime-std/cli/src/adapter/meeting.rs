@@ -29,7 +29,11 @@ const SMALL_MAX: u32 = 1024;
 
 /// The group as all members of a run describe it, joiners included. The members of the first view
 /// are not compared.
-pub(super) fn describe(init: &Init, carrier: Carrier) -> Result<Description, Refusal> {
+pub(super) fn describe(
+    init: &Init,
+    carrier: Carrier,
+    is_logged: bool,
+) -> Result<Description, Refusal> {
     let ids = |names: &[String]| {
         names.iter().map(|name| node_id(init, name)).collect::<Result<Vec<u32>, _>>()
     };
@@ -74,6 +78,7 @@ pub(super) fn describe(init: &Init, carrier: Carrier) -> Result<Description, Ref
             senders: Some(senders),
             message_max: SMALL_MAX,
             large_max: u64::from(large_max),
+            logged: is_logged,
             ..SubgroupDescription::named(&group.group)
         });
     }

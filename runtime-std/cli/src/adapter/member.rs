@@ -4,7 +4,10 @@ use std::io::{self, Write as _};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::delivery::{Delivery, Names};
+use tramontane_core::ids::SubgroupId;
+use tramontane_core::node::DurableCounts;
+
+use super::delivery::{Delivery, Names, write_line};
 use super::protocol::Answer;
 use tramontane_runtime::group::{Messages, Replica, SendLargeError, Sender, ViewChanged};
 
@@ -29,19 +32,59 @@ pub(super) struct MemberUnderTest {
     names: Arc<Names>,
     /// By subgroup: the nodes that may be members, in the group's own order.
     members: Vec<Vec<u32>>,
+    /// By subgroup, where all of them are logged. What a log had before this start is a delivery
+    /// too: one that is replayed.
+    logged: Option<Vec<Reported>>,
+}
+
+/// What was told of a logged subgroup.
+#[derive(Clone, Copy, Debug, Default)]
+struct Reported {
+    delivered: u64,
+    durable: u64,
 }
 
 impl MemberUnderTest {
-    pub(super) fn new(delivery: Delivery, names: Arc<Names>, members: Vec<Vec<u32>>) -> Self {
-        Self { delivery, names, members }
+    pub(super) fn new(
+        delivery: Delivery,
+        names: Arc<Names>,
+        members: Vec<Vec<u32>>,
+        is_logged: bool,
+    ) -> Self {
+        let logged = is_logged.then(|| vec![Reported::default(); members.len()]);
+        Self { delivery, names, members, logged }
     }
 }
 
 impl Replica for MemberUnderTest {
     fn deliver(&mut self, messages: &mut Messages<'_, '_>) {
         let subgroup = messages.subgroup();
-        // What came before this member did is no delivery of its own.
-        self.delivery.report(subgroup, messages.filter(|message| !message.is_replayed));
+        let Some(logged) = &mut self.logged else {
+            // What came before this member did is no delivery of its own.
+            self.delivery.report(subgroup, messages.filter(|message| !message.is_replayed));
+            return;
+        };
+        let count = self.delivery.report(subgroup, messages);
+        if let Some(reported) = logged.get_mut(subgroup.index()) {
+            reported.delivered += count;
+        }
+    }
+
+    /// The counts are of all messages since the group began, and so are this start's deliveries:
+    /// it begins with all that its log has. After a restart of all, only what a majority has is
+    /// sure to be there.
+    fn durable_changed(&mut self, subgroup: SubgroupId, durable: &DurableCounts) {
+        let reported = self.logged.as_mut().and_then(|logged| logged.get_mut(subgroup.index()));
+        let (Some(reported), Some(group)) = (reported, self.names.groups.get(subgroup.index()))
+        else {
+            return;
+        };
+        let count = durable.majority.0.min(reported.delivered);
+        if count > reported.durable {
+            reported.durable = count;
+            // Without a driver nothing reads this.
+            let _ = write_line(&Answer::Durable { group, upto: count - 1 });
+        }
     }
 
     fn view_changed(&mut self, change: &ViewChanged<'_>) {

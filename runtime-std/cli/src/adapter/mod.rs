@@ -34,6 +34,7 @@ use tramontane_runtime::carrier::Carrier;
 
 pub(super) const EXAMPLES: &str =
     "  tramontane-conformance run --adapter 'tramontane adapter' --nodes 3
+  tramontane-conformance run --adapter 'tramontane adapter --logged' --nodes 3
   tramontane-conformance run --adapter 'tramontane adapter --shards' --nodes 11
 
 The suite starts this command once for each member; do not start it by hand. The protocol is in \
@@ -50,6 +51,9 @@ pub(super) struct Arguments {
     /// The groups form the first part of this tree
     #[arg(long, value_name = "TREE", num_args = 0..=1, default_missing_value = "base")]
     shards: Option<Tree>,
+    /// Log what is delivered in the node's storage folder, so that it survives restarts
+    #[arg(long, conflicts_with = "shards")]
+    logged: bool,
     #[command(flatten)]
     device: tramontane_local::options::DeviceArguments,
 }

@@ -37,10 +37,19 @@ pub(super) enum Command {
 pub(super) struct Init {
     pub(super) protocol: u32,
     pub(super) node: String,
+    /// Which start of this node it is, from one.
+    #[serde(default = "first_start")]
+    pub(super) inc: u32,
     pub(super) nodes: Vec<Node>,
     pub(super) groups: Vec<Group>,
     pub(super) limits: Limits,
     pub(super) shared: PathBuf,
+    /// This node's own folder, which later starts find again.
+    pub(super) storage: PathBuf,
+}
+
+const fn first_start() -> u32 {
+    1
 }
 
 #[derive(Debug, Deserialize)]

@@ -4,6 +4,7 @@ mod adapter;
 mod bench;
 mod bench_blocks;
 mod bench_blocks_paper;
+mod bench_durable;
 mod bench_shards;
 mod bench_views;
 mod cast;

@@ -163,7 +163,7 @@ mod tests {
             r#"{{"type":"init","protocol":1,"node":"{node}","nodes":[{}],"groups":[
             {{"group":"g0","members":[{running}],"senders":[{senders}],"all_members":["n5","n0","n2"]}},
             {{"group":"g1","members":["n7","n1","n3"],"senders":[],"all_members":["n7","n1","n3"]}}],
-            "limits":{{"message_bytes_max":10240,"window":64,"deadline_ms":10000}},"shared":"/s"}}"#,
+            "limits":{{"message_bytes_max":10240,"window":64,"deadline_ms":10000}},"shared":"/s","storage":"/t"}}"#,
             nodes.join(",")
         );
         match serde_json::from_str(&text) {

@@ -1,0 +1,39 @@
+//! The arguments of `tramontane bench durable`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// Of the command's help.
+pub(crate) const EXAMPLES: &str = "Examples:
+    tramontane bench durable
+    tramontane bench durable --nodes 3,5 --bytes 1024,10240
+    tramontane bench durable --nodes 3,5 --mib 1024 --rounds 4 --folder /srv/disk --json
+
+Each node writes --mib MiB of messages to its log. So the disk needs room for nodes times that, and \
+once more for the plain writers.";
+
+/// `bench durable`.
+#[derive(Args, Clone, Debug)]
+pub struct Arguments {
+    /// The numbers of members; each of them logs
+    #[arg(long, value_delimiter = ',', default_values_t = [3_u16],
+          value_parser = clap::value_parser!(u16).range(1..=16))]
+    pub nodes: Vec<u16>,
+    /// Bytes of a message; several values give several runs
+    #[arg(long, value_delimiter = ',', default_values_t = [10_240_u32],
+          value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    pub bytes: Vec<u32>,
+    /// MiB of messages in each log when all members are killed
+    #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u64).range(1..))]
+    pub mib: u64,
+    /// In how many parts they are sent; plain writers have their turn after each
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=100))]
+    pub rounds: u64,
+    /// A folder on the disk that is to be measured [default: that of temporary files]
+    #[arg(long, value_name = "FOLDER")]
+    pub folder: Option<PathBuf>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}

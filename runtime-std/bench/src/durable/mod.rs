@@ -1,0 +1,24 @@
+//! What logs cost a group, and how long a restart of all its members takes: real processes over
+//! shared memory, whose logs are on a disk.
+//!
+//! | file | subject |
+//! |---|---|
+//! | `command` | the arguments |
+//! | `events` | a process's task, orders and reports |
+//! | `member` | one process: it sends, counts what is durable, and digests what it delivers |
+//! | `processes` | all processes, and what they report |
+//! | `plain` | plain writers of the same bytes with as many syncs |
+//! | `run` | the rounds, the kill of all, and the restart |
+//! | `report` | what came of it |
+//!
+//! # What is checked
+//! All members delivered one sequence, the same before they are killed and after they restarted:
+//! its count and its digest. Every message was reported as durable everywhere before the kill.
+
+pub(crate) mod command;
+mod events;
+pub(crate) mod member;
+mod plain;
+mod processes;
+pub(crate) mod report;
+pub(crate) mod run;

@@ -1,0 +1,166 @@
+//! The processes of `bench durable`, and what they report.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use crate::durable::events::{Delivered, DurableMember, Order, Report, Task};
+use crate::error::BenchError;
+use tramontane_local::clock::now_ns;
+use tramontane_local::crew::{Crew, CrewError, Event, Launch, WorkerId};
+use tramontane_local::interrupt::Interrupts;
+use tramontane_runtime::group::Description;
+
+/// Between two looks whether a signal came.
+const LOOK_PAUSE: Duration = Duration::from_millis(100);
+
+/// From one heartbeat to the next, and until a member without them is out. Members share processors
+/// with each other's logs, so this is long.
+const HEARTBEAT_MS: u64 = 50;
+const FAILURE_TIMEOUT_MS: u64 = 10_000;
+
+/// Slots of each sender.
+const WINDOW: u32 = 100;
+
+/// All members of the group.
+pub(super) struct Processes<'i> {
+    crew: Crew<DurableMember>,
+    tasks: Vec<Task>,
+    running: Vec<WorkerId>,
+    interrupts: &'i Interrupts,
+}
+
+impl<'i> Processes<'i> {
+    /// Starts members that have nothing yet.
+    pub(super) fn start(
+        nodes: u16,
+        message_bytes: u32,
+        memory: &Path,
+        disk: &Path,
+        interrupts: &'i Interrupts,
+    ) -> Result<Self, BenchError> {
+        let description = Description::builder("bench-durable")
+            .nodes(nodes.into())
+            .window(WINDOW)
+            .message_max(message_bytes)
+            .heartbeat_ms(HEARTBEAT_MS, FAILURE_TIMEOUT_MS)
+            .logged()
+            .build()?;
+        let task = |node: u32| Task {
+            description: description.clone(),
+            node,
+            message_bytes,
+            memory: memory.to_owned(),
+            data: data_of(disk, node),
+            is_first_start: true,
+        };
+        let tasks = (0..u32::from(nodes)).map(task).collect();
+        let mut all = Self { crew: Crew::default(), tasks, running: Vec::new(), interrupts };
+        all.start_all()?;
+        Ok(all)
+    }
+
+    /// Starts a process a node, and waits until all are members.
+    fn start_all(&mut self) -> Result<(), BenchError> {
+        self.running.clear();
+        for task in &self.tasks {
+            self.running.push(self.crew.start(task, &Launch::default())?);
+        }
+        self.await_all(|report| match report {
+            Report::Joined { at_ns } => Some(at_ns),
+            _ => None,
+        })?;
+        Ok(())
+    }
+
+    /// Has each send, and gives how long it took until all of it was durable everywhere, and how
+    /// many syncs a member needed.
+    pub(super) fn send(
+        &mut self,
+        messages: u64,
+        total: u64,
+    ) -> Result<(Duration, u64), BenchError> {
+        self.order(Order::Send { messages, total })?;
+        let sent = self.await_all(|report| match report {
+            Report::Sent { from_ns, until_ns, syncs } => Some((from_ns, until_ns, syncs)),
+            _ => None,
+        })?;
+        let from_ns = sent.iter().map(|sent| sent.0).min().unwrap_or_default();
+        let until_ns = sent.iter().map(|sent| sent.1).max().unwrap_or_default();
+        let syncs: u64 = sent.iter().map(|sent| sent.2).sum();
+        let members = u64::try_from(sent.len()).unwrap_or(1).max(1);
+        Ok((Duration::from_nanos(until_ns.saturating_sub(from_ns)), syncs / members))
+    }
+
+    /// What all have delivered.
+    ///
+    /// # Errors
+    /// [`BenchError::Broken`] if they differ.
+    pub(super) fn delivered(&mut self) -> Result<Delivered, BenchError> {
+        self.order(Order::Tell)?;
+        let all = self.await_all(|report| match report {
+            Report::Delivered(delivered) => Some(delivered),
+            _ => None,
+        })?;
+        let first = all.first().copied().unwrap_or_default();
+        if all.iter().any(|delivered| *delivered != first) {
+            return Err(BenchError::Broken(format!("members delivered different: {all:?}")));
+        }
+        Ok(first)
+    }
+
+    /// Kills all at once.
+    pub(super) fn kill(&mut self) -> Result<(), BenchError> {
+        for worker in &self.running {
+            self.crew.signal(*worker, Signal::KILL)?;
+        }
+        for worker in self.running.drain(..) {
+            self.crew.remove(worker);
+        }
+        Ok(())
+    }
+
+    /// Starts all again on their logs. Gives how long it took until all were members.
+    pub(super) fn restart(&mut self) -> Result<Duration, BenchError> {
+        for task in &mut self.tasks {
+            task.is_first_start = false;
+        }
+        let began_ns = now_ns();
+        self.start_all()?;
+        Ok(Duration::from_nanos(now_ns() - began_ns))
+    }
+
+    fn order(&mut self, order: Order) -> Result<(), BenchError> {
+        for worker in &self.running {
+            self.crew.order(*worker, &order)?;
+        }
+        Ok(())
+    }
+
+    /// Waits for one report of each process that runs, by node.
+    fn await_all<T>(&mut self, pick: impl Fn(Report) -> Option<T>) -> Result<Vec<T>, BenchError> {
+        let mut found = BTreeMap::new();
+        while found.len() < self.running.len() {
+            self.interrupts.check().map_err(CrewError::from)?;
+            let Some((worker, event)) = self.crew.next(LOOK_PAUSE) else { continue };
+            let Some(node) = self.running.iter().position(|other| *other == worker) else {
+                // One that was killed.
+                continue;
+            };
+            match event {
+                Event::Report(Report::Failed(why)) => return Err(BenchError::Setup(why)),
+                Event::Report(report) => found.extend(pick(report).map(|found| (node, found))),
+                Event::Ended(end) => {
+                    return Err(BenchError::Setup(format!("node {node} ended: {end}")));
+                }
+            }
+        }
+        Ok(found.into_values().collect())
+    }
+}
+
+fn data_of(disk: &Path, node: u32) -> PathBuf {
+    disk.join(format!("data-{node}"))
+}
