@@ -72,17 +72,19 @@ pub enum Waiting {
 pub struct RestartWaiting {
     /// The view whose members are waited for.
     pub view: u64,
-    /// The nodes of which some have to come.
+    /// The nodes of which some have to come. None, if all are here and cannot go on yet.
     pub missing: Vec<u32>,
-    /// Why.
+    /// Why they are waited for, or what failed last.
     pub why: String,
 }
 
 impl fmt::Display for RestartWaiting {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { view, missing, why } = self;
-        if missing.is_empty() {
-            return out.write_str("restarting; waiting for the other nodes");
+        match (missing.is_empty(), why.is_empty()) {
+            (true, true) => return out.write_str("restarting; waiting for the other nodes"),
+            (true, false) => return write!(out, "restarting; all nodes are here, but {why}"),
+            (false, _) => {}
         }
         write!(out, "restarting view {view}; waiting for {}: {why}", List(missing))
     }

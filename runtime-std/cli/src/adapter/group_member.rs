@@ -39,6 +39,10 @@ const FEATURES: [&str; 11] = [
 /// What is claimed besides where the groups are logged: else nothing survives in storage.
 const LOGGED_FEATURES: [&str; 2] = ["restart", "durable"];
 
+/// How many times longer than the driver's deadline a start may take. The protocol lets a deadline
+/// last so much longer on a busy machine.
+const DEADLINE_STRETCH: u32 = 20;
+
 /// How long one send may wait for room before the answer is that its outcome is unknown.
 const SEND_LIMIT: Duration = Duration::from_secs(60);
 
@@ -218,7 +222,8 @@ fn start(
         description.subgroups.iter().map(|subgroup| subgroup.members().to_vec()).collect();
     let options = StartOptions {
         device: arguments.device.options(),
-        time_limit: Duration::from_millis(init.limits.deadline_ms),
+        // The driver says when it was too long, by what the machine grants it.
+        time_limit: Duration::from_millis(init.limits.deadline_ms) * DEADLINE_STRETCH,
         cancel: interrupts.flag(),
         // A later start finds what it was a member of in its folder, and goes on with that.
         forming: Forming { new_group: !arguments.logged || init.inc == 1, ..Forming::default() },

@@ -149,7 +149,8 @@ impl Place {
     }
 
     /// Meets the other members of a view. One that has not heard of the decision yet answers as if
-    /// it ran.
+    /// it ran. Whoever it answers so begins to meet anew, and is gone for those that it had met: if
+    /// they gave up at once, some would meet while others agree, each waiting for the other half.
     fn meet_in(
         &self,
         description: &Description,
@@ -159,7 +160,9 @@ impl Place {
     ) -> Result<Vec<(NodeId, Session)>, MeshError> {
         loop {
             match self.meet_once_in(description, view, until, cancel) {
-                Err(MeshError::Running { .. }) if Instant::now() < until => {
+                Err(MeshError::Running { .. } | MeshError::PeerGone { .. })
+                    if Instant::now() < until =>
+                {
                     std::thread::sleep(LOOK_PAUSE);
                 }
                 met => return met,
@@ -243,7 +246,11 @@ impl Place {
                     telling.tell(|| Waiting::Restart(waits));
                 }
                 Ok(Look::Led | Look::Pause) => {}
-                Err(error) => tracing::info!(%error, "an attempt to restart failed"),
+                Err(error) => {
+                    tracing::info!(%error, "an attempt to restart failed");
+                    let why = format!("the last attempt failed: {error}");
+                    *lock(waiting) = RestartWaiting { why, ..RestartWaiting::default() };
+                }
             }
             if let Some(view) = node.begins() {
                 return Ok(Some(view));
