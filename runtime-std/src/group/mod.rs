@@ -27,7 +27,7 @@
 //! | `meeting`, `forming`, `membership_record` | how initial nodes meet; whether they may form the group; what a node remembers of it |
 //! | `running`, `replica`, `delivery_queue` | the handle; the application's side; delivery into a queue |
 //! | `parts`, `fixed` | what both kinds of member have; a member whose membership is fixed |
-//! | `changing`, `changing_requests`, `prepared`, `open_view` | a member whose membership changes, from view to view; what other threads ask of it; the next view; one view |
+//! | `changing`, `prepared`, `open_view` | a member whose membership changes, from view to view; the next view; one view |
 //! | `joining`, `state_transfer`, `transfer_progress` | the joiner: its attempts; what it restores; whether that is all |
 //! | `restoring`, `log_transfer`, `supply_logs` | where what is restored goes; what its logs lack; how a member supplies that |
 //! | `supply`, `join_messages`, `admission` | the thread that supplies a joiner; their messages; which view admits it |
@@ -47,7 +47,6 @@
 mod admission;
 mod builder;
 mod changing;
-mod changing_requests;
 mod clients;
 mod control_endpoints;
 mod control_service;

@@ -6,14 +6,14 @@ use tramontane_control::Session;
 use tramontane_core::ids::{NodeId, SubgroupId};
 use tramontane_core::view::Status;
 
-use super::changing::Engine;
-use super::joiners::{Wanted, states_of};
-use super::parts::Parts;
-use super::peer_connector::Call;
-use super::queue::{Sink, Supplied};
-use super::replica::Replica;
-use super::request::Request;
-use super::supply::LEAVES;
+use super::Engine;
+use crate::group::joiners::{Wanted, states_of};
+use crate::group::parts::Parts;
+use crate::group::peer_connector::Call;
+use crate::group::queue::{Sink, Supplied};
+use crate::group::replica::Replica;
+use crate::group::request::Request;
+use crate::group::supply::LEAVES;
 use crate::member::Stopped;
 use crate::poll::guarded;
 

@@ -1,6 +1,12 @@
 //! A member whose membership changes: its steps in the present view, and its change from one view
 //! to the next.
 //!
+//! | file | subject |
+//! |---|---|
+//! | `next_view` | the change to the next view |
+//! | `upcalls` | what the application is handed |
+//! | `requests` | what other threads ask |
+//!
 //! # The change to the next view
 //! 1. The core asks for the next view's memory; it is made after that step, and the core is told so
 //!    with a later one.
@@ -17,14 +23,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tramontane_core::fabric::{Fabric as _, HostFabric as _, LossCause, Routed};
+use tramontane_core::fabric::{Fabric as _, HostFabric as _, Routed};
 use tramontane_core::ids::{NodeId, Rank, Time};
-use tramontane_core::multicast::{Application, Batch};
 use tramontane_core::node::Progress;
 use tramontane_core::view::{Halt, NextView, Status};
 
+mod next_view;
+mod requests;
+mod upcalls;
+
+use self::upcalls::Upcalls;
 use super::admission::Admission;
-use super::durable::{Logs, logged_subgroups};
+use super::durable::Logs;
 use super::joiners::Joiners;
 use super::large::Large;
 use super::leaving::Leaving;
@@ -35,7 +45,7 @@ use super::parts::{Parts, Step};
 use super::peer_connector::PeerConnector;
 use super::prepared::{Prepared, open, prepare};
 use super::promising::{Preparing, Promising};
-use super::replica::{Message, Messages, Replica, ViewChanged};
+use super::replica::Replica;
 use super::slow_members::{Slow, SlowMembers};
 use super::statistics::{Seen, Statistics};
 use super::subgroup_sending::SubgroupSending;
@@ -244,149 +254,6 @@ impl<R: Replica> Engine<R> {
         peers.all(|rank| self.parts.fabric.fabric.ready(self.view.id, rank))
     }
 
-    /// Releases the last view's memory, once all peers were told of its end.
-    fn let_go(&mut self) -> Result<(), Stopped> {
-        let Some(ended) = &mut self.ended else { return Ok(()) };
-        let fabric = &mut self.parts.fabric.fabric;
-        let mut nothing = |_: &mut Batch<'_>| {};
-        let stepped = ended.step(self.clock.now(), fabric, &mut nothing, |_: NextView<'_>| false);
-        stepped.map_err(Stopped::Broken)?;
-        // A peer that took nothing for so long is suspected in the new view, if it is in it at all.
-        let is_over = self.clock.now() >= self.ended_until;
-        if (ended.is_told() || is_over) && fabric.retire(ended.view().id) {
-            let gone = ended.view().members.iter().filter(|node| !self.view.members.contains(node));
-            gone.for_each(|node| self.parts.fabric.part_from(*node));
-            self.ended = None;
-            self.leave_when_free()?;
-        }
-        Ok(())
-    }
-
-    /// Writes down what the core asked to be promised, once the logs have all that goes with it.
-    fn keep_promise(&mut self) -> Result<(), Stopped> {
-        let Some(asked) = self.promising.wanted.take() else { return Ok(()) };
-        let logs = &self.parts.logs;
-        if !logs.are_durable()? {
-            // It is asked for again.
-            return Ok(());
-        }
-        let ends = logged_subgroups(&self.parts.participant.description);
-        let ends = ends.map(|subgroup| logs.end(subgroup)).collect();
-        self.record.promises(asked.clone().with_ends(ends))?;
-        self.promising.kept = Some(asked);
-        // A disk may take a while.
-        self.clock.read_at_next_step();
-        Ok(())
-    }
-
-    fn prepare_next(&mut self, members: &[NodeId]) -> Result<(), Stopped> {
-        let next = self.view.next(&self.parts.participant.description, members);
-        if let Some(other) = self.prepared.take() {
-            // A later proposal replaced the one that was asked for before.
-            self.parts.fabric.fabric.retire(other.view.id);
-            self.lost_peers.forget(other.view.id);
-        }
-        self.prepared = Some(prepare(&mut self.parts, next)?);
-        Ok(())
-    }
-
-    /// Goes on in the next view.
-    fn install(&mut self) -> Result<(), Stopped> {
-        let Some(members) = self.present.next_members() else { return Ok(()) };
-        let is_prepared =
-            self.prepared.as_ref().is_some_and(|prepared| prepared.view.members == members);
-        if !is_prepared {
-            if self.ended.is_some() {
-                return Ok(());
-            }
-            self.prepare_next(&members)?;
-        }
-        let Some(prepared) = self.prepared.take() else { return Ok(()) };
-        self.note_delivered();
-        for sending in &mut self.parts.sending {
-            sending.end(self.present.undelivered(sending.subgroup()));
-        }
-        self.large.end(&mut self.parts.fabric.fabric);
-        let (next, view) = open(&self.parts, prepared)?;
-        let description = &self.parts.participant.description;
-        self.admission =
-            Arc::new(Admission::after(&mut self.present, View::clone(&view), description));
-        self.joiners.view_ends(&self.present, &self.admission);
-        self.ended = Some(std::mem::replace(&mut self.present, next));
-        let options = self.parts.participant.view_options();
-        self.ended_until = self.clock.now().after(options.failure_timeout_ns.saturating_mul(2));
-        let before = std::mem::replace(&mut self.view, view);
-        let joined: Vec<NodeId> = self
-            .view
-            .members
-            .iter()
-            .copied()
-            .filter(|node| !before.members.contains(node))
-            .collect();
-        let gone: Vec<NodeId> = before
-            .members
-            .iter()
-            .copied()
-            .filter(|node| !self.view.members.contains(node))
-            .collect();
-        self.newcomers.clone_from(&joined);
-        self.begin(&joined, &gone)
-    }
-
-    /// A view begins: its rings are handed out, connections are made, the application is told.
-    fn begin(&mut self, joined: &[NodeId], gone: &[NodeId]) -> Result<(), Stopped> {
-        self.has_cares = true;
-        // Before anything is done in the view.
-        self.record.begins(&self.view)?;
-        let is_free = logged_subgroups(&self.parts.participant.description).next().is_none();
-        self.promising = Promising { is_free, ..Promising::default() };
-        for (rank, cause) in self.lost_peers.take(self.view.id) {
-            tracing::info!(view = %self.view.id, %rank, %cause, "a member was lost before its view began");
-            match cause {
-                LossCause::Denied => self.present.denied_by(rank),
-                _ => self.present.peer_lost(rank),
-            }
-        }
-        self.parts.statistics.installed();
-        self.parts.logs.view_begins();
-        for sending in &mut self.parts.sending {
-            sending.begin(self.present.shared());
-        }
-        self.begin_large()?;
-        self.connector.forget(gone);
-        let below = self.view.members.iter().take(self.present.own().index());
-        // Those that were members before this view have called already, or were called.
-        for node in
-            below.filter(|node| joined.contains(node) && !self.parts.fabric.is_connected(**node))
-        {
-            self.connector.connect(*node, self.view.id);
-        }
-        self.connector.meets(self.view.id, joined);
-        self.joiners.view_begins(&self.parts.participant.description, &mut self.present);
-        self.leaving.view_begins();
-        self.slow_members.clear();
-        self.leave_when_free()?;
-        tracing::info!(view = %self.view.id, members = ?self.view.members, ?joined, ?gone, "a view begins");
-        let Self { parts, view, .. } = self;
-        let change = ViewChanged { view, own: parts.participant.own, joined, gone };
-        guarded(|| {
-            parts.replica.view_changed(&change);
-            Ok(())
-        })?;
-        // It may have taken a while.
-        self.clock.read_at_next_step();
-        self.show_status();
-        Ok(())
-    }
-
-    fn begin_large(&mut self) -> Result<(), Stopped> {
-        let Self { present, parts, large, .. } = self;
-        let Parts { participant, fabric, sending, .. } = parts;
-        let ring_first =
-            |subgroup| sending.iter().find(|one| one.subgroup() == subgroup)?.ring_first();
-        Ok(large.begin(present, &participant.description, &fabric.fabric, ring_first)?)
-    }
-
     fn halted(&self, why: Halt) -> Stopped {
         let by = match why {
             Halt::SuspectedBy(rank) | Halt::ChangedBy(rank) => {
@@ -395,60 +262,6 @@ impl<R: Replica> Engine<R> {
             Halt::NoMajority => None,
         };
         Stopped::Halted { why, by }
-    }
-}
-
-/// Hands stable messages to the application, to logs, and to joiners that are supplied.
-struct Upcalls<'e, R> {
-    view: &'e View,
-    large: &'e mut Large,
-    joiners: &'e mut Joiners,
-    logs: &'e mut Logs,
-    replica: &'e mut R,
-    clock: &'e mut Clock,
-}
-
-impl<R: Replica> Application for Upcalls<'_, R> {
-    #[inline]
-    fn deliver(&mut self, batch: &mut Batch<'_>) {
-        let Self { view, large, joiners, logs, replica, .. } = self;
-        // What is delivered here was handed over before: its bytes may not have been looked for
-        // yet.
-        large.receive_message();
-        let large = &**large;
-        if large.is_mistold() {
-            return;
-        }
-        let is_tapped = !joiners.is_empty() || logs.has(batch.subgroup());
-        if !is_tapped && large.has_none() {
-            return replica.deliver(&mut Messages::plain(batch, view));
-        }
-        if !is_tapped {
-            return replica.deliver(&mut Messages::live(batch, view, large, None));
-        }
-        let mut tap = |message: &Message<'_>| {
-            logs.append(message);
-            joiners.tap(message);
-        };
-        let mut messages = Messages::live(batch, view, large, Some(&mut tap));
-        replica.deliver(&mut messages);
-        messages.finish();
-    }
-
-    /// What a log needs before the view is sealed.
-    #[cold]
-    fn append(&mut self, batch: &mut Batch<'_>) {
-        let Self { view, large, logs, .. } = self;
-        large.receive_message();
-        let large = &**large;
-        if !large.is_mistold() {
-            logs.append_ahead(batch.subgroup(), Messages::live(batch, view, large, None));
-        }
-    }
-
-    #[inline]
-    fn now(&mut self, _: Time) -> Time {
-        self.clock.read_if_late()
     }
 }
 
