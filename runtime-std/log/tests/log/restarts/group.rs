@@ -156,9 +156,14 @@ impl Group {
         Ok(())
     }
 
-    /// A node takes over the log before it counts.
+    /// A node takes over the log before it counts. Its last process was killed, or committed what
+    /// it had delivered before it ended.
     fn join(&mut self, node: u32) -> Result<(), PowerCut> {
         let order = self.order.clone();
+        if self.chance.is_one_of(2) {
+            self.member(node).commit()?;
+        }
+        self.member(node).kill();
         let member = self.member(node);
         let own: Vec<_> = (0..member.durable()).map(|at| member.message(at)).collect();
         let common = own.iter().zip(&order).take_while(|(own, of)| own.as_ref() == Some(*of));

@@ -37,6 +37,11 @@ impl Member {
         self.disk = self.disk.after_power_loss(|| chance.is_one_of(2), faults);
     }
 
+    /// Its process ends, and what it had not committed is gone.
+    pub fn kill(&mut self) {
+        self.batch.clear();
+    }
+
     /// The next process opens the log.
     pub fn open(&mut self) -> Result<(), PowerCut> {
         let opened = Log::open(self.disk.clone(), &identity(), SMALL);

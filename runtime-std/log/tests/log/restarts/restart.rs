@@ -8,6 +8,11 @@ use super::group::Group;
 use super::member::{Message, PowerCut};
 use super::values::{self, View};
 
+/// Messages by the view that they were delivered in and their number.
+pub fn named(messages: &[Message]) -> Vec<(u64, u8)> {
+    messages.iter().map(|(view, bytes)| (*view, bytes[0])).collect()
+}
+
 /// What an attempt does.
 struct Attempt {
     ballot: (u32, u32),
@@ -123,7 +128,9 @@ impl Group {
         assert_eq!(before, members, "one view {id}");
         assert!(!self.decided.keys().any(|later| later > id), "view {id} is of the past");
         assert!(log.len() >= self.reported.len(), "what was durable at a majority is lost");
-        assert_eq!(log[..self.reported.len()], self.reported, "it is as it was");
+        let kept = log.iter().zip(&self.reported).take_while(|(one, other)| one == other).count();
+        let (names, reported) = (named(&log), named(&self.reported));
+        assert_eq!(kept, reported.len(), "{names:?} is not what was durable: {reported:?}");
         for node in attempt.participants.iter().filter(|node| members.contains(node)) {
             let own = self.member(*node).messages(log.len() as u64);
             assert!(own == log && self.member(*node).durable() == log.len() as u64);
