@@ -5,7 +5,8 @@ A system is a class with a `name`, a `version`, its `features`, and these method
 - `start()` starts the node's server, if it has one, and returns when records can be appended;
 - `append(key, record)` returns when the system took the record; it raises `Refused` if it did not;
 - `read()` yields each record of the log with its place, a number that rises, from the first on;
-- `leave()`, only with the feature `leave`: takes the node out of the system.
+- `leave()`, only with the feature `leave`: takes the node out of the system;
+- `clean()`, where a server leaves much on the disk: removes it, once all is over.
 
 A record is one line of JSON with its sender and groups, and then the payload. All groups share the
 log, and a member delivers those records that are for one of its groups. Servers are children of
@@ -39,6 +40,15 @@ class Refused(Exception):
         self.code, self.definite = code, definite
 
 
+class Unsupported(Exception):
+    """The system does not have what this node would need; it says so itself."""
+
+
+def groups_of(record):
+    """The groups that a record is for."""
+    return json.loads(record.split(b"\n", 1)[0])["groups"]
+
+
 def log(text):
     """A line of the member's log."""
     print(f"{time.time():.3f} {text}", file=sys.stderr, flush=True)
@@ -53,8 +63,10 @@ class Node:
         self.number = self.names.index(self.name) + 1
         self.addresses = {node["node"]: node["address"] for node in init["nodes"]}
         self.address = self.addresses[self.name]
+        self.processes = []
         self.storage, self.shared = init["storage"], init["shared"]
         self.deadline_s = init["limits"]["deadline_ms"] / 1000
+        self.groups_of_all = {group["group"]: group for group in init["groups"]}
         self.groups = [group["group"] for group in init["groups"] if self.name in group["members"]]
         # A node without a group is a client, and has no server.
         self.present = self._members(init, "members")
@@ -108,8 +120,14 @@ class Node:
         """Starts a server, which writes to the member's log, and dies with the adapter."""
         log("starts " + " ".join(command))
         errors = sys.stderr.fileno()
-        return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors,
-                                preexec_fn=_die_with_parent, **options)
+        self.processes.append(
+            subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors,
+                             preexec_fn=_die_with_parent, **options))
+
+    def end_servers(self):
+        for process in self.processes:
+            process.kill()
+            process.wait()
 
     def keep_trying(self, attempt):
         """Tries something until it succeeds, for as long as `init` may take."""
@@ -170,7 +188,11 @@ class Member:
             sys.stdout.flush()
 
     def run(self):
-        self.system.start()
+        try:
+            self.system.start()
+        except Unsupported as lacking:
+            self.say(type="error", code="unsupported", definite=True, text=str(lacking))
+            self.end("done")
         self.say(type="init_ok", name=self.system.name, version=self.system.version,
                  features=self.system.features)
         if self.node.groups:
@@ -190,6 +212,9 @@ class Member:
         self.end("done")
 
     def end(self, reason):
+        if hasattr(self.system, "clean"):
+            self.node.end_servers()
+            self.system.clean()
         self.say(type="halt", reason=reason)
         # The servers die with this process.
         os._exit(0)

@@ -52,13 +52,22 @@ class Etcd:
                    "--listen-client-urls", client, "--advertise-client-urls", client,
                    "--log-level", "warn", "--logger", "zap"]
         if not os.path.exists(self.data):
-            command += self.node.keep_trying(lambda: self.add_itself(peer)) if self.node.join \
+            command += self.join(peer) if self.node.join \
                 else ["--initial-cluster", self.first_cluster(), "--initial-cluster-state", "new"]
         self.node.run(command)
 
     def first_cluster(self):
         endpoints = [(name, self.node.endpoint(name, PEER)) for name in self.node.present]
         return ",".join(f"{name}=http://{endpoint}" for name, endpoint in endpoints)
+
+    def join(self, peer):
+        try:
+            return self.node.keep_trying(lambda: self.add_itself(peer))
+        except ValueError as error:
+            # Documented: nobody is added while a member is down, until that one is removed.
+            if "unhealthy cluster" in str(error):
+                raise replicated_log.Unsupported(f"a member added now: {error}") from error
+            raise
 
     def add_itself(self, peer):
         """Makes this node a member of a cluster that runs, and says how its server begins."""
@@ -124,6 +133,9 @@ class Etcd:
             except (OSError, http.client.HTTPException, ValueError) as error:
                 # The server may end before it answers.
                 replicated_log.log(f"removed: {error!r}")
+
+    def clean(self):
+        """A member's log takes 64 MB and more, however little is in it."""
         shutil.rmtree(self.data, ignore_errors=True)
 
     def request(self, path, body):
