@@ -185,6 +185,8 @@ pub(super) fn restart_all_again(draft: &mut Draft) {
             draft.await_delivered(node, count / 2 * draft.nodes as u64);
         }
         draft.send(&everyone, WINDOW as u64);
+        let ms = draft.chance.between(0, 2);
+        draft.then(Step::Wait { ms });
         let gap_us = if time == 0 { 0 } else { draft.chance.between(0, GAP_US * 10) };
         let nodes = draft.shuffled();
         draft.then(Step::Kill { nodes, gap_us });

@@ -6,6 +6,7 @@ use plotters::prelude::*;
 
 use super::super::printable::printable;
 use super::super::words;
+use super::rate::Figures;
 use super::{Course, Stay, moment};
 
 const WIDTH: u32 = 1100;
@@ -19,6 +20,7 @@ const LANE_HEIGHT: u32 = 18;
 /// Beside the drawing, for labels.
 const LEFT: u32 = 92;
 const RIGHT: u32 = 14;
+const MARGIN: u32 = 14;
 
 /// So many nodes have a lane for their views.
 const LANES_MAX: usize = 24;
@@ -106,10 +108,10 @@ fn across(course: &Course, t_ns: u64) -> i32 {
 
 /// What was done when, in lines of text below each other where they would meet.
 fn draw_faults(course: &Course, area: &Area<'_>) -> Result<(), Failure> {
-    let rows = i32::try_from(FAULTS_HEIGHT / 13).unwrap_or(1);
+    let rows = i32::try_from((FAULTS_HEIGHT - 6) / 13).unwrap_or(1);
     for (place, fault) in course.faults.iter().enumerate() {
         let x = across(course, fault.t_ns);
-        let y = i32::try_from(place).unwrap_or(0) % rows * 13;
+        let y = i32::try_from(place).unwrap_or(0) % rows * 13 + 6;
         let colour = if fault.is_end { FAULT_END } else { FAULT };
         let text = printable(&fault.what, NAME_CHARACTERS_MAX);
         let style = ("sans-serif", 11).into_font().color(&colour);
@@ -138,7 +140,8 @@ fn draw_rate(course: &Course, area: &Area<'_>) -> Result<(), Failure> {
     let high = figures.iter().map(|figures| figures.per_second).fold(1.0, f64::max) * 1.1;
     let mut chart = ChartBuilder::on(area)
         .x_label_area_size(20)
-        .y_label_area_size(LEFT)
+        .margin_left(MARGIN)
+        .y_label_area_size(LEFT - MARGIN)
         .margin_right(RIGHT)
         .margin_top(4)
         .build_cartesian_2d(0.0..end_s(course), 0.0..high)?;
@@ -163,7 +166,8 @@ fn draw_latency(course: &Course, area: &Area<'_>) -> Result<(), Failure> {
     let high = known().flatten().max().unwrap_or(1_000_000).max(low * 2);
     let mut chart = ChartBuilder::on(area)
         .x_label_area_size(24)
-        .y_label_area_size(LEFT)
+        .margin_left(MARGIN)
+        .y_label_area_size(LEFT - MARGIN)
         .margin_right(RIGHT)
         .margin_top(4)
         .build_cartesian_2d(
@@ -179,12 +183,18 @@ fn draw_latency(course: &Course, area: &Area<'_>) -> Result<(), Failure> {
         .y_label_formatter(&|latency| shown(*latency))
         .draw()?;
     mark_faults(course, area, LATENCY_HEIGHT - 24)?;
-    for (colour, of) in [(MEDIAN, 0), (HIGH, 1)] {
-        let points = figures.iter().filter_map(|figures| {
-            let latency = if of == 0 { figures.median_ns } else { figures.high_ns };
-            Some((seconds(figures.middle_ns), seconds(latency?)))
-        });
-        chart.draw_series(LineSeries::new(points, colour.stroke_width(2)))?;
+    let of: [(RGBColor, fn(&Figures) -> Option<u64>); 2] =
+        [(MEDIAN, |figures| figures.median_ns), (HIGH, |figures| figures.high_ns)];
+    for (colour, latency) in of {
+        // Where nothing was delivered there is no latency, and no line.
+        for run in figures.split(|figures| latency(figures).is_none()) {
+            let point = |one: &Figures| Some((seconds(one.middle_ns), seconds(latency(one)?)));
+            let points: Vec<(f64, f64)> = run.iter().filter_map(point).collect();
+            if let [alone] = points[..] {
+                chart.draw_series([Circle::new(alone, 2, colour.filled())])?;
+            }
+            chart.draw_series(LineSeries::new(points, colour.stroke_width(2)))?;
+        }
     }
     Ok(())
 }
