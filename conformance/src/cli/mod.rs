@@ -88,11 +88,14 @@ fn obey(cli: &Cli) -> Result<Status, Failure> {
     match &cli.command {
         Some(Command::Check(CheckCommand { arguments, reports })) => {
             let outputs = reports.outputs(None)?;
-            Ok(finish(&check::check(arguments), &outputs))
+            let mut run = check::check(arguments);
+            reports.judge(&mut run)?;
+            Ok(finish(&run, &outputs))
         }
         Some(Command::Run(RunCommand { arguments, reports })) => {
             let outputs = reports.outputs(Some(arguments.output()))?;
-            let (run, cut_short) = run::run(arguments, outputs.quiet)?;
+            let (mut run, cut_short) = run::run(arguments, outputs.quiet)?;
+            reports.judge(&mut run)?;
             let status = finish(&run, &outputs);
             Ok(cut_short.map_or(status, |failure| {
                 failure.report();

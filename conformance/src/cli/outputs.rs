@@ -20,6 +20,10 @@ pub(super) struct ReportOptions {
     /// Write one HTML page, with diagrams of what is broken
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    /// Have a program judge each history too: it is started with the history's path, and writes a
+    /// line for each violation, {"what": "a sentence", "lines": [12, 40]}
+    #[arg(long = "check-program", value_name = "CMD")]
+    check_programs: Vec<String>,
     /// Print nothing but errors: the exit status says how it came out
     #[arg(short, long)]
     quiet: bool,
@@ -69,6 +73,14 @@ pub(super) struct Outputs {
 }
 
 impl ReportOptions {
+    /// Has the user's own programs judge, too.
+    pub(super) fn judge(&self, run: &mut Run) -> Result<(), Failure> {
+        crate::program::judge(run, &self.check_programs).map_err(|error| {
+            let what = format_args!("the check program cannot be understood: {error}");
+            Failure::new(Status::Usage, what, "quote it as for a shell")
+        })
+    }
+
     /// What to write where, with `folder` for what no file was named for.
     pub(super) fn outputs(&self, folder: Option<&Path>) -> Result<Outputs, Failure> {
         let wanted =
@@ -162,7 +174,14 @@ mod tests {
 
     fn options(json: Option<&str>, html: Option<&str>) -> ReportOptions {
         let path = |text: Option<&str>| text.map(PathBuf::from);
-        ReportOptions { json: path(json), junit: None, html: path(html), quiet: false }
+        let check_programs = Vec::new();
+        ReportOptions {
+            json: path(json),
+            junit: None,
+            html: path(html),
+            check_programs,
+            quiet: false,
+        }
     }
 
     #[test]

@@ -17,6 +17,7 @@ use crate::report::Run;
 /// The end of the command's help.
 pub(super) const EXAMPLES: &str = "  tramontane-conformance run --adapter ./my-adapter --nodes 3
   tramontane-conformance run --adapter 'python3 my_adapter.py' --nodes 4 --scenario kill-sender --seed 7
+  tramontane-conformance run --adapter 'ssh {host} ./my-adapter' --hosts alpha,beta,gamma --nodes 3
   tramontane-conformance --list";
 
 /// A run that takes longer than this shows how far it is.
@@ -31,6 +32,10 @@ pub struct RunArguments {
     /// The adapter's command, started once for each member, without a shell
     #[arg(long, value_name = "CMD")]
     adapter: String,
+    /// The hosts of the nodes, in turns: in the adapter's command "{host}" stands for a node's host
+    /// and "{node}" for its name
+    #[arg(long, value_name = "HOSTS", value_delimiter = ',')]
+    hosts: Vec<String>,
     /// How many nodes there are
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=NODES_MAX as u64))]
     nodes: u64,
@@ -81,6 +86,7 @@ impl RunArguments {
     fn options(&self) -> Options {
         Options {
             adapter: self.adapter.clone(),
+            hosts: self.hosts.clone(),
             nodes: usize::try_from(self.nodes).unwrap_or(NODES_MAX),
             scenarios: self.scenarios.clone(),
             seed: self.seed,

@@ -73,6 +73,9 @@ const ASKING: &str = "asking";
 pub struct Options {
     /// The adapter's command, as one would write it in a shell.
     pub adapter: String,
+    /// The hosts of the nodes, in turns; this one, if there are none. In the adapter's command
+    /// `{host}` stands for a node's host, and `{node}` for its name.
+    pub hosts: Vec<String>,
     /// How many nodes there are, from 1 to [`NODES_MAX`].
     pub nodes: usize,
     /// The names of the scenarios to run; all if there are none.
@@ -199,6 +202,7 @@ pub fn drive(
     let setting = Setting {
         load_clock: &load_clock,
         adapter: &adapter,
+        hosts: &options.hosts,
         nodes: options.nodes.clamp(1, NODES_MAX),
         seed: options.seed,
         deadline: options.deadline,
@@ -463,6 +467,9 @@ impl Driver<'_> {
     fn network(&self, plan: &Plan) -> Result<Option<Network>, String> {
         if !plan.parts {
             return Ok(None);
+        }
+        if !self.options.hosts.is_empty() {
+            return Err("nodes on this host, whose networks can be parted".to_owned());
         }
         let network = Network::build(self.setting.nodes);
         network

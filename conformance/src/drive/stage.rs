@@ -43,6 +43,9 @@ const HEARD_MAX: usize = 4096;
 /// How many lines are taken before commands are sent again.
 const HEARD_AT_ONCE: usize = 256;
 
+/// Where nodes are, unless hosts are named.
+const THIS_HOST: &str = "127.0.0.1";
+
 /// Nothing more must come for so long before all is taken to be over.
 const QUIET: Duration = Duration::from_millis(50);
 
@@ -53,11 +56,28 @@ const QUIET_AFTER_FAULTS: Duration = Duration::from_millis(250);
 pub(super) struct Setting<'s> {
     pub(super) load_clock: &'s LoadClock,
     pub(super) adapter: &'s [String],
+    pub(super) hosts: &'s [String],
     pub(super) nodes: usize,
     pub(super) seed: u64,
     pub(super) deadline: Duration,
     pub(super) interrupts: &'s Interrupts,
     pub(super) progress: &'s dyn Fn(Progress),
+}
+
+impl Setting<'_> {
+    /// The host of a node, where it has no network of its own.
+    fn host(&self, node: usize) -> &str {
+        // No remainder is taken of nothing.
+        let place = node.checked_rem(self.hosts.len());
+        place.and_then(|place| self.hosts.get(place)).map_or(THIS_HOST, String::as_str)
+    }
+
+    /// The command of a node's adapter.
+    pub(super) fn command(&self, node: usize) -> Vec<String> {
+        let (name, host) = (node_name(node), self.host(node));
+        let words = self.adapter.iter();
+        words.map(|word| word.replace("{node}", &name).replace("{host}", host)).collect()
+    }
 }
 
 /// How an implementation introduced itself.
@@ -188,7 +208,7 @@ impl<'s> Stage<'s> {
         }
         let address = |node| match network {
             Some(_) => Network::address(node),
-            None => "127.0.0.1".to_owned(),
+            None => setting.host(node).to_owned(),
         };
         let members = names.into_iter().enumerate();
         let members = members

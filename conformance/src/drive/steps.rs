@@ -100,9 +100,10 @@ impl Stage<'_> {
             }
             let inc = member.inc + 1;
             let log = self.folder.log(&member.name);
+            let command = self.setting.command(node);
             let command = match &self.network {
-                Some(network) => network.within(node, self.setting.adapter),
-                None => self.setting.adapter.to_vec(),
+                Some(network) => network.within(node, &command),
+                None => command,
             };
             self.history_file.start(node, inc)?;
             let received = self.to_heard.clone();

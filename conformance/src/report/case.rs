@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::check::Verdict;
+use crate::check::{Finding, Verdict};
 
 /// All that one invocation judged.
 #[derive(Clone, Debug)]
@@ -44,6 +44,8 @@ pub struct Case {
     pub status: CaseStatus,
     /// What the checks say, where there was a history to judge.
     pub verdict: Option<Verdict>,
+    /// What checks of the user's own say, in the order in which they were named.
+    pub own_checks: Vec<OwnCheck>,
     /// What the scenario had to reach, and whether it did.
     pub reached: Vec<(String, bool)>,
     /// Anything that the reader should know: by which means nodes were parted, what a member's log
@@ -64,6 +66,7 @@ impl Case {
             history: None,
             status,
             verdict: None,
+            own_checks: Vec::new(),
             reached: Vec::new(),
             notes: Vec::new(),
             took: Duration::ZERO,
@@ -84,4 +87,29 @@ pub enum CaseStatus {
     Unsupported(String),
     /// The driver, the adapter or the history is broken; how.
     Broken(String),
+}
+
+/// What a check of the user's own says of a history.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnCheck {
+    /// The program's command.
+    pub command: String,
+    /// What came out.
+    pub outcome: OwnOutcome,
+}
+
+/// What came out of a check of the user's own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OwnOutcome {
+    /// It found nothing.
+    Held,
+    /// It found something.
+    Broken {
+        /// How often.
+        times: u64,
+        /// The first.
+        finding: Finding,
+    },
+    /// The program is broken; how.
+    Failed(String),
 }

@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::case::{Case, CutShort, Run};
+use super::case::{Case, CutShort, OwnCheck, OwnOutcome, Run};
+use super::causes::{Cause, causes};
 use super::quotes::Quotes;
 use super::status::Tally;
-use crate::check::{Check, CheckId, Judgement, Outcome, Strength, Verdict, Witness};
+use crate::check::{Check, CheckId, Finding, Judgement, Outcome, Strength, Verdict, Witness};
 
 /// The version of the form.
 const SCHEMA: u32 = 1;
@@ -39,6 +40,7 @@ struct Results<'a> {
     features: &'a [String],
     checks: Vec<&'static Check>,
     cut_short: Option<CutShortResult<'a>>,
+    causes: Vec<CauseResult<'a>>,
     cases: Vec<CaseResult<'a>>,
 }
 
@@ -68,6 +70,30 @@ struct CaseResult<'a> {
     counts: Tally,
     judging: Option<Judging<'a>>,
     checks: Vec<CheckResult<'a>>,
+    own_checks: Vec<OwnResult<'a>>,
+}
+
+#[derive(Serialize)]
+struct OwnResult<'a> {
+    command: &'a str,
+    #[serde(flatten)]
+    outcome: OwnOutcomeResult<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "outcome", rename_all = "kebab-case")]
+enum OwnOutcomeResult<'a> {
+    Held,
+    Broken { times: u64, what: &'a str, witness: Vec<WitnessResult<'a>> },
+    Failed { reason: &'a str },
+}
+
+#[derive(Serialize)]
+struct CauseResult<'a> {
+    check: &'static str,
+    times: u64,
+    cases: Vec<&'a str>,
+    what: &'a str,
 }
 
 #[derive(Serialize)]
@@ -137,14 +163,53 @@ impl<'a> Results<'a> {
                 .cut_short
                 .as_ref()
                 .map(|CutShort { why, not_run }| CutShortResult { why, not_run }),
+            causes: causes(run).into_iter().map(|cause| CauseResult::of(cause, run)).collect(),
             cases: run.cases.iter().map(CaseResult::of).collect(),
         }
     }
 }
 
+impl<'a> CauseResult<'a> {
+    fn of(cause: Cause<'a>, run: &'a Run) -> Self {
+        let cases = cause.cases.iter().filter_map(|index| run.cases.get(*index));
+        Self {
+            check: cause.check.check().name,
+            times: cause.times,
+            cases: cases.map(|case| &*case.name).collect(),
+            what: cause.what,
+        }
+    }
+}
+
+impl<'a> OwnResult<'a> {
+    fn of(own: &'a OwnCheck, quotes: &Quotes) -> Self {
+        let outcome = match &own.outcome {
+            OwnOutcome::Held => OwnOutcomeResult::Held,
+            OwnOutcome::Failed(reason) => OwnOutcomeResult::Failed { reason },
+            OwnOutcome::Broken { times, finding } => OwnOutcomeResult::Broken {
+                times: *times,
+                what: &finding.what,
+                witness: WitnessResult::all(finding, quotes),
+            },
+        };
+        Self { command: &own.command, outcome }
+    }
+}
+
+impl<'a> WitnessResult<'a> {
+    /// Those of a finding.
+    fn all(finding: &'a Finding, quotes: &Quotes) -> Vec<Self> {
+        let record = |line| -> Option<String> {
+            quotes.line(line).map(|text| text.chars().take(RECORD_CHARACTERS_MAX).collect())
+        };
+        let quoted = |witness: &'a Witness| Self { witness, record: record(witness.line) };
+        finding.witness.iter().map(quoted).collect()
+    }
+}
+
 impl<'a> CaseResult<'a> {
     fn of(case: &'a Case) -> Self {
-        let quotes = Quotes::of(case.history.as_deref(), case.verdict.as_ref());
+        let quotes = Quotes::of(case);
         let judgements = case.verdict.iter().flat_map(|verdict| &verdict.judgements);
         Self {
             name: &case.name,
@@ -163,6 +228,7 @@ impl<'a> CaseResult<'a> {
             counts: Tally::of(case),
             judging: case.verdict.as_ref().map(Judging::of),
             checks: judgements.map(|judgement| CheckResult::of(judgement, &quotes)).collect(),
+            own_checks: case.own_checks.iter().map(|own| OwnResult::of(own, &quotes)).collect(),
         }
     }
 }
@@ -190,10 +256,6 @@ impl<'a> Judging<'a> {
 impl<'a> CheckResult<'a> {
     fn of(judgement: &'a Judgement, quotes: &Quotes) -> Self {
         let Check { name, strength, .. } = *judgement.check.check();
-        let record = |line| -> Option<String> {
-            quotes.line(line).map(|text| text.chars().take(RECORD_CHARACTERS_MAX).collect())
-        };
-        let quoted = |witness: &'a Witness| WitnessResult { witness, record: record(witness.line) };
         let outcome = match &judgement.outcome {
             Outcome::Held { judged } => OutcomeResult::Held { judged: *judged },
             Outcome::Inconclusive(reason) => OutcomeResult::Inconclusive { reason },
@@ -201,7 +263,7 @@ impl<'a> CheckResult<'a> {
             Outcome::Broken { times, finding } => OutcomeResult::Broken {
                 times: *times,
                 what: &finding.what,
-                witness: finding.witness.iter().map(quoted).collect(),
+                witness: WitnessResult::all(finding, quotes),
             },
         };
         Self { name, strength, outcome }

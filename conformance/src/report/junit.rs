@@ -11,7 +11,7 @@ use quick_junit::{
     NonSuccessKind, Property, Report, SerializeError, TestCase, TestCaseStatus, TestSuite,
 };
 
-use super::case::{Case, CaseStatus, Run};
+use super::case::{Case, CaseStatus, OwnCheck, OwnOutcome, Run};
 use super::printable::printable;
 use super::quotes::Quotes;
 use super::words;
@@ -53,11 +53,26 @@ fn suite(case: &Case) -> TestSuite {
         );
     }
     suite.add_test_case(test(case, WHOLE, whole(case)));
-    let quotes = Quotes::of(case.history.as_deref(), case.verdict.as_ref());
+    let quotes = Quotes::of(case);
     for judgement in case.verdict.iter().flat_map(|verdict| &verdict.judgements) {
         suite.add_test_case(test(case, judgement.check.check().name, checked(judgement, &quotes)));
     }
+    for own in &case.own_checks {
+        suite.add_test_case(test(case, &shown(&own.command), own_checked(own)));
+    }
     suite
+}
+
+/// What a check of the user's own says.
+fn own_checked(own: &OwnCheck) -> TestCaseStatus {
+    let (kind, word, message) = match &own.outcome {
+        OwnOutcome::Held => return TestCaseStatus::success(),
+        OwnOutcome::Broken { finding, .. } => (NonSuccessKind::Failure, "own", &finding.what),
+        OwnOutcome::Failed(why) => (NonSuccessKind::Error, "broken", why),
+    };
+    let mut status = TestCaseStatus::non_success(kind);
+    status.set_type(word).set_message(shown(message));
+    status
 }
 
 fn test(case: &Case, name: &str, status: TestCaseStatus) -> TestCase {
@@ -188,7 +203,7 @@ mod tests {
     fn it_fails_if_the_run_does() {
         let report = parsed(&everything());
         assert!(
-            report.failures == 1 && report.errors == 2,
+            report.failures == 2 && report.errors == 3,
             "{} {}",
             report.failures,
             report.errors

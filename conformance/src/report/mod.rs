@@ -6,7 +6,8 @@
 //! | `text` | the report for a person at a terminal |
 //! | `json` | `results.json`, for programs |
 //! | `junit` | JUnit XML, for continuous integration |
-//! | `html`, `diagram` | one page, with pictures of what is broken |
+//! | `html`, `diagram`, `course` | one page, with pictures of what is broken, and of how it went |
+//! | `causes` | what is broken in many cases, by its cause |
 //! | `quotes`, `printable`, `words`, `conclude` | what they share |
 //!
 //! Invariants:
@@ -16,7 +17,9 @@
 //! - a history that cannot be read a second time makes a report shorter, and never fails it.
 
 mod case;
+mod causes;
 mod conclude;
+mod course;
 mod diagram;
 mod html;
 mod json;
@@ -29,7 +32,7 @@ mod status;
 mod text;
 mod words;
 
-pub use case::{Case, CaseStatus, CutShort, Run};
+pub use case::{Case, CaseStatus, CutShort, OwnCheck, OwnOutcome, Run};
 pub use html::render as html;
 pub use json::render as json;
 pub use junit::render as junit;

@@ -10,6 +10,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read as _};
 use std::path::Path;
 
+use super::case::{Case, OwnOutcome};
 use crate::check::{Finding, Outcome, Verdict};
 use crate::history::LINE_BYTES_MAX;
 
@@ -18,10 +19,18 @@ use crate::history::LINE_BYTES_MAX;
 pub(super) struct Quotes(BTreeMap<u64, String>);
 
 impl Quotes {
-    /// Reads the lines that the findings of a verdict name.
-    pub(super) fn of(history: Option<&Path>, verdict: Option<&Verdict>) -> Self {
-        let wanted: BTreeSet<u64> =
-            verdict.into_iter().flat_map(findings).flat_map(lines_of).collect();
+    /// Reads the lines that the findings of a case name.
+    pub(super) fn of(case: &Case) -> Self {
+        let own = case.own_checks.iter().filter_map(|own| match &own.outcome {
+            OwnOutcome::Broken { finding, .. } => Some(finding),
+            _ => None,
+        });
+        let found = case.verdict.iter().flat_map(findings).chain(own);
+        Self::of_lines(case.history.as_deref(), found.flat_map(lines_of).collect())
+    }
+
+    /// Reads these lines.
+    fn of_lines(history: Option<&Path>, wanted: BTreeSet<u64>) -> Self {
         let Some(last) = wanted.last().copied() else {
             return Self::default();
         };

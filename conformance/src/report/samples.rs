@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::case::{Case, CaseStatus, Run};
+use super::case::{Case, CaseStatus, OwnCheck, OwnOutcome, Run};
 use crate::check::{CheckId, Finding, Judgement, Outcome, Strength, Verdict, Witness};
 use crate::history::{HistoryError, Trouble};
 
@@ -56,6 +56,7 @@ pub(super) fn case(name: &str, history: Option<PathBuf>, verdict: Verdict) -> Ca
         history,
         status: CaseStatus::of(&verdict),
         verdict: Some(verdict),
+        own_checks: Vec::new(),
         reached: vec![("each node delivered 300 messages".to_owned(), true)],
         notes: Vec::new(),
         took: Duration::from_millis(2345),
@@ -92,6 +93,14 @@ pub(super) fn everything() -> Run {
     broken.cut = Some(HistoryError { line: 2015, trouble: Trouble::Cut });
     let mut failed = case("failed-case", Some(fixture("bad/total-order-two-orders")), broken);
     failed.notes = vec![HOSTILE.to_owned()];
+    let own = |outcome| OwnCheck { command: HOSTILE.to_owned(), outcome };
+    if let Outcome::Broken { times, finding } = finding(HOSTILE, &[6]) {
+        failed.own_checks = vec![
+            own(OwnOutcome::Held),
+            own(OwnOutcome::Broken { times, finding }),
+            own(OwnOutcome::Failed(HOSTILE.to_owned())),
+        ];
+    }
     failed.reached.push((HOSTILE.to_owned(), false));
     let mut run = run(vec![
         case("passed-case", Some(fixture("good/suspended")), verdict(&[])),

@@ -8,7 +8,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::case::{Case, CaseStatus, Run};
+use super::case::{Case, CaseStatus, OwnOutcome, Run};
 use crate::check::{Outcome, Strength, Verdict};
 
 impl CaseStatus {
@@ -149,6 +149,14 @@ impl Tally {
                 (Outcome::Broken { .. }, Strength::Should) => &mut tally.broken_shoulds,
                 (Outcome::Inconclusive(_), _) => &mut tally.inconclusive,
                 (Outcome::NotJudged(_), _) => &mut tally.not_judged,
+            };
+            *count += 1;
+        }
+        for own in &case.own_checks {
+            let count = match own.outcome {
+                OwnOutcome::Held => &mut tally.held,
+                OwnOutcome::Broken { .. } => &mut tally.broken,
+                OwnOutcome::Failed(_) => &mut tally.inconclusive,
             };
             *count += 1;
         }

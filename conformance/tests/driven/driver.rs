@@ -27,9 +27,21 @@ struct Driven {
 
 /// Runs scenarios with so many nodes.
 fn driven(adapter: &str, nodes: usize, scenarios: &[&str], deadline: Duration) -> Driven {
+    driven_at(adapter, &[], nodes, scenarios, deadline)
+}
+
+/// The same, at hosts.
+fn driven_at(
+    adapter: &str,
+    hosts: &[&str],
+    nodes: usize,
+    scenarios: &[&str],
+    deadline: Duration,
+) -> Driven {
     let folder = tempfile::tempdir().expect("a folder");
     let options = Options {
         adapter: adapter.to_owned(),
+        hosts: hosts.iter().map(ToString::to_string).collect(),
         nodes,
         scenarios: scenarios.iter().map(ToString::to_string).collect(),
         seed: 7,
@@ -229,6 +241,23 @@ pub fn the_same_seed_gives_the_same_commands() {
         let commands = |driven: &Driven| commands(driven.folder.path(), scenario, 4);
         assert_eq!(commands(&first), commands(&second), "{scenario}");
         assert!(commands(&first).0.iter().any(|sent| !sent.is_empty()), "{scenario}");
+    }
+}
+
+pub fn each_node_has_a_command_and_an_address_of_its_own() {
+    let reference = shell_words::quote(REFERENCE).into_owned();
+    // It keeps what it is told, and is the right program.
+    let script =
+        format!("echo node {{node}} host {{host}} >&2; exec tee /dev/stderr | {reference}");
+    let adapter = format!("sh -c {}", shell_words::quote(&script));
+    let hosts = ["127.0.0.2", "127.0.0.3"];
+    let driven = driven_at(&adapter, &hosts, 3, &["one-sender"], Duration::from_secs(30));
+    assert_eq!(driven.run.cases[0].status, CaseStatus::Passed, "{:?}", driven.run.cases[0]);
+    for (node, host) in ["127.0.0.2", "127.0.0.3", "127.0.0.2"].into_iter().enumerate() {
+        let log = driven.folder.path().join(format!("one-sender/n{node}.log"));
+        let log = fs::read_to_string(log).expect("there is a log");
+        assert!(log.contains(&format!("node n{node} host {host}\n")), "{log}");
+        assert!(log.contains(&format!(r#"{{"node":"n{node}","address":"{host}"}}"#)), "{log}");
     }
 }
 

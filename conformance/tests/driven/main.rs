@@ -37,6 +37,7 @@ fn main() -> ExitCode {
     };
     let driver = tests! { driver:
         the_same_seed_gives_the_same_commands
+        each_node_has_a_command_and_an_address_of_its_own
         an_output_that_ends_too_early_is_told
         broken_promises_are_for_the_checker_to_name
         what_is_odd_but_harmless_is_noted

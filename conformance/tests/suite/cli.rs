@@ -220,6 +220,44 @@ fn the_checks_are_listed_with_what_they_promise() {
     assert!(lists["scenarios"].is_array());
 }
 
+/// What a check program says of a good history.
+fn own_check(program: &str) -> Told {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("check.sh");
+    fs::write(&path, program).expect("written");
+    let command = format!("sh {}", path.display());
+    check(&["--check-program", &command], &[&fixture(GOOD)])
+}
+
+#[test]
+fn a_program_of_ones_own_judges_too() {
+    let held = own_check("test -s \"$1\"");
+    assert_eq!(held.status, Some(0), "{}{}", held.out, held.error);
+
+    let line = r#"{"what":"the bank lost money","lines":[2]}"#;
+    let broken = own_check(&format!("echo '{line}'; echo '{line}'"));
+    assert_eq!(broken.status, Some(1), "{}{}", broken.out, broken.error);
+    for part in ["(own) is broken 2 times", "the bank lost money", "line 2: named by the program"] {
+        assert!(broken.out.contains(part), "{part}: {}", broken.out);
+    }
+
+    for (program, part) in [("exit 3", "exit status: 3"), ("echo nonsense", "no violation")] {
+        let failed = own_check(program);
+        assert_eq!(failed.status, Some(3), "{program}: {}{}", failed.out, failed.error);
+        assert!(failed.out.contains(part), "{part}: {}", failed.out);
+    }
+}
+
+#[test]
+fn what_many_histories_show_is_one_line_with_a_count() {
+    let bad = fixture(BAD);
+    let told = check(&[], &[&bad, &bad, &bad]);
+    let cause = told.out.lines().find(|line| line.contains("total-order is broken"));
+    assert!(cause.is_some_and(|line| line.contains("in 3 cases")), "{}", told.out);
+    assert_eq!(told.out.matches("promised:").count(), 1, "{}", told.out);
+    assert_eq!(told.out.matches("as in ").count(), 2, "{}", told.out);
+}
+
 #[test]
 fn reports_are_written_where_asked_for() {
     let folder = tempfile::tempdir().expect("a folder");

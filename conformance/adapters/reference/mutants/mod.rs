@@ -152,6 +152,12 @@ mutants! {
         "one node does not stop when it is asked to";
     GiveUp, "give-up", "liveness", "all-senders", "any",
         "one node halts without cause";
+    ReorderAfterCrash, "reorder-after-crash", "acyclic-order", "across-groups-kill", "survivor",
+        "after a crash, one node delivers two messages of two groups in the other order";
+    LoseClientAgain, "lose-client-again", "agreement", "outside-sender-kill", "member",
+        "one node takes the messages of a client that came back for old ones";
+    LoseOnSecondRestart, "lose-on-second-restart", "durable-kept", "restart-all-again", "any",
+        "at its second restart a node has forgotten the last that it delivered";
     LoseFromClient, "lose-from-client", "validity", "shards", "client",
         "a client's message is taken and delivered by nobody";
     LoseWithLeader, "lose-with-leader", "uniform-agreement", "shards-kill-leader", "killed",

@@ -78,6 +78,12 @@ impl Spoiler {
             Mutant::LoseSecondStart if name.split('/').nth(1).is_some_and(|inc| inc != "1") => {
                 Some(Vec::new())
             }
+            Mutant::LoseClientAgain
+                if !self.course.members.contains(sender)
+                    && name.split('/').nth(1).is_some_and(|inc| inc != "1") =>
+            {
+                Some(Vec::new())
+            }
             Mutant::TwiceInTwoGroups if groups.len() > 1 => {
                 let alone = |group: &String| Entry::Message {
                     sender: sender.clone(),

@@ -79,8 +79,8 @@ impl Spoiler {
     /// What is wrong at this node.
     pub fn new(mutation: Option<&Mutation>, init: &Init) -> Self {
         use Mutant::{
-            Chatter, ForgetAll, JoinLate, LoseOnRestart, ReorderOnRestart, ReplayAsNew, Stall,
-            ViewBack,
+            Chatter, ForgetAll, JoinLate, LoseOnRestart, LoseOnSecondRestart, ReorderOnRestart,
+            ReplayAsNew, Stall, ViewBack,
         };
         let everywhere = |mutant| {
             matches!(
@@ -89,6 +89,7 @@ impl Spoiler {
                     | ForgetAll
                     | JoinLate
                     | LoseOnRestart
+                    | LoseOnSecondRestart
                     | ReorderOnRestart
                     | ReplayAsNew
                     | Stall
@@ -100,7 +101,8 @@ impl Spoiler {
             let made_up_for = mutation.mutant == Mutant::DeliverEarly && init.inc > 1;
             let is_named = mutation.at.as_deref().is_some_and(|at| at == init.node || at == "all");
             let is_meant = is_named && !made_up_for;
-            everywhere(mutation.mutant) || is_meant
+            let is_early = mutation.mutant == Mutant::LoseOnSecondRestart && init.inc < 3;
+            !is_early && (everywhere(mutation.mutant) || is_meant)
         };
         let of_others = |group: &Group| {
             let others = group.members.iter().filter(|member| **member != init.node);
@@ -253,6 +255,7 @@ impl Spoiler {
             Some(
                 Mutant::Swap
                 | Mutant::ReorderAcrossGroups
+                | Mutant::ReorderAfterCrash
                 | Mutant::LateView
                 | Mutant::SwapAfterView
                 | Mutant::SwapOutsider,
@@ -324,6 +327,7 @@ impl Spoiler {
         match self.mutant {
             Some(Mutant::SwapAfterView | Mutant::SwapOutsider) => self.may_begin_swap(entry),
             Some(Mutant::LateView) => false,
+            Some(Mutant::ReorderAfterCrash) => self.shrunk.is_some(),
             _ => self.delivered >= ODD,
         }
     }
@@ -336,7 +340,7 @@ impl Spoiler {
                 Entry::Message { sender: two, groups: also, .. },
             ) => one != two && groups == also,
             (
-                Some(Mutant::ReorderAcrossGroups),
+                Some(Mutant::ReorderAcrossGroups | Mutant::ReorderAfterCrash),
                 Entry::Message { groups, .. },
                 Entry::Message { groups: others, .. },
             ) => {
@@ -372,6 +376,9 @@ impl Spoiler {
         let former = self.sizes.insert(group.clone(), members.len());
         if former.is_some_and(|former| members.len() < former) {
             self.shrunk = Some(Instant::now());
+            // Whoever is gone sees no order any more.
+            let others = members.iter().filter(|member| **member != self.node).cloned();
+            self.others.insert(group.clone(), others.collect());
         }
         let other = members.iter().position(|member| *member != self.node);
         if let Some(other) = other.filter(|_| self.mutant == Some(Mutant::ViewMismatch)) {
@@ -394,7 +401,7 @@ impl Spoiler {
     pub fn replays(&mut self, mut kept: Vec<Kept>) -> Vec<Kept> {
         self.replayed = !kept.is_empty();
         match self.mutant {
-            Some(Mutant::LoseOnRestart) => drop(kept.pop()),
+            Some(Mutant::LoseOnRestart | Mutant::LoseOnSecondRestart) => drop(kept.pop()),
             Some(Mutant::ForgetAll) => kept.clear(),
             Some(Mutant::ReorderOnRestart) => {
                 // Another sender's first: so each sender's own order stays.

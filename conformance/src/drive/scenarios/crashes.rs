@@ -169,3 +169,30 @@ pub(super) fn restart_all(draft: &mut Draft) {
     draft.must_reach(Reach::Restarted { nodes: everyone.clone() });
     draft.must_reach(Reach::KilledMidway { node: everyone[0] });
 }
+
+/// How often all are killed.
+const RESTARTS: usize = 2;
+
+/// The second time one after the other: whoever is killed last may have what nobody else has.
+pub(super) fn restart_all_again(draft: &mut Draft) {
+    draft.one_group();
+    let everyone = draft.everyone();
+    let count = draft.few();
+    for time in 0..RESTARTS {
+        draft.send(&everyone, count);
+        for &node in &everyone {
+            // Counted from a start on, replays left out.
+            draft.await_delivered(node, count / 2 * draft.nodes as u64);
+        }
+        draft.send(&everyone, WINDOW as u64);
+        let ms = draft.chance.between(0, 2);
+        draft.then(Step::Wait { ms });
+        let gap_us = if time == 0 { 0 } else { draft.chance.between(0, GAP_US * 10) };
+        let nodes = draft.shuffled();
+        draft.then(Step::Kill { nodes, gap_us });
+        draft.start(everyone.clone());
+    }
+    draft.send(&everyone, count);
+    draft.must_reach(Reach::Restarted { nodes: everyone.clone() });
+    draft.must_reach(Reach::KilledMidway { node: everyone[0] });
+}

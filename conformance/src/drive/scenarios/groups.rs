@@ -1,7 +1,13 @@
 //! Several groups, and senders from outside.
 
-use crate::drive::plan::{Draft, Sending, Step};
+use crate::drive::plan::{Condition, Draft, Sending, Step};
+use crate::drive::protocol::WINDOW;
 use crate::drive::reach::Reach;
+
+/// After a kill messages are sent in so many rounds, with so much time between them: they go on
+/// while the others get over it.
+const ROUNDS_AFTER_KILL: u64 = 8;
+const PACED_MS: u64 = 25;
 
 pub(super) fn overlapping(draft: &mut Draft) {
     let shuffled = draft.shuffled();
@@ -27,34 +33,78 @@ pub(super) fn overlapping(draft: &mut Draft) {
 /// with the other: the smallest shape in which the orders of three groups can contradict each
 /// other. Further nodes are in two of them.
 pub(super) fn across(draft: &mut Draft) {
-    let shuffled = draft.shuffled();
-    let mut groups = vec![Vec::new(); 3];
-    for (place, &node) in shuffled.iter().enumerate() {
-        groups[place % 3].push(node);
-        groups[(place + 1) % 3].push(node);
-    }
-    // One node is everywhere if there are enough, so that messages for all three have a sender.
-    if let Some(&hub) = shuffled.get(3) {
-        let missing = groups.iter_mut().find(|members| !members.contains(&hub));
-        missing.into_iter().for_each(|members| members.push(hub));
-    }
-    for members in &groups {
-        draft.group(members.clone(), members.clone());
-    }
-    draft.start(draft.everyone());
-    let mut list = Vec::new();
-    for _ in 0..draft.scale {
-        for sender in 0..draft.nodes {
-            let own: Vec<usize> = (0..3).filter(|group| groups[*group].contains(&sender)).collect();
-            let mut chosen = own.clone();
-            draft.chance.shuffle(&mut chosen);
-            chosen.truncate(1 + draft.chance.index(own.len()));
-            chosen.sort_unstable();
-            list.push(Sending { sender, groups: chosen, bytes: draft.bytes() });
-        }
-    }
-    draft.then(Step::Send(list));
+    let ring = Ring::begin(draft);
+    let everyone = draft.everyone();
+    ring.send(draft, &everyone, draft.scale, false);
     draft.must_reach(Reach::AcrossGroups { count: draft.scale.div_ceil(4) });
+}
+
+/// The same, and one that sends to several groups is killed. No group loses its majority: each has
+/// three members or more.
+pub(super) fn across_kill(draft: &mut Draft) {
+    let ring = Ring::begin(draft);
+    let victim = ring.shuffled[0];
+    let (others, few) = (draft.others(&[victim]), draft.few());
+    ring.send(draft, &[victim], few, true);
+    draft.then(Step::Await(Condition::Answered { node: victim, count: few }));
+    let answered = few + draft.chance.between(1, WINDOW as u64 / 4);
+    // What the others send must not keep the driver from hearing the victim's answers.
+    ring.send(draft, &others, few, false);
+    ring.send(draft, &[victim], WINDOW as u64, true);
+    draft.then(Step::Await(Condition::Answered { node: victim, count: answered }));
+    draft.kill(victim);
+    for _ in 0..ROUNDS_AFTER_KILL {
+        ring.send(draft, &others, draft.scale.div_ceil(ROUNDS_AFTER_KILL), false);
+        draft.then(Step::Wait { ms: PACED_MS });
+    }
+    draft.must_reach(Reach::KilledAcross { node: victim });
+    draft.must_reach(Reach::AcrossGroups { count: draft.scale.div_ceil(4) });
+}
+
+/// The groups of `across`.
+struct Ring {
+    shuffled: Vec<usize>,
+    groups: Vec<Vec<usize>>,
+}
+
+impl Ring {
+    /// Declares the groups, and starts everyone.
+    fn begin(draft: &mut Draft) -> Self {
+        let shuffled = draft.shuffled();
+        let mut groups = vec![Vec::new(); 3];
+        for (place, &node) in shuffled.iter().enumerate() {
+            groups[place % 3].push(node);
+            groups[(place + 1) % 3].push(node);
+        }
+        // One node is everywhere if there are enough, so that messages for all three have a sender.
+        if let Some(&hub) = shuffled.get(3) {
+            let missing = groups.iter_mut().find(|members| !members.contains(&hub));
+            missing.into_iter().for_each(|members| members.push(hub));
+        }
+        for members in &groups {
+            draft.group(members.clone(), members.clone());
+        }
+        draft.start(draft.everyone());
+        Self { shuffled, groups }
+    }
+
+    /// Each of these sends so many messages to some of its groups, or to several.
+    fn send(&self, draft: &mut Draft, senders: &[usize], each: u64, to_several: bool) {
+        let mut list = Vec::new();
+        for _ in 0..each {
+            for &sender in senders {
+                let has = |group: &usize| self.groups[*group].contains(&sender);
+                let mut chosen: Vec<usize> = (0..self.groups.len()).filter(has).collect();
+                let of = chosen.len();
+                draft.chance.shuffle(&mut chosen);
+                let least = if to_several { of.min(2) } else { 1 };
+                chosen.truncate(least + draft.chance.index(of + 1 - least));
+                chosen.sort_unstable();
+                list.push(Sending { sender, groups: chosen, bytes: draft.bytes() });
+            }
+        }
+        draft.then(Step::Send(list));
+    }
 }
 
 pub(super) fn outside_sender(draft: &mut Draft) {
@@ -66,4 +116,26 @@ pub(super) fn outside_sender(draft: &mut Draft) {
     let count = draft.scale;
     draft.send(&everyone, count);
     draft.must_reach(Reach::From { node: outsider, count: count.div_ceil(2) });
+}
+
+/// A client is killed in mid-stream, and comes back; its messages have new names then.
+pub(super) fn outside_sender_kill(draft: &mut Draft) {
+    let client = draft.someone();
+    let members = draft.others(&[client]);
+    let everyone = draft.everyone();
+    draft.group(members.clone(), everyone.clone());
+    draft.start(everyone.clone());
+    let (count, few) = (draft.scale, draft.few());
+    draft.send(&[client], few);
+    draft.then(Step::Await(Condition::Answered { node: client, count: few }));
+    let answered = few + draft.chance.between(1, WINDOW as u64 / 4);
+    draft.send(&members, few);
+    draft.send(&[client], WINDOW as u64);
+    draft.then(Step::Await(Condition::Answered { node: client, count: answered }));
+    draft.kill(client);
+    draft.send_paced(&members, count.div_ceil(4));
+    draft.start(vec![client]);
+    draft.send(&everyone, count.div_ceil(2));
+    draft.must_reach(Reach::KilledSending { node: client });
+    draft.must_reach(Reach::SentAgain { node: client });
 }

@@ -119,9 +119,15 @@ scenarios! {
     "across-groups", 3, [SeveralGroups, OrderAcrossGroups], groups::across,
         "Messages are for one, two or three groups at once, and each order must fit the others.",
         "messages for several groups were delivered in all of them";
+    "across-groups-kill", 4, [SeveralGroups, OrderAcrossGroups, Crash], groups::across_kill,
+        "One that sends to several groups at once is killed in mid-stream, and the orders must fit all the same.",
+        "its messages for several groups were not yet delivered everywhere when it was killed";
     "outside-sender", 3, [OutsideSenders], groups::outside_sender,
         "A node that is no member sends to a group, and members send too.",
         "messages of the outsider were delivered by all members";
+    "outside-sender-kill", 4, [OutsideSenders, Crash], groups::outside_sender_kill,
+        "A node that sends and is no member is killed in mid-stream, comes back, and sends again.",
+        "messages of its own were under way at its kill, and all delivered what it sent afterwards";
     "leave", 3, [Leave], membership::leave,
         "A member leaves while all send.",
         "it left, and messages were under way";
@@ -163,6 +169,9 @@ scenarios! {
         "it delivered before its kill and after its restart, and others delivered in between";
     "restart-all", 1, [Restart], crashes::restart_all,
         "All members are killed at once in mid-stream, and all come back.",
+        "each delivered before and after, and messages were under way at the kill";
+    "restart-all-again", 1, [Restart], crashes::restart_all_again,
+        "All members are killed in mid-stream and come back, and once more, one after the other.",
         "each delivered before and after, and messages were under way at the kill";
     "partition", 3, [Network], troubles::partition { troubles::each_minority },
         "Each node in turn is in a minority that is cut off in mid-stream, both sides go on sending, and the cut is healed.",

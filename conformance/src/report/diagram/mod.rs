@@ -69,7 +69,7 @@ const fn is_about_absence(check: CheckId) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::samples::{finding, fixture, verdict};
+    use super::super::samples::{case, finding, fixture, verdict};
     use super::*;
 
     fn picture(history: &str, check: CheckId, lines: &[u64]) -> Option<String> {
@@ -78,7 +78,7 @@ mod tests {
     }
 
     fn picture_of(path: &Path, verdict: &Verdict) -> Option<String> {
-        let quotes = Quotes::of(Some(path), Some(verdict));
+        let quotes = Quotes::of(&case("drawn", Some(path.to_owned()), verdict.clone()));
         let diagrams = diagrams(Some(path), verdict, &quotes);
         assert!(diagrams.len() <= 1);
         diagrams.into_iter().next().map(|diagram| diagram.picture.into_string())

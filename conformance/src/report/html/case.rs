@@ -1,15 +1,19 @@
 //! One case: how it came out, what is broken with a picture of it, and what was said of every
 //! check.
 
-use maud::{Markup, html};
+use maud::{Markup, PreEscaped, html};
 
-use super::super::case::{Case, CaseStatus};
+use super::super::case::{Case, CaseStatus, OwnCheck, OwnOutcome};
+use super::super::course::{self, Course};
 use super::super::diagram::{Diagram, diagrams};
 use super::super::quotes::Quotes;
 use super::super::status::Tally;
 use super::super::words;
 use super::{TEXT_CHARACTERS_MAX, appearance, printable, symbol_of_status};
 use crate::check::{Check, Finding, Judgement, Outcome, Strength, Verdict, Witness};
+
+/// The longest name of a group or node that is shown whole.
+const NAME_CHARACTERS_MAX: usize = 60;
 
 /// The longest record that is quoted whole.
 const QUOTE_CHARACTERS_MAX: usize = 1000;
@@ -28,6 +32,9 @@ pub(super) fn case(case: &Case, index: usize) -> Markup {
             }
             (about(case))
             @if let Some(verdict) = &case.verdict { (judged(case, verdict, index)) }
+            @if let Some(course) = case.history.as_deref().and_then(Course::of) {
+                (went(&course))
+            }
         }
     }
 }
@@ -89,7 +96,7 @@ fn facts(case: &Case) -> Vec<String> {
 }
 
 fn judged(case: &Case, verdict: &Verdict, index: usize) -> Markup {
-    let quotes = Quotes::of(case.history.as_deref(), Some(verdict));
+    let quotes = Quotes::of(case);
     let diagrams = diagrams(case.history.as_deref(), verdict, &quotes);
     html! {
         @if let Some(cut) = &verdict.cut { p.note { "The history is cut: " (shown(&cut.to_string())) } }
@@ -99,6 +106,7 @@ fn judged(case: &Case, verdict: &Verdict, index: usize) -> Markup {
                 code { (printable(event, 60)) } ", the first in line " (line) "."
             }
         }
+        @for own in &case.own_checks { (own_check(own, &quotes)) }
         @for judgement in &verdict.judgements {
             @if let Outcome::Broken { times, finding } = &judgement.outcome {
                 @let diagram = diagrams.iter().find(|diagram| diagram.check == judgement.check);
@@ -109,6 +117,71 @@ fn judged(case: &Case, verdict: &Verdict, index: usize) -> Markup {
             summary { "All checks" }
             table.checks {
                 tbody { @for judgement in &verdict.judgements { (line(judgement, index)) } }
+            }
+        }
+    }
+}
+
+/// How it went over time, and who was in which view when.
+fn went(course: &Course) -> Markup {
+    let left_out = course.stays_left_out();
+    html! {
+        details.all {
+            summary { "How it went" }
+            figure {
+                div.scroll tabindex="0" role="region" aria-label="how it went over time" {
+                    // The library escapes what is text, and the rest is numbers.
+                    @if let Some(picture) = course::draw(course) { (PreEscaped(picture)) }
+                }
+                figcaption {
+                    "Time goes from left to right. A delivery's latency is counted from its \
+                     multicast, at each member; a step of it is a quarter wide. Lines over the \
+                     whole height are faults, and green ones their ends."
+                }
+            }
+            @if !course.stays().is_empty() {
+                table.checks {
+                    thead {
+                        tr { th { "group" } th { "node" } th { "view" } th { "when" } th { "members" } }
+                    }
+                    tbody {
+                        @for stay in course.stays() {
+                            tr {
+                                td { (printable(&stay.group, NAME_CHARACTERS_MAX)) }
+                                td {
+                                    (printable(&stay.node, NAME_CHARACTERS_MAX))
+                                    @if stay.inc > 1 { ", start " (stay.inc) }
+                                }
+                                td { (stay.view) }
+                                td { (course::lasted(stay)) }
+                                td { (shown(&stay.members.join(" "))) }
+                            }
+                        }
+                    }
+                }
+                @if left_out > 0 { p.note { (words::counted(left_out, "later row")) " left out." } }
+            }
+        }
+    }
+}
+
+/// What a check of the user's own says.
+fn own_check(own: &OwnCheck, quotes: &Quotes) -> Markup {
+    html! {
+        @match &own.outcome {
+            OwnOutcome::Held => p.facts { "✓ " code { (shown(&own.command)) } " found nothing." },
+            OwnOutcome::Failed(why) => p.reason { code { (shown(&own.command)) } ": " (shown(why)) },
+            OwnOutcome::Broken { times, finding } => {
+                article.finding.failed {
+                    h3 {
+                        span.cell.failed { "✗" } " " code { (shown(&own.command)) }
+                        span.times { " · " (words::times(*times)) }
+                    }
+                    p.what { bdi { (shown(&finding.what)) } }
+                    ol.witness {
+                        @for witness in &finding.witness { (witnessed(witness, quotes)) }
+                    }
+                }
             }
         }
     }

@@ -9,8 +9,10 @@ mod matrix;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::case::Run;
+use super::causes::causes;
 use super::conclude::conclude;
-use super::printable::printable;
+use super::printable::{printable, shortened};
+use super::words;
 use crate::check::{CheckId, Outcome, Strength};
 
 /// The longest text of unknown origin that is shown whole.
@@ -43,6 +45,7 @@ pub fn render(run: &Run) -> String {
                 (header(run, &title))
                 main {
                     (matrix::matrix(run))
+                    (by_cause(run))
                     @for (index, case) in run.cases.iter().enumerate() { (case::case(case, index)) }
                     (promises())
                 }
@@ -67,6 +70,43 @@ fn header(run: &Run, title: &str) -> Markup {
             }
             @if !run.features.is_empty() {
                 p.facts { "Claims: " (printable(&run.features.join(", "), TEXT_CHARACTERS_MAX)) }
+            }
+        }
+    }
+}
+
+/// So many cases of one cause are linked.
+const LINKS_MAX: usize = 12;
+
+/// What is broken, a row for each cause, however many cases show it.
+fn by_cause(run: &Run) -> Markup {
+    let causes = causes(run);
+    html! {
+        @if !causes.is_empty() {
+            section.causes {
+                h2 { "What is broken" }
+                table.checks {
+                    tbody {
+                        @for cause in &causes {
+                            tr {
+                                th scope="row" { (cause.check) }
+                                td {
+                                    (words::times(cause.times)) " in "
+                                    (words::counted(cause.cases.len() as u64, "case"))
+                                }
+                                td { (printable(cause.what, TEXT_CHARACTERS_MAX)) }
+                                td {
+                                    @for index in cause.cases.iter().take(LINKS_MAX) {
+                                        a href={ "#case-" (index) } {
+                                            (shortened(&run.cases[*index].name, 40))
+                                        } " "
+                                    }
+                                    @if cause.cases.len() > LINKS_MAX { "…" }
+                                }
+                            }
+                        }
+                    }
+                }
             }
         }
     }
@@ -136,6 +176,8 @@ mod tests {
     /// The tags of a page, without what is in them.
     fn tags(page: &str) -> Vec<&str> {
         let parts = page.split('<').skip(1).map(|part| part.split('>').next().unwrap_or(part));
+        // Those that end at once, as pictures have them, have nothing in them.
+        let parts = parts.filter(|tag| !tag.ends_with('/'));
         parts.map(|tag| tag.split([' ', '\n']).next().unwrap_or(tag)).collect()
     }
 

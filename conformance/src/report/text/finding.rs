@@ -2,6 +2,8 @@
 
 use std::io::{self, Write};
 
+use anstyle::Style;
+
 use super::super::printable::printable;
 use super::super::quotes::Quotes;
 use super::super::words;
@@ -35,6 +37,39 @@ pub(super) fn write(
         "    {FAINT}promised:{FAINT:#} {} {FAINT}[{}]{FAINT:#}",
         check.sentence, check.source
     )?;
+    happened(finding, style, quotes, out)
+}
+
+/// Writes one whose like was shown before, in the case of that name.
+pub(super) fn write_again(
+    check: &Check,
+    times: u64,
+    finding: &Finding,
+    before: &str,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let style = match check.strength {
+        Strength::Must => BAD,
+        Strength::Should => OPEN,
+    };
+    writeln!(
+        out,
+        "  {style}✗ {}{style:#} ({}) is broken {}, as in {}: {}",
+        check.name,
+        check.strength,
+        words::times(times),
+        printable(before, TEXT_CHARACTERS_MAX),
+        printable(&finding.what, TEXT_CHARACTERS_MAX)
+    )
+}
+
+/// Writes what happened, and the records that show it.
+pub(super) fn happened(
+    finding: &Finding,
+    style: Style,
+    quotes: &Quotes,
+    out: &mut impl Write,
+) -> io::Result<()> {
     writeln!(
         out,
         "    {FAINT}happened:{FAINT:#} {}",

@@ -6,16 +6,19 @@
 mod finding;
 mod table;
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
 
-use super::case::{Case, CaseStatus, Run};
+use super::case::{Case, CaseStatus, OwnCheck, OwnOutcome, Run};
+use super::causes::{Pattern, causes};
 use super::printable::{printable, shortened};
 use super::quotes::Quotes;
 use super::status::{RunStatus, Tally};
 use super::words;
-use crate::check::{Outcome, Verdict};
+use crate::check::{Outcome, Strength, Verdict};
 use table::{Cell, Table};
 
 /// The longest text of unknown origin that is shown whole.
@@ -34,10 +37,38 @@ const STRONG: Style = Style::new().bold();
 pub fn write(run: &Run, out: &mut impl Write) -> io::Result<()> {
     implementation(run, out)?;
     summary(run, out)?;
+    by_cause(run, out)?;
+    let mut shown = Shown::default();
     for case in run.cases.iter().filter(|case| run.cases.len() == 1 || has_details(case)) {
-        details(case, out)?;
+        details(case, &mut shown, out)?;
     }
     conclusion(run, out)
+}
+
+/// The causes that were shown with their witnesses, each with the name of the case.
+type Shown<'r> = HashMap<Pattern, &'r str>;
+
+/// One line for each thing that is broken, however many cases show it.
+fn by_cause(run: &Run, out: &mut impl Write) -> io::Result<()> {
+    let causes = causes(run);
+    if causes.iter().all(|cause| cause.cases.len() == 1) {
+        return Ok(());
+    }
+    for cause in causes {
+        let check = cause.check.check();
+        let style = if check.strength == Strength::Must { BAD } else { OPEN };
+        let (times, cases) = (words::times(cause.times), cause.cases.len() as u64);
+        let first = cause.cases.first().and_then(|index| run.cases.get(*index));
+        let first = first.map(|case| shortened(&case.name, 60)).unwrap_or_default();
+        let what = printable(cause.what, TEXT_CHARACTERS_MAX);
+        writeln!(
+            out,
+            "{style}✗ {}{style:#} is broken {times} in {}, first in {first}: {what}",
+            check.name,
+            words::counted(cases, "case"),
+        )?;
+    }
+    writeln!(out)
 }
 
 /// What was judged, where a history alone does not say it.
@@ -120,7 +151,7 @@ fn has_details(case: &Case) -> bool {
 }
 
 /// What there is to say of a case beside its line in the summary.
-fn details(case: &Case, out: &mut impl Write) -> io::Result<()> {
+fn details<'r>(case: &'r Case, shown: &mut Shown<'r>, out: &mut impl Write) -> io::Result<()> {
     let (style, symbol) = style_of(&case.status);
     write!(out, "{style}{symbol} {}{style:#}: ", printable(&case.name, TEXT_CHARACTERS_MAX))?;
     match case.status.reason() {
@@ -142,18 +173,34 @@ fn details(case: &Case, out: &mut impl Write) -> io::Result<()> {
         writeln!(out, "  note: {}", printable(note, TEXT_CHARACTERS_MAX))?;
     }
     if let Some(verdict) = &case.verdict {
-        judged(case, verdict, out)?;
+        judged(case, verdict, shown, out)?;
     }
     writeln!(out)
 }
 
-fn judged(case: &Case, verdict: &Verdict, out: &mut impl Write) -> io::Result<()> {
-    let quotes = Quotes::of(case.history.as_deref(), Some(verdict));
+fn judged<'r>(
+    case: &'r Case,
+    verdict: &Verdict,
+    shown: &mut Shown<'r>,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let quotes = Quotes::of(case);
+    for own in &case.own_checks {
+        own_check(own, &quotes, out)?;
+    }
     for judgement in &verdict.judgements {
         let check = judgement.check.check();
         match &judgement.outcome {
             Outcome::Broken { times, finding } => {
-                finding::write(check, *times, finding, &quotes, out)?
+                match shown.entry(Pattern::of(judgement.check, finding)) {
+                    Entry::Occupied(first) => {
+                        finding::write_again(check, *times, finding, first.get(), out)?;
+                    }
+                    Entry::Vacant(entry) => {
+                        entry.insert(&case.name);
+                        finding::write(check, *times, finding, &quotes, out)?;
+                    }
+                }
             }
             // Where it is the case's own reason, it was said already.
             Outcome::Inconclusive(why)
@@ -178,6 +225,23 @@ fn judged(case: &Case, verdict: &Verdict, out: &mut impl Write) -> io::Result<()
         writeln!(out, "  {OPEN}cut{OPEN:#}: {}", printable(&cut.to_string(), TEXT_CHARACTERS_MAX))?;
     }
     writeln!(out, "  {FAINT}{}{FAINT:#}", effort(verdict))
+}
+
+/// What a check of the user's own says, if it says anything.
+fn own_check(own: &OwnCheck, quotes: &Quotes, out: &mut impl Write) -> io::Result<()> {
+    let command = printable(&own.command, TEXT_CHARACTERS_MAX);
+    match &own.outcome {
+        OwnOutcome::Held => Ok(()),
+        OwnOutcome::Failed(why) => {
+            let why = printable(why, TEXT_CHARACTERS_MAX);
+            writeln!(out, "  {OPEN}! {command}{OPEN:#}: {why}")
+        }
+        OwnOutcome::Broken { times, finding } => {
+            let times = words::times(*times);
+            writeln!(out, "  {BAD}✗ {command}{BAD:#} (own) is broken {times}")?;
+            finding::happened(finding, BAD, quotes, out)
+        }
+    }
 }
 
 /// The checks that had nothing to judge. Why, is said where it is all there is to know.
@@ -263,7 +327,9 @@ mod tests {
         }
         let last = text.lines().last().unwrap_or_default();
         assert!(
-            last.starts_with("FAILED: 1 must is broken, in 1 of 5 cases, 1 broken, 1 inconclusive"),
+            last.starts_with(
+                "FAILED: 2 musts are broken, in 1 of 5 cases, 1 broken, 1 inconclusive"
+            ),
             "{last}"
         );
     }

@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+"""RabbitMQ: one stream with a replica at every server, written with publisher confirms.
+
+It needs a port mapper, whose port is in `ERL_EPMD_PORT`: `run` starts one, which ends with it.
+"""
+import os
+import subprocess
+import sys
+import time
+
+import pika
+from pika.exceptions import AMQPError, NackError, UnroutableError
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import replicated_log
+
+PROGRAMS = "/usr/lib/rabbitmq/bin"
+STREAM = "log"
+CLIENT, DISTRIBUTION = 0, 1
+# How many messages may be on their way to a reader.
+PREFETCH = 100
+IDLE_S = 1.0
+
+
+class RabbitMq:
+    name = "RabbitMQ stream"
+    version = subprocess.run(["dpkg-query", "--show", "--showformat=${Version}",
+                              "rabbitmq-server"], capture_output=True, text=True).stdout
+    features = ["crash", "restart", "durable", "pause", "suspension", "several-groups",
+                "order-across-groups", "outside-senders", "empty-messages", "large-messages"]
+
+    def __init__(self, node):
+        self.node = node
+        self.sender = None
+        self.turn = 0
+
+    def start(self):
+        if self.node.has_server():
+            self.start_server()
+        if self.node.name == self.node.present[0] and not self.node.join:
+            self.node.keep_trying(self.await_servers)
+            self.node.keep_trying(self.make_stream)
+        self.node.keep_trying(self.find_stream)
+
+    def environment(self):
+        home = self.node.folder("rabbitmq")
+        cookie = os.path.join(home, ".erlang.cookie")
+        if not os.path.exists(cookie):
+            with open(cookie, "w") as file:
+                file.write("conformance")
+            os.chmod(cookie, 0o400)
+        client, distribution = self.node.take_ports(2)
+        return os.environ | {
+            "HOME": home,
+            "ERL_EPMD_ADDRESS": "127.0.0.1",
+            "ERL_CRASH_DUMP": os.path.join(home, "crash"),
+            "RABBITMQ_NODENAME": server(self.node.name),
+            "RABBITMQ_NODE_IP_ADDRESS": self.node.address,
+            "RABBITMQ_NODE_PORT": str(client),
+            "RABBITMQ_DIST_PORT": str(distribution),
+            "RABBITMQ_BASE": home,
+            "RABBITMQ_MNESIA_BASE": os.path.join(home, "mnesia"),
+            "RABBITMQ_LOG_BASE": os.path.join(home, "log"),
+            "RABBITMQ_LOGS": "-",
+            "RABBITMQ_CONFIG_FILE": os.path.join(home, "rabbitmq.conf"),
+            "RABBITMQ_CONF_ENV_FILE": os.path.join(home, "none"),
+            "RABBITMQ_ADVANCED_CONFIG_FILE": os.path.join(home, "none"),
+            "RABBITMQ_ENABLED_PLUGINS_FILE": os.path.join(home, "plugins"),
+            "RABBITMQ_GENERATED_CONFIG_DIR": home,
+            "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS":
+                "+S 2:2 -kernel inet_dist_use_interface {127,0,0,1}",
+        }
+
+    def start_server(self):
+        environment = self.environment()
+        lines = ["log.console.level = warning", "loopback_users = none",
+                 "cluster_formation.peer_discovery_backend = classic_config"]
+        for place, name in enumerate(self.node.servers, 1):
+            lines.append(f"cluster_formation.classic_config.nodes.{place} = {server(name)}")
+        with open(environment["RABBITMQ_CONFIG_FILE"], "w") as file:
+            file.write("\n".join(lines) + "\n")
+        self.node.run([f"{PROGRAMS}/rabbitmq-server"], env=environment)
+
+    def await_servers(self):
+        """The stream gets its replicas at the servers that there are when it is made."""
+        count = str(len(self.node.present))
+        subprocess.run([f"{PROGRAMS}/rabbitmqctl", "await_online_nodes", count, "--timeout",
+                        "30"], env=self.environment(), check=True, stdout=subprocess.DEVNULL)
+
+    def make_stream(self):
+        with self.connect() as connection:
+            connection.channel().queue_declare(STREAM, durable=True, arguments={
+                "x-queue-type": "stream", "x-initial-cluster-size": len(self.node.present)})
+
+    def find_stream(self):
+        with self.connect() as connection:
+            connection.channel().queue_declare(STREAM, passive=True)
+
+    def connect(self):
+        hosts = [self.node.name] if self.node.has_server() else self.node.present
+        self.turn += 1
+        host, port = self.node.endpoint(hosts[self.turn % len(hosts)], CLIENT).split(":")
+        return pika.BlockingConnection(pika.ConnectionParameters(
+            host=host, port=int(port), socket_timeout=2, blocked_connection_timeout=5))
+
+    def append(self, key, record):
+        while self.sender is None:
+            try:
+                self.sender = self.connect().channel()
+                self.sender.confirm_delivery()
+            except (AMQPError, OSError) as error:
+                replicated_log.log(f"connect again: {error!r}")
+                self.sender = None
+                time.sleep(0.1)
+        try:
+            self.sender.basic_publish("", STREAM, record, mandatory=True)
+        except (NackError, UnroutableError) as error:
+            raise replicated_log.Refused(type(error).__name__, definite=False) from error
+        except (AMQPError, OSError) as error:
+            # With these clients nothing finds a message that was sent twice.
+            self.sender = None
+            raise replicated_log.Refused(type(error).__name__, definite=False) from error
+
+    def read(self):
+        after = -1
+        while True:
+            try:
+                for after, record in self.consume(after):
+                    yield after, record
+            except (AMQPError, OSError) as error:
+                replicated_log.log(f"consume again: {error!r}")
+            time.sleep(0.1)
+
+    def consume(self, after):
+        channel = self.connect().channel()
+        channel.basic_qos(prefetch_count=PREFETCH)
+        messages = channel.consume(STREAM, arguments={"x-stream-offset": after + 1},
+                                   inactivity_timeout=IDLE_S)
+        for method, properties, body in messages:
+            if method is not None:
+                yield properties.headers["x-stream-offset"], body
+                channel.basic_ack(method.delivery_tag)
+
+
+def server(name):
+    """What a node's server is called."""
+    return f"{name}@localhost"
+
+
+replicated_log.run(RabbitMq)

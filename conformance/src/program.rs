@@ -1,0 +1,141 @@
+//! Checks of one's own: a program that reads a history and says what is wrong in it.
+//!
+//! The program is started for each history, with its path as the last argument. For each violation
+//! it writes one line to standard output, a JSON object: `what` is a sentence, and `lines`, which
+//! may be left out, the numbers of the records that show it. It ends with status 0, whether there
+//! were any or not. Anything else is a fault of the program, and the case is broken.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use serde::Deserialize;
+
+use crate::check::{Finding, Witness};
+use crate::report::{CaseStatus, OwnCheck, OwnOutcome, Run, shortened};
+
+/// How long a program may take for one history.
+const TIME_MAX: Duration = Duration::from_secs(120);
+
+/// So much of what a program says is read.
+const OUTPUT_BYTES_MAX: u64 = 8 << 20;
+
+/// The longest text of a program that is shown whole.
+const TEXT_CHARACTERS_MAX: usize = 400;
+
+/// So many records of the first violation are shown.
+const LINES_MAX: usize = 64;
+
+/// A line of a program.
+#[derive(Deserialize)]
+struct Violation {
+    what: String,
+    #[serde(default)]
+    lines: Vec<u64>,
+}
+
+/// Has programs judge the histories of a run, each by its command, as one would write it in a
+/// shell. What they find fails a case as a broken must does.
+///
+/// # Errors
+/// The command that cannot be understood.
+pub fn judge(run: &mut Run, commands: &[String]) -> Result<(), String> {
+    for command in commands {
+        let words = shell_words::split(command).map_err(|error| format!("{command}: {error}"))?;
+        let Some((program, arguments)) = words.split_first() else {
+            return Err("a check program needs a name".to_owned());
+        };
+        for case in &mut run.cases {
+            // What was not played, or could not be read, has nothing to judge.
+            let Some(history) = case.history.as_deref().filter(|_| case.verdict.is_some()) else {
+                continue;
+            };
+            let outcome = ask(program, arguments, history);
+            match &outcome {
+                OwnOutcome::Held => {}
+                OwnOutcome::Broken { .. } => case.status = CaseStatus::Failed,
+                OwnOutcome::Failed(why) => {
+                    if case.status != CaseStatus::Failed {
+                        case.status = CaseStatus::Broken(format!("{command}: {why}"));
+                    }
+                }
+            }
+            case.own_checks.push(OwnCheck { command: command.clone(), outcome });
+        }
+    }
+    Ok(())
+}
+
+/// What a program says of one history.
+fn ask(program: &str, arguments: &[String], history: &Path) -> OwnOutcome {
+    let mut command = Command::new(program);
+    command.args(arguments).arg(history).stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut child = match command.spawn() {
+        Ok(child) => child,
+        Err(error) => return OwnOutcome::Failed(format!("it cannot be started: {error}")),
+    };
+    let heard = hear(&mut child);
+    if heard.is_err() {
+        // It fails only if it has ended.
+        let _ = child.kill();
+    }
+    let status = child.wait();
+    match (heard, status) {
+        (Err(why), _) => OwnOutcome::Failed(why),
+        (_, Err(error)) => OwnOutcome::Failed(format!("it cannot be waited for: {error}")),
+        (_, Ok(status)) if !status.success() => {
+            OwnOutcome::Failed(format!("it ended with {status}"))
+        }
+        (Ok((_, None)), _) => OwnOutcome::Held,
+        (Ok((times, Some(first))), _) => OwnOutcome::Broken { times, finding: first },
+    }
+}
+
+/// Takes what a program says: how many violations there are, and the first.
+fn hear(child: &mut Child) -> Result<(u64, Option<Finding>), String> {
+    let output = child.stdout.take().ok_or("it has no output")?;
+    let (said, lines) = mpsc::sync_channel(64);
+    let reader = move || {
+        for line in BufReader::new(output.take(OUTPUT_BYTES_MAX)).lines() {
+            // Nobody listens any more if the time is over.
+            if said.send(line).is_err() {
+                return;
+            }
+        }
+    };
+    std::thread::Builder::new()
+        .name("check-program".to_owned())
+        .spawn(reader)
+        .map_err(|error| format!("no thread can be had: {error}"))?;
+    let until = Instant::now() + TIME_MAX;
+    let (mut times, mut first) = (0, None);
+    loop {
+        let line = match lines.recv_timeout(until.saturating_duration_since(Instant::now())) {
+            Ok(line) => line.map_err(|error| format!("its output cannot be read: {error}"))?,
+            Err(RecvTimeoutError::Disconnected) => return Ok((times, first)),
+            Err(RecvTimeoutError::Timeout) => {
+                return Err(format!("it took longer than {} s", TIME_MAX.as_secs()));
+            }
+        };
+        if line.trim().is_empty() {
+            continue;
+        }
+        let violation: Violation = serde_json::from_str(&line).map_err(|error| {
+            format!("this is no violation: {}: {error}", shortened(&line, TEXT_CHARACTERS_MAX))
+        })?;
+        times += 1;
+        first.get_or_insert_with(|| found(violation));
+    }
+}
+
+fn found(Violation { what, lines }: Violation) -> Finding {
+    let last = lines.len().min(LINES_MAX);
+    let witness = lines.into_iter().take(LINES_MAX).enumerate().map(|(place, line)| Witness {
+        line,
+        role: "named by the program",
+        culprit: place + 1 == last,
+    });
+    Finding { what, witness: witness.collect() }
+}

@@ -1,0 +1,165 @@
+//! Deliveries and their latencies by time, in slots whose width grows with the history.
+
+/// How many slots there are at most.
+const SLOTS: usize = 128;
+
+/// The width of a slot at first.
+const WIDTH_NS: u64 = 1 << 20;
+
+/// Latencies are counted in four steps for each power of two: a figure is up to a quarter more than
+/// the least of its step.
+const STEPS: u32 = 4;
+
+/// The latency of the first step, as a power of two: 1 us.
+const FIRST_EXPONENT: u32 = 10;
+
+/// How many powers of two there are: up to 17 min.
+const EXPONENTS: u32 = 30;
+
+const BINS: usize = (EXPONENTS * STEPS) as usize;
+
+/// What happened in a time.
+#[derive(Clone)]
+struct Slot {
+    deliveries: u64,
+    latencies: [u32; BINS],
+}
+
+impl Default for Slot {
+    fn default() -> Self {
+        Self { deliveries: 0, latencies: [0; BINS] }
+    }
+}
+
+/// Deliveries by time.
+pub(super) struct Rates {
+    width_ns: u64,
+    slots: Vec<Slot>,
+}
+
+/// What is to be drawn of a slot.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Figures {
+    pub(super) middle_ns: u64,
+    pub(super) per_second: f64,
+    /// The latencies of half of the deliveries, and of 99 in 100, are not above these.
+    pub(super) median_ns: Option<u64>,
+    pub(super) high_ns: Option<u64>,
+}
+
+impl Default for Rates {
+    fn default() -> Self {
+        Self { width_ns: WIDTH_NS, slots: Vec::new() }
+    }
+}
+
+impl Rates {
+    /// Something was delivered, so long after its multicast, if that is known.
+    pub(super) fn deliver(&mut self, t_ns: u64, latency_ns: Option<u64>) {
+        while t_ns / self.width_ns >= SLOTS as u64 {
+            self.widen();
+        }
+        let place = usize::try_from(t_ns / self.width_ns).unwrap_or(SLOTS - 1);
+        if self.slots.len() <= place {
+            self.slots.resize(place + 1, Slot::default());
+        }
+        let slot = &mut self.slots[place];
+        slot.deliveries += 1;
+        if let Some(latency_ns) = latency_ns {
+            let bin = &mut slot.latencies[bin(latency_ns)];
+            *bin = bin.saturating_add(1);
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    /// Makes one slot of each two.
+    fn widen(&mut self) {
+        self.width_ns *= 2;
+        let merged = self.slots.chunks(2).map(|pair| {
+            let mut both = Slot::default();
+            for slot in pair {
+                both.deliveries += slot.deliveries;
+                for (sum, count) in both.latencies.iter_mut().zip(&slot.latencies) {
+                    *sum = sum.saturating_add(*count);
+                }
+            }
+            both
+        });
+        self.slots = merged.collect();
+    }
+
+    /// The figures of each slot, in order.
+    #[expect(clippy::cast_precision_loss, reason = "it is drawn")]
+    pub(super) fn figures(&self) -> impl Iterator<Item = Figures> + '_ {
+        let seconds = self.width_ns as f64 / 1e9;
+        self.slots.iter().enumerate().map(move |(place, slot)| Figures {
+            middle_ns: self.width_ns * place as u64 + self.width_ns / 2,
+            per_second: slot.deliveries as f64 / seconds,
+            median_ns: slot.percentile(50),
+            high_ns: slot.percentile(99),
+        })
+    }
+}
+
+impl Slot {
+    /// The latency that this part of a hundred is not above, to a step.
+    fn percentile(&self, percent: u64) -> Option<u64> {
+        let all: u64 = self.latencies.iter().map(|count| u64::from(*count)).sum();
+        let wanted = (all * percent).div_ceil(100).max(1);
+        let mut below = 0;
+        let reached = self.latencies.iter().position(|count| {
+            below += u64::from(*count);
+            below >= wanted
+        });
+        reached.map(bound_ns)
+    }
+}
+
+/// The step of a latency.
+fn bin(latency_ns: u64) -> usize {
+    let latency_ns = latency_ns.max(1 << FIRST_EXPONENT);
+    let exponent = latency_ns.ilog2();
+    let part = (latency_ns >> (exponent - 2)) & u64::from(STEPS - 1);
+    let place = u64::from((exponent - FIRST_EXPONENT) * STEPS) + part;
+    usize::try_from(place).unwrap_or(BINS).min(BINS - 1)
+}
+
+/// The least latency of a step.
+fn bound_ns(bin: usize) -> u64 {
+    let (exponent, part) = (bin as u64 / u64::from(STEPS), bin as u64 % u64::from(STEPS));
+    (u64::from(STEPS) + part) << (u64::from(FIRST_EXPONENT) + exponent - 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_holds_its_latencies() {
+        for latency_ns in [1024, 1500, 2047, 2048, 5_000_000, 999_999_999] {
+            let bound = bound_ns(bin(latency_ns));
+            assert!(bound <= latency_ns && latency_ns < bound + bound / 4 + 1, "{latency_ns}");
+        }
+        assert_eq!(bin(0), 0);
+        assert_eq!(bin(u64::MAX), BINS - 1);
+    }
+
+    #[test]
+    fn a_long_history_has_wider_slots_and_loses_nothing() {
+        let mut rates = Rates::default();
+        for second in 0..100 {
+            rates.deliver(second * 1_000_000_000, Some(2_000_000));
+        }
+        let figures: Vec<Figures> = rates.figures().collect();
+        assert!(figures.len() <= SLOTS);
+        #[expect(clippy::cast_precision_loss, reason = "small numbers")]
+        let seconds = rates.width_ns as f64 / 1e9;
+        let all: f64 = figures.iter().map(|figures| figures.per_second * seconds).sum();
+        assert!((all - 100.0).abs() < 1e-6, "{all}");
+        let median = figures[0].median_ns.expect("there is one");
+        assert!((1_600_000..=2_000_000).contains(&median), "{median}");
+    }
+}
