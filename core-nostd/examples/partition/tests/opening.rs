@@ -95,6 +95,7 @@ fn a_life_that_has_not_seen_this_one_is_not_begun_with() {
     let (mut a, mut a_ports) = (life(Channel::A, 1), Told::default());
     let (mut b, mut b_ports) = (life(Channel::B, 1), Told::default());
     exchange((&mut a, &mut a_ports), (&mut b, &mut b_ports), 0);
+    assert_eq!(b.phase(), Phase::Fresh, "A has not seen it yet");
     // B has seen the first life of A. Another life of A must not take that for its own.
     let mut again = life(Channel::A, 2);
     for step in 1..20 {
@@ -104,6 +105,26 @@ fn a_life_that_has_not_seen_this_one_is_not_begun_with() {
         exchange((&mut again, &mut a_ports), (&mut b, &mut b_ports), step);
     }
     assert!(matches!(again.phase(), Phase::InView(..)) && matches!(b.phase(), Phase::InView(..)));
+}
+
+#[test]
+fn frames_that_come_before_the_partner_is_seen_to_begin_are_kept() {
+    let (mut a, mut a_ports) = (life(Channel::A, 1), Told::default());
+    let (mut b, mut b_ports) = (life(Channel::B, 1), Told::default());
+    exchange((&mut a, &mut a_ports), (&mut b, &mut b_ports), 0);
+    let before = a_ports.own;
+    a.step(Time(1), &mut a_ports);
+    assert!(matches!(a.phase(), Phase::InView(..)) && !a_ports.sent.is_empty());
+    // The queue is faster than the sampling port.
+    b_ports.incoming.append(&mut a_ports.sent);
+    b_ports.shown = before;
+    for now in 2..5 {
+        assert_eq!(b.step(Time(now), &mut b_ports), Phase::Fresh);
+    }
+    for now in 5..60 {
+        exchange((&mut a, &mut a_ports), (&mut b, &mut b_ports), now);
+    }
+    assert_eq!((a.orders().count(), a.orders()), (20, b.orders()));
 }
 
 #[test]

@@ -89,8 +89,8 @@ impl<S: ApexQueuingPortP4 + ApexSamplingPortP4 + ApexErrorP4> Ports for ApexPort
     fn receive(&mut self, into: &mut [u8; MESSAGE_BYTES]) -> Result<Option<usize>, PortError> {
         // SAFETY: the buffer holds the largest message that the port was created with.
         match unsafe { S::receive_queuing_message(self.queues[1], 0, into) } {
-            // A queue may have overflowed before this life. Numbers of frames tell what is lost of a
-            // session.
+            // A queue may have overflowed before this life. Numbers of frames tell what is lost
+            // of a session.
             Ok((length, _overflow)) => usize::try_from(length).map(Some).map_err(|_| PortError),
             Err(ErrorReturnCode::NotAvailable | ErrorReturnCode::TimedOut) => Ok(None),
             Err(_) => Err(PortError),
