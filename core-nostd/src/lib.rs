@@ -15,8 +15,9 @@
 //!
 //! # In the order to read it
 //! [`ids`], [`layout`], [`fabric`], [`check`], [`memory`], [`smc`], [`multicast`], [`node`]; then
-//! [`health`] for partners that may be silent or restart, `view` for a membership that changes,
-//! `rdmc` for messages that go in blocks, and [`turn`] for several threads that drive one node.
+//! [`storage`] for memory that is declared, [`health`] for partners that may be silent or restart,
+//! `view` for a membership that changes, `rdmc` for messages that go in blocks, and [`turn`] for
+//! several threads that drive one node.
 //!
 //! # Features
 //! None is on by default: a partition whose membership is fixed needs none, and builds and reviews
@@ -51,6 +52,8 @@ pub mod rdmc;
 #[cfg(feature = "durable")]
 pub mod restart;
 pub mod smc;
+#[cfg(not(loom))]
+pub mod storage;
 mod sync;
 #[cfg(feature = "tram")]
 pub mod tram;

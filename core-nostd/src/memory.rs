@@ -26,7 +26,7 @@
 //! | `ring` | a ring and its slots: rule 2 |
 //! | `lending` | what a node is opened on |
 
-use core::sync::atomic::AtomicU64;
+use core::sync::atomic::{AtomicU64, Ordering};
 
 use crate::layout::CACHE_LINE;
 
@@ -60,6 +60,14 @@ impl Line {
     #[must_use]
     pub const fn new() -> Self {
         Self([const { AtomicU64::new(0) }; 8])
+    }
+
+    /// Zeros again.
+    pub(crate) fn clear(&self) {
+        // bound: the cells of a line
+        for cell in &self.0 {
+            cell.store(0, Ordering::Relaxed);
+        }
     }
 }
 

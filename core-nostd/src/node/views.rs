@@ -31,6 +31,11 @@ pub struct ViewLink {
     pub(super) heartbeats: u64,
 }
 
+impl ViewLink {
+    /// A place to be filled by [`ViewNode::open`](super::ViewNode::open).
+    pub const VACANT: Self = Self { version: 0, heartbeats: 0 };
+}
+
 /// The view protocol of one node.
 #[derive(Debug)]
 pub(super) struct Views<'m> {

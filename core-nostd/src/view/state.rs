@@ -140,6 +140,15 @@ pub struct PeerState {
 }
 
 impl PeerState {
+    /// A place to be filled by [`ViewNode::open`](crate::node::ViewNode::open).
+    pub const VACANT: Self = Self {
+        heartbeat: 0,
+        seen: Time::ZERO,
+        lost: None,
+        unreadable: Unreadable::NONE,
+        goes: false,
+    };
+
     /// Whether the fabric reported it lost, or it was silent for too long.
     #[must_use]
     pub const fn is_lost(&self) -> bool {

@@ -2,6 +2,7 @@
 
 use crate::flips;
 use crate::group::Report;
+use crate::partitions;
 
 /// A place that takes bytes, and prints numbers without `core::fmt`, so that no result depends on
 /// what is being proved.
@@ -46,6 +47,23 @@ pub trait Console {
         self.text(" flipped bits reported, ");
         self.number(report.agreed);
         self.line(" without harm, none silent: ok");
+        true
+    }
+
+    /// Puts out what became of the two partitions; true if they agree.
+    fn partitions(&mut self, machine: &str, report: Option<partitions::Report>) -> bool {
+        self.text(machine);
+        self.text(": two partitions over ports, ");
+        let Some(report) = report else {
+            self.line("the run went wrong: FAILED");
+            return false;
+        };
+        self.number(report.messages);
+        self.text(" messages, ");
+        self.number(report.restarts);
+        self.text(" restarts, queues full ");
+        self.number(report.full);
+        self.line(" times, same order: ok");
         true
     }
 

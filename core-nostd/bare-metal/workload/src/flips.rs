@@ -8,11 +8,12 @@ use tramontane_core::fabric::{
     Capabilities, ErrorKind, Event, Fabric, Promises, Token, ViewMemory, Write,
 };
 use tramontane_core::ids::{NodeId, Rank, SubgroupId, Time, ViewId};
-use tramontane_core::layout::{CACHE_LINE, Delivery, Group, Layout, StateSizes, Subgroup};
-use tramontane_core::memory::{Line, NodeMemory, Row, RowWriter};
-use tramontane_core::multicast::{Batch, Link, MemberState, SenderState, SubgroupState};
-use tramontane_core::node::{Loan, Node, Options, State};
-use tramontane_core::smc::{HandOffCells, ReadyFlag};
+use tramontane_core::layout::{Delivery, Group, Layout, StateSizes, Subgroup};
+use tramontane_core::memory::{NodeMemory, Row, RowWriter};
+use tramontane_core::multicast::Batch;
+use tramontane_core::node::{Loan, Node, Options};
+use tramontane_core::node_storage;
+use tramontane_core::storage::{self, Lent, RowStorage};
 
 const VIEW: ViewId = ViewId(0);
 const SUBGROUP: SubgroupId = SubgroupId(0);
@@ -40,7 +41,7 @@ const LAYOUT: Layout<'static> = {
         Err(_) => panic!("the group is wrong: this is the compiler speaking"),
     }
 };
-const ROW_LINES: usize = LAYOUT.row_bytes(Rank(0)) / CACHE_LINE;
+const ROW_LINES: usize = storage::lines(LAYOUT.row_bytes(Rank(0)));
 const SIZES: StateSizes = LAYOUT.state_sizes(Rank(0));
 
 /// Where bits flip in the first member's row: its control block, and its first slot.
@@ -57,11 +58,13 @@ const SLOT: (usize, usize) = match LAYOUT.ring(Rank(0), SUBGROUP) {
 /// Turns of both members in which a run is over: it takes a few, and a report some more.
 const TURNS: u64 = 12 + STEPS_UNREADABLE as u64;
 
-type RowMemory = [Line; ROW_LINES];
+type RowMemory = RowStorage<ROW_LINES>;
+/// What a member has beside rows.
+type Private = node_storage!(SIZES);
 
 /// The own rows, and each member's copy of the other's.
-static OWN: [RowMemory; 2] = [const { [const { Line::new() }; ROW_LINES] }; 2];
-static COPIES: [RowMemory; 2] = [const { [const { Line::new() }; ROW_LINES] }; 2];
+static OWN: [RowMemory; 2] = [const { RowMemory::new() }; 2];
+static COPIES: [RowMemory; 2] = [const { RowMemory::new() }; 2];
 
 /// What the runs came to.
 pub struct Report {
@@ -169,38 +172,15 @@ pub fn run() -> Option<Report> {
     if calm || report.reported < 300 || report.agreed == 0 { None } else { Some(report) }
 }
 
-/// What a member has and delivered.
-struct Private {
-    cells: [HandOffCells; SIZES.handoffs],
-    ready: [ReadyFlag; SIZES.ready],
-    subgroups: [SubgroupState; SIZES.subgroups],
-    senders: [SenderState; SIZES.senders],
-    members: [MemberState; SIZES.members],
-    links: [Link; SIZES.links],
-}
-
-impl Private {
-    const fn new() -> Self {
-        Self {
-            cells: [const { HandOffCells::new() }; SIZES.handoffs],
-            ready: [const { ReadyFlag::new() }; SIZES.ready],
-            subgroups: [SubgroupState::VACANT; SIZES.subgroups],
-            senders: [SenderState::VACANT; SIZES.senders],
-            members: [MemberState::VACANT; SIZES.members],
-            links: [Link::VACANT; SIZES.links],
-        }
-    }
-}
-
 /// One run: whether a member reported something. Nothing if it ended in another way.
 fn flipped(flip: Option<usize>) -> Option<bool> {
-    for lines in OWN.iter().chain(&COPIES) {
-        clear(RowWriter::from_lines(lines))?;
+    for row in OWN.iter().chain(&COPIES) {
+        row.clear();
     }
     let [own0, own1] = &OWN;
     let [copy0, copy1] = &COPIES;
-    let rows0 = [Row::from_lines(own0), Row::from_lines(copy1)];
-    let rows1 = [Row::from_lines(copy0), Row::from_lines(own1)];
+    let rows0 = [own0.reader(), copy1.reader()];
+    let rows1 = [copy0.reader(), own1.reader()];
     let (mut private0, mut private1) = (Private::new(), Private::new());
     let mut members = [
         (open(Rank(0), &rows0, own0, &mut private0)?, carrier(own0, copy0, flip), (0_u64, 0_u64)),
@@ -235,17 +215,8 @@ fn flipped(flip: Option<usize>) -> Option<bool> {
     if agreed || reported { Some(reported) } else { None }
 }
 
-fn clear(row: RowWriter<'_>) -> Option<()> {
-    let mut at = 0_usize;
-    while at < row.bytes() {
-        row.cell(at).ok()?.publish(0);
-        at = at.checked_add(8)?;
-    }
-    Some(())
-}
-
 fn carrier(own: &'static RowMemory, copy: &'static RowMemory, flip: Option<usize>) -> Carrier {
-    Carrier { row: Row::from_lines(own), copy: RowWriter::from_lines(copy), flip }
+    Carrier { row: own.reader(), copy: copy.writer(), flip }
 }
 
 fn open<'m>(
@@ -254,13 +225,13 @@ fn open<'m>(
     row: &'static RowMemory,
     private: &'m mut Private,
 ) -> Option<Node<'m>> {
-    let Private { cells, ready, subgroups, senders, members, links } = private;
-    let row = RowWriter::from_lines(row);
+    let Lent { state, cells, ready } = private.lend(&SIZES)?;
+    let row = row.writer();
     // SAFETY: one node a member at a time, on rows that are cleared before; the copies are stored
     // by posts alone, between its steps. A flipped bit breaks the promise of what stands there, not
     // when it is written.
     let memory = unsafe { NodeMemory::new(rows, row, cells, ready) };
-    let loan = Loan { memory, state: State { subgroups, senders, members, links } };
+    let loan = Loan { memory, state };
     let capabilities = Capabilities {
         promises: Promises::WRITE_ORDER,
         writes_max: 8,

@@ -6,11 +6,11 @@ use crate::fabric::{Local, Way};
 use crate::member::Member;
 use tramontane_core::fabric::{Fabric, ViewMemory};
 use tramontane_core::ids::{NodeId, Rank, SubgroupId, ViewId};
-use tramontane_core::layout::{CACHE_LINE, Delivery, Group, Layout, StateSizes, Subgroup};
-use tramontane_core::memory::{Line, NodeMemory, Row, RowWriter};
-use tramontane_core::multicast::{Link, MemberState, SenderState, SubgroupState};
-use tramontane_core::node::{Loan, Node, Options, State};
-use tramontane_core::smc::{HandOffCells, ReadyFlag};
+use tramontane_core::layout::{Delivery, Group, Layout, StateSizes, Subgroup};
+use tramontane_core::memory::{NodeMemory, Row};
+use tramontane_core::node::{Loan, Node, Options};
+use tramontane_core::node_storage;
+use tramontane_core::storage::{self, Lent, RowStorage};
 
 /// Members of the group.
 pub const MEMBERS: usize = 3;
@@ -40,10 +40,11 @@ const LAYOUT: Layout<'static> = {
     }
 };
 /// All members are alike, so that one number does for all.
-const ROW_LINES: usize = LAYOUT.row_bytes(Rank(0)) / CACHE_LINE;
+const ROW_LINES: usize = storage::lines(LAYOUT.row_bytes(Rank(0)));
 const SIZES: StateSizes = LAYOUT.state_sizes(Rank(0));
 
-type RowMemory = [Line; ROW_LINES];
+type RowMemory = RowStorage<ROW_LINES>;
+type Private = node_storage!(SIZES);
 
 /// The rows of one run: each member's own, and each member's copies of all.
 struct Rows {
@@ -58,18 +59,18 @@ static COPIED: Rows = Rows::new();
 impl Rows {
     const fn new() -> Self {
         Self {
-            own: [const { [const { Line::new() }; ROW_LINES] }; MEMBERS],
-            copies: [const { [const { [const { Line::new() }; ROW_LINES] }; MEMBERS] }; MEMBERS],
+            own: [const { RowMemory::new() }; MEMBERS],
+            copies: [const { [const { RowMemory::new() }; MEMBERS] }; MEMBERS],
         }
     }
 
     /// All rows as a member reads them, in rank order.
     fn seen_by(&'static self, reader: usize, copied: bool) -> Option<[Row<'static>; MEMBERS]> {
-        let mut rows = self.own.each_ref().map(|row| Row::from_lines(row));
+        let mut rows = self.own.each_ref().map(RowMemory::reader);
         if copied {
             for (owner, copy) in self.copies.get(reader)?.iter().enumerate() {
                 if owner != reader {
-                    *rows.get_mut(owner)? = Row::from_lines(copy);
+                    *rows.get_mut(owner)? = copy.reader();
                 }
             }
         }
@@ -84,24 +85,10 @@ impl Rows {
         let [first, second, third] = &self.copies;
         let copies = [first.get(writer)?, second.get(writer)?, third.get(writer)?];
         Some(Way::Copied {
-            row: Row::from_lines(self.own.get(writer)?),
-            copies: copies.map(|copy| RowWriter::from_lines(copy)),
+            row: self.own.get(writer)?.reader(),
+            copies: copies.map(RowMemory::writer),
         })
     }
-}
-
-/// What a member's application and its node share.
-struct Shared {
-    cells: [HandOffCells; SIZES.handoffs],
-    ready: [ReadyFlag; SIZES.ready],
-}
-
-/// What a member's node alone uses.
-struct Private {
-    subgroups: [SubgroupState; SIZES.subgroups],
-    senders: [SenderState; SIZES.senders],
-    members: [MemberState; SIZES.members],
-    links: [Link; SIZES.links],
 }
 
 /// What a run came to.
@@ -120,28 +107,14 @@ pub struct Report {
 pub fn run(copied: bool) -> Option<Report> {
     let rows = black_box(if copied { &COPIED } else { &SHARED });
     let layout = black_box(LAYOUT);
-    let shared = [const {
-        Shared {
-            cells: [const { HandOffCells::new() }; SIZES.handoffs],
-            ready: [const { ReadyFlag::new() }; SIZES.ready],
-        }
-    }; MEMBERS];
-    let mut private = [const {
-        Private {
-            subgroups: [SubgroupState::VACANT; SIZES.subgroups],
-            senders: [SenderState::VACANT; SIZES.senders],
-            members: [MemberState::VACANT; SIZES.members],
-            links: [Link::VACANT; SIZES.links],
-        }
-    }; MEMBERS];
+    let mut private = [const { Private::new() }; MEMBERS];
     let seen = [rows.seen_by(0, copied)?, rows.seen_by(1, copied)?, rows.seen_by(2, copied)?];
     let [seen0, seen1, seen2] = &seen;
-    let [shared0, shared1, shared2] = &shared;
     let [private0, private1, private2] = &mut private;
     let mut members = [
-        open(&layout, rows, copied, Rank(0), seen0, shared0, private0)?,
-        open(&layout, rows, copied, Rank(1), seen1, shared1, private1)?,
-        open(&layout, rows, copied, Rank(2), seen2, shared2, private2)?,
+        open(&layout, rows, copied, Rank(0), seen0, private0)?,
+        open(&layout, rows, copied, Rank(1), seen1, private1)?,
+        open(&layout, rows, copied, Rank(2), seen2, private2)?,
     ];
     crate::member::exchange(&mut members)
 }
@@ -152,21 +125,15 @@ fn open<'m>(
     copied: bool,
     own: Rank,
     rows: &'m [Row<'m>; MEMBERS],
-    shared: &'m Shared,
     private: &'m mut Private,
 ) -> Option<Member<'m>> {
-    let row = RowWriter::from_lines(memory.own.get(own.index())?);
+    let row = memory.own.get(own.index())?.writer();
     let mut fabric = Local::new(memory.way_of(own.index(), copied)?);
     fabric.open(VIEW, &ViewMemory { own, members: &IDS, row, rows }).ok()?;
-    let state = State {
-        subgroups: &mut private.subgroups,
-        senders: &mut private.senders,
-        members: &mut private.members,
-        links: &mut private.links,
-    };
+    let Lent { state, cells, ready } = private.lend(&layout.state_sizes(own))?;
     // SAFETY: one node a member, on rows, hand-offs and flags that are static and its own; its
     // peers' copies are stored by posts alone, between its steps.
-    let memory = unsafe { NodeMemory::new(rows, row, &shared.cells, &shared.ready) };
+    let memory = unsafe { NodeMemory::new(rows, row, cells, ready) };
     let loan = Loan { memory, state };
     let (options, capabilities) = black_box((Options::default(), fabric.capabilities()));
     let node = Node::open(VIEW, layout, own, loan, options, capabilities).ok()?;

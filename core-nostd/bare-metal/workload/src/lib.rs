@@ -1,5 +1,5 @@
-//! What all images run: three members of a group, two members in whose memory bits flip, and a call
-//! of everything that the core offers.
+//! What all images run: three members of a group, two members in whose memory bits flip, two
+//! partitions over ports, and a call of everything that the core offers.
 
 #![no_std]
 
@@ -8,6 +8,7 @@ mod fabric;
 mod flips;
 mod group;
 mod member;
+mod partitions;
 mod stack;
 mod surface;
 
@@ -24,8 +25,9 @@ pub fn run(machine: &str, console: &mut impl Console) -> bool {
         console.verdict(machine, "one memory", shared),
         console.verdict(machine, "copied rows", copied),
         console.flips(machine, flips::run()),
+        console.partitions(machine, partitions::run()),
     ];
-    passed == [true; 3]
+    passed == [true; 4]
 }
 
 /// Nothing; or, to show that the proof works, a panic that can be reached.

@@ -12,7 +12,7 @@ use tramontane_core::layout::*;
 use tramontane_core::memory::{Line, NodeMemory, Row, RowWriter};
 use tramontane_core::multicast::*;
 use tramontane_core::node::*;
-use tramontane_core::smc::{HandOffCells, ReadyFlag};
+use tramontane_core::storage::{Lent, RowStorage, ViewStorage};
 use tramontane_core::view::*;
 
 const LINES: usize = 24;
@@ -189,9 +189,9 @@ fn group() {
 /// with.
 const PAIR: usize = 2;
 
-static PAIR_ROWS: [[Line; LINES]; PAIR] = [const { [const { Line::new() }; LINES] }; PAIR];
-static PAIR_CELLS: [HandOffCells; 1] = [const { HandOffCells::new() }];
-static PAIR_READY: [ReadyFlag; 2] = [const { ReadyFlag::new() }; 2];
+static PAIR_ROWS: [RowStorage<LINES>; PAIR] = [const { RowStorage::new() }; PAIR];
+const PAIR_SIZES: StateSizes =
+    StateSizes { subgroups: 1, senders: PAIR, members: PAIR, links: 1, handoffs: 1, ready: 2 };
 static PAIR_MEMBERS: [NodeId; PAIR] = [NodeId(1), NodeId(2)];
 static PAIR_RANKS: [Rank; PAIR] = [Rank(0), Rank(1)];
 static PAIR_SUBGROUPS: [Subgroup<'static>; 1] = [Subgroup {
@@ -208,31 +208,16 @@ fn node() {
     let Ok(layout) = Layout::with_views(group) else { return };
     #[cfg(feature = "durable")]
     let Ok(layout) = layout.with_logged(black_box(&[SubgroupId(0)])) else { return };
-    let rows: [Row<'static>; PAIR] = core::array::from_fn(|rank| match PAIR_ROWS.get(rank) {
-        Some(row) => Row::from_lines(row),
-        None => Row::from_lines(&[]),
-    });
+    let rows: [Row<'static>; PAIR] = PAIR_ROWS.each_ref().map(RowStorage::reader);
     let Some(own) = PAIR_ROWS.first() else { return };
-    let mut state = (
-        [SubgroupState::VACANT; 1],
-        [SenderState::VACANT; PAIR],
-        [MemberState::VACANT; PAIR],
-        [Link::VACANT; 1],
-    );
-    let mut loan = ([PeerState::default(); PAIR], [NodeId(0); 4], [ViewLink::default(); PAIR]);
-    let (subgroups, senders, members, links) =
-        (&mut state.0, &mut state.1, &mut state.2, &mut state.3);
+    own.clear();
+    let mut state = <tramontane_core::node_storage!(PAIR_SIZES)>::default();
+    let mut views = ViewStorage::<PAIR, 4>::default();
+    let Some(Lent { state, cells, ready }) = state.lend(black_box(&PAIR_SIZES)) else { return };
     // SAFETY: the one node over these lines, hand-offs and flags; nothing else stores in them while
     // it lives.
-    let memory = unsafe {
-        NodeMemory::new(black_box(&rows), RowWriter::from_lines(own), &PAIR_CELLS, &PAIR_READY)
-    };
-    let lent = ViewLoan {
-        node: Loan { memory, state: State { subgroups, senders, members, links } },
-        peers: &mut loan.0,
-        next: &mut loan.1,
-        links: &mut loan.2,
-    };
+    let memory = unsafe { NodeMemory::new(black_box(&rows), own.writer(), cells, ready) };
+    let Some(lent) = views.lend(Loan { memory, state }, black_box(PAIR)) else { return };
     let mut fabric = Local::new(Way::Shared);
     let capabilities = fabric.capabilities();
     let view = black_box(ViewId(1));

@@ -1,0 +1,76 @@
+//! The two partitions of `core-nostd/examples/partition`, stepped in turn. With views each of them
+//! restarts now and then, with empty memory.
+
+use core::hint::black_box;
+
+use tramontane_core::ids::Time;
+use tramontane_partition::group::Channel;
+use tramontane_partition::shim::stepped::Wires;
+use tramontane_partition::{Partition, PartitionStorage};
+
+/// Messages of both.
+const MESSAGES: u64 = 1000;
+
+/// Steps of both in which a run is over: it takes about 1,000, and a restart some more.
+const STEPS_MAX: u64 = 20_000;
+
+/// From one restart to the next, in steps: it meets all phases of a run.
+const RESTART_STEPS: u64 = 97;
+
+/// How often one restarts in a run.
+const RESTARTS: u64 = if cfg!(feature = "views") { 20 } else { 0 };
+
+/// One a partition; a life that begins has the memory of the one before, which is gone.
+static STORAGE: [PartitionStorage; 2] = [const { PartitionStorage::new() }; 2];
+
+/// What a run came to.
+pub struct Report {
+    /// Messages that both delivered.
+    pub messages: u64,
+    /// Lives that ended in the middle of it.
+    pub restarts: u64,
+    /// How often a queue was full.
+    pub full: u64,
+}
+
+/// Runs them; nothing if they do not agree.
+pub fn run() -> Option<Report> {
+    let [storage_a, storage_b] = black_box(&STORAGE);
+    let (rows_a, rows_b) = (storage_a.rows(), storage_b.rows());
+    let begin = |own: Channel, incarnation: u32| {
+        let (storage, rows) = match own {
+            Channel::A => (storage_a, &rows_a),
+            Channel::B => (storage_b, &rows_b),
+        };
+        Partition::new(own, incarnation, storage, rows, black_box(MESSAGES / 2))
+    };
+    let mut lives = [Some(begin(Channel::A, 1)), Some(begin(Channel::B, 1))];
+    let mut wires = Wires::new();
+    let (mut restarts, mut incarnation) = (0_u64, 1_u32);
+    for step in 0..STEPS_MAX {
+        let own = if step % 2 == 0 { Channel::A } else { Channel::B };
+        let [a, b] = &mut lives;
+        let life = match own {
+            Channel::A => a,
+            Channel::B => b,
+        };
+        if restarts < RESTARTS && step % RESTART_STEPS == RESTART_STEPS.wrapping_sub(1) {
+            restarts = restarts.wrapping_add(1);
+            incarnation = incarnation.wrapping_add(1);
+            // The memory is free only once the life is gone.
+            *life = None;
+            *life = Some(begin(own, incarnation));
+        }
+        let mut ports = wires.end(own, |report| {
+            black_box(report.encode());
+        });
+        black_box(life.as_mut()?.step(Time(step.wrapping_mul(100_000)), &mut ports));
+        let [Some(a), Some(b)] = &lives else { return None };
+        let (a, b) = (a.orders(), b.orders());
+        if a.count() == MESSAGES && a == b && restarts == RESTARTS {
+            let full = wires.full();
+            return (full > 0).then_some(Report { messages: MESSAGES, restarts, full });
+        }
+    }
+    None
+}

@@ -1,0 +1,125 @@
+//! A fabric whose calls are C's.
+
+use core::ffi::c_void;
+
+use tramontane_core::fabric::{
+    Capabilities, ErrorKind, Event, Fabric, LossCause, Promises, Region, Token, ViewMemory,
+    WRITES_MAX, Write,
+};
+use tramontane_core::ids::{Rank, ViewId};
+
+/// Bytes of the own row that a peer should have, at the same place of its copy.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct tramontane_write {
+    /// Bytes from the start of the row.
+    pub offset: usize,
+    /// How many bytes.
+    pub length: usize,
+}
+
+/// A post took all of the list, as the bytes are now.
+pub const TRAMONTANE_TAKEN: i32 = 0;
+/// A post took nothing of it: there is no room now.
+pub const TRAMONTANE_QUEUE_FULL: i32 = 1;
+/// The peer is gone. What else a post returns means the same.
+pub const TRAMONTANE_PEER_LOST: i32 = 2;
+
+/// What carries writes. Writes to one peer become visible in the order of the calls, and each
+/// aligned group of 8 bytes at once. No call waits, and none calls the node.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct tramontane_fabric {
+    /// Handed to each call.
+    pub context: *mut c_void,
+    /// Takes all of a list of writes to one peer, or nothing of it. The bytes are copied before it
+    /// returns.
+    pub post: Option<
+        unsafe extern "C" fn(
+            context: *mut c_void,
+            peer: u16,
+            writes: *const tramontane_write,
+            count: usize,
+        ) -> i32,
+    >,
+    /// Whether a peer was lost since the last call, and which. May be null.
+    pub lost: Option<unsafe extern "C" fn(context: *mut c_void, peer: *mut u16) -> bool>,
+    /// Bytes of the largest write.
+    pub write_bytes_max: usize,
+}
+
+/// The same as the core wants it.
+pub(crate) struct Carried<'f>(pub(crate) &'f tramontane_fabric);
+
+impl Fabric for Carried<'_> {
+    type Error = ErrorKind;
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            promises: Promises::WRITE_ORDER,
+            writes_max: WRITES_MAX,
+            write_bytes_max: self.0.write_bytes_max,
+            guard_bytes_max: self.0.write_bytes_max,
+        }
+    }
+
+    fn open(&mut self, _: ViewId, _: &ViewMemory<'_>) -> Result<(), ErrorKind> {
+        Ok(())
+    }
+
+    fn ready(&self, _: ViewId, _: Rank) -> bool {
+        true
+    }
+
+    fn cut(&mut self, _: ViewId, _: Rank) {}
+
+    fn retire(&mut self, _: ViewId) -> bool {
+        true
+    }
+
+    fn post(
+        &mut self,
+        _: ViewId,
+        to: Rank,
+        writes: &[Write],
+        _: Option<Token>,
+    ) -> Result<(), ErrorKind> {
+        let Some(post) = self.0.post else { return Err(ErrorKind::Other) };
+        let mut list = [tramontane_write { offset: 0, length: 0 }; WRITES_MAX];
+        if writes.len() > list.len() {
+            return Err(ErrorKind::OutOfRange);
+        }
+        for (to, from) in list.iter_mut().zip(writes) {
+            let is_of_row = [from.source.region, from.target.region] == [Region::ROW; 2];
+            if !is_of_row || from.source.offset != from.target.offset {
+                return Err(ErrorKind::OutOfRange);
+            }
+            *to = tramontane_write { offset: from.source.offset, length: from.length };
+        }
+        // SAFETY: who gave the fabric promised that its calls may be made so.
+        match unsafe { post(self.0.context, to.get(), list.as_ptr(), writes.len()) } {
+            TRAMONTANE_TAKEN => Ok(()),
+            TRAMONTANE_QUEUE_FULL => Err(ErrorKind::QueueFull),
+            _ => Err(ErrorKind::PeerLost),
+        }
+    }
+
+    fn poll(&mut self) -> Option<Event> {
+        let lost = self.0.lost?;
+        let mut peer = 0;
+        // SAFETY: as above; the pointer is that of a local.
+        let was_lost = unsafe { lost(self.0.context, &raw mut peer) };
+        let (view, peer, cause) = (crate::node::VIEW, Rank(peer), LossCause::Unreachable);
+        was_lost.then_some(Event::PeerLost { view, peer, cause })
+    }
+
+    fn wake(&mut self, _: ViewId, _: Rank) {}
+
+    fn arm(&mut self) -> bool {
+        true
+    }
+
+    fn disarm(&mut self) {}
+
+    fn observe_barrier(&self) {}
+}

@@ -1,0 +1,189 @@
+//! Groups and what they take.
+
+use core::slice;
+
+use tramontane_core::ids::{NodeId, Rank};
+use tramontane_core::layout::{Delivery, Group, Layout, Subgroup};
+
+use crate::tramontane_status::{
+    self, TRAMONTANE_BAD_GROUP, TRAMONTANE_BAD_POINTER, TRAMONTANE_NOT_A_MEMBER, TRAMONTANE_OK,
+};
+
+/// Bytes of a cache line: rows begin on a multiple of it.
+pub const TRAMONTANE_CACHE_LINE: usize = 64;
+/// Bytes to which the parts of a row are rounded up.
+pub const TRAMONTANE_BLOCK: usize = 128;
+/// Slots are laid on multiples of this.
+pub const TRAMONTANE_SLOT_ALIGN: usize = 16;
+/// Bytes of a slot beside its payload.
+pub const TRAMONTANE_SLOT_HEADER: usize = 12;
+/// Subgroups that a group may have here.
+pub const TRAMONTANE_SUBGROUPS_MAX: usize = 8;
+
+const _: () = assert!(TRAMONTANE_CACHE_LINE == tramontane_core::layout::CACHE_LINE);
+const _: () = assert!(TRAMONTANE_BLOCK == tramontane_core::layout::BLOCK);
+const _: () = assert!(TRAMONTANE_SLOT_ALIGN == tramontane_core::layout::SLOT_ALIGN);
+const _: () = assert!(TRAMONTANE_SLOT_HEADER == tramontane_core::layout::SLOT_HEADER);
+
+/// A subgroup: one delivery order among some members, fed by some of them.
+#[repr(C)]
+pub struct tramontane_subgroup {
+    /// The members, by rank in the group.
+    pub members: *const u16,
+    /// How many.
+    pub member_count: usize,
+    /// Those that send, in sender order.
+    pub senders: *const u16,
+    /// How many.
+    pub sender_count: usize,
+    /// Slots of each sender.
+    pub window: u32,
+    /// Bytes of the largest message.
+    pub message_max: u32,
+    /// Whether messages are delivered on receipt, without one order.
+    pub is_unordered: bool,
+}
+
+/// A group: every member is given the same one.
+#[repr(C)]
+pub struct tramontane_group {
+    /// The members' lasting numbers, in rank order.
+    pub members: *const u32,
+    /// How many.
+    pub member_count: usize,
+    /// The subgroups.
+    pub subgroups: *const tramontane_subgroup,
+    /// How many; at most TRAMONTANE_SUBGROUPS_MAX.
+    pub subgroup_count: usize,
+    /// Whether cells and slots carry checks.
+    pub has_checks: bool,
+}
+
+/// A slice of C's, if it is one.
+///
+/// # Safety
+/// Not null: `count` items from `first` on can be read for `'c`.
+pub(crate) unsafe fn slice_of<'c, T>(first: *const T, count: usize) -> Option<&'c [T]> {
+    if count == 0 {
+        return Some(&[]);
+    }
+    let fits = count.checked_mul(size_of::<T>()).is_some_and(|bytes| bytes <= isize::MAX as usize);
+    if first.is_null() || !first.is_aligned() || !fits {
+        return None;
+    }
+    // SAFETY: the caller's promise; not null, aligned, and not larger than can be addressed.
+    Some(unsafe { slice::from_raw_parts(first, count) })
+}
+
+/// A list of ranks of C's.
+///
+/// # Safety
+/// As [`slice_of`].
+unsafe fn ranks<'c>(first: *const u16, count: usize) -> Option<&'c [Rank]> {
+    // SAFETY: as the caller's; a `Rank` is a transparent `u16`.
+    unsafe { slice_of(first.cast::<Rank>(), count) }
+}
+
+/// Calls `work` with a group's layout.
+///
+/// # Safety
+/// Where `group` is not null it can be read, and so can all that it points to.
+pub(crate) unsafe fn with_layout<R>(
+    group: *const tramontane_group,
+    work: impl FnOnce(&Layout<'_>) -> Result<R, tramontane_status>,
+) -> Result<R, tramontane_status> {
+    // SAFETY: the caller's promise.
+    let group = unsafe { slice_of(group, 1) }.and_then(<[_]>::first);
+    let group = group.ok_or(TRAMONTANE_BAD_POINTER)?;
+    // SAFETY: as above; a `NodeId` is a transparent `u32`.
+    let members = unsafe { slice_of(group.members.cast::<NodeId>(), group.member_count) }
+        .ok_or(TRAMONTANE_BAD_POINTER)?;
+    // SAFETY: as above.
+    let described =
+        unsafe { slice_of(group.subgroups, group.subgroup_count) }.ok_or(TRAMONTANE_BAD_POINTER)?;
+    const NONE: Subgroup<'static> = Subgroup {
+        members: &[],
+        senders: &[],
+        window: 0,
+        message_max: 0,
+        delivery: Delivery::Ordered,
+    };
+    let mut subgroups = [NONE; TRAMONTANE_SUBGROUPS_MAX];
+    let subgroups = subgroups.get_mut(..described.len()).ok_or(TRAMONTANE_BAD_GROUP)?;
+    for (to, from) in subgroups.iter_mut().zip(described) {
+        // SAFETY: as above.
+        let lists = unsafe {
+            (ranks(from.members, from.member_count), ranks(from.senders, from.sender_count))
+        };
+        let (Some(members), Some(senders)) = lists else { return Err(TRAMONTANE_BAD_POINTER) };
+        let delivery = if from.is_unordered { Delivery::Unordered } else { Delivery::Ordered };
+        *to = Subgroup {
+            members,
+            senders,
+            window: from.window,
+            message_max: from.message_max,
+            delivery,
+        };
+    }
+    let layout = Layout::new(Group { members, subgroups }).map_err(|_| TRAMONTANE_BAD_GROUP)?;
+    if group.has_checks {
+        return work(&layout.with_checks().map_err(|_| TRAMONTANE_BAD_GROUP)?);
+    }
+    work(&layout)
+}
+
+/// Writes a result where C wants it.
+///
+/// # Safety
+/// Where `to` is not null it can be written.
+pub(crate) unsafe fn give<T>(to: *mut T, value: Result<T, tramontane_status>) -> tramontane_status {
+    if to.is_null() || !to.is_aligned() {
+        return TRAMONTANE_BAD_POINTER;
+    }
+    match value {
+        Ok(value) => {
+            // SAFETY: the caller's promise; not null and aligned.
+            unsafe { to.write(value) };
+            TRAMONTANE_OK
+        }
+        Err(status) => status,
+    }
+}
+
+/// A number that two groups share only if they are the same. Members compare it before the first
+/// step.
+///
+/// # Safety
+/// Pointers that are not null are valid, and so is all that they point to.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tramontane_digest(
+    group: *const tramontane_group,
+    digest: *mut u64,
+) -> tramontane_status {
+    // SAFETY: the caller's promise.
+    unsafe { give(digest, with_layout(group, |layout| Ok(layout.digest()))) }
+}
+
+/// Bytes of a member's row.
+///
+/// # Safety
+/// Pointers that are not null are valid, and so is all that they point to.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tramontane_row_bytes(
+    group: *const tramontane_group,
+    rank: u16,
+    bytes: *mut usize,
+) -> tramontane_status {
+    // SAFETY: the caller's promise.
+    unsafe {
+        give(
+            bytes,
+            with_layout(group, |layout| {
+                if usize::from(rank) >= layout.members() {
+                    return Err(TRAMONTANE_NOT_A_MEMBER);
+                }
+                Ok(layout.row_bytes(Rank(rank)))
+            }),
+        )
+    }
+}

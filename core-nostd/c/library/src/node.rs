@@ -1,0 +1,320 @@
+//! A node: opened once, and stepped again and again.
+
+use core::ffi::c_void;
+use core::ptr::NonNull;
+
+use tramontane_core::fabric::Fabric;
+use tramontane_core::ids::{Rank, Time, ViewId};
+use tramontane_core::layout::Layout;
+use tramontane_core::memory::{NodeMemory, Row, RowWriter};
+use tramontane_core::multicast::{
+    Batch, EachMessage, Link, MemberState, Message, SenderState, SubgroupState,
+};
+use tramontane_core::node::{Loan, Node, OpenError, Options, State};
+use tramontane_core::smc::{HandOffCells, ReadyFlag};
+
+use crate::fabric::{Carried, tramontane_fabric};
+use crate::layout::{TRAMONTANE_CACHE_LINE, give, slice_of, tramontane_group, with_layout};
+use crate::state::{Rest, bytes};
+use crate::tramontane_status::{
+    self, TRAMONTANE_BAD_FABRIC, TRAMONTANE_BAD_POINTER, TRAMONTANE_BROKEN,
+    TRAMONTANE_NOT_A_MEMBER, TRAMONTANE_OUT_OF_ROW, TRAMONTANE_TOO_SMALL,
+};
+
+/// What the state's memory is aligned to.
+pub const TRAMONTANE_STATE_ALIGN: usize = 128;
+/// Bytes of state for the node itself, at most.
+pub const TRAMONTANE_NODE_BYTES: usize = 384;
+/// Bytes of state for each member of the group, at most.
+pub const TRAMONTANE_ROW_REF_BYTES: usize = 16;
+/// Bytes of state for each subgroup of the node, at most.
+pub const TRAMONTANE_SUBGROUP_BYTES: usize = 384;
+/// Bytes of state for each sender of these, at most.
+pub const TRAMONTANE_SENDER_BYTES: usize = 256;
+/// Bytes of state for each member of these, at most.
+pub const TRAMONTANE_MEMBER_BYTES: usize = 96;
+/// Bytes of state for each other member of these, at most.
+pub const TRAMONTANE_LINK_BYTES: usize = 192;
+/// Bytes of state for each subgroup that the node sends in, at most.
+pub const TRAMONTANE_HANDOFF_BYTES: usize = 384;
+/// Bytes of state for each slot of these, at most.
+pub const TRAMONTANE_READY_BYTES: usize = 8;
+
+/// The one view of a group with a fixed membership.
+pub(crate) const VIEW: ViewId = ViewId(1);
+
+/// A node; it lies in the state's memory.
+pub struct tramontane_node(pub(crate) Node<'static>);
+
+/// What a node is opened on. All of the memory is zeros, belongs to this node alone, and stays.
+#[repr(C)]
+pub struct tramontane_setup {
+    /// The group.
+    pub group: *const tramontane_group,
+    /// The own rank.
+    pub rank: u16,
+    /// For each member, in rank order, its row: the own one, and copies of the others'. Each begins
+    /// on a cache line and has as many bytes as tramontane_row_bytes says.
+    pub rows: *const *mut u8,
+    /// State, aligned to TRAMONTANE_STATE_ALIGN.
+    pub state: *mut u8,
+    /// How many bytes; tramontane_state_bytes says how many are needed.
+    pub state_bytes: usize,
+    /// What a step sends, receives and delivers at most in each subgroup; 0 for no limit.
+    pub messages_max: u32,
+}
+
+/// What a step did.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub struct tramontane_progress {
+    /// Own slots published.
+    pub sent: u32,
+    /// Slots of peers taken.
+    pub received: u32,
+    /// Messages handed over.
+    pub delivered: u64,
+    /// Nothing was done, and nothing waits: another step finds nothing until something comes.
+    pub is_idle: bool,
+    /// Everything that this node sent was delivered everywhere, as far as it knows.
+    pub is_settled: bool,
+    /// A peer is lost, so that nothing more becomes stable; now or in an earlier step.
+    pub is_lost: bool,
+    /// The number of what a peer published that no correct member does, or 0.
+    pub refused: u8,
+}
+
+/// A delivered message. The payload is lent until the call returns.
+#[repr(C)]
+pub struct tramontane_message {
+    /// The subgroup.
+    pub subgroup: u16,
+    /// The sender's rank in the group.
+    pub rank: u16,
+    /// The place in the one order.
+    pub place: u64,
+    /// The bytes.
+    pub payload: *const u8,
+    /// How many.
+    pub length: usize,
+}
+
+/// What is handed a message. It does not call the node.
+pub type tramontane_deliver =
+    Option<unsafe extern "C" fn(context: *mut c_void, message: *const tramontane_message)>;
+
+/// Bytes of state that a member needs.
+///
+/// # Safety
+/// Pointers that are not null are valid, and so is all that they point to.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tramontane_state_bytes(
+    group: *const tramontane_group,
+    rank: u16,
+    needed: *mut usize,
+) -> tramontane_status {
+    // SAFETY: the caller's promise.
+    unsafe {
+        give(
+            needed,
+            with_layout(group, |layout| {
+                if usize::from(rank) >= layout.members() {
+                    return Err(TRAMONTANE_NOT_A_MEMBER);
+                }
+                bytes(&layout.state_sizes(Rank(rank)), layout.members()).ok_or(TRAMONTANE_TOO_SMALL)
+            }),
+        )
+    }
+}
+
+/// Opens a node of a fixed membership. The members have compared tramontane_digest before.
+///
+/// # Safety
+/// Pointers that are not null are valid. What the setup says of memory holds as long as the node is
+/// used; nobody stores in the own row but this node, and in a copy but tramontane_apply.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tramontane_open(
+    setup: *const tramontane_setup,
+    fabric: *const tramontane_fabric,
+    node: *mut *mut tramontane_node,
+) -> tramontane_status {
+    // SAFETY: the caller's promise.
+    let (setup, fabric) = unsafe { (slice_of(setup, 1), slice_of(fabric, 1)) };
+    let (Some([setup]), Some([fabric])) = (setup, fabric) else { return TRAMONTANE_BAD_POINTER };
+    // SAFETY: as above.
+    unsafe { give(node, with_layout(setup.group, |layout| open(setup, fabric, layout))) }
+}
+
+/// # Safety
+/// As [`tramontane_open`].
+unsafe fn open(
+    setup: &tramontane_setup,
+    fabric: &tramontane_fabric,
+    layout: &Layout<'_>,
+) -> Result<*mut tramontane_node, tramontane_status> {
+    let own = Rank(setup.rank);
+    if own.index() >= layout.members() {
+        return Err(TRAMONTANE_NOT_A_MEMBER);
+    }
+    let state = NonNull::new(setup.state).ok_or(TRAMONTANE_BAD_POINTER)?;
+    if !state.as_ptr().addr().is_multiple_of(TRAMONTANE_STATE_ALIGN) {
+        return Err(TRAMONTANE_BAD_POINTER);
+    }
+    // SAFETY: the caller's promise.
+    let bases = unsafe { slice_of(setup.rows, layout.members()) }.ok_or(TRAMONTANE_BAD_POINTER)?;
+    let writer = |rank: usize| {
+        let base = NonNull::new(*bases.get(rank)?)?;
+        let bytes = layout.row_bytes(Rank(u16::try_from(rank).ok()?));
+        let is_aligned = base.as_ptr().addr().is_multiple_of(TRAMONTANE_CACHE_LINE);
+        // SAFETY: the caller's promise: so many bytes, which are stored in as rows are.
+        is_aligned.then(|| unsafe { RowWriter::from_raw(base, bytes) })
+    };
+    let row = writer(own.index()).ok_or(TRAMONTANE_BAD_POINTER)?;
+    if (0..layout.members()).any(|rank| writer(rank).is_none()) {
+        return Err(TRAMONTANE_BAD_POINTER);
+    }
+    // SAFETY: the caller's promise.
+    let mut rest = unsafe { Rest::new(state, setup.state_bytes) };
+    let sizes = layout.state_sizes(own);
+    let node = rest.cut(1, |_| Some(None::<tramontane_node>)).ok_or(TRAMONTANE_TOO_SMALL)?;
+    let rows: &[Row<'static>] = rest
+        .cut(layout.members(), |rank| Some(writer(rank)?.reader()))
+        .ok_or(TRAMONTANE_TOO_SMALL)?;
+    let private = State {
+        subgroups: rest
+            .cut(sizes.subgroups, |_| Some(SubgroupState::VACANT))
+            .ok_or(TRAMONTANE_TOO_SMALL)?,
+        senders: rest
+            .cut(sizes.senders, |_| Some(SenderState::VACANT))
+            .ok_or(TRAMONTANE_TOO_SMALL)?,
+        members: rest
+            .cut(sizes.members, |_| Some(MemberState::VACANT))
+            .ok_or(TRAMONTANE_TOO_SMALL)?,
+        links: rest.cut(sizes.links, |_| Some(Link::VACANT)).ok_or(TRAMONTANE_TOO_SMALL)?,
+    };
+    let cells =
+        rest.cut(sizes.handoffs, |_| Some(HandOffCells::new())).ok_or(TRAMONTANE_TOO_SMALL)?;
+    let ready = rest.cut(sizes.ready, |_| Some(ReadyFlag::new())).ok_or(TRAMONTANE_TOO_SMALL)?;
+    // SAFETY: one node over this memory, which is fresh, and stored in as the caller promised.
+    let memory = unsafe { NodeMemory::new(rows, row, cells, ready) };
+    let loan = Loan { memory, state: private };
+    let messages_max = if setup.messages_max == 0 { u32::MAX } else { setup.messages_max };
+    let options = Options { messages_max, ..Options::default() };
+    let capabilities = Carried(fabric).capabilities();
+    let opened = Node::open(VIEW, layout, own, loan, options, capabilities);
+    let opened = opened.map_err(|error| match error {
+        OpenError::NotAMember => TRAMONTANE_NOT_A_MEMBER,
+        OpenError::WrongRows | OpenError::WrongState => TRAMONTANE_TOO_SMALL,
+        OpenError::NoGuard | OpenError::FabricTooSmall => TRAMONTANE_BAD_FABRIC,
+    })?;
+    let place = node.first_mut().ok_or(TRAMONTANE_TOO_SMALL)?;
+    Ok(&raw mut *place.insert(tramontane_node(opened)))
+}
+
+/// Does what there is to do: sends, receives, delivers, posts. It never waits. One thread at a time
+/// steps a node.
+///
+/// # Safety
+/// `node` is that of tramontane_open, and no other call uses it meanwhile; the other pointers are
+/// valid, and the fabric is as the one that it was opened with.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tramontane_step(
+    node: *mut tramontane_node,
+    now_ns: u64,
+    fabric: *const tramontane_fabric,
+    deliver: tramontane_deliver,
+    context: *mut c_void,
+    progress: *mut tramontane_progress,
+) -> tramontane_status {
+    // SAFETY: the caller's promise.
+    let (node, fabric) = unsafe { (node.as_mut(), slice_of(fabric, 1)) };
+    let (Some(tramontane_node(node)), Some([fabric])) = (node, fabric) else {
+        return TRAMONTANE_BAD_POINTER;
+    };
+    #[cfg(feature = "planted-panic")]
+    core::hint::black_box([1, 2, 3][core::hint::black_box(now_ns as usize)]);
+    let mut upcall = |batch: &mut Batch<'_>| {
+        let subgroup = batch.subgroup().get();
+        let mut each = EachMessage(|message: Message<'_>| {
+            let message = tramontane_message {
+                subgroup,
+                rank: message.rank.get(),
+                place: message.place.get(),
+                payload: message.payload.as_ptr(),
+                length: message.payload.len(),
+            };
+            if let Some(deliver) = deliver {
+                // SAFETY: who gave the function promised that it may be called so.
+                unsafe { deliver(context, &raw const message) };
+            }
+        });
+        tramontane_core::multicast::Application::deliver(&mut each, batch);
+    };
+    let stepped = node.step(Time(now_ns), &mut Carried(fabric), &mut upcall);
+    let done = stepped.map_err(|_| TRAMONTANE_BROKEN).map(|done| tramontane_progress {
+        sent: done.sent,
+        received: done.received,
+        delivered: done.delivered,
+        is_idle: done.is_idle(),
+        is_settled: node.is_settled(),
+        is_lost: node.is_lost(),
+        refused: done.refused.map_or(0, |(_, what)| what.code()),
+    });
+    // SAFETY: the caller's promise.
+    unsafe { give(progress, done) }
+}
+
+/// Stores what a peer posted in the copy of its row: in the order in which it was posted, and not
+/// while the node is stepped.
+///
+/// # Safety
+/// `row` is one of the rows of a setup and has `row_bytes` bytes; `bytes` has `length`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tramontane_apply(
+    row: *mut u8,
+    row_bytes: usize,
+    offset: usize,
+    bytes: *const u8,
+    length: usize,
+) -> tramontane_status {
+    // SAFETY: the caller's promise.
+    let bytes = unsafe { slice_of(bytes, length) };
+    let (Some(base), Some(bytes)) = (NonNull::new(row), bytes) else {
+        return TRAMONTANE_BAD_POINTER;
+    };
+    if !row.addr().is_multiple_of(TRAMONTANE_CACHE_LINE) {
+        return TRAMONTANE_BAD_POINTER;
+    }
+    // SAFETY: as above.
+    match unsafe { RowWriter::from_raw(base, row_bytes) }.apply(offset, bytes) {
+        Ok(()) => tramontane_status::TRAMONTANE_OK,
+        Err(_) => TRAMONTANE_OUT_OF_ROW,
+    }
+}
+
+/// Copies bytes out of a row, as a fabric does that carries them elsewhere.
+///
+/// # Safety
+/// `row` is one of the rows of a setup and has `row_bytes` bytes; `into` has room for `length`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tramontane_read(
+    row: *mut u8,
+    row_bytes: usize,
+    offset: usize,
+    into: *mut u8,
+    length: usize,
+) -> tramontane_status {
+    let (Some(base), Some(into)) = (NonNull::new(row), NonNull::new(into)) else {
+        return TRAMONTANE_BAD_POINTER;
+    };
+    if !row.addr().is_multiple_of(TRAMONTANE_CACHE_LINE) || length > row_bytes {
+        return TRAMONTANE_BAD_POINTER;
+    }
+    // SAFETY: the caller's promise; a row is smaller than what can be addressed.
+    let into = unsafe { NonNull::slice_from_raw_parts(into, length).as_mut() };
+    // SAFETY: as above.
+    match unsafe { Row::from_raw(base, row_bytes) }.read(offset, into) {
+        Ok(()) => tramontane_status::TRAMONTANE_OK,
+        Err(_) => TRAMONTANE_OUT_OF_ROW,
+    }
+}

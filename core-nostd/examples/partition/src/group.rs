@@ -1,0 +1,171 @@
+//! Who takes part, and how large everything is: all of it known to the compiler.
+
+use tramontane_core::ids::{NodeId, Rank, SubgroupId, ViewId};
+use tramontane_core::layout::{Delivery, Group, Layout, StateSizes, Subgroup};
+use tramontane_core::storage::lines;
+
+/// One of the two partitions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Channel {
+    /// The first.
+    A,
+    /// The second.
+    B,
+}
+
+impl Channel {
+    /// Both.
+    pub const BOTH: [Self; 2] = [Self::A, Self::B];
+
+    /// The other one.
+    #[must_use]
+    pub const fn other(self) -> Self {
+        match self {
+            Self::A => Self::B,
+            Self::B => Self::A,
+        }
+    }
+
+    /// Its lasting name in the group.
+    #[must_use]
+    pub const fn node(self) -> NodeId {
+        match self {
+            Self::A => NodeId(1),
+            Self::B => NodeId(2),
+        }
+    }
+
+    /// Its place in lists of both.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        match self {
+            Self::A => 0,
+            Self::B => 1,
+        }
+    }
+}
+
+/// The members of a view, in rank order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Members {
+    /// Both; this one has rank 0.
+    Both(Channel),
+    /// One alone.
+    Alone(Channel),
+}
+
+impl Members {
+    /// What a list of node ids says; nothing if it is not of this group.
+    #[must_use]
+    pub fn of(nodes: &[NodeId]) -> Option<Self> {
+        let channel = |node| Channel::BOTH.into_iter().find(|channel| channel.node() == node);
+        match nodes {
+            [one] => Some(Self::Alone(channel(*one)?)),
+            [first, second] => {
+                let first = channel(*first)?;
+                (first.other().node() == *second).then_some(Self::Both(first))
+            }
+            _ => None,
+        }
+    }
+
+    /// The rank of a channel, if it is a member.
+    #[must_use]
+    pub fn rank(self, channel: Channel) -> Option<Rank> {
+        match self {
+            Self::Both(first) => Some(Rank(u16::from(first != channel))),
+            Self::Alone(one) => (one == channel).then_some(Rank(0)),
+        }
+    }
+
+    /// The channel of a rank.
+    #[must_use]
+    pub const fn channel(self, rank: Rank) -> Channel {
+        match (self, rank) {
+            (Self::Both(first) | Self::Alone(first), Rank(0)) => first,
+            (Self::Both(first) | Self::Alone(first), _) => first.other(),
+        }
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub const fn count(self) -> usize {
+        match self {
+            Self::Both(_) => 2,
+            Self::Alone(_) => 1,
+        }
+    }
+
+    /// The layout of such a view.
+    #[must_use]
+    pub const fn layout(self) -> Layout<'static> {
+        match self {
+            Self::Both(Channel::A) => PAIR,
+            Self::Both(Channel::B) => PAIR_REVERSED,
+            Self::Alone(Channel::A) => ALONE_A,
+            Self::Alone(Channel::B) => ALONE_B,
+        }
+    }
+}
+
+/// The largest message, in bytes: more than a port's message takes.
+pub const MESSAGE_MAX: usize = 200;
+
+/// Messages of one member that may be under way.
+pub const WINDOW: usize = 8;
+
+/// The only subgroup.
+pub const ORDERS: SubgroupId = SubgroupId(0);
+
+/// The view in which two fresh partitions begin.
+pub const FIRST_VIEW: ViewId = ViewId(1);
+
+const RANKS: [Rank; 2] = [Rank(0), Rank(1)];
+const BOTH_SEND: [Subgroup<'static>; 1] = [subgroup(&RANKS)];
+const ONE_SENDS: [Subgroup<'static>; 1] = [subgroup(&[Rank(0)])];
+
+const fn subgroup(members: &'static [Rank]) -> Subgroup<'static> {
+    Subgroup {
+        members,
+        senders: members,
+        window: WINDOW as u32,
+        message_max: MESSAGE_MAX as u32,
+        delivery: Delivery::Ordered,
+    }
+}
+
+const fn laid_out(
+    members: &'static [NodeId],
+    subgroups: &'static [Subgroup<'static>],
+) -> Layout<'static> {
+    let group = Group { members, subgroups };
+    #[cfg(feature = "views")]
+    let layout = Layout::with_views(group);
+    #[cfg(not(feature = "views"))]
+    let layout = Layout::new(group);
+    match layout {
+        Ok(layout) => layout,
+        Err(_) => panic!("the group is wrong: this is the compiler speaking"),
+    }
+}
+
+/// The layout of both, in which they begin.
+pub const PAIR: Layout<'static> = laid_out(&[NodeId(1), NodeId(2)], &BOTH_SEND);
+const PAIR_REVERSED: Layout<'static> = laid_out(&[NodeId(2), NodeId(1)], &BOTH_SEND);
+const ALONE_A: Layout<'static> = laid_out(&[NodeId(1)], &ONE_SENDS);
+const ALONE_B: Layout<'static> = laid_out(&[NodeId(2)], &ONE_SENDS);
+
+/// What the two compare before they begin: programs of other groups do not meet.
+pub const DIGEST: u64 = PAIR.digest();
+
+/// State of a member of a pair; that of one alone is smaller. Members are alike.
+pub const SIZES: StateSizes = PAIR.state_sizes(Rank(0));
+
+/// Lines of a row.
+pub const LINES: usize = lines(PAIR.row_bytes(Rank(0)));
+
+/// Bytes of the largest write: the columns of a view, or a slot or two.
+pub const WRITE_BYTES: usize = 512;
+
+const _: () = assert!(PAIR.row_bytes(Rank(0)) == PAIR.row_bytes(Rank(1)), "members are alike");
+const _: () = assert!(ALONE_A.row_bytes(Rank(0)) <= LINES * 64, "a row serves for either view");

@@ -1,0 +1,163 @@
+//! What stands in the sampling ports: which group, which life, whom it has seen, where it is. And
+//! what a partition makes of its partner's.
+
+use crate::group::{Channel, DIGEST};
+use crate::ports::{Report, SAMPLE_BYTES};
+use tramontane_core::health::{HealthEvent, HealthKind};
+use tramontane_core::ids::{Rank, Time, ViewId};
+
+/// Where a partition is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In no session: it has nothing, and wants to take part.
+    Fresh,
+    /// In a view; with that life of its partner, or alone.
+    InView(ViewId, Option<u32>),
+    /// It has stopped for good.
+    Stopped,
+}
+
+/// What a partition shows of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hello {
+    /// The digest of its group.
+    pub digest: u64,
+    /// Which life it is.
+    pub incarnation: u32,
+    /// Which life of the partner it has seen last; zero for none. A partition begins a session only
+    /// with a life that has seen its own: then both have lived at the same time.
+    pub seen: u32,
+    /// Grows with each step.
+    pub beat: u32,
+    /// Where it is.
+    pub place: Place,
+}
+
+/// The version of frames and hellos; it is mixed into the digest that is shown.
+const VERSION: u64 = 1 << 56;
+
+impl Hello {
+    /// What a partition of this group shows.
+    pub const fn new(incarnation: u32, seen: u32, beat: u32, place: Place) -> Self {
+        Self { digest: DIGEST ^ VERSION, incarnation, seen, beat, place }
+    }
+
+    /// Whether it is of this group, and of this version.
+    pub const fn is_of_this_group(&self) -> bool {
+        self.digest == DIGEST ^ VERSION
+    }
+
+    /// The message of the sampling port.
+    pub fn encode(&self) -> [u8; SAMPLE_BYTES] {
+        let (place, view, partner) = match self.place {
+            Place::Fresh => (1_u32, ViewId(0), 0),
+            Place::InView(view, partner) => (2, view, partner.unwrap_or(0)),
+            Place::Stopped => (3, ViewId(0), 0),
+        };
+        let mut bytes = [0; SAMPLE_BYTES];
+        bytes[..8].copy_from_slice(&self.digest.to_le_bytes());
+        bytes[8..12].copy_from_slice(&self.incarnation.to_le_bytes());
+        bytes[12..16].copy_from_slice(&self.seen.to_le_bytes());
+        bytes[16..20].copy_from_slice(&self.beat.to_le_bytes());
+        bytes[20..24].copy_from_slice(&place.to_le_bytes());
+        bytes[24..28].copy_from_slice(&partner.to_le_bytes());
+        bytes[28..36].copy_from_slice(&view.get().to_le_bytes());
+        bytes
+    }
+
+    /// What a message says; nothing if it is none of these.
+    pub fn decode(bytes: &[u8; SAMPLE_BYTES]) -> Option<Self> {
+        let four = |at: usize| {
+            let bytes = bytes.get(at..)?.first_chunk::<4>()?;
+            Some(u32::from_le_bytes(*bytes))
+        };
+        let eight =
+            |at: usize| Some(u64::from(four(at)?) | u64::from(four(at.wrapping_add(4))?) << 32);
+        let partner = Some(four(24)?).filter(|partner| *partner != 0);
+        let place = match four(20)? {
+            1 => Place::Fresh,
+            2 => Place::InView(ViewId(eight(28)?), partner),
+            3 => Place::Stopped,
+            _ => return None,
+        };
+        let incarnation = Some(four(8)?).filter(|incarnation| *incarnation != 0)?;
+        Some(Self { digest: eight(0)?, incarnation, seen: four(12)?, beat: four(16)?, place })
+    }
+}
+
+/// What is known of the partner.
+#[derive(Debug)]
+pub struct Watch {
+    rank: Rank,
+    timeout_ns: u64,
+    latest: Option<Hello>,
+    since: Time,
+    is_silent: bool,
+    other_group: bool,
+}
+
+impl Watch {
+    /// Nothing is known yet. A partner without a new beat for so long is silent.
+    pub const fn new(partner: Channel, timeout_ns: u64) -> Self {
+        let rank = match partner {
+            Channel::A => Rank(0),
+            Channel::B => Rank(1),
+        };
+        Self {
+            rank,
+            timeout_ns,
+            latest: None,
+            since: Time::ZERO,
+            is_silent: false,
+            other_group: false,
+        }
+    }
+
+    /// What the partner showed last, if it is of this group.
+    pub const fn latest(&self) -> Option<Hello> {
+        self.latest
+    }
+
+    /// An event of the partner.
+    pub const fn event(&self, kind: HealthKind, since: Time) -> HealthEvent {
+        let detail = match self.latest {
+            Some(hello) => hello.incarnation as u64,
+            None => 0,
+        };
+        HealthEvent { peer: self.rank, kind, since, detail }
+    }
+
+    /// Takes what the partner shows now, and reports what became of it.
+    pub fn see(&mut self, hello: Option<Hello>, now: Time, mut report: impl FnMut(Report)) {
+        let Some(hello) = hello else { return };
+        if !hello.is_of_this_group() {
+            if !self.other_group {
+                self.other_group = true;
+                report(Report::OtherGroup(hello.digest));
+            }
+            return;
+        }
+        self.other_group = false;
+        let before = self.latest.replace(hello);
+        let (kind, since) = match before {
+            None => (HealthKind::Started, now),
+            Some(before) if before.incarnation != hello.incarnation => (HealthKind::Restarted, now),
+            Some(before) if before.beat != hello.beat => {
+                self.since = now;
+                if !core::mem::take(&mut self.is_silent) {
+                    return;
+                }
+                (HealthKind::Resumed, now)
+            }
+            Some(_) if !self.is_silent && now.since(self.since) > self.timeout_ns => {
+                self.is_silent = true;
+                (HealthKind::Silent, self.since)
+            }
+            Some(_) => return,
+        };
+        if kind != HealthKind::Silent {
+            (self.since, self.is_silent) = (now, false);
+        }
+        report(Report::Health(self.event(kind, since)));
+    }
+}

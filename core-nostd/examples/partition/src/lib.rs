@@ -1,0 +1,53 @@
+//! Two partitions with static memory that agree on one order over queuing and sampling ports, as
+//! ARINC 653 has them; and that go on when one of them restarts.
+//!
+//! Copy it, and change what is yours:
+//!
+//! | file | what it holds | yours to change |
+//! |---|---|---|
+//! | `group` | who takes part, the largest message, the window | yes |
+//! | `orders` | the replicated state, and the messages | yes |
+//! | `ports` | what is needed of the ports | |
+//! | `frame`, `staged` | what goes over the queuing ports: writes in parts, each with its session | |
+//! | `hello` | what stands in the sampling ports: the hand-shake, and who lives | |
+//! | `queue` | a queue in an array, without a panic | |
+//! | `fabric` | the core's fabric over queuing ports | |
+//! | `memory` | static memory, lent to one view at a time | |
+//! | `member` | one member in one view | |
+//! | `partition` | opening, running, restarting: one step | |
+//! | `shim` | ports for two partitions that are stepped in turn; for processes on Linux; over `a653rs` | replace it with your system's |
+//!
+//! # Sessions
+//! Each life of a partition has an *incarnation*, a boot counter. Two lives and a view are a
+//! *session*. Each frame names its session, and what belongs to another one is dropped: so what a
+//! dead life left in a queue does no harm.
+//!
+//! # Restart
+//! With the feature `views`: a partition that sees another incarnation of its partner knows that
+//! the partner's memory is gone, and that the life that it was in a session with cannot go on. Only
+//! then it ends the view and goes on alone, in a view of its own. Silence is reported and changes
+//! nothing, so the two never go on apart. A partition without a session is let in again: a view of
+//! the same two members under the new incarnation, and the state in front of it in the same queue.
+//!
+//! Without the feature, the restart is reported to both, and both stop.
+
+#![no_std]
+
+#[cfg(feature = "linux")]
+extern crate std;
+
+mod fabric;
+mod frame;
+pub mod group;
+mod hello;
+mod member;
+mod memory;
+pub mod orders;
+mod partition;
+pub mod ports;
+mod queue;
+pub mod shim;
+mod staged;
+
+pub use memory::PartitionStorage;
+pub use partition::{Partition, Phase};

@@ -1,0 +1,193 @@
+//! One member in one view: the node with what it borrows.
+
+use crate::fabric::{CAPABILITIES, PortFabric};
+use crate::group::{Channel, Members, ORDERS};
+use crate::memory::{Held, PartitionStorage, listed};
+use crate::orders::Orders;
+#[cfg(feature = "views")]
+use tramontane_core::fabric::Promises;
+use tramontane_core::ids::{Rank, Time, ViewId};
+use tramontane_core::memory::{NodeMemory, Row, RowWriter};
+use tramontane_core::multicast::{Batch, Impossible};
+use tramontane_core::node::{Loan, Options};
+use tramontane_core::smc::{Outbox, ReserveError};
+use tramontane_core::storage::Lent;
+
+#[cfg(not(feature = "views"))]
+use tramontane_core::node::Node;
+#[cfg(feature = "views")]
+use {
+    crate::group::{MESSAGE_MAX, WINDOW},
+    tramontane_core::node::{UndeliveredMessage, ViewNode},
+    tramontane_core::view::{Status, ViewOptions},
+};
+
+/// A member of a view.
+#[derive(Debug)]
+pub struct Member<'s> {
+    #[cfg(feature = "views")]
+    node: ViewNode<'s>,
+    #[cfg(not(feature = "views"))]
+    node: Node<'s>,
+    outbox: Outbox<'s>,
+    /// The view.
+    pub view: ViewId,
+    /// Its members.
+    pub members: Members,
+    /// Dropped last, so that the node is gone when its memory can be lent again.
+    _held: Held<'s>,
+}
+
+/// What a step of a member came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stepped {
+    /// The partner published what no correct member can.
+    pub refused: Option<(Rank, Impossible)>,
+    /// The view is over here, and all of it is posted.
+    pub is_over: bool,
+    /// Something was delivered that is not what was sent, or this member is out of the group.
+    pub is_wrong: bool,
+}
+
+/// Own messages that a view ended without.
+#[cfg(feature = "views")]
+pub type Remains = heapless::Vec<heapless::Vec<u8, MESSAGE_MAX>, WINDOW>;
+
+impl<'s> Member<'s> {
+    /// Opens a member on the memory of its partition, which no other member has now.
+    pub fn open(
+        storage: &'s PartitionStorage,
+        rows: &'s [Row<'s>; 3],
+        own: Channel,
+        view: ViewId,
+        members: Members,
+    ) -> Option<Self> {
+        let layout = members.layout();
+        let rank = members.rank(own)?;
+        // SAFETY: node and outbox are dropped before what is held, and lend nothing that outlives
+        // an upcall.
+        let (held, state) = unsafe { storage.hold() }?;
+        let rows = listed(rows, members);
+        let row: RowWriter<'s> = storage.own_row(own);
+        let Lent { state: private, cells, ready } = state.node.lend(&layout.state_sizes(rank))?;
+        // SAFETY: one node at a time is opened over this memory, which is fresh; the copy of the
+        // partner's row is stored by its frames alone, in their order and between steps.
+        let memory = unsafe { NodeMemory::new(rows, row, cells, ready) };
+        let loan = Loan { memory, state: private };
+        let options = Options::default();
+        #[cfg(feature = "views")]
+        let (node, outbox) = {
+            let loan = state.views.lend(loan, members.count())?;
+            let node =
+                ViewNode::open(view, layout, rank, loan, options, VIEW_OPTIONS, CAPABILITIES)
+                    .ok()?;
+            let outbox = node.node().outbox(ORDERS)?;
+            (node, outbox)
+        };
+        #[cfg(not(feature = "views"))]
+        let (node, outbox) = {
+            let node = Node::open(view, &layout, rank, loan, options, CAPABILITIES).ok()?;
+            let outbox = node.outbox(ORDERS)?;
+            (node, outbox)
+        };
+        Some(Self { node, outbox, view, members, _held: held })
+    }
+
+    /// Sends a message; false if there is no room now.
+    pub fn send(&self, length: usize, build: impl FnOnce(&mut [u8])) -> Option<bool> {
+        match self.outbox.reserve(length) {
+            Ok(mut slot) => {
+                build(slot.payload());
+                slot.commit();
+                Some(true)
+            }
+            Err(ReserveError::Full | ReserveError::Contended) => Some(false),
+            Err(ReserveError::TooLarge { .. }) => None,
+        }
+    }
+
+    /// One step. What is delivered goes into the replicated state.
+    pub fn step(
+        &mut self,
+        now: Time,
+        fabric: &mut PortFabric<'_>,
+        orders: &mut Orders,
+    ) -> Option<Stepped> {
+        let members = self.members;
+        let mut stepped = Stepped::default();
+        let mut is_wrong = false;
+        let mut take = |batch: &mut Batch<'_>| {
+            for message in batch {
+                is_wrong |= !orders.take(members.channel(message.rank), message.payload);
+            }
+        };
+        #[cfg(feature = "views")]
+        {
+            // The memory of the next view is that of this one, and ready at any time: no peer
+            // writes to it before it has the state.
+            let (progress, status) = self.node.step(now, fabric, &mut take, |_| true).ok()?;
+            stepped.refused = progress.refused;
+            stepped.is_over = status == Status::Installed && self.node.is_all_posted();
+            stepped.is_wrong = matches!(status, Status::Halted(_) | Status::Left);
+        }
+        #[cfg(not(feature = "views"))]
+        {
+            let progress = self.node.step(now, fabric, &mut take).ok()?;
+            stepped.refused = progress.refused;
+            stepped.is_wrong = progress.lost.is_some();
+        }
+        stepped.is_wrong |= is_wrong;
+        Some(stepped)
+    }
+}
+
+#[cfg(feature = "views")]
+const VIEW_OPTIONS: ViewOptions = ViewOptions {
+    heartbeat_interval_ns: 10_000_000,
+    // Silence ends no view: only another incarnation does, which says that the memory is gone.
+    failure_timeout_ns: u64::MAX,
+    first_timeout_ns: u64::MAX,
+    members_max: 2,
+    // For the same reason one of two may go on: the other life cannot.
+    majority: false,
+};
+
+#[cfg(feature = "views")]
+const _: () = assert!(CAPABILITIES.promises.contains(Promises::WRITE_ORDER));
+
+#[cfg(feature = "views")]
+impl Member<'_> {
+    /// Says that the partner's life is over: the view ends, and the next one is this member's
+    /// alone.
+    pub fn partner_is_gone(&mut self, own: Channel) {
+        if let Some(rank) = self.members.rank(own.other()) {
+            self.node.peer_lost(rank);
+        }
+    }
+
+    /// Asks to let the partner in; false if that cannot be asked now.
+    pub fn ask_for(&mut self, partner: Channel) -> bool {
+        self.node.request_join(partner.node()).is_ok()
+    }
+
+    /// The next view, once this one is over, and the own messages that this one ended without.
+    pub fn end(self) -> Option<(ViewId, Members, Remains)> {
+        let next = self.node.next_view()?;
+        let (view, members) = (next.id, Members::of(next.members)?);
+        let mut remains = Remains::new();
+        let mut undelivered = self.node.node().undelivered(ORDERS)?;
+        // bound: a window
+        while let Some(message) = undelivered.get(&self.outbox) {
+            match message {
+                UndeliveredMessage::Message(payload) => {
+                    remains.push(heapless::Vec::from_slice(payload).ok()?).ok()?;
+                }
+                UndeliveredMessage::Dropped => {}
+                // Nobody builds while the partition steps, and there are no large ones.
+                UndeliveredMessage::Building | UndeliveredMessage::Large(_) => return None,
+            }
+            undelivered.pass();
+        }
+        Some((view, members, remains))
+    }
+}

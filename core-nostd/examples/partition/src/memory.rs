@@ -1,0 +1,121 @@
+//! The memory of a partition: static, and lent to one view at a time.
+
+use core::cell::UnsafeCell;
+use core::sync::atomic::{AtomicBool, Ordering};
+
+use crate::fabric::Rows;
+use crate::group::{Channel, LINES, Members, SIZES};
+use tramontane_core::memory::{Row, RowWriter};
+use tramontane_core::node_storage;
+use tramontane_core::storage::RowStorage;
+#[cfg(feature = "views")]
+use tramontane_core::{layout::JOINS_MAX, storage::ViewStorage};
+
+/// What a member of a view borrows beside rows.
+#[derive(Debug)]
+pub struct StateMemory {
+    /// Of the node.
+    pub node: node_storage!(SIZES),
+    /// Of the view protocol.
+    #[cfg(feature = "views")]
+    pub views: ViewStorage<2, { 2 + JOINS_MAX }>,
+}
+
+/// Everything that a partition needs to be lent, for all its life: a `static`.
+#[derive(Debug)]
+pub struct PartitionStorage {
+    /// Of both partitions: one is the own row, the other one is the copy of the partner's.
+    rows: [RowStorage<LINES>; 2],
+    is_lent: AtomicBool,
+    state: UnsafeCell<StateMemory>,
+}
+
+// SAFETY: the state is reached through `hold` alone, which lends it to one at a time.
+unsafe impl Sync for PartitionStorage {}
+
+impl PartitionStorage {
+    /// Fresh memory.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            rows: [const { RowStorage::new() }; 2],
+            is_lent: AtomicBool::new(false),
+            state: UnsafeCell::new(StateMemory {
+                node: <node_storage!(SIZES)>::new(),
+                #[cfg(feature = "views")]
+                views: ViewStorage::new(),
+            }),
+        }
+    }
+
+    /// The rows in such an order that the lists of all views are parts of it: see [`listed`]. The
+    /// caller keeps it as long as the partition.
+    #[must_use]
+    pub const fn rows(&self) -> [Row<'_>; 3] {
+        let [a, b] = &self.rows;
+        [a.reader(), b.reader(), a.reader()]
+    }
+
+    /// The rows as the fabric of a channel sees them.
+    pub(crate) fn rows_of(&self, own: Channel) -> Rows<'_> {
+        let [a, b] = &self.rows;
+        match own {
+            Channel::A => Rows { own: a.reader(), copy: b.writer() },
+            Channel::B => Rows { own: b.reader(), copy: a.writer() },
+        }
+    }
+
+    /// The own row of a channel, to be written.
+    pub(crate) fn own_row(&self, own: Channel) -> RowWriter<'_> {
+        let [a, b] = &self.rows;
+        match own {
+            Channel::A => a.writer(),
+            Channel::B => b.writer(),
+        }
+    }
+
+    /// Lends the state for one view, and clears the rows. Nothing while it is lent.
+    ///
+    /// # Safety
+    /// Nothing that borrows from the state, and no node over the rows, is used after what is held
+    /// was dropped.
+    #[allow(clippy::mut_from_ref, reason = "`is_lent` sees to it that there is one")]
+    pub(crate) unsafe fn hold(&self) -> Option<(Held<'_>, &mut StateMemory)> {
+        if self.is_lent.swap(true, Ordering::Acquire) {
+            return None;
+        }
+        for row in &self.rows {
+            row.clear();
+        }
+        // SAFETY: nobody else has it: whoever had it before promised to use it no more.
+        Some((Held(&self.is_lent), unsafe { &mut *self.state.get() }))
+    }
+}
+
+impl Default for PartitionStorage {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// The rows of a view's members in rank order, out of [`PartitionStorage::rows`].
+pub(crate) fn listed<'m>(rows: &'m [Row<'m>; 3], members: Members) -> &'m [Row<'m>] {
+    let [first, rest @ ..] = rows;
+    let [from_a @ .., _] = rows;
+    match members {
+        Members::Both(Channel::A) => from_a,
+        Members::Both(Channel::B) => rest,
+        Members::Alone(Channel::A) => core::slice::from_ref(first),
+        Members::Alone(Channel::B) => rest.get(..1).unwrap_or_default(),
+    }
+}
+
+/// As long as it is there, the memory is lent.
+#[derive(Debug)]
+pub(crate) struct Held<'s>(&'s AtomicBool);
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+    }
+}

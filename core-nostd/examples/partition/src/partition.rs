@@ -1,0 +1,393 @@
+//! A partition: it finds its partner, begins with it, runs, and begins again when one of the two
+//! has restarted. All of it in one step that never waits.
+
+use crate::fabric::PortFabric;
+use crate::frame::{self, Header, Kind, Session};
+use crate::group::{Channel, FIRST_VIEW, Members};
+use crate::hello::{Hello, Place, Watch};
+use crate::member::Member;
+use crate::memory::PartitionStorage;
+use crate::orders::{Orders, SNAPSHOT_BYTES};
+use crate::ports::{MESSAGE_BYTES, Ports, Report, Why};
+use tramontane_core::health::{HealthEvent, HealthKind};
+use tramontane_core::ids::{Time, ViewId};
+use tramontane_core::memory::Row;
+
+/// Frames taken in one step; what is left waits for the next.
+const FRAMES_PER_STEP: u32 = 64;
+
+/// A partner that shows no new beat for so long is reported as silent.
+const SILENT_NS: u64 = 500_000_000;
+
+/// Where a partition is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// In no view: it waits for its partner.
+    Fresh,
+    /// In a view, with these members.
+    InView(ViewId, Members),
+    /// It has stopped, and has to be restarted.
+    Stopped(Why),
+}
+
+/// The same with what belongs to it.
+#[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "there is one, and no heap")]
+enum Running<'s> {
+    Fresh,
+    InView(Member<'s>),
+    Stopped(Why),
+}
+
+/// One life of a partition.
+#[derive(Debug)]
+pub struct Partition<'s> {
+    own: Channel,
+    incarnation: u32,
+    storage: &'s PartitionStorage,
+    rows: &'s [Row<'s>; 3],
+    fabric: PortFabric<'s>,
+    running: Running<'s>,
+    watch: Watch,
+    beat: u32,
+    orders: Orders,
+    /// Own messages: sent in all lives, and to be sent.
+    sent: u64,
+    to_send: u64,
+    /// A frame that came before its session began here.
+    early: Option<([u8; MESSAGE_BYTES], usize)>,
+    snapshot: Snapshot,
+    /// Frames of this life of the partner and of views up to this one are of a session that is
+    /// over.
+    left: Option<(u32, ViewId)>,
+    /// Whether the partner was asked for in this view, or whether it was reported that it stopped.
+    has_asked: bool,
+}
+
+/// A state that comes in parts.
+#[derive(Debug)]
+struct Snapshot {
+    session: Option<Session>,
+    bytes: [u8; SNAPSHOT_BYTES],
+    have: usize,
+    frames: u32,
+}
+
+impl Snapshot {
+    const NONE: Self = Self { session: None, bytes: [0; SNAPSHOT_BYTES], have: 0, frames: 0 };
+
+    /// Takes a part; true once it is whole. Nothing, if something was lost before it.
+    fn take(&mut self, header: &Header, part: &[u8]) -> Option<bool> {
+        if header.sequence == 0 {
+            *self = Self { session: Some(header.session), ..Self::NONE };
+        }
+        if self.session != Some(header.session) {
+            return Some(false);
+        }
+        let place = usize::try_from(header.offset).ok()?;
+        let is_next = header.sequence == self.frames && place == self.have;
+        if !is_next || usize::from(header.total) != SNAPSHOT_BYTES {
+            return None;
+        }
+        let end = self.have.checked_add(part.len())?;
+        for (to, from) in self.bytes.get_mut(self.have..end)?.iter_mut().zip(part) {
+            *to = *from;
+        }
+        (self.have, self.frames) = (end, self.frames.wrapping_add(1));
+        Some(end == SNAPSHOT_BYTES)
+    }
+}
+
+impl<'s> Partition<'s> {
+    /// A life begins. `incarnation` is a boot counter: not zero, and never the same twice. `rows`
+    /// are those of the storage, which no other life uses. The partition sends `to_send` messages,
+    /// those of its former lives included.
+    #[must_use]
+    pub fn new(
+        own: Channel,
+        incarnation: u32,
+        storage: &'s PartitionStorage,
+        rows: &'s [Row<'s>; 3],
+        to_send: u64,
+    ) -> Self {
+        Self {
+            own,
+            incarnation,
+            storage,
+            rows,
+            fabric: PortFabric::new(storage.rows_of(own)),
+            running: Running::Fresh,
+            watch: Watch::new(own.other(), SILENT_NS),
+            beat: 0,
+            orders: Orders::NONE,
+            sent: 0,
+            to_send,
+            early: None,
+            snapshot: Snapshot::NONE,
+            left: None,
+            has_asked: false,
+        }
+    }
+
+    /// One step: looks at the partner, takes what came, sends, delivers, and puts into the queue
+    /// what it takes.
+    pub fn step(&mut self, now: Time, ports: &mut impl Ports) -> Phase {
+        if let Err(why) = self.work(now, ports) {
+            self.running = Running::Stopped(why);
+            self.fabric.begin(None, 0);
+            ports.report(Report::Stopped(why));
+        }
+        self.beat = self.beat.wrapping_add(1);
+        // A port that fails is found at the next step.
+        let _ = ports.show(&self.hello().encode());
+        self.phase()
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub const fn phase(&self) -> Phase {
+        match &self.running {
+            Running::Fresh => Phase::Fresh,
+            Running::InView(member) => Phase::InView(member.view, member.members),
+            Running::Stopped(why) => Phase::Stopped(*why),
+        }
+    }
+
+    /// What it has come to.
+    #[must_use]
+    pub const fn orders(&self) -> &Orders {
+        &self.orders
+    }
+
+    fn hello(&self) -> Hello {
+        let seen = self.watch.latest().map_or(0, |hello| hello.incarnation);
+        let place = match &self.running {
+            Running::Fresh => Place::Fresh,
+            Running::InView(member) => {
+                Place::InView(member.view, self.fabric.session().map(|session| session.to))
+            }
+            Running::Stopped(_) => Place::Stopped,
+        };
+        Hello::new(self.incarnation, seen, self.beat, place)
+    }
+
+    fn work(&mut self, now: Time, ports: &mut impl Ports) -> Result<(), Why> {
+        let shown = ports.look().map_err(|_| Why::Port)?;
+        let shown = shown.and_then(|sample| Hello::decode(&sample));
+        self.watch.see(shown, now, |report| ports.report(report));
+        if matches!(self.running, Running::Stopped(_)) {
+            return Ok(());
+        }
+        if let Some(hello) = self.watch.latest() {
+            self.follow(hello, now, ports)?;
+        }
+        self.receive(ports)?;
+        self.run(now, ports)?;
+        self.fabric.staged.send(ports).map_err(|_| Why::Port)
+    }
+
+    /// What the partner shows, and what follows from it.
+    fn follow(&mut self, hello: Hello, now: Time, ports: &mut impl Ports) -> Result<(), Why> {
+        match &mut self.running {
+            Running::Fresh => {
+                // Both have seen each other's lives: neither can be in a session with another one.
+                let begins = match hello.place {
+                    Place::Fresh => hello.seen == self.incarnation,
+                    Place::InView(FIRST_VIEW, partner) => partner == Some(self.incarnation),
+                    Place::InView(..) | Place::Stopped => false,
+                };
+                if begins {
+                    let session =
+                        Session { from: self.incarnation, to: hello.incarnation, view: FIRST_VIEW };
+                    self.open(Members::Both(Channel::A), FIRST_VIEW, Some(session), 0)?;
+                } else if hello.place == Place::Stopped && !self.has_asked {
+                    self.has_asked = true;
+                    let kind = HealthKind::StoppedBecauseOfThis;
+                    ports.report(Report::Health(self.watch.event(kind, now)));
+                }
+            }
+            Running::InView(member) => {
+                let Some(session) = self.fabric.session() else {
+                    #[cfg(feature = "views")]
+                    {
+                        let is_alone = member.members == Members::Alone(self.own);
+                        let asks = hello.place == Place::Fresh && hello.seen == self.incarnation;
+                        if is_alone && asks && !self.has_asked {
+                            self.has_asked = member.ask_for(self.own.other());
+                        }
+                    }
+                    return Ok(());
+                };
+                if hello.incarnation != session.to || hello.place == Place::Stopped {
+                    // That life of the partner is over: its memory is gone, or it says so.
+                    #[cfg(not(feature = "views"))]
+                    return Err(Why::Partner);
+                    #[cfg(feature = "views")]
+                    {
+                        member.partner_is_gone(self.own);
+                        self.fabric.begin(None, 0);
+                        return Ok(());
+                    }
+                }
+                let is_out = match hello.place {
+                    Place::InView(view, partner) => {
+                        view > member.view && partner != Some(self.incarnation)
+                    }
+                    Place::Fresh | Place::Stopped => false,
+                };
+                if is_out {
+                    // The partner went on without this one, from all that this one delivered. It
+                    // begins again, with nothing.
+                    self.left = Some((session.to, member.view));
+                    self.begin_again();
+                    let kind = HealthKind::StoppedBecauseOfThis;
+                    ports.report(Report::Health(self.watch.event(kind, now)));
+                }
+            }
+            Running::Stopped(_) => {}
+        }
+        Ok(())
+    }
+
+    fn begin_again(&mut self) {
+        self.running = Running::Fresh;
+        self.fabric.begin(None, 0);
+        (self.orders, self.sent) = (Orders::NONE, 0);
+        (self.early, self.snapshot, self.has_asked) = (None, Snapshot::NONE, false);
+    }
+
+    /// Opens a view. `received` frames of its session have come already.
+    fn open(
+        &mut self,
+        members: Members,
+        view: ViewId,
+        session: Option<Session>,
+        received: u32,
+    ) -> Result<(), Why> {
+        // The memory is that of the view before.
+        self.running = Running::Fresh;
+        self.fabric.begin(session, received);
+        self.has_asked = false;
+        let member = Member::open(self.storage, self.rows, self.own, view, members);
+        self.running = Running::InView(member.ok_or(Why::Node)?);
+        Ok(())
+    }
+
+    /// Takes what came.
+    fn receive(&mut self, ports: &mut impl Ports) -> Result<(), Why> {
+        // bound: FRAMES_PER_STEP
+        for _ in 0..FRAMES_PER_STEP {
+            let mut message = [0; MESSAGE_BYTES];
+            let length = match self.early.take() {
+                Some((early, length)) => {
+                    message = early;
+                    length
+                }
+                None => match ports.receive(&mut message).map_err(|_| Why::Port)? {
+                    Some(length) => length,
+                    None => break,
+                },
+            };
+            // What is no frame at all belongs to no session: if it stands in the place of one, the
+            // next one tells.
+            let Some((header, part)) = message.get(..length).and_then(frame::decode) else {
+                continue;
+            };
+            if header.session.to != self.incarnation || self.is_left(header.session) {
+                continue;
+            }
+            match (&self.running, header.kind) {
+                (Running::InView(_), Kind::Write) => {
+                    self.fabric.apply(&header, part).ok_or(Why::Queue)?;
+                }
+                // The partner has begun, and this one begins once it sees that.
+                (Running::Fresh, Kind::Write) if header.session.view == FIRST_VIEW => {
+                    self.early = Some((message, length));
+                    break;
+                }
+                (Running::Fresh, Kind::Snapshot) => {
+                    let is_whole = self.snapshot.take(&header, part).ok_or(Why::Queue)?;
+                    if is_whole {
+                        self.take_part(header.session)?;
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn is_left(&self, session: Session) -> bool {
+        self.left.is_some_and(|(from, view)| session.from == from && session.view <= view)
+    }
+
+    /// The state is whole: begins with it, in the view that the partner has opened for both.
+    fn take_part(&mut self, session: Session) -> Result<(), Why> {
+        self.orders = Orders::restore(&self.snapshot.bytes);
+        self.sent = self.orders.count_of(self.own);
+        let frames = self.snapshot.frames;
+        self.snapshot = Snapshot::NONE;
+        let members = Members::Both(self.own.other());
+        self.open(members, session.view, Some(session.reversed()), frames)
+    }
+
+    /// Sends, steps the member, and goes to the next view when this one is over.
+    fn run(&mut self, now: Time, ports: &mut impl Ports) -> Result<(), Why> {
+        let own = self.own;
+        let Running::InView(member) = &mut self.running else { return Ok(()) };
+        // bound: a window
+        while self.sent < self.to_send {
+            let number = self.sent;
+            let build = |payload: &mut [u8]| Orders::build(own, number, payload);
+            if !member.send(Orders::length_of(own, number), build).ok_or(Why::Node)? {
+                break;
+            }
+            self.sent = self.sent.saturating_add(1);
+        }
+        let stepped = member.step(now, &mut self.fabric, &mut self.orders).ok_or(Why::Node)?;
+        if let Some(refused) = stepped.refused {
+            ports.report(Report::Health(HealthEvent::of_refusal(refused, now)));
+        }
+        if stepped.is_wrong {
+            return Err(Why::Node);
+        }
+        #[cfg(feature = "views")]
+        if stepped.is_over {
+            self.next_view()?;
+        }
+        Ok(())
+    }
+
+    /// Goes on alone, or with the partner again. To the partner goes the state first.
+    #[cfg(feature = "views")]
+    fn next_view(&mut self) -> Result<(), Why> {
+        let Running::InView(member) = core::mem::replace(&mut self.running, Running::Fresh) else {
+            return Err(Why::Node);
+        };
+        let (view, members, remains) = member.end().ok_or(Why::Node)?;
+        let partner = self.watch.latest().filter(|_| members != Members::Alone(self.own));
+        let session = partner.map(|partner| Session {
+            from: self.incarnation,
+            to: partner.incarnation,
+            view,
+        });
+        self.open(members, view, session, 0)?;
+        if let Some(session) = session {
+            self.fabric.staged.snapshot(session, &self.orders.save()).ok_or(Why::Node)?;
+        }
+        let Running::InView(member) = &self.running else { return Err(Why::Node) };
+        for message in &remains {
+            let copy = |payload: &mut [u8]| {
+                for (to, from) in payload.iter_mut().zip(message) {
+                    *to = *from;
+                }
+            };
+            if member.send(message.len(), copy) != Some(true) {
+                return Err(Why::Node);
+            }
+        }
+        Ok(())
+    }
+}
+
+const _: () = assert!(SNAPSHOT_BYTES <= crate::staged::SNAPSHOT_MAX, "it is staged whole");

@@ -1,0 +1,102 @@
+//! Ports of two partitions that are stepped in turn in one memory: on bare metal, and in tests. The
+//! queues are small on purpose, so that they are full often.
+
+use crate::group::Channel;
+use crate::ports::{MESSAGE_BYTES, PortError, Ports, Report, SAMPLE_BYTES};
+use crate::queue::Queue;
+
+/// Messages that a queue holds.
+pub const QUEUE: usize = 4;
+
+/// What stands in the ports of one direction.
+#[derive(Debug)]
+struct Way {
+    queue: Queue<([u8; MESSAGE_BYTES], usize), QUEUE>,
+    sample: Option<[u8; SAMPLE_BYTES]>,
+    /// How often the queue was full.
+    full: u64,
+}
+
+impl Way {
+    const fn new() -> Self {
+        Self { queue: Queue::new(), sample: None, full: 0 }
+    }
+}
+
+/// The ports of both. They belong to the system: a partition that restarts finds them as they are.
+#[derive(Debug)]
+pub struct Wires {
+    from_a: Way,
+    from_b: Way,
+}
+
+impl Wires {
+    /// Empty queues.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { from_a: Way::new(), from_b: Way::new() }
+    }
+
+    /// The ports of one partition, for a step. Reports go to `monitor`.
+    pub fn end<M: FnMut(Report)>(&mut self, own: Channel, monitor: M) -> End<'_, M> {
+        let Self { from_a, from_b } = self;
+        let (out, incoming) = match own {
+            Channel::A => (from_a, from_b),
+            Channel::B => (from_b, from_a),
+        };
+        End { out, incoming, monitor }
+    }
+
+    /// How often a queue was full.
+    #[must_use]
+    pub const fn full(&self) -> u64 {
+        self.from_a.full.saturating_add(self.from_b.full)
+    }
+}
+
+impl Default for Wires {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// One partition's ports.
+#[derive(Debug)]
+pub struct End<'w, M> {
+    out: &'w mut Way,
+    incoming: &'w mut Way,
+    monitor: M,
+}
+
+impl<M: FnMut(Report)> Ports for End<'_, M> {
+    fn send(&mut self, message: &[u8]) -> Result<bool, PortError> {
+        let mut slot = [0; MESSAGE_BYTES];
+        let place = slot.get_mut(..message.len()).ok_or(PortError)?;
+        for (to, from) in place.iter_mut().zip(message) {
+            *to = *from;
+        }
+        let is_taken = self.out.queue.push((slot, message.len()));
+        self.out.full = self.out.full.saturating_add(u64::from(!is_taken));
+        Ok(is_taken)
+    }
+
+    fn receive(&mut self, into: &mut [u8; MESSAGE_BYTES]) -> Result<Option<usize>, PortError> {
+        Ok(self.incoming.queue.pop().map(|(message, length)| {
+            *into = message;
+            length
+        }))
+    }
+
+    fn show(&mut self, sample: &[u8; SAMPLE_BYTES]) -> Result<(), PortError> {
+        self.out.sample = Some(*sample);
+        Ok(())
+    }
+
+    fn look(&mut self) -> Result<Option<[u8; SAMPLE_BYTES]>, PortError> {
+        Ok(self.incoming.sample)
+    }
+
+    fn report(&mut self, report: Report) {
+        (self.monitor)(report);
+    }
+}

@@ -1,0 +1,132 @@
+//! Two partitions that are stepped in turn, and restarted. What each life comes to is compared
+//! message by message.
+
+#![allow(dead_code, reason = "each test uses its own part")]
+
+use tramontane_core::ids::Time;
+use tramontane_partition::group::Channel;
+use tramontane_partition::ports::Report;
+use tramontane_partition::shim::stepped::Wires;
+use tramontane_partition::{Partition, PartitionStorage, Phase};
+
+/// Messages of both.
+pub const MESSAGES: u64 = 1_000;
+
+/// A run: the wires, both lives, and what is known of the order.
+pub struct Run {
+    pub wires: Wires,
+    pub lives: [Option<Partition<'static>>; 2],
+    pub incarnations: [u32; 2],
+    pub reports: [Vec<Report>; 2],
+    /// The digest after each message, once somebody has delivered it.
+    order: Vec<Option<u64>>,
+    /// Messages of both that each life has compared.
+    compared: [u64; 2],
+    pub steps: u64,
+    messages: u64,
+}
+
+fn begin(own: Channel, incarnation: u32, messages: u64) -> Partition<'static> {
+    let storage: &'static PartitionStorage = Box::leak(Box::default());
+    let rows = Box::leak(Box::new(storage.rows()));
+    Partition::new(own, incarnation, storage, rows, messages / 2)
+}
+
+impl Run {
+    pub fn new(messages: u64) -> Self {
+        Self {
+            wires: Wires::new(),
+            lives: Channel::BOTH.map(|own| Some(begin(own, 1, messages))),
+            incarnations: [1; 2],
+            reports: [vec![], vec![]],
+            order: vec![None; messages as usize + 1],
+            compared: [0; 2],
+            steps: 0,
+            messages,
+        }
+    }
+
+    /// A step of one, 100 microseconds after the last step of either.
+    pub fn step(&mut self, own: Channel) -> Option<Phase> {
+        let index = own.index();
+        self.steps += 1;
+        let now = Time(self.steps * 100_000);
+        let reports = &mut self.reports[index];
+        let mut ports = self.wires.end(own, |report| reports.push(report));
+        let life = self.lives[index].as_mut()?;
+        let phase = life.step(now, &mut ports);
+        let orders = life.orders();
+        if orders.count() < self.compared[index] {
+            self.compared[index] = 0;
+            self.forget_if_nobody_has_it();
+        }
+        let Some(life) = &self.lives[index] else { return None };
+        let orders = life.orders();
+        for count in self.compared[index] + 1..=orders.count() {
+            // What came with a state and is not kept any more was compared at the other one.
+            let Some(digest) = orders.digest_after(count) else { continue };
+            let known = self.order[count as usize].get_or_insert(digest);
+            assert_eq!(*known, digest, "message {count} at {own:?}, step {}", self.steps);
+        }
+        self.compared[index] = orders.count();
+        Some(phase)
+    }
+
+    /// A step of the one whose turn it is.
+    pub fn step_in_turn(&mut self) {
+        self.step(if self.steps.is_multiple_of(2) { Channel::A } else { Channel::B });
+    }
+
+    /// The life ends at once, and everything that it had is gone.
+    pub fn kill(&mut self, own: Channel) {
+        self.lives[own.index()] = None;
+        self.forget_if_nobody_has_it();
+    }
+
+    /// Where nobody has any message any more, the order may begin anew.
+    fn forget_if_nobody_has_it(&mut self) {
+        if Channel::BOTH.iter().all(|own| self.count(*own) == 0) {
+            self.order.fill(None);
+        }
+    }
+
+    /// Another one begins.
+    pub fn start(&mut self, own: Channel) {
+        let index = own.index();
+        self.incarnations[index] += 1;
+        self.compared[index] = 0;
+        self.lives[index] = Some(begin(own, self.incarnations[index], self.messages));
+    }
+
+    pub fn count(&self, own: Channel) -> u64 {
+        self.lives[own.index()].as_ref().map_or(0, |life| life.orders().count())
+    }
+
+    pub fn is_done(&self) -> bool {
+        Channel::BOTH.iter().all(|own| self.count(*own) == self.messages)
+    }
+
+    /// Steps both in turn until all is delivered.
+    pub fn finish(&mut self) -> Result<(), String> {
+        for _ in 0..20_000 {
+            if self.is_done() {
+                return self.agree();
+            }
+            for own in Channel::BOTH {
+                self.step(own);
+            }
+        }
+        let phases = self.lives.each_ref().map(|life| life.as_ref().map(Partition::phase));
+        let counts = Channel::BOTH.map(|own| self.count(own));
+        Err(format!("{counts:?} messages, {phases:?}, {:?}", self.reports))
+    }
+
+    fn agree(&self) -> Result<(), String> {
+        let [Some(a), Some(b)] = &self.lives else { return Err("one is gone".into()) };
+        let each = Channel::BOTH.map(|own| a.orders().count_of(own));
+        if a.orders() != b.orders() || each != [self.messages / 2; 2] {
+            return Err(format!("{:?} and {:?}", a.orders(), b.orders()));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,58 @@
+//! Without views a restart is detected, reported to both, and both stop.
+
+#![cfg(not(feature = "views"))]
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{MESSAGES, Run};
+use tramontane_core::health::HealthKind;
+use tramontane_partition::Phase;
+use tramontane_partition::group::Channel;
+use tramontane_partition::ports::{Report, Why};
+
+#[test]
+fn a_thousand_messages_agree() {
+    let mut run = Run::new(MESSAGES);
+    run.finish().unwrap();
+}
+
+#[test]
+fn a_restart_at_any_step_is_reported_and_nothing_is_delivered_after_it() {
+    let mut run = Run::new(MESSAGES);
+    run.finish().unwrap();
+    let steps = run.steps;
+    let mut told = 0;
+    for victim in Channel::BOTH {
+        for at in 0..steps {
+            let mut run = Run::new(MESSAGES);
+            while run.steps < at {
+                run.step_in_turn();
+            }
+            let other = victim.other();
+            let was_in_view =
+                matches!(run.lives[other.index()].as_ref().unwrap().phase(), Phase::InView(..));
+            run.kill(victim);
+            run.start(victim);
+            for _ in 0..200 {
+                run.step(victim);
+                run.step(other);
+            }
+            if !was_in_view {
+                continue;
+            }
+            let events = |own: Channel, kind| {
+                run.reports[own.index()]
+                    .iter()
+                    .any(|report| matches!(report, Report::Health(event) if event.kind == kind))
+            };
+            assert!(events(other, HealthKind::Restarted), "{victim:?} at {at}");
+            assert!(events(victim, HealthKind::StoppedBecauseOfThis), "{victim:?} at {at}");
+            let phase = run.lives[other.index()].as_ref().unwrap().phase();
+            assert_eq!(phase, Phase::Stopped(Why::Partner));
+            assert_eq!(run.count(victim), 0);
+            told += 1;
+        }
+    }
+    assert!(told > steps, "{told} of {} restarts", steps * 2);
+}

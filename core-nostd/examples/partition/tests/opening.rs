@@ -1,0 +1,206 @@
+//! How two begin: in any order, only with their like, and what the fabric does with large writes.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::Run;
+use tramontane_core::health::HealthKind;
+use tramontane_core::ids::Time;
+use tramontane_partition::group::Channel;
+use tramontane_partition::ports::{MESSAGE_BYTES, PortError, Ports, Report, SAMPLE_BYTES, Why};
+use tramontane_partition::{Partition, PartitionStorage, Phase};
+
+/// Ports that say what they are told to say, and keep what is sent.
+#[derive(Default)]
+struct Told {
+    shown: Option<[u8; SAMPLE_BYTES]>,
+    own: Option<[u8; SAMPLE_BYTES]>,
+    incoming: Vec<Vec<u8>>,
+    sent: Vec<Vec<u8>>,
+    reports: Vec<Report>,
+    fails: bool,
+}
+
+impl Ports for Told {
+    fn send(&mut self, message: &[u8]) -> Result<bool, PortError> {
+        self.sent.push(message.to_vec());
+        Ok(true)
+    }
+    fn receive(&mut self, into: &mut [u8; MESSAGE_BYTES]) -> Result<Option<usize>, PortError> {
+        if self.incoming.is_empty() {
+            return Ok(None);
+        }
+        let message = self.incoming.remove(0);
+        into[..message.len()].copy_from_slice(&message);
+        Ok(Some(message.len()))
+    }
+    fn show(&mut self, sample: &[u8; SAMPLE_BYTES]) -> Result<(), PortError> {
+        self.own = Some(*sample);
+        Ok(())
+    }
+    fn look(&mut self) -> Result<Option<[u8; SAMPLE_BYTES]>, PortError> {
+        if self.fails { Err(PortError) } else { Ok(self.shown) }
+    }
+    fn report(&mut self, report: Report) {
+        self.reports.push(report);
+    }
+}
+
+fn life(own: Channel, incarnation: u32) -> Partition<'static> {
+    let storage: &'static PartitionStorage = Box::leak(Box::default());
+    let rows = Box::leak(Box::new(storage.rows()));
+    Partition::new(own, incarnation, storage, rows, 10)
+}
+
+/// Two lives whose ports the test holds in its hands.
+fn exchange(a: (&mut Partition<'_>, &mut Told), b: (&mut Partition<'_>, &mut Told), now: u64) {
+    let ((a, a_ports), (b, b_ports)) = (a, b);
+    a.step(Time(now), a_ports);
+    b_ports.shown = a_ports.own;
+    b_ports.incoming.append(&mut a_ports.sent);
+    b.step(Time(now), b_ports);
+    a_ports.shown = b_ports.own;
+    a_ports.incoming.append(&mut b_ports.sent);
+}
+
+#[test]
+fn whichever_is_first_waits_for_the_other() {
+    for first in Channel::BOTH {
+        let mut run = Run::new(100);
+        for _ in 0..50 {
+            assert_eq!(run.step(first), Some(Phase::Fresh));
+        }
+        run.finish().unwrap();
+    }
+}
+
+#[test]
+fn a_partner_with_another_group_is_reported_once_and_never_begun_with() {
+    let (mut a, mut ports) = (life(Channel::A, 1), Told::default());
+    let (mut b, mut b_ports) = (life(Channel::B, 1), Told::default());
+    exchange((&mut a, &mut ports), (&mut b, &mut b_ports), 0);
+    let mut other = b_ports.own.unwrap();
+    other[0] ^= 1;
+    for step in 1..20 {
+        ports.shown = Some(other);
+        assert_eq!(a.step(Time(step), &mut ports), Phase::Fresh);
+    }
+    let [Report::OtherGroup(_)] = ports.reports.as_slice() else { panic!("{:?}", ports.reports) };
+    assert_eq!(ports.reports[0].encode()[0], 32);
+}
+
+#[test]
+fn a_life_that_has_not_seen_this_one_is_not_begun_with() {
+    let (mut a, mut a_ports) = (life(Channel::A, 1), Told::default());
+    let (mut b, mut b_ports) = (life(Channel::B, 1), Told::default());
+    exchange((&mut a, &mut a_ports), (&mut b, &mut b_ports), 0);
+    assert_eq!(b.phase(), Phase::Fresh, "A has not seen it yet");
+    // B has seen the first life of A. Another life of A must not take that for its own.
+    let mut again = life(Channel::A, 2);
+    for step in 1..20 {
+        assert_eq!(again.step(Time(step), &mut a_ports), Phase::Fresh);
+    }
+    for step in 20..30 {
+        exchange((&mut again, &mut a_ports), (&mut b, &mut b_ports), step);
+    }
+    assert!(matches!(again.phase(), Phase::InView(..)) && matches!(b.phase(), Phase::InView(..)));
+}
+
+#[test]
+fn frames_that_come_before_the_partner_is_seen_to_begin_are_kept() {
+    let (mut a, mut a_ports) = (life(Channel::A, 1), Told::default());
+    let (mut b, mut b_ports) = (life(Channel::B, 1), Told::default());
+    exchange((&mut a, &mut a_ports), (&mut b, &mut b_ports), 0);
+    let before = a_ports.own;
+    a.step(Time(1), &mut a_ports);
+    assert!(matches!(a.phase(), Phase::InView(..)) && !a_ports.sent.is_empty());
+    // The queue is faster than the sampling port.
+    b_ports.incoming.append(&mut a_ports.sent);
+    b_ports.shown = before;
+    for now in 2..5 {
+        assert_eq!(b.step(Time(now), &mut b_ports), Phase::Fresh);
+    }
+    for now in 5..60 {
+        exchange((&mut a, &mut a_ports), (&mut b, &mut b_ports), now);
+    }
+    assert_eq!((a.orders().count(), a.orders()), (20, b.orders()));
+}
+
+#[test]
+fn a_message_larger_than_the_ports_goes_in_parts() {
+    let (mut a, mut a_ports) = (life(Channel::A, 1), Told::default());
+    let (mut b, mut b_ports) = (life(Channel::B, 1), Told::default());
+    let (mut longest, mut frames) = (0, 0);
+    for now in 0..60 {
+        exchange((&mut a, &mut a_ports), (&mut b, &mut b_ports), now);
+        frames += a_ports.incoming.len();
+        longest = a_ports.incoming.iter().map(Vec::len).fold(longest, usize::max);
+    }
+    assert_eq!((a.orders().count(), a.orders()), (20, b.orders()));
+    let largest =
+        (0..10).map(|n| tramontane_partition::orders::Orders::length_of(Channel::B, n)).max();
+    assert!(longest <= MESSAGE_BYTES && largest > Some(MESSAGE_BYTES) && frames > 20);
+}
+
+#[test]
+fn a_frame_that_is_lost_stops_the_partition_and_is_reported() {
+    for lost in 0..12 {
+        let (mut a, mut a_ports) = (life(Channel::A, 1), Told::default());
+        let (mut b, mut b_ports) = (life(Channel::B, 1), Told::default());
+        let (mut passed, mut stopped) = (0, false);
+        for now in 0..40 {
+            exchange((&mut a, &mut a_ports), (&mut b, &mut b_ports), now);
+            let count = a_ports.incoming.len();
+            if passed <= lost && lost < passed + count {
+                a_ports.incoming.remove(lost - passed);
+            }
+            passed += count;
+            stopped |= a_ports.reports.contains(&Report::Stopped(Why::Queue));
+        }
+        assert!(stopped, "frame {lost} of {passed}: {:?}", a_ports.reports);
+    }
+}
+
+#[test]
+fn bytes_that_are_no_frame_of_this_session_change_nothing() {
+    let (mut a, mut a_ports) = (life(Channel::A, 1), Told::default());
+    let (mut b, mut b_ports) = (life(Channel::B, 1), Told::default());
+    for now in 0..60 {
+        exchange((&mut a, &mut a_ports), (&mut b, &mut b_ports), now);
+        let mut foreign = a_ports.incoming.first().cloned().unwrap_or_default();
+        if let Some(byte) = foreign.get_mut(4 + (now as usize) % 8) {
+            *byte ^= 0x40;
+            a_ports.incoming.insert(0, foreign);
+        }
+        a_ports.incoming.insert(0, vec![now as u8; (now as usize * 5) % MESSAGE_BYTES]);
+    }
+    assert_eq!((a.orders().count(), a.orders()), (20, b.orders()));
+}
+
+#[test]
+fn a_port_that_fails_stops_the_partition() {
+    let (mut a, mut ports) = (life(Channel::A, 1), Told { fails: true, ..Told::default() });
+    assert_eq!(a.step(Time(0), &mut ports), Phase::Stopped(Why::Port));
+    assert_eq!(ports.reports, [Report::Stopped(Why::Port)]);
+    assert_eq!(a.step(Time(1), &mut ports), Phase::Stopped(Why::Port));
+}
+
+#[test]
+fn silence_is_reported_and_so_is_its_end() {
+    let mut run = Run::new(100);
+    run.finish().unwrap();
+    for _ in 0..10_000 {
+        run.step(Channel::A);
+    }
+    run.step(Channel::B);
+    run.step(Channel::A);
+    let kinds: Vec<HealthKind> = run.reports[0]
+        .iter()
+        .map(|report| match report {
+            Report::Health(event) => event.kind,
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(kinds, [HealthKind::Started, HealthKind::Silent, HealthKind::Resumed]);
+}

@@ -1,0 +1,27 @@
+//! The same as two processes, one of which is killed.
+
+#![allow(clippy::unwrap_used)]
+
+use std::process::Command;
+
+fn pair(messages: &str, restarts: &str) {
+    let output = Command::new(env!("CARGO_BIN_EXE_tramontane-partition"))
+        .args(["pair", messages, restarts])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    let complained = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}{complained}");
+    let end = format!("{messages} messages at both in one order, {restarts} restarts");
+    assert!(said.contains(&end), "{said}{complained}");
+}
+
+#[test]
+fn two_processes_agree() {
+    pair("1000", "0");
+}
+
+#[test]
+fn two_processes_of_which_one_is_killed_now_and_then_agree() {
+    pair("1000", "4");
+}

@@ -1,0 +1,127 @@
+//! Either partition restarts with empty memory at any step, and 1,000 messages agree.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{MESSAGES, Run};
+use tramontane_core::health::HealthKind;
+use tramontane_partition::Phase;
+use tramontane_partition::group::{Channel, Members};
+use tramontane_partition::ports::Report;
+
+/// Steps of a run without a restart.
+fn steps_of_a_run() -> u64 {
+    let mut run = Run::new(MESSAGES);
+    run.finish().unwrap();
+    run.steps
+}
+
+fn kinds(reports: &[Report]) -> Vec<HealthKind> {
+    let kind = |report: &Report| match report {
+        Report::Health(event) => Some(event.kind),
+        Report::OtherGroup(_) | Report::Stopped(_) => None,
+    };
+    reports.iter().filter_map(kind).collect()
+}
+
+#[test]
+fn a_thousand_messages_agree_over_queues_that_are_full() {
+    let mut run = Run::new(MESSAGES);
+    run.finish().unwrap();
+    assert!(run.wires.full() > 100, "the queues were full {} times", run.wires.full());
+    for reports in &run.reports {
+        assert_eq!(kinds(reports), [HealthKind::Started]);
+    }
+}
+
+/// At once after a step, and after the partner has made some steps alone.
+#[test]
+fn either_restarts_at_any_step() {
+    let steps = steps_of_a_run();
+    assert!(steps > 300, "a run of {steps} steps");
+    println!("a run of {steps} steps");
+    let mut restored = 0;
+    for victim in Channel::BOTH {
+        for at in 0..steps {
+            // The partner alone for a while: at every fourth step.
+            for away in [0].into_iter().chain((at % 4 == 3).then_some(at % 40)) {
+                let mut run = Run::new(MESSAGES);
+                while run.steps < at {
+                    run.step_in_turn();
+                }
+                run.kill(victim);
+                for _ in 0..away {
+                    run.step(victim.other());
+                }
+                run.start(victim);
+                let before = run.count(victim.other());
+                let finished = run.finish();
+                assert!(finished.is_ok(), "{victim:?} at {at}, {away} away: {finished:?}");
+                let told = kinds(&run.reports[victim.other().index()]);
+                let was_seen = told.contains(&HealthKind::Restarted);
+                assert!(was_seen || before == 0, "{victim:?} at {at}: {told:?}");
+                restored += u64::from(before > 0);
+            }
+        }
+    }
+    assert!(restored > steps, "{restored} restarts after a message");
+}
+
+/// Again and again, in all phases of taking part again, and both.
+#[test]
+fn they_restart_again_while_they_take_part_again() {
+    for seed in 0..400_u64 {
+        let mut run = Run::new(MESSAGES);
+        let mut random = seed;
+        let mut next = |below: u64| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(99_991);
+            (random >> 33) % below
+        };
+        for _ in 0..8 {
+            // Seldom both: then the state is gone, and they begin again from nothing.
+            let victim = Channel::BOTH[next(2) as usize];
+            for _ in 0..next(60) {
+                run.step(Channel::BOTH[next(2) as usize]);
+            }
+            run.kill(victim);
+            for _ in 0..next(30) {
+                run.step(victim.other());
+            }
+            run.start(victim);
+        }
+        // The state survives if one of the two had it at each moment; else the order begins anew.
+        let finished = run.finish();
+        assert!(finished.is_ok(), "seed {seed}: {finished:?}");
+    }
+}
+
+#[test]
+fn a_survivor_goes_on_alone_and_the_partner_takes_over_its_state() {
+    let mut run = Run::new(MESSAGES);
+    while run.count(Channel::A) < 200 {
+        run.step(Channel::A);
+        run.step(Channel::B);
+    }
+    run.kill(Channel::A);
+    let at_the_end = run.count(Channel::B);
+    // Not scheduled at all: silence ends no view.
+    for _ in 0..20_000 {
+        run.step(Channel::B);
+    }
+    let silent = kinds(&run.reports[1]);
+    assert_eq!(silent, [HealthKind::Started, HealthKind::Silent]);
+    assert!(run.count(Channel::B) < at_the_end + 20, "nothing is delivered by one of two");
+    run.start(Channel::A);
+    run.step(Channel::A);
+    let mut seen_alone = false;
+    while run.count(Channel::A) == 0 {
+        let phase = run.step(Channel::B);
+        seen_alone |= matches!(phase, Some(Phase::InView(_, Members::Alone(Channel::B))));
+        run.step(Channel::A);
+    }
+    assert!(seen_alone && run.count(Channel::A) >= at_the_end, "with the state");
+    let both = Members::Both(Channel::B);
+    assert!(matches!(run.step(Channel::A), Some(Phase::InView(_, members)) if members == both));
+    run.finish().unwrap();
+}

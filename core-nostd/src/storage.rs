@@ -1,0 +1,280 @@
+//! Memory that a partition declares: arrays cut to a layout by the compiler, and lent as slices.
+//!
+//! A node borrows rows, private state and what it shares with application threads. A layout says
+//! how much of each, in `const fn`; the types here are arrays of that size. Nobody needs them who
+//! has memory from elsewhere, and lends slices of it.
+//!
+//! ```
+//! use tramontane_core::ids::{NodeId, Rank};
+//! use tramontane_core::layout::{Delivery, Group, Layout, StateSizes, Subgroup};
+//! use tramontane_core::storage::{RowStorage, lines};
+//!
+//! const RANKS: [Rank; 2] = [Rank(0), Rank(1)];
+//! const LAYOUT: Layout<'static> = match Layout::new(Group {
+//!     members: &[NodeId(7), NodeId(9)],
+//!     subgroups: &[Subgroup {
+//!         members: &RANKS,
+//!         senders: &RANKS,
+//!         window: 8,
+//!         message_max: 100,
+//!         delivery: Delivery::Ordered,
+//!     }],
+//! }) {
+//!     Ok(layout) => layout,
+//!     Err(_) => panic!("the group is wrong"),
+//! };
+//! // Members are alike here: the sizes of one are those of all.
+//! const SIZES: StateSizes = LAYOUT.state_sizes(Rank(0));
+//! type Row = RowStorage<{ lines(LAYOUT.row_bytes(Rank(0))) }>;
+//! type State = tramontane_core::node_storage!(SIZES);
+//!
+//! static OWN: Row = Row::new();
+//! static COPY_OF_THE_PEERS: Row = Row::new();
+//! let mut state = State::new();
+//! let lent = state.lend(&SIZES).expect("it was cut to these sizes");
+//! assert_eq!((lent.ready.len(), OWN.reader().bytes()), (8, LAYOUT.row_bytes(Rank(0))));
+//! ```
+//!
+//! # What has to be fresh
+//! A view begins with rows of zeros and with hand-offs that nobody has used (VIE-11).
+//! [`NodeStorage::lend`] sees to the second; [`RowStorage::clear`] to the first, where memory is
+//! used again for another view.
+
+use crate::layout::{CACHE_LINE, StateSizes};
+use crate::memory::{Line, Row, RowWriter};
+use crate::multicast::{Link, MemberState, SenderState, SubgroupState};
+use crate::node::State;
+use crate::smc::{HandOffCells, ReadyFlag};
+#[cfg(feature = "views")]
+use crate::{
+    ids::NodeId,
+    node::{Loan, ViewLink, ViewLoan},
+    view::PeerState,
+};
+
+/// How many lines a row of so many bytes takes.
+#[must_use]
+pub const fn lines(row_bytes: usize) -> usize {
+    row_bytes.div_ceil(CACHE_LINE)
+}
+
+/// The memory of one row.
+#[derive(Debug)]
+pub struct RowStorage<const LINES: usize>([Line; LINES]);
+
+impl<const LINES: usize> RowStorage<LINES> {
+    /// A row of zeros.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self([const { Line::new() }; LINES])
+    }
+
+    /// The row, to be read.
+    #[must_use]
+    pub const fn reader(&self) -> Row<'_> {
+        Row::from_lines(&self.0)
+    }
+
+    /// The row, to be written: by its owner, or by the fabric that keeps this copy up to date.
+    #[must_use]
+    pub const fn writer(&self) -> RowWriter<'_> {
+        RowWriter::from_lines(&self.0)
+    }
+
+    /// Zeros again, for another view. No node uses the row any more, and no fabric writes to it.
+    pub fn clear(&self) {
+        // bound: the lines of a row
+        for line in &self.0 {
+            line.clear();
+        }
+    }
+}
+
+impl<const LINES: usize> Default for RowStorage<LINES> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// What a node borrows beside its rows: see [`node_storage!`](crate::node_storage) for its six
+/// sizes.
+#[derive(Debug)]
+pub struct NodeStorage<
+    const SUBGROUPS: usize,
+    const SENDERS: usize,
+    const MEMBERS: usize,
+    const LINKS: usize,
+    const HANDOFFS: usize,
+    const READY: usize,
+> {
+    subgroups: [SubgroupState; SUBGROUPS],
+    senders: [SenderState; SENDERS],
+    members: [MemberState; MEMBERS],
+    links: [Link; LINKS],
+    cells: [HandOffCells; HANDOFFS],
+    ready: [ReadyFlag; READY],
+}
+
+/// The type of a [`NodeStorage`](crate::storage::NodeStorage) for the
+/// [`StateSizes`](crate::layout::StateSizes) of a layout, a constant.
+#[macro_export]
+macro_rules! node_storage {
+    ($sizes:expr) => {
+        $crate::storage::NodeStorage<
+            { $sizes.subgroups },
+            { $sizes.senders },
+            { $sizes.members },
+            { $sizes.links },
+            { $sizes.handoffs },
+            { $sizes.ready },
+        >
+    };
+}
+
+/// What is lent out of a [`NodeStorage`]: private state, and what application threads share.
+/// [`NodeMemory::new`](crate::memory::NodeMemory::new) takes the last two, with rows.
+#[derive(Debug)]
+pub struct Lent<'m> {
+    /// Private state.
+    pub state: State<'m>,
+    /// Hand-offs to application threads.
+    pub cells: &'m [HandOffCells],
+    /// Their ready flags.
+    pub ready: &'m [ReadyFlag],
+}
+
+impl<
+    const SUBGROUPS: usize,
+    const SENDERS: usize,
+    const MEMBERS: usize,
+    const LINKS: usize,
+    const HANDOFFS: usize,
+    const READY: usize,
+> NodeStorage<SUBGROUPS, SENDERS, MEMBERS, LINKS, HANDOFFS, READY>
+{
+    /// Fresh memory.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            subgroups: [SubgroupState::VACANT; SUBGROUPS],
+            senders: [SenderState::VACANT; SENDERS],
+            members: [MemberState::VACANT; MEMBERS],
+            links: [Link::VACANT; LINKS],
+            cells: [const { HandOffCells::new() }; HANDOFFS],
+            ready: [const { ReadyFlag::new() }; READY],
+        }
+    }
+
+    /// Lends as much as a layout asks for, fresh. Nothing, if it asks for more than there is.
+    pub fn lend(&mut self, sizes: &StateSizes) -> Option<Lent<'_>> {
+        // bound: the hand-offs
+        for cells in &mut self.cells {
+            *cells = HandOffCells::new();
+        }
+        // bound: the ready flags
+        for flag in &mut self.ready {
+            *flag = ReadyFlag::new();
+        }
+        let state = State {
+            subgroups: self.subgroups.get_mut(..sizes.subgroups)?,
+            senders: self.senders.get_mut(..sizes.senders)?,
+            members: self.members.get_mut(..sizes.members)?,
+            links: self.links.get_mut(..sizes.links)?,
+        };
+        let (cells, ready) = (self.cells.get(..sizes.handoffs)?, self.ready.get(..sizes.ready)?);
+        Some(Lent { state, cells, ready })
+    }
+}
+
+impl<
+    const SUBGROUPS: usize,
+    const SENDERS: usize,
+    const MEMBERS: usize,
+    const LINKS: usize,
+    const HANDOFFS: usize,
+    const READY: usize,
+> Default for NodeStorage<SUBGROUPS, SENDERS, MEMBERS, LINKS, HANDOFFS, READY>
+{
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// What the view protocol borrows for a view of up to `PEERS` members, whose next view has up to
+/// `NEXT`.
+#[cfg(feature = "views")]
+#[derive(Debug)]
+pub struct ViewStorage<const PEERS: usize, const NEXT: usize> {
+    peers: [PeerState; PEERS],
+    next: [NodeId; NEXT],
+    links: [ViewLink; PEERS],
+}
+
+#[cfg(feature = "views")]
+impl<const PEERS: usize, const NEXT: usize> ViewStorage<PEERS, NEXT> {
+    /// Fresh memory.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            peers: [PeerState::VACANT; PEERS],
+            next: [NodeId::ZERO; NEXT],
+            links: [ViewLink::VACANT; PEERS],
+        }
+    }
+
+    /// Adds what a view of so many members needs to what its node is lent. Nothing, if there is not
+    /// so much.
+    pub fn lend<'m>(&'m mut self, node: Loan<'m>, members: usize) -> Option<ViewLoan<'m>> {
+        // bound: the members
+        for peer in &mut self.peers {
+            *peer = PeerState::VACANT;
+        }
+        let (peers, links) = (self.peers.get_mut(..members)?, self.links.get_mut(..members)?);
+        Some(ViewLoan { node, peers, next: &mut self.next, links })
+    }
+}
+
+#[cfg(feature = "views")]
+impl<const PEERS: usize, const NEXT: usize> Default for ViewStorage<PEERS, NEXT> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIZES: StateSizes =
+        StateSizes { subgroups: 2, senders: 3, members: 4, links: 2, handoffs: 2, ready: 7 };
+
+    #[test]
+    fn as_much_is_lent_as_is_asked_for_and_more_is_refused() {
+        let mut storage = <node_storage!(SIZES)>::new();
+        let lent = storage.lend(&SIZES).expect("these sizes");
+        assert_eq!((lent.state.senders.len(), lent.ready.len(), lent.cells.len()), (3, 7, 2));
+        let less = StateSizes { ready: 1, links: 0, ..SIZES };
+        let lent = storage.lend(&less).expect("less than that");
+        assert_eq!((lent.state.links.len(), lent.ready.len()), (0, 1));
+        for more in [
+            StateSizes { subgroups: 3, ..SIZES },
+            StateSizes { senders: 4, ..SIZES },
+            StateSizes { members: 5, ..SIZES },
+            StateSizes { links: 3, ..SIZES },
+            StateSizes { handoffs: 3, ..SIZES },
+            StateSizes { ready: 8, ..SIZES },
+        ] {
+            assert!(storage.lend(&more).is_none(), "{more:?}");
+        }
+    }
+
+    #[test]
+    fn a_row_that_is_cleared_is_zeros() {
+        let row = RowStorage::<2>::new();
+        assert!(row.writer().apply(0, &[9; 128]).is_ok());
+        row.clear();
+        let mut bytes = [1; 128];
+        assert!(row.reader().read(0, &mut bytes).is_ok());
+        assert_eq!((bytes, lines(65), lines(64), lines(0)), ([0; 128], 2, 1, 0));
+    }
+}
