@@ -339,7 +339,7 @@ impl Replica<'_> {
         if let Content::Admit { rank, incarnation } = entry.content {
             let is_own = rank == self.id.rank && incarnation == self.options.incarnation;
             let is_whole = self.held.of == self.promised && self.held.below > place;
-            return Ok(!is_own || is_whole);
+            return Ok(!is_own || self.is_voter || is_whole);
         }
         self.has_whole(place, entry, log, memory)
     }
