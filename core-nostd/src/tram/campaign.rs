@@ -33,10 +33,12 @@
 //!
 //! Source: TRAM, sections 5.4 and 5.5 (Algorithms 3 and 4).
 
+use super::complete::Completing;
 use super::feed::whole_cells;
 use super::follow::FollowStage;
 use super::link::{LinkId, Memory};
 use super::log::{Control, Log, log_area};
+use super::oracle::bit;
 use super::progress::Halt;
 use super::replica::{Leadership, Replica, put, rank_of};
 use super::shape::peer_row;
@@ -56,6 +58,8 @@ pub(super) enum Campaign {
     Gathering,
     /// Entries that the own log lacks are copied from a peer's.
     Copying(Copying),
+    /// Payloads that entries of the own log refer to are fetched (see `complete`).
+    Completing(Completing),
 }
 
 /// The entries that are copied.
@@ -66,6 +70,8 @@ pub(super) struct Copying {
     next: u64,
     end: u64,
     decided: u64,
+    /// The voters whose logs were read: a bit a rank.
+    voters: u64,
     /// All payloads are read, and the control line is read after them.
     is_read: bool,
 }
@@ -121,6 +127,7 @@ impl Replica<'_> {
         match campaign {
             Campaign::Gathering => self.choose(now, fabric, log, memory),
             Campaign::Copying(copying) => self.copy_payloads(copying, fabric, log, memory),
+            Campaign::Completing(completing) => self.complete(completing, fabric, log, memory),
         }
     }
 
@@ -182,7 +189,7 @@ impl Replica<'_> {
     }
 
     /// Takes the log that holds all that can have been decided, once a quorum's logs are read.
-    fn choose<F: Fabric, M: Memory>(
+    fn choose<F: Fabric + Permissions, M: Memory>(
         &mut self,
         now: Time,
         fabric: &mut F,
@@ -192,7 +199,7 @@ impl Replica<'_> {
         let own = log.control()?;
         let (mut best, mut from) = ((own.stamp, own.tail), None);
         let mut decided = own.decided;
-        let mut voters = 1_u16;
+        let mut voters = bit(self.id.rank);
         for link in self.links.peers() {
             let is_read = self
                 .state
@@ -201,14 +208,14 @@ impl Replica<'_> {
             if !is_read || !self.is_voting(link, memory)? {
                 continue;
             }
-            voters = voters.saturating_add(1);
+            voters |= bit(rank_of(link));
             let Control { stamp, tail, decided: known } = log.copied_control(rank_of(link))?;
             decided = decided.max(known);
             if (stamp, tail) > best {
                 (best, from) = ((stamp, tail), Some(link));
             }
         }
-        if voters < self.overlay.quorum(self.id.group) {
+        if !self.is_quorum(voters) {
             return Ok(());
         }
         if self.reads_on() {
@@ -219,8 +226,8 @@ impl Replica<'_> {
             self.end_writes(now, None, fabric);
         }
         match from {
-            None => self.lead(own.tail, decided, log, memory),
-            Some(from) => self.begin_copy(from, best.1, decided, log),
+            None => self.begin_completing(own.tail, decided, voters, fabric, log, memory),
+            Some(from) => self.begin_copy(from, best.1, decided, voters, log),
         }
     }
 
@@ -229,6 +236,7 @@ impl Replica<'_> {
         from: LinkId,
         end: u64,
         decided: u64,
+        voters: u64,
         log: Log<'_>,
     ) -> Result<(), Halt> {
         let own = log.control()?;
@@ -244,7 +252,7 @@ impl Replica<'_> {
         }
         // What differs was never decided: the log with the higher stamp lacks it.
         log.set_tail(start.min(own.tail))?;
-        let copying = Copying { from, start, next: start, end, decided, is_read: false };
+        let copying = Copying { from, start, next: start, end, decided, voters, is_read: false };
         self.leadership = Leadership::Candidate(Campaign::Copying(copying));
         Ok(())
     }
@@ -269,7 +277,7 @@ impl Replica<'_> {
                 self.leadership = Leadership::Follower;
                 return Ok(());
             };
-            if entry.length() > 0 {
+            if entry.length() > 0 && !self.shape.is_reference(entry.length()) {
                 log.clear(copying.next)?;
                 let area = log_area(self.shape.payload(copying.next));
                 let ticket = Ticket {
@@ -307,7 +315,8 @@ impl Replica<'_> {
             place = place.saturating_add(1);
         }
         log.set_tail(copying.end)?;
-        self.lead(copying.end, copying.decided, log, memory)
+        let Copying { end, decided, voters, .. } = copying;
+        self.begin_completing(end, decided, voters, fabric, log, memory)
     }
 
     /// Whether the control line of the log that is copied was read after all payloads, and shows
@@ -327,7 +336,7 @@ impl Replica<'_> {
     }
 
     /// Begins to lead, with a log that holds all that can have been decided.
-    fn lead<M: Memory>(
+    pub(super) fn lead<M: Memory>(
         &mut self,
         tail: u64,
         decided: u64,
@@ -349,7 +358,7 @@ impl Replica<'_> {
         self.begin_passing_on(tail, log)
     }
 
-    fn reads_under_way(&self) -> u32 {
+    pub(super) fn reads_under_way(&self) -> u32 {
         self.reads.map_or(0, |(_, count)| count)
     }
 
@@ -371,6 +380,7 @@ impl Replica<'_> {
         {
             self.leadership = Leadership::Follower;
         }
+        self.stop_completing_without(link);
     }
 
     /// Whether no payload that a campaign has read can land in the own log any more: one that came

@@ -30,6 +30,9 @@ impl Replica<'_> {
             }
             let place = self.delivered;
             let entry = log.load(place)?.ok_or(Halt::NoEntry)?;
+            if !self.is_deliverable(place, &entry, log, memory)? {
+                break;
+            }
             self.counts.count(&entry, UpTo::Delivered).map_err(|_| Halt::NotContinued)?;
             self.delivered = place.saturating_add(1);
             self.process(place, &entry, log, memory, application)?;
@@ -52,7 +55,11 @@ impl Replica<'_> {
         match entry.content {
             Content::Message(message) => {
                 if message.destinations.meets(Destinations::of(self.id.group)) {
-                    let payload = log.payload(place, message.length, self.payload)?;
+                    let payload = if self.shape.is_reference(message.length) {
+                        log.body(place, message.length, self.payload)?
+                    } else {
+                        log.payload(place, message.length, self.payload)?
+                    };
                     let answer = application.deliver(&Delivered {
                         place,
                         id: message.id,
@@ -61,6 +68,9 @@ impl Replica<'_> {
                     });
                     self.progress.delivered = self.progress.delivered.saturating_add(1);
                     self.reply(message.id, answer, memory)?;
+                } else if self.shape.is_reference(message.length) {
+                    // The client may give another body in the place of this one's.
+                    self.reply(message.id, 0, memory)?;
                 }
                 self.show_taken(&message, memory)
             }

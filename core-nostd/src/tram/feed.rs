@@ -62,6 +62,8 @@ pub(super) enum Payload<'p> {
     Bytes(&'p [u8]),
     /// From cells of a row.
     Cells(Row<'p>, usize),
+    /// Not at all: the slot refers to it.
+    Reference,
 }
 
 /// A ring of slots in a row.
@@ -122,6 +124,7 @@ impl<'r> Ring<'r> {
             Payload::Cells(from, offset) => {
                 row.copy_from(body, &from, offset, whole_cells(fed.length))?
             }
+            Payload::Reference => {}
         }
         put(MARK, ordinal.next().0)
     }
@@ -144,7 +147,8 @@ impl<'r> Ring<'r> {
             let at = self.shape.slot(ordinal.0, self.window);
             let length = row.reader().cell(at.saturating_add(LENGTH))?.load();
             let length = u32::try_from(length).unwrap_or(0).min(self.shape.payload_max());
-            let bytes = CACHE_LINE.saturating_add(index_from_u32(length));
+            let payload = if self.shape.is_reference(length) { 0 } else { length };
+            let bytes = CACHE_LINE.saturating_add(index_from_u32(payload));
             let area = Area { region: Region::ROW, offset: at };
             if !posting.content(area, area, bytes) {
                 break;

@@ -17,7 +17,7 @@ use super::progress::Halt;
 use super::replica::{Replica, put, rank_of};
 use super::shape::peer_row;
 use super::token::SEQUENCES;
-use crate::ids::index_from_u32;
+use crate::ids::{Time, index_from_u32};
 
 /// The most lists under way to one peer's log.
 const UNDER_WAY_MAX: usize = 16;
@@ -76,6 +76,15 @@ pub(super) struct Follow {
     pub(super) earlier_from: u64,
     /// The list that carries the stamp.
     pub(super) stamped_by: u32,
+    /// The peer has the bodies of all entries below this place that are references.
+    pub(super) covered: u64,
+    /// The place whose body it has lacked, and since when.
+    pub(super) lacks: Option<(u64, Time)>,
+    /// Places whose payloads are carried to it, though their entries are references.
+    pub(super) carry: u64,
+    pub(super) carry_end: u64,
+    /// The list under way that carries some, and the first of them.
+    pub(super) carrying: Option<(u32, u64)>,
     /// Whether the peer counts in quorums, as it shows.
     pub(super) is_voter: bool,
     /// The incarnation whose admission was proposed.
@@ -114,6 +123,7 @@ impl Follow {
     pub(super) fn refused(&mut self) {
         self.stage = FollowStage::Idle;
         (self.flying, self.earlier) = (0, 0);
+        self.carrying = None;
     }
 
     /// A list is done, of whichever campaign.
@@ -162,6 +172,10 @@ impl Follow {
         self.done = sequence.wrapping_add(1) & (SEQUENCES - 1);
         let tail = self.tails.get(index_from_u32(sequence) % UNDER_WAY_MAX).copied().unwrap_or(0);
         self.acknowledged = self.acknowledged.max(tail);
+        let is_before = |(carrying, _): &(u32, u64)| {
+            sequence.wrapping_sub(*carrying) & (SEQUENCES - 1) < SEQUENCES >> 1
+        };
+        self.carrying = self.carrying.filter(|carrying| !is_before(carrying));
         let is_stamped = self.stamped_by.wrapping_sub(sequence) & (SEQUENCES - 1) == 0;
         if self.stage == FollowStage::Repairing && self.stamp_sent && is_stamped {
             self.stage = FollowStage::Synced;
@@ -174,7 +188,13 @@ impl Follow {
         let first = if is_stamped { self.acknowledged } else { self.first };
         let own = (self.posted != self.done).then_some(first);
         let earlier = (self.earlier > 0).then_some(self.earlier_from);
-        own.into_iter().chain(earlier).min()
+        let carrying = self.carrying.map(|(_, from)| from);
+        own.into_iter().chain(earlier).chain(carrying).min()
+    }
+
+    /// Whether payloads are to be carried, once those before are there.
+    pub(super) fn carries(&self) -> bool {
+        self.carry < self.carry_end && self.carrying.is_none()
     }
 
     pub(super) fn is_full(&self) -> bool {
@@ -258,12 +278,13 @@ impl Replica<'_> {
         log: Log<'_>,
         memory: &M,
     ) -> Result<(), Halt> {
-        let mut place = self.tail.saturating_sub(u64::from(self.shape.entries()));
+        let mut at = self.tail.saturating_sub(u64::from(self.shape.entries()));
+        let mut place = at;
         for _ in 0..self.shape.entries() {
-            if self.is_kept(place, log)? {
-                break;
+            if !self.is_kept(at, log)? {
+                place = at.saturating_add(1);
             }
-            place = place.saturating_add(1);
+            at = at.saturating_add(1);
         }
         if let Some(state) = self.state.get_mut(link.index()) {
             state.follow.stage = FollowStage::Behind;
@@ -275,9 +296,13 @@ impl Replica<'_> {
         Ok(())
     }
 
-    /// Whether the own log still has the entry at a place.
+    /// Whether the own log still has the entry at a place, and its body if it refers to one.
     pub(super) fn is_kept(&self, place: u64, log: Log<'_>) -> Result<bool, Halt> {
-        Ok(place >= self.tail || log.load(place)?.is_some())
+        if place >= self.tail {
+            return Ok(true);
+        }
+        let Some(entry) = log.load(place)? else { return Ok(false) };
+        self.is_held(place, &entry, log)
     }
 
     pub(super) fn delivered_by<M: Memory>(&self, link: LinkId, memory: &M) -> Result<u64, Halt> {
@@ -308,9 +333,11 @@ impl Replica<'_> {
         (follow.lacking, follow.lacking_end) = (lacking, delivered);
         follow.sent = cut;
         follow.acknowledged = cut;
+        follow.covered = delivered;
+        (follow.carry, follow.carry_end) = (follow.first, self.tail);
         follow.decided_floor = copied.decided.min(cut);
         follow.decided_sent = 0;
-        Ok(())
+        self.begin_carrying(link, floor, log, memory)
     }
 
     /// The place from which on every log that counts holds all entries: the children may lack them.

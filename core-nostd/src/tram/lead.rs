@@ -54,7 +54,10 @@ impl Replica<'_> {
     fn reached(&self, link: LinkId) -> Option<u64> {
         let state = self.state.get(link.index())?;
         let counts = state.follow.stage == FollowStage::Synced && state.follow.is_voter;
-        counts.then_some(state.follow.acknowledged)
+        let follow = &state.follow;
+        let is_whole = !self.shape.has_references();
+        let whole = if is_whole { follow.acknowledged } else { follow.covered };
+        counts.then_some(follow.acknowledged.min(whole))
     }
 
     /// How many logs reach so far.
@@ -88,7 +91,9 @@ impl Replica<'_> {
         self.run_bytes = 0;
         self.propose_null(limit, log)?;
         self.propose_admissions(limit, log, memory)?;
+        self.wanted = None;
         self.propose_parents(limit, fabric, log, memory)?;
+        self.ask_for_wanted(now, memory)?;
         let clients = self.overlay.limits().clients;
         for step in 0..clients {
             if self.tail >= limit {
@@ -194,7 +199,7 @@ impl Replica<'_> {
                 let is_current =
                     count.incarnation == 0 || count.incarnation == parent_leader(leader);
                 if is_decided == (confirmed > count.next.0) && (is_decided || is_current) {
-                    self.take_from(Source::Parent, link, row, limit, fabric, log)?;
+                    self.take_from(Source::Parent, link, row, limit, fabric, log, memory)?;
                 }
             }
         }
@@ -237,7 +242,7 @@ impl Replica<'_> {
                 return Ok(());
             }
         }
-        self.take_from(Source::Client(client), link, row, limit, fabric, log)?;
+        self.take_from(Source::Client(client), link, row, limit, fabric, log, memory)?;
         let count = self.counts.client(client, UpTo::Proposed);
         let is_done = row.cell(feed_row::WRITTEN)?.load() <= count.next.0;
         if is_going && is_done && count.is_open && self.tail < limit {
@@ -247,7 +252,8 @@ impl Replica<'_> {
     }
 
     /// Takes all that one source has in one ring, as far as the log has room.
-    fn take_from<F: Fabric>(
+    #[allow(clippy::too_many_arguments, reason = "what is taken, from where, and to where")]
+    fn take_from<F: Fabric, M: Memory>(
         &mut self,
         source: Source,
         link: LinkId,
@@ -255,6 +261,7 @@ impl Replica<'_> {
         limit: u64,
         fabric: &F,
         log: Log<'_>,
+        memory: &M,
     ) -> Result<(), Halt> {
         let shape = self.shape;
         let ring = match source {
@@ -277,17 +284,19 @@ impl Replica<'_> {
                 }
             };
             fabric.observe_barrier();
-            self.run_bytes = self.run_bytes.saturating_add(u64::from(fed.length));
-            log.clear(self.tail)?;
-            let payload = self.shape.payload(self.tail);
-            log.memory().copy_from(
-                payload,
-                &row,
-                ring.payload(count.next),
-                whole_cells(fed.length),
-            )?;
-            self.progress.copied_bytes =
-                self.progress.copied_bytes.saturating_add(u64::from(fed.length));
+            if self.shape.is_reference(fed.length) {
+                if !self.take_body(source, count.next, &fed, row, log, memory)? {
+                    break;
+                }
+            } else {
+                self.run_bytes = self.run_bytes.saturating_add(u64::from(fed.length));
+                log.clear(self.tail)?;
+                let payload = self.shape.payload(self.tail);
+                let from = ring.payload(count.next);
+                log.memory().copy_from(payload, &row, from, whole_cells(fed.length))?;
+                self.progress.copied_bytes =
+                    self.progress.copied_bytes.saturating_add(u64::from(fed.length));
+            }
             let message = Message {
                 source,
                 ordinal: count.next,

@@ -48,6 +48,10 @@ impl<'m> Log<'m> {
         self.memory
     }
 
+    pub(super) const fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
     /// The control line.
     pub(super) fn control(&self) -> Result<Control, OutOfRow> {
         self.control_at(0)

@@ -23,6 +23,7 @@
 //! | `oracle`, `grant`, `campaign` | who should lead, who may write, how a replica becomes leader |
 //! | `follow`, `lead` | how a leader keeps its followers' logs, and gives places to messages |
 //! | `deliver`, `pass_on` | handing over, and passing on to children |
+//! | `bodies`, `carry`, `complete` | payloads that entries refer to, if a switch is on |
 //! | `confirm` | what the parent has decided of what it passed on early |
 //! | `rows`, `posting`, `token` | what changed, as posts |
 //! | `client` | what multicasts |
@@ -31,8 +32,11 @@
 //! Sources: TRAM, whole; Mu (Aguilera et al., OSDI 2020) for permissions; requirements TRM-1 to
 //! TRM-10. Where this differs from the paper, `campaign` and `follow` say why.
 
+mod bodies;
 mod campaign;
+mod carry;
 mod client;
+mod complete;
 mod confirm;
 mod counts;
 mod deliver;

@@ -147,7 +147,7 @@ impl Replica<'_> {
         Ok(self.is_quorum(row.cell(peer_row::HEARS)?.load()))
     }
 
-    fn is_quorum(&self, set: u64) -> bool {
+    pub(super) fn is_quorum(&self, set: u64) -> bool {
         set.count_ones() >= u32::from(self.overlay.quorum(self.id.group))
     }
 

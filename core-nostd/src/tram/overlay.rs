@@ -162,6 +162,7 @@ struct Placed {
 pub struct Overlay {
     groups: heapless::Vec<Placed, GROUPS_MAX>,
     limits: Limits,
+    references_from: u32,
     digest: u64,
 }
 
@@ -195,7 +196,7 @@ impl Overlay {
         for (id, _) in ids(groups) {
             add_to_ancestors(&mut placed, id);
         }
-        let mut overlay = Self { groups: placed, limits, digest: 0 };
+        let mut overlay = Self { groups: placed, limits, references_from: 0, digest: 0 };
         for (id, _) in ids(groups) {
             if usize::from(overlay.children_count(id)) > CHILDREN_MAX {
                 return Err(OverlayError::TooManyChildren(id));
@@ -221,6 +222,31 @@ impl Overlay {
     #[must_use]
     pub const fn limits(&self) -> &Limits {
         &self.limits
+    }
+
+    /// The same overlay, in which clients give the payloads of messages of so many bytes or more to
+    /// each replica themselves, and entries refer to them (TRM-9). Zero: entries carry all bytes.
+    #[must_use]
+    pub fn with_references(mut self, references_from: u32) -> Self {
+        self.references_from = references_from;
+        self.digest = self.compute_digest();
+        self
+    }
+
+    /// From how many bytes on entries refer to a message's payload. Zero: they never do.
+    #[must_use]
+    pub const fn references_from(&self) -> u32 {
+        self.references_from
+    }
+
+    /// Whether a message that is ordered first at one group is ordered at another on its way.
+    pub(super) fn handles(
+        &self,
+        group: GroupId,
+        first: GroupId,
+        destinations: Destinations,
+    ) -> bool {
+        self.reach(first).contains(group) && self.reach(group).meets(destinations)
     }
 
     /// What tells this overlay from others.
@@ -295,6 +321,9 @@ impl Overlay {
         let mut digest = Digest::new();
         for size in sizes {
             digest = digest.with(size);
+        }
+        if self.references_from != 0 {
+            digest = digest.with(u64::from(self.references_from));
         }
         for placed in &self.groups {
             let parent = placed.group.parent.map_or(u64::MAX, |parent| u64::from(parent.0));

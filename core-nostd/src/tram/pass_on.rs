@@ -88,6 +88,7 @@ impl Replica<'_> {
                 if self.is_ready(link) {
                     self.pass_to(child, link, limit, log, memory)?;
                     self.show_confirmed(child, link, settled, memory)?;
+                    self.carry_to_child(child, link, fabric, log, memory)?;
                     self.give_up_if_spoilt(now, link, fabric);
                 }
             }
@@ -156,11 +157,15 @@ impl Replica<'_> {
             }
             None => {
                 let from = self.shape.payload(passing.place);
-                let payload = Payload::Cells(log.memory().reader(), from);
+                let is_reference = self.shape.is_reference(fed.length);
+                let (payload, copied) = if is_reference {
+                    (Payload::Reference, 0)
+                } else {
+                    (Payload::Cells(log.memory().reader(), from), u64::from(fed.length))
+                };
                 ring.store(row, position, fed, payload)?;
                 self.progress.passed_on = self.progress.passed_on.saturating_add(1);
-                self.progress.copied_bytes =
-                    self.progress.copied_bytes.saturating_add(u64::from(fed.length));
+                self.progress.copied_bytes = self.progress.copied_bytes.saturating_add(copied);
             }
         }
         // Positions that are left out are not posted either.

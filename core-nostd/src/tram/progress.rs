@@ -48,6 +48,14 @@ pub struct Progress {
     pub passed_on: u32,
     /// Bytes of payloads that were copied.
     pub copied_bytes: u64,
+    /// Entries that were proposed and refer to their payloads.
+    pub references: u32,
+    /// Payloads of such entries that were carried to a replica that lacked them.
+    pub carried: u32,
+    /// Payloads that a candidate fetched from another replica.
+    pub fetched: u32,
+    /// Entries that a candidate gave up, since nobody had the payloads to which they refer.
+    pub given_up: u32,
     /// Lists that the fabric took.
     pub lists: u32,
     /// Writes in those lists.

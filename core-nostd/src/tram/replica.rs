@@ -12,6 +12,7 @@
 //!
 //! Source: TRAM, section 5.3 (Algorithm 2).
 
+use super::bodies::Held;
 use super::campaign::Campaign;
 use super::counts::{Counts, SourceState, UpTo};
 use super::follow::Follow;
@@ -74,6 +75,8 @@ pub struct LinkState {
     pub(super) heard_at: Option<Time>,
     /// Of a peer: the request for its log is to be posted.
     pub(super) asks: bool,
+    /// Of a peer: it is to be shown which bodies are here.
+    pub(super) has_bodies: bool,
     /// Of a peer: how its log is written.
     pub(super) follow: Follow,
     /// Of a child's replica: what is passed on to it.
@@ -186,6 +189,10 @@ pub struct Replica<'s> {
     pub(super) beat_at: Option<Time>,
     /// Whose turn it is among the clients.
     pub(super) turn: u16,
+    pub(super) held: Held,
+    /// As a leader: a message of the parent's whose payload is not here, and since when.
+    pub(super) wanted: Option<Ordinal>,
+    pub(super) wanted_since: Option<(Ordinal, Time)>,
     pub(super) progress: Progress,
 }
 
@@ -263,6 +270,9 @@ impl<'s> Replica<'s> {
             beats: 0,
             beat_at: None,
             turn: 0,
+            held: Held::default(),
+            wanted: None,
+            wanted_since: None,
             progress: Progress::default(),
         })
     }
@@ -328,7 +338,10 @@ impl<'s> Replica<'s> {
         self.stand(now, fabric, memory)?;
         let log = Log::new(memory.log(), self.shape);
         match self.leadership {
-            Leadership::Follower => self.deliver(log, memory, application)?,
+            Leadership::Follower => {
+                self.hold_bodies(log, memory)?;
+                self.deliver(log, memory, application)?;
+            }
             Leadership::Candidate(_) => {
                 self.deliver(log, memory, application)?;
                 self.campaign(now, fabric, memory)?;
@@ -336,6 +349,7 @@ impl<'s> Replica<'s> {
             Leadership::Leader => {
                 self.copy_headers(fabric, log, memory)?;
                 self.prepare_followers(log, memory)?;
+                self.look_at_bodies(now, log, memory)?;
                 self.decide(log, memory)?;
                 self.deliver(log, memory, application)?;
                 self.propose(now, fabric, log, memory)?;

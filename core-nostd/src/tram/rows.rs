@@ -116,17 +116,21 @@ impl Replica<'_> {
 
     fn post_line<F: Fabric>(&mut self, link: LinkId, fabric: &mut F) {
         let Some(state) = self.state.get(link.index()) else { return };
-        let (attached, asks) = (state.attached, state.asks);
+        let (attached, asks, has_bodies) = (state.attached, state.asks, state.has_bodies);
         let mut posting = Posting::new(&self.capabilities);
         posting.content(own(0), own(0), CACHE_LINE);
         if asks {
             let request = own(peer_row::REQUEST);
             posting.guard(request, request, 8);
         }
+        if has_bodies {
+            let bodies = own(peer_row::BODIES);
+            posting.guard(bodies, bodies, 24);
+        }
         if fabric.post(attached.view, attached.peer, posting.writes(), None).is_ok() {
             self.count_list(&posting);
             if let Some(state) = self.state.get_mut(link.index()) {
-                state.asks = false;
+                (state.asks, state.has_bodies) = (false, false);
             }
             self.clean(link);
         }
@@ -139,7 +143,7 @@ impl Replica<'_> {
         }
     }
 
-    fn count_list(&mut self, posting: &Posting) {
+    pub(super) fn count_list(&mut self, posting: &Posting) {
         let writes = u32::try_from(posting.writes().len()).unwrap_or(u32::MAX);
         self.progress.lists = self.progress.lists.saturating_add(1);
         self.progress.writes = self.progress.writes.saturating_add(writes);

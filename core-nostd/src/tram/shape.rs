@@ -6,6 +6,15 @@
 //! peer row: | control | staged log control |
 //! ```
 //!
+//! Where entries refer to payloads, more follows:
+//!
+//! ```text
+//! log:        | a name that was read | names of carried: N | names of bodies: N | bodies: N |
+//! client row: | names of bodies: W | bodies: W |
+//! ```
+//!
+//! A body is a payload that is kept apart from entries. Its name is stored behind it.
+//!
 //! Headers and payloads of a log lie apart. A candidate reads all headers of a peer at once, and
 //! payloads only of the entries that it lacks.
 //!
@@ -56,6 +65,13 @@ pub(super) mod peer_row {
     /// The timestamp with which it asks to write to the peer's log. Not in the control line, which
     /// may be read late: it must not overtake what was written to that log before.
     pub(in crate::tram) const REQUEST: usize = 96;
+    /// To the leader that has its log: it has all bodies below this place that entries of the
+    /// leader's log refer to.
+    pub(in crate::tram) const BODIES: usize = 104;
+    /// Which leader that is. It lands after the count, and is read before it.
+    pub(in crate::tram) const BODIES_FOR: usize = 112;
+    /// As a leader: nobody wants a body of an entry below this place any more.
+    pub(in crate::tram) const BODIES_FROM: usize = 120;
     /// Bytes of the row.
     pub(in crate::tram) const BYTES: usize = 128;
 }
@@ -71,6 +87,9 @@ pub(super) mod feed_row {
     pub(in crate::tram) const CONFIRMED: usize = 8;
     /// Of a parent's leader: how many positions the child shows as decided there.
     pub(in crate::tram) const SETTLED: usize = 16;
+    /// Of a parent's leader: the position, plus one, of the message whose slot has its payload
+    /// though it is a reference. It travels apart from the cells before.
+    pub(in crate::tram) const CARRIED: usize = 24;
     /// Where the slots start.
     pub(in crate::tram) const SLOTS: usize = 64;
 }
@@ -83,6 +102,8 @@ pub(super) mod taken_row {
     pub(in crate::tram) const OPENED: usize = 8;
     /// Towards a client: whether the replica leads its group.
     pub(in crate::tram) const LEADS: usize = 16;
+    /// Towards the parent: the position, plus one, of the message whose payload is wanted.
+    pub(in crate::tram) const WANTED: usize = 24;
     /// Towards a client: where its replies start.
     pub(in crate::tram) const REPLIES: usize = 64;
 }
@@ -97,6 +118,7 @@ pub struct Shape {
     client_window: u32,
     parent_window: u32,
     payload_max: u32,
+    references_from: u32,
 }
 
 impl Shape {
@@ -114,6 +136,7 @@ impl Shape {
             client_window: limits.client_window,
             parent_window: limits.parent_window,
             payload_max: limits.payload_max,
+            references_from: overlay.references_from(),
         }
     }
 
@@ -126,7 +149,11 @@ impl Shape {
     /// Bytes of the region that holds a replica's log.
     #[must_use]
     pub const fn log_bytes(&self) -> usize {
-        self.copy_at(Rank(u16_from(REPLICAS_MAX)))
+        if self.has_references() {
+            self.bodies().saturating_add(self.all(self.payload_bytes))
+        } else {
+            self.asked_name()
+        }
     }
 
     /// Bytes of a replica's row towards a peer of its group.
@@ -138,7 +165,12 @@ impl Shape {
     /// Bytes of a client's row towards a replica of this group.
     #[must_use]
     pub const fn client_row_bytes(&self) -> usize {
-        self.feed_row_bytes(self.client_window)
+        let ring = self.feed_row_bytes(self.client_window);
+        if !self.has_references() {
+            return ring;
+        }
+        let body = CACHE_LINE.saturating_add(self.payload_bytes);
+        ring.saturating_add(index_from_u32(self.client_window).saturating_mul(body))
     }
 
     /// Bytes of a replica's row towards a client.
@@ -205,6 +237,63 @@ impl Shape {
     pub(super) const fn payloads(&self) -> usize {
         let headers = index_from_u32(self.entries).saturating_mul(self.header_bytes);
         CACHE_LINE.saturating_add(headers)
+    }
+
+    pub(super) const fn has_references(&self) -> bool {
+        self.references_from != 0
+    }
+
+    /// Whether the entry of a message of so many bytes refers to its payload.
+    pub(super) const fn is_reference(&self, length: u32) -> bool {
+        self.has_references() && length >= self.references_from
+    }
+
+    /// Where a name is read to that a peer's log has.
+    pub(super) const fn asked_name(&self) -> usize {
+        self.copy_at(Rank(u16_from(REPLICAS_MAX)))
+    }
+
+    /// Where the leader stores the name of the payload that it has carried to a place.
+    pub(super) fn carried_name(&self, place: u64) -> usize {
+        let lines = modulo(place, self.entries).saturating_add(1);
+        self.asked_name().saturating_add(lines.saturating_mul(CACHE_LINE))
+    }
+
+    /// Where the owner stores the name of the body that it keeps for a place.
+    pub(super) fn body_name(&self, place: u64) -> usize {
+        self.carried_name(place).saturating_add(self.all(CACHE_LINE))
+    }
+
+    /// Where that body is.
+    pub(super) fn body(&self, place: u64) -> usize {
+        let index = modulo(place, self.entries);
+        self.bodies().saturating_add(index.saturating_mul(self.payload_bytes))
+    }
+
+    const fn bodies(&self) -> usize {
+        let names = self.all(CACHE_LINE).saturating_mul(2).saturating_add(CACHE_LINE);
+        self.asked_name().saturating_add(names)
+    }
+
+    /// Bytes of so many for each entry.
+    const fn all(&self, bytes: usize) -> usize {
+        index_from_u32(self.entries).saturating_mul(bytes)
+    }
+
+    /// Where the name of the body of a client's message is in that client's row.
+    pub(super) fn given_name(&self, number: u64) -> usize {
+        let index = modulo(number, self.client_window);
+        let ring = self.feed_row_bytes(self.client_window);
+        ring.saturating_add(index.saturating_mul(CACHE_LINE))
+    }
+
+    /// Where that body is.
+    pub(super) fn given(&self, number: u64) -> usize {
+        let index = modulo(number, self.client_window);
+        let names = index_from_u32(self.client_window).saturating_mul(CACHE_LINE);
+        self.feed_row_bytes(self.client_window)
+            .saturating_add(names)
+            .saturating_add(index.saturating_mul(self.payload_bytes))
     }
 
     /// Bytes of a slot of a feed.

@@ -1,6 +1,7 @@
 //! Snapshots: what a replica knows at what it has delivered, for one that lacks entries which its
 //! group has no longer. The application's own state of the same moment belongs to it (TRM-6).
 
+use super::bodies::Held;
 use super::link::{LinkId, Memory};
 use super::log::Log;
 use super::progress::Halt;
@@ -55,6 +56,7 @@ impl Replica<'_> {
         self.delivered = *place;
         self.needs_snapshot = false;
         self.gapped = Some(stamp);
+        self.held = Held::default();
         for link in 0..self.links.len() {
             let Ok(link) = u16::try_from(link) else { break };
             self.show_all(LinkId(link), memory)?;

@@ -62,7 +62,9 @@ impl Replica<'_> {
             }
             self.skip_consumed(link, log)?;
             let has_entries = self.state.get(link.index()).is_some_and(|state| {
-                state.follow.stage == FollowStage::Repairing || state.follow.sent < self.tail
+                state.follow.stage == FollowStage::Repairing
+                    || state.follow.sent < self.tail
+                    || state.follow.carries()
             });
             if what == Stream::Entries && !has_entries {
                 continue;
@@ -90,10 +92,12 @@ impl Replica<'_> {
         let Some((row, _)) = memory.link(link) else { return Ok(false) };
         let Some(state) = self.state.get(link.index()) else { return Ok(false) };
         let (attached, mut follow) = (state.attached, state.follow);
+        let had_stamp = follow.stamp_sent;
         if follow.is_full() {
             return Ok(false);
         }
         let mut posting = Posting::to_region(&self.capabilities, fabric.region_list_bytes_max());
+        let mut carried_from = None;
         if follow.needs_cut {
             put(row, peer_row::STAGED_CUT, follow.cut)?;
             posting.guard(row_area(peer_row::STAGED_CUT), log_area(log_control::TAIL), 8);
@@ -101,11 +105,16 @@ impl Replica<'_> {
         } else if follow.lacking < follow.lacking_end {
             let (from, to) = (follow.lacking, follow.lacking_end);
             follow.lacking = self.add_entries(from, to, &mut posting, log)?;
+        } else if let Some(from) = self.add_carried(&mut follow, &mut posting, log)? {
+            carried_from = Some(from);
         } else if !self.fill(&mut follow, delivered, decided, &mut posting, log, row)? {
             return Ok(false);
         }
         let sequence = follow.took(follow.sent);
-        if follow.stamp_sent && !state.follow.stamp_sent {
+        if let Some(from) = carried_from {
+            follow.carrying = Some((sequence, from));
+        }
+        if follow.stamp_sent && !had_stamp {
             follow.stamped_by = sequence;
         }
         let ticket = Ticket { work: Work::Append, link, campaign: self.campaigns, sequence };
@@ -147,13 +156,19 @@ impl Replica<'_> {
                 break;
             }
             let Some(entry) = log.load(to)? else { return Err(Halt::NoEntry) };
+            if !self.is_held(to, &entry, log)? {
+                break;
+            }
             // Headers go first: a slot whose payload is replaced in part has no entry.
             let header = log_area(self.shape.header(to));
             if !posting.header(header, self.shape.header_bytes()) {
                 break;
             }
             let area = log_area(self.shape.payload(to));
-            if !posting.content(area, area, index_from_u32(entry.length())) {
+            // A reference goes without its payload (see `bodies`).
+            let is_reference = self.shape.is_reference(entry.length());
+            let length = if is_reference { 0 } else { index_from_u32(entry.length()) };
+            if !posting.content(area, area, length) {
                 posting.drop_header(self.shape.header_bytes());
                 break;
             }

@@ -52,6 +52,15 @@ fn one_group_of_three() {
 }
 
 #[test]
+fn by_reference() {
+    for seed in 1..10 {
+        let settings = Settings { seed, references_from: 40, ..Settings::default() };
+        calm_run(&[None, Some(0), Some(1)], 3, settings, 60);
+        calm_run(&[None], 3, Settings { batching: false, ..settings }, 30);
+    }
+}
+
+#[test]
 fn one_entry_at_a_time() {
     for seed in 1..5 {
         calm_run(

@@ -18,6 +18,10 @@ pub struct Reached {
     pub denials: u64,
     pub messages: usize,
     pub delivered: usize,
+    pub references: u32,
+    pub carried: u32,
+    pub fetched: u32,
+    pub given_up: u32,
 }
 
 fn one_fault(world: &mut World) {
@@ -101,6 +105,10 @@ pub fn faulty_run(parents: &[Option<u16>], replicas: u16, settings: Settings) ->
         denials: world.network.borrow().denials,
         messages: world.sent.len(),
         delivered: world.histories.values().map(|history| history.messages.len()).sum(),
+        references: world.references,
+        carried: world.carried,
+        fetched: world.fetched,
+        given_up: world.given_up,
     }
 }
 
@@ -153,12 +161,14 @@ fn settings_of(seed: u64) -> Settings {
     }
 }
 
-#[test]
-fn nothing_is_lost_doubled_or_reordered_whatever_fails() {
+/// About half of the messages are so long.
+const REFERENCES_FROM: u32 = 30;
+
+fn faulty_runs(count: u64, references_from: u32) -> Reached {
     let mut all = Reached::default();
-    for seed in seeds(100) {
+    for seed in seeds(count) {
         let (parents, replicas) = shape_of(seed);
-        let settings = settings_of(seed);
+        let settings = Settings { references_from, ..settings_of(seed) };
         let reached = faulty_run(parents, replicas, settings);
         all.leaders += reached.leaders;
         all.restored += reached.restored;
@@ -166,8 +176,24 @@ fn nothing_is_lost_doubled_or_reordered_whatever_fails() {
         all.denials += reached.denials;
         all.messages += reached.messages;
         all.delivered += reached.delivered;
+        all.references += reached.references;
+        all.carried += reached.carried;
+        all.fetched += reached.fetched;
+        all.given_up += reached.given_up;
     }
     eprintln!("{all:?}");
+    all
+}
+
+#[test]
+fn nothing_is_lost_doubled_or_reordered_whatever_fails() {
+    let all = faulty_runs(100, 0);
+    assert!(all.leaders > 100 && all.restored > 20 && all.admitted > 20 && all.denials > 5);
+}
+
+#[test]
+fn by_reference_nothing_is_lost_either() {
+    let all = faulty_runs(100, REFERENCES_FROM);
     assert!(all.leaders > 100 && all.restored > 20 && all.admitted > 20 && all.denials > 5);
 }
 

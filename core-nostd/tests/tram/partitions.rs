@@ -40,9 +40,10 @@ fn one_turn(world: &mut World) {
     }
 }
 
-fn turns(seed: u64) -> u32 {
+fn turns(seed: u64, references_from: u32) -> u32 {
     let parents: &[Option<u16>] = if seed.is_multiple_of(3) { &[None, Some(0)] } else { &[None] };
-    let settings = Settings { seed, clients: 3, log_entries: 8, ..Settings::default() };
+    let settings =
+        Settings { seed, clients: 3, log_entries: 8, references_from, ..Settings::default() };
     let mut world = World::new(parents, 3, settings);
     world.run(3_000);
     for _ in 0..25 {
@@ -57,7 +58,14 @@ fn turns(seed: u64) -> u32 {
 
 #[test]
 fn whoever_leads_in_turn_nothing_decided_is_lost() {
-    let leaders: u32 = seeds(30).map(turns).sum();
+    let leaders: u32 = seeds(30).map(|seed| turns(seed, 0)).sum();
+    eprintln!("{leaders} leaders");
+    assert!(leaders > 150);
+}
+
+#[test]
+fn whoever_leads_in_turn_no_payload_is_lost() {
+    let leaders: u32 = seeds(30).map(|seed| turns(seed, 30)).sum();
     eprintln!("{leaders} leaders");
     assert!(leaders > 150);
 }

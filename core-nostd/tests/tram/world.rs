@@ -98,6 +98,8 @@ pub struct Settings {
     pub log_entries: u32,
     pub window: u32,
     pub clients: u16,
+    /// From how many bytes on entries refer to payloads. Zero: never.
+    pub references_from: u32,
     /// From heartbeat to heartbeat, for each replica of the overlay.
     pub heartbeat_ns: u64,
 }
@@ -111,6 +113,7 @@ impl Default for Settings {
             log_entries: 16,
             window: 4,
             clients: 2,
+            references_from: 0,
             // Long enough that this network carries them beside everything else.
             heartbeat_ns: 2_500,
         }
@@ -142,6 +145,11 @@ pub struct World {
     pub leaders: u32,
     pub restored: u32,
     pub admitted: u32,
+    /// What all steps of replicas did with references.
+    pub references: u32,
+    pub carried: u32,
+    pub fetched: u32,
+    pub given_up: u32,
 }
 
 /// A tree by its groups' parents, with so many replicas each.
@@ -155,7 +163,7 @@ pub fn tree(parents: &[Option<u16>], replicas: u16, settings: &Settings) -> Over
         parent_window: settings.window,
         payload_max: PAYLOAD_MAX,
     };
-    Overlay::new(&groups, limits).expect("a tree")
+    Overlay::new(&groups, limits).expect("a tree").with_references(settings.references_from)
 }
 
 impl World {
@@ -181,6 +189,10 @@ impl World {
             leaders: 0,
             restored: 0,
             admitted: 0,
+            references: 0,
+            carried: 0,
+            fetched: 0,
+            given_up: 0,
         };
         for id in world.ids() {
             world.start_replica(id, true);
@@ -439,8 +451,14 @@ impl World {
         let stepped =
             running.replica.step(Time(self.now), &mut running.end, &running.memory, &mut deliver);
         self.complaints.append(&mut complaints);
-        if let Err(halt) = stepped {
-            self.complaints.push(format!("{id}: {halt}"));
+        match stepped {
+            Ok(did) => {
+                self.references += did.references;
+                self.carried += did.carried;
+                self.fetched += did.fetched;
+                self.given_up += did.given_up;
+            }
+            Err(halt) => self.complaints.push(format!("{id}: {halt}")),
         }
         let ids = self.ids();
         for (index, place) in running.memory.links.iter_mut().enumerate() {

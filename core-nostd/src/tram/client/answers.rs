@@ -186,7 +186,7 @@ impl Client<'_> {
         }
     }
 
-    fn reply<M: Memory>(
+    pub(super) fn reply<M: Memory>(
         &self,
         link: LinkId,
         number: u64,

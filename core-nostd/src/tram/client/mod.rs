@@ -15,6 +15,7 @@
 //! Source: TRAM, section 5.2 (Algorithm 1).
 
 mod answers;
+mod give;
 mod links;
 mod send;
 
@@ -73,6 +74,8 @@ pub struct ClientLink {
     attached: Attached,
     stored: Ordinal,
     posted: Ordinal,
+    /// The number from which on bodies were not given yet.
+    given: u64,
     /// The number from which on the next message to be stored is.
     number: u64,
     /// The replica is told that nothing more comes: it follows all that was multicast there.
@@ -245,6 +248,7 @@ impl<'s> Client<'s> {
                 attached.stage = Stage::Ready;
             }
             if attached.is_ready() {
+                self.give(link, fabric, memory)?;
                 self.store(link, memory)?;
                 self.post(link, fabric, memory)?;
             }

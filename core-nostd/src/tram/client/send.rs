@@ -130,7 +130,9 @@ impl Client<'_> {
             if state.stored >= next || state.stored.0 >= limit {
                 break;
             }
-            self.store_one(replica.group, &mut state, row, &shape)?;
+            if !self.store_one(replica.group, &mut state, row, &shape)? {
+                break;
+            }
             state.stored = state.stored.next();
         }
         if let Some(place) = self.state.get_mut(link.index()) {
@@ -139,17 +141,22 @@ impl Client<'_> {
         Ok(())
     }
 
-    /// Stores one message. One that was answered already is left out: its group has it.
+    /// Stores one message. One that was answered already is left out: its group has it. False if
+    /// the body of a reference goes before, and was not given yet.
     fn store_one(
         &mut self,
         group: GroupId,
         state: &mut ClientLink,
         row: RowWriter<'_>,
         shape: &Shape,
-    ) -> Result<(), Halt> {
+    ) -> Result<bool, Halt> {
         let ordinal = state.stored;
-        let Some(index) = self.find(group, state) else { return Ok(()) };
-        let Some(message) = self.messages.get(index).copied() else { return Ok(()) };
+        let Some(index) = self.find(group, state) else { return Ok(true) };
+        let Some(message) = self.messages.get(index).copied() else { return Ok(true) };
+        let is_reference = shape.is_reference(message.length);
+        if is_reference && state.given <= message.number {
+            return Ok(false);
+        }
         let fed = Fed {
             id: self.id_of(message.number),
             destinations: message.destinations,
@@ -160,11 +167,12 @@ impl Client<'_> {
         let from = index.saturating_mul(room);
         let to = from.saturating_add(index_from_u32(message.length));
         let bytes = self.payloads.get(from..to).unwrap_or(&[]);
-        ring.store(row, ordinal, &fed, Payload::Bytes(bytes))?;
+        let copied = if is_reference { 0 } else { u64::from(message.length) };
+        let payload = if is_reference { Payload::Reference } else { Payload::Bytes(bytes) };
+        ring.store(row, ordinal, &fed, payload)?;
         self.progress.passed_on = self.progress.passed_on.saturating_add(1);
-        self.progress.copied_bytes =
-            self.progress.copied_bytes.saturating_add(u64::from(message.length));
-        Ok(())
+        self.progress.copied_bytes = self.progress.copied_bytes.saturating_add(copied);
+        Ok(true)
     }
 
     /// The place of the message that is stored next for a replica, if it is not answered yet: those

@@ -34,7 +34,16 @@ impl Script {
     }
 
     pub(super) fn of(parents: &[Option<u16>], replicas: u16) -> Self {
-        let settings = Settings { log_entries: 32, ..Settings::default() };
+        Self::with(parents, replicas, 0)
+    }
+
+    /// The same. Entries of the messages that the text multicasts refer to their payloads.
+    pub(super) fn by_reference(parents: &[Option<u16>]) -> Self {
+        Self::with(parents, 3, 16)
+    }
+
+    fn with(parents: &[Option<u16>], replicas: u16, references_from: u32) -> Self {
+        let settings = Settings { log_entries: 32, references_from, ..Settings::default() };
         let mut world = World::new(parents, replicas, settings);
         world.network.borrow_mut().lands_whole = true;
         for number in 0..world.settings.clients {

@@ -48,6 +48,9 @@ const RING_BYTES: u32 = 2 << 20;
 /// ones.
 const SMALL_BYTES: u32 = 1 << 10;
 
+/// From how many bytes on entries refer to payloads, where that is switched on.
+const REFERENCES_FROM: u32 = 4 << 10;
+
 /// The time to suspect where large messages fill the ports, in ns.
 const SUSPECT_LARGE_NS: u64 = 20_000_000;
 
@@ -122,6 +125,12 @@ impl Case {
     /// [`BenchError`] if there is no such overlay.
     pub(super) fn run(&self, profile: Profile, seed: u64) -> Result<Figures, BenchError> {
         let overlay = self.system.tree().overlay(self.replicas, self.limits())?;
+        let overlay = match self.system {
+            System::Tram(_, switches) if switches.references => {
+                overlay.with_references(REFERENCES_FROM)
+            }
+            _ => overlay,
+        };
         let measured = match self.system {
             System::Tram(_, switches) => {
                 let mut state = TramState::new(&overlay);

@@ -101,7 +101,7 @@ impl Experiment {
 
     fn over_payloads(self) -> Vec<Point> {
         let mut points = Vec::new();
-        for system in systems(&Switches::ENDS) {
+        for system in systems(&Switches::OF_PAYLOADS) {
             for payload_bytes in PAYLOADS {
                 let case = Case { payload_bytes, ..Case::of(system, GROUPS) };
                 points.extend(self.under_both(payload_bytes, case));

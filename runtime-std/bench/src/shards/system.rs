@@ -19,17 +19,25 @@ pub(super) enum System {
 pub(super) struct Switches {
     pub(super) batching: bool,
     pub(super) passes_on_early: bool,
+    /// Entries refer to large payloads, which clients give to all replicas (TRM-9).
+    pub(super) references: bool,
 }
 
 impl Switches {
     /// TRAM as the paper has it.
-    pub(super) const PAPER: Self = Self { batching: false, passes_on_early: false };
+    pub(super) const PAPER: Self =
+        Self { batching: false, passes_on_early: false, references: false };
     /// Messages are passed on while they are replicated.
-    pub(super) const EARLY: Self = Self { batching: false, passes_on_early: true };
+    pub(super) const EARLY: Self =
+        Self { batching: false, passes_on_early: true, references: false };
     /// A step takes all that is there.
-    pub(super) const BATCHING: Self = Self { batching: true, passes_on_early: false };
+    pub(super) const BATCHING: Self =
+        Self { batching: true, passes_on_early: false, references: false };
     /// Both.
-    pub(super) const ALL: Self = Self { batching: true, passes_on_early: true };
+    pub(super) const ALL: Self = Self { batching: true, passes_on_early: true, references: false };
+    /// Both, and references to large payloads.
+    pub(super) const REFERENCES: Self =
+        Self { batching: true, passes_on_early: true, references: true };
 
     /// The paper's, each switch alone, and both.
     pub(super) const EACH: [Self; 4] = [Self::PAPER, Self::EARLY, Self::BATCHING, Self::ALL];
@@ -37,7 +45,13 @@ impl Switches {
     /// The paper's, and both.
     pub(super) const ENDS: [Self; 2] = [Self::PAPER, Self::ALL];
 
+    /// The paper's, both, and those that large payloads are measured with.
+    pub(super) const OF_PAYLOADS: [Self; 3] = [Self::PAPER, Self::ALL, Self::REFERENCES];
+
     const fn name(self) -> &'static str {
+        if self.references {
+            return "references";
+        }
         match (self.batching, self.passes_on_early) {
             (false, false) => "paper",
             (false, true) => "early",

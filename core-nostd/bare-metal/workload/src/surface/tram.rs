@@ -87,6 +87,7 @@ fn tree(overlay: &Overlay) {
     debug((set.count(), set.contains(black_box(GroupId(1))), set.meets(overlay.all())));
     black_box((set.is_within(overlay.all()), set.iter().last(), overlay.len()));
     black_box((overlay.is_empty(), overlay.limits(), overlay.digest()));
+    black_box(overlay.clone().with_references(black_box(16)).references_from());
     black_box((overlay.parent(black_box(GroupId(1))), overlay.reach(black_box(GroupId(0)))));
     black_box((overlay.children(GroupId(0)).last(), overlay.quorum(black_box(GroupId(0)))));
     black_box((overlay.children_count(GroupId(0)), overlay.replicas(black_box(GroupId(1)))));

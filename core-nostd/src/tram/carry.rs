@@ -1,0 +1,246 @@
+//! What a leader does for replicas that lack the body of a reference: it carries the payload to
+//! them.
+//!
+//! - A follower that shows no body for too long gets it into its log, where the payload of an
+//!   entry that carries it would be. The name follows the payload, at a place of its own, so what
+//!   has its name there is whole. What a new leader repairs of a log goes with its payloads at
+//!   once: the clients gave those to replicas that were there.
+//! - A leader of a child that asks for one gets it into the slot of its position. One at a time:
+//!   the control line says which.
+
+use super::bodies::NAME_BYTES;
+use super::entry::{Content, Message};
+use super::feed::{Ring, whole_cells};
+use super::follow::{Follow, FollowStage};
+use super::link::{LinkId, Memory};
+use super::log::{Log, log_area};
+use super::posting::Posting;
+use super::progress::Halt;
+use super::replica::{Replica, put};
+use super::shape::{feed_row, peer_row, taken_row};
+use super::timestamp::Timestamp;
+use crate::fabric::{Area, Fabric, Region};
+use crate::ids::{Ordinal, Time, index_from_u32};
+
+impl Replica<'_> {
+    /// Looks which bodies the followers show, and which they have lacked for too long.
+    pub(super) fn look_at_bodies<M: Memory>(
+        &mut self,
+        now: Time,
+        log: Log<'_>,
+        memory: &M,
+    ) -> Result<(), Halt> {
+        if !self.shape.has_references() {
+            return Ok(());
+        }
+        for link in self.links.peers() {
+            let Some((_, row)) = memory.link(link) else { continue };
+            let Some(mut follow) = self.state.get(link.index()).map(|state| state.follow) else {
+                continue;
+            };
+            if follow.stage != FollowStage::Synced {
+                continue;
+            }
+            // The count lands before the term for which it is.
+            let shown_to = Timestamp::from_cell(row.cell(peer_row::BODIES_FOR)?.load());
+            let count = row.cell(peer_row::BODIES)?.load();
+            let shown = if shown_to == self.promised { count } else { 0 };
+            follow.covered = follow.covered.max(shown);
+            self.cover(&mut follow, log)?;
+            self.notice_lack(&mut follow, now);
+            if let Some(state) = self.state.get_mut(link.index()) {
+                state.follow = follow;
+            }
+            if follow.lacks.is_some() && !self.is_kept(follow.covered, log)? {
+                self.fall_behind(link, log, memory)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A peer whose log is repaired gets the payloads of what is written. One that comes back gets
+    /// all that anyone may want.
+    pub(super) fn begin_carrying<M: Memory>(
+        &mut self,
+        link: LinkId,
+        floor: u64,
+        log: Log<'_>,
+        memory: &M,
+    ) -> Result<(), Halt> {
+        let Some((row, _)) = memory.link(link).filter(|_| self.shape.has_references()) else {
+            return Ok(());
+        };
+        let Some(delivered) = self.state.get(link.index()).map(|state| state.follow.lacking_end)
+        else {
+            return Ok(());
+        };
+        let (mut from, mut place) = (floor, floor);
+        for _ in 0..self.shape.entries() {
+            if place >= delivered {
+                break;
+            }
+            // What this leader lacks nobody had when it began.
+            if !self.is_kept(place, log)? {
+                from = place.saturating_add(1);
+            }
+            place = place.saturating_add(1);
+        }
+        put(row, peer_row::BODIES_FROM, from)?;
+        self.touch(link);
+        if let Some(state) = self.state.get_mut(link.index()) {
+            state.has_bodies = true;
+            if !state.follow.is_voter {
+                state.follow.carry = from;
+            }
+        }
+        Ok(())
+    }
+
+    /// Entries that are no references need no body.
+    fn cover(&self, follow: &mut Follow, log: Log<'_>) -> Result<(), Halt> {
+        for _ in 0..self.shape.entries() {
+            if follow.covered >= follow.acknowledged
+                || self.reference(follow.covered, log)?.is_some()
+            {
+                break;
+            }
+            follow.covered = follow.covered.saturating_add(1);
+        }
+        Ok(())
+    }
+
+    fn notice_lack(&self, follow: &mut Follow, now: Time) {
+        let place = follow.covered;
+        if place >= follow.acknowledged {
+            follow.lacks = None;
+            return;
+        }
+        let since = match follow.lacks {
+            Some((before, since)) if before == place => since,
+            _ => now,
+        };
+        follow.lacks = Some((place, since));
+        let is_carried = follow.carry < follow.carry_end || follow.carrying.is_some();
+        if !is_carried && now.since(since) >= self.patience_for_bodies_ns() {
+            (follow.carry, follow.carry_end) = (place, follow.acknowledged);
+            follow.lacks = Some((place, now));
+        }
+    }
+
+    /// The message of an entry that is a reference.
+    fn reference(&self, place: u64, log: Log<'_>) -> Result<Option<Message>, Halt> {
+        let entry = log.load(place)?;
+        Ok(entry.and_then(|entry| match entry.content {
+            Content::Message(message) if self.shape.is_reference(message.length) => Some(message),
+            _ => None,
+        }))
+    }
+
+    /// Adds payloads that are carried to a follower to a list. Gives the place of the first, if
+    /// there is one.
+    pub(super) fn add_carried(
+        &mut self,
+        follow: &mut Follow,
+        posting: &mut Posting,
+        log: Log<'_>,
+    ) -> Result<Option<u64>, Halt> {
+        // The headers go before.
+        if !follow.stamp_sent || !follow.carries() {
+            return Ok(None);
+        }
+        let mut first = None;
+        for _ in 0..self.shape.entries() {
+            let place = follow.carry;
+            if place >= follow.carry_end || posting.room() < 2 {
+                break;
+            }
+            if let Some(message) = self.reference(place, log)?
+                && log.has_body(place, message.id)?
+            {
+                let (body, into) = (self.shape.body(place), self.shape.payload(place));
+                let length = index_from_u32(message.length);
+                if !posting.content(log_area(body), log_area(into), length) {
+                    break;
+                }
+                let (name, into) = (self.shape.body_name(place), self.shape.carried_name(place));
+                posting.guard(log_area(name), log_area(into), NAME_BYTES);
+                self.progress.carried = self.progress.carried.saturating_add(1);
+                first = first.or(Some(place));
+            }
+            follow.carry = place.saturating_add(1);
+        }
+        Ok(first)
+    }
+
+    /// Carries a payload that a replica of a child asks for.
+    pub(super) fn carry_to_child<F: Fabric, M: Memory>(
+        &mut self,
+        child: usize,
+        link: LinkId,
+        fabric: &mut F,
+        log: Log<'_>,
+        memory: &M,
+    ) -> Result<(), Halt> {
+        if !self.shape.has_references() {
+            return Ok(());
+        }
+        let Some((row, theirs)) = memory.link(link) else { return Ok(()) };
+        let wanted = theirs.cell(taken_row::WANTED)?.load();
+        let Some(position) = wanted.checked_sub(1).map(Ordinal) else { return Ok(()) };
+        let Some(state) = self.state.get(link.index()) else { return Ok(()) };
+        let (attached, passing) = (state.attached, state.passing);
+        let is_done = row.reader().cell(feed_row::CARRIED)?.load() == wanted;
+        if is_done || !attached.is_ready() || passing.posted <= position || passing.is_spoilt {
+            return Ok(());
+        }
+        let Some(shape) = self.children.get(child).map(|child| child.shape) else { return Ok(()) };
+        let ring = Ring::of_parent(&shape);
+        let Some(name) = ring.name(row.reader(), position)? else { return Ok(()) };
+        let Some((place, message)) = self.find_position(child, position, log)? else {
+            return Ok(());
+        };
+        if message.id != name || !log.has_body(place, name)? {
+            return Ok(());
+        }
+        let (from, into) = (self.shape.body(place), ring.payload(position));
+        row.copy_from(into, &log.memory().reader(), from, whole_cells(message.length))?;
+        self.progress.copied_bytes =
+            self.progress.copied_bytes.saturating_add(u64::from(message.length));
+        put(row, feed_row::CARRIED, wanted)?;
+        let own = |offset: usize| Area { region: Region::ROW, offset };
+        let mut posting = Posting::new(&self.capabilities);
+        posting.content(own(into), own(into), index_from_u32(message.length));
+        posting.guard(own(feed_row::CARRIED), own(feed_row::CARRIED), 8);
+        if fabric.post(attached.view, attached.peer, posting.writes(), None).is_ok() {
+            self.count_list(&posting);
+            self.progress.carried = self.progress.carried.saturating_add(1);
+        } else {
+            put(row, feed_row::CARRIED, 0)?;
+        }
+        Ok(())
+    }
+
+    /// The place of the reference that has a position for a child.
+    fn find_position(
+        &self,
+        child: usize,
+        position: Ordinal,
+        log: Log<'_>,
+    ) -> Result<Option<(u64, Message)>, Halt> {
+        let mut place = self.tail.saturating_sub(u64::from(self.shape.entries()));
+        for _ in 0..self.shape.entries() {
+            if place >= self.tail {
+                break;
+            }
+            let entry = log.load(place)?.filter(|entry| entry.position(child) == Some(position));
+            if let Some(entry) = entry {
+                return Ok(match entry.content {
+                    Content::Message(message) => Some((place, message)),
+                    _ => None,
+                });
+            }
+            place = place.saturating_add(1);
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,113 @@
+//! How a client gives the bodies of long messages: by its own connections, to each replica of each
+//! group that orders them, where entries refer to payloads (TRM-9).
+//!
+//! A body goes before the slot of its message, and is given in another's place once the replica
+//! has replied to that one. One that is answered already is left out: its groups have it.
+
+use super::{Client, ClientLink, MessageState};
+use crate::fabric::{Area, Fabric, Region};
+use crate::ids::index_from_u32;
+use crate::memory::RowWriter;
+use crate::tram::link::{LinkId, Memory};
+use crate::tram::overlay::ReplicaId;
+use crate::tram::posting::Posting;
+use crate::tram::progress::Halt;
+use crate::tram::replica::put;
+use crate::tram::shape::{Shape, modulo};
+
+/// Bytes of a name in a client's row: which message it is, and whose.
+const NAME_BYTES: usize = 16;
+
+impl Client<'_> {
+    /// Gives one replica the bodies that it has room for.
+    pub(super) fn give<F: Fabric, M: Memory>(
+        &mut self,
+        link: LinkId,
+        fabric: &mut F,
+        memory: &M,
+    ) -> Result<(), Halt> {
+        let Some(mut state) = self.state.get(link.index()).copied() else { return Ok(()) };
+        let Some(replica) = state.replica else { return Ok(()) };
+        let group = self.groups.get(replica.group.index());
+        let Some(shape) = group.and_then(|group| group.shape) else { return Ok(()) };
+        if !shape.has_references() {
+            return Ok(());
+        }
+        for number in state.given.max(self.released)..self.next {
+            let index = modulo(number, shape.client_window());
+            let Some(message) = self.messages.get(index).copied() else { break };
+            if self.is_due(&message, replica, &shape)
+                && !self.give_one(link, &state, &message, &shape, fabric, memory)?
+            {
+                break;
+            }
+            state.given = number.saturating_add(1);
+        }
+        if let Some(place) = self.state.get_mut(link.index()) {
+            place.given = state.given;
+        }
+        Ok(())
+    }
+
+    fn is_due(&self, message: &MessageState, replica: ReplicaId, shape: &Shape) -> bool {
+        let is_open = message.is_used && !message.is_answered;
+        is_open
+            && shape.is_reference(message.length)
+            && self.overlay.handles(replica.group, message.first, message.destinations)
+    }
+
+    /// Gives one body. False if there is no room.
+    fn give_one<F: Fabric, M: Memory>(
+        &mut self,
+        link: LinkId,
+        state: &ClientLink,
+        message: &MessageState,
+        shape: &Shape,
+        fabric: &mut F,
+        memory: &M,
+    ) -> Result<bool, Halt> {
+        let Some((row, _)) = memory.link(link) else { return Ok(false) };
+        let number = message.number;
+        let name = shape.given_name(number);
+        let before = row.reader().cell(name)?.load();
+        if let Some(before) = before.checked_sub(1) {
+            let reply = self.reply(link, before, memory)?;
+            if reply.is_none_or(|reply| reply.number < before) {
+                return Ok(false);
+            }
+        }
+        self.store_body(row, message, shape)?;
+        let mut posting = Posting::new(&self.capabilities);
+        let own = |offset: usize| Area { region: Region::ROW, offset };
+        let body = own(shape.given(number));
+        posting.content(body, body, index_from_u32(message.length));
+        posting.guard(own(name), own(name), NAME_BYTES);
+        let attached = state.attached;
+        if fabric.post(attached.view, attached.peer, posting.writes(), None).is_err() {
+            put(row, name, 0)?;
+            return Ok(false);
+        }
+        let writes = u32::try_from(posting.writes().len()).unwrap_or(u32::MAX);
+        self.progress.lists = self.progress.lists.saturating_add(1);
+        self.progress.writes = self.progress.writes.saturating_add(writes);
+        Ok(true)
+    }
+
+    fn store_body(
+        &mut self,
+        row: RowWriter<'_>,
+        message: &MessageState,
+        shape: &Shape,
+    ) -> Result<(), Halt> {
+        let index = modulo(message.number, shape.client_window());
+        let from = index.saturating_mul(index_from_u32(shape.payload_max()));
+        let to = from.saturating_add(index_from_u32(message.length));
+        row.apply(shape.given(message.number), self.payloads.get(from..to).unwrap_or(&[]))?;
+        let name = shape.given_name(message.number);
+        put(row, name.saturating_add(8), self.id_of(message.number).party_cell())?;
+        put(row, name, message.number.saturating_add(1))?;
+        let bytes = u64::from(message.length);
+        self.progress.copied_bytes = self.progress.copied_bytes.saturating_add(bytes);
+        Ok(())
+    }
+}

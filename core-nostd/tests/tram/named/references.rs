@@ -1,0 +1,140 @@
+//! TRM-9: histories of entries that refer to payloads, which clients give to each replica. Messages
+//! of these scripts are long enough.
+
+use tramontane_core::ids::{ClientNumber, GroupId};
+use tramontane_core::tram::{Destinations, MessageId};
+
+use super::script::{C, P, Script, TAIL, both, here};
+
+/// A message reaches the leader alone, and its client dies.
+fn known_to_the_leader_alone(script: &mut Script, to: Destinations) -> MessageId {
+    let message = script.ordered_by(P[0], 0, to);
+    script.world.crash_client(ClientNumber(0));
+    message
+}
+
+/// The client reaches the leader alone and dies, and the leader delivers and dies: a quorum must
+/// have the payload, and not the header alone.
+#[test]
+fn what_the_leader_alone_has_is_not_delivered_by_it() {
+    let mut script = Script::by_reference(&[None]);
+    let a = known_to_the_leader_alone(&mut script, here());
+    script.delivers(P[0], a, &P, &[]);
+    assert!(P[1..].iter().any(|id| script.world.has_bytes(*id, a)), "a quorum has it");
+    script.world.crash_replica(P[0]);
+    for id in &P[1..] {
+        script.delivers(*id, a, &P[1..], &[]);
+    }
+    script.end();
+}
+
+/// The client reaches the leader alone and dies. The leader writes the header to its followers'
+/// logs and dies. The next leader finds it there, and nobody has the payload: it was never decided.
+#[test]
+fn a_reference_whose_payload_nobody_has_is_given_up() {
+    let mut script = Script::by_reference(&[None]);
+    let tails = P.map(|id| script.world.log_control(id)[TAIL]);
+    let a = known_to_the_leader_alone(&mut script, here());
+    script.among(&P, &[], |world| (0..3).all(|at| world.log_control(P[at])[TAIL] > tails[at]));
+    script.world.crash_replica(P[0]);
+    script.leads(P[1], &P[1..]);
+    assert_eq!(script.world.given_up, 1);
+    let b = script.multicast(1, here());
+    script.delivers(P[2], b, &P[1..], &[1]);
+    assert!(P[1..].iter().all(|id| !script.world.has_delivered(*id, a)));
+    script.end();
+}
+
+/// The client reaches two of three and dies. The third gets the header, and must not deliver the
+/// message before it has the payload.
+#[test]
+fn a_follower_that_lacks_a_payload_gets_it_before_it_delivers() {
+    let mut script = Script::by_reference(&[None]);
+    let a = script.multicast(0, here());
+    script.delivers(P[1], a, &P[..2], &[0]);
+    script.world.crash_client(ClientNumber(0));
+    assert_eq!(script.world.carried, 0);
+    script.delivers(P[2], a, &P, &[]);
+    assert!(script.world.carried > 0);
+    script.end();
+}
+
+/// Two of three have delivered a message. Its client dies, and one of them is gone. The third leads:
+/// it takes the header from the other's log, and must fetch the payload.
+#[test]
+fn a_new_leader_fetches_the_payloads_of_its_log() {
+    let mut script = Script::by_reference(&[None]);
+    script.leads(P[1], &P[1..]);
+    let a = script.multicast(0, here());
+    for id in &P[1..] {
+        script.delivers(*id, a, &P[1..], &[0]);
+    }
+    script.world.crash_client(ClientNumber(0));
+    script.delivers(P[0], a, &[P[0], P[2]], &[]);
+    script.world.crash_replica(P[1]);
+    assert_eq!(script.world.leader(GroupId(0)), Some(P[0]));
+    assert_eq!(script.world.fetched, 1);
+    script.end();
+}
+
+/// The client reaches the parent and dies. The child's leader finds a reference in the parent's
+/// ring, and nobody of the child has the payload: the parent carries it.
+#[test]
+fn a_child_that_lacks_a_payload_gets_it_from_its_parent() {
+    let mut script = Script::by_reference(&[None, Some(0)]);
+    let a = script.multicast(0, both());
+    script.delivers(P[0], a, &P, &[0]);
+    script.world.crash_client(ClientNumber(0));
+    let all = [P, C].concat();
+    for id in C {
+        script.delivers(id, a, &all, &[]);
+    }
+    script.end();
+}
+
+/// A replica of the parent comes back by a snapshot behind a message that the child has not got,
+/// and whose client is dead. When the others of its time have died, the child must get it still.
+#[test]
+fn what_a_snapshot_stands_for_is_there_for_a_child() {
+    let mut script = Script::by_reference(&[None, Some(0)]);
+    let a = script.multicast(0, both());
+    for id in &P[..2] {
+        script.delivers(*id, a, &P[..2], &[0]);
+    }
+    script.world.crash_client(ClientNumber(0));
+    script.world.crash_replica(P[1]);
+    script.world.start_replica(P[1], false);
+    assert!(script.world.has_delivered(P[1], a), "its snapshot has it");
+    script.among(&P, &[], |world| world.replicas[&P[1]].replica.is_voter());
+    script.world.crash_replica(P[0]);
+    let rest = [P[1], P[2], C[0], C[1], C[2]];
+    script.delivers(C[0], a, &rest, &[]);
+    script.end();
+}
+
+/// What a client has posted to a replica is read as late as it lands. Meanwhile all others answer
+/// this message, and a window more: the client must not give another body in its place.
+#[test]
+fn a_body_is_not_replaced_before_its_replica_has_delivered_it() {
+    let mut script = Script::by_reference(&[None]);
+    script.world.network.borrow_mut().reads_late = true;
+    let window = script.world.settings.window;
+    let a = script.multicast(0, here());
+    for id in &P[..2] {
+        script.delivers(*id, a, &P[..2], &[0]);
+    }
+    for _ in 0..window {
+        let next = script.multicast(0, here());
+        script.among(&P[..2], &[0], |world| world.sent[&next].answered);
+    }
+    let leads = script.world.leader(GroupId(0)).expect("a leader");
+    let tail = script.world.log_control(leads)[TAIL];
+    script.among(&P, &[], |world| world.log_control(P[2])[TAIL] == tail);
+    assert!(!script.world.has_delivered(P[2], a), "it has no body yet");
+    script.world.allow_only(&P[2..], &[ClientNumber(0)]);
+    for _ in 0..40 {
+        script.world.network.borrow_mut().deliver_if_any_can();
+        script.world.step_replica(P[2]);
+    }
+    script.end();
+}
