@@ -28,6 +28,7 @@ import time
 
 # Below the ports that the kernel gives to connections.
 PORTS = range(20000, 32000)
+NODES_MAX = 64
 # Between two looks at something that is not there yet.
 PAUSE_S = 0.02
 
@@ -88,7 +89,8 @@ class Node:
             return self.ports_of(self.name)
         ports, chance = [], random.SystemRandom()
         while len(ports) < count:
-            port = chance.choice(PORTS)
+            # Nodes draw from different numbers: they look for free ones at the same time.
+            port = chance.choice(PORTS[self.number % NODES_MAX::NODES_MAX])
             with socket.socket() as trial:
                 if port not in ports and not _is_taken(trial, self.address, port):
                     ports.append(port)

@@ -53,6 +53,7 @@ class RabbitMq:
         return os.environ | {
             "HOME": home,
             "ERL_EPMD_ADDRESS": "127.0.0.1",
+            "ERL_CRASH_DUMP": os.path.join(home, "crash"),
             "RABBITMQ_NODENAME": server(self.node.name),
             "RABBITMQ_NODE_IP_ADDRESS": self.node.address,
             "RABBITMQ_NODE_PORT": str(client),

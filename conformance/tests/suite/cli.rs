@@ -237,7 +237,7 @@ fn a_program_of_ones_own_judges_too() {
     let line = r#"{"what":"the bank lost money","lines":[2]}"#;
     let broken = own_check(&format!("echo '{line}'; echo '{line}'"));
     assert_eq!(broken.status, Some(1), "{}{}", broken.out, broken.error);
-    for part in ["(own) is broken twice", "the bank lost money", "line 2: named by the program"] {
+    for part in ["(own) is broken 2 times", "the bank lost money", "line 2: named by the program"] {
         assert!(broken.out.contains(part), "{part}: {}", broken.out);
     }
 
