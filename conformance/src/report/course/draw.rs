@@ -46,6 +46,9 @@ const VIEWS: [RGBColor; 6] = [
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
+/// One of the latencies of a slot.
+type Latency = fn(&Figures) -> Option<u64>;
+
 type Failure = Box<dyn std::error::Error>;
 
 /// Draws it. Nothing, where the library cannot.
@@ -183,7 +186,7 @@ fn draw_latency(course: &Course, area: &Area<'_>) -> Result<(), Failure> {
         .y_label_formatter(&|latency| shown(*latency))
         .draw()?;
     mark_faults(course, area, LATENCY_HEIGHT - 24)?;
-    let of: [(RGBColor, fn(&Figures) -> Option<u64>); 2] =
+    let of: [(RGBColor, Latency); 2] =
         [(MEDIAN, |figures| figures.median_ns), (HIGH, |figures| figures.high_ns)];
     for (colour, latency) in of {
         // Where nothing was delivered there is no latency, and no line.
