@@ -59,8 +59,8 @@ fn a_follower_that_lacks_a_payload_gets_it_before_it_delivers() {
     script.end();
 }
 
-/// Two of three have delivered a message. Its client dies, and one of them is gone. The third leads:
-/// it takes the header from the other's log, and must fetch the payload.
+/// Two of three have delivered a message. Its client dies, and one of them is gone. The third
+/// leads: it takes the header from the other's log, and must fetch the payload.
 #[test]
 fn a_new_leader_fetches_the_payloads_of_its_log() {
     let mut script = Script::by_reference(&[None]);
@@ -92,8 +92,9 @@ fn a_child_that_lacks_a_payload_gets_it_from_its_parent() {
     script.end();
 }
 
-/// A replica of the parent comes back by a snapshot behind a message that the child has not got,
-/// and whose client is dead. When the others of its time have died, the child must get it still.
+/// Replicas of the parent come back, one after the other, by snapshots behind a message that the
+/// child has not got, and whose client is dead. Then the last that had it dies. The child must get
+/// it still.
 #[test]
 fn what_a_snapshot_stands_for_is_there_for_a_child() {
     let mut script = Script::by_reference(&[None, Some(0)]);
@@ -102,10 +103,13 @@ fn what_a_snapshot_stands_for_is_there_for_a_child() {
         script.delivers(*id, a, &P[..2], &[0]);
     }
     script.world.crash_client(ClientNumber(0));
-    script.world.crash_replica(P[1]);
-    script.world.start_replica(P[1], false);
-    assert!(script.world.has_delivered(P[1], a), "its snapshot has it");
-    script.among(&P, &[], |world| world.replicas[&P[1]].replica.is_voter());
+    script.delivers(P[2], a, &P, &[]);
+    for id in &P[1..] {
+        script.world.crash_replica(*id);
+        script.world.start_replica(*id, false);
+        assert!(script.world.has_delivered(*id, a), "its snapshot has it");
+        script.among(&P, &[], |world| world.replicas[id].replica.is_voter());
+    }
     script.world.crash_replica(P[0]);
     let rest = [P[1], P[2], C[0], C[1], C[2]];
     script.delivers(C[0], a, &rest, &[]);
