@@ -48,7 +48,7 @@ impl PartitionStorage {
         }
     }
 
-    /// The rows in such an order that the lists of all views are parts of it: see [`listed`]. The
+    /// The rows in such an order that the lists of all views are parts of it: see `listed`. The
     /// caller keeps it as long as the partition.
     #[must_use]
     pub const fn rows(&self) -> [Row<'_>; 3] {
