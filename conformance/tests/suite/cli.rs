@@ -244,7 +244,7 @@ fn a_program_of_ones_own_judges_too() {
     for (program, part) in [("exit 3", "exit status: 3"), ("echo nonsense", "no violation")] {
         let failed = own_check(program);
         assert_eq!(failed.status, Some(3), "{program}: {}{}", failed.out, failed.error);
-        assert!(failed.out.contains(part), "{part}: {}", failed.out);
+        assert!(failed.error.contains(part), "{part}: {}", failed.error);
     }
 }
 
