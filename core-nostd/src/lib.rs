@@ -29,6 +29,7 @@
 //! | `blocks` | block multicast: the module `rdmc`, `fabric::Blocks`, and in [`layout`] channels and subgroups with large messages |
 //! | `tram` | order across many groups: the module `tram` |
 //! | `durable` | counts of what members have made durable, in subgroups that they log; with `views`, promises that are durable before a seal is echoed; the module `restart` |
+//! | `prefetch` | a hint to the processor while a burst of messages is built: the only assembly |
 //! | `defmt` | formats for a `defmt` logger |
 //!
 //! A slot may hold the descriptor of a large message in every build, so that the stages of

@@ -25,6 +25,7 @@
 //! | `row` | a row and its cells: rule 1 |
 //! | `ring` | a ring and its slots: rule 2 |
 //! | `lending` | what a node is opened on |
+//! | `prefetch` | lines that are asked for before they are written (feature `prefetch`) |
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -33,6 +34,8 @@ use crate::layout::CACHE_LINE;
 #[cfg(feature = "blocks")]
 mod blocks;
 mod lending;
+#[cfg(feature = "prefetch")]
+mod prefetch;
 mod ring;
 mod row;
 

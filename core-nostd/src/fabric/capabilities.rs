@@ -22,8 +22,16 @@ bitflags::bitflags! {
     }
 }
 
+#[cfg(feature = "defmt")]
+impl defmt::Format for Promises {
+    fn format(&self, out: defmt::Formatter<'_>) {
+        defmt::write!(out, "Promises({=u32:b})", self.bits());
+    }
+}
+
 /// Promises and limits of a fabric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Capabilities {
     /// What holds about order.
     pub promises: Promises,

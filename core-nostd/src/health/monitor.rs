@@ -54,6 +54,7 @@ impl From<OutOfRow> for HealthError {
 
 /// What is known of a peer. What it holds before a monitor is opened does not matter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct PeerHealth {
     incarnation: u64,
     heartbeat: u64,

@@ -7,6 +7,7 @@ use crate::ids::{NodeId, Rank};
 ///
 /// Every member must be given the same group: compare [`Layout::digest`](super::Layout::digest).
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Group<'c> {
     /// The members, in rank order. No id twice.
     pub members: &'c [NodeId],
@@ -16,6 +17,7 @@ pub struct Group<'c> {
 
 /// A subgroup: one delivery order among some members, fed by some of them.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Subgroup<'c> {
     /// The members, by rank in the view. No rank twice.
     pub members: &'c [Rank],

@@ -4,6 +4,7 @@ use super::Layout;
 
 /// A cell of a row's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum HeaderCell {
     /// Which life of the row's owner this is; zero before it shows one.
     Incarnation,

@@ -30,6 +30,7 @@ const CHANNELS_FORMAT: u64 = 1;
 
 /// A cell of a subgroup's control block. All cells of an ordered one share a cache line (BAT-4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum ControlCell {
     /// The received frontier: a count of places.
     Received,
@@ -59,6 +60,7 @@ impl ControlCell {
 
 /// Where a ring lies in its row and how its slots are cut.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct RingShape {
     /// Bytes from the start of the row. A multiple of [`CACHE_LINE`].
     pub offset: usize,
@@ -74,6 +76,7 @@ pub struct RingShape {
 
 /// How long each slice of a node's private state must be (see [`State`](crate::node::State)).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct StateSizes {
     /// Subgroups that the node belongs to.
     pub subgroups: usize,

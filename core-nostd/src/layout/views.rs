@@ -23,6 +23,7 @@ pub(crate) const FLAGS_PER_WORD: usize = 64;
 
 /// A column of the view protocol. Every cell only grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum ViewColumn {
     /// A count that says that its owner lives (VIE-2).
     Heartbeat,
@@ -58,6 +59,7 @@ pub enum ViewColumn {
 /// assert_eq!(block.offset(ViewColumn::Heartbeat), Some(0));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct ViewBlock {
     members: usize,
     subgroups: usize,

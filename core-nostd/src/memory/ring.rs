@@ -7,7 +7,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use super::{Cell, Line, OutOfRow, OwnCell, Row, RowWriter};
 use crate::check::{Checks, slot_check};
 use crate::ids::{Position, Slot, index_from_u32};
-use crate::layout::{CACHE_LINE, RingShape, SLOT_HEADER, SLOT_HEADER_CHECKED};
+use crate::layout::{RingShape, SLOT_HEADER, SLOT_HEADER_CHECKED};
 use crate::smc::SlotLength;
 use crate::sync::between_accesses;
 
@@ -58,6 +58,7 @@ impl<'m> RowWriter<'m> {
 /// Where a ring lies in a row, checked once: its slots hold what they should, are aligned, and end
 /// where it says. What is left to compare is the end with the row's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct RingPlace {
     offset: usize,
     stride: usize,
@@ -109,10 +110,10 @@ unsafe impl Sync for Ring<'_> {}
 /// with checks, 24 bytes before its end, the check of payload, length and position.
 #[derive(Clone, Copy, Debug)]
 pub struct Ring<'m> {
-    base: NonNull<u8>,
-    stride: usize,
+    pub(super) base: NonNull<u8>,
+    pub(super) stride: usize,
     slots: u32,
-    capacity: u32,
+    pub(super) capacity: u32,
     checks: Checks,
     lent: PhantomData<&'m [Line]>,
 }
@@ -209,20 +210,16 @@ impl<'m> Ring<'m> {
     ///
     /// Cannot wrap: `RingPlace` showed `stride * slots` to lie in the row.
     #[inline(always)]
-    fn slot_end(&self, slot: Slot) -> usize {
+    pub(super) fn slot_end(&self, slot: Slot) -> usize {
         let slot = if slot.0 < self.slots { slot.0 } else { 0 };
         self.stride.wrapping_mul(index_from_u32(slot)).wrapping_add(self.stride)
     }
 }
 
-/// Bytes of the next message whose lines are asked for ahead: about as many lines as a processor
-/// fetches at once.
-const ASKED_AHEAD: usize = 1024;
-
 /// The node's own ring, to be filled.
 #[derive(Clone, Copy, Debug)]
 pub struct OwnRing<'m> {
-    ring: Ring<'m>,
+    pub(super) ring: Ring<'m>,
 }
 
 impl<'m> OwnRing<'m> {
@@ -260,45 +257,6 @@ impl<'m> OwnRing<'m> {
             let check = self.ring.check_of(slot, position, length);
             self.ring.check_cell(slot).store(check, Ordering::Relaxed);
         }
-    }
-
-    /// Asks for a slot's lines to be written soon: the slot's end, and of a message of `length`
-    /// bytes the first [`ASKED_AHEAD`].
-    ///
-    /// Peers have read these lines, so the first store to each waits until their processors let go
-    /// of it. Asked for while the message before is built, they are here when they are needed: at 1
-    /// KB that is worth a fifth of the rate (`docs/lab-notes/small-messages.md`). A hint: it
-    /// changes nothing that can be read.
-    #[inline]
-    pub(crate) fn ask_ahead(&self, slot: Slot, length: u32) {
-        let end = self.ring.slot_end(slot);
-        let start = end.wrapping_sub(self.ring.stride);
-        let bytes = index_from_u32(length.min(self.ring.capacity)).min(ASKED_AHEAD);
-        self.ask_for_line(end.wrapping_sub(8));
-        let mut at = 0;
-        // bound: a line a turn, of ASKED_AHEAD bytes at most
-        while at < bytes {
-            self.ask_for_line(start.wrapping_add(at));
-            at = at.wrapping_add(CACHE_LINE);
-        }
-    }
-
-    #[inline]
-    fn ask_for_line(&self, offset: usize) {
-        // SAFETY: callers give offsets inside the ring.
-        let line = unsafe { self.ring.base.add(offset) };
-        #[cfg(all(target_arch = "x86_64", not(miri)))]
-        // SAFETY: a prefetch touches no register and no memory that a program can see.
-        unsafe {
-            core::arch::asm!("prefetchw [{}]", in(reg) line.as_ptr(), options(nostack, preserves_flags));
-        }
-        #[cfg(all(target_arch = "aarch64", not(miri)))]
-        // SAFETY: as above.
-        unsafe {
-            core::arch::asm!("prfm pstl1keep, [{}]", in(reg) line.as_ptr(), options(nostack, preserves_flags));
-        }
-        #[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
-        let _ = line;
     }
 
     /// The payload of a slot, to be built; cut to the capacity if `length` is above it.

@@ -17,6 +17,7 @@ use crate::smc::{RingCursor, SlotCounter, SlotLength};
 /// while they are read: an application that does not trust all members copies a payload before it
 /// validates it, and uses the copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Message<'a> {
     /// Its place in the delivery order, the same at every member. Places of nulls are left out.
     pub place: Place,

@@ -67,6 +67,13 @@ bitflags::bitflags! {
     }
 }
 
+#[cfg(feature = "defmt")]
+impl defmt::Format for Switches {
+    fn format(&self, out: defmt::Formatter<'_>) {
+        defmt::write!(out, "Switches({=u8:b})", self.bits());
+    }
+}
+
 impl Default for Switches {
     fn default() -> Self {
         Self::all()

@@ -15,6 +15,7 @@ use crate::ids::{Frontier, Place, Round, SenderRank, u64_from_index};
 /// assert_eq!(order.turn(Place(7)), (Round(2), SenderRank(1)));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Order {
     senders: NonZeroU64,
     round_limit: Round,

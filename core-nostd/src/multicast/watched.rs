@@ -78,6 +78,7 @@ impl From<Refused> for Misbehaved {
 
 /// Steps in a row in which something failed its check.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub(crate) struct Unreadable(u32);
 
 impl Unreadable {

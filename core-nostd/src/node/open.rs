@@ -37,6 +37,7 @@ pub struct Loan<'m> {
 
 /// How a node behaves. All members may differ in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Options {
     /// Which of Spindle's techniques are on.
     pub switches: Switches,

@@ -14,6 +14,7 @@ use crate::smc::{Outbox, Reservation, ReserveError, RingCursor, SlotLength};
 
 /// One undelivered message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum UndeliveredMessage<'m> {
     /// It is whole.
     Message(&'m [u8]),
@@ -29,6 +30,7 @@ pub enum UndeliveredMessage<'m> {
 /// [`Node::undelivered`]. Plain numbers: every call is given the outbox of the ended view, whose
 /// memory may outlive its node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Undelivered {
     at: RingCursor,
     end: Position,

@@ -26,6 +26,7 @@ const CHECKS_PER_HEARTBEAT: u32 = 3;
 
 /// What a node remembers of the view columns that it posted to a peer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct ViewLink {
     pub(super) version: u64,
     pub(super) heartbeats: u64,

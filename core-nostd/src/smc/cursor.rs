@@ -4,6 +4,7 @@ use crate::ids::{Position, Slot};
 
 /// A position and the slot that it falls on. Moved together, they need no division.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct RingCursor {
     /// Messages before this place.
     pub position: Position,

@@ -164,6 +164,7 @@ impl<'m> ReservedRun<'m> {
         let RingCursor { position, slot } = self.next;
         self.next = self.next.next(self.outbox.ring.reader().slots());
         self.left = self.left.saturating_sub(1);
+        #[cfg(feature = "prefetch")]
         if self.left > 0 {
             self.outbox.ring.ask_ahead(self.next.slot, length);
         }

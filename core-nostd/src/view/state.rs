@@ -13,6 +13,7 @@ use crate::multicast::Unreadable;
 /// How a member takes part in views. All members may differ in the times, and must agree on the
 /// rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct ViewOptions {
     /// From one own heartbeat to the next.
     pub heartbeat_interval_ns: u64,
@@ -117,6 +118,7 @@ impl Status {
 
 /// The view to come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct NextView<'a> {
     /// Its id: one above the present one's.
     pub id: ViewId,

@@ -53,13 +53,13 @@ fn life(own: Channel, incarnation: u32) -> Partition<'static> {
     Partition::new(own, incarnation, storage, rows, 10)
 }
 
-/// Two lives whose ports the test holds in its hands.
+/// Two lives whose ports the test holds in its hands, a millisecond after the last time.
 fn exchange(a: (&mut Partition<'_>, &mut Told), b: (&mut Partition<'_>, &mut Told), now: u64) {
     let ((a, a_ports), (b, b_ports)) = (a, b);
-    a.step(Time(now), a_ports);
+    a.step(Time(now * 1_000_000), a_ports);
     b_ports.shown = a_ports.own;
     b_ports.incoming.append(&mut a_ports.sent);
-    b.step(Time(now), b_ports);
+    b.step(Time(now * 1_000_000), b_ports);
     a_ports.shown = b_ports.own;
     a_ports.incoming.append(&mut b_ports.sent);
 }
@@ -122,6 +122,47 @@ fn frames_that_come_before_the_partner_is_seen_to_begin_are_kept() {
         assert_eq!(b.step(Time(now), &mut b_ports), Phase::Fresh);
     }
     for now in 5..60 {
+        exchange((&mut a, &mut a_ports), (&mut b, &mut b_ports), now);
+    }
+    assert_eq!((a.orders().count(), a.orders()), (20, b.orders()));
+}
+
+#[cfg(feature = "views")]
+#[test]
+fn a_partition_that_the_other_went_on_without_begins_again_with_its_state() {
+    let (mut a, mut a_ports) = (life(Channel::A, 1), Told::default());
+    let (mut b, mut b_ports) = (life(Channel::B, 1), Told::default());
+    let mut now = 0;
+    while a.orders().count() < 5 {
+        exchange((&mut a, &mut a_ports), (&mut b, &mut b_ports), now);
+        now += 1;
+    }
+    let left_over = a_ports.incoming.clone();
+    assert!(!left_over.is_empty());
+    // B is shown another life of A, which is not there: it goes on alone.
+    let mut other_life = a_ports.own.unwrap();
+    other_life[8] = 2;
+    b_ports.shown = Some(other_life);
+    for _ in 0..20 {
+        now += 1;
+        b.step(Time(now * 1_000_000), &mut b_ports);
+    }
+    assert_eq!(
+        b.phase(),
+        Phase::InView(
+            tramontane_core::ids::ViewId(2),
+            tramontane_partition::group::Members::Alone(Channel::B)
+        )
+    );
+    (a_ports.shown, a_ports.incoming) = (b_ports.own, left_over);
+    assert_eq!(a.step(Time(now * 1_000_000), &mut a_ports), Phase::Fresh);
+    let out = |report: &Report| match report {
+        Report::Health(event) => event.kind == HealthKind::StoppedBecauseOfThis,
+        Report::OtherGroup(_) | Report::Stopped(_) => false,
+    };
+    assert!(a_ports.reports.iter().any(out), "{:?}", a_ports.reports);
+    for _ in 0..100 {
+        now += 1;
         exchange((&mut a, &mut a_ports), (&mut b, &mut b_ports), now);
     }
     assert_eq!((a.orders().count(), a.orders()), (20, b.orders()));
