@@ -19,7 +19,7 @@ pub(super) struct Seat<'o, F: HostFabric> {
 
 pub(super) enum Machine<'o> {
     Replica(Box<Replica<'o>>),
-    Client(Client<'o>),
+    Client(Box<Client<'o>>),
 }
 
 /// All processes of a plan, which have met each other.
@@ -68,7 +68,9 @@ fn seat<'o, F: HostFabric>(
             let replica = replica.map_err(|error| BenchError::Setup(error.to_string()))?;
             Machine::Replica(Box::new(replica))
         }
-        Party::Client(number) => Machine::Client(Client::new(plan, number, options, capabilities)),
+        Party::Client(number) => {
+            Machine::Client(Box::new(Client::new(plan, number, options, capabilities)))
+        }
     };
     let rows = LentRows::new(plan.links(party).len());
     Ok(Seat { party, fabric, rows, machine })
