@@ -67,8 +67,9 @@ Messages a second are those of 48 clients, or of 24 for messages of more than 1 
 64 bytes. `paper` is TRAM as the paper has it: one entry at a time, passed on once it is decided.
 `early` passes messages on while they are replicated, `batching` takes all that is there in each
 step, and `both` is what this project runs. `references` is that with payloads of 4 KiB or more by
-reference: each client gives them to all replicas by its own port (TRM-9). RamCast has its paper's form and one with batching,
-which its paper has not. Skeen and ByzCast are not replicated, and run on the profile `r320-tcp`.
+reference: each client gives them to all replicas by its own port (TRM-9). RamCast has its paper's
+form and one with batching, which its paper has not. Skeen and ByzCast are not replicated, and run
+on the profile `r320-tcp`.
 `tramontane bench parameters --profile r320-fdr` says where each parameter comes from.
 
 ";
