@@ -121,11 +121,13 @@ impl Setup<'_> {
             .filter(|count| *count > 0)
             .ok_or(OpenError::Members)?;
         let known = memory.members.len().min(memory.rows.len());
-        let is_wrong = |(place, rank): (usize, &Rank)| {
-            rank.index() >= known || self.members.iter().take(place).any(|earlier| earlier == rank)
-        };
-        if self.members.iter().enumerate().any(is_wrong) {
-            return Err(OpenError::Members);
+        let mut rest = self.members;
+        // bound: the members
+        while let [rank, later @ ..] = rest {
+            if rank.index() >= known || later.contains(rank) {
+                return Err(OpenError::Members);
+            }
+            rest = later;
         }
         let shape = Shape::new(count, 1).ok_or(OpenError::Members)?;
         match Schedule::new(self.algorithm, shape) {
