@@ -19,6 +19,14 @@ pub enum BenchError {
     /// The machine, or another process of the experiment.
     #[error("{0}")]
     Setup(String),
+    /// A folder that is to be measured cannot be written to, or is full.
+    #[error("cannot write to {}: {source}", path.display())]
+    Disk {
+        /// The folder.
+        path: std::path::PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
     /// The group is wrong.
     #[error(transparent)]
     Layout(#[from] LayoutError),

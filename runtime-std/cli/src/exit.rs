@@ -379,6 +379,9 @@ impl From<BenchError> for Failure {
             BenchError::Broken(what) => Self::new(Status::Disagreement, what, "please report this"),
             BenchError::Arguments(what) => Self::usage(what, "see 'tramontane bench --help'"),
             BenchError::Output(error) => Self::output(&error),
+            error @ BenchError::Disk { .. } => {
+                Self::new(Status::Resources, error, "give a folder on the disk with --folder")
+            }
             error @ (BenchError::Setup(_) | BenchError::Send(_) | BenchError::Probe) => {
                 Self::other(error, "see 'tramontane bench --help'")
             }

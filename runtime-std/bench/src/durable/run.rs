@@ -38,9 +38,8 @@ pub(crate) fn run(
 }
 
 fn folder_in(place: &Path) -> Result<TempDir, BenchError> {
-    tempfile::Builder::new().prefix("tramontane-durable-").tempdir_in(place).map_err(|error| {
-        BenchError::Setup(format!("cannot make a folder in {}: {error}", place.display()))
-    })
+    let made = tempfile::Builder::new().prefix("tramontane-durable-").tempdir_in(place);
+    made.map_err(|source| BenchError::Disk { path: place.to_owned(), source })
 }
 
 fn case(
@@ -62,9 +61,8 @@ fn case(
         (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for round in 1..=arguments.rounds {
         let (took, syncs) = members.send(messages, round * round_messages)?;
-        let plain_took = plain::write(disk.path(), nodes, round_bytes, syncs).map_err(|error| {
-            BenchError::Setup(format!("cannot write to {}: {error}", disk.path().display()))
-        })?;
+        let plain_took = plain::write(disk.path(), nodes, round_bytes, syncs)
+            .map_err(|source| BenchError::Disk { path: disk.path().to_owned(), source })?;
         logged.push(megabytes_per_s(round_bytes, took));
         plain.push(megabytes_per_s(round_bytes, plain_took));
         shares.push(plain_took.as_secs_f64() / took.as_secs_f64());
