@@ -13,6 +13,7 @@ use std::io::{Read, Write as _};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -262,12 +263,17 @@ impl Reader {
 
 /// Addresses at which nobody listens just now, no two the same.
 pub fn free_addresses(count: usize) -> Vec<String> {
-    let listeners: Vec<TcpListener> =
-        (0..count).map(|_| TcpListener::bind("127.0.0.1:0").expect("a port")).collect();
-    listeners
-        .iter()
-        .map(|listener| listener.local_addr().expect("an address").to_string())
-        .collect()
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    // Below the ports that the system gives to connections: one of these may take a port that was
+    // free just now.
+    let port = || {
+        let step = NEXT.fetch_add(1, Ordering::Relaxed);
+        10_000 + (std::process::id().wrapping_mul(499).wrapping_add(step) % 20_000) as u16
+    };
+    let free = || {
+        std::iter::repeat_with(port).find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok())
+    };
+    (0..count).map(|_| format!("127.0.0.1:{}", free().expect("a port"))).collect()
 }
 
 /// Waits until there is a value.
