@@ -25,7 +25,7 @@ const OUTPUT_BYTES_MAX: u64 = 8 << 20;
 /// The longest text of a program that is shown whole.
 const TEXT_CHARACTERS_MAX: usize = 400;
 
-/// So many records of the first violation are shown.
+/// The most records of the first violation that are shown.
 const LINES_MAX: usize = 64;
 
 /// A line of a program.

@@ -259,7 +259,7 @@ pub enum FaultKind {
     Continue,
     /// It was cut off from the nodes that are not named, or from some of them.
     Partition,
-    /// What it sends is delayed, or lost now and then.
+    /// Its packets are delayed, and some of them are lost.
     Slow,
     /// All of that ended.
     Heal,

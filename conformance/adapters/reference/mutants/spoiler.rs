@@ -376,7 +376,7 @@ impl Spoiler {
         let former = self.sizes.insert(group.clone(), members.len());
         if former.is_some_and(|former| members.len() < former) {
             self.shrunk = Some(Instant::now());
-            // Whoever is gone sees no order any more.
+            // A member that has gone delivers nothing more, so no order can differ from its own.
             let others = members.iter().filter(|member| **member != self.node).cloned();
             self.others.insert(group.clone(), others.collect());
         }

@@ -22,7 +22,7 @@ const LEFT: u32 = 92;
 const RIGHT: u32 = 14;
 const MARGIN: u32 = 14;
 
-/// So many nodes have a lane for their views.
+/// The most nodes whose views a picture shows.
 const LANES_MAX: usize = 24;
 
 /// The longest name from outside that is shown whole.

@@ -1,10 +1,10 @@
-//! How a history went over time: how much was delivered and how late, the faults, and who was in
-//! which view when.
+//! How a history went over time: deliveries and their latency, the faults, and the views that each
+//! node was a member of.
 //!
 //! | file | what it holds |
 //! |---|---|
 //! | `mod`, `rate` | what is counted, in memory that the history's length does not decide |
-//! | `stays` | who was in which view when |
+//! | `stays` | the views that each node was a member of |
 //! | `draw` | the picture |
 
 mod draw;
@@ -24,13 +24,13 @@ use stays::Stays;
 pub(super) use draw::{draw, lasted};
 pub(super) use stays::Stay;
 
-/// Of so many messages the time of the multicast is held: the latency of later ones is not shown.
+/// The most messages whose multicast times are held. The latency of later ones is not shown.
 const SENT_MAX: usize = 1 << 20;
 
-/// So many faults are marked.
+/// The most faults that a picture marks.
 const FAULTS_MAX: usize = 60;
 
-/// So much is read at once.
+/// Bytes of one read.
 const READ_BYTES: usize = 1 << 18;
 
 /// How a history went.
@@ -74,7 +74,7 @@ impl Course {
         (!course.rates.is_empty()).then_some(course)
     }
 
-    /// Who was in which view when.
+    /// The views that each node was a member of, over time.
     pub(super) fn stays(&self) -> &[Stay] {
         self.stays.all()
     }

@@ -1,4 +1,4 @@
-//! Who was in which view when.
+//! The views that each node was a member of, over time.
 
 use std::borrow::Cow;
 
