@@ -143,8 +143,13 @@ impl Spoiler {
                 self.remember(&up);
                 vec![up]
             }
-            Some(Mutant::DeliverAlone) if self.sent >= ALONE_FROM => {
-                self.deliver_first(&up);
+            Some(Mutant::DeliverAlone) => {
+                // Before what it sent earlier, a message would be out of its sender's order too.
+                let alone = self.sent >= ALONE_FROM && self.pending.is_empty();
+                self.remember(&up);
+                if alone {
+                    self.deliver_first(&up);
+                }
                 vec![up]
             }
             Some(Mutant::Stall)
@@ -175,7 +180,7 @@ impl Spoiler {
         if waits { ALONE_DELAY } else { Duration::ZERO }
     }
 
-    /// MUTANT `deliver-pending`: keeps a message until it is delivered.
+    /// MUTANT `deliver-alone`, `deliver-pending`: keeps a message until it is delivered.
     fn remember(&mut self, up: &Up) {
         if let Up::Send { message, groups, payload } = up {
             let (groups, payload) = (groups.clone(), payload.clone());

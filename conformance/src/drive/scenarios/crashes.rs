@@ -63,7 +63,8 @@ pub(super) fn kill_alone(draft: &mut Draft) {
     let (everyone, others) = (draft.everyone(), draft.others(&[victim]));
     let (count, few) = (draft.scale, draft.few());
     draft.send(&everyone, few);
-    draft.await_delivered(victim, few * draft.nodes as u64 / 4);
+    // All of them: what the victim delivers after this, nobody else can have.
+    draft.await_delivered(victim, few * draft.nodes as u64);
     for &other in &others {
         draft.then(Step::Stop(other));
     }
