@@ -2,9 +2,11 @@
 //!
 //! | file | subject |
 //! |---|---|
+//! | `gateway` | topics mirrored to other implementations of DDS |
 //! | `perf` | how fast topics are, with processes of this machine |
 //! | `spy` | what a topic carries |
 
+mod gateway;
 mod perf;
 mod spy;
 
@@ -18,7 +20,8 @@ pub(super) use perf::run_member;
 pub(super) const EXAMPLES: &str =
     "  tramontane dds perf --subscribers 3 --bytes 10240 --level volatile
   tramontane dds perf --mode ping --json
-  tramontane dds spy --domain flight.toml --id 4 Tracks";
+  tramontane dds spy --domain flight.toml --id 4 Tracks
+  tramontane dds gateway --domain flight.toml --id 0 --mirror Tracks";
 
 /// What is done with topics.
 #[derive(Subcommand, Debug)]
@@ -27,6 +30,8 @@ pub(super) enum Command {
     Perf(perf::Arguments),
     #[command(after_help = super::exit::help(spy::EXAMPLES))]
     Spy(spy::Arguments),
+    #[command(after_help = super::exit::help(gateway::EXAMPLES))]
+    Gateway(gateway::Arguments),
 }
 
 /// Does it.
@@ -34,6 +39,7 @@ pub(super) fn run(command: &Command) -> Result<(), Failure> {
     match command {
         Command::Perf(arguments) => perf::run(arguments),
         Command::Spy(arguments) => spy::run(arguments),
+        Command::Gateway(arguments) => gateway::run(arguments),
     }
 }
 

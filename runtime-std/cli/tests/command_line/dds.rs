@@ -74,6 +74,9 @@ fn a_table_is_printed_for_people_and_wrong_arguments_are_refused() {
     assert!(text.contains("samples/s") && text.contains("atomic"), "{text}");
     place.run(&["dds", "perf", "--bytes", "7"]).failed(2, &["bytes"]);
     place.run(&["dds", "perf", "--level", "logged"]).failed(2, &["--data"]);
+    let gateway = ["dds", "gateway", "--domain", "/nowhere", "--id", "0", "--mirror"];
+    place.run(&[&gateway[..], &["T=In"]].concat()).failed(2, &["T=FROM,TO"]);
+    place.run(&[&gateway[..], &["T"]].concat()).failed(2, &["--features rtps"]);
     place.run(&["dds", "spy", "--domain", "/nowhere", "--id", "0", "T"]).failed(2, &["/nowhere"]);
 }
 
