@@ -2,6 +2,8 @@
 
 mod calm;
 mod clients;
+#[path = "../free_addresses/mod.rs"]
+mod free_addresses;
 mod rdma;
 mod restarts;
 mod support;

@@ -1,7 +1,6 @@
 //! Overlays whose processes are threads of the test.
 
 use std::io::{self, Read};
-use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
@@ -14,6 +13,8 @@ use tramontane_runtime::shards::{
     Running, SendError, StartError, StartOptions, start,
 };
 use tramontane_verbs::fake::{Clock, DeviceName, Network, Profile};
+
+use crate::free_addresses::free_addresses;
 
 /// Longer than any test takes.
 pub const LONG: Duration = Duration::from_secs(60);
@@ -91,8 +92,7 @@ pub fn overlay(carrier: Carrier, parents: &[Option<usize>], folder: &Path) -> De
     }
     if carrier != Carrier::SharedMemory {
         for group in &mut description.groups {
-            let addresses = (0..group.replicas.count()).map(|_| free_address());
-            group.replicas = Replicas::Addresses(addresses.collect());
+            group.replicas = Replicas::Addresses(free_addresses(group.replicas.count()));
         }
     }
     description
@@ -110,11 +110,6 @@ fn device() -> DeviceOptions {
         (network, name)
     });
     DeviceOptions { device: Some(name.as_str().to_owned()), ..DeviceOptions::default() }
-}
-
-fn free_address() -> SocketAddr {
-    let listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a port");
-    listener.local_addr().expect("it is bound")
 }
 
 /// A replica that runs, with what it was handed.

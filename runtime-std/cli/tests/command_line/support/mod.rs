@@ -9,11 +9,12 @@ pub mod copy;
 pub mod group;
 pub mod overlay;
 
+#[path = "../../../../tests/free_addresses/mod.rs"]
+mod free_addresses;
+
 use std::io::{Read, Write as _};
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -261,19 +262,9 @@ impl Reader {
     }
 }
 
-/// Addresses at which nobody listens just now, no two the same.
+/// Addresses at which nobody listens just now, as they stand in files and arguments.
 pub fn free_addresses(count: usize) -> Vec<String> {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    // Below the ports that the system gives to connections: one of these may take a port that was
-    // free just now.
-    let port = || {
-        let step = NEXT.fetch_add(1, Ordering::Relaxed);
-        10_000 + (std::process::id().wrapping_mul(499).wrapping_add(step) % 20_000) as u16
-    };
-    let free = || {
-        std::iter::repeat_with(port).find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok())
-    };
-    (0..count).map(|_| format!("127.0.0.1:{}", free().expect("a port"))).collect()
+    free_addresses::free_addresses(count).iter().map(ToString::to_string).collect()
 }
 
 /// Waits until there is a value.

@@ -1,0 +1,19 @@
+//! Addresses for processes that listen themselves, which tests of this package and of the commands
+//! share.
+
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Addresses at which nobody listens just now, no two the same.
+pub fn free_addresses(count: usize) -> Vec<SocketAddr> {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    // Below the ports that the system gives to connections: one of these may take a port that was
+    // free just now.
+    let address = || {
+        let step = NEXT.fetch_add(1, Ordering::Relaxed);
+        let port = 10_000 + (std::process::id().wrapping_mul(499).wrapping_add(step) % 20_000);
+        SocketAddr::from((Ipv4Addr::LOCALHOST, port as u16))
+    };
+    let is_free = |address: &SocketAddr| TcpListener::bind(address).is_ok();
+    std::iter::repeat_with(address).filter(is_free).take(count).collect()
+}
