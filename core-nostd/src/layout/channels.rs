@@ -38,6 +38,7 @@ impl<'c> Layout<'c> {
     pub const fn with_large(self, large: &'c [SubgroupId]) -> Result<Self, LayoutError> {
         let mut channels = 0_usize;
         let mut rest = large;
+        // bound: the subgroups that are named
         while let [first, tail @ ..] = rest {
             each!(other in tail, {
                 if other.0 == first.0 {

@@ -15,6 +15,7 @@ impl Digest {
     pub(crate) const fn with(self, value: u64) -> Self {
         let mut digest = self.0;
         let mut rest: &[u8] = &value.to_le_bytes();
+        // bound: eight bytes
         while let [byte, tail @ ..] = rest {
             digest = (digest ^ widen(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
             rest = tail;

@@ -13,6 +13,7 @@ impl<'c> Layout<'c> {
     /// there would be no sequence (DUR-2).
     pub const fn with_logged(self, logged: &'c [SubgroupId]) -> Result<Self, LayoutError> {
         let mut rest = logged;
+        // bound: the subgroups that are named
         while let [first, tail @ ..] = rest {
             each!(other in tail, {
                 if other.0 == first.0 {

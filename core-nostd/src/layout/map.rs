@@ -190,6 +190,7 @@ impl<'c> Layout<'c> {
     /// This layout, if every row can be addressed.
     pub(super) const fn measured(self) -> Result<Self, LayoutError> {
         let mut rank = Rank::ZERO;
+        // bound: the members
         while rank.index() < self.members() {
             if self.row_bytes(rank) > ROW_MAX {
                 return Err(LayoutError::RowTooLarge);
@@ -307,6 +308,7 @@ impl<'c> Layout<'c> {
     pub const fn view_bytes(&self) -> usize {
         let mut bytes = 0_usize;
         let mut rank = Rank::ZERO;
+        // bound: the members
         while rank.index() < self.members() {
             bytes = bytes.saturating_add(self.row_bytes(rank));
             rank = rank.next();

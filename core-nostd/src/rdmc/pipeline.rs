@@ -87,6 +87,7 @@ impl Pipeline {
         }
         let settled = u64::from(self.cube.dimensions()).saturating_mul(2).saturating_add(2);
         let mut before = 0_u32;
+        // bound: two for each dimension of the cube, of which there are at most 16, and two more
         for step in 0..settled {
             let Some(hop) = self.received(rank, Step(step)) else { continue };
             if before == turn.0 {

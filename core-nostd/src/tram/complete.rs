@@ -80,6 +80,7 @@ impl Replica<'_> {
         }
         let voters = voters & !bit(self.id.rank);
         let mut known = decided.max(self.delivered);
+        // bound: the replicas of the group
         for link in self.links.peers().filter(|link| voters & bit(rank_of(*link)) != 0) {
             known = known.max(self.delivered_by(link, memory)?);
         }
@@ -132,6 +133,7 @@ impl Replica<'_> {
         if self.has_whole(place, &entry, log, memory)? {
             return Ok(completing.goes_on());
         }
+        // bound: the replicas of the group
         for link in self.links.peers() {
             if completing.left & bit(rank_of(link)) == 0 {
                 continue;

@@ -52,6 +52,7 @@ impl Replica<'_> {
             return Ok(to);
         }
         let mut place = from;
+        // bound: the entries of the log
         for _ in 0..self.shape.entries() {
             if place >= to {
                 break;
@@ -76,6 +77,7 @@ impl Replica<'_> {
         memory: &M,
     ) -> Result<u64, Halt> {
         let mut place = self.delivered;
+        // bound: the entries of the log
         for _ in 0..self.shape.entries() {
             if place >= tail {
                 break;
@@ -109,6 +111,7 @@ impl Replica<'_> {
     ) -> Result<Confirmation, Halt> {
         let position: Ordinal = message.ordinal;
         let ring = Ring::of_parent(&self.shape);
+        // bound: the replicas of the parent
         for link in self.links.parents() {
             let Some((_, row)) = memory.link(link).filter(|_| self.is_ready(link)) else {
                 continue;

@@ -24,6 +24,7 @@ impl Replica<'_> {
     ) -> Result<(), Halt> {
         let decided = log.decided()?;
         let before = self.delivered;
+        // bound: the entries of the log
         for _ in 0..self.shape.entries() {
             if self.delivered >= decided {
                 break;

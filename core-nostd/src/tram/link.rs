@@ -137,6 +137,7 @@ impl ReplicaLinks {
         let parents = overlay.parent(group).map_or(0, |parent| overlay.replicas(parent));
         let mut first = peers.saturating_add(parents);
         let mut children = heapless::Vec::new();
+        // bound: the children
         for child in overlay.children(group) {
             let replicas = overlay.replicas(child);
             // There is room: an overlay has no group with more children.
@@ -169,6 +170,7 @@ impl ReplicaLinks {
         if rest < self.parents {
             return Some(Role::Parent(Rank(rest)));
         }
+        // bound: the children
         for (child, below) in self.children.iter().enumerate() {
             let rank = link.0.checked_sub(below.first).filter(|rank| *rank < below.replicas);
             if let (Some(rank), Some(child)) = (rank, u16_from_index(child)) {

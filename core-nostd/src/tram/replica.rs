@@ -226,6 +226,7 @@ impl<'s> Replica<'s> {
         check_fabric(&capabilities, &shape)?;
         state.fill(LinkState::default());
         let mut children = heapless::Vec::new();
+        // bound: the children
         for below in links.below() {
             let child = ChildState {
                 reach: overlay.reach(below.group),
@@ -433,6 +434,7 @@ impl<'s> Replica<'s> {
     pub(super) fn recount(&mut self, log: Log<'_>, tail: u64) -> Result<u64, Halt> {
         self.counts.forget_proposed();
         let mut place = self.delivered;
+        // bound: the entries of the log
         for _ in 0..self.shape.entries() {
             if place >= tail {
                 break;

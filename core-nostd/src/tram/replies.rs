@@ -129,6 +129,7 @@ impl Replica<'_> {
     ) -> Result<(), Halt> {
         let attached =
             self.state.get(link.index()).map(|state| u64::from(state.attached.incarnation));
+        // bound: a window
         for index in 0..index_from_u32(self.overlay.limits().client_window) {
             let Some((incarnation, replies)) = self.replies.of_client(client) else { break };
             let reply = replies.get(index).copied().unwrap_or(0);

@@ -359,6 +359,7 @@ impl ReplicaBytes {
             let each = pair(shape.parent_row_bytes(), shape.child_row_bytes());
             rows = rows.saturating_add(each.saturating_mul(of_parent));
         }
+        // bound: the children
         for child in overlay.children(group) {
             let below = Shape::of(overlay, child);
             let each = pair(below.parent_row_bytes(), below.child_row_bytes());

@@ -34,6 +34,7 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
     pub(super) fn may_lead(&mut self) -> bool {
         let own = self.state.rank;
         let mut follow = true;
+        // bound: the members
         for rank in self.ranks() {
             if rank == own || self.suspects(rank) {
                 continue;

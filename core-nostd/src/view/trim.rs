@@ -26,6 +26,7 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
     /// ready and the own promise durable. The list must be the one last read.
     pub(super) fn seal(&mut self, count: u16) {
         let mut id = SubgroupId::ZERO;
+        // bound: the subgroups
         while let Some(subgroup) = self.layout.subgroup(id) {
             match self.trim_of(id, subgroup) {
                 // Nobody reads it before the seal. Until then it may grow: members go.
@@ -59,6 +60,7 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
             Frontier::ZERO
         };
         let mut trim = None;
+        // bound: the members of the subgroup
         for rank in subgroup.members.iter().copied().filter(|rank| !self.suspects(*rank)) {
             let count = match self.final_count(rank, id) {
                 Ok(Some(count)) if count >= least => count.0,
@@ -73,6 +75,7 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
     /// to the subgroup, it is not below what was delivered here nor above what was received here.
     pub(super) fn check_trims(&self, owner: Rank) -> Result<(), Unusable> {
         let mut id = SubgroupId::ZERO;
+        // bound: the subgroups
         while let Some(subgroup) = self.layout.subgroup(id) {
             self.check_trim(id, subgroup, self.table.load(owner, ViewColumn::Trim(id)))?;
             id = id.next();
@@ -101,6 +104,7 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
 
     pub(super) fn trims_agree_with(&self, owner: Rank) -> bool {
         let mut id = SubgroupId::ZERO;
+        // bound: the subgroups
         while self.layout.subgroup(id).is_some() {
             if self.own(ViewColumn::Trim(id)) != self.table.load(owner, ViewColumn::Trim(id)) {
                 return false;
@@ -113,6 +117,7 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
     /// Copies the trims of a list that is adopted. What is copied is what was read here.
     pub(super) fn copy_trims(&mut self, owner: Rank) -> Result<(), Unusable> {
         let mut id = SubgroupId::ZERO;
+        // bound: the subgroups
         while let Some(subgroup) = self.layout.subgroup(id) {
             let cell = self.table.load(owner, ViewColumn::Trim(id));
             self.check_trim(id, subgroup, cell)?;

@@ -20,6 +20,7 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
         self.host.wedge();
         let own = self.state.rank;
         let mut id = SubgroupId::ZERO;
+        // bound: the subgroups
         while let Some(subgroup) = self.layout.subgroup(id) {
             if is_trimmed(subgroup) && subgroup.has_member(own) {
                 let count = self.host.received(id).0.min(FRONTIER_MAX);

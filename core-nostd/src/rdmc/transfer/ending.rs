@@ -78,6 +78,7 @@ impl BlockGroup<'_> {
         if matches!(self.stage, Stage::Over(_)) {
             return;
         }
+        // bound: READ_MAX
         for member in self.setup.members.iter().skip(self.read).take(READ_MAX) {
             let cell =
                 if *member == self.memory.own { 0 } else { self.cell_of(*member, Name::Failed) };
@@ -195,6 +196,7 @@ impl BlockGroup<'_> {
     /// that misbehaves.
     fn all_confirmed(&mut self, all_of_it: u64) -> bool {
         let mut confirmed = true;
+        // bound: the members of the group
         for member in self.setup.members.iter().skip(1) {
             match self.cell_of(*member, Name::Closing) {
                 0 => confirmed = false,
@@ -243,6 +245,7 @@ impl BlockGroup<'_> {
         mut posted: usize,
         progress: &mut Progress,
     ) -> usize {
+        // bound: POSTED_MAX
         for _ in 0..POSTED_MAX {
             let Some(member) = self.setup.members.get(posted).copied() else { return posted };
             if member != self.memory.own {

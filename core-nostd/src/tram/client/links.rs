@@ -43,6 +43,7 @@ impl<'o> ClientLinks<'o> {
     #[must_use]
     pub fn replica(&self, link: LinkId) -> Option<ReplicaId> {
         let mut rest = link.0;
+        // bound: the groups of the overlay
         for group in self.overlay.all().iter() {
             let replicas = self.overlay.replicas(group);
             if rest < replicas {
