@@ -1,5 +1,7 @@
 //! What block multicast adds to a layout: the channels' cells in every row, and the subgroups whose
 //! senders may send large messages.
+//!
+//! Requirement: LAY-1.
 
 use super::configuration::each;
 use super::{BLOCK, CHANNEL_BYTES, Group, Layout, LayoutError};

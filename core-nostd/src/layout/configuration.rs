@@ -1,4 +1,6 @@
 //! What a group is made of, and every way in which a description of one can be wrong.
+//!
+//! Requirement: LAY-1.
 
 use super::{MEMBERS_MAX, MESSAGE_MAX, SUBGROUPS_MAX, WINDOW_MAX};
 use crate::ids::{NodeId, Rank};

@@ -1,6 +1,8 @@
 //! A digest of a layout: members that disagree on it find out before the first write.
 //!
 //! FNV-1a over 64 bits. It guards against mistakes, not against forgery.
+//!
+//! Requirement: LAY-2.
 
 /// The digest so far.
 #[derive(Clone, Copy)]

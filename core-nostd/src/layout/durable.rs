@@ -1,5 +1,7 @@
 //! What logging adds to a layout: a cell in the control block of each logged subgroup, which shares
 //! the line and the write of the other cells. Rows grow by nothing.
+//!
+//! Requirements: DUR-9, LAY-1.
 
 use super::configuration::each;
 use super::{Delivery, Layout, LayoutError};

@@ -1,4 +1,6 @@
 //! The memory map: where everything lies in a row, and how much of everything there is.
+//!
+//! Requirements: LAY-1, LAY-2.
 
 use super::configuration::{Delivery, Group, LayoutError, Subgroup, each};
 use super::digest::Digest;

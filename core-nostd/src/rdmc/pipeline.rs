@@ -19,6 +19,8 @@
 //! How many changes there were before a step is a sum of ones in the corner's number, so nothing is
 //! remembered. `fixtures/tests/block_multicast/schedules.rs` holds all this against a naive
 //! statement of the rule for sets of blocks.
+//!
+//! Requirement: RDM-2.
 
 use super::hypercube::{Corner, Hypercube};
 use super::schedule::{Hop, Shape};

@@ -1,4 +1,6 @@
 //! Which log of a subgroup is taken, and what becomes of records that are damaged in it.
+//!
+//! Requirement: DUR-6.
 
 use super::answer::{Answer, LogEnd, LogState};
 use super::verdict::{Plan, Restart};

@@ -1,4 +1,6 @@
 //! What is waited for, or what is to be done.
+//!
+//! Requirement: DUR-6.
 
 use super::answer::{Answer, KnownView, Promise};
 use crate::ids::{DurableCount, NodeId, ViewId};

@@ -7,6 +7,8 @@
 //!   once: the clients gave those to replicas that were there.
 //! - A leader of a child that asks for one gets it into the slot of its position. One at a time:
 //!   the control line says which.
+//!
+//! Requirement: TRM-9.
 
 use super::bodies::NAME_BYTES;
 use super::entry::{Content, Message};

@@ -12,6 +12,8 @@
 //! has gone around, and has delivered the entry then, as its counts show. So where none of the
 //! voters has the body, the entry was never decided, and nothing behind it: the log ends below it.
 //! Where a voter has delivered it, this replica is behind, and needs a snapshot.
+//!
+//! Requirement: TRM-9.
 
 use super::bodies::NAME_BYTES;
 use super::campaign::Campaign;

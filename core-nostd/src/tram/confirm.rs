@@ -21,6 +21,8 @@
 //!
 //! A slot is never stored twice with different messages for one position: a leader that would have
 //! to, since it has led before, gives up the view (see `pass_on`).
+//!
+//! Requirement: TRM-1.
 
 use super::entry::{Content, Message, Source};
 use super::feed::Ring;

@@ -8,6 +8,8 @@
 //! - Messages of one source have rising ordinals without gaps, and those of one child rising
 //!   positions without gaps.
 //! - A client's ordinals begin at zero with each incarnation.
+//!
+//! Requirement: TRM-1.
 
 use super::entry::{Content, Entry, Source};
 use super::overlay::CHILDREN_MAX;

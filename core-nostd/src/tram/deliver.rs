@@ -5,6 +5,8 @@
 //! parent, so that they may reuse their rings; and a reply to each message's client.
 //!
 //! Source: TRAM, section 5.3; requirements TRM-2, TRM-3, TRM-7.
+//!
+//! Requirement: TRM-5.
 
 use super::counts::UpTo;
 use super::entry::{Content, Entry};

@@ -1,4 +1,6 @@
 //! What a replica takes from its fabric: completions, lost peers, denied writes.
+//!
+//! Requirement: TRM-8.
 
 use super::follow::Follow;
 use super::link::{LinkId, Stage};

@@ -10,6 +10,8 @@
 //! follower would get the header of one entry with the payload of another.
 //!
 //! Source: TRAM, sections 5.3 and 5.5.
+//!
+//! Requirement: TRM-4.
 
 use super::link::{LinkId, Memory};
 use super::log::Log;

@@ -8,6 +8,8 @@
 //! children then get one run after the other, and the groups below work while the next one is sent.
 //!
 //! Source: TRAM, section 5.3; requirements TRM-3, TRM-6, TRM-7, BAT-1.
+//!
+//! Requirement: TRM-1.
 
 use super::counts::{SourceCount, UpTo, parent_leader};
 use super::entry::{Content, Entry, Message, Positions, Source};

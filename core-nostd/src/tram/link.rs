@@ -10,6 +10,8 @@
 //!
 //! A host opens a view, attaches it, and detaches it when the peer is lost. A peer that comes back
 //! comes with a new view. What the host lends for each step is a [`Memory`].
+//!
+//! Requirements: ORD-4, TRM-3, TRM-8.
 
 use super::overlay::{CHILDREN_MAX, Overlay, ReplicaId};
 use crate::ids::{ClientNumber, GroupId, Rank, Time, ViewId, u16_from_index};

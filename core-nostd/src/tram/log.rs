@@ -7,6 +7,8 @@
 //! # Invariants
 //! - Delivered, decided, tail: each is at most the next.
 //! - An entry below the tail changes only after a tail below it was stored.
+//!
+//! Requirements: TRM-3, TRM-4.
 
 use super::entry::{self, Entry};
 use super::shape::{Shape, log_control};

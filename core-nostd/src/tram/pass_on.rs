@@ -15,6 +15,8 @@
 //! view is given up: a child's replica may be reading it.
 //!
 //! Source: TRAM, sections 5.3 and 5.6 (Algorithm 5); requirement TRM-6.
+//!
+//! Requirement: TRM-1.
 
 use super::counts::UpTo;
 use super::feed::{Fed, Payload, Ring};

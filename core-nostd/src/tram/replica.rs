@@ -11,6 +11,8 @@
 //! - Nothing is delivered that is not decided, and nothing twice.
 //!
 //! Source: TRAM, section 5.3 (Algorithm 2).
+//!
+//! Requirement: TRM-6.
 
 use super::bodies::Held;
 use super::campaign::Campaign;

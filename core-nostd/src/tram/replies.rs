@@ -8,6 +8,8 @@
 //! - A client has a cell for its incarnation and one for each message of its window, by the
 //!   message's number.
 //! - Replies to an earlier incarnation are gone once a later one has been answered.
+//!
+//! Requirements: TRM-6, TRM-7.
 
 use super::entry::MessageId;
 use super::link::{LinkId, Memory};

@@ -5,6 +5,8 @@
 //! that speak for slots are guards. So is a request for a peer's log: a line that was posted before
 //! would show it ahead of the writes to that log that lie between, and these would land under the
 //! new grant.
+//!
+//! Requirements: TRM-3, TRM-6.
 
 use super::feed::Ring;
 use super::link::{LinkId, Memory};

@@ -1,5 +1,7 @@
 //! What a replica shows in its rows: to its peers, its parent and its clients. It goes out with the
 //! next control line (see `rows`).
+//!
+//! Requirements: TRM-3, TRM-5, TRM-7.
 
 use super::counts::UpTo;
 use super::entry::{Message, Source};

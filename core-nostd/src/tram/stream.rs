@@ -14,6 +14,8 @@
 //!   would deliver a dead entry of its own.
 //!
 //! Source: TRAM, sections 5.3 and 5.5.
+//!
+//! Requirements: TRM-3, TRM-4.
 
 use super::follow::{Follow, FollowStage};
 use super::link::{LinkId, Memory};

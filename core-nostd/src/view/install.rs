@@ -1,4 +1,6 @@
 //! The end of a change: delivery under the trim, and the next view (VIE-8 to VIE-11).
+//!
+//! Requirements: VIE-1, VIE-10.
 
 use super::state::{Halt, PeerState, Status, ViewStep};
 use super::table::{Host, Table};

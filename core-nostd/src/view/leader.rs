@@ -1,4 +1,6 @@
 //! Which member leads, and what it waits for (VIE-4).
+//!
+//! Requirement: VIE-5.
 
 use super::cells::{Ballot, Stance};
 use super::state::{Cause, ViewStep};

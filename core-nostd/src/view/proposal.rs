@@ -9,6 +9,8 @@
 //! its list follows a later leader, and so shows that it suspects this member. A list is read
 //! twice, to check it and to copy it. So the copy, which no other member writes, is read again
 //! before a stance announces it ([`ViewStep::adopt`]).
+//!
+//! Requirements: DUR-6, VIE-1.
 
 use super::cells::{Accepted, Ballot, Change, JoinRequest, Stance};
 use super::state::{Cause, Halt, NextView, ViewStep};

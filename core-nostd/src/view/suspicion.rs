@@ -8,6 +8,8 @@
 //! suspected itself. Before the present leader is suspected, what its row showed of its list is
 //! accepted. Safety does not depend on that: what a majority accepted is found without it. But with
 //! it a successor finds more of what was proposed, and has less to propose again.
+//!
+//! Requirement: FLT-1.
 
 use super::cells::Ballot;
 use super::state::{Cause, Halt, Loss, ViewStep, flag_of};

@@ -5,6 +5,8 @@
 //! together with the next view. If each subgroup's lowest member set its trim alone, two of its
 //! members that suspect each other could each set one, and each deliver under it, before the rest
 //! of the view has decided between them.
+//!
+//! Requirements: DUR-6, VIE-8.
 
 use super::cells::Change;
 use super::proposal::Unusable;

@@ -1,4 +1,6 @@
 //! The end of receiving (VIE-6).
+//!
+//! Requirement: VIE-8.
 
 use super::state::{Status, ViewStep};
 use super::table::{Host, Table};

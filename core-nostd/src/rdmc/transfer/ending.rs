@@ -16,6 +16,8 @@
 //! it [was denied](LossCause::Denied). A member that is cut off from all peers and has nothing
 //! under way learns nothing from its fabric; the view protocol, which watches heartbeats, reports
 //! the loss through `lost`.
+//!
+//! Requirement: FLT-2.
 
 use super::cells::Name;
 use super::failure::{Cause, Failure};

@@ -1,4 +1,6 @@
 //! Answers to a client's messages: whose it waits for, and what has come.
+//!
+//! Requirement: TRM-7.
 
 use super::{Client, MessageState};
 use crate::ids::GroupId;

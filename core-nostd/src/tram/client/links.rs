@@ -1,4 +1,6 @@
 //! Which links a client has: one to each replica of its overlay.
+//!
+//! Requirement: TRM-8.
 
 use crate::ids::{GroupId, Rank};
 use crate::tram::link::LinkId;

@@ -1,5 +1,7 @@
 //! How a client's messages go out: each into the ring at every replica of the group that orders it
 //! first.
+//!
+//! Requirement: TRM-7.
 
 use super::{Answers, Client, ClientLink, MessageState};
 use crate::fabric::{Area, Fabric, Region};
