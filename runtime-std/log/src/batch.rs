@@ -3,7 +3,7 @@
 use tramontane_core::ids::ViewId;
 
 use crate::error::PushError;
-use crate::format::{BLOCK_BYTES, round_up};
+use crate::format::{BLOCK_BYTES, Blocks, round_up};
 use crate::mark::{BatchKind, MARK_BYTES, Mark, Role, SegmentKey};
 use crate::record::{Record, Sequence, extent, put_record, record_bytes, seal_record};
 
@@ -13,7 +13,7 @@ use crate::record::{Record, Sequence, extent, put_record, record_bytes, seal_rec
 #[derive(Clone, Debug)]
 pub struct Batch {
     /// Room for the header, and then the records.
-    bytes: Vec<u8>,
+    bytes: Blocks,
     first: Sequence,
     views: (ViewId, ViewId),
     next: Sequence,
@@ -31,7 +31,8 @@ impl Batch {
     #[must_use]
     pub fn new() -> Self {
         let (first, views) = (Sequence::ZERO, (ViewId::ZERO, ViewId::ZERO));
-        Self { bytes: vec![0; MARK_BYTES], first, views, next: first, count: 0 }
+        let bytes = Blocks::from_iter(BLOCK_BYTES, [0; MARK_BYTES]);
+        Self { bytes, first, views, next: first, count: 0 }
     }
 
     /// Adds a record behind the others.
@@ -101,13 +102,13 @@ impl Batch {
 
     /// The bytes that it takes on disk: whole blocks.
     #[must_use]
-    pub const fn disk_bytes(&self) -> usize {
+    pub fn disk_bytes(&self) -> usize {
         round_up(self.bytes.len() + MARK_BYTES, BLOCK_BYTES)
     }
 
     /// The bytes that it will take with one more message of that length.
     #[must_use]
-    pub const fn disk_bytes_with(&self, message: usize) -> usize {
+    pub fn disk_bytes_with(&self, message: usize) -> usize {
         round_up(self.bytes.len() + record_bytes(message) + MARK_BYTES, BLOCK_BYTES)
     }
 

@@ -17,7 +17,7 @@ use std::ops::Range;
 
 use tramontane_core::ids::{NodeId, Place, ViewId};
 
-use crate::format::{Seed, put, put_u16, put_u32, round_up, u16_at, u32_at, u64_at};
+use crate::format::{Blocks, Seed, put, put_u16, put_u32, round_up, u16_at, u32_at, u64_at};
 
 /// The bytes before a record's message.
 pub const RECORD_HEADER_BYTES: usize = 36;
@@ -70,7 +70,7 @@ pub(crate) const fn record_bytes(message: usize) -> usize {
 }
 
 /// Appends a record whose checksum is not there yet.
-pub(crate) fn put_record(bytes: &mut Vec<u8>, record: &Record<'_>, length: u32, views: u16) {
+pub(crate) fn put_record(bytes: &mut Blocks, record: &Record<'_>, length: u32, views: u16) {
     let mut header = [0; RECORD_HEADER_BYTES];
     put(&mut header, 8, record.sequence.0);
     put(&mut header, 16, record.place.get());

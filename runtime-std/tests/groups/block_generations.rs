@@ -185,8 +185,10 @@ fn a_process_that_is_killed_between_many_groups_ends_its_own_and_the_others_go_o
         child.wait().expect("ended");
         for part in &with {
             let Ended::Failed { node, cause } = part.expect_end() else { panic!("{fabric:?}") };
-            let right = (NodeId(KILLED), Cause::Lost(LossCause::Exited));
-            assert_eq!((node, cause), right, "{fabric:?}");
+            assert_eq!(node, NodeId(KILLED), "{fabric:?}");
+            // A post may be refused before the fabric says why.
+            let is_dead = matches!(cause, Cause::Lost(LossCause::Exited | LossCause::Unreachable));
+            assert!(is_dead, "{fabric:?}: {cause:?}");
         }
         end(without);
         (LAST + 2..3 * GENERATION).for_each(|number| end(begin(number, &ALL[..2], 3)));

@@ -1,37 +1,54 @@
 //! Plain writers: each appends bytes to a file of its own, and syncs it as often as a log did.
+//!
+//! A writer goes on in its file round by round, as a log does. A disk that knows a place already
+//! takes it faster than a new one: a writer that began again would have the old places.
 
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Has so many writers write so many bytes each, in so many commits, all at once. Gives how long
-/// that took.
-///
-/// # Errors
-/// A file cannot be written.
-pub(super) fn write(folder: &Path, writers: u16, bytes: u64, commits: u64) -> io::Result<Duration> {
-    let commit_bytes = usize::try_from(bytes.div_ceil(commits.max(1))).unwrap_or(usize::MAX);
-    let files = (0..writers).map(|number| File::create(folder.join(format!("plain-{number}"))));
-    let files: Vec<File> = files.collect::<io::Result<_>>()?;
-    let content = vec![7; commit_bytes];
-    let began = Instant::now();
-    std::thread::scope(|scope| {
-        let writing = files.into_iter().map(|mut file| {
-            let content = &content;
-            scope.spawn(move || {
-                (0..commits.max(1)).try_for_each(|_| {
-                    file.write_all(content)?;
-                    file.sync_data()
+/// The writers.
+pub(super) struct PlainWriters {
+    files: Vec<File>,
+}
+
+impl PlainWriters {
+    /// So many writers, each with an empty file in the folder.
+    ///
+    /// # Errors
+    /// A file cannot be made.
+    pub(super) fn create(folder: &Path, writers: u16) -> io::Result<Self> {
+        let files = (0..writers).map(|number| File::create(folder.join(format!("plain-{number}"))));
+        Ok(Self { files: files.collect::<io::Result<_>>()? })
+    }
+
+    /// Has all of them write so many bytes each, in so many commits, at once. Gives how long that
+    /// took.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub(super) fn write(&mut self, bytes: u64, commits: u64) -> io::Result<Duration> {
+        let commits = commits.max(1);
+        let content = vec![7; usize::try_from(bytes.div_ceil(commits)).unwrap_or(usize::MAX)];
+        let began = Instant::now();
+        std::thread::scope(|scope| {
+            let writing = self.files.iter_mut().map(|file| {
+                let content = &content;
+                scope.spawn(move || {
+                    (0..commits).try_for_each(|_| {
+                        file.write_all(content)?;
+                        file.sync_data()
+                    })
                 })
+            });
+            let writing: Vec<_> = writing.collect();
+            writing.into_iter().try_for_each(|thread| {
+                thread.join().unwrap_or_else(|_| Err(io::Error::other("a writer panicked")))
             })
-        });
-        let writing: Vec<_> = writing.collect();
-        writing.into_iter().try_for_each(|thread| {
-            thread.join().unwrap_or_else(|_| Err(io::Error::other("a writer panicked")))
-        })
-    })?;
-    Ok(began.elapsed())
+        })?;
+        Ok(began.elapsed())
+    }
 }
 
 #[cfg(test)]
@@ -39,12 +56,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_writer_writes_all_bytes() {
+    fn each_writer_goes_on_in_its_file_round_by_round() {
         let folder = tempfile::tempdir().expect("a folder");
-        write(folder.path(), 2, 1000, 3).expect("it is written");
-        for number in 0..2 {
-            let length = std::fs::metadata(folder.path().join(format!("plain-{number}")));
-            assert_eq!(length.expect("it is there").len(), 1002, "three commits of 334 bytes");
+        let mut writers = PlainWriters::create(folder.path(), 2).expect("they are made");
+        for round in 1..=2 {
+            writers.write(1000, 3).expect("it is written");
+            for number in 0..2 {
+                let file = std::fs::metadata(folder.path().join(format!("plain-{number}")));
+                let bytes = file.expect("it is there").len();
+                assert_eq!(bytes, round * 1002, "three commits of 334 bytes a round");
+            }
         }
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use crate::durable::command::Arguments;
-use crate::durable::plain;
+use crate::durable::plain::PlainWriters;
 use crate::durable::processes::Processes;
 use crate::durable::report::{Case, DurableReport};
 use crate::error::BenchError;
@@ -56,13 +56,14 @@ fn case(
     let messages = (arguments.mib << 20).div_ceil(parts);
     let round_messages = messages * u64::from(nodes);
     let round_bytes = round_messages * u64::from(bytes);
+    let disk_error = |source| BenchError::Disk { path: disk.path().to_owned(), source };
+    let mut writers = PlainWriters::create(disk.path(), nodes).map_err(disk_error)?;
     let mut members = Processes::start(nodes, bytes, memory.path(), disk.path(), interrupts)?;
     let (mut logged, mut plain, mut shares, mut syncs_per_s) =
         (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for round in 1..=arguments.rounds {
         let (took, syncs) = members.send(messages, round * round_messages)?;
-        let plain_took = plain::write(disk.path(), nodes, round_bytes, syncs)
-            .map_err(|source| BenchError::Disk { path: disk.path().to_owned(), source })?;
+        let plain_took = writers.write(round_bytes, syncs).map_err(disk_error)?;
         logged.push(megabytes_per_s(round_bytes, took));
         plain.push(megabytes_per_s(round_bytes, plain_took));
         shares.push(plain_took.as_secs_f64() / took.as_secs_f64());

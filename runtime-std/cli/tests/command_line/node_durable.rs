@@ -71,11 +71,16 @@ fn a_node_reports_what_is_durable_and_each_count_only_grows() {
             let grows = |pair: &[[u64; 3]]| (0..3).all(|at| pair[0][at] <= pair[1][at]);
             assert!(reported.windows(2).all(|pair| grows(pair) && pair[0] != pair[1]));
         }
-        let status = group.status();
-        let durable = &status["nodes"][1]["status"]["subgroups"][0]["durable"];
-        assert_eq!((&durable["here"], &durable["all"]), (&100.into(), &100.into()), "{status}");
-        let table = String::from_utf8(group.run("status", &[]).succeeded()).expect("text");
-        assert!(table.contains("durable 100/100/100"), "{table}");
+        // A node answers with a state that it notes now and then.
+        wait_for("the status with what is durable", || {
+            let status = group.status();
+            let durable = &status["nodes"][1]["status"]["subgroups"][0]["durable"];
+            (durable["here"] == 100 && durable["all"] == 100).then_some(())
+        });
+        wait_for("the table with what is durable", || {
+            let table = String::from_utf8(group.run("status", &[]).succeeded()).expect("text");
+            table.contains("durable 100/100/100").then_some(())
+        });
         for node in nodes {
             node.kill();
         }

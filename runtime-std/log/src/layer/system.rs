@@ -2,13 +2,14 @@
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::FallocateFlags;
+use rustix::fs::{FallocateFlags, OFlags};
 use rustix::io::Errno;
 
 use super::{FileLayer, LayerFile};
+use crate::format::BLOCK_BYTES;
 
 /// The name of the file whose lock is the folder's.
 const LOCK: &str = "lock";
@@ -30,8 +31,15 @@ pub struct SystemFolder {
 }
 
 /// A file of the operating system.
+///
+/// Whole blocks go from the caller's memory to the disk. Through the kernel's cache they would be
+/// copied once more, for a reader that seldom comes: that copy took more time than the disk.
 #[derive(Debug)]
-pub struct SystemFile(File);
+pub struct SystemFile {
+    file: File,
+    /// The same file without the cache, where the file system has that.
+    direct: Option<File>,
+}
 
 /// The lock of a folder of the operating system, held until it is dropped.
 ///
@@ -68,6 +76,17 @@ impl SystemFolder {
         fs::read_dir(&path)?;
         Ok(Self { path, access: Access::Read })
     }
+
+    fn file(&self, name: &str, options: &OpenOptions) -> io::Result<SystemFile> {
+        let path = self.path.join(name);
+        let file = options.open(&path)?;
+        let direct = || {
+            let flags = i32::try_from(OFlags::DIRECT.bits()).ok()?;
+            OpenOptions::new().write(true).custom_flags(flags).open(&path).ok()
+        };
+        let direct = if self.access == Access::Write { direct() } else { None };
+        Ok(SystemFile { file, direct })
+    }
 }
 
 impl FileLayer for SystemFolder {
@@ -90,13 +109,13 @@ impl FileLayer for SystemFolder {
     fn create(&self, name: &str) -> io::Result<SystemFile> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create_new(true);
-        Ok(SystemFile(options.open(self.path.join(name))?))
+        self.file(name, &options)
     }
 
     fn open(&self, name: &str) -> io::Result<SystemFile> {
         let mut options = OpenOptions::new();
         options.read(true).write(self.access == Access::Write);
-        Ok(SystemFile(options.open(self.path.join(name))?))
+        self.file(name, &options)
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
@@ -136,15 +155,15 @@ impl Drop for SystemLock {
 
 impl LayerFile for SystemFile {
     fn length(&self) -> io::Result<u64> {
-        Ok(self.0.metadata()?.len())
+        Ok(self.file.metadata()?.len())
     }
 
     fn allocate(&mut self, bytes: u64) -> io::Result<()> {
-        match rustix::fs::fallocate(&self.0, FallocateFlags::empty(), 0, bytes) {
+        match rustix::fs::fallocate(&self.file, FallocateFlags::empty(), 0, bytes) {
             // A file system that cannot: the space is taken when it is written.
             Err(Errno::OPNOTSUPP | Errno::NOSYS) => {
                 let length = self.length()?.max(bytes);
-                self.0.set_len(length)
+                self.file.set_len(length)
             }
             done => Ok(done?),
         }
@@ -153,7 +172,7 @@ impl LayerFile for SystemFile {
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
         let mut read = 0;
         while read < bytes.len() {
-            match self.0.read_at(&mut bytes[read..], offset + read as u64) {
+            match self.file.read_at(&mut bytes[read..], offset + read as u64) {
                 Ok(0) => break,
                 Ok(count) => read += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -164,17 +183,77 @@ impl LayerFile for SystemFile {
     }
 
     fn write_at(&mut self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        self.0.write_all_at(bytes, offset)
+        let written = match &self.direct {
+            Some(direct) if are_blocks(bytes, offset) => write_blocks_at(direct, bytes, offset)?,
+            _ => 0,
+        };
+        self.file.write_all_at(&bytes[written..], offset + written as u64)
     }
 
     fn sync(&mut self) -> io::Result<()> {
-        self.0.sync_data()
+        self.file.sync_data()
     }
+}
+
+/// Whether all of it are whole blocks, in memory and in the file.
+fn are_blocks(bytes: &[u8], offset: u64) -> bool {
+    let block = BLOCK_BYTES as u64;
+    bytes.as_ptr().addr().is_multiple_of(BLOCK_BYTES)
+        && bytes.len().is_multiple_of(BLOCK_BYTES)
+        && offset.is_multiple_of(block)
+}
+
+/// Writes past the kernel's cache as many whole blocks as that takes. Gives how many bytes.
+fn write_blocks_at(direct: &File, bytes: &[u8], offset: u64) -> io::Result<usize> {
+    let mut written = 0;
+    while written < bytes.len() {
+        match direct.write_at(&bytes[written..], offset + written as u64) {
+            // The rest is no whole blocks, or the disk has larger ones.
+            Ok(count) if count < BLOCK_BYTES || !count.is_multiple_of(BLOCK_BYTES) => {
+                return Ok(written + count);
+            }
+            Ok(count) => written += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => return Ok(written),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(written)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::Blocks;
+
+    #[test]
+    fn blocks_and_other_bytes_are_read_as_they_were_written_with_and_without_the_cache() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let layer = SystemFolder::create(folder.path()).expect("it is there");
+        let mut file = layer.create("file").expect("it is made");
+        let blocks = |fill: u8| Blocks::from_iter(BLOCK_BYTES, [fill; 2 * BLOCK_BYTES]);
+        let block = BLOCK_BYTES as u64;
+        for is_direct in [true, false] {
+            if !is_direct {
+                file.direct = None;
+            }
+            let fill = 1 + u8::from(is_direct);
+            file.write_at(&blocks(fill), 0).expect("whole blocks");
+            file.write_at(&blocks(fill + 10)[1..], block + 1).expect("not their beginning");
+            file.write_at(&[fill + 20; 3], 5).expect("a few bytes");
+            file.write_at(&blocks(fill + 30)[..BLOCK_BYTES], 3 * block + 7).expect("not there");
+            file.sync().expect("it is synced");
+            let mut expected = blocks(fill).to_vec();
+            expected.resize(4 * BLOCK_BYTES + 7, 0);
+            expected[BLOCK_BYTES + 1..3 * BLOCK_BYTES].fill(fill + 10);
+            expected[5..8].fill(fill + 20);
+            expected[3 * BLOCK_BYTES + 7..].fill(fill + 30);
+            let mut read = vec![0; 5 * BLOCK_BYTES];
+            let count = layer.open("file").expect("it is there").read_at(&mut read, 0);
+            read.truncate(count.expect("it is read"));
+            assert!(read == expected, "direct: {is_direct}");
+        }
+    }
 
     #[test]
     fn a_dropped_lock_is_free_though_a_copy_of_its_descriptor_is_open() {
