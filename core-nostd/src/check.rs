@@ -11,6 +11,8 @@
 //! Zero is checked: fresh memory needs no preparation. Other damage passes unseen with a chance of
 //! one in 2^16 in a cell and of one in 2^64 in a payload. None of it is a protection against a
 //! member that wants to deceive.
+//!
+//! Requirement: FLT-2.
 
 use crate::ids::Position;
 

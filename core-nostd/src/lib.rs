@@ -1,8 +1,8 @@
 //! Tramontane's core: atomic multicast over remote memory, without `std` and without a heap.
 //!
 //! A message sent to a group arrives at every member or at none, in one order for all. The
-//! protocols are those of Derecho with Spindle (Jha, Rosa, Birman, ICDCS 2022); the numbers in the
-//! text (ORD-1, SMC-5 and so on) are the project's requirements.
+//! protocols are those of Derecho with Spindle (Jha, Rosa, Birman, ICDCS 2022); letters with a
+//! number, as at the end of this text, are the project's requirements.
 //!
 //! # What the core keeps
 //! - Sans I/O, sans clock, sans threads: [`node::Node::step`] does a bounded amount of work and
@@ -38,6 +38,8 @@
 //!
 //! # Targets
 //! Counts are 64 bits wide and shared between processors, so a target needs atomics of 64 bits.
+//!
+//! Requirement: COR-1.
 #![cfg_attr(not(any(test, loom, tramontane_interleave)), no_std)]
 
 pub mod check;

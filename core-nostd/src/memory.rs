@@ -26,6 +26,8 @@
 //! | `ring` | a ring and its slots: rule 2 |
 //! | `lending` | what a node is opened on |
 //! | `prefetch` | lines that are asked for before they are written (feature `prefetch`) |
+//!
+//! Requirement: MEM-1.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 

@@ -39,6 +39,8 @@
 //! A view begins with rows of zeros and with hand-offs that nobody has used (VIE-11).
 //! [`NodeStorage::lend`] sees to the second; [`RowStorage::clear`] to the first, where memory is
 //! used again for another view.
+//!
+//! Requirement: INT-1.
 
 use crate::layout::{CACHE_LINE, StateSizes};
 use crate::memory::{Line, Row, RowWriter};

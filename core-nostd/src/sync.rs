@@ -1,6 +1,8 @@
 //! Where tests put their own in the place of shared memory: the atomics of the hand-off between
 //! threads, replaced by loom's when its interleavings are searched; and the moments between two
 //! accesses to rows, at which a simulated group has others go on.
+//!
+//! Requirement: COR-4.
 
 #[cfg(not(loom))]
 pub(crate) use core::sync::atomic::{AtomicU64, Ordering};

@@ -3,6 +3,8 @@
 //! A polling thread and senders without a free slot may all want to drive one node. The thread that
 //! gets the turn steps it. A thread that does not get it knows that another one steps, and never
 //! waits.
+//!
+//! Requirement: COR-3.
 
 use spin::mutex::{SpinMutex, SpinMutexGuard};
 

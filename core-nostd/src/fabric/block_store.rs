@@ -1,4 +1,6 @@
 //! What a host needs of a fabric for blocks: the memory that they go from and into.
+//!
+//! Requirement: FAB-4.
 
 use core::ops::Deref;
 

@@ -10,6 +10,8 @@
 //! Source: RDMC (Behrens et al., DSN 2018), 4.2: "a data packet to carry an integer immediate
 //! value", "each node will wait to receive a ready_for_block message from its target", "RDMC posts
 //! only a few receives".
+//!
+//! Requirement: FAB-4.
 
 use super::{Area, Fabric, Token};
 use crate::ids::{Rank, ViewId};

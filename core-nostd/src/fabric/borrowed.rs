@@ -1,4 +1,6 @@
 //! A borrowed fabric is a fabric: a wrapper takes one without a word of its own.
+//!
+//! Requirement: FAB-2.
 
 use super::{
     Area, Capabilities, Event, Fabric, PermissionEvent, Permissions, Region, Token, ViewMemory,

@@ -1,4 +1,6 @@
 //! What a fabric promises. Nothing is assumed that is not promised.
+//!
+//! Requirement: FAB-1.
 
 bitflags::bitflags! {
     /// Promises about order, told apart because hardware gives some without the others (HAL-1).

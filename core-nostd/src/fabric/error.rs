@@ -1,4 +1,6 @@
 //! Why a post failed and why a peer is thought lost.
+//!
+//! Requirement: FAB-1.
 
 /// The kinds of failure that the core tells apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,6 +8,8 @@
 //! Order of calls: [`HostFabric::rows`] for a view, [`Fabric::open`] with exactly that memory, and
 //! from then on as [`fabric`](super) says. Memory for blocks is made at any time, by any
 //! thread (`HostBlocks::block_store`).
+//!
+//! Requirement: FAB-2.
 
 use core::time::Duration;
 

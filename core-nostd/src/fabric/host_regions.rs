@@ -1,4 +1,6 @@
 //! What a host needs of a fabric for regions: their memory, and views that come and go one by one.
+//!
+//! Requirement: FAB-3.
 
 use super::{HostFabric, Permissions, Region};
 use crate::memory::RowWriter;

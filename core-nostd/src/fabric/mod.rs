@@ -20,6 +20,8 @@
 //! | `block_store`, `regions` | memory of blocks, and its numbers |
 //! | `borrowed` | the same traits for `&mut` |
 //! | `routed` | a fabric whose events pass through its host |
+//!
+//! Requirement: FAB-1.
 
 #[cfg(feature = "blocks")]
 mod block_store;

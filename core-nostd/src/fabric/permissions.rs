@@ -8,6 +8,8 @@
 //!
 //! Sources: TRAM (the leader writes its followers' logs under permission; TRM-3 to TRM-5), and Mu
 //! (Aguilera et al., OSDI 2020), which measured access flags against a reset of the queue pair.
+//!
+//! Requirement: FAB-3.
 
 use super::{Area, Fabric, Region, Token};
 use crate::ids::{Rank, ViewId};

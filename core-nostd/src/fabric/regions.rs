@@ -3,6 +3,8 @@
 //! # Invariants
 //! - A region's number belongs to one memory at a time; it is free again when that memory is gone.
 //! - Region 0 is that of rows, and never given.
+//!
+//! Requirement: MEM-2.
 
 use super::Region;
 

@@ -1,4 +1,6 @@
 //! A fabric whose events pass through its host.
+//!
+//! Requirement: FAB-2.
 
 use super::{
     Area, Capabilities, Event, Fabric, PermissionEvent, Permissions, Region, Token, ViewMemory,

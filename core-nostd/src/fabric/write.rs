@@ -1,4 +1,6 @@
 //! One write, and the list of writes that one post takes.
+//!
+//! Requirement: FAB-1.
 
 /// The most writes that the core puts into one list, whatever the fabric could take.
 pub const WRITES_MAX: usize = 16;

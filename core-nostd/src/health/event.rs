@@ -1,4 +1,6 @@
 //! What is reported of a partner: who, what, since when.
+//!
+//! Requirement: HLT-1.
 
 use crate::ids::{Rank, Time};
 use crate::multicast::Impossible;

@@ -18,6 +18,8 @@
 //! | `event` | what is reported, with stable numbers |
 //! | `monitor` | shows the own life, and watches the others' |
 //! | `policy` | what one of two channels does when the other is gone |
+//!
+//! Requirements: HLT-1, HLT-2.
 
 mod event;
 mod monitor;

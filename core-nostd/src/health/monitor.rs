@@ -1,4 +1,6 @@
 //! Shows the own life in the header of the own row, and watches the others'.
+//!
+//! Requirements: HLT-1, HLT-2.
 
 use super::event::{HealthEvent, HealthKind};
 use crate::check::Checks;

@@ -11,6 +11,8 @@
 //! | [`Policy::Survivor`] | the named channel, and only it | the function, if the named one fails |
 //! | [`Policy::Exclusion`] | the channel that a discrete names | it is as safe as the discrete: it must never name both |
 //! | [`Policy::Witness`] | the channel that the witness keeps | the function, if channel and witness fail, or the way between them |
+//!
+//! Requirement: HLT-2.
 
 use crate::ids::Rank;
 

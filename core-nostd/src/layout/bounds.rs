@@ -1,4 +1,6 @@
 //! The most that one step does, from the layout alone.
+//!
+//! Requirement: COR-1.
 
 use super::configuration::{Delivery, Subgroup, each};
 use super::{Layout, SLOT_HEADER};

@@ -1,5 +1,7 @@
 //! What block multicast adds to a layout: the channels' cells in every row, and the subgroups whose
 //! senders may send large messages.
+//!
+//! Requirement: LAY-1.
 
 use super::configuration::each;
 use super::{BLOCK, CHANNEL_BYTES, Group, Layout, LayoutError};
@@ -38,6 +40,7 @@ impl<'c> Layout<'c> {
     pub const fn with_large(self, large: &'c [SubgroupId]) -> Result<Self, LayoutError> {
         let mut channels = 0_usize;
         let mut rest = large;
+        // bound: the subgroups that are named
         while let [first, tail @ ..] = rest {
             each!(other in tail, {
                 if other.0 == first.0 {

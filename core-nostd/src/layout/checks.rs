@@ -1,4 +1,6 @@
 //! What checks add to a layout: a slot has one more cell, and the numbers of cells are smaller.
+//!
+//! Requirement: LAY-1.
 
 use super::{Layout, LayoutError};
 use crate::check::Checks;

@@ -1,4 +1,6 @@
 //! What a group is made of, and every way in which a description of one can be wrong.
+//!
+//! Requirement: LAY-1.
 
 use super::{MEMBERS_MAX, MESSAGE_MAX, SUBGROUPS_MAX, WINDOW_MAX};
 use crate::ids::{NodeId, Rank};
@@ -117,6 +119,7 @@ impl core::error::Error for LayoutError {}
 macro_rules! each {
     ($item:pat in $slice:expr, $body:block) => {{
         let mut rest = $slice;
+        // bound: the items of the slice
         while let [$item, tail @ ..] = rest {
             rest = tail;
             $body
@@ -166,6 +169,7 @@ impl Group<'_> {
             return Err(LayoutError::TooManyMembers);
         }
         let mut members = self.members;
+        // bound: the members
         while let [first, tail @ ..] = members {
             each!(other in tail, {
                 if other.0 == first.0 {
@@ -184,6 +188,7 @@ impl Subgroup<'_> {
             return Err(LayoutError::EmptySubgroup);
         }
         let mut members = self.members;
+        // bound: the members of the subgroup
         while let [first, tail @ ..] = members {
             if first.index() >= group_size {
                 return Err(LayoutError::BadSubgroupMember);
@@ -194,6 +199,7 @@ impl Subgroup<'_> {
             members = tail;
         }
         let mut senders = self.senders;
+        // bound: the senders
         while let [first, tail @ ..] = senders {
             if !contains(self.members, *first) {
                 return Err(LayoutError::SenderOutsideSubgroup);

@@ -1,6 +1,8 @@
 //! A digest of a layout: members that disagree on it find out before the first write.
 //!
 //! FNV-1a over 64 bits. It guards against mistakes, not against forgery.
+//!
+//! Requirement: LAY-2.
 
 /// The digest so far.
 #[derive(Clone, Copy)]
@@ -15,6 +17,7 @@ impl Digest {
     pub(crate) const fn with(self, value: u64) -> Self {
         let mut digest = self.0;
         let mut rest: &[u8] = &value.to_le_bytes();
+        // bound: eight bytes
         while let [byte, tail @ ..] = rest {
             digest = (digest ^ widen(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
             rest = tail;

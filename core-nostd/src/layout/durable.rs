@@ -1,5 +1,7 @@
 //! What logging adds to a layout: a cell in the control block of each logged subgroup, which shares
 //! the line and the write of the other cells. Rows grow by nothing.
+//!
+//! Requirements: DUR-9, LAY-1.
 
 use super::configuration::each;
 use super::{Delivery, Layout, LayoutError};
@@ -13,6 +15,7 @@ impl<'c> Layout<'c> {
     /// there would be no sequence (DUR-2).
     pub const fn with_logged(self, logged: &'c [SubgroupId]) -> Result<Self, LayoutError> {
         let mut rest = logged;
+        // bound: the subgroups that are named
         while let [first, tail @ ..] = rest {
             each!(other in tail, {
                 if other.0 == first.0 {

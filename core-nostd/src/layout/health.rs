@@ -1,4 +1,6 @@
 //! What health adds to a layout: cells in the header of each row, which is there in any case.
+//!
+//! Requirements: HLT-1, LAY-1.
 
 use super::Layout;
 

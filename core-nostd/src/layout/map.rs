@@ -1,4 +1,6 @@
 //! The memory map: where everything lies in a row, and how much of everything there is.
+//!
+//! Requirements: LAY-1, LAY-2.
 
 use super::configuration::{Delivery, Group, LayoutError, Subgroup, each};
 use super::digest::Digest;
@@ -190,6 +192,7 @@ impl<'c> Layout<'c> {
     /// This layout, if every row can be addressed.
     pub(super) const fn measured(self) -> Result<Self, LayoutError> {
         let mut rank = Rank::ZERO;
+        // bound: the members
         while rank.index() < self.members() {
             if self.row_bytes(rank) > ROW_MAX {
                 return Err(LayoutError::RowTooLarge);
@@ -307,6 +310,7 @@ impl<'c> Layout<'c> {
     pub const fn view_bytes(&self) -> usize {
         let mut bytes = 0_usize;
         let mut rank = Rank::ZERO;
+        // bound: the members
         while rank.index() < self.members() {
             bytes = bytes.saturating_add(self.row_bytes(rank));
             rank = rank.next();

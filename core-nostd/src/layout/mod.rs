@@ -21,6 +21,8 @@
 //!
 //! Rows of different members differ in size: a row has no room for a ring that its owner does not
 //! fill. Sources: Spindle II-B (the table), II-C (the slots); requirements SMC-1 and BAT-4.
+//!
+//! Requirement: LAY-1.
 
 mod bounds;
 #[cfg(feature = "blocks")]

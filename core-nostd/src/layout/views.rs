@@ -10,6 +10,8 @@
 //!
 //! The three cells in the middle are guards, side by side so that one write carries them. Whatever
 //! lies elsewhere is either content that `stance` speaks for, or needs no order.
+//!
+//! Requirement: LAY-1.
 
 use super::{BLOCK, Group, Layout, LayoutError};
 use crate::check::Checks;

@@ -4,6 +4,8 @@
 //! While a block is under way the fabric, or a device, reads and fills the same bytes. So their
 //! owner copies them out and in atomically, as cells are; a plain slice of them needs its promise
 //! that no block is under way there.
+//!
+//! Requirement: MEM-2.
 
 use core::ops::Deref;
 use core::ptr::NonNull;

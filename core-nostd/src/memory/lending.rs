@@ -38,6 +38,8 @@
 //! ```compile_fail,E0432
 //! use tramontane_core::smc::HandOff; // Of the core's own.
 //! ```
+//!
+//! Requirement: MEM-1.
 
 use super::{Row, RowWriter};
 use crate::smc::{HandOffCells, ReadyFlag};

@@ -1,5 +1,7 @@
 //! Lines that are asked for before they are written: a hint to the processor, and the only
 //! assembly of the core. Without the feature `prefetch` there is none.
+//!
+//! Requirement: SMC-3.
 
 use super::OwnRing;
 use crate::ids::{Slot, index_from_u32};

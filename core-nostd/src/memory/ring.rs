@@ -1,4 +1,6 @@
 //! A ring: the slots of one sender in its row, read by every member.
+//!
+//! Requirements: FLT-2, MEM-1.
 
 use core::marker::PhantomData;
 use core::ptr::NonNull;

@@ -1,4 +1,6 @@
 //! A row: bytes that its owner writes and every member reads, 8 at a time.
+//!
+//! Requirements: MEM-1, SMC-6.
 
 use core::marker::PhantomData;
 use core::ptr::NonNull;

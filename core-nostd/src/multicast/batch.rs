@@ -1,4 +1,6 @@
 //! What an upcall is handed: an iterator over messages that lie in their senders' rings.
+//!
+//! Requirements: DEL-3, NUL-3, ORD-2.
 
 use super::order::Order;
 use super::state::SenderState;

@@ -1,4 +1,6 @@
 //! The deliver stage: what every member has is handed over in one upcall; then slots come free.
+//!
+//! Requirements: BAT-1, FLT-1, ORD-2.
 
 use super::batch::Batch;
 use super::state::{Work, peer_value};

@@ -3,6 +3,8 @@
 //! # What holds
 //! - A count only grows. A member whose count shrinks misbehaves: it has reported what it had not.
 //! - The count of a member that is lost stays as it was: what is on its disk is there.
+//!
+//! Requirement: DUR-9.
 
 use super::state::{Work, peer_value};
 use super::{Impossible, Misbehaved, Refused};

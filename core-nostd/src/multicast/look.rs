@@ -1,5 +1,7 @@
 //! What a look at a sender tells: its next slot, and its silence. Whatever no correct sender
 //! publishes is told from what is new, and from what is not.
+//!
+//! Requirement: FLT-1.
 
 use super::Impossible;
 use super::reach::Reach;

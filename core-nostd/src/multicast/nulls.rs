@@ -17,6 +17,8 @@
 //! declared rounds in advance would save a hop, but then a received frontier could claim the place
 //! of a message that its owner has not got, and after a crash the survivors' trim (VIE-6) would not
 //! hold.
+//!
+//! Requirement: NUL-4.
 
 use super::Switches;
 use super::state::Work;

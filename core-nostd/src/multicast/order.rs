@@ -1,4 +1,6 @@
 //! Rounds, places and frontiers (ORD-1; Spindle II-B, III-B).
+//!
+//! Requirement: ORD-4.
 
 use core::num::NonZeroU64;
 

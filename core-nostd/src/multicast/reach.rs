@@ -7,6 +7,8 @@
 //! slots, and each sender has one window of them. Of those, some have been received here; the
 //! others are as many rounds as there can be beyond all that were seen. The own messages are all
 //! known, and so are those of a sender before its next one.
+//!
+//! Requirement: FLT-1.
 
 use super::state::{SenderState, Work};
 use crate::ids::Round;

@@ -1,4 +1,6 @@
 //! The receive stage: for each sender all new messages, up to the first empty slot (BAT-1).
+//!
+//! Requirements: FLT-1, NUL-2, ORD-2, SMC-5.
 
 use super::look::{Limits, Told};
 use super::state::{SenderState, Work, peer_value};

@@ -2,6 +2,8 @@
 //!
 //! A round is bound here and not at reservation, so that a slow builder never holds back its own
 //! nulls (NUL-6).
+//!
+//! Requirements: BAT-1, ORD-2, SMC-3.
 
 use super::state::Work;
 use crate::ids::{Round, Time};

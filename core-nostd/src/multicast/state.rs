@@ -2,6 +2,8 @@
 //!
 //! State holds offsets and counts, never addresses, so that it can be a `static` in a partition.
 //! Whatever can be read from the own row is not kept here a second time.
+//!
+//! Requirements: COR-2, MEM-1.
 
 use crate::check::Checks;
 use crate::fabric::Capabilities;

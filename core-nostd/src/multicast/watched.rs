@@ -1,5 +1,7 @@
 //! A count that a peer publishes, as it was last seen: it must grow, and stay within what the peer
 //! can have reached.
+//!
+//! Requirement: FLT-1.
 
 use super::Misbehaved;
 use crate::check::STEPS_UNREADABLE;

@@ -5,6 +5,8 @@
 //! by what this one published. So whatever this one delivers alone comes behind that. Among three
 //! that would not hold: two that go on may have received different ends, and it takes a view change
 //! to agree on one.
+//!
+//! Requirement: HLT-2.
 
 use super::Node;
 use crate::ids::Rank;

@@ -1,4 +1,6 @@
 //! Durable counts at a node. Files and threads are its caller's; here is who has what (DUR-9).
+//!
+//! Requirement: DUR-1.
 
 use super::Node;
 use crate::ids::{DurableCount, SubgroupId};

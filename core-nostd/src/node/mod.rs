@@ -14,6 +14,8 @@
 //!
 //! A panic of the application's upcall may unwind through a step. The node is then in no defined
 //! state and must not be stepped again; the runtime sees to that (DEL-2).
+//!
+//! Requirements: BAT-3, COR-2, EXT-2, HAL-5, ORD-3.
 
 mod alone;
 #[cfg(feature = "durable")]

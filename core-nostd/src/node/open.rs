@@ -1,4 +1,6 @@
 //! Opening a node: lent memory is checked against the layout once, so that steps can rely on it.
+//!
+//! Requirement: COR-2.
 
 use super::Node;
 use crate::fabric::Capabilities;

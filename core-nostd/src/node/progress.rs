@@ -1,4 +1,6 @@
 //! What a step did.
+//!
+//! Requirement: COR-2.
 
 use crate::fabric::LossCause;
 use crate::ids::{Rank, SubgroupId};

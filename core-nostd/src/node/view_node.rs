@@ -1,4 +1,6 @@
 //! A node whose membership may change: one type that holds the node and its view protocol.
+//!
+//! Requirements: DUR-6, DUR-9, RDM-7, VIE-1, VIE-2, VIE-4, VIE-6, VIE-9, VIE-10.
 
 #[cfg(feature = "durable")]
 use super::views::Preparation;

@@ -3,6 +3,8 @@
 //!
 //! Content may be read late, so a peer may see a column newer than its guards say. That is
 //! harmless: every cell only grows, and a list that is newer than its guard shows so.
+//!
+//! Requirements: HAL-1, VIE-1.
 
 use super::views::{ViewLink, Views};
 use super::{Node, Progress};

@@ -9,6 +9,8 @@
 //!
 //! A heartbeat that is due goes out before the first upcall of a step and after each: between two
 //! heartbeats there is one upcall at most, however many a step makes (VIE-2).
+//!
+//! Requirement: VIE-11.
 
 use super::{Node, Progress, StepError};
 use crate::fabric::{Fabric, LossCause};

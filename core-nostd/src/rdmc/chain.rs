@@ -1,4 +1,6 @@
 //! Each member passes each block on to the next as soon as it has it (RDMC 4.3, "Chain Send").
+//!
+//! Requirement: RDM-2.
 
 use super::schedule::{Hop, Shape};
 use crate::ids::{Block, Rank, Step};

@@ -7,6 +7,8 @@
 //! own rack's pipeline, begun so many steps later, wants an `i`-th block: it takes them in the
 //! order in which the leader gets them. A link between racks carries what the upper pipeline sends,
 //! and no more.
+//!
+//! Requirement: RDM-2.
 
 use core::num::{NonZeroU16, NonZeroU32};
 

@@ -6,6 +6,8 @@
 //! is block `j - l + r`, where `r` is how many steps ago, less `l`, the corner got it: the number
 //! of low zero bits of the corner's number, seen from the step's direction. Past the last block,
 //! the last block is sent.
+//!
+//! Requirements: RDM-2, RDM-3.
 
 use super::schedule::Shape;
 use crate::ids::{Block, Step};

@@ -3,6 +3,8 @@
 //! As many sends as in [`sequential`](super::sequential), all by the root. Over shared memory,
 //! where receivers copy for themselves, all receivers work at once on a block that is still in a
 //! cache which they share.
+//!
+//! Requirement: RDM-2.
 
 use super::schedule::{Hop, Shape};
 use crate::ids::{Block, Rank, Step};

@@ -19,6 +19,8 @@
 //! How many changes there were before a step is a sum of ones in the corner's number, so nothing is
 //! remembered. `fixtures/tests/block_multicast/schedules.rs` holds all this against a naive
 //! statement of the rule for sets of blocks.
+//!
+//! Requirement: RDM-2.
 
 use super::hypercube::{Corner, Hypercube};
 use super::schedule::{Hop, Shape};
@@ -87,6 +89,7 @@ impl Pipeline {
         }
         let settled = u64::from(self.cube.dimensions()).saturating_mul(2).saturating_add(2);
         let mut before = 0_u32;
+        // bound: two for each dimension of the cube, of which there are at most 16, and two more
         for step in 0..settled {
             let Some(hop) = self.received(rank, Step(step)) else { continue };
             if before == turn.0 {

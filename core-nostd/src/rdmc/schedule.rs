@@ -1,4 +1,6 @@
 //! What a schedule is, whichever algorithm makes it.
+//!
+//! Requirements: RDM-1, RDM-2.
 
 use core::num::{NonZeroU16, NonZeroU32};
 

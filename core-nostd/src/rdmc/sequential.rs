@@ -1,4 +1,6 @@
 //! The root sends the whole message to one member after the other (RDMC 4.3, "Sequential Send").
+//!
+//! Requirement: RDM-2.
 
 use super::schedule::{Hop, Shape};
 use crate::ids::{Block, Rank, Step};

@@ -1,5 +1,7 @@
 //! A binomial tree: in each round, every member that has the whole message sends it to one that has
 //! not (RDMC 4.3, "Binomial Tree").
+//!
+//! Requirement: RDM-2.
 
 use super::schedule::{Hop, Shape};
 use crate::ids::{Block, Rank, Step};

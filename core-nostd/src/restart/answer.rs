@@ -1,4 +1,6 @@
 //! What a node that restarts has on disk.
+//!
+//! Requirement: DUR-6.
 
 use crate::ids::{DurableCount, NodeId, ViewId};
 

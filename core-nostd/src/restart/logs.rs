@@ -1,4 +1,6 @@
 //! Which log of a subgroup is taken, and what becomes of records that are damaged in it.
+//!
+//! Requirement: DUR-6.
 
 use super::answer::{Answer, LogEnd, LogState};
 use super::verdict::{Plan, Restart};
@@ -28,6 +30,7 @@ impl<'a> Restart<'a> {
     ) -> Result<Option<TakenLog>, DurableCount> {
         let limit = self.limit_of(plan, subgroup);
         let mut taken: Option<(TakenLog, &LogState<'a>)> = None;
+        // bound: the answers, one a node
         for (answer, log) in self.logs_of(plan, subgroup) {
             let end = LogEnd { end: log.end.end.min(limit), ..log.end };
             if taken.is_none_or(|(taken, _)| end > taken.end) {
@@ -99,9 +102,12 @@ impl<'a> Restart<'a> {
         log: &LogState<'a>,
         end: DurableCount,
     ) -> Option<DurableCount> {
+        // bound: the damaged runs of a log
         for run in log.damaged.iter().filter(|run| run.0 < end) {
             let (mut at, run_end) = (run.0, run.1.min(end));
             // Each turn gets to the end of an intact stretch of some log.
+            // bound: the damaged runs of all logs, and the logs: each turn reaches the end of
+            // another stretch that is intact
             while at < run_end {
                 match self.has_intact(plan, subgroup, at) {
                     Some((_, up_to)) if up_to > at => at = up_to,
@@ -120,6 +126,7 @@ impl<'a> Restart<'a> {
         }
         let (mut members, mut lacking, mut all_here) = (0_usize, 0_usize, true);
         let lacks = |log: &LogState<'_>| log.end.end <= sequence && log.damaged.is_empty();
+        // bound: the members of the subgroup
         for node in self.members_of(subgroup).filter(|node| plan.concerns(*node)) {
             let answer = self.answer_of(node);
             all_here &= answer.is_some();

@@ -1,4 +1,6 @@
 //! What is waited for, or what is to be done.
+//!
+//! Requirement: DUR-6.
 
 use super::answer::{Answer, KnownView, Promise};
 use crate::ids::{DurableCount, NodeId, ViewId};
@@ -92,6 +94,7 @@ impl<'a> Restart<'a> {
         let Some(base) = decided.max_by_key(|view| view.id) else { return Verdict::NoGroup };
         let adopted = self.latest_promise(base);
         let views = [(Some(base), false), (adopted.map(|promise| promise.next), true)];
+        // bound: two views
         for (view, is_adopted) in views {
             let Some(view) = view else { continue };
             if let Some(want) = self.lacks_majority(view) {
@@ -107,6 +110,7 @@ impl<'a> Restart<'a> {
         let last = promised.max(heard);
         let plan = Plan { base, adopted, attempt: last.saturating_add(1) };
         let mut subgroup = 0;
+        // bound: the logged subgroups
         while subgroup < self.subgroups.len() {
             if let Err(sequence) = self.log_of(&plan, subgroup) {
                 let want = Want::Record(subgroup, sequence);
@@ -162,6 +166,7 @@ impl<'a> Restart<'a> {
             return Some(Want::Majority);
         }
         let mut subgroup = 0;
+        // bound: the logged subgroups
         while subgroup < self.subgroups.len() {
             if !self.has_majority(view, Some(subgroup)) {
                 return Some(Want::SubgroupMajority(subgroup));
@@ -175,6 +180,7 @@ impl<'a> Restart<'a> {
     /// anything in the view, it would say so.
     fn has_majority(&self, view: KnownView<'a>, subgroup: Option<usize>) -> bool {
         let (mut all, mut here) = (0_usize, 0_usize);
+        // bound: the members of the view
         for node in view.members.iter().filter(|node| self.is_concerned(**node, subgroup)) {
             all = all.saturating_add(1);
             if self.answer_of(*node).is_some() {
@@ -189,6 +195,7 @@ impl<'a> Restart<'a> {
     /// have a whole log.
     fn lacks_whole_log(&self, base: KnownView<'a>) -> Option<Want> {
         let mut subgroup = 0;
+        // bound: the logged subgroups
         while subgroup < self.subgroups.len() {
             let mut members = base.members.iter().filter(|node| self.belongs(**node, subgroup));
             let is_empty = members.clone().next().is_none();

@@ -1,4 +1,6 @@
 //! A place in a ring.
+//!
+//! Requirement: SMC-2.
 
 use crate::ids::{Position, Slot};
 

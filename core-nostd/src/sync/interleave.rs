@@ -1,5 +1,7 @@
 //! What a thread does between two accesses to rows: for searches alone, which are built with
 //! `--cfg tramontane_interleave`. No other build has this file.
+//!
+//! Requirement: COR-4.
 
 use std::cell::Cell;
 

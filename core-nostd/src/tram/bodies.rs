@@ -246,6 +246,7 @@ impl Replica<'_> {
         if now.since(since) < self.patience_for_bodies_ns() {
             return Ok(());
         }
+        // bound: the replicas of the parent
         for link in self.links.parents() {
             let Some((row, _)) = memory.link(link) else { continue };
             let wanted = ordinal.next().0;
@@ -276,11 +277,13 @@ impl Replica<'_> {
             let below = control.tail.saturating_sub(u64::from(self.shape.entries()));
             held = Held { of: self.promised, below, shown: 0 };
         }
+        // bound: the replicas of the group
         for link in self.links.peers() {
             if let Some((_, row)) = memory.link(link) {
                 held.below = held.below.max(row.cell(peer_row::BODIES_FROM)?.load());
             }
         }
+        // bound: the entries of the log
         for _ in 0..self.shape.entries() {
             if held.below >= control.tail {
                 break;

@@ -88,6 +88,7 @@ impl Replica<'_> {
             return Ok(());
         }
         let mut round = self.promised.round();
+        // bound: the replicas of the group
         for link in self.links.peers() {
             if let (true, Some((_, row))) = (self.is_ready(link), memory.link(link)) {
                 let promised = Timestamp::from_cell(row.cell(peer_row::PROMISED)?.load());
@@ -104,6 +105,7 @@ impl Replica<'_> {
         self.campaign_at = Some(now);
         self.attempts = self.attempts.saturating_add(1);
         self.leadership = Leadership::Candidate(Campaign::Gathering);
+        // bound: the replicas of the group
         for link in self.links.peers() {
             if let Some((row, _)) = memory.link(link) {
                 put(row, peer_row::REQUEST, timestamp.cell())?;
@@ -138,6 +140,7 @@ impl Replica<'_> {
         log: Log<'_>,
         memory: &M,
     ) -> Result<(), Halt> {
+        // bound: the replicas of the group
         for link in self.links.peers() {
             let Some((_, row)) = memory.link(link) else { continue };
             if !self.is_ready(link) {
@@ -200,6 +203,7 @@ impl Replica<'_> {
         let (mut best, mut from) = ((own.stamp, own.tail), None);
         let mut decided = own.decided;
         let mut voters = bit(self.id.rank);
+        // bound: the replicas of the group
         for link in self.links.peers() {
             let is_read = self
                 .state
@@ -268,6 +272,7 @@ impl Replica<'_> {
         let Some(state) = self.state.get(copying.from.index()).map(|state| state.attached) else {
             return Ok(());
         };
+        // bound: READS_MAX
         for _ in 0..READS_MAX {
             if copying.next >= copying.end || self.reads_under_way() >= READS_MAX {
                 break;
@@ -303,6 +308,7 @@ impl Replica<'_> {
             return Ok(());
         }
         let mut place = copying.start;
+        // bound: the entries of the log
         for _ in 0..self.shape.entries() {
             if place >= copying.end {
                 break;

@@ -7,6 +7,8 @@
 //!   once: the clients gave those to replicas that were there.
 //! - A leader of a child that asks for one gets it into the slot of its position. One at a time:
 //!   the control line says which.
+//!
+//! Requirement: TRM-9.
 
 use super::bodies::NAME_BYTES;
 use super::entry::{Content, Message};
@@ -33,6 +35,7 @@ impl Replica<'_> {
         if !self.shape.has_references() {
             return Ok(());
         }
+        // bound: the replicas of the group
         for link in self.links.peers() {
             let Some((_, row)) = memory.link(link) else { continue };
             let Some(mut follow) = self.state.get(link.index()).map(|state| state.follow) else {
@@ -75,6 +78,7 @@ impl Replica<'_> {
             return Ok(());
         };
         let (mut from, mut place) = (floor, floor);
+        // bound: the entries of the log
         for _ in 0..self.shape.entries() {
             if place >= delivered {
                 break;
@@ -98,6 +102,7 @@ impl Replica<'_> {
 
     /// Entries that are no references need no body.
     fn cover(&self, follow: &mut Follow, log: Log<'_>) -> Result<(), Halt> {
+        // bound: the entries of the log
         for _ in 0..self.shape.entries() {
             if follow.covered >= follow.acknowledged
                 || self.reference(follow.covered, log)?.is_some()
@@ -149,6 +154,7 @@ impl Replica<'_> {
             return Ok(None);
         }
         let mut first = None;
+        // bound: the entries of the log
         for _ in 0..self.shape.entries() {
             let place = follow.carry;
             if place >= follow.carry_end || posting.room() < 2 {
@@ -228,6 +234,7 @@ impl Replica<'_> {
         log: Log<'_>,
     ) -> Result<Option<(u64, Message)>, Halt> {
         let mut place = self.tail.saturating_sub(u64::from(self.shape.entries()));
+        // bound: the entries of the log
         for _ in 0..self.shape.entries() {
             if place >= self.tail {
                 break;

@@ -12,6 +12,8 @@
 //! has gone around, and has delivered the entry then, as its counts show. So where none of the
 //! voters has the body, the entry was never decided, and nothing behind it: the log ends below it.
 //! Where a voter has delivered it, this replica is behind, and needs a snapshot.
+//!
+//! Requirement: TRM-9.
 
 use super::bodies::NAME_BYTES;
 use super::campaign::Campaign;
@@ -80,6 +82,7 @@ impl Replica<'_> {
         }
         let voters = voters & !bit(self.id.rank);
         let mut known = decided.max(self.delivered);
+        // bound: the replicas of the group
         for link in self.links.peers().filter(|link| voters & bit(rank_of(*link)) != 0) {
             known = known.max(self.delivered_by(link, memory)?);
         }
@@ -132,6 +135,7 @@ impl Replica<'_> {
         if self.has_whole(place, &entry, log, memory)? {
             return Ok(completing.goes_on());
         }
+        // bound: the replicas of the group
         for link in self.links.peers() {
             if completing.left & bit(rank_of(link)) == 0 {
                 continue;

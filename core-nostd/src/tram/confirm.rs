@@ -21,6 +21,8 @@
 //!
 //! A slot is never stored twice with different messages for one position: a leader that would have
 //! to, since it has led before, gives up the view (see `pass_on`).
+//!
+//! Requirement: TRM-1.
 
 use super::entry::{Content, Message, Source};
 use super::feed::Ring;
@@ -52,6 +54,7 @@ impl Replica<'_> {
             return Ok(to);
         }
         let mut place = from;
+        // bound: the entries of the log
         for _ in 0..self.shape.entries() {
             if place >= to {
                 break;
@@ -76,6 +79,7 @@ impl Replica<'_> {
         memory: &M,
     ) -> Result<u64, Halt> {
         let mut place = self.delivered;
+        // bound: the entries of the log
         for _ in 0..self.shape.entries() {
             if place >= tail {
                 break;
@@ -109,6 +113,7 @@ impl Replica<'_> {
     ) -> Result<Confirmation, Halt> {
         let position: Ordinal = message.ordinal;
         let ring = Ring::of_parent(&self.shape);
+        // bound: the replicas of the parent
         for link in self.links.parents() {
             let Some((_, row)) = memory.link(link).filter(|_| self.is_ready(link)) else {
                 continue;

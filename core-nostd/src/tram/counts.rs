@@ -8,6 +8,8 @@
 //! - Messages of one source have rising ordinals without gaps, and those of one child rising
 //!   positions without gaps.
 //! - A client's ordinals begin at zero with each incarnation.
+//!
+//! Requirement: TRM-1.
 
 use super::entry::{Content, Entry, Source};
 use super::overlay::CHILDREN_MAX;
@@ -89,9 +91,11 @@ impl<'s> Counts<'s> {
 
     /// What is proposed is what is delivered, again.
     pub(super) fn forget_proposed(&mut self) {
+        // bound: the sources: the parent and each client
         for state in self.sources.iter_mut() {
             state.proposed = state.taken;
         }
+        // bound: the children
         for (delivered, proposed) in &mut self.children {
             *proposed = *delivered;
         }
@@ -99,6 +103,7 @@ impl<'s> Counts<'s> {
 
     /// Counts an entry in, if it continues what was counted.
     pub(super) fn count(&mut self, entry: &Entry, up_to: UpTo) -> Result<(), NotContinued> {
+        // bound: the children
         for child in 0..self.children.len() {
             let position = entry.position(child);
             if position.is_some_and(|position| position != self.child(child, up_to)) {
@@ -106,6 +111,7 @@ impl<'s> Counts<'s> {
             }
         }
         self.count_content(&entry.content, up_to)?;
+        // bound: the children
         for (child, (delivered, proposed)) in self.children.iter_mut().enumerate() {
             let Some(position) = entry.position(child) else { continue };
             match up_to {
@@ -167,11 +173,13 @@ impl<'s> Counts<'s> {
     /// Stores what was delivered. None if the cells are not exactly as many.
     pub(super) fn save(&self, cells: &mut [u64]) -> Option<()> {
         let mut cells = cells.iter_mut();
+        // bound: the sources
         for state in self.sources.iter() {
             let taken = state.taken;
             *cells.next()? = taken.next.0;
             *cells.next()? = (u64::from(taken.incarnation) << 1) | u64::from(taken.is_open);
         }
+        // bound: the children
         for (delivered, _) in &self.children {
             *cells.next()? = delivered.0;
         }
@@ -184,12 +192,14 @@ impl<'s> Counts<'s> {
             return None;
         }
         let mut cells = cells.iter().copied();
+        // bound: the sources
         for state in self.sources.iter_mut() {
             let next = Ordinal(cells.next()?);
             let standing = cells.next()?;
             let incarnation = u32::try_from(standing >> 1).ok()?;
             state.taken = SourceCount { next, incarnation, is_open: standing & 1 == 1 };
         }
+        // bound: the children
         for (delivered, _) in &mut self.children {
             *delivered = Ordinal(cells.next()?);
         }

@@ -5,6 +5,8 @@
 //! parent, so that they may reuse their rings; and a reply to each message's client.
 //!
 //! Source: TRAM, section 5.3; requirements TRM-2, TRM-3, TRM-7.
+//!
+//! Requirement: TRM-5.
 
 use super::counts::UpTo;
 use super::entry::{Content, Entry};
@@ -24,6 +26,7 @@ impl Replica<'_> {
     ) -> Result<(), Halt> {
         let decided = log.decided()?;
         let before = self.delivered;
+        // bound: the entries of the log
         for _ in 0..self.shape.entries() {
             if self.delivered >= decided {
                 break;

@@ -202,6 +202,7 @@ pub(super) fn store(
     put(DESTINATIONS, destinations)?;
     put(LENGTH, u64::from(entry.length()))?;
     let mut offset = POSITIONS;
+    // bound: the children
     for child in 0..usize::from(shape.children()) {
         let position = entry.position(child).map_or(0, |position| position.next().0);
         put(offset, position)?;
@@ -222,6 +223,7 @@ fn seal(log: Row<'_>, shape: &Shape, at: usize) -> Result<u64, OutOfRow> {
     let mut seal = 0xcbf2_9ce4_8422_2325_u64;
     let mut offset = 0;
     let end = POSITIONS.saturating_add(usize::from(shape.children()).saturating_mul(8));
+    // bound: HEADER_CELLS_MAX
     for _ in 0..HEADER_CELLS_MAX {
         if offset >= end {
             break;
@@ -281,6 +283,7 @@ pub(super) fn load(
     };
     let mut positions = Positions::new();
     let mut offset = POSITIONS;
+    // bound: the children
     for _ in 0..shape.children() {
         let position = get(offset)?.checked_sub(1).map(Ordinal);
         // There is room: no group has more children.

@@ -1,4 +1,6 @@
 //! What a replica takes from its fabric: completions, lost peers, denied writes.
+//!
+//! Requirement: TRM-8.
 
 use super::follow::Follow;
 use super::link::{LinkId, Stage};
@@ -12,7 +14,7 @@ const EVENTS_MAX: usize = 1024;
 
 impl Replica<'_> {
     pub(super) fn take_events<F: Fabric + Permissions>(&mut self, now: Time, fabric: &mut F) {
-        // Bounded: what comes later is taken in the next step.
+        // bound: EVENTS_MAX; what comes later is taken in the next step
         for _ in 0..EVENTS_MAX {
             match fabric.poll() {
                 None => break,
@@ -26,6 +28,7 @@ impl Replica<'_> {
             }
             self.progress.events = self.progress.events.saturating_add(1);
         }
+        // bound: EVENTS_MAX
         for _ in 0..EVENTS_MAX {
             match fabric.poll_permission() {
                 None => break,
@@ -92,6 +95,7 @@ impl Replica<'_> {
     }
 
     pub(super) fn make_ready<F: Fabric>(&mut self, now: Time, fabric: &F) {
+        // bound: the links
         for state in self.state.iter_mut() {
             let attached = &mut state.attached;
             if attached.stage == Stage::Waiting && fabric.ready(attached.view, attached.peer) {

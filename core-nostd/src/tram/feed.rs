@@ -140,6 +140,7 @@ impl<'r> Ring<'r> {
     ) -> Result<Ordinal, OutOfRow> {
         let mut ordinal = from;
         // One write is kept for the count. A list is never longer than a window.
+        // bound: a window
         for _ in 0..self.window {
             if ordinal >= to || posting.room() < 2 {
                 break;

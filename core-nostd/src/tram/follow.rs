@@ -10,6 +10,8 @@
 //! follower would get the header of one entry with the payload of another.
 //!
 //! Source: TRAM, sections 5.3 and 5.5.
+//!
+//! Requirement: TRM-4.
 
 use super::link::{LinkId, Memory};
 use super::log::Log;
@@ -219,6 +221,7 @@ impl Replica<'_> {
         log: Log<'_>,
         memory: &M,
     ) -> Result<(), Halt> {
+        // bound: the replicas of the group
         for link in self.links.peers() {
             let is_voter = self.is_voting(link, memory)?;
             let Some(state) = self.state.get_mut(link.index()) else { continue };
@@ -256,6 +259,7 @@ impl Replica<'_> {
 
     /// What a peer lacked below its delivered count may have been consumed by all meanwhile.
     pub(super) fn skip_consumed(&mut self, link: LinkId, log: Log<'_>) -> Result<(), Halt> {
+        // bound: the entries of the log
         for _ in 0..self.shape.entries() {
             let Some(follow) = self.state.get(link.index()).map(|state| state.follow) else {
                 break;
@@ -280,6 +284,7 @@ impl Replica<'_> {
     ) -> Result<(), Halt> {
         let mut at = self.tail.saturating_sub(u64::from(self.shape.entries()));
         let mut place = at;
+        // bound: the entries of the log
         for _ in 0..self.shape.entries() {
             if !self.is_kept(at, log)? {
                 place = at.saturating_add(1);
@@ -343,6 +348,7 @@ impl Replica<'_> {
     /// The place from which on every log that counts holds all entries: the children may lack them.
     fn floor<M: Memory>(&mut self, log: Log<'_>, memory: &M) -> Result<u64, Halt> {
         let mut floor = self.delivered;
+        // bound: the children
         for child in 0..self.children.len() {
             floor = floor.min(self.keep_for_child(child, log, memory)?);
         }

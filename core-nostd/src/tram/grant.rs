@@ -31,6 +31,7 @@ impl Replica<'_> {
         memory: &M,
     ) -> Result<(), Halt> {
         let mut highest: Option<(Timestamp, LinkId)> = None;
+        // bound: the replicas of the group
         for link in self.links.peers() {
             if !self.is_ready(link) {
                 continue;
@@ -104,6 +105,7 @@ impl Replica<'_> {
         refuses: Option<LinkId>,
         fabric: &mut F,
     ) {
+        // bound: the replicas of the group
         for link in self.links.peers() {
             let Some(state) = self.state.get(link.index()) else { continue };
             let attached = state.attached;
@@ -140,6 +142,7 @@ impl Replica<'_> {
     ) -> Result<(), Halt> {
         self.promised = timestamp;
         Log::new(memory.log(), self.shape).set_promised(timestamp)?;
+        // bound: the replicas of the group
         for link in self.links.peers() {
             if let Some((row, _)) = memory.link(link) {
                 put(row, peer_row::PROMISED, timestamp.cell())?;

@@ -8,6 +8,8 @@
 //! children then get one run after the other, and the groups below work while the next one is sent.
 //!
 //! Source: TRAM, section 5.3; requirements TRM-3, TRM-6, TRM-7, BAT-1.
+//!
+//! Requirement: TRM-1.
 
 use super::counts::{SourceCount, UpTo, parent_leader};
 use super::entry::{Content, Entry, Message, Positions, Source};
@@ -35,6 +37,7 @@ impl Replica<'_> {
         if self.has(self.tail) >= quorum && self.tail > highest {
             highest = self.tail;
         } else {
+            // bound: the replicas of the group
             for link in self.links.peers() {
                 let Some(reached) = self.reached(link) else { continue };
                 if reached > highest && self.has(reached) >= quorum {
@@ -63,6 +66,7 @@ impl Replica<'_> {
     /// How many logs reach so far.
     fn has(&self, place: u64) -> u16 {
         let mut count = u16::from(self.tail >= place);
+        // bound: the replicas of the group
         for link in self.links.peers() {
             if self.reached(link).is_some_and(|reached| reached >= place) {
                 count = count.saturating_add(1);
@@ -95,6 +99,7 @@ impl Replica<'_> {
         self.propose_parents(limit, fabric, log, memory)?;
         self.ask_for_wanted(now, memory)?;
         let clients = self.overlay.limits().clients;
+        // bound: the clients
         for step in 0..clients {
             if self.tail >= limit {
                 break;
@@ -109,6 +114,7 @@ impl Replica<'_> {
     /// Up to which place the log has room.
     fn log_limit<M: Memory>(&mut self, now: Time, log: Log<'_>, memory: &M) -> Result<u64, Halt> {
         let mut low = self.delivered;
+        // bound: the replicas of the group
         for link in self.links.peers() {
             let stage = self.state.get(link.index()).map(|state| state.follow.stage);
             let is_given_up = stage == Some(FollowStage::Behind) || !self.is_heard(now, link);
@@ -119,6 +125,7 @@ impl Replica<'_> {
             let under_way = self.state.get(link.index()).and_then(|state| state.follow.under_way());
             low = low.min(under_way.unwrap_or(low));
         }
+        // bound: the children
         for child in 0..self.children.len() {
             low = low.min(self.keep_for_child(child, log, memory)?);
         }
@@ -127,6 +134,7 @@ impl Replica<'_> {
 
     /// Gives up the connections of peers that are silent and whose writes hold up the log.
     fn cut_silent<F: Fabric>(&mut self, now: Time, fabric: &mut F) {
+        // bound: the replicas of the group
         for link in self.links.peers() {
             let Some(state) = self.state.get(link.index()) else { continue };
             let attached = state.attached;
@@ -154,6 +162,7 @@ impl Replica<'_> {
         log: Log<'_>,
         memory: &M,
     ) -> Result<(), Halt> {
+        // bound: the replicas of the group
         for link in self.links.peers() {
             let Some((_, row)) = memory.link(link) else { continue };
             let standing = Standing::from_cell(row.cell(peer_row::STANDING)?.load());
@@ -181,7 +190,9 @@ impl Replica<'_> {
     ) -> Result<(), Halt> {
         // What is decided goes before what may be replaced: a leader that was deposed shows
         // messages that the next one does not have.
+        // bound: two turns
         for is_decided in [true, false] {
+            // bound: the replicas of the parent
             for link in self.links.parents() {
                 if !self.is_ready(link) {
                     continue;
@@ -268,6 +279,7 @@ impl Replica<'_> {
             Source::Parent => Ring::of_parent(&shape),
             Source::Client(_) => Ring::of_client(&shape),
         };
+        // bound: a window
         for _ in 0..ring.window {
             if self.tail >= limit || self.run_bytes >= RUN_BYTES {
                 break;
@@ -327,6 +339,7 @@ impl Replica<'_> {
     /// Puts an entry at the end of the own log.
     fn append(&mut self, content: Content, log: Log<'_>) -> Result<(), Halt> {
         let mut positions = Positions::new();
+        // bound: the children
         for (child, state) in self.children.iter().enumerate() {
             let goes_there = match content {
                 Content::Message(message) => message.destinations.meets(state.reach),

@@ -10,6 +10,8 @@
 //!
 //! A host opens a view, attaches it, and detaches it when the peer is lost. A peer that comes back
 //! comes with a new view. What the host lends for each step is a [`Memory`].
+//!
+//! Requirements: ORD-4, TRM-3, TRM-8.
 
 use super::overlay::{CHILDREN_MAX, Overlay, ReplicaId};
 use crate::ids::{ClientNumber, GroupId, Rank, Time, ViewId, u16_from_index};
@@ -137,6 +139,7 @@ impl ReplicaLinks {
         let parents = overlay.parent(group).map_or(0, |parent| overlay.replicas(parent));
         let mut first = peers.saturating_add(parents);
         let mut children = heapless::Vec::new();
+        // bound: the children
         for child in overlay.children(group) {
             let replicas = overlay.replicas(child);
             // There is room: an overlay has no group with more children.
@@ -169,6 +172,7 @@ impl ReplicaLinks {
         if rest < self.parents {
             return Some(Role::Parent(Rank(rest)));
         }
+        // bound: the children
         for (child, below) in self.children.iter().enumerate() {
             let rank = link.0.checked_sub(below.first).filter(|rank| *rank < below.replicas);
             if let (Some(rank), Some(child)) = (rank, u16_from_index(child)) {

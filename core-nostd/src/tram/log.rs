@@ -7,6 +7,8 @@
 //! # Invariants
 //! - Delivered, decided, tail: each is at most the next.
 //! - An entry below the tail changes only after a tail below it was stored.
+//!
+//! Requirements: TRM-3, TRM-4.
 
 use super::entry::{self, Entry};
 use super::shape::{Shape, log_control};
@@ -129,6 +131,7 @@ impl<'m> Log<'m> {
     /// Where the headers of a peer's log begin to differ from the own ones, between two places.
     pub(super) fn differs_from(&self, peer: Rank, from: u64, to: u64) -> Result<u64, OutOfRow> {
         let mut place = from;
+        // bound: the entries of the log
         for _ in 0..self.shape.entries() {
             if place >= to {
                 break;

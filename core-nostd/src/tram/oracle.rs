@@ -31,6 +31,7 @@ impl Replica<'_> {
         self.shown_hears = hears;
         self.beat_at = Some(now);
         self.beats = self.beats.saturating_add(1);
+        // bound: the replicas of the group
         for link in self.links.peers() {
             if let Some((row, _)) = memory.link(link) {
                 put(row, peer_row::HEARTBEAT, self.beats)?;
@@ -44,6 +45,7 @@ impl Replica<'_> {
 
     /// Takes the peers' heartbeats.
     pub(super) fn listen<M: Memory>(&mut self, now: Time, memory: &M) -> Result<(), Halt> {
+        // bound: the replicas of the group
         for link in self.links.peers() {
             let Some(state) = self.state.get_mut(link.index()) else { continue };
             if !state.attached.is_ready() {
@@ -77,6 +79,7 @@ impl Replica<'_> {
     /// Which replicas of the group this one hears, itself included: a bit a rank.
     pub(super) fn hears(&self, now: Time) -> u64 {
         let mut set = bit(self.id.rank);
+        // bound: the replicas of the group
         for link in self.links.peers() {
             if self.is_heard(now, link) {
                 set |= bit(rank_of(link));
@@ -126,6 +129,7 @@ impl Replica<'_> {
         {
             return Ok(Some(leader));
         }
+        // bound: the replicas of the group
         for rank in 0..self.overlay.replicas(self.id.group) {
             if self.can_lead(now, Rank(rank), memory)? {
                 return Ok(Some(Rank(rank)));
@@ -196,6 +200,7 @@ impl Replica<'_> {
     /// Whether a voter that is heard has promised its log to a later leader, or to none that this
     /// one could wait for.
     fn is_passed_over<M: Memory>(&self, memory: &M) -> Result<bool, Halt> {
+        // bound: the replicas of the group
         for link in self.links.peers() {
             let Some((_, row)) = memory.link(link) else { continue };
             let promised = row.cell(peer_row::PROMISED)?.load();

@@ -181,6 +181,7 @@ impl Overlay {
         }
         let mut placed = heapless::Vec::new();
         let mut root = None;
+        // bound: GROUPS_MAX
         for (id, group) in ids(groups) {
             let count = index_from_u16(group.replicas);
             if count == 0 || count > REPLICAS_MAX {
@@ -193,10 +194,12 @@ impl Overlay {
             let one = Placed { group, reach: Destinations::of(id), depth };
             placed.push(one).map_err(|_| OverlayError::TooManyGroups)?;
         }
+        // bound: GROUPS_MAX
         for (id, _) in ids(groups) {
             add_to_ancestors(&mut placed, id);
         }
         let mut overlay = Self { groups: placed, limits, references_from: 0, digest: 0 };
+        // bound: GROUPS_MAX
         for (id, _) in ids(groups) {
             if usize::from(overlay.children_count(id)) > CHILDREN_MAX {
                 return Err(OverlayError::TooManyChildren(id));
@@ -319,12 +322,14 @@ impl Overlay {
             u64_from_index(self.groups.len()),
         ];
         let mut digest = Digest::new();
+        // bound: six sizes
         for size in sizes {
             digest = digest.with(size);
         }
         if self.references_from != 0 {
             digest = digest.with(u64::from(self.references_from));
         }
+        // bound: the groups of the overlay
         for placed in &self.groups {
             let parent = placed.group.parent.map_or(u64::MAX, |parent| u64::from(parent.0));
             digest = digest.with(parent).with(u64::from(placed.group.replicas));
@@ -351,6 +356,7 @@ fn check_limits(limits: &Limits) -> Result<(), OverlayError> {
 /// How many steps a group is below the root.
 fn depth_of(groups: &[Group], id: GroupId) -> Result<u16, OverlayError> {
     let mut at = id;
+    // bound: GROUPS_MAX
     for depth in 0..GROUPS_MAX {
         let group = groups.get(at.index()).ok_or(OverlayError::UnknownParent(id))?;
         match group.parent {
@@ -364,6 +370,7 @@ fn depth_of(groups: &[Group], id: GroupId) -> Result<u16, OverlayError> {
 /// Adds a group to the reach of all groups above it.
 fn add_to_ancestors(placed: &mut heapless::Vec<Placed, GROUPS_MAX>, id: GroupId) {
     let mut at = id;
+    // bound: GROUPS_MAX
     for _ in 0..GROUPS_MAX {
         let Some(parent) = placed.get(at.index()).and_then(|one| one.group.parent) else { return };
         if let Some(above) = placed.get_mut(parent.index()) {

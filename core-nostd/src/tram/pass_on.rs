@@ -15,6 +15,8 @@
 //! view is given up: a child's replica may be reading it.
 //!
 //! Source: TRAM, sections 5.3 and 5.6 (Algorithm 5); requirement TRM-6.
+//!
+//! Requirement: TRM-1.
 
 use super::counts::UpTo;
 use super::feed::{Fed, Payload, Ring};
@@ -31,12 +33,14 @@ impl Replica<'_> {
     /// A new leader looks for what the children lack from the lowest entry on that it has.
     pub(super) fn begin_passing_on(&mut self, tail: u64, log: Log<'_>) -> Result<(), Halt> {
         let lowest = tail.saturating_sub(u64::from(self.shape.entries()));
+        // bound: the children
         for index in 0..self.children.len() {
             let settled = self.settled_by_log(index, lowest, tail, log)?;
             if let Some(child) = self.children.get_mut(index) {
                 child.kept_from = lowest;
                 child.settled = child.settled.max(settled);
             }
+            // bound: the replicas of a child
             for link in self.links.child(index) {
                 if let Some(state) = self.state.get_mut(link.index()) {
                     state.passing.place = lowest;
@@ -59,6 +63,7 @@ impl Replica<'_> {
     ) -> Result<u64, Halt> {
         let mut first = None;
         let mut place = lowest;
+        // bound: the entries of the log
         for _ in 0..self.shape.entries() {
             if place >= tail {
                 break;
@@ -82,8 +87,10 @@ impl Replica<'_> {
         memory: &M,
     ) -> Result<(), Halt> {
         let limit = if self.options.passes_on_early { self.tail } else { log.decided()? };
+        // bound: the children
         for child in 0..self.children.len() {
             let settled = self.look_at_settled(child, memory)?;
+            // bound: the replicas of a child
             for link in self.links.child(child) {
                 if self.is_ready(link) {
                     self.pass_to(child, link, limit, log, memory)?;
@@ -115,6 +122,7 @@ impl Replica<'_> {
             passing.stored = Ordinal(taken);
             passing.posted = passing.posted.max(Ordinal(taken));
         }
+        // bound: the entries of the log
         for _ in 0..self.shape.entries() {
             if passing.place >= end || passing.stored.0 >= limit || passing.is_spoilt {
                 break;
@@ -217,6 +225,7 @@ impl Replica<'_> {
     fn look_at_settled<M: Memory>(&mut self, child: usize, memory: &M) -> Result<u64, Halt> {
         let mut settled = self.children.get(child).map_or(0, |child| child.settled);
         let positions = self.counts.child(child, UpTo::Proposed).0;
+        // bound: the replicas of a child
         for link in self.links.child(child) {
             if let (true, Some((_, theirs))) = (self.is_ready(link), memory.link(link)) {
                 // No correct replica has taken more than there are.
@@ -240,6 +249,7 @@ impl Replica<'_> {
         let settled = self.look_at_settled(child, memory)?;
         let decided = log.decided()?;
         let Some(state) = self.children.get_mut(child) else { return Ok(0) };
+        // bound: the entries of the log
         for _ in 0..self.shape.entries() {
             if state.kept_from >= decided {
                 break;

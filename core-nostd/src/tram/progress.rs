@@ -1,4 +1,6 @@
 //! What a step did, why it cannot go on, and what it hands to the application.
+//!
+//! Requirement: TRM-3.
 
 use super::entry::MessageId;
 use super::overlay::Destinations;

@@ -11,6 +11,8 @@
 //! - Nothing is delivered that is not decided, and nothing twice.
 //!
 //! Source: TRAM, section 5.3 (Algorithm 2).
+//!
+//! Requirement: TRM-6.
 
 use super::bodies::Held;
 use super::campaign::Campaign;
@@ -226,6 +228,7 @@ impl<'s> Replica<'s> {
         check_fabric(&capabilities, &shape)?;
         state.fill(LinkState::default());
         let mut children = heapless::Vec::new();
+        // bound: the children
         for below in links.below() {
             let child = ChildState {
                 reach: overlay.reach(below.group),
@@ -433,6 +436,7 @@ impl<'s> Replica<'s> {
     pub(super) fn recount(&mut self, log: Log<'_>, tail: u64) -> Result<u64, Halt> {
         self.counts.forget_proposed();
         let mut place = self.delivered;
+        // bound: the entries of the log
         for _ in 0..self.shape.entries() {
             if place >= tail {
                 break;

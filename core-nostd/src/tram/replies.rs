@@ -8,6 +8,8 @@
 //! - A client has a cell for its incarnation and one for each message of its window, by the
 //!   message's number.
 //! - Replies to an earlier incarnation are gone once a later one has been answered.
+//!
+//! Requirements: TRM-6, TRM-7.
 
 use super::entry::MessageId;
 use super::link::{LinkId, Memory};
@@ -129,6 +131,7 @@ impl Replica<'_> {
     ) -> Result<(), Halt> {
         let attached =
             self.state.get(link.index()).map(|state| u64::from(state.attached.incarnation));
+        // bound: a window
         for index in 0..index_from_u32(self.overlay.limits().client_window) {
             let Some((incarnation, replies)) = self.replies.of_client(client) else { break };
             let reply = replies.get(index).copied().unwrap_or(0);

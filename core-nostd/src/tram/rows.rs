@@ -5,6 +5,8 @@
 //! that speak for slots are guards. So is a request for a peer's log: a line that was posted before
 //! would show it ahead of the writes to that log that lie between, and these would land under the
 //! new grant.
+//!
+//! Requirements: TRM-3, TRM-6.
 
 use super::feed::Ring;
 use super::link::{LinkId, Memory};
@@ -23,8 +25,10 @@ impl Replica<'_> {
         fabric: &mut F,
         memory: &M,
     ) -> Result<(), Halt> {
+        // bound: the children
         for child in 0..self.children.len() {
             let Some(shape) = self.children.get(child).map(|child| child.shape) else { break };
+            // bound: the replicas of a child
             for link in self.links.child(child) {
                 if let (true, Some((row, _))) = (self.is_due(link), memory.link(link)) {
                     self.post_passed(link, row, &shape, fabric)?;
@@ -36,6 +40,7 @@ impl Replica<'_> {
 
     /// Posts replies to clients, and how much of theirs was taken.
     pub(super) fn post_clients<F: Fabric, M: Memory>(&mut self, fabric: &mut F, memory: &M) {
+        // bound: the clients
         for client in self.links.clients() {
             let link = self.links.client(client);
             if self.is_due(link) && memory.link(link).is_some() {
@@ -46,6 +51,7 @@ impl Replica<'_> {
 
     /// Posts the control lines towards peers and the parent.
     pub(super) fn post_lines<F: Fabric, M: Memory>(&mut self, fabric: &mut F, memory: &M) {
+        // bound: the replicas of the parent and of the group
         for link in self.links.parents().chain(self.links.peers()) {
             if self.is_due(link) && memory.link(link).is_some() {
                 self.post_line(link, fabric);
@@ -70,6 +76,7 @@ impl Replica<'_> {
         fabric: &mut F,
     ) -> Result<(), Halt> {
         let ring = Ring::of_parent(shape);
+        // bound: a window
         for _ in 0..shape.parent_window() {
             let Some(state) = self.state.get(link.index()) else { break };
             let (attached, passing) = (state.attached, state.passing);

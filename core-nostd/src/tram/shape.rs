@@ -22,6 +22,8 @@
 //! - Everything starts on a multiple of eight, and each control line, header and slot on a cache
 //!   line.
 //! - An index is taken modulo the number of entries or slots, so an offset is always inside.
+//!
+//! Requirement: TRM-6.
 
 use super::overlay::{Overlay, REPLICAS_MAX};
 use crate::ids::{GroupId, Rank, index_from_u16, index_from_u32, u64_from_index};
@@ -332,7 +334,7 @@ const fn u16_from(value: usize) -> u16 {
     }
 }
 
-/// What one process keeps, in bytes, for `tramontane layout`.
+/// What one replica keeps, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplicaBytes {
     /// The region with the log.
@@ -359,6 +361,7 @@ impl ReplicaBytes {
             let each = pair(shape.parent_row_bytes(), shape.child_row_bytes());
             rows = rows.saturating_add(each.saturating_mul(of_parent));
         }
+        // bound: the children
         for child in overlay.children(group) {
             let below = Shape::of(overlay, child);
             let each = pair(below.parent_row_bytes(), below.child_row_bytes());

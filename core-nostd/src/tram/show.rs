@@ -1,5 +1,7 @@
 //! What a replica shows in its rows: to its peers, its parent and its clients. It goes out with the
 //! next control line (see `rows`).
+//!
+//! Requirements: TRM-3, TRM-5, TRM-7.
 
 use super::counts::UpTo;
 use super::entry::{Message, Source};
@@ -64,6 +66,7 @@ impl Replica<'_> {
 
     /// What was left for the next heartbeat goes out.
     pub(super) fn tell_counts(&mut self) {
+        // bound: the links
         for state in self.state.iter_mut() {
             let is_there = state.attached.stage != Stage::Absent;
             state.attached.dirty |= is_there && state.count != state.count_told;
@@ -92,6 +95,7 @@ impl Replica<'_> {
             }
             Source::Parent => {
                 let taken = message.ordinal.next().0;
+                // bound: the replicas of the parent
                 for link in self.links.parents() {
                     if let Some((row, _)) = memory.link(link) {
                         self.show_taken_by_parent(row)?;
@@ -137,6 +141,7 @@ impl Replica<'_> {
             return Ok(());
         }
         self.shown_leading = leads;
+        // bound: the clients
         for client in self.links.clients() {
             let link = self.links.client(client);
             if let Some((row, _)) = memory.link(link) {
@@ -148,6 +153,7 @@ impl Replica<'_> {
     }
 
     pub(super) fn show_delivered<M: Memory>(&mut self, memory: &M) -> Result<(), Halt> {
+        // bound: the replicas of the group
         for link in self.links.peers() {
             if let Some((row, _)) = memory.link(link) {
                 put(row, peer_row::DELIVERED, self.delivered)?;
@@ -164,6 +170,7 @@ impl Replica<'_> {
             return Ok(());
         }
         self.shown_standing = standing;
+        // bound: the replicas of the group
         for link in self.links.peers() {
             if let Some((row, _)) = memory.link(link) {
                 put(row, peer_row::STANDING, standing)?;

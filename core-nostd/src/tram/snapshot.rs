@@ -24,6 +24,7 @@ impl Replica<'_> {
         if replies.len() != self.replies.all().len() {
             return None;
         }
+        // bound: the cells of replies
         for (to, from) in replies.iter_mut().zip(self.replies.all()) {
             *to = *from;
         }
@@ -48,6 +49,7 @@ impl Replica<'_> {
         if self.counts.restore(counts).is_none() {
             return Ok(false);
         }
+        // bound: the cells of replies
         for (to, from) in self.replies.all_mut().iter_mut().zip(replies) {
             *to = *from;
         }
@@ -57,6 +59,7 @@ impl Replica<'_> {
         self.needs_snapshot = false;
         self.gapped = Some(stamp);
         self.held = Held::default();
+        // bound: the links
         for link in 0..self.links.len() {
             let Ok(link) = u16::try_from(link) else { break };
             self.show_all(LinkId(link), memory)?;

@@ -1,4 +1,6 @@
 //! What a host shows of a replica, and by what it finds out that its group is lost.
+//!
+//! Requirements: TRM-3, TRM-5.
 
 use super::link::{Memory, Role};
 use super::log::Log;

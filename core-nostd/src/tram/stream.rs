@@ -14,6 +14,8 @@
 //!   would deliver a dead entry of its own.
 //!
 //! Source: TRAM, sections 5.3 and 5.5.
+//!
+//! Requirements: TRM-3, TRM-4.
 
 use super::follow::{Follow, FollowStage};
 use super::link::{LinkId, Memory};
@@ -49,6 +51,7 @@ impl Replica<'_> {
         memory: &M,
     ) -> Result<(), Halt> {
         let decided = log.decided()?;
+        // bound: the replicas of the group
         for link in self.links.peers() {
             let Some(state) = self.state.get(link.index()) else { continue };
             let is_followed =
@@ -70,6 +73,7 @@ impl Replica<'_> {
                 continue;
             }
             let delivered = self.delivered_by(link, memory)?;
+            // bound: LISTS_MAX
             for _ in 0..LISTS_MAX {
                 if !self.stream(link, delivered, decided, fabric, log, memory)? {
                     break;
@@ -149,6 +153,7 @@ impl Replica<'_> {
     ) -> Result<u64, Halt> {
         let mut to = from;
         // One write is for the headers, one for a payload, and two for the control line.
+        // bound: the entries of the log
         for _ in 0..self.shape.entries() {
             let wraps = to > from && self.shape.header(to) == self.shape.header(0);
             let needs = if to > from { 3 } else { 4 };

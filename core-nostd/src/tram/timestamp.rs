@@ -3,6 +3,8 @@
 //! A timestamp names a round, and the replica with its incarnation that chose it. So no two
 //! replicas choose the same one, and a replica that lost its memory chooses none that it used
 //! before (TRM-5). Source: TRAM, section 5.1; Paxos' ballots.
+//!
+//! Requirement: TRM-4.
 
 use crate::ids::Rank;
 

@@ -1,6 +1,8 @@
 //! Tokens of posts and reads: what was posted, over which link, and in which campaign.
 //!
 //! What completes late, after its campaign is over, is passed over.
+//!
+//! Requirement: TRM-4.
 
 use super::link::LinkId;
 use crate::fabric::Token;

@@ -3,6 +3,8 @@
 //! An entry carries its proposer in its highest bits, so a later leader's entry at the same index
 //! is a larger number: a list is rewritten without ever shrinking a cell, and a reader that meets a
 //! newer proposer than the guard promised knows that it reads in the middle of such a rewriting.
+//!
+//! Requirement: VIE-4.
 
 use crate::ids::{NodeId, Rank};
 

@@ -1,4 +1,6 @@
 //! One member's part in the views of its group: the phases, in their order.
+//!
+//! Requirements: VIE-1, VIE-2, VIE-4, VIE-6.
 
 use super::cells::{JoinRequest, REQUESTS_MAX};
 use super::state::{Loss, NextView, PeerState, Status, ViewState, ViewStep};

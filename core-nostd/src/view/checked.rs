@@ -3,6 +3,8 @@
 //! A word of suspicions has 64 flags and takes two cells; each member adds one flag at a time, so a
 //! reader of both sees what the owner showed before one of them changed, or after. All other cells
 //! leave out bits that are zero in every view.
+//!
+//! Requirement: FLT-2.
 
 use crate::check::SEALED_MAX;
 use crate::layout::ViewColumn;

@@ -1,4 +1,6 @@
 //! When a list is committed, and when the next view is decided (VIE-5, VIE-6).
+//!
+//! Requirements: VIE-1, VIE-4, VIE-9.
 
 use super::cells::{Accepted, Ballot, Committed};
 use super::proposal::Unusable;

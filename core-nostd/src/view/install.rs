@@ -1,4 +1,6 @@
 //! The end of a change: delivery under the trim, and the next view (VIE-8 to VIE-11).
+//!
+//! Requirements: VIE-1, VIE-10.
 
 use super::state::{Halt, PeerState, Status, ViewStep};
 use super::table::{Host, Table};
@@ -13,6 +15,7 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
         self.state.started = true;
         self.state.last_step = self.now;
         self.state.last_heartbeat = self.now;
+        // bound: the members
         for peer in self.peers.iter_mut() {
             *peer = PeerState { seen: self.now, lost: peer.lost, ..Default::default() };
         }
@@ -49,6 +52,7 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
     fn deliver_under_trims(&mut self) -> Result<bool, Misbehaved> {
         let mut done = true;
         let mut id = SubgroupId::ZERO;
+        // bound: the subgroups
         while let Some(subgroup) = self.layout.subgroup(id) {
             let ends_here = is_trimmed(subgroup) && subgroup.has_member(self.state.rank);
             if let (true, Some(trim)) = (ends_here, self.own_trim(id)) {

@@ -1,4 +1,6 @@
 //! Which member leads, and what it waits for (VIE-4).
+//!
+//! Requirement: VIE-5.
 
 use super::cells::{Ballot, Stance};
 use super::state::{Cause, ViewStep};
@@ -34,6 +36,7 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
     pub(super) fn may_lead(&mut self) -> bool {
         let own = self.state.rank;
         let mut follow = true;
+        // bound: the members
         for rank in self.ranks() {
             if rank == own || self.suspects(rank) {
                 continue;

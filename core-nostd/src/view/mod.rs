@@ -59,6 +59,8 @@
 //! wait for it. The exception is what is found too late: once the next view is decided, or the own
 //! copy of a list is torn, this member halts and names the member that changed what it had
 //! published ([`Halt::ChangedBy`]).
+//!
+//! Requirement: VIE-1.
 
 mod cells;
 mod change;

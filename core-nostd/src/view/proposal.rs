@@ -9,6 +9,8 @@
 //! its list follows a later leader, and so shows that it suspects this member. A list is read
 //! twice, to check it and to copy it. So the copy, which no other member writes, is read again
 //! before a stance announces it ([`ViewStep::adopt`]).
+//!
+//! Requirements: DUR-6, VIE-1.
 
 use super::cells::{Accepted, Ballot, Change, JoinRequest, Stance};
 use super::state::{Cause, Halt, NextView, ViewStep};
@@ -43,6 +45,8 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
     pub(super) fn read_list(&mut self, owner: Rank, list: Accepted) -> Result<ListShape, Unusable> {
         self.peers.iter_mut().for_each(|peer| peer.goes = false);
         let mut shape = ListShape::default();
+        // bound: the entries of a row: a list that claims more is refused at the first that is not
+        // there
         for index in 0..list.count {
             if shape.sealed {
                 return Err(Unusable::Wrong);
@@ -82,12 +86,15 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
     fn list_next(&mut self, owner: Rank, list: Accepted) -> Result<(), Unusable> {
         let members = self.layout.group().members;
         let mut count = 0_usize;
+        // bound: the members
         for (node, peer) in members.iter().zip(self.peers.iter()) {
             if !peer.goes {
                 *self.next.get_mut(count).ok_or(Unusable::Wrong)? = *node;
                 count = count.saturating_add(1);
             }
         }
+        // bound: the entries of a row: a list that claims more is refused at the first that is not
+        // there
         for index in 0..list.count {
             match self.entry(owner, index, list.ballot)? {
                 Change::Join(node) => {
@@ -117,6 +124,7 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
     fn take_out(&mut self, node: NodeId, count: usize) -> bool {
         let mut found = false;
         let mut rest = self.next.get_mut(..count).unwrap_or(&mut []);
+        // bound: the members of the next view
         while let [first, tail @ ..] = rest {
             found |= *first == node;
             if let (true, Some(behind)) = (found, tail.first()) {
@@ -255,6 +263,8 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
     }
 
     fn copy_list(&mut self, owner: Rank, list: Accepted, ballot: Ballot) -> Result<(), Unusable> {
+        // bound: the entries of a row: a list that claims more is refused at the first that is not
+        // there
         for index in 0..list.count {
             let change = self.entry(owner, index, list.ballot)?;
             let (column, cell) = (ViewColumn::Entry(index), change.encode(ballot));
@@ -294,6 +304,7 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
     /// as one of them suspects a member that is not suspected here.
     fn latest(&self) -> Option<(Rank, Accepted)> {
         let mut latest = (self.state.rank, self.own_stance().accepted);
+        // bound: the members
         for rank in self.unsuspected().filter(|rank| *rank != self.state.rank) {
             let shown = self.stance(rank).accepted;
             if !self.shares_suspicions_of(rank) {
@@ -318,6 +329,7 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
     /// count. The list as it is must be the one last read.
     pub(super) fn append_wanted(&mut self, count: u16, joins: usize, open: bool) -> u16 {
         let (mut count, mut joins) = (count, joins);
+        // bound: the members
         for rank in self.ranks() {
             let suspected = self.suspects(rank);
             let goes = self.peers.get(rank.index()).is_some_and(|peer| peer.goes);
@@ -334,6 +346,7 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
                 self.append(&mut count, Change::Leave(rank));
             }
         }
+        // bound: the members
         for rank in self.ranks() {
             let Some(request) = self.join_request_of(rank) else { continue };
             match self.mentioned(request.node, count) {

@@ -1,5 +1,7 @@
 //! What a member remembers of a view change: plain numbers, lent. What stands in the own row is not
 //! kept here a second time.
+//!
+//! Requirements: HAL-1, VIE-1.
 
 use super::cells::{Committed, Stance};
 use super::table::{Host, Table};

@@ -8,6 +8,8 @@
 //! suspected itself. Before the present leader is suspected, what its row showed of its list is
 //! accepted. Safety does not depend on that: what a majority accepted is found without it. But with
 //! it a successor finds more of what was proposed, and has less to propose again.
+//!
+//! Requirement: FLT-1.
 
 use super::cells::Ballot;
 use super::state::{Cause, Halt, Loss, ViewStep, flag_of};
@@ -34,6 +36,7 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
         let forgiven =
             if was_stopped { missed.saturating_sub(options.failure_timeout_ns >> 2) } else { 0 };
         self.state.last_step = self.now;
+        // bound: the members
         for rank in self.ranks() {
             if rank == self.state.rank || self.suspects(rank) {
                 continue;
@@ -75,6 +78,7 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
     /// Takes new suspicions, own ones and those of others, in rank order. Halts if one of them is
     /// of this member, or too few are left.
     pub(super) fn spread(&mut self) {
+        // bound: the members
         for rank in self.ranks() {
             if rank == self.state.rank || self.suspects(rank) {
                 continue;
@@ -101,6 +105,7 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
     }
 
     fn take_suspicions_of(&mut self, owner: Rank) {
+        // bound: a word for 64 members
         for word in 0..self.words() {
             let shown = self.table.load(owner, ViewColumn::Suspicions(word));
             let new = shown & !self.own(ViewColumn::Suspicions(word));
@@ -118,6 +123,7 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
             if word == own_word && new & own_flag != 0 {
                 return self.halt(Halt::SuspectedBy(owner));
             }
+            // bound: 64 flags of a word
             for rank in ranks_of(word, new) {
                 self.suspect(rank, Cause::SuspectedBy(owner));
             }

@@ -1,5 +1,7 @@
 //! Where the view protocol reads and writes, and what it asks of its node: its two narrow
 //! interfaces.
+//!
+//! Requirements: FLT-2, VIE-1, VIE-2.
 
 use super::{Ballot, Cause, NextView, checked};
 use crate::check::Checks;

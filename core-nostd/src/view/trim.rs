@@ -5,6 +5,8 @@
 //! together with the next view. If each subgroup's lowest member set its trim alone, two of its
 //! members that suspect each other could each set one, and each deliver under it, before the rest
 //! of the view has decided between them.
+//!
+//! Requirements: DUR-6, VIE-8.
 
 use super::cells::Change;
 use super::proposal::Unusable;
@@ -26,6 +28,7 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
     /// ready and the own promise durable. The list must be the one last read.
     pub(super) fn seal(&mut self, count: u16) {
         let mut id = SubgroupId::ZERO;
+        // bound: the subgroups
         while let Some(subgroup) = self.layout.subgroup(id) {
             match self.trim_of(id, subgroup) {
                 // Nobody reads it before the seal. Until then it may grow: members go.
@@ -59,6 +62,7 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
             Frontier::ZERO
         };
         let mut trim = None;
+        // bound: the members of the subgroup
         for rank in subgroup.members.iter().copied().filter(|rank| !self.suspects(*rank)) {
             let count = match self.final_count(rank, id) {
                 Ok(Some(count)) if count >= least => count.0,
@@ -73,6 +77,7 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
     /// to the subgroup, it is not below what was delivered here nor above what was received here.
     pub(super) fn check_trims(&self, owner: Rank) -> Result<(), Unusable> {
         let mut id = SubgroupId::ZERO;
+        // bound: the subgroups
         while let Some(subgroup) = self.layout.subgroup(id) {
             self.check_trim(id, subgroup, self.table.load(owner, ViewColumn::Trim(id)))?;
             id = id.next();
@@ -101,6 +106,7 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
 
     pub(super) fn trims_agree_with(&self, owner: Rank) -> bool {
         let mut id = SubgroupId::ZERO;
+        // bound: the subgroups
         while self.layout.subgroup(id).is_some() {
             if self.own(ViewColumn::Trim(id)) != self.table.load(owner, ViewColumn::Trim(id)) {
                 return false;
@@ -113,6 +119,7 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
     /// Copies the trims of a list that is adopted. What is copied is what was read here.
     pub(super) fn copy_trims(&mut self, owner: Rank) -> Result<(), Unusable> {
         let mut id = SubgroupId::ZERO;
+        // bound: the subgroups
         while let Some(subgroup) = self.layout.subgroup(id) {
             let cell = self.table.load(owner, ViewColumn::Trim(id));
             self.check_trim(id, subgroup, cell)?;

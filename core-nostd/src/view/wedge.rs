@@ -1,4 +1,6 @@
 //! The end of receiving (VIE-6).
+//!
+//! Requirement: VIE-8.
 
 use super::state::{Status, ViewStep};
 use super::table::{Host, Table};
@@ -20,6 +22,7 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
         self.host.wedge();
         let own = self.state.rank;
         let mut id = SubgroupId::ZERO;
+        // bound: the subgroups
         while let Some(subgroup) = self.layout.subgroup(id) {
             if is_trimmed(subgroup) && subgroup.has_member(own) {
                 let count = self.host.received(id).0.min(FRONTIER_MAX);

@@ -19,7 +19,7 @@ use tramontane_core::ids::{NodeId, Rank, SubgroupId, Time, ViewId};
 use tramontane_core::layout::{Delivery, Group, Layout, Subgroup};
 use tramontane_core::memory::{Line, NodeMemory, Row, RowWriter};
 use tramontane_core::multicast::{Batch, Link, MemberState, SenderState, SubgroupState};
-use tramontane_core::node::{Loan, Node, Options, State};
+use tramontane_core::node::{Loan, Node, OpenError, Options, State};
 use tramontane_core::smc::{HandOffCells, Outbox, ReadyFlag, ReserveError};
 
 /// A fabric with nothing to do: the peers' rows are the rows.
@@ -83,12 +83,25 @@ impl Private {
         capabilities: Capabilities,
         options: Options,
     ) -> Node<'m> {
+        self.try_open(layout, own, rows, row, capabilities, options).expect("it opens")
+    }
+
+    /// The same where it may be refused.
+    pub fn try_open<'m>(
+        &'m mut self,
+        layout: &Layout<'_>,
+        own: Rank,
+        rows: &'m [Row<'m>],
+        row: RowWriter<'m>,
+        capabilities: Capabilities,
+        options: Options,
+    ) -> Result<Node<'m>, OpenError> {
         let Self { cells, ready, subgroups, senders, members, links } = self;
         let state = State { subgroups, senders, members, links };
         // SAFETY: one node a member; tests that write to rows beside it do so between its steps.
         let memory = unsafe { NodeMemory::new(rows, row, cells, ready) };
         let loan = Loan { memory, state };
-        Node::open(ViewId(1), layout, own, loan, options, capabilities).expect("it opens")
+        Node::open(ViewId(1), layout, own, loan, options, capabilities)
     }
 }
 
@@ -119,6 +132,15 @@ pub fn with_rows(
     layout: &Layout<'_>,
     body: impl FnOnce(&mut [Node<'_>], &[Option<Outbox<'_>>], &[RowWriter<'_>]),
 ) {
+    with_options(layout, Options::default(), body);
+}
+
+/// The same with options.
+pub fn with_options(
+    layout: &Layout<'_>,
+    options: Options,
+    body: impl FnOnce(&mut [Node<'_>], &[Option<Outbox<'_>>], &[RowWriter<'_>]),
+) {
     let ranks: Vec<Rank> = (0..).map(Rank).take(layout.members()).collect();
     let memory: Vec<Vec<Line>> = ranks
         .iter()
@@ -129,7 +151,8 @@ pub fn with_rows(
     let mut nodes: Vec<Node<'_>> = Vec::new();
     for (rank, private) in ranks.iter().zip(&mut private) {
         let row = RowWriter::from_lines(&memory[rank.index()]);
-        nodes.push(private.open(layout, *rank, &rows, row, OneMemory.capabilities()));
+        let capabilities = OneMemory.capabilities();
+        nodes.push(private.open_with(layout, *rank, &rows, row, capabilities, options));
     }
     let outboxes: Vec<_> = nodes.iter().map(|node| node.outbox(SubgroupId(0))).collect();
     let writers: Vec<_> = memory.iter().map(|lines| RowWriter::from_lines(lines)).collect();

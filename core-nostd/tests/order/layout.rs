@@ -57,6 +57,8 @@ proptest! {
         let members: Vec<NodeId> = (0..u32::from(size)).map(NodeId).collect();
         let subgroups = lent(&drawn);
         let layout = Layout::new(Group { members: &members, subgroups: &subgroups }).expect("a good group");
+        let all: usize = (0..size).map(|rank| layout.row_bytes(Rank(rank))).sum();
+        prop_assert_eq!(layout.view_bytes(), all);
         for rank in (0..size).map(Rank) {
             // What lies where, in the order of the subgroups; the header comes first.
             let mut end = BLOCK;
@@ -64,6 +66,8 @@ proptest! {
                 let id = SubgroupId(index as u16);
                 let control = layout.control_offset(rank, id);
                 prop_assert_eq!(control.is_some(), subgroup.has_member(rank));
+                let place = subgroup.senders.iter().position(|sender| *sender == rank);
+                prop_assert_eq!(layout.sender_rank(rank, id).map(|place| place.index()), place);
                 let Some(control) = control else { continue };
                 prop_assert!(control >= end && control % BLOCK == 0);
                 let last = match subgroup.delivery {

@@ -13,6 +13,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod batching;
 mod bounds;
 mod checked_rows;
 #[cfg(feature = "durable")]
@@ -20,5 +21,6 @@ mod durable;
 mod impossible_rows;
 mod layout;
 mod lone_sender;
+mod nodes;
 mod one_memory;
 mod partners;

@@ -297,6 +297,8 @@ fn three_cannot_go_on_without_a_view_and_a_monitor_needs_its_layout() {
     let subgroups = *layout.group();
     let plain = Layout::new(subgroups).expect("a pair");
     assert_ne!(plain.digest(), plain.with_health().digest());
+    assert!(!plain.has_health() && plain.with_health().has_health());
+    assert!(plain.is_fixed() && plain.with_health().is_fixed());
     for (layout, incarnation, error) in [
         (&plain, 1, HealthError::NoHeader),
         (&layout, 0, HealthError::Incarnation),

@@ -22,4 +22,5 @@ mod partitions;
 mod probe;
 mod random;
 mod returns;
+mod sizes;
 mod world;

@@ -1,4 +1,6 @@
 //! What comes in: blocks, each compared with what the schedule says it must be.
+//!
+//! Requirement: RDM-4.
 
 use super::ending::Close;
 use super::failure::Cause;

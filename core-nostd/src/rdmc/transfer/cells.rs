@@ -6,6 +6,8 @@
 //! | `failed` | why the group ended, once it did |
 //! | `closing` | the root: one more than the messages it sent, once it closes; another: the same, once all are here |
 //! | `closed` | the root: one, once all members have said so |
+//!
+//! Requirements: FLT-2, RDM-4, RDM-6.
 
 use crate::check::Checks;
 use crate::fabric::{Kind, Write};

@@ -16,6 +16,8 @@
 //! it [was denied](LossCause::Denied). A member that is cut off from all peers and has nothing
 //! under way learns nothing from its fabric; the view protocol, which watches heartbeats, reports
 //! the loss through `lost`.
+//!
+//! Requirement: FLT-2.
 
 use super::cells::Name;
 use super::failure::{Cause, Failure};
@@ -78,6 +80,7 @@ impl BlockGroup<'_> {
         if matches!(self.stage, Stage::Over(_)) {
             return;
         }
+        // bound: READ_MAX
         for member in self.setup.members.iter().skip(self.read).take(READ_MAX) {
             let cell =
                 if *member == self.memory.own { 0 } else { self.cell_of(*member, Name::Failed) };
@@ -195,6 +198,7 @@ impl BlockGroup<'_> {
     /// that misbehaves.
     fn all_confirmed(&mut self, all_of_it: u64) -> bool {
         let mut confirmed = true;
+        // bound: the members of the group
         for member in self.setup.members.iter().skip(1) {
             match self.cell_of(*member, Name::Closing) {
                 0 => confirmed = false,
@@ -243,6 +247,7 @@ impl BlockGroup<'_> {
         mut posted: usize,
         progress: &mut Progress,
     ) -> usize {
+        // bound: POSTED_MAX
         for _ in 0..POSTED_MAX {
             let Some(member) = self.setup.members.get(posted).copied() else { return posted };
             if member != self.memory.own {

@@ -1,4 +1,6 @@
 //! Why a group ended before it was closed, and how a cell says so.
+//!
+//! Requirement: RDM-6.
 
 use crate::fabric::LossCause;
 use crate::ids::Rank;

@@ -1,4 +1,6 @@
 //! A member's part in a group: what it remembers, what its application asks of it, and one step.
+//!
+//! Requirements: RDM-4, RDM-5.
 
 use super::cells::{Cells, Name};
 use super::ending::Close;

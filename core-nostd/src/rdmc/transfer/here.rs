@@ -1,4 +1,6 @@
 //! Which blocks are here: one bit each, in lent words.
+//!
+//! Requirement: RDM-5.
 
 use crate::ids::{Block, index_from_u32};
 

@@ -3,6 +3,8 @@
 //! A pipeline's member does not have its first block from the same peer in a message of one block
 //! as in larger ones, and must know that peer before it knows how many blocks there are. So such a
 //! message goes as two blocks, of which the second is empty; then the first may be short.
+//!
+//! Requirement: RDM-4.
 
 use crate::ids::{Block, index_from_u32};
 use crate::rdmc::Algorithm;

@@ -16,6 +16,7 @@ const STEPS_MAX: u32 = 64;
 impl BlockGroup<'_> {
     /// Sends what is here and awaited, up to the window.
     pub(super) fn post_sends<F: Blocks>(&mut self, fabric: &mut F, progress: &mut Progress) {
+        // bound: STEPS_MAX
         for _ in 0..STEPS_MAX {
             let Stage::Moving(message) = self.stage else { return };
             let (step, which) = message.send;
@@ -80,6 +81,7 @@ impl BlockGroup<'_> {
 
     /// Posts receives up to the window, and a notice of each.
     pub(super) fn post_receives<F: Blocks>(&mut self, fabric: &mut F, progress: &mut Progress) {
+        // bound: STEPS_MAX
         for _ in 0..STEPS_MAX {
             if !self.post_owed(fabric, progress) || self.awaited >= self.setup.window.receives {
                 return;

@@ -1,4 +1,6 @@
 //! What a group is, the same at every member but for the memory; checked before anything is posted.
+//!
+//! Requirement: RDM-5.
 
 use crate::check::Checks;
 use crate::fabric::{Area, Blocks, Channel, Promises, Token, ViewMemory};

@@ -1,4 +1,6 @@
 //! Answers to a client's messages: whose it waits for, and what has come.
+//!
+//! Requirement: TRM-7.
 
 use super::{Client, MessageState};
 use crate::ids::GroupId;
@@ -46,6 +48,7 @@ impl Client<'_> {
     pub fn poll(&mut self) -> Option<Answered> {
         let limits = self.overlay.limits();
         self.answered = self.answered.checked_sub(1)?;
+        // bound: a window: no more messages are taken than it has
         for number in self.released..self.next {
             let index = modulo(number, limits.client_window);
             let Some(message) = self.messages.get_mut(index) else { break };
@@ -67,7 +70,9 @@ impl Client<'_> {
         memory: &M,
         mut each: impl FnMut(ReplicaId, u8, bool),
     ) {
+        // bound: the groups of the overlay
         for group in answered.destinations.iter() {
+            // bound: the replicas of a group
             for link in self.links.of_group(group) {
                 let reply = self.reply(link, answered.id.number, memory);
                 let is_to_it = |reply: &Reply| reply.number == answered.id.number;
@@ -82,6 +87,7 @@ impl Client<'_> {
 
     fn release(&mut self) {
         let window = self.overlay.limits().client_window;
+        // bound: a window
         for _ in 0..window {
             let index = modulo(self.released, window);
             let is_free = self.messages.get(index).is_some_and(|message| !message.is_used);
@@ -95,9 +101,11 @@ impl Client<'_> {
     /// Looks from the oldest message on. Messages that are ordered first at the same group are
     /// delivered in their order: where nobody has replied to one, nobody has to a later one.
     pub(super) fn look_for_answers<M: Memory>(&mut self, memory: &M) -> Result<(), Halt> {
+        // bound: the groups of the overlay
         for group in self.groups.iter_mut() {
             group.silent = Destinations::default();
         }
+        // bound: a window: no more messages are taken than it has
         for number in self.released..self.next {
             let index = modulo(number, self.overlay.limits().client_window);
             let Some(message) = self.messages.get(index) else { break };
@@ -128,6 +136,7 @@ impl Client<'_> {
         let first = message.first.index();
         let mut silent = self.groups.get(first).map_or(Destinations::default(), |of| of.silent);
         let mut waiting = message.waiting;
+        // bound: the groups of the overlay
         for group in Destinations(message.waiting.0 & !silent.0).iter() {
             match self.answer_of(&message, group, memory)? {
                 Answer::Silence => silent = silent.with(group),
@@ -155,6 +164,7 @@ impl Client<'_> {
         memory: &M,
     ) -> Result<Answer, Halt> {
         let (mut replied, mut some, mut all) = (false, false, true);
+        // bound: the replicas of a group
         for link in self.links.of_group(group) {
             self.progress.looked = self.progress.looked.saturating_add(1);
             let reply = self.reply(link, message.number, memory)?;

@@ -33,6 +33,7 @@ impl Client<'_> {
         if !shape.has_references() {
             return Ok(());
         }
+        // bound: a window: no more messages are taken than it has
         for number in state.given.max(self.released)..self.next {
             let index = modulo(number, shape.client_window());
             let Some(message) = self.messages.get(index).copied() else { break };

@@ -1,4 +1,6 @@
 //! Which links a client has: one to each replica of its overlay.
+//!
+//! Requirement: TRM-8.
 
 use crate::ids::{GroupId, Rank};
 use crate::tram::link::LinkId;
@@ -43,6 +45,7 @@ impl<'o> ClientLinks<'o> {
     #[must_use]
     pub fn replica(&self, link: LinkId) -> Option<ReplicaId> {
         let mut rest = link.0;
+        // bound: the groups of the overlay
         for group in self.overlay.all().iter() {
             let replicas = self.overlay.replicas(group);
             if rest < replicas {

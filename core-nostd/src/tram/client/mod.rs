@@ -141,10 +141,12 @@ impl<'s> Client<'s> {
         if !capabilities.promises.contains(Promises::WRITE_ORDER) {
             return Err(OpenError::FabricPromises);
         }
+        // bound: the links
         for (index, link) in state.iter_mut().enumerate() {
             let replica = u16::try_from(index).ok().and_then(|link| links.replica(LinkId(link)));
             *link = ClientLink { replica, ..ClientLink::default() };
         }
+        // bound: the groups of the overlay
         for (group, state) in overlay.all().iter().zip(groups.iter_mut()) {
             *state = GroupState { shape: Some(Shape::of(overlay, group)), ..GroupState::default() };
         }
@@ -239,6 +241,7 @@ impl<'s> Client<'s> {
     ) -> Result<Progress, Halt> {
         self.progress = Progress::default();
         self.take_events(now, fabric);
+        // bound: the links
         for index in 0..self.links.len() {
             let Ok(link) = u16::try_from(index).map(LinkId) else { break };
             let Some(attached) = self.state.get_mut(index).map(|state| &mut state.attached) else {
@@ -269,8 +272,10 @@ impl<'s> Client<'s> {
     /// # Errors
     /// The memory does not fit.
     pub fn has_left<M: Memory>(&self, memory: &M) -> Result<bool, Halt> {
+        // bound: the groups of the overlay
         for (group, state) in self.overlay.all().iter().zip(self.groups.iter()) {
             let mut is_closed = state.next == Ordinal::ZERO;
+            // bound: the replicas of a group
             for link in self.links.of_group(group) {
                 let Some((_, theirs)) = memory.link(link) else { continue };
                 if self.stage(link) != Stage::Ready {
@@ -296,6 +301,7 @@ impl<'s> Client<'s> {
     }
 
     fn take_events<F: Fabric>(&mut self, now: Time, fabric: &mut F) {
+        // bound: EVENTS_MAX
         for _ in 0..EVENTS_MAX {
             match fabric.poll() {
                 None => break,
@@ -307,6 +313,7 @@ impl<'s> Client<'s> {
     }
 
     fn lose(&mut self, now: Time, view: ViewId) {
+        // bound: the links
         for state in self.state.iter_mut() {
             if state.attached.view == view && state.attached.stage != Stage::Absent {
                 state.attached.stage = Stage::Lost;

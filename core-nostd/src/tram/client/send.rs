@@ -1,5 +1,7 @@
 //! How a client's messages go out: each into the ring at every replica of the group that orders it
 //! first.
+//!
+//! Requirement: TRM-7.
 
 use super::{Answers, Client, ClientLink, MessageState};
 use crate::fabric::{Area, Fabric, Region};
@@ -132,6 +134,7 @@ impl Client<'_> {
             state.posted = state.posted.max(taken);
         }
         let limit = taken.0.saturating_add(u64::from(window));
+        // bound: a window
         for _ in 0..window {
             if state.stored >= next || state.stored.0 >= limit {
                 break;
@@ -184,6 +187,7 @@ impl Client<'_> {
     /// The place of the message that is stored next for a replica, if it is not answered yet: those
     /// of one group have rising ordinals.
     fn find(&self, group: GroupId, state: &mut ClientLink) -> Option<usize> {
+        // bound: a window: no more messages are taken than it has
         for number in state.number.max(self.released)..self.next {
             let index = modulo(number, self.overlay.limits().client_window);
             let message = self.messages.get(index)?;
@@ -234,6 +238,7 @@ impl Client<'_> {
         let Some(shape) = group.and_then(|group| group.shape) else { return Ok(()) };
         let ring = Ring::of_client(&shape);
         self.show_leaving(link, row)?;
+        // bound: a window
         for _ in 0..shape.client_window() {
             let Some(state) = self.state.get(link.index()).copied() else { break };
             if state.posted >= state.stored && !state.attached.dirty {

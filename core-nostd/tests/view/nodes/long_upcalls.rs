@@ -155,3 +155,29 @@ fn long_upcalls_under_a_trim_are_survived() {
         }
     }
 }
+
+#[test]
+fn who_shows_life_between_long_calls_is_not_missed_and_who_does_not_is() {
+    for shows_life in [true, false] {
+        let mut members = members(3, true);
+        let mut slow = members.remove(2);
+        let others: Vec<&mut Member> = members.iter_mut().collect();
+        let delivered = vec![Delivered::default(); 2];
+        let mut world = World { others, delivered, now: 0, sending: false, sent: 0 };
+        let (mut here, mut upcalls) = (Delivered::default(), 0);
+        for _ in 0..10 {
+            world.turn();
+            step_slowly(&mut slow, &mut world, (&mut here, &mut upcalls));
+        }
+        let until = world.now + 5 * FAILURE_TIMEOUT;
+        while world.now < until {
+            world.turn();
+            if shows_life {
+                let Member { node, fabric, .. } = &mut slow;
+                assert!(node.show_life(Time(world.now), fabric).heartbeats <= 2, "one a peer");
+            }
+        }
+        let mut others = world.others.iter().map(|member| member.node.status());
+        assert_eq!(others.all(|status| status == Status::Steady), shows_life);
+    }
+}

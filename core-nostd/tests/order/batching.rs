@@ -1,0 +1,146 @@
+//! What each stage of a step takes at once, and when a step posts.
+
+use crate::common::{Carries, OneMemory, fabric, send, with_options};
+use core::cell::RefCell;
+use tramontane_core::fabric::{Capabilities, ErrorKind, Write};
+use tramontane_core::ids::{NodeId, Rank, Time};
+use tramontane_core::layout::{Delivery, Group, Layout, Subgroup};
+use tramontane_core::multicast::{Application, Batch, EachMessage, Message, Switches};
+use tramontane_core::node::{Node, Options, Progress};
+use tramontane_core::smc::Outbox;
+
+/// Messages that wait when a step begins.
+const WAITING: u32 = 5;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Happening {
+    Delivered { messages: usize },
+    Posted { writes: usize },
+}
+
+/// Writes down each post.
+struct Recorder<'l>(&'l RefCell<Vec<Happening>>);
+
+impl Carries for Recorder<'_> {
+    fn limits(&self) -> Capabilities {
+        OneMemory.limits()
+    }
+    fn carry(&mut self, _: Rank, writes: &[Write]) -> Result<(), ErrorKind> {
+        self.0.borrow_mut().push(Happening::Posted { writes: writes.len() });
+        Ok(())
+    }
+}
+
+fabric!(Recorder<'_>);
+
+/// Two members of which the first sends, with some of the techniques.
+fn with_pair(switches: Switches, body: impl FnOnce(&mut Node<'_>, &mut Node<'_>, &Outbox<'_>)) {
+    let (members, senders) = ([Rank(0), Rank(1)], [Rank(0)]);
+    let subgroups = [Subgroup {
+        members: &members,
+        senders: &senders,
+        window: 8,
+        message_max: 16,
+        delivery: Delivery::Ordered,
+    }];
+    let group = Group { members: &[NodeId(0), NodeId(1)], subgroups: &subgroups };
+    let layout = Layout::new(group).expect("a good group");
+    let options = Options { switches, ..Options::default() };
+    with_options(&layout, options, |nodes, outboxes, _| {
+        let [sender, receiver] = nodes else { panic!("two members") };
+        body(sender, receiver, outboxes[0].as_ref().expect("a sender"));
+    });
+}
+
+/// What one step does, and in which order.
+fn step(node: &mut Node<'_>) -> (Progress, Vec<Happening>) {
+    let log = RefCell::new(Vec::new());
+    let mut application = |batch: &mut Batch<'_>| {
+        log.borrow_mut().push(Happening::Delivered { messages: batch.count() });
+    };
+    let progress = node.step(Time(0), &mut Recorder(&log), &mut application).expect("it steps");
+    (progress, log.into_inner())
+}
+
+fn send_all(outbox: &Outbox<'_>) {
+    for message in 0..WAITING {
+        send(outbox, &message.to_le_bytes()).expect("a slot is free");
+    }
+}
+
+/// BAT-1: of the messages that wait, how many the first step of the sender sends, and how many the
+/// first step of the receiver then receives and delivers.
+fn taken_at_once(switches: Switches) -> (u32, u32, u64) {
+    let mut taken = (0, 0, 0);
+    with_pair(switches, |sender, receiver, outbox| {
+        send_all(outbox);
+        let sent = step(sender).0.sent;
+        let (did, _) = step(receiver);
+        taken = (sent, did.received, did.delivered);
+    });
+    taken
+}
+
+#[test]
+fn each_stage_takes_all_that_is_ready_or_one_message_where_its_switch_is_off() {
+    let all = Switches::all();
+    assert_eq!(taken_at_once(all), (WAITING, WAITING, u64::from(WAITING)));
+    assert_eq!(taken_at_once(all.difference(Switches::SEND_BATCHING)), (1, 1, 1));
+    assert_eq!(taken_at_once(all.difference(Switches::RECEIVE_BATCHING)), (WAITING, 1, 1));
+    assert_eq!(taken_at_once(all.difference(Switches::DELIVERY_BATCHING)), (WAITING, WAITING, 1));
+}
+
+/// BAT-2, BAT-4: the frontiers of what was received and delivered go out together, as one write.
+#[test]
+fn a_receiver_answers_a_window_of_messages_with_one_write() {
+    with_pair(Switches::all(), |sender, receiver, outbox| {
+        send_all(outbox);
+        step(sender);
+        let (did, happened) = step(receiver);
+        assert_eq!((did.received, did.delivered), (WAITING, u64::from(WAITING)));
+        assert_eq!(happened.last(), Some(&Happening::Posted { writes: 1 }));
+        assert_eq!((did.lists, did.writes), (1, 1));
+    });
+}
+
+/// BAT-3.
+#[test]
+fn posts_go_out_behind_the_upcalls_of_a_step_unless_the_switch_is_off() {
+    let delivered = Happening::Delivered { messages: 5 };
+    for late in [true, false] {
+        let mut switches = Switches::all();
+        switches.set(Switches::LATE_POSTING, late);
+        with_pair(switches, |sender, receiver, outbox| {
+            send_all(outbox);
+            step(sender);
+            let (_, happened) = step(receiver);
+            let upcall = happened.iter().position(|one| *one == delivered).expect("an upcall");
+            let (before, behind) = (&happened[..upcall], &happened[upcall + 1..]);
+            assert_eq!(before.is_empty(), late, "{happened:?}");
+            assert!(!behind.is_empty(), "what was delivered is told: {happened:?}");
+        });
+    }
+}
+
+/// DEL-1: calls of an application, and the messages that it is given.
+fn calls(application: &mut impl Application) {
+    with_pair(Switches::all(), |sender, receiver, outbox| {
+        send_all(outbox);
+        step(sender);
+        receiver.step(Time(0), &mut OneMemory, application).expect("it steps");
+    });
+}
+
+/// DEL-1.
+#[test]
+fn one_upcall_hands_over_a_batch_and_the_wrapper_makes_it_one_a_message() {
+    let mut batches = Vec::new();
+    calls(&mut |batch: &mut Batch<'_>| {
+        batches.push(batch.map(|message| message.payload.to_vec()).collect::<Vec<_>>());
+    });
+    let expected: Vec<_> = (0..WAITING).map(|message| message.to_le_bytes().to_vec()).collect();
+    assert_eq!(batches, std::slice::from_ref(&expected));
+    let mut messages = Vec::new();
+    calls(&mut EachMessage(|message: Message<'_>| messages.push(message.payload.to_vec())));
+    assert_eq!(messages, expected);
+}

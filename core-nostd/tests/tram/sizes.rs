@@ -1,0 +1,66 @@
+//! How much memory an overlay asks of its processes.
+
+use tramontane_core::ids::GroupId;
+use tramontane_core::tram::{
+    Group, Limits, LinkId, Overlay, ReplicaBytes, ReplicaLinks, Role, Shape,
+};
+
+const LIMITS: Limits =
+    Limits { clients: 3, log_entries: 16, client_window: 4, parent_window: 5, payload_max: 100 };
+
+/// A root of three, its two children, and a group below the first of these.
+fn overlay(limits: Limits) -> Overlay {
+    let of = |parent: Option<u16>, replicas| Group { parent: parent.map(GroupId), replicas };
+    let groups = [of(None, 3), of(Some(0), 2), of(Some(0), 4), of(Some(1), 1)];
+    Overlay::new(&groups, limits).expect("a tree")
+}
+
+/// Both rows of each link of a replica, its link to itself left out, added up one by one.
+fn rows_one_by_one(overlay: &Overlay, group: GroupId) -> usize {
+    let links = ReplicaLinks::of(overlay, group);
+    let own = Shape::of(overlay, group);
+    let children: Vec<GroupId> = overlay.children(group).collect();
+    let of_link = |link: u16| match links.role(LinkId(link)).expect("a link") {
+        Role::Peer(_) => 2 * own.peer_row_bytes(),
+        Role::Parent(_) => own.parent_row_bytes() + own.child_row_bytes(),
+        Role::Child { child, .. } => {
+            let below = Shape::of(overlay, children[usize::from(child)]);
+            below.parent_row_bytes() + below.child_row_bytes()
+        }
+        Role::Client(_) => {
+            own.client_row_bytes() + own.reply_row_bytes(overlay.limits().client_window)
+        }
+    };
+    let all: usize = (0..u16::try_from(links.len()).expect("few")).map(of_link).sum();
+    all - 2 * own.peer_row_bytes()
+}
+
+/// TRM-6.1.
+#[test]
+fn the_rows_of_a_replica_are_those_of_its_links() {
+    let overlay = overlay(LIMITS);
+    for group in overlay.all().iter() {
+        let bytes = ReplicaBytes::of(&overlay, group);
+        assert_eq!(bytes.rows, rows_one_by_one(&overlay, group) as u64, "group {group}");
+        assert_eq!(bytes.log, Shape::of(&overlay, group).log_bytes() as u64);
+    }
+}
+
+/// TRM-6.1: a ring has a slot for each message of its window, a log a payload for each entry, and
+/// both begin on cache lines.
+#[test]
+fn what_one_more_entry_or_slot_takes_is_its_payload_and_its_header() {
+    let root = GroupId(0);
+    let shape = |limits| Shape::of(&overlay(limits), root);
+    let one = shape(LIMITS);
+    assert_eq!((one.entries(), one.payload_max()), (16, 100));
+    let of_window = shape(Limits { client_window: 5, ..LIMITS });
+    assert_eq!(of_window.client_row_bytes() - one.client_row_bytes(), 64 + 128);
+    let of_parent = shape(Limits { parent_window: 6, ..LIMITS });
+    assert_eq!(of_parent.parent_row_bytes() - one.parent_row_bytes(), 64 + 128);
+    let of_log = shape(Limits { log_entries: 17, ..LIMITS });
+    assert!(of_log.log_bytes() - one.log_bytes() >= 64 + 128);
+    for bytes in [one.log_bytes(), one.client_row_bytes(), one.reply_row_bytes(9)] {
+        assert_eq!(bytes % 64, 0);
+    }
+}
