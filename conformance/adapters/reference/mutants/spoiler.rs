@@ -29,7 +29,7 @@ const PENDING_DELAY: Duration = Duration::from_millis(50);
 const STALL_DELAY: Duration = Duration::from_millis(20);
 
 /// How long `hang` does not stop: longer than any driver waits, and not for ever.
-const HANG: Duration = Duration::from_secs(60);
+const HANG: Duration = Duration::from_secs(600);
 
 /// The member's spoiler, for one of its threads.
 pub fn lock(spoiler: &Mutex<Spoiler>) -> MutexGuard<'_, Spoiler> {

@@ -31,18 +31,18 @@ halt() {
 log $$
 case $1 in
 good) ready && serve ;;
-garbage) read -r init && say 'hello, world' && exec sleep 60 ;;
+garbage) read -r init && say 'hello, world' && exec sleep 600 ;;
 half-a-line) read -r init && printf '{"type":"init_ok","na' ;;
-nothing) exec sleep 60 ;;
+nothing) exec sleep 600 ;;
 endless-line) exec tr '\0' x </dev/zero ;;
 endless-lines) exec yes '{"type":"deliver","message":"never sent","sender":"n0","group":"g0"}' ;;
 endless-log) yes 'so much to say' >&2 & ready && serve ;;
 exit-at-once) log 'no licence found' && exit 3 ;;
 exit-later) ready && read -r line && exit 0 ;;
-closed) ready && exec >&- && exec sleep 60 ;;
-deaf) say '{"type":"init_ok","name":"bad","version":"1","features":[]}' && exec sleep 60 ;;
-hang-at-stop) halt() { exec sleep 60; } && ready && serve ;;
-lingering) halt() { say '{"type":"halt","reason":"done"}' && exec sleep 60; } && ready && serve ;;
+closed) ready && exec >&- && exec sleep 600 ;;
+deaf) say '{"type":"init_ok","name":"bad","version":"1","features":[]}' && exec sleep 600 ;;
+hang-at-stop) halt() { exec sleep 600; } && ready && serve ;;
+lingering) halt() { say '{"type":"halt","reason":"done"}' && exec sleep 600; } && ready && serve ;;
 unknown-message) ready && deliver 'n9/1/0' && serve ;;
 unknown-group) ready && say '{"type":"view","group":"g7","view":1,"members":["n0"]}' && serve ;;
 null) ready && say '{"type":"deliver","message":null,"sender":"n0","group":"g0","bytes":0}' &&
