@@ -60,8 +60,9 @@ pub const fn lines(row_bytes: usize) -> usize {
     row_bytes.div_ceil(CACHE_LINE)
 }
 
-/// The memory of one row.
+/// The memory of one row. It begins on the largest cache line that a layout can have.
 #[derive(Debug)]
+#[repr(align(128))]
 pub struct RowStorage<const LINES: usize>([Line; LINES]);
 
 impl<const LINES: usize> RowStorage<LINES> {

@@ -4,7 +4,7 @@
 //! Requirement: LAY-1.
 
 use super::configuration::each;
-use super::{BLOCK, CHANNEL_BYTES, Group, Layout, LayoutError};
+use super::{BLOCK, Group, Layout, LayoutError, LineSize};
 use crate::check::Checks;
 use crate::fabric::Channel;
 use crate::ids::{NodeId, SenderRank, SubgroupId, index_from_u16, u16_from_index};
@@ -28,6 +28,7 @@ impl<'c> Layout<'c> {
             logged: &[],
             checks: Checks::Off,
             health: false,
+            line: LineSize::Bytes64,
         }
         .measured()
     }
@@ -89,12 +90,12 @@ impl<'c> Layout<'c> {
     }
 
     /// Where a channel's cells lie, in bytes from the start of every row: a multiple of
-    /// [`CACHE_LINE`](super::CACHE_LINE). None if there is no such channel.
+    /// the layout's cache line. None if there is no such channel.
     #[must_use]
     pub const fn channel_offset(&self, channel: Channel) -> Option<usize> {
         if channel.0 >= self.channels {
             return None;
         }
-        Some(BLOCK.saturating_add(index_from_u16(channel.0).saturating_mul(CHANNEL_BYTES)))
+        Some(BLOCK.saturating_add(index_from_u16(channel.0).saturating_mul(self.line.bytes())))
     }
 }

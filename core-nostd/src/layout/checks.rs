@@ -17,7 +17,7 @@ impl Layout<'_> {
     pub const fn with_checks(self) -> Result<Self, LayoutError> {
         let checked = Self { checks: Checks::On, ..self };
         #[cfg(feature = "views")]
-        let checked = checked.with_checked_columns();
+        let checked = checked.with_measured_columns();
         checked.measured()
     }
 

@@ -5,7 +5,7 @@
 use super::configuration::{Delivery, Group, LayoutError, Subgroup, each};
 use super::digest::Digest;
 use super::{
-    BLOCK, CACHE_LINE, CHANNEL_BYTES, ROW_MAX, SLOT_ALIGN, SLOT_HEADER, SLOT_HEADER_CHECKED,
+    BLOCK, ByteOrder, CACHE_LINE, LineSize, ROW_MAX, SLOT_ALIGN, SLOT_HEADER, SLOT_HEADER_CHECKED,
 };
 use crate::check::Checks;
 use crate::ids::{
@@ -29,6 +29,12 @@ const CHECKS_FORMAT: u64 = 1;
 
 /// The version of the channels' cells. It is part of the digest of a group that has them.
 const CHANNELS_FORMAT: u64 = 1;
+
+/// The version of layouts for other cache lines. It is part of the digest of a group that has them.
+const LINES_FORMAT: u64 = 1;
+
+/// What follows where the highest byte of a cell comes first. It is part of the digest there.
+const BIG_FORMAT: u64 = 1;
 
 /// A cell of a subgroup's control block. All cells of an ordered one share a cache line (BAT-4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,6 +140,8 @@ pub struct Layout<'c> {
     pub(super) checks: Checks,
     /// Whether headers show incarnations and heartbeats.
     pub(super) health: bool,
+    /// The cache lines that rows are laid out for.
+    pub(super) line: LineSize,
 }
 
 /// Rounds up to a multiple of `align`, a power of two.
@@ -158,6 +166,7 @@ impl<'c> Layout<'c> {
             logged: &[],
             checks: Checks::Off,
             health: false,
+            line: LineSize::Bytes64,
         }
         .measured()
     }
@@ -223,7 +232,7 @@ impl<'c> Layout<'c> {
 
     /// Where the subgroups begin, in every row: behind the header and the channels.
     const fn subgroups_offset(&self) -> usize {
-        let channels = index_from_u16(self.channels).saturating_mul(CHANNEL_BYTES);
+        let channels = index_from_u16(self.channels).saturating_mul(self.line.bytes());
         BLOCK.saturating_add(round_up(channels, BLOCK))
     }
 
@@ -340,9 +349,14 @@ impl<'c> Layout<'c> {
     }
 
     /// A number that two layouts share only if they are the same: format, members, subgroups,
-    /// sizes.
+    /// sizes, and the processor's order of bytes.
     #[must_use]
     pub const fn digest(&self) -> u64 {
+        self.digest_as(ByteOrder::OWN, self.line)
+    }
+
+    /// The digest that this layout has on another processor.
+    pub(super) const fn digest_as(&self, order: ByteOrder, line: LineSize) -> u64 {
         let mut digest = Digest::new().with(FORMAT).with(u64_from_index(self.members()));
         if self.view_columns > 0 {
             digest = digest.with(u64::MAX).with(VIEWS_FORMAT);
@@ -365,6 +379,13 @@ impl<'c> Layout<'c> {
         }
         if self.health {
             digest = digest.with(u64::MAX - 4).with(HEALTH_FORMAT);
+        }
+        if !matches!(line, LineSize::Bytes64) {
+            digest = digest.with(u64::MAX - 5).with(LINES_FORMAT);
+            digest = digest.with(u64_from_index(line.bytes()));
+        }
+        if matches!(order, ByteOrder::Big) {
+            digest = digest.with(u64::MAX - 6).with(BIG_FORMAT);
         }
         each!(member in self.group.members, {
             digest = digest.with(widen_u32(member.0));
@@ -427,3 +448,4 @@ const fn widen_u32(value: u32) -> u64 {
 
 // The ring follows the control block, so the block's multiple must do for the ring's line.
 const _: () = assert!(BLOCK.is_multiple_of(CACHE_LINE));
+const _: () = assert!(BLOCK.is_multiple_of(LineSize::Bytes128.bytes()));

@@ -34,6 +34,7 @@ mod digest;
 mod durable;
 mod health;
 mod map;
+mod processor;
 #[cfg(feature = "views")]
 mod views;
 
@@ -43,12 +44,14 @@ pub use configuration::{Delivery, Group, LayoutError, Subgroup};
 pub(crate) use digest::Digest;
 pub use health::HeaderCell;
 pub use map::{ControlCell, Layout, RingShape, StateSizes};
+pub use processor::{ByteOrder, DigestMismatch, LineSize};
 #[cfg(feature = "views")]
 pub(crate) use views::FLAGS_PER_WORD;
 #[cfg(feature = "views")]
 pub use views::{JOINS_MAX, ViewBlock, ViewColumn};
 
-/// Bytes that move between caches together. Rings start on such a line.
+/// Bytes that move between caches together, unless a layout says otherwise
+/// ([`Layout::with_line_size`]). Rings start on such a line.
 pub const CACHE_LINE: usize = 64;
 
 /// What control blocks are aligned to: two lines, since x86 prefetches lines in pairs and a
@@ -65,7 +68,8 @@ pub const SLOT_HEADER: usize = 12;
 /// The same with checks: before these, a check of 8 bytes on a multiple of 8.
 pub const SLOT_HEADER_CHECKED: usize = 24;
 
-/// What a channel of block transfers takes in each row, in bytes: one cache line.
+/// What a channel of block transfers takes in each row, in bytes: one cache line, or more where
+/// lines are larger.
 pub const CHANNEL_BYTES: usize = CACHE_LINE;
 
 /// The most members of a group, and so the bound of every loop over them.

@@ -13,7 +13,7 @@
 //!
 //! Requirement: LAY-1.
 
-use super::{BLOCK, Group, Layout, LayoutError};
+use super::{BLOCK, Group, Layout, LayoutError, LineSize};
 use crate::check::Checks;
 use crate::ids::{Rank, SubgroupId, index_from_u16};
 
@@ -66,22 +66,31 @@ pub struct ViewBlock {
     members: usize,
     subgroups: usize,
     checks: Checks,
+    line: LineSize,
 }
 
 impl ViewBlock {
-    /// Bytes before the first suspicion word: one cache line.
-    const HEAD: usize = 64;
-
     /// The block of a view with so many members and subgroups.
     #[must_use]
     pub const fn new(members: usize, subgroups: usize) -> Self {
-        Self { members, subgroups, checks: Checks::Off }
+        Self { members, subgroups, checks: Checks::Off, line: LineSize::Bytes64 }
     }
 
     /// The same with checks: a word of suspicions takes two cells then, 32 flags each.
     #[must_use]
     pub const fn with_checks(self, checks: Checks) -> Self {
         Self { checks, ..self }
+    }
+
+    /// The same for cache lines of another size.
+    #[must_use]
+    pub const fn with_line_size(self, line: LineSize) -> Self {
+        Self { line, ..self }
+    }
+
+    /// Bytes before the first suspicion word: one cache line.
+    const fn head(&self) -> usize {
+        self.line.bytes()
     }
 
     /// Cells that a word of suspicions takes, in bytes.
@@ -102,7 +111,7 @@ impl ViewBlock {
         self.members.saturating_add(2 * JOINS_MAX + 1)
     }
 
-    /// The whole block, in bytes; a multiple of [`BLOCK`]: at most `8*n + 16*m + n/8 + 472` for `n`
+    /// The whole block, in bytes; a multiple of [`BLOCK`]: at most `8*n + 16*m + n/8 + 536` for `n`
     /// members and `m` subgroups.
     #[must_use]
     pub const fn bytes(&self) -> usize {
@@ -121,7 +130,7 @@ impl ViewBlock {
             ViewColumn::Committed => Some(40),
             ViewColumn::Installed => Some(48),
             ViewColumn::Suspicions(word) => {
-                cell_of(Self::HEAD, index_from_u16(word), self.words(), self.word_bytes())
+                cell_of(self.head(), index_from_u16(word), self.words(), self.word_bytes())
             }
             ViewColumn::Entry(index) => {
                 cell_of(self.entry_offset(), index_from_u16(index), self.entries(), 8)
@@ -139,7 +148,7 @@ impl ViewBlock {
     }
 
     const fn entry_offset(&self) -> usize {
-        Self::HEAD.saturating_add(self.words().saturating_mul(self.word_bytes()))
+        self.head().saturating_add(self.words().saturating_mul(self.word_bytes()))
     }
 
     const fn subgroup_offset(&self, subgroup: usize) -> usize {
@@ -163,8 +172,8 @@ impl<'c> Layout<'c> {
         }
     }
 
-    /// The same layout with room for the checks of its columns, if it has columns.
-    pub(super) const fn with_checked_columns(self) -> Self {
+    /// The same layout with the room that its columns take by now, if it has columns.
+    pub(super) const fn with_measured_columns(self) -> Self {
         match self.view_block() {
             Some(block) => Self { view_columns: block.bytes(), ..self },
             None => self,
@@ -176,7 +185,7 @@ impl<'c> Layout<'c> {
     pub const fn view_block(&self) -> Option<ViewBlock> {
         if self.view_columns > 0 {
             let block = ViewBlock::new(self.members(), self.group.subgroups.len());
-            Some(block.with_checks(self.checks))
+            Some(block.with_checks(self.checks).with_line_size(self.line))
         } else {
             None
         }

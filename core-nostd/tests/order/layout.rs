@@ -10,6 +10,7 @@ use tramontane_core::layout::{
 
 #[cfg(feature = "blocks")]
 mod channels;
+mod processors;
 #[cfg(feature = "views")]
 mod view_columns;
 

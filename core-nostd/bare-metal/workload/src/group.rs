@@ -2,6 +2,7 @@
 
 use core::hint::black_box;
 
+use crate::entries;
 use crate::fabric::{Local, Way};
 use crate::member::Member;
 use tramontane_core::fabric::{Fabric, ViewMemory};
@@ -136,7 +137,8 @@ fn open<'m>(
     let memory = unsafe { NodeMemory::new(rows, row, cells, ready) };
     let loan = Loan { memory, state };
     let (options, capabilities) = black_box((Options::default(), fabric.capabilities()));
-    let node = Node::open(VIEW, layout, own, loan, options, capabilities).ok()?;
+    let node =
+        entries::node_open(|| Node::open(VIEW, layout, own, loan, options, capabilities)).ok()?;
     let outbox = node.outbox(SUBGROUP)?;
     Some(Member::new(own, node, fabric, outbox))
 }

@@ -4,6 +4,7 @@
 #![no_std]
 
 mod console;
+mod entries;
 mod fabric;
 mod flips;
 mod group;

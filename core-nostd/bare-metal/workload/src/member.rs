@@ -3,7 +3,7 @@
 
 use crate::fabric::Local;
 use crate::group::{MEMBERS, MESSAGE_MAX, Report, SUBGROUP, VIEW};
-use crate::{stack, surface};
+use crate::{entries, stack, surface};
 use tramontane_core::fabric::Fabric;
 use tramontane_core::ids::{Place, Rank, Time};
 use tramontane_core::multicast::Batch;
@@ -125,9 +125,8 @@ impl<'m> Member<'m> {
         Some(())
     }
 
-    /// Not inlined, so that its stack is its own.
-    #[inline(never)]
     fn step(&mut self, now: Time) -> Option<Progress> {
+        entries::plant();
         let history = &mut self.history;
         let mut application = |batch: &mut Batch<'_>| history.take(batch);
         let progress = self.node.step(now, &mut self.fabric, &mut application).ok()?;
@@ -148,8 +147,9 @@ pub fn exchange(members: &mut [Member<'_>; MEMBERS]) -> Option<Report> {
         }
         busy = false;
         for member in members.iter_mut() {
-            member.send(turn)?;
-            let idle = member.step(Time(turn.saturating_mul(1000)))?.is_idle();
+            entries::send(|| member.send(turn))?;
+            let now = Time(turn.saturating_mul(1000));
+            let idle = entries::node_step(|| member.step(now))?.is_idle();
             busy |= !idle || !member.node.is_settled();
         }
     }

@@ -3,6 +3,7 @@
 
 use core::hint::black_box;
 
+use crate::entries;
 use tramontane_core::ids::Time;
 use tramontane_partition::group::Channel;
 use tramontane_partition::shim::stepped::Wires;
@@ -64,7 +65,8 @@ pub fn run() -> Option<Report> {
         let mut ports = wires.end(own, |report| {
             black_box(report.encode());
         });
-        black_box(life.as_mut()?.step(Time(step.wrapping_mul(100_000)), &mut ports));
+        let (life, now) = (life.as_mut()?, Time(step.wrapping_mul(100_000)));
+        black_box(entries::partition_step(|| life.step(now, &mut ports)));
         let [Some(a), Some(b)] = &lives else { return None };
         let (a, b) = (a.orders(), b.orders());
         if a.count() == MESSAGES && a == b && restarts == RESTARTS {

@@ -3,6 +3,7 @@
 use core::hint::black_box;
 
 use super::{debug, display};
+use crate::entries;
 use crate::fabric::{Local, Way};
 use tramontane_core::health::{self, *};
 use tramontane_core::ids::{NodeId, Rank, Time, ViewId};
@@ -58,9 +59,14 @@ fn monitor() {
     let mut fabric = Local::new(Way::Shared);
     match opened {
         Ok(mut monitor) => {
+            let mut last = None;
             for now in [5, 500] {
-                monitor.step(black_box(Time(now)), &mut fabric, |event| debug(event));
+                let now = black_box(Time(now));
+                entries::monitor_step(|| {
+                    monitor.step(now, &mut fabric, |event| last = Some(event));
+                });
             }
+            debug(last);
             monitor.stop_because_of(black_box(Rank(1)));
             black_box(monitor.is_over(black_box(Rank(1))));
         }

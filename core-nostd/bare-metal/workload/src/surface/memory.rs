@@ -74,6 +74,15 @@ fn layouts() {
                 black_box((subgroup.has_member(rank), subgroup.has_sender(rank)));
             }
             debug(layout.ring(rank, id));
+            black_box((layout.digest_of(black_box(ByteOrder::Big)), layout.line_size().bytes()));
+            if let Err(mismatch) = layout.compare_digest(black_box(7)) {
+                black_box(mismatch.code());
+                display(mismatch);
+            }
+            match layout.with_line_size(black_box(LineSize::Bytes128)) {
+                Ok(layout) => debug((black_box(ByteOrder::OWN), layout.line_size())),
+                Err(error) => display(error),
+            }
             match layout.with_checks() {
                 Ok(layout) => {
                     black_box((layout.checks(), layout.is_fixed()));

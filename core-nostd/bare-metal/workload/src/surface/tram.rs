@@ -5,6 +5,7 @@
 use core::hint::black_box;
 
 use super::{debug, display};
+use crate::entries;
 use tramontane_core::fabric::*;
 use tramontane_core::ids::*;
 use tramontane_core::memory::{Line, Row, RowWriter};
@@ -370,7 +371,9 @@ fn run(overlay: &Overlay, replicas: &mut [Replica<'_>], client: &mut Client<'_>)
                     black_box(message.payload.len());
                     1
                 };
-                let stepped = replica.step(Time(now), &mut fabric, &memory, &mut deliver);
+                let stepped = entries::replica_step(|| {
+                    replica.step(Time(now), &mut fabric, &memory, &mut deliver)
+                });
                 black_box(stepped.map(|progress| progress.is_idle()).ok());
             }
             rights = fabric.granted;
@@ -378,7 +381,8 @@ fn run(overlay: &Overlay, replicas: &mut [Replica<'_>], client: &mut Client<'_>)
         let Some(peers) = peers.get(REPLICAS) else { continue };
         let memory = Lent { process: REPLICAS, peers };
         let mut fabric = end(REPLICAS, rights, heapless::Vec::new());
-        black_box(client.step(Time(now), &mut fabric, &memory).is_ok());
+        let stepped = entries::client_step(|| client.step(Time(now), &mut fabric, &memory));
+        black_box(stepped.is_ok());
         while let Some(answered) = client.poll() {
             client.replies(&answered, &memory, |replica, answer, leads| {
                 black_box((replica, answer, leads));

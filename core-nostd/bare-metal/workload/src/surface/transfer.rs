@@ -3,6 +3,7 @@
 use core::hint::black_box;
 
 use super::{debug, display};
+use crate::entries;
 use crate::fabric::{self, Local};
 use tramontane_core::check::Checks;
 use tramontane_core::fabric::{
@@ -131,7 +132,7 @@ fn group(own: Rank, algorithm: Algorithm) {
             BlockEvent::Received { way: way(0), token, immediate: black_box(10), length: 100 };
         black_box(group.take(&received, &mut Anywhere));
         black_box(group.take(&BlockEvent::Sent { way: way(1), token }, &mut Anywhere));
-        let progress = group.step(&mut fabric, &mut Anywhere);
+        let progress = entries::block_group_step(|| group.step(&mut fabric, &mut Anywhere));
         black_box(progress.is_idle());
         debug(progress);
         while let Some(event) = fabric.poll_block() {

@@ -31,7 +31,9 @@ fn cells() {
     debug(Committed::decode(black_box(committed.encode())));
     let cell = black_box(Change::Leave(Rank(7))).encode(accepted.ballot);
     debug((Change::decode(black_box(cell)), Change::ballot(black_box(cell))));
-    let block = ViewBlock::new(black_box(70), black_box(3)).with_checks(black_box(Checks::On));
+    let block = ViewBlock::new(black_box(70), black_box(3))
+        .with_line_size(black_box(LineSize::Bytes128))
+        .with_checks(black_box(Checks::On));
     black_box((block.words(), block.entries(), block.bytes()));
     for column in [
         ViewColumn::Heartbeat,
