@@ -11,7 +11,7 @@
 //! The three cells in the middle are guards, side by side so that one write carries them. Whatever
 //! lies elsewhere is either content that `stance` speaks for, or needs no order.
 //!
-//! Requirement: LAY-1.
+//! Requirements: LAY-1, LAY-3.
 
 use super::{BLOCK, Group, Layout, LayoutError, LineSize};
 use crate::check::Checks;

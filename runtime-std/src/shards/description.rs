@@ -68,6 +68,10 @@ pub struct Description {
     /// The largest message, in bytes.
     #[serde(default = "message_max_default")]
     pub message_max: u32,
+    /// Messages of so many bytes or more are referred to: clients write them to every replica that
+    /// is to have them, and leaders pass on their headers alone. None: leaders copy all messages.
+    #[serde(default)]
+    pub references_from: Option<u32>,
     /// Orders all that is there at once. False: one message at a time, as in the paper.
     #[serde(default = "batching_default")]
     pub batching: bool,
@@ -200,6 +204,7 @@ impl Description {
             parent_window: parent_window_default(),
             log_entries: log_entries_default(),
             message_max: message_max_default(),
+            references_from: None,
             batching: batching_default(),
             pass_on_early: pass_on_early_default(),
             groups: groups.collect(),
@@ -254,7 +259,8 @@ impl Description {
             parent_window: self.parent_window,
             payload_max: self.message_max,
         };
-        Overlay::new(&groups, limits).map_err(|error| self.explain(error))
+        let overlay = Overlay::new(&groups, limits).map_err(|error| self.explain(error))?;
+        Ok(overlay.with_references(self.references_from.unwrap_or(0)))
     }
 
     /// The id of the group of that name.
@@ -294,6 +300,11 @@ impl Description {
         }
         if self.clients_max == 0 || self.clients_max > CLIENTS_MAX {
             return Err(DescriptionError::Clients(self.clients_max));
+        }
+        if let Some(from) = self.references_from
+            && (from == 0 || from > self.message_max)
+        {
+            return Err(DescriptionError::References { from, message_max: self.message_max });
         }
         if self.groups.len() > GROUPS_MAX {
             return Err(DescriptionError::TooManyGroups(self.groups.len()));
@@ -423,6 +434,12 @@ mod tests {
         assert!(matches!(with("heartbeat_ms = 0"), Err(DescriptionError::Times)));
         let soon = "heartbeat_ms = 10\nfailure_timeout_ms = 29";
         assert!(matches!(with(soon), Err(DescriptionError::Times)));
+        let none = with("references_from = 0").expect_err("no message has no bytes").to_string();
+        assert!(none.contains("references_from is 0; take 1 to message_max, 1024"), "{none}");
+        let long = with("references_from = 65\nmessage_max = 64").expect_err("none is so long");
+        assert!(long.to_string().contains("references_from is 65; take 1 to message_max, 64"));
+        let word = with("references_from = \"all\"").expect_err("no number").to_string();
+        assert!(word.contains("line 2") && !word.contains('\n'), "{word}");
         let error = with("windows = 3").expect_err("no such field").to_string();
         assert!(error.contains("overlay.toml, line 2") && error.contains("windows"), "{error}");
     }
@@ -437,6 +454,17 @@ mod tests {
         let both = Destinations::of(g8).with(GroupId(6));
         assert_eq!(overlay.lowest_common_ancestor(both), description.group("g1"));
         assert_eq!(description.group("g9"), None);
+    }
+
+    #[test]
+    fn references_are_part_of_the_overlay_and_of_its_digest() {
+        let copied = Description::local("bank", &BASE, 3);
+        let mut referred = copied.clone();
+        referred.references_from = Some(1_024);
+        assert_ne!(copied.digest(), referred.digest());
+        let [copied, referred] = [copied, referred].map(|one| one.overlay().expect("a tree"));
+        assert_eq!((copied.references_from(), referred.references_from()), (0, 1_024));
+        assert_ne!(copied.digest(), referred.digest());
     }
 
     #[test]

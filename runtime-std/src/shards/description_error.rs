@@ -91,6 +91,17 @@ pub enum DescriptionError {
     /// Clients that are none, or too many.
     #[error("clients_max is {0}; take 1 to {CLIENTS_MAX}")]
     Clients(u16),
+    /// References to no message at all.
+    #[error(
+        "references_from is {from}; take 1 to message_max, {message_max}, or leave it out: then \
+         leaders copy all messages"
+    )]
+    References {
+        /// From how many bytes on.
+        from: u32,
+        /// The largest message.
+        message_max: u32,
+    },
     /// A size that is none, or too large.
     #[error(
         "client_window, parent_window, log_entries or message_max is 0 or more than 1073741824; \

@@ -60,6 +60,7 @@ mod tests {
             "parent_window",
             "log_entries",
             "message_max",
+            "references_from",
             "heartbeat_ms",
             "failure_timeout_ms",
         ]);

@@ -3,6 +3,9 @@
 //!
 //! A body goes before the slot of its message, and is given in another's place once the replica
 //! has replied to that one. One that is answered already is left out: its groups have it.
+//!
+//! A step gives a bounded number of bytes. So the first bodies are on their way while the next are
+//! copied into their rows, and answers are looked at in between.
 
 use super::{Client, ClientLink, MessageState};
 use crate::fabric::{Area, Fabric, Region};
@@ -17,6 +20,9 @@ use crate::tram::shape::{Shape, modulo};
 
 /// Bytes of a name in a client's row: which message it is, and whose.
 const NAME_BYTES: usize = 16;
+
+/// How many bytes of bodies a step begins to give: what a port sends in some microseconds.
+const STEP_BYTES: u64 = 16 << 10;
 
 impl Client<'_> {
     /// Gives one replica the bodies that it has room for.
@@ -38,7 +44,8 @@ impl Client<'_> {
             let index = modulo(number, shape.client_window());
             let Some(message) = self.messages.get(index).copied() else { break };
             if self.is_due(&message, replica, &shape)
-                && !self.give_one(link, &state, &message, &shape, fabric, memory)?
+                && (self.given_bytes >= STEP_BYTES
+                    || !self.give_one(link, &state, &message, &shape, fabric, memory)?)
             {
                 break;
             }
@@ -88,6 +95,8 @@ impl Client<'_> {
             put(row, name, 0)?;
             return Ok(false);
         }
+        // What was refused does not count: others' bodies go meanwhile.
+        self.given_bytes = self.given_bytes.saturating_add(u64::from(message.length));
         let writes = u32::try_from(posting.writes().len()).unwrap_or(u32::MAX);
         self.progress.lists = self.progress.lists.saturating_add(1);
         self.progress.writes = self.progress.writes.saturating_add(writes);

@@ -104,6 +104,8 @@ pub struct Client<'s> {
     answered: u64,
     is_leaving: bool,
     is_closed: bool,
+    /// Bytes of bodies that this step has given.
+    given_bytes: u64,
     progress: Progress,
 }
 
@@ -166,6 +168,7 @@ impl<'s> Client<'s> {
             answered: 0,
             is_leaving: false,
             is_closed: false,
+            given_bytes: 0,
             progress: Progress::default(),
         })
     }
@@ -240,9 +243,12 @@ impl<'s> Client<'s> {
         memory: &M,
     ) -> Result<Progress, Halt> {
         self.progress = Progress::default();
+        self.given_bytes = 0;
         self.take_events(now, fabric);
+let count = self.links.len();
+        let first = self.first_link(count);
         // bound: the links
-        for index in 0..self.links.len() {
+        for index in (first..count).chain(0..first) {
             let Ok(link) = u16::try_from(index).map(LinkId) else { break };
             let Some(attached) = self.state.get_mut(index).map(|state| &mut state.attached) else {
                 break;
@@ -258,6 +264,14 @@ impl<'s> Client<'s> {
         }
         self.look_for_answers(memory)?;
         Ok(self.progress)
+    }
+
+    /// The link with which a step begins. Each client has another: if all began with the same
+    /// replica, their long messages would wait for its port, and the ports of others would idle.
+    fn first_link(&self, count: usize) -> usize {
+        let clients = usize::from(self.overlay.limits().clients).max(1);
+        let before = self.options.number.index().saturating_mul(count);
+        before.checked_div(clients).map_or(0, |first| first.min(count))
     }
 
     /// Says that no more messages come. Steps go on to send those that were multicast. The groups

@@ -51,6 +51,10 @@ pub(super) struct Arguments {
     /// The groups form the first part of this tree
     #[arg(long, value_name = "TREE", num_args = 0..=1, default_missing_value = "base")]
     shards: Option<Tree>,
+    /// With --shards: refer to messages of so many bytes or more, as references_from of an overlay
+    /// file says [default: none, leaders copy all]
+    #[arg(long, value_name = "BYTES", requires = "shards")]
+    references_from: Option<u32>,
     /// Log what is delivered in the node's storage folder, so that it survives restarts
     #[arg(long, conflicts_with = "shards")]
     logged: bool,
@@ -110,8 +114,13 @@ fn join(
     match arguments.shards {
         None => Ok(Box::new(Member::join(init, arguments, interrupts)?)),
         Some(tree) => {
-            let device = arguments.device.options();
-            shards::join(init, tree, arguments.fabric, device, interrupts)
+            let setting = shards::Setting {
+                tree,
+                fabric: arguments.fabric,
+                device: arguments.device.options(),
+                references_from: arguments.references_from,
+            };
+            shards::join(init, setting, interrupts)
         }
     }
 }

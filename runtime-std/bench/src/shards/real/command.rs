@@ -10,6 +10,8 @@ use crate::options::FabricKind;
 pub enum RealSystem {
     /// TRAM as a program runs it: each replica is a process.
     Tram,
+    /// The same, and entries refer to all messages' payloads, which clients write to each replica.
+    TramReferences,
     /// RamCast, batched.
     Ramcast,
     /// Skeen's protocol, batched: groups of one replica.
@@ -22,7 +24,7 @@ impl RealSystem {
     /// The protocol, if it is one that TRAM is compared with.
     pub(super) const fn baseline(self) -> Option<Protocol> {
         match self {
-            Self::Tram => None,
+            Self::Tram | Self::TramReferences => None,
             Self::Ramcast => Some(Protocol::RamCast),
             Self::Skeen => Some(Protocol::Skeen),
             Self::Byzcast => Some(Protocol::ByzCast),
@@ -43,7 +45,7 @@ pub struct RealArguments {
     pub fabric: Vec<FabricKind>,
     /// With --real: the protocols
     #[arg(long, value_enum, value_delimiter = ',', requires = "real",
-          default_values = ["tram", "ramcast", "skeen", "byzcast"])]
+          default_values = ["tram", "tram-references", "ramcast", "skeen", "byzcast"])]
     pub system: Vec<RealSystem>,
     /// With --real: to how many groups each message goes, and how many there are: the first is the
     /// parent of the others
@@ -61,9 +63,10 @@ pub struct RealArguments {
     #[arg(long, requires = "real", default_value_t = 200_000,
           value_parser = clap::value_parser!(u32).range(10..))]
     pub messages: u32,
-    /// With --real: bytes of a message
-    #[arg(long, requires = "real", default_value_t = 64)]
-    pub bytes: u32,
+    /// With --real: bytes of a message; with --kills the first of them
+    #[arg(long, value_delimiter = ',', requires = "real", default_values_t = [64_u32],
+          value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    pub bytes: Vec<u32>,
     /// With --real: runs of each configuration; the median counts
     #[arg(long, requires = "real", default_value_t = 5,
           value_parser = clap::value_parser!(u64).range(1..=1_000))]

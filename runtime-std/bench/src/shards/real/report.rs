@@ -75,7 +75,7 @@ impl Report {
     }
 
     fn rows_table(&self) -> Table {
-        let headings = "fabric  system  groups  replicas  clients  under way  messages/s  least  \
+        let headings = "fabric  system  groups  replicas  clients  bytes  under way  messages/s  least  \
                         most  median us  p99 us  max us";
         let mut table = Table::new(headings, &[0, 1]);
         for row in &self.rows {
@@ -86,6 +86,7 @@ impl Report {
                 row.destinations.to_string(),
                 row.replicas.to_string(),
                 row.clients.to_string(),
+                row.bytes.to_string(),
                 row.under_way.to_string(),
                 format!("{median:.0}"),
                 format!("{min:.0}"),

@@ -85,7 +85,15 @@ fn takeovers(
     let progress = Progress::new(u64::from(arguments.kills) * carriers.len() as u64);
     let inc = || progress.inc(1);
     let one = |carrier: &Carrier| {
-        let setting = arguments.setting(*carrier, 1);
+        let (Some(system), Some(bytes)) = (arguments.system.first(), arguments.bytes.first())
+        else {
+            return Err(BenchError::Arguments("--kills needs a system and a size".into()));
+        };
+        if system.baseline().is_some() {
+            let what = "--kills is of TRAM: give --system tram or tram-references";
+            return Err(BenchError::Arguments(what.into()));
+        }
+        let setting = arguments.setting(*system, *carrier, 1, *bytes);
         takeover::run(&setting, arguments.kills, interrupts, &inc)
     };
     carriers.iter().map(one).collect()
@@ -100,18 +108,23 @@ impl RealArguments {
         self.fabric.iter().map(of).collect()
     }
 
-    fn setting(&self, carrier: Carrier, groups: u16) -> Setting {
-        let Self { clients, window, messages, bytes, .. } = *self;
-        Setting { carrier, groups, clients, window, messages, bytes }
+    fn setting(&self, system: RealSystem, carrier: Carrier, groups: u16, bytes: u32) -> Setting {
+        let Self { clients, window, messages, .. } = *self;
+        let references = system == RealSystem::TramReferences;
+        Setting { carrier, groups, clients, window, messages, bytes, references }
     }
 
     fn configurations(&self, carriers: &[Carrier]) -> Vec<Configuration> {
         let mut configurations = Vec::new();
         for carrier in carriers {
             for groups in &self.destinations {
-                let setting = self.setting(*carrier, *groups);
-                let of = |system: &RealSystem| Configuration { system: *system, setting };
-                configurations.extend(self.system.iter().map(of));
+                for bytes in &self.bytes {
+                    let of = |system: &RealSystem| Configuration {
+                        system: *system,
+                        setting: self.setting(*system, *carrier, *groups, *bytes),
+                    };
+                    configurations.extend(self.system.iter().map(of));
+                }
             }
         }
         configurations
@@ -120,15 +133,16 @@ impl RealArguments {
 
 impl RealSystem {
     const fn name(self) -> &'static str {
-        match self.baseline() {
-            None => "TRAM",
-            Some(protocol) => protocol.name(),
+        match (self, self.baseline()) {
+            (_, Some(protocol)) => protocol.name(),
+            (Self::TramReferences, None) => "TRAM, references",
+            (_, None) => "TRAM",
         }
     }
 
     const fn replicas(self) -> u16 {
         match self {
-            Self::Tram | Self::Ramcast => REPLICAS,
+            Self::Tram | Self::TramReferences | Self::Ramcast => REPLICAS,
             Self::Skeen | Self::Byzcast => 1,
         }
     }
@@ -143,7 +157,7 @@ impl Configuration {
     }
 
     fn run_baseline(&self, protocol: Protocol) -> Result<[Seen; 2], BenchError> {
-        let Setting { carrier, groups, clients, window, messages, bytes } = self.setting;
+        let Setting { carrier, groups, clients, window, messages, bytes, .. } = self.setting;
         let run = |messages: u32, window: u32| {
             let report = baselines::run(&baselines::Settings {
                 carrier,

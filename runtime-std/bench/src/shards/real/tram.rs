@@ -26,6 +26,8 @@ pub(super) struct Setting {
     pub(super) window: u32,
     pub(super) messages: u32,
     pub(super) bytes: u32,
+    /// Entries refer to payloads.
+    pub(super) references: bool,
 }
 
 impl Setting {
@@ -40,6 +42,7 @@ impl Setting {
         overlay.log_entries = overlay.log_entries.max(4 * self.window);
         overlay.parent_window = overlay.parent_window.max(self.window);
         overlay.message_max = overlay.message_max.max(self.bytes);
+        overlay.references_from = self.references.then_some(1);
         match self.carrier {
             Carrier::SharedMemory => Ok(overlay),
             Carrier::Tcp => Ok(overlay.over_loopback()?),

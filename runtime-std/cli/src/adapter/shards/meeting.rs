@@ -5,11 +5,11 @@
 
 use std::time::Duration;
 
+use super::Setting;
 use crate::adapter::meeting::{name_of_run, ports};
 use crate::adapter::protocol::{Group, Init};
 use crate::adapter::refusal::{Refusal, node_id, not_understood};
 use crate::exit::Failure;
-use crate::shards::Tree;
 use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::shards::{Description, GroupDescription, Places, ReplicaId, Replicas};
 
@@ -42,10 +42,10 @@ pub(super) struct Run {
 
 impl Run {
     /// That of an `init`.
-    pub(super) fn of(init: &Init, tree: Tree, fabric: Carrier) -> Result<Self, Refusal> {
+    pub(super) fn of(init: &Init, setting: Setting) -> Result<Self, Refusal> {
         let groups = groups_of(init);
         check_disjoint(init, &groups)?;
-        let description = describe(init, &groups, tree, fabric)?;
+        let description = describe(init, &groups, setting)?;
         let places = Places::new(&description, description.overlay().map_err(Failure::from)?);
         let part = part_of(init, &groups, &places)?;
         let time_limit = Duration::from_millis(init.limits.deadline_ms);
@@ -80,9 +80,9 @@ fn check_disjoint(init: &Init, groups: &[(&Group, &[String])]) -> Result<(), Ref
 fn describe(
     init: &Init,
     groups: &[(&Group, &[String])],
-    tree: Tree,
-    fabric: Carrier,
+    setting: Setting,
 ) -> Result<Description, Refusal> {
+    let Setting { tree, fabric, device, references_from } = setting;
     let parents = tree.parents();
     if groups.len() > parents.len() {
         let what = format!("{} groups, and a tree has {}", groups.len(), parents.len());
@@ -90,6 +90,8 @@ fn describe(
     }
     let mut description = Description::local(name_of_run(init)?.as_str(), &[], 0);
     description.fabric = fabric;
+    description.rdma = device;
+    description.references_from = references_from;
     // The suite's networks are its own.
     description.allow_clear = true;
     description.heartbeat_ms = HEARTBEAT_MS;
@@ -153,6 +155,8 @@ fn part_of(init: &Init, groups: &[(&Group, &[String])], places: &Places) -> Resu
 mod tests {
     use super::*;
     use crate::adapter::protocol::Command;
+    use crate::shards::Tree;
+    use tramontane_runtime::rdma::DeviceOptions;
     use tramontane_runtime::shards::GroupId;
 
     /// An `init` with two groups of three and two clients, for one of the nodes.
@@ -173,7 +177,13 @@ mod tests {
     }
 
     fn run(init: &Init) -> Result<Run, Refusal> {
-        Run::of(init, Tree::Base, Carrier::SharedMemory)
+        let setting = Setting {
+            tree: Tree::Base,
+            fabric: Carrier::SharedMemory,
+            device: DeviceOptions::default(),
+            references_from: None,
+        };
+        Run::of(init, setting)
     }
 
     #[test]

@@ -40,20 +40,26 @@ const FEATURES: [&str; 8] = [
     "large-messages",
 ];
 
+/// What the command line says of the overlay.
+#[derive(Clone, Debug)]
+pub(super) struct Setting {
+    pub(super) tree: Tree,
+    pub(super) fabric: Carrier,
+    pub(super) device: DeviceOptions,
+    pub(super) references_from: Option<u32>,
+}
+
 /// Becomes what `init` says.
 pub(super) fn join(
     init: &Init,
-    tree: Tree,
-    fabric: Carrier,
-    device: DeviceOptions,
+    setting: Setting,
     interrupts: &Interrupts,
 ) -> Result<Box<dyn NodeUnderTest>, Refusal> {
     let mut features = FEATURES.to_vec();
-    if fabric == Carrier::Tcp {
+    if setting.fabric == Carrier::Tcp {
         features.push("network");
     }
-    let mut run = Run::of(init, tree, fabric)?;
-    run.description.rdma = device;
+    let run = Run::of(init, setting)?;
     Ok(match run.part {
         Part::Replica(replica) => {
             Box::new(ReplicaUnderTest::start(&run, replica, features, interrupts)?)

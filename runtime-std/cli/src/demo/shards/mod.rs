@@ -70,6 +70,10 @@ pub(super) struct BankOptions {
     #[arg(long, value_name = "SECONDS", requires = "shards", default_value = "1",
           value_parser = seconds)]
     kill_interval: Duration,
+    /// With --shards: refer to messages of so many bytes or more, as references_from of an overlay
+    /// file says; a transfer has 14 bytes for each account [default: none, leaders copy all]
+    #[arg(long, value_name = "BYTES", requires = "shards")]
+    references_from: Option<u32>,
     /// With --shards: what transfers and kills are drawn from
     #[arg(long, value_name = "SEED", requires = "shards", default_value_t = 1)]
     seed: u64,
@@ -88,14 +92,15 @@ pub(super) fn run(
     }
     let name = GroupName::unique("demo-shards")?;
     let mut overlay = Description::local(name.as_str(), &options.tree.parents(), REPLICAS);
+    overlay.references_from = options.references_from;
     if fabric != Carrier::SharedMemory {
         overlay = overlay
             .over_loopback()
             .map_err(|error| Failure::system("cannot listen on the loopback", &error))?;
         overlay.fabric = fabric;
         overlay.rdma = device.options();
-        overlay.overlay()?;
     }
+    overlay.overlay()?;
     let folder = tempfile::tempdir()
         .map_err(|error| Failure::system("cannot make a folder for histories", &error))?;
     let plan = Plan {
