@@ -245,7 +245,7 @@ impl<'s> Client<'s> {
         self.progress = Progress::default();
         self.given_bytes = 0;
         self.take_events(now, fabric);
-let count = self.links.len();
+        let count = self.links.len();
         let first = self.first_link(count);
         // bound: the links
         for index in (first..count).chain(0..first) {
