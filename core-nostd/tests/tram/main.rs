@@ -16,6 +16,7 @@ mod crash_points;
 mod faults;
 mod hostile;
 mod judge;
+mod long_messages;
 mod named;
 mod network;
 mod partitions;

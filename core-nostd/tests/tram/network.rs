@@ -175,6 +175,16 @@ impl Network {
         })
     }
 
+    /// The processes to which a process has something under way.
+    pub fn writes_to(&self, process: usize) -> BTreeSet<usize> {
+        let of_view = |view: &View| {
+            let is_writing =
+                |end: usize| view.ends[end].process == process && !view.flights[end].is_empty();
+            (0..2).find(|end| is_writing(*end)).map(|end| view.ends[1 - end].process)
+        };
+        self.views.iter().flatten().filter_map(of_view).collect()
+    }
+
     /// Lets one piece of something under way land. False if nothing that was tried can move.
     pub fn deliver(&mut self) -> bool {
         for _ in 0..4 {
@@ -332,7 +342,7 @@ pub fn capabilities() -> Capabilities {
     Capabilities {
         promises: Promises::WRITE_ORDER.union(Promises::COMPLETION_VISIBLE),
         writes_max: 4,
-        write_bytes_max: 4096,
+        write_bytes_max: 32_768,
         guard_bytes_max: 24,
     }
 }

@@ -100,6 +100,8 @@ pub struct Settings {
     pub clients: u16,
     /// From how many bytes on entries refer to payloads. Zero: never.
     pub references_from: u32,
+    /// The longest message.
+    pub payload_max: u32,
     /// From heartbeat to heartbeat, for each replica of the overlay.
     pub heartbeat_ns: u64,
 }
@@ -114,13 +116,12 @@ impl Default for Settings {
             window: 4,
             clients: 2,
             references_from: 0,
+            payload_max: 200,
             // Long enough that this network carries them beside everything else.
             heartbeat_ns: 2_500,
         }
     }
 }
-
-pub const PAYLOAD_MAX: u32 = 200;
 
 pub struct World {
     pub overlay: &'static Overlay,
@@ -161,7 +162,7 @@ pub fn tree(parents: &[Option<u16>], replicas: u16, settings: &Settings) -> Over
         log_entries: settings.log_entries,
         client_window: settings.window,
         parent_window: settings.window,
-        payload_max: PAYLOAD_MAX,
+        payload_max: settings.payload_max,
     };
     Overlay::new(&groups, limits).expect("a tree").with_references(settings.references_from)
 }
@@ -220,7 +221,7 @@ impl World {
             Lent::new(links.len()),
             Lent::new(usize::from(self.settings.clients) + 1),
             Lent::new(Replica::reply_cells(self.overlay)),
-            Lent::new(PAYLOAD_MAX as usize),
+            Lent::new(self.settings.payload_max as usize),
         );
         let heartbeat_ns = self.settings.heartbeat_ns * self.ids().len() as u64;
         let options = ReplicaOptions {

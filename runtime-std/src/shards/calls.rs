@@ -47,7 +47,8 @@ pub(super) enum Meeting {
     Outdated(NodeId),
     /// A process that is called by this one has given up this view of the two.
     GivenUp(NodeId, ViewId),
-    /// The other end has another key, another program or another configuration.
+    /// The other end, which was never met, has another key, another program or another
+    /// configuration.
     Refused(NodeId, OpenSessionError),
 }
 
@@ -100,8 +101,16 @@ impl<R: From<Meeting> + Send + 'static> Calls<R> {
 
     fn call_until_met(&self, node: NodeId) {
         let (mut pause, pause_max) = PAUSES;
+        let mut is_told = false;
         while !self.is_over.load(Ordering::Relaxed) {
             match self.call_once(node) {
+                // A process of that node was like this one: what was started in its place is at
+                // fault, and this one goes on.
+                Ok(Some(Meeting::Refused(node, error))) if self.lives.knows(node) => {
+                    if !std::mem::replace(&mut is_told, true) {
+                        tracing::warn!(%node, %error, "who was started there is not met");
+                    }
+                }
                 Ok(Some(meeting)) => {
                     self.requests.ask(meeting.into());
                     return;

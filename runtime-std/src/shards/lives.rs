@@ -73,6 +73,11 @@ impl Lives {
         is_current
     }
 
+    /// Whether a process of this node has come, or was given an incarnation.
+    pub(super) fn knows(&self, node: NodeId) -> bool {
+        self.known().get(&node).is_some_and(|known| known.newest.is_some())
+    }
+
     /// Whether a process is the newest of its node, as far as is known.
     pub(super) fn is_current(&self, node: NodeId, life: Life) -> bool {
         is_current(self.known().get(&node), &life)

@@ -1,11 +1,18 @@
 //! What is delivered while nothing fails.
 
+use std::path::Path;
+
 use tramontane_runtime::carrier::Carrier;
-use tramontane_runtime::shards::{Answers, Client, Destinations, Places, SendError, StartOptions};
+use tramontane_runtime::shards::{
+    Answers, Client, Description, Destinations, Places, SendError, StartOptions,
+};
 
-use crate::support::{LONG, overlay, start_these, wait_until};
+use crate::support::{LONG, overlay, overlay_by_reference, start_these, wait_until};
 
-fn one_order(carrier: Carrier) {
+/// An overlay of groups with these parents.
+type MakeOverlay = fn(Carrier, &[Option<usize>], &Path) -> Description;
+
+fn one_order(carrier: Carrier, overlay: MakeOverlay) {
     let folder = tempfile::tempdir().expect("a folder");
     let description = overlay(carrier, &[None, Some(0), Some(0)], folder.path());
     let places = Places::new(&description, description.overlay().expect("a tree"));
@@ -53,15 +60,30 @@ fn one_order(carrier: Carrier) {
 
 #[test]
 fn groups_deliver_in_one_order_over_shared_memory() {
-    one_order(Carrier::SharedMemory);
+    one_order(Carrier::SharedMemory, overlay);
 }
 
 #[test]
 fn groups_deliver_in_one_order_over_tcp() {
-    one_order(Carrier::Tcp);
+    one_order(Carrier::Tcp, overlay);
 }
 
 #[test]
 fn groups_deliver_in_one_order_over_rdma() {
-    one_order(Carrier::Verbs);
+    one_order(Carrier::Verbs, overlay);
+}
+
+#[test]
+fn groups_deliver_in_one_order_by_reference_over_shared_memory() {
+    one_order(Carrier::SharedMemory, overlay_by_reference);
+}
+
+#[test]
+fn groups_deliver_in_one_order_by_reference_over_tcp() {
+    one_order(Carrier::Tcp, overlay_by_reference);
+}
+
+#[test]
+fn groups_deliver_in_one_order_by_reference_over_rdma() {
+    one_order(Carrier::Verbs, overlay_by_reference);
 }

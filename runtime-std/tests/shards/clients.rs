@@ -95,12 +95,14 @@ fn what_cannot_be_sent_is_refused_by_name_and_nothing_is_lost() {
 #[test]
 fn another_configuration_is_refused() {
     let (description, _started, _folder) = running(|_| {});
-    let mut other = description.clone();
-    other.log_entries += 1;
-    let error = connect(&other, LONG).expect_err("it has another configuration");
-    assert!(
-        matches!(&error, StartError::Refused { .. })
-            && error.to_string().contains("another configuration"),
-        "{error}"
-    );
+    let longer = Description { log_entries: description.log_entries + 1, ..description.clone() };
+    let referred = Description { references_from: Some(64), ..description };
+    for other in [longer, referred] {
+        let error = connect(&other, LONG).expect_err("it has another configuration");
+        assert!(
+            matches!(&error, StartError::Refused { .. })
+                && error.to_string().contains("another configuration"),
+            "{error}"
+        );
+    }
 }

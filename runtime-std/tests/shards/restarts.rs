@@ -1,5 +1,6 @@
 //! Replicas that go and come back, leaders among them, and a group that is lost.
 
+use std::path::Path;
 use std::time::Duration;
 
 use tramontane_runtime::carrier::Carrier;
@@ -8,9 +9,11 @@ use tramontane_runtime::shards::{
     Client, Description, Destinations, Places, ReplicaId, StartError, StartOptions,
 };
 
-use crate::support::{leader, overlay, send, start_one, start_these, wait_until};
+use crate::support::{
+    leader, overlay, overlay_by_reference, send, start_one, start_these, wait_until,
+};
 
-fn comes_back(carrier: Carrier) {
+fn comes_back(carrier: Carrier, overlay: fn(Carrier, &[Option<usize>], &Path) -> Description) {
     let folder = tempfile::tempdir().expect("a folder");
     let description = overlay(carrier, &[None, Some(0)], folder.path());
     let places = Places::new(&description, description.overlay().expect("a tree"));
@@ -47,20 +50,30 @@ fn comes_back(carrier: Carrier) {
 
 #[test]
 fn replicas_come_back_over_shared_memory() {
-    comes_back(Carrier::SharedMemory);
+    comes_back(Carrier::SharedMemory, overlay);
 }
 
 #[test]
 fn replicas_come_back_over_tcp() {
-    comes_back(Carrier::Tcp);
+    comes_back(Carrier::Tcp, overlay);
 }
 
 #[test]
 fn replicas_come_back_over_rdma() {
-    comes_back(Carrier::Verbs);
+    comes_back(Carrier::Verbs, overlay);
 }
 
-fn one_group(folder: &std::path::Path) -> (Description, Vec<ReplicaId>) {
+#[test]
+fn replicas_come_back_by_reference_over_shared_memory() {
+    comes_back(Carrier::SharedMemory, overlay_by_reference);
+}
+
+#[test]
+fn replicas_come_back_by_reference_over_tcp() {
+    comes_back(Carrier::Tcp, overlay_by_reference);
+}
+
+fn one_group(folder: &Path) -> (Description, Vec<ReplicaId>) {
     let description = overlay(Carrier::SharedMemory, &[None], folder);
     let places = Places::new(&description, description.overlay().expect("a tree"));
     let replicas = places.replicas().collect();

@@ -98,6 +98,15 @@ pub fn overlay(carrier: Carrier, parents: &[Option<usize>], folder: &Path) -> De
     description
 }
 
+/// The same, whose entries refer to all messages.
+pub fn overlay_by_reference(
+    carrier: Carrier,
+    parents: &[Option<usize>],
+    folder: &Path,
+) -> Description {
+    Description { references_from: Some(1), ..overlay(carrier, parents, folder) }
+}
+
 /// The machine's RDMA device, or a fake one of this process that all its threads open.
 fn device() -> DeviceOptions {
     static FAKE: OnceLock<(Network, DeviceName)> = OnceLock::new();

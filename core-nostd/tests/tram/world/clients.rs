@@ -1,5 +1,7 @@
 //! What the clients of a world do.
 
+use std::collections::BTreeSet;
+
 use super::*;
 
 impl World {
@@ -19,7 +21,7 @@ impl World {
             Lent::new(links.len()),
             Lent::new(self.overlay.len()),
             Lent::new(window),
-            Lent::new(window * PAYLOAD_MAX as usize),
+            Lent::new(window * self.settings.payload_max as usize),
         );
         let client = Client::open(
             self.overlay,
@@ -95,6 +97,13 @@ impl World {
         let id = running.client.multicast(destinations, &payload, answers)?;
         self.sent.insert(id, Sent { destinations, payload, answered: false });
         Ok(id)
+    }
+
+    /// The replicas to which a client has something under way.
+    pub fn written_to(&self, number: ClientNumber) -> BTreeSet<ReplicaId> {
+        let writes = self.network.borrow().writes_to(self.clients[&number].end.process);
+        let is_one = |id: &ReplicaId| self.process_of(*id).is_some_and(|of| writes.contains(&of));
+        self.ids().into_iter().filter(is_one).collect()
     }
 
     pub fn step_client(&mut self, number: ClientNumber) {

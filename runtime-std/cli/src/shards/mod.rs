@@ -43,6 +43,11 @@ The log:
 replicas of a group. A replica that comes back takes the log over from another one. Give --log to \
 all replicas of a group or to none. FILE is replaced at the start.
 
+Long messages:
+  Leaders pass messages on with their bytes. With references_from = BYTES in the overlay file, \
+clients write those of so many bytes or more to every replica themselves, and leaders pass on their \
+headers alone. It must be the same for all replicas and clients.
+
 Failures:
   A group goes on while a majority of its replicas does. A replica that ended may be started again \
 with the same command. Shards are memory-only: a group that loses a majority at once has lost its \

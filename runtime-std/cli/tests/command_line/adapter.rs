@@ -216,9 +216,17 @@ fn init_of_shards(place: &Place, own: usize) -> Value {
 
 #[test]
 fn shards_deliver_to_all_destinations_and_say_who_leads() {
+    shards_deliver(&["adapter", "--shards"]);
+}
+
+#[test]
+fn shards_by_reference_deliver_to_all_destinations() {
+    shards_deliver(&["adapter", "--shards", "base", "--references-from", "60"]);
+}
+
+fn shards_deliver(arguments: &[&str]) {
     let place = Place::new();
-    let start =
-        |own| Member::start_with(&place, &["adapter", "--shards"], &init_of_shards(&place, own));
+    let start = |own| Member::start_with(&place, arguments, &init_of_shards(&place, own));
     let (mut below, mut root, mut client) = (start(0), start(1), start(2));
     for (replica, group) in [(&mut root, "g0"), (&mut below, "g1")] {
         assert_eq!(replica.answers("leader", 1)[0]["group"], group);

@@ -86,7 +86,7 @@ fn real_processes_are_measured_beside_the_baselines() {
     );
     let rows = report["rows"].as_array().expect("rows");
     for fabric in ["shm", "tcp"] {
-        for system in ["TRAM", "RamCast", "Skeen", "ByzCast"] {
+        for system in ["TRAM", "TRAM, references", "RamCast", "Skeen", "ByzCast"] {
             for destinations in [1, 2] {
                 for under_way in [1, 16] {
                     let is_it = |row: &&Value| {
@@ -104,7 +104,7 @@ fn real_processes_are_measured_beside_the_baselines() {
             }
         }
     }
-    assert_eq!(rows.len(), 32);
+    assert_eq!(rows.len(), 40);
     place.assert_empty();
 }
 

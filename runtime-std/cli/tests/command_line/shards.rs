@@ -3,19 +3,70 @@
 
 use std::time::{Duration, Instant};
 
+use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::support::Place;
-use crate::support::overlay::{Overlay, leaders_are_killed_and_come_back};
+use crate::support::overlay::{
+    Overlay, a_client_and_replicas_are_killed_under_load, leaders_are_killed_and_come_back,
+};
 
 #[test]
 fn leaders_are_killed_and_come_back_over_shared_memory() {
-    leaders_are_killed_and_come_back("shm");
+    leaders_are_killed_and_come_back(&Overlay::new("shm"));
 }
 
 #[test]
 fn leaders_are_killed_and_come_back_over_tcp() {
-    leaders_are_killed_and_come_back("tcp");
+    leaders_are_killed_and_come_back(&Overlay::new("tcp"));
+}
+
+/// All messages are referred to.
+const BY_REFERENCE: &str = "references_from = 1\n";
+
+#[test]
+fn leaders_are_killed_and_come_back_by_reference_over_shared_memory() {
+    leaders_are_killed_and_come_back(&Overlay::with("shm", BY_REFERENCE));
+}
+
+#[test]
+fn leaders_are_killed_and_come_back_by_reference_over_tcp() {
+    leaders_are_killed_and_come_back(&Overlay::with("tcp", BY_REFERENCE));
+}
+
+#[test]
+fn a_client_and_replicas_are_killed_under_load_by_reference_over_shared_memory() {
+    a_client_and_replicas_are_killed_under_load(&Overlay::with("shm", BY_REFERENCE));
+}
+
+#[test]
+fn a_client_and_replicas_are_killed_under_load_by_reference_over_tcp() {
+    a_client_and_replicas_are_killed_under_load(&Overlay::with("tcp", BY_REFERENCE));
+}
+
+#[test]
+fn a_replica_and_a_client_that_refer_otherwise_are_refused() {
+    let overlay = Overlay::new("shm");
+    let names = ["g1.0", "g1.1", "g1.2", "g2.0", "g2.1", "g2.2"];
+    let mut replicas = names.map(|name| overlay.replica(name));
+    overlay.await_leader("g1");
+    replicas[0].signal(Signal::KILL);
+    replicas[0].wait_with_input();
+    let text = std::fs::read_to_string(&overlay.config).expect("the overlay file");
+    std::fs::write(&overlay.config, BY_REFERENCE.to_owned() + &text).expect("it is written");
+    let place = &overlay.place;
+    let words = ["g1.", "another configuration"];
+    let replica = overlay.command(&["--id", "g1.0", "--join-timeout", "60"]);
+    place.run(&replica).failed(5, &words);
+    place.run(&overlay.command(&["send", "--to", "g1"])).failed(5, &words);
+    std::fs::write(&overlay.config, "references_from = 0\n".to_owned() + &text).expect("written");
+    place.run(&replica).failed(2, &["references_from is 0; take 1 to message_max, 1024"]);
+    // The others went on, and take back who is like them.
+    std::fs::write(&overlay.config, &text).expect("it is written");
+    overlay.send("g1", "one\n");
+    replicas[0] = overlay.replica("g1.0");
+    overlay.await_leader("g1");
+    assert_eq!(overlay.await_same("g1", 1).lines().count(), 1);
 }
 
 #[test]
@@ -87,12 +138,22 @@ fn seconds() -> String {
 
 #[test]
 fn the_bank_keeps_all_its_money() {
+    the_bank_keeps_its_money(&[]);
+}
+
+#[test]
+fn the_bank_keeps_all_its_money_by_reference() {
+    the_bank_keeps_its_money(&["--references-from", "1"]);
+}
+
+fn the_bank_keeps_its_money(options: &[&str]) {
     let place = Place::new();
     let seconds = seconds();
     let words = ["demo", "--shards", "--json", "--clients", "2", "--rate", "300", "--duration"];
     let started = Instant::now();
-    let output =
-        place.run(&[&words[..], &[&seconds, "--kill-interval", "0.5"]].concat()).succeeded();
+    let output = place
+        .run(&[&words[..], &[&seconds, "--kill-interval", "0.5"], options].concat())
+        .succeeded();
     let outcome: Value = serde_json::from_slice(&output).expect("JSON");
     assert_eq!(outcome["suite"], "passed", "{outcome}");
     assert_eq!(outcome["conserved"], true);

@@ -153,6 +153,8 @@ pub struct Process {
     child: Child,
     output: Option<Reader>,
     errors: Option<Reader>,
+    /// How many bytes of its output were waited for.
+    seen: usize,
 }
 
 impl Process {
@@ -166,7 +168,7 @@ impl Process {
             .expect("a process");
         let output = child.stdout.take().map(Reader::start);
         let errors = child.stderr.take().map(Reader::start);
-        Self { child, output, errors }
+        Self { child, output, errors, seen: 0 }
     }
 
     /// Writes to its input.
@@ -193,6 +195,15 @@ impl Process {
     pub fn await_output(&self, bytes: &[u8]) {
         let output = self.output.as_ref().expect("it is still read");
         wait_for("the output", || (*output.bytes.lock().expect("no panic") == bytes).then_some(()));
+    }
+
+    /// Waits until it has written something since this was last asked.
+    #[track_caller]
+    pub fn await_more_output(&mut self) {
+        let output = self.output.as_ref().expect("it is still read");
+        let seen = self.seen;
+        let count = || output.bytes.lock().expect("no panic").len();
+        self.seen = wait_for("more output", || Some(count()).filter(|count| *count > seen));
     }
 
     pub fn is_running(&mut self) -> bool {

@@ -1,5 +1,6 @@
 //! An overlay of shards whose replicas are processes.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use rustix::process::Signal;
@@ -16,6 +17,11 @@ pub struct Overlay {
 impl Overlay {
     /// Over the fabric of that name.
     pub fn new(fabric: &str) -> Self {
+        Self::with(fabric, "")
+    }
+
+    /// The same, with these lines in its file.
+    pub fn with(fabric: &str, lines: &str) -> Self {
         let place = Place::new();
         let is_shared = fabric == "shm";
         let group = |name: &str, parent: &str| {
@@ -24,7 +30,7 @@ impl Overlay {
             format!("[[groups]]\nname = \"{name}\"\n{parent}replicas = {replicas}\n")
         };
         let head = format!("name = \"test\"\nfabric = \"{fabric}\"\nfailure_timeout_ms = 2000\n");
-        let text = head + &group("g1", "") + &group("g2", "parent = \"g1\"\n");
+        let text = head + lines + &group("g1", "") + &group("g2", "parent = \"g1\"\n");
         let config = place.file("overlay.toml", text.as_bytes());
         Self { place, config }
     }
@@ -90,18 +96,75 @@ impl Overlay {
 
     /// Waits until all replicas of a group have the same log, with so many lines.
     pub fn await_same(&self, group: &str, count: usize) -> String {
+        self.await_equal(group, |log| log.lines().count() == count)
+    }
+
+    /// Waits until all replicas of a group have the same log, which ends with a text.
+    fn await_last(&self, group: &str, text: &str) -> String {
+        self.await_equal(group, |log| log.trim_end().ends_with(text))
+    }
+
+    fn await_equal(&self, group: &str, is_whole: impl Fn(&str) -> bool) -> String {
         let logs = || [0, 1, 2].map(|rank| self.log(&format!("{group}.{rank}")));
         wait_for("equal logs", || {
             let [first, second, third] = logs();
-            (first.lines().count() == count && first == second && first == third).then_some(first)
+            (is_whole(&first) && first == second && first == third).then_some(first)
         })
     }
 }
 
+/// All replicas.
+const NAMES: [&str; 6] = ["g1.0", "g1.1", "g1.2", "g2.0", "g2.1", "g2.2"];
+
+/// Lines that begin like this.
+fn lines(word: &str, count: usize) -> String {
+    (0..count).map(|number| format!("{word} {number}\n")).collect()
+}
+
+/// A client is killed while it sends, then a leader and a follower while another sends. Nothing of
+/// that other one is lost, and all replicas are equal in the end.
+pub fn a_client_and_replicas_are_killed_under_load(overlay: &Overlay) {
+    const EACH: usize = 3_000;
+    let mut replicas: BTreeMap<&str, Process> =
+        NAMES.iter().map(|name| (*name, overlay.replica(name))).collect();
+    overlay.await_leader("g1");
+    let send = || overlay.place.start(&overlay.command(&["send", "--to", "g1,g2"]));
+    let mut killed = send();
+    killed.write(lines("killed", 200).as_bytes());
+    killed.await_more_output();
+    killed.signal(Signal::KILL);
+    let mut client = send();
+    for leads in [true, false] {
+        client.write(lines(if leads { "first" } else { "second" }, EACH).as_bytes());
+        client.await_more_output();
+        let leader = overlay.await_leader("g2");
+        let is_it = |name: &&&str| name.starts_with("g2") && (**name == leader) == leads;
+        let name = NAMES.iter().find(is_it).expect("one of three");
+        let process = replicas.get_mut(name).expect("it runs");
+        process.signal(Signal::KILL);
+        *process = overlay.replica(name);
+        overlay.await_leader("g2");
+    }
+    client.wait().succeeded();
+    overlay.send("g1,g2", "at last\n");
+    for group in ["g1", "g2"] {
+        let log = overlay.await_last(group, "at last");
+        let texts: Vec<&str> = log.lines().filter_map(|line| line.splitn(4, ' ').nth(3)).collect();
+        let of = |word: &str| -> Vec<&str> {
+            texts.iter().copied().filter(|text| text.starts_with(word)).collect()
+        };
+        for word in ["first", "second"] {
+            assert!(of(word).iter().copied().eq(lines(word, EACH).lines()), "{group}: {word}");
+        }
+        // Of the client that was killed any beginning.
+        let before = of("killed");
+        assert!(before.iter().copied().eq(lines("killed", before.len()).lines()), "{group}");
+    }
+}
+
 /// Kills the leader of each group, and starts it again. Nothing is lost.
-pub fn leaders_are_killed_and_come_back(fabric: &str) {
-    let overlay = Overlay::new(fabric);
-    let names = ["g1.0", "g1.1", "g1.2", "g2.0", "g2.1", "g2.2"];
+pub fn leaders_are_killed_and_come_back(overlay: &Overlay) {
+    let names = NAMES;
     let mut replicas = names.map(|name| (name, overlay.replica(name)));
     overlay.await_leader("g1");
     let printed = overlay.send("g1,g2", "one\ntwo\n");
