@@ -108,7 +108,7 @@ impl<R: From<Meeting> + Send + 'static> Calls<R> {
                 // fault, and this one goes on.
                 Ok(Some(Meeting::Refused(node, error))) if self.lives.knows(node) => {
                     if !std::mem::replace(&mut is_told, true) {
-                        tracing::warn!(%node, %error, "who was started there is not met");
+                        tracing::warn!(%node, %error, "a process of another configuration is in its place, and is not met");
                     }
                 }
                 Ok(Some(meeting)) => {

@@ -65,7 +65,7 @@ proptest! {
         }
     }
 
-    /// Whoever differs in one of the two is refused, and told what differs.
+    /// A processor that differs in either is refused, and told what differs.
     #[test]
     fn other_processors_are_refused_by_name((size, drawn) in group()) {
         let members: Vec<NodeId> = (0..u32::from(size)).map(NodeId).collect();

@@ -14,7 +14,7 @@ pub(super) struct PlainWriters {
 }
 
 impl PlainWriters {
-    /// So many writers, each with an empty file in the folder.
+    /// Makes the writers, each with an empty file in the folder.
     ///
     /// # Errors
     /// A file cannot be made.

@@ -4,12 +4,11 @@
 //! command, and says how to build it.
 
 use std::net::IpAddr;
-use std::path::PathBuf;
 
 use clap::Args;
 
+use super::part::PartOptions;
 use crate::exit::Failure;
-use crate::options::JoinOption;
 
 pub(super) const EXAMPLES: &str =
     "  tramontane dds gateway --domain flight.toml --id 0 --mirror Tracks
@@ -22,12 +21,8 @@ pub(super) const EXAMPLES: &str =
 /// Mirror topics to other implementations of DDS and back, over RTPS
 #[derive(Args, Debug)]
 pub(crate) struct Arguments {
-    /// The domain's file: a table [group], and a table [[topics]] for each topic
-    #[arg(long, value_name = "FILE")]
-    domain: PathBuf,
-    /// Which node this is: one that publishes and subscribes to each mirrored topic
-    #[arg(long, value_name = "NODE")]
-    id: u32,
+    #[command(flatten)]
+    part: PartOptions,
     /// A topic that is mirrored to the RTPS topic of its name; or the RTPS topics that it takes
     /// samples from and gives them to. It can be given several times
     #[arg(long, value_name = "TOPIC[=FROM,TO]", required = true, value_parser = mirror)]
@@ -43,11 +38,6 @@ pub(crate) struct Arguments {
     /// The address of the network that RTPS uses [default: all networks]
     #[arg(long, value_name = "ADDRESS")]
     network: Option<IpAddr>,
-    /// The folder of this node's logs, if it belongs to a topic that is logged
-    #[arg(long, value_name = "DIR")]
-    data: Option<PathBuf>,
-    #[command(flatten)]
-    join: JoinOption,
 }
 
 /// A topic, and the RTPS topics that it is mirrored from and to.
@@ -77,15 +67,7 @@ fn mirror(text: &str) -> Result<Mirrored, String> {
 
 /// Refuses: this program has no RTPS end.
 #[cfg(not(feature = "rtps"))]
-pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    // What would be used otherwise.
-    let Arguments { domain, id, mirror, rtps_domain, gateways, network, data, join } = arguments;
-    let topics = mirror.iter().map(|Mirrored { topic, reads, writes }| (topic, reads, writes));
-    let topics: Vec<_> = topics.collect();
-    tracing::debug!(
-        ?domain, id, ?topics, rtps_domain, ?gateways, ?network, ?data,
-        timeout = ?join.join_timeout, "not mirrored"
-    );
+pub(super) fn run(_: &Arguments) -> Result<(), Failure> {
     Err(Failure::usage(
         "this program was built without RTPS",
         "build it with cargo build --release -p tramontane-cli --features rtps",
@@ -99,8 +81,6 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     use std::time::Duration;
 
     use tramontane_dds::gateway::{Gateway, GatewayOptions, MirrorOptions};
-    use tramontane_dds::{Domain, DomainParticipant};
-    use tramontane_runtime::group::StartOptions;
 
     use crate::interrupt::Interrupts;
 
@@ -110,16 +90,13 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     /// How long the others may take to go on without this one.
     const LEAVE: Duration = Duration::from_secs(10);
 
-    let domain = Domain::read(&arguments.domain)?;
-    let options = StartOptions {
-        time_limit: arguments.join.join_timeout,
-        data: arguments.data.clone(),
-        ..StartOptions::new(arguments.id)
-    };
     let interrupts = Interrupts::watch()?;
-    let participant = DomainParticipant::join(&domain, options)?;
-    let gateways =
-        if arguments.gateways.is_empty() { vec![arguments.id] } else { arguments.gateways.clone() };
+    let participant = arguments.part.join(&arguments.part.domain()?)?;
+    let gateways = if arguments.gateways.is_empty() {
+        vec![arguments.part.id]
+    } else {
+        arguments.gateways.clone()
+    };
     let (rtps_domain, network) = (arguments.rtps_domain, arguments.network);
     let mut gateway = Gateway::open(GatewayOptions { rtps_domain, gateways, network })?;
     for Mirrored { topic, reads, writes } in arguments.mirror.iter().cloned() {

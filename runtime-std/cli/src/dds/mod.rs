@@ -3,10 +3,12 @@
 //! | file | subject |
 //! |---|---|
 //! | `gateway` | topics mirrored to other implementations of DDS |
+//! | `part` | how a command takes part in a domain |
 //! | `perf` | how fast topics are, with processes of this machine |
 //! | `spy` | what a topic carries |
 
 mod gateway;
+mod part;
 mod perf;
 mod spy;
 

@@ -1,20 +1,17 @@
 //! `tramontane dds spy`: prints what a topic carries, without knowing its type.
 
 use std::io::{self, Write as _};
-use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
 use tramontane_dds::{
-    Domain, DomainParticipant, History, InstanceStates, Octets, ReaderQos, ResourceLimits, Sample,
-    Selection, WaitSet,
+    History, InstanceStates, Octets, ReaderQos, ResourceLimits, Sample, Selection, WaitSet,
 };
-use tramontane_runtime::group::StartOptions;
 
+use super::part::PartOptions;
 use crate::exit::Failure;
 use crate::interrupt::Interrupts;
-use crate::options::JoinOption;
 
 pub(super) const EXAMPLES: &str = "  tramontane dds spy --domain flight.toml --id 4 Tracks
       the samples of a topic, a line each, and first those that are kept
@@ -36,12 +33,8 @@ const SHOWN_MAX: usize = 16;
 /// Print the samples of a topic: writer, place in the order, instance and its state
 #[derive(Args, Debug)]
 pub(crate) struct Arguments {
-    /// The domain's file: a table [group], and a table [[topics]] for each topic
-    #[arg(long, value_name = "FILE")]
-    domain: PathBuf,
-    /// Which node this is: one that subscribes to the topic
-    #[arg(long, value_name = "NODE")]
-    id: u32,
+    #[command(flatten)]
+    part: PartOptions,
     /// The topic
     topic: String,
     /// End after so many samples
@@ -50,11 +43,6 @@ pub(crate) struct Arguments {
     /// Print one JSON object a sample
     #[arg(long)]
     json: bool,
-    /// The folder of this node's logs, if it belongs to a topic that is logged
-    #[arg(long, value_name = "DIR")]
-    data: Option<PathBuf>,
-    #[command(flatten)]
-    join: JoinOption,
 }
 
 /// A sample, as `--json` prints it.
@@ -76,15 +64,10 @@ struct Line {
 
 /// Joins, prints, and leaves.
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let domain = Domain::read(&arguments.domain)?;
+    let domain = arguments.part.domain()?;
     let level = domain.topic(&arguments.topic).map(|topic| topic.level).unwrap_or_default();
-    let options = StartOptions {
-        time_limit: arguments.join.join_timeout,
-        data: arguments.data.clone(),
-        ..StartOptions::new(arguments.id)
-    };
     let interrupts = Interrupts::watch()?;
-    let participant = DomainParticipant::join(&domain, options)?;
+    let participant = arguments.part.join(&domain)?;
     let topic = participant.untyped_topic(&arguments.topic)?;
     let qos = ReaderQos {
         durability: level.durability(),

@@ -286,8 +286,7 @@ mod tests {
         };
         let (one, many) = (passed(pass(1)).expect("it runs"), passed(pass(90)).expect("it runs"));
         assert!(many.build_ns > one.build_ns, "{one:?} {many:?}");
-        // One post is one post, whatever it is of.
-        assert!(many.send_ns > 0.0, "{many:?}");
+        // A send is one post in both, and takes the same time but for noise.
         assert!(many.receive_ns > one.receive_ns, "{one:?} {many:?}");
         assert!(many.deliver_ns > one.deliver_ns, "{one:?} {many:?}");
     }

@@ -1,0 +1,43 @@
+//! How a command takes part in a domain: as a node of it, from the domain's file.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use tramontane_dds::{Domain, DomainParticipant};
+use tramontane_runtime::group::StartOptions;
+
+use crate::exit::Failure;
+use crate::options::JoinOption;
+
+/// Which node of which domain a command is.
+#[derive(Args, Debug)]
+pub(super) struct PartOptions {
+    /// The domain's file: a table [group], and a table [[topics]] for each topic
+    #[arg(long, value_name = "FILE")]
+    pub(super) domain: PathBuf,
+    /// Which node this is: one that has the topics that it works with
+    #[arg(long, value_name = "NODE")]
+    pub(super) id: u32,
+    /// The folder of this node's logs, if it belongs to a topic that is logged
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    #[command(flatten)]
+    join: JoinOption,
+}
+
+impl PartOptions {
+    /// Reads the domain's file.
+    pub(super) fn domain(&self) -> Result<Domain, Failure> {
+        Ok(Domain::read(&self.domain)?)
+    }
+
+    /// Joins the domain.
+    pub(super) fn join(&self, domain: &Domain) -> Result<DomainParticipant, Failure> {
+        let options = StartOptions {
+            time_limit: self.join.join_timeout,
+            data: self.data.clone(),
+            ..StartOptions::new(self.id)
+        };
+        Ok(DomainParticipant::join(domain, options)?)
+    }
+}
