@@ -14,8 +14,9 @@
 //! A replica shows the leader that has its log below which place it has all bodies. A reference
 //! counts there only below that, in the leader's log and in its term. So it is decided once a
 //! quorum has shown the body, and not once a quorum has the header. The leader itself proposes no
-//! reference whose body it lacks. Where a follower lacks one for too long, the leader carries it:
-//! into that follower's log, under the entry's place and name (see `carry`).
+//! reference whose body it lacks. Where a follower lacks one for too long, or asks for it because
+//! it does not come from the client any more, the leader carries it: into that follower's log,
+//! under the entry's place and name (see `carry`).
 //!
 //! A count that an earlier leader was shown says nothing to a later one: the term travels with it.
 //! A follower begins to count for a leader only once its log has that leader's stamp.
@@ -44,6 +45,14 @@ const PARTY: usize = 8;
 const NUMBER: usize = 16;
 /// Bytes of a name in a log.
 pub(super) const NAME_BYTES: usize = 24;
+
+/// A message of the parent's whose body a leader lacks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted {
+    ordinal: Ordinal,
+    /// Whether its client may give it still.
+    comes: bool,
+}
 
 /// Which bodies a follower has.
 #[derive(Clone, Copy, Debug, Default)]
@@ -179,20 +188,26 @@ impl Replica<'_> {
         Ok(false)
     }
 
+    /// The row of the client that a message is of, if it is connected.
+    fn row_of_client<'m, M: Memory>(&self, id: MessageId, memory: &'m M) -> Option<Row<'m>> {
+        if id.client.0 >= self.overlay.limits().clients {
+            return None;
+        }
+        let link = self.links.client(id.client);
+        let is_its = self.state.get(link.index()).is_some_and(|state| {
+            state.attached.stage != Stage::Absent && state.attached.incarnation == id.incarnation
+        });
+        let (_, row) = memory.link(link).filter(|_| is_its)?;
+        Some(row)
+    }
+
     /// Where a client has given the body of its message, if it has.
     fn given<'m, M: Memory>(
         &self,
         id: MessageId,
         memory: &'m M,
     ) -> Result<Option<(Row<'m>, usize)>, Halt> {
-        if id.client.0 >= self.overlay.limits().clients {
-            return Ok(None);
-        }
-        let link = self.links.client(id.client);
-        let is_its = self.state.get(link.index()).is_some_and(|state| {
-            state.attached.stage != Stage::Absent && state.attached.incarnation == id.incarnation
-        });
-        let Some((_, row)) = memory.link(link).filter(|_| is_its) else { return Ok(None) };
+        let Some(row) = self.row_of_client(id, memory) else { return Ok(None) };
         let name = self.shape.given_name(id.number);
         let is_there = row.cell(name.saturating_add(MARK))?.load() == id.number.saturating_add(1)
             && row.cell(name.saturating_add(PARTY))?.load() == id.party_cell();
@@ -222,7 +237,7 @@ impl Replica<'_> {
         };
         let Some((row, offset)) = found else {
             if source == Source::Parent {
-                self.wanted = Some(ordinal);
+                self.wanted = Some(Wanted { ordinal, comes: self.comes(fed.id, memory)? });
             }
             return Ok(false);
         };
@@ -234,7 +249,7 @@ impl Replica<'_> {
 
     /// As a leader: asks the parent for a payload that is not here for too long.
     pub(super) fn ask_for_wanted<M: Memory>(&mut self, now: Time, memory: &M) -> Result<(), Halt> {
-        let Some(ordinal) = self.wanted else {
+        let Some(Wanted { ordinal, comes }) = self.wanted else {
             self.wanted_since = None;
             return Ok(());
         };
@@ -243,7 +258,7 @@ impl Replica<'_> {
             _ => now,
         };
         self.wanted_since = Some((ordinal, since));
-        if now.since(since) < self.patience_for_bodies_ns() {
+        if comes && now.since(since) < self.patience_for_bodies_ns() {
             return Ok(());
         }
         // bound: the replicas of the parent
@@ -294,6 +309,7 @@ impl Replica<'_> {
                 None => break,
                 Some(entry) => {
                     if !self.has_whole(held.below, &entry, log, memory)? {
+                        self.ask_for_bodies(held.below, control.tail, log, memory)?;
                         break;
                     }
                     if self.shape.is_reference(entry.length()) {
@@ -305,6 +321,50 @@ impl Replica<'_> {
         }
         self.held = held;
         self.show_bodies(memory)
+    }
+
+    /// Whether a client may give a body still, or has given it.
+    fn comes<M: Memory>(&self, id: MessageId, memory: &M) -> Result<bool, Halt> {
+        let Some(row) = self.row_of_client(id, memory) else { return Ok(false) };
+        let gives_from = row.cell(feed_row::GIVES_FROM)?.load();
+        // It lands behind the bodies that were given, so these are looked for after it.
+        Ok(id.number >= gives_from || self.given(id, memory)?.is_some())
+    }
+
+    /// Asks the leader for bodies from a place on that do not come from their clients any more.
+    fn ask_for_bodies<M: Memory>(
+        &mut self,
+        from: u64,
+        tail: u64,
+        log: Log<'_>,
+        memory: &M,
+    ) -> Result<(), Halt> {
+        let Some((link, _)) = self.granted_to else { return Ok(()) };
+        let Some((row, _)) = memory.link(link) else { return Ok(()) };
+        if from >= self.delivered.saturating_add(u64::from(self.shape.entries())) {
+            return Ok(());
+        }
+        let (mut place, mut asked) = (from, 0);
+        // bound: the entries of the log
+        for _ in 0..self.shape.entries() {
+            if place >= tail {
+                break;
+            }
+            if let Some(message) = self.reference(place, log)?
+                && !log.has_body(place, message.id)?
+            {
+                if self.comes(message.id, memory)? {
+                    break;
+                }
+                asked = place.saturating_add(1);
+            }
+            place = place.saturating_add(1);
+        }
+        if asked > row.reader().cell(peer_row::ASKS)?.load() {
+            put(row, peer_row::ASKS, asked)?;
+            self.touch(link);
+        }
+        Ok(())
     }
 
     /// Only to the leader that has this log: one that was deposed must not count what comes later.

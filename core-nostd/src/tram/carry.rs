@@ -1,10 +1,10 @@
 //! What a leader does for replicas that lack the body of a reference: it carries the payload to
 //! them.
 //!
-//! - A follower that shows no body for too long gets it into its log, where the payload of an
-//!   entry that carries it would be. The name follows the payload, at a place of its own, so what
-//!   has its name there is whole. What a new leader repairs of a log goes with its payloads at
-//!   once: the clients gave those to replicas that were there.
+//! - A follower that asks for a body, or shows none for too long, gets it into its log, where the
+//!   payload of an entry that carries it would be. The name follows the payload, at a place of its
+//!   own, so what has its name there is whole. What a new leader repairs of a log goes with its
+//!   payloads at once: the clients gave those to replicas that were there.
 //! - A leader of a child that asks for one gets it into the slot of its position. One at a time:
 //!   the control line says which.
 //!
@@ -50,7 +50,8 @@ impl Replica<'_> {
             let shown = if shown_to == self.promised { count } else { 0 };
             follow.covered = follow.covered.max(shown);
             self.cover(&mut follow, log)?;
-            self.notice_lack(&mut follow, now);
+            let asked = row.cell(peer_row::ASKS)?.load();
+            self.notice_lack(&mut follow, asked, now);
             if let Some(state) = self.state.get_mut(link.index()) {
                 state.follow = follow;
             }
@@ -114,7 +115,7 @@ impl Replica<'_> {
         Ok(())
     }
 
-    fn notice_lack(&self, follow: &mut Follow, now: Time) {
+    fn notice_lack(&self, follow: &mut Follow, asked: u64, now: Time) {
         let place = follow.covered;
         if place >= follow.acknowledged {
             follow.lacks = None;
@@ -126,14 +127,19 @@ impl Replica<'_> {
         };
         follow.lacks = Some((place, since));
         let is_carried = follow.carry < follow.carry_end || follow.carrying.is_some();
-        if !is_carried && now.since(since) >= self.patience_for_bodies_ns() {
+        // What was carried before is on its way, or waits to be taken there.
+        let new = place.max(follow.carry_end);
+        let asked = asked.min(follow.acknowledged);
+        if !is_carried && asked > new {
+            (follow.carry, follow.carry_end) = (new, asked);
+        } else if !is_carried && now.since(since) >= self.patience_for_bodies_ns() {
             (follow.carry, follow.carry_end) = (place, follow.acknowledged);
             follow.lacks = Some((place, now));
         }
     }
 
     /// The message of an entry that is a reference.
-    fn reference(&self, place: u64, log: Log<'_>) -> Result<Option<Message>, Halt> {
+    pub(super) fn reference(&self, place: u64, log: Log<'_>) -> Result<Option<Message>, Halt> {
         let entry = log.load(place)?;
         Ok(entry.and_then(|entry| match entry.content {
             Content::Message(message) if self.shape.is_reference(message.length) => Some(message),

@@ -14,7 +14,7 @@
 //!
 //! Requirement: TRM-6.
 
-use super::bodies::Held;
+use super::bodies::{Held, Wanted};
 use super::campaign::Campaign;
 use super::counts::{Counts, SourceState, UpTo};
 use super::follow::Follow;
@@ -192,8 +192,8 @@ pub struct Replica<'s> {
     /// Whose turn it is among the clients.
     pub(super) turn: u16,
     pub(super) held: Held,
-    /// As a leader: a message of the parent's whose payload is not here, and since when.
-    pub(super) wanted: Option<Ordinal>,
+    /// As a leader: a message of the parent's whose body is not here, and since when.
+    pub(super) wanted: Option<Wanted>,
     pub(super) wanted_since: Option<(Ordinal, Time)>,
     pub(super) progress: Progress,
 }

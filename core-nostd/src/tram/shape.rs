@@ -50,6 +50,9 @@ pub(super) mod peer_row {
     pub(in crate::tram) const HEARTBEAT: usize = 0;
     /// A bit a rank: which peers this replica hears.
     pub(in crate::tram) const HEARS: usize = 8;
+    /// To the leader that has its log: up to which place it asks for bodies that do not come from
+    /// their clients any more. A hint: what is carried in vain does no harm.
+    pub(in crate::tram) const ASKS: usize = 16;
     /// The timestamp that it granted to the peer.
     pub(in crate::tram) const GRANTED: usize = 24;
     /// The highest timestamp that it has granted to anyone.
@@ -89,6 +92,9 @@ pub(super) mod feed_row {
     pub(in crate::tram) const CONFIRMED: usize = 8;
     /// Of a parent's leader: how many positions the child shows as decided there.
     pub(in crate::tram) const SETTLED: usize = 16;
+    /// Of a client: bodies of messages below this number do not come any more, if they have not
+    /// come. It lands behind those that were given.
+    pub(in crate::tram) const GIVES_FROM: usize = 16;
     /// Of a parent's leader: the position, plus one, of the message whose slot has its payload
     /// though it is a reference. It travels apart from the cells before.
     pub(in crate::tram) const CARRIED: usize = 24;

@@ -46,3 +46,47 @@ fn a_step_gives_one_long_message_to_one_replica_and_clients_begin_with_different
     assert_eq!(safety(&world), Vec::<String>::new());
     assert!(world.references >= 3);
 }
+
+/// A stream of messages to a group of which one follower is slow: how long it takes, and how many
+/// payloads the leader carried to followers.
+fn with_a_slow_follower(references_from: u32, seed: u64) -> (u64, u32) {
+    let heartbeat_ns = 50_000;
+    let settings =
+        Settings { clients: 1, references_from, seed, heartbeat_ns, ..Settings::default() };
+    let mut world = World::new(&[None], 3, settings);
+    assert!(world.run_until(1_000_000, |world| world.leader(GroupId(0)).is_some()));
+    let leader = world.leader(GroupId(0)).expect("it has one");
+    let slow = *world.replicas.keys().find(|id| **id != leader).expect("there are three");
+    // Much shorter than what peers wait for a heartbeat.
+    let pause_ns = 30_000;
+    let (client, to) = (ClientNumber(0), Destinations::of(GroupId(0)));
+    let begun = world.now;
+    let mut left = 400;
+    while left > 0 || !missing(&world).is_empty() {
+        world.pause(slow, world.now + pause_ns);
+        let until = world.now + pause_ns + 1_000;
+        while world.now < until {
+            if left > 0 && world.multicast(client, to, 100).is_ok() {
+                left -= 1;
+            }
+            world.advance();
+        }
+        assert!(world.now < begun + 1_000_000_000, "{:?}", missing(&world));
+    }
+    assert_eq!(safety(&world), Vec::<String>::new());
+    assert_eq!(world.leader(GroupId(0)), Some(leader), "nobody was suspected");
+    (world.now - begun, world.carried)
+}
+
+#[test]
+fn a_slow_follower_holds_up_messages_by_reference_no_more_than_those_that_are_copied() {
+    for seed in 1..=5 {
+        let (copied_ns, _) = with_a_slow_follower(0, seed);
+        let (by_reference_ns, carried) = with_a_slow_follower(40, seed);
+        assert!(carried > 0, "the client did not wait for it");
+        assert!(
+            by_reference_ns < 2 * copied_ns,
+            "seed {seed}: {by_reference_ns} ns by reference, {copied_ns} ns copied"
+        );
+    }
+}

@@ -2,7 +2,9 @@
 //! group that orders them, where entries refer to payloads (TRM-9).
 //!
 //! A body goes before the slot of its message, and is given in another's place once the replica
-//! has replied to that one. One that is answered already is left out: its groups have it.
+//! has replied to that one. It is given to a slow replica too, for as long as the client has it.
+//! Once another message has its place here, the replica is told that it does not come any more: it
+//! need not wait for it before it asks its leader.
 //!
 //! A step gives a bounded number of bytes. So the first bodies are on their way while the next are
 //! copied into their rows, and answers are looked at in between.
@@ -16,7 +18,7 @@ use crate::tram::overlay::ReplicaId;
 use crate::tram::posting::Posting;
 use crate::tram::progress::Halt;
 use crate::tram::replica::put;
-use crate::tram::shape::{Shape, modulo};
+use crate::tram::shape::{Shape, feed_row, modulo};
 
 /// Bytes of a name in a client's row: which message it is, and whose.
 const NAME_BYTES: usize = 16;
@@ -39,11 +41,18 @@ impl Client<'_> {
         if !shape.has_references() {
             return Ok(());
         }
-        // bound: a window: no more messages are taken than it has
-        for number in state.given.max(self.released)..self.next {
+        let kept = self.next.saturating_sub(u64::from(shape.client_window()));
+        if kept > state.given {
+            (state.given, state.given_up) = (kept, kept);
+        }
+        if state.given_up > state.given_up_told {
+            self.give_up(link, &mut state, fabric, memory)?;
+        }
+        // bound: a window
+        for number in state.given..self.next {
             let index = modulo(number, shape.client_window());
             let Some(message) = self.messages.get(index).copied() else { break };
-            if self.is_due(&message, replica, &shape)
+            if self.is_due(&message, link, replica, &shape, memory)?
                 && (self.given_bytes >= STEP_BYTES
                     || !self.give_one(link, &state, &message, &shape, fabric, memory)?)
             {
@@ -53,15 +62,52 @@ impl Client<'_> {
         }
         if let Some(place) = self.state.get_mut(link.index()) {
             place.given = state.given;
+            place.given_up = state.given_up;
+            place.given_up_told = state.given_up_told;
         }
         Ok(())
     }
 
-    fn is_due(&self, message: &MessageState, replica: ReplicaId, shape: &Shape) -> bool {
-        let is_open = message.is_used && !message.is_answered;
-        is_open
-            && shape.is_reference(message.length)
-            && self.overlay.handles(replica.group, message.first, message.destinations)
+    /// Whether a replica wants the body of a message: it has not passed the message, which it may
+    /// have done with what its leader carried to it.
+    fn is_due<M: Memory>(
+        &self,
+        message: &MessageState,
+        link: LinkId,
+        replica: ReplicaId,
+        shape: &Shape,
+        memory: &M,
+    ) -> Result<bool, Halt> {
+        let is_its = shape.is_reference(message.length)
+            && self.overlay.handles(replica.group, message.first, message.destinations);
+        if !is_its {
+            return Ok(false);
+        }
+        let reply = self.reply(link, message.number, memory)?;
+        Ok(reply.is_none_or(|reply| reply.number != message.number))
+    }
+
+    /// Tells a replica which bodies do not come any more. Behind those that were given: whoever
+    /// reads it has these.
+    fn give_up<F: Fabric, M: Memory>(
+        &mut self,
+        link: LinkId,
+        state: &mut ClientLink,
+        fabric: &mut F,
+        memory: &M,
+    ) -> Result<(), Halt> {
+        let Some((row, _)) = memory.link(link) else { return Ok(()) };
+        put(row, feed_row::GIVES_FROM, state.given_up)?;
+        let cell = Area { region: Region::ROW, offset: feed_row::GIVES_FROM };
+        let mut posting = Posting::new(&self.capabilities);
+        posting.guard(cell, cell, 8);
+        let attached = state.attached;
+        if fabric.post(attached.view, attached.peer, posting.writes(), None).is_ok() {
+            self.progress.lists = self.progress.lists.saturating_add(1);
+            self.progress.writes = self.progress.writes.saturating_add(1);
+            state.given_up_told = state.given_up;
+        }
+        Ok(())
     }
 
     /// Gives one body. False if there is no room.

@@ -76,6 +76,9 @@ pub struct ClientLink {
     posted: Ordinal,
     /// The number from which on bodies were not given yet.
     given: u64,
+    /// Bodies below do not come any more: as it is, and as the replica was told.
+    given_up: u64,
+    given_up_told: u64,
     /// The number from which on the next message to be stored is.
     number: u64,
     /// The replica is told that nothing more comes: it follows all that was multicast there.
