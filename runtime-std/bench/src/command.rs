@@ -158,7 +158,7 @@ pub struct Multicast {
     #[arg(long)]
     pub json: bool,
     /// Draw bytes a second over the number of members into this SVG file
-    #[arg(long)]
+    #[arg(long, value_parser = crate::output::file)]
     pub plot: Option<PathBuf>,
 }
 

@@ -20,7 +20,7 @@
 //! | `dds` | `dds` |
 //! | `durable` | `durable` |
 //! | `profiles` | the machines that are simulated, and `parameters` |
-//! | `error`, `plot`, `progress`, `machine`, `spread`, `touch` | what all share |
+//! | `error`, `output`, `plot`, `progress`, `machine`, `spread`, `touch` | what all share |
 
 pub mod baselines;
 mod blocks;
@@ -36,6 +36,7 @@ mod machine;
 mod member;
 mod mesh;
 mod options;
+mod output;
 mod plot;
 mod probe;
 mod processes;

@@ -106,7 +106,7 @@ pub struct Arguments {
     pub json: bool,
     /// Draw milliseconds or bytes a second over the number of members into this SVG file; the
     /// breakdown experiment alone over its steps; on a real fabric over the option that varies
-    #[arg(long)]
+    #[arg(long, value_parser = crate::output::file)]
     pub plot: Option<PathBuf>,
 }
 

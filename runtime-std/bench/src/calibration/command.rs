@@ -24,7 +24,7 @@ pub struct Calibrate {
     #[arg(long, default_value_t = 5)]
     pub rounds: usize,
     /// Write the profile to this file, which --profile takes
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_parser = crate::output::file, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Print one JSON object
     #[arg(long)]
@@ -55,10 +55,10 @@ pub struct Predict {
     #[arg(long, value_name = "FILE", conflicts_with = "rounds")]
     pub measured: Option<PathBuf>,
     /// Write what was measured to this file
-    #[arg(long, value_name = "FILE", conflicts_with = "measured")]
+    #[arg(long, value_parser = crate::output::file, value_name = "FILE", conflicts_with = "measured")]
     pub measured_output: Option<PathBuf>,
     /// Write the table to this file, as Markdown
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_parser = crate::output::file, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Which machine is simulated.
     #[command(flatten)]

@@ -36,7 +36,7 @@ pub struct Arguments {
     #[arg(long)]
     pub json: bool,
     /// Write the tables and the goals into this file too, as Markdown
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_parser = crate::output::file, value_name = "FILE")]
     pub output: Option<PathBuf>,
 }
 

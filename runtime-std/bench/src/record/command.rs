@@ -39,9 +39,10 @@ pub struct Arguments {
     pub json: bool,
     /// Halve and double each parameter instead, and draw into this SVG file how far each main
     /// conclusion moves
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["paper", "only", "own", "seeds"])]
+    #[arg(long, value_name = "FILE", value_parser = crate::output::file,
+          conflicts_with_all = ["paper", "only", "own", "seeds"])]
     pub tornado: Option<PathBuf>,
     /// Write the record into this file too, as Markdown
-    #[arg(long)]
+    #[arg(long, value_parser = crate::output::file)]
     pub output: Option<PathBuf>,
 }

@@ -42,10 +42,10 @@ pub struct Arguments {
     #[arg(long)]
     pub json: bool,
     /// Write the tables, the paper's claims and the goals into this file too, as Markdown
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_parser = crate::output::file, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Draw each figure into an SVG file in this folder: shards-NAME.svg
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(long, value_parser = crate::output::folder, value_name = "FOLDER")]
     pub plots: Option<PathBuf>,
 }
 

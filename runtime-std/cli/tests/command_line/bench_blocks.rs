@@ -260,6 +260,7 @@ fn arguments_that_make_no_experiment_are_refused() {
     refused(&["--link-bytes-per-s", "5000000"], &["--link-bytes-per-s", "real fabrics"]);
     refused(&["--nodes", "1"], &["--nodes is 1"]);
     refused(&["--experiment", "block-sizes", "--plot", "x.svg"], &["--plot"]);
+    refused(&["--plot", "absent/x.svg"], &["there is no folder absent: create it first"]);
     refused(&["--experiment", "breakdown", "--profile", "stampde"], &["stampede"]);
     refused(
         &["--experiment", "scale", "--slow-link", "0-1"],
