@@ -21,16 +21,23 @@ impl OwnRing<'_> {
     /// changes nothing that can be read.
     #[inline]
     pub(crate) fn ask_ahead(&self, slot: Slot, length: u32) {
-        let end = self.ring.slot_end(slot);
-        let start = end.wrapping_sub(self.ring.stride);
-        let bytes = index_from_u32(length.min(self.ring.capacity)).min(ASKED_AHEAD);
-        self.ask_for_line(end.wrapping_sub(8));
+        let (start, bytes, counter) = self.asked_ahead(slot, length);
+        self.ask_for_line(counter);
         let mut at = 0;
         // bound: a line a turn, of ASKED_AHEAD bytes at most
         while at < bytes {
             self.ask_for_line(start.wrapping_add(at));
             at = at.wrapping_add(CACHE_LINE);
         }
+    }
+
+    /// Offsets in the ring: where the slot's payload begins, how many bytes of it are asked for,
+    /// and where its counter stands.
+    #[inline]
+    fn asked_ahead(&self, slot: Slot, length: u32) -> (usize, usize, usize) {
+        let end = self.ring.slot_end(slot);
+        let bytes = index_from_u32(length.min(self.ring.capacity)).min(ASKED_AHEAD);
+        (end.wrapping_sub(self.ring.stride), bytes, end.wrapping_sub(8))
     }
 
     #[inline]
@@ -49,5 +56,42 @@ impl OwnRing<'_> {
         }
         #[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
         let _ = line;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::Checks;
+    use crate::layout::RingShape;
+    use crate::memory::{Line, RowWriter};
+
+    #[test]
+    fn lines_that_are_asked_for_lie_in_their_slot_and_nothing_changes() {
+        let memory = [const { Line::new() }; 96];
+        let writer = RowWriter::from_lines(&memory);
+        for (stride, capacity) in [(16, 1), (1040, 1024), (1536, 1500)] {
+            let shape = RingShape { offset: 64, stride, slots: 3, capacity, checks: Checks::Off };
+            let ring = writer.ring(&shape).expect("it fits");
+            for (byte, slot) in [(1, Slot(0)), (2, Slot(1)), (3, Slot(2))] {
+                ring.payload_mut(slot, capacity).fill(byte);
+                ring.counter(slot).publish(u64::from(byte));
+            }
+            // Slots and lengths out of range are brought into range first.
+            for slot in [0, 1, 2, 3, u32::MAX] {
+                let first =
+                    if slot < 3 { usize::try_from(slot).expect("small") * stride } else { 0 };
+                for length in [0, 1, capacity, u32::MAX] {
+                    let (start, bytes, counter) = ring.asked_ahead(Slot(slot), length);
+                    assert_eq!((start, counter), (first, first + stride - 8));
+                    assert!(bytes <= usize::try_from(capacity).expect("small"));
+                    ring.ask_ahead(Slot(slot), length);
+                }
+            }
+            for (byte, slot) in [(1, Slot(0)), (2, Slot(1)), (3, Slot(2))] {
+                assert!(ring.reader().payload(slot, capacity).iter().all(|&one| one == byte));
+                assert_eq!(ring.counter(slot).load(), u64::from(byte));
+            }
+        }
     }
 }

@@ -329,4 +329,53 @@ mod tests {
         assert_eq!(ring.payload(Slot(7), u32::MAX).len(), 20);
         assert_eq!(ring.counter(Slot(u32::MAX)).load(), 0);
     }
+
+    #[test]
+    fn a_ring_that_is_moved_to_a_thread_and_shared_by_two_reads_what_its_owner_built() {
+        const SLOTS: u32 = 4;
+        const MESSAGES: u32 = 300;
+        let memory = lines::<4>();
+        let writer = RowWriter::from_lines(&memory);
+        let shape =
+            RingShape { offset: 0, stride: 64, slots: SLOTS, capacity: 32, checks: Checks::Off };
+        let ring = writer.ring(&shape).expect("it fits");
+        let taken = [AtomicU32::new(0), AtomicU32::new(0), AtomicU32::new(0)];
+        // Counted and not asserted there: a reader that ended would be waited for.
+        let wrong = AtomicU32::new(0);
+        let read = |ring: &Ring<'_>, taken: &AtomicU32| {
+            for number in 0..MESSAGES {
+                let slot = Slot(number % SLOTS);
+                while ring.counter(slot).load() <= u64::from(number) {
+                    std::thread::yield_now();
+                }
+                let length = ring.length(slot);
+                let byte = number.to_le_bytes()[0];
+                let payload = ring.payload(slot, length);
+                if length != number % 33 || payload.iter().any(|&one| one != byte) {
+                    wrong.fetch_add(1, Ordering::Relaxed);
+                }
+                taken.store(number + 1, Ordering::Release);
+            }
+        };
+        let (moved, shared) = (ring.reader(), ring.reader());
+        std::thread::scope(|threads| {
+            let shared = &shared;
+            let (read, taken) = (&read, &taken);
+            threads.spawn(move || read(shared, &taken[0]));
+            threads.spawn(move || read(shared, &taken[1]));
+            threads.spawn(move || read(&moved, &taken[2]));
+            for number in 0..MESSAGES {
+                let slot = Slot(number % SLOTS);
+                // A slot is used again once all readers are past it.
+                while taken.iter().any(|one| one.load(Ordering::Acquire) + SLOTS <= number) {
+                    std::thread::yield_now();
+                }
+                let length = number % 33;
+                ring.payload_mut(slot, length).fill(number.to_le_bytes()[0]);
+                ring.finish(slot, Position(u64::from(number)), length);
+                ring.counter(slot).publish(u64::from(number) + 1);
+            }
+        });
+        assert_eq!(wrong.load(Ordering::Relaxed), 0);
+    }
 }
