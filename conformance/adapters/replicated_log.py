@@ -131,9 +131,10 @@ class Node:
             process.kill()
             process.wait()
 
-    def keep_trying(self, attempt):
-        """Tries something until it succeeds, for as long as `init` may take."""
-        until = time.monotonic() + self.deadline_s
+    def keep_trying(self, attempt, patience=1):
+        """Tries something until it succeeds, for as long as `init` may take, or so many times as
+        long: the driver's time goes slower on a machine with much to do."""
+        until = time.monotonic() + self.deadline_s * patience
         while True:
             try:
                 return attempt()

@@ -1,30 +1,70 @@
-//! Makes the table of `docs/defects.md`: which checks see which planted defect, in how many
-//! of three seeds, with 3 and with 5 nodes. All scenarios are played, up to the first that fails.
+//! Makes the table of `docs/defects.md`: which checks see which planted defect, in how many of
+//! three seeds, with 3 and with 5 nodes. All scenarios are played, up to the first that fails.
 //!
 //! ```text
 //! cargo build -p tramontane-conformance --bins
-//! cargo run -p tramontane-conformance --example defects -- target/debug [DEFECT...] >table.md
+//! cargo run -p tramontane-conformance --example defects
 //! ```
-//! The first argument is the folder of the programs. Without further ones, all defects are judged
-//! that have a scenario without shards. It takes some minutes; what is seen in fewer than three of
-//! three seeds is marked.
+//! What a run showed is kept in a folder, and is not played again: the table can be made in parts
+//! (`--seeds 1`, `--nodes 3`, names of defects), and holds what there is. All of it takes an hour
+//! on two processors.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use clap::Parser;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// How many runs are made at once: they mostly wait.
-const AT_ONCE: usize = 8;
+/// The defect that is none: what sees it, sees what is not there.
+const CONTROL: &str = "none";
 
-/// The sizes.
+/// The sizes of which the table has a column each.
 const NODES: [usize; 2] = [3, 5];
 
-/// The seeds.
+/// The seeds with which a defect is to be seen.
 const SEEDS: [u64; 3] = [1, 2, 3];
+
+/// What stands before the table in the page, and after it.
+const MARKS: [&str; 2] = ["<!-- made by the example defects -->", "<!-- up to here -->"];
+
+/// The first lines of the table.
+const HEAD: &str = "| defect | what is wrong | seen by, with 3 nodes | seen by, with 5 nodes |
+|---|---|---|---|
+";
+
+/// What the driver says where the machine gave it no time.
+const STARVED: &str = "passed on a machine that had time for";
+
+/// Plays planted defects, and makes the table of which checks see them
+#[derive(Parser)]
+struct Arguments {
+    /// The defects to play; all without shards if none is named
+    defects: Vec<String>,
+    /// The folder of the programs
+    #[arg(long, default_value = "target/debug")]
+    programs: PathBuf,
+    /// With how many nodes
+    #[arg(long, value_delimiter = ',', default_values_t = NODES)]
+    nodes: Vec<usize>,
+    /// With which seeds
+    #[arg(long, value_delimiter = ',', default_values_t = SEEDS)]
+    seeds: Vec<u64>,
+    /// How many runs are made at once: they mostly wait
+    #[arg(long, default_value_t = 4)]
+    at_once: usize,
+    /// Where what was seen is kept
+    #[arg(long, default_value = "target/defects")]
+    results: PathBuf,
+    /// Play again what was not seen
+    #[arg(long)]
+    again: bool,
+    /// The page whose table is made
+    #[arg(long, default_value = "conformance/docs/defects.md")]
+    page: PathBuf,
+}
 
 /// A line of `tramontane-reference --list-mutants`.
 struct Defect {
@@ -33,99 +73,151 @@ struct Defect {
     what: String,
 }
 
-/// One run: a defect, the number of nodes, the seed.
-type Job = (usize, usize, u64);
+/// What a run showed.
+#[derive(Default, Serialize, Deserialize)]
+struct Shown {
+    /// The checks that were broken, each with the first scenario in which it was.
+    seen: BTreeMap<String, String>,
+    /// Whether a deadline passed on a machine that had no time for it.
+    starved: bool,
+}
 
-/// The checks that were broken in a run, each with the first scenario in which it was.
-type Seen = BTreeMap<String, String>;
+/// One run: a defect, the number of nodes, the seed.
+type Job<'d> = (&'d Defect, usize, u64);
 
 fn main() {
-    let mut arguments = std::env::args().skip(1);
-    let Some(programs) = arguments.next().map(PathBuf::from) else {
-        eprintln!("name the folder of the programs");
-        std::process::exit(2);
-    };
-    let wanted: BTreeSet<String> = arguments.collect();
-    let defects = defects(&programs, &wanted);
-    let jobs: Vec<Job> = (0..defects.len())
-        .flat_map(|defect| NODES.map(|nodes| SEEDS.map(|seed| (defect, nodes, seed))))
-        .flatten()
+    let arguments = Arguments::parse();
+    std::fs::create_dir_all(&arguments.results).expect("a folder for what is seen");
+    let all = defects(&arguments.programs);
+    let wanted: BTreeSet<&String> = arguments.defects.iter().collect();
+    let jobs: Vec<Job<'_>> = all
+        .iter()
+        .filter(|defect| wanted.is_empty() || wanted.contains(&defect.name))
+        .flat_map(|defect| arguments.nodes.iter().map(move |nodes| (defect, *nodes)))
+        .flat_map(|(defect, nodes)| arguments.seeds.iter().map(move |seed| (defect, nodes, *seed)))
+        .filter(|job| match kept(&arguments.results, job) {
+            Some(shown) => arguments.again && shown.seen.is_empty(),
+            None => true,
+        })
         .collect();
-    let (next, seen) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
+    let next = AtomicUsize::new(0);
     std::thread::scope(|scope| {
-        for _ in 0..AT_ONCE {
+        for _ in 0..arguments.at_once.max(1) {
             scope.spawn(|| {
                 while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let of = run(&programs, &defects[job.0], *job);
-                    seen.lock().expect("no run panics").insert(*job, of);
+                    let shown = run(&arguments.programs, job);
+                    let text = serde_json::to_vec(&shown).expect("it is text");
+                    std::fs::write(place(&arguments.results, job), text).expect("it is kept");
                 }
             });
         }
     });
-    let seen = seen.into_inner().expect("no run panicked");
-    println!("| defect | what is wrong | seen by, with 3 nodes | seen by, with 5 nodes |");
-    println!("|---|---|---|---|");
-    for (place, defect) in defects.iter().enumerate() {
-        let cells = NODES.map(|nodes| cell(&seen, place, nodes));
-        println!("| `{}` | {} | {} | {} |", defect.name, defect.what, cells[0], cells[1]);
-    }
+    let table = table(&arguments.results, &all);
+    let page = std::fs::read_to_string(&arguments.page).expect("there is a page");
+    let [begin, end] = MARKS.map(|mark| page.find(mark).expect("the page has a place for it"));
+    let (before, after) = (&page[..begin + MARKS[0].len()], &page[end..]);
+    std::fs::write(&arguments.page, format!("{before}\n{table}{after}")).expect("it is written");
 }
 
-fn defects(programs: &Path, wanted: &BTreeSet<String>) -> Vec<Defect> {
+/// All defects that have a scenario without shards, and the control.
+fn defects(programs: &Path) -> Vec<Defect> {
     let listed = Command::new(programs.join("tramontane-reference")).arg("--list-mutants").output();
     let text = String::from_utf8(listed.expect("the reference is built").stdout);
     let defect = |line: &str| {
         let fields: Vec<&str> = line.split('\t').collect();
         let [name, _checks, scenario, at, what] = fields[..] else { return None };
-        let is_wanted = wanted.is_empty() || wanted.contains(name);
-        (is_wanted && !scenario.starts_with("shards")).then(|| Defect {
+        (!scenario.starts_with("shards")).then(|| Defect {
             name: name.to_owned(),
             at: at.to_owned(),
             what: what.to_owned(),
         })
     };
-    text.expect("it is text").lines().filter_map(defect).collect()
+    let text = text.expect("it is text");
+    let at = "any".to_owned();
+    let control = Defect { name: CONTROL.to_owned(), at, what: "nothing".to_owned() };
+    std::iter::once(control).chain(text.lines().filter_map(defect)).collect()
+}
+
+/// The file of what a run showed.
+fn place(results: &Path, (defect, nodes, seed): &Job<'_>) -> PathBuf {
+    results.join(format!("{}-{nodes}-{seed}.json", defect.name))
+}
+
+fn kept(results: &Path, job: &Job<'_>) -> Option<Shown> {
+    let text = std::fs::read(place(results, job)).ok()?;
+    serde_json::from_slice(&text).ok()
 }
 
 /// Runs all scenarios. Where the defect depends on what is done to the node, all nodes have it.
-fn run(programs: &Path, defect: &Defect, (_, nodes, seed): Job) -> Seen {
+fn run(programs: &Path, (defect, nodes, seed): &Job<'_>) -> Shown {
     let folder = tempfile::tempdir().expect("a folder");
-    let all = if defect.at == "any" { "" } else { " --at all" };
+    let mutant = match (defect.name.as_str(), defect.at.as_str()) {
+        (CONTROL, _) => String::new(),
+        (name, "any") => format!(" --mutant {name}"),
+        (name, _) => format!(" --mutant {name} --at all"),
+    };
     let reference = programs.join("tramontane-reference");
-    let adapter = format!("'{}' --mutant {}{all}", reference.display(), defect.name);
+    let reference = reference.canonicalize().expect("the reference is built");
+    let adapter = format!("'{}'{mutant}", reference.display());
     let mut command = Command::new(programs.join("tramontane-conformance"));
-    command.args(["run", "--quiet", "--until-failed", "--deadline=1", "--adapter", &adapter]);
+    command.args(["run", "--quiet", "--until-failed", "--adapter", &adapter]);
     command.args([format!("--nodes={nodes}"), format!("--seed={seed}")]);
     command.arg("--output").arg(folder.path()).stdout(Stdio::null()).stderr(Stdio::null());
     command.status().expect("the suite is built");
-    let results = std::fs::read(folder.path().join("results.json")).unwrap_or_default();
-    let results: Value = serde_json::from_slice(&results).unwrap_or_default();
-    let mut seen = Seen::new();
+    let results = std::fs::read_to_string(folder.path().join("results.json")).unwrap_or_default();
+    let mut shown = Shown { starved: results.contains(STARVED), ..Shown::default() };
+    let results: Value = serde_json::from_str(&results).unwrap_or_default();
     for case in results["cases"].as_array().into_iter().flatten() {
         for check in case["checks"].as_array().into_iter().flatten() {
             if let (Some("broken"), Some(name), Some(scenario)) =
                 (check["outcome"].as_str(), check["name"].as_str(), case["name"].as_str())
             {
-                seen.entry(name.to_owned()).or_insert_with(|| scenario.to_owned());
+                shown.seen.entry(name.to_owned()).or_insert_with(|| scenario.to_owned());
             }
         }
     }
-    seen
+    shown
 }
 
-/// Which checks saw a defect, each with in how many seeds; marked if fewer than all saw any.
-fn cell(seen: &BTreeMap<Job, Seen>, defect: usize, nodes: usize) -> String {
-    let of = |seed| seen.get(&(defect, nodes, seed)).into_iter();
-    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    for check in SEEDS.into_iter().flat_map(of).flat_map(Seen::keys) {
-        *counts.entry(check).or_default() += 1;
+fn table(results: &Path, defects: &[Defect]) -> String {
+    let mut table = HEAD.to_owned();
+    for defect in defects {
+        let cells = NODES.map(|nodes| {
+            let shown = SEEDS.iter().filter_map(|seed| kept(results, &(defect, nodes, *seed)));
+            cell(&shown.collect::<Vec<_>>())
+        });
+        let Defect { name, what, .. } = defect;
+        table += &format!("| `{name}` | {what} | {} | {} |\n", cells[0], cells[1]);
     }
-    let caught = SEEDS.into_iter().filter(|seed| of(*seed).any(|seen| !seen.is_empty())).count();
-    let of_all = SEEDS.len();
-    let mut ranked: Vec<(&str, usize)> = counts.into_iter().collect();
-    ranked.sort_by_key(|(name, count)| (of_all - count, *name));
-    let checks: Vec<String> =
-        ranked.into_iter().map(|(name, count)| format!("{name} {count}/{of_all}")).collect();
-    let checks = if checks.is_empty() { "nothing".to_owned() } else { checks.join(", ") };
-    if caught < of_all { format!("**{caught}/{of_all}**: {checks}") } else { checks }
+    table
+}
+
+/// Which checks saw a defect, each with where and in how many of the runs; marked if it was seen in
+/// fewer than all of them.
+fn cell(runs: &[Shown]) -> String {
+    if runs.is_empty() {
+        return "not run".to_owned();
+    }
+    let mut counts: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    for shown in runs {
+        for (check, scenario) in &shown.seen {
+            *counts.entry((check, scenario_of(scenario))).or_default() += 1;
+        }
+    }
+    let caught = runs.iter().filter(|shown| !shown.seen.is_empty()).count();
+    let starved = runs.iter().filter(|shown| shown.seen.is_empty() && shown.starved).count();
+    let mut ranked: Vec<_> = counts.into_iter().collect();
+    ranked.sort_by_key(|(names, count)| (runs.len() - count, *names));
+    let seen: Vec<String> =
+        ranked.into_iter().map(|((check, at), count)| format!("{check} ({at}) {count}")).collect();
+    let of = runs.len();
+    let total = if caught < of { format!("**{caught}/{of}**") } else { format!("{caught}/{of}") };
+    let starved = if starved > 0 { format!("; no time in {starved}") } else { String::new() };
+    let seen = if seen.is_empty() { "nothing".to_owned() } else { seen.join(", ") };
+    format!("{total}: {seen}{starved}")
+}
+
+/// The scenario of a case, without the number of its round.
+fn scenario_of(case: &str) -> &str {
+    case.trim_end_matches(|end: char| end.is_ascii_digit()).trim_end_matches('-')
 }

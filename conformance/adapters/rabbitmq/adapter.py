@@ -20,6 +20,8 @@ CLIENT, DISTRIBUTION = 0, 1
 # How many messages may be on their way to a reader.
 PREFETCH = 100
 IDLE_S = 1.0
+# A server that starts beside others on a busy machine takes minutes; the driver says when to end.
+PATIENCE = 20
 
 
 class RabbitMq:
@@ -38,9 +40,9 @@ class RabbitMq:
         if self.node.has_server():
             self.start_server()
         if self.node.name == self.node.present[0] and not self.node.join:
-            self.node.keep_trying(self.await_servers)
-            self.node.keep_trying(self.make_stream)
-        self.node.keep_trying(self.find_stream)
+            self.node.keep_trying(self.await_servers, PATIENCE)
+            self.node.keep_trying(self.make_stream, PATIENCE)
+        self.node.keep_trying(self.find_stream, PATIENCE)
 
     def environment(self):
         home = self.node.folder("rabbitmq")

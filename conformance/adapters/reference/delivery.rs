@@ -128,7 +128,9 @@ impl Delivery {
                 let delivery =
                     Kept { view: self.views.get(&group).copied(), group, sender, payload };
                 self.deliver(&delivery, false);
-                if let Some(Err(error)) = self.log.as_mut().map(|log| log.keep(&delivery)) {
+                if let Some(Err(error)) = self.log.as_mut().map(|log| log.keep(&delivery))
+                    && lock(&self.spoiler).minds_a_full_disk()
+                {
                     halt("halted", &format!("the log cannot be written: {error}"));
                 }
                 std::thread::sleep(Duration::from_millis(self.pause_ms.swap(0, Ordering::Relaxed)));

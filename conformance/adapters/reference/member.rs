@@ -30,6 +30,7 @@ const FEATURES: &[&str] = &[
     "order-across-groups",
     "outside-senders",
     "suspension",
+    "full-disk",
     "empty-messages",
     "large-messages",
     "huge-messages",

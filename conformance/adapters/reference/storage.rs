@@ -24,6 +24,8 @@ pub struct Kept {
 /// The file.
 pub struct Log {
     file: File,
+    /// How long the file is, up to the last delivery that is whole.
+    bytes: u64,
 }
 
 impl Log {
@@ -41,11 +43,18 @@ impl Log {
             text[..whole_bytes].lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
         file.set_len(whole_bytes as u64)?;
         file.seek(SeekFrom::End(0))?;
-        Ok((Self { file }, kept))
+        Ok((Self { file, bytes: whole_bytes as u64 }, kept))
     }
 
-    /// Adds a delivery.
+    /// Adds a delivery, or nothing of it.
     pub fn keep(&mut self, delivery: &Kept) -> io::Result<()> {
-        self.file.write_all(crate::wire::line(delivery).as_bytes())
+        let line = crate::wire::line(delivery);
+        if let Err(error) = self.file.write_all(line.as_bytes()) {
+            self.file.set_len(self.bytes)?;
+            self.file.seek(SeekFrom::End(0))?;
+            return Err(error);
+        }
+        self.bytes += line.len() as u64;
+        Ok(())
     }
 }

@@ -123,6 +123,7 @@ pub(super) struct Node {
     t_ns: u64,
     stopped: bool,
     parted: bool,
+    full: bool,
 }
 
 /// All nodes, all starts, and the faults.
@@ -230,6 +231,8 @@ impl Roster {
             FaultKind::Continue => state.stopped = false,
             FaultKind::Partition | FaultKind::Slow => state.parted = true,
             FaultKind::Heal => state.parted = false,
+            FaultKind::Full => state.full = true,
+            FaultKind::Room => state.full = false,
             FaultKind::Kill => {
                 (state.stopped, state.parted) = (false, false);
                 if let Some(last) = last {
@@ -247,7 +250,7 @@ impl Roster {
 
     /// Whether there were no faults, or none lasts.
     pub(super) fn faults_ended(&self) -> bool {
-        self.nodes.iter().all(|node| !node.stopped && !node.parted)
+        self.nodes.iter().all(|node| !node.stopped && !node.parted && !node.full)
     }
 
     /// A node's last start so far.

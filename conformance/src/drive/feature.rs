@@ -56,6 +56,9 @@ features! {
     Rejoin => "rejoin";
     /// Members talk over the addresses that they are given, and survive partitions.
     Network => "network";
+    /// A member whose storage folder has no room left goes on or halts with notice, and keeps what
+    /// it said to be durable.
+    FullDisk => "full-disk";
     /// A member that is suspended for a while goes on, or halts with notice.
     Suspension => "suspension";
     /// A message may have no bytes.

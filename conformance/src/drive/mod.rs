@@ -8,7 +8,7 @@
 //! | `shrinking` | fewer faults that still fail |
 //! | `member`, `ledger` | what it knows of members and messages |
 //! | `protocol`, `payload` | what passes between it and an adapter |
-//! | `process`, `lines`, `network`, `interrupt` | the operating system |
+//! | `process`, `lines`, `network`, `disks`, `holder`, `interrupt` | the operating system |
 //! | `folder`, `history_file` | what it leaves behind |
 //! | `recorded`, `reach`, `outcome` | what the history shows, and how the scenario came out |
 //!
@@ -17,9 +17,11 @@
 //! - no process and no network is left, however the driver ends;
 //! - the same seed gives each member the same commands in the same order, faults included.
 
+mod disks;
 mod feature;
 mod folder;
 mod history_file;
+mod holder;
 mod interrupt;
 mod leaders;
 mod ledger;
@@ -51,6 +53,7 @@ pub use interrupt::Interrupts;
 pub use scenarios::{SCENARIOS, Scenario};
 
 use crate::report::{Case, CaseStatus, CutShort, Run};
+use disks::Disks;
 use folder::{Folder, ScenarioFolder};
 use load_clock::LoadClock;
 use network::Network;
@@ -431,8 +434,11 @@ impl Driver<'_> {
     ) -> Result<Case, DriveError> {
         let mut attempt = 1;
         loop {
-            let mut case = match self.network(plan) {
-                Ok(network) => self.play((scenario, name), plan, network)?,
+            let folder = self.scenario_folder(name)?;
+            let around =
+                self.network(plan).and_then(|network| Ok((network, self.disks(plan, &folder)?)));
+            let mut case = match around {
+                Ok(around) => self.play((scenario, name), plan, &folder, around)?,
                 Err(why) => return Ok(outcome::unsupported(scenario, self.seed, why)),
             };
             let timing = outcome::is_matter_of_timing(&case);
@@ -477,13 +483,29 @@ impl Driver<'_> {
             .map_err(|why| format!("network namespaces, and this system has none for us: {why}"))
     }
 
+    /// Disks of their own for all nodes, if the plan fills some; else nothing.
+    fn disks(&self, plan: &Plan, folder: &ScenarioFolder) -> Result<Option<Disks>, String> {
+        if !plan.fills {
+            return Ok(None);
+        }
+        if !self.options.hosts.is_empty() {
+            return Err("nodes on this host, whose disks can be filled".to_owned());
+        }
+        let names = (0..self.setting.nodes).map(stage::node_name);
+        let folders = names.map(|name| folder.storage(&name)).collect();
+        let disks = Disks::mount(folders);
+        disks.map(Some).map_err(|why| {
+            format!("file systems of the nodes' own, and this system has none for us: {why}")
+        })
+    }
+
     fn play(
         &mut self,
         (scenario, name): (&'static Scenario, &str),
         plan: &Plan,
-        network: Option<Network>,
+        folder: &ScenarioFolder,
+        (network, disks): (Option<Network>, Option<Disks>),
     ) -> Result<Case, DriveError> {
-        let folder = self.scenario_folder(name)?;
         let means =
             network.as_ref().map(|network| format!("nodes were parted by {}", network.means()));
         let mut notes: Vec<String> = means.into_iter().collect();
@@ -492,7 +514,8 @@ impl Driver<'_> {
         }
         let began = Instant::now();
         let title = self.introduction.as_ref().map(Introduction::title);
-        let mut stage = Stage::set(self.setting, name, title.as_deref(), plan, &folder, network)?;
+        let around = (network, disks);
+        let mut stage = Stage::set(self.setting, name, title.as_deref(), plan, folder, around)?;
         let outcome = stage.play();
         let starved = stage.starved.take();
         notes.append(&mut stage.notes);
@@ -532,7 +555,7 @@ impl Driver<'_> {
             ..Plan::default()
         };
         let folder = self.scenario_folder(ASKING)?;
-        let mut stage = Stage::set(self.setting, ASKING, None, &plan, &folder, None)?;
+        let mut stage = Stage::set(self.setting, ASKING, None, &plan, &folder, (None, None))?;
         stage.play()?;
         self.introduction = stage.introduction.take();
         if self.introduction.is_none() {

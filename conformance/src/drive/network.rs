@@ -6,15 +6,12 @@
 //! filter is needed.
 //!
 //! # Nothing is left behind
-//! The namespaces have no names. Each is held by a small process that ends when its input does,
-//! which the kernel sees to however the driver ends; with the last process in it a namespace and
-//! its links are gone.
+//! The namespaces have no names. With the last process in it a namespace and its links are gone,
+//! and what holds it ends with the driver.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::process::{Child, Command, Stdio};
+use std::io::Write as _;
 
-/// What a holder runs: it says when it is there, and waits for the end of its input.
-const HOLD: &str = "echo here; read -r end";
+use super::holder::{self, Holder, first_line, spawn};
 
 /// A hardware address that no node has.
 const NOBODY: &str = "02:00:00:00:00:01";
@@ -34,18 +31,6 @@ pub(super) struct Network {
     means: Means,
     hub: Holder,
     nodes: Vec<Holder>,
-}
-
-/// A process that holds a namespace.
-#[derive(Debug)]
-struct Holder(Child);
-
-impl Drop for Holder {
-    fn drop(&mut self) {
-        // Both fail only if it is gone already.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }
 
 impl Network {
@@ -89,7 +74,7 @@ impl Network {
                 &format!("link add {bridge} type bridge mcast_snooping 0\nlink set {bridge} up\n");
         }
         for (node, holder) in self.nodes.iter().enumerate() {
-            let pid = holder.0.id();
+            let pid = holder.id();
             hub += &format!("link add port{node} type veth peer name eth0 netns {pid}\n");
             hub += &format!("link set port{node} master here up\n");
         }
@@ -206,16 +191,14 @@ impl Network {
 
     /// The words that put a command into a namespace.
     fn enter(&self, holder: &Holder, net: bool) -> Vec<String> {
-        let pid = holder.0.id().to_string();
-        let mut words = vec!["nsenter", "--target", &pid];
+        let mut kinds = Vec::new();
         if self.means == Means::UserNamespace {
-            words.extend(["--user", "--preserve-credentials"]);
+            kinds.extend(["--user", "--preserve-credentials"]);
         }
         if net {
-            words.push("--net");
+            kinds.push("--net");
         }
-        words.push("--");
-        words.into_iter().map(str::to_owned).collect()
+        holder::enter(holder, &kinds)
     }
 
     /// Runs commands of `ip` in a namespace.
@@ -235,41 +218,10 @@ impl Network {
     }
 }
 
-impl Holder {
-    fn start(mut command: Vec<String>) -> Result<Self, String> {
-        command.extend(["sh", "-c", HOLD].map(str::to_owned));
-        let mut holder = Self(spawn(&command)?);
-        let mut notice = String::new();
-        if let Some(output) = holder.0.stdout.take() {
-            // Nothing said is as good as an error.
-            let _ = BufReader::new(output).read_line(&mut notice);
-        }
-        if notice == "here\n" {
-            return Ok(holder);
-        }
-        let mut errors = Vec::new();
-        if let Some(mut stream) = holder.0.stderr.take() {
-            let _ = stream.read_to_end(&mut errors);
-        }
-        Err(first_line(&errors))
-    }
-}
-
-fn spawn(words: &[String]) -> Result<Child, String> {
-    let Some((program, arguments)) = words.split_first() else {
-        return Err("no command".to_owned());
-    };
-    let mut command = Command::new(program);
-    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    command.spawn().map_err(|error| format!("{program}: {error}"))
-}
-
-fn first_line(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).lines().next().unwrap_or("it ended without a word").to_owned()
-}
-
 #[cfg(test)]
 mod tests {
+    use std::process::{Command, Stdio};
+
     use super::*;
 
     /// Tells the test below what to try.
@@ -336,7 +288,7 @@ mod tests {
     fn nothing_is_left_when_it_is_dropped() {
         let Some(network) = built(Means::Privileged, 2) else { return };
         let pids: Vec<u32> =
-            network.nodes.iter().chain([&network.hub]).map(|holder| holder.0.id()).collect();
+            network.nodes.iter().chain([&network.hub]).map(|holder| holder.id()).collect();
         drop(network);
         assert!(pids.iter().all(|pid| !std::path::Path::new(&format!("/proc/{pid}")).exists()));
     }

@@ -1,4 +1,4 @@
-//! What is done to the network between members, and how it ends.
+//! What is done to the network between members and to their disks, and how it ends.
 
 use super::DriveError;
 use super::network::Network;
@@ -14,6 +14,8 @@ pub(super) struct Parting {
     links: Vec<(usize, usize)>,
     /// The nodes that are slow.
     slow: Vec<usize>,
+    /// The nodes whose disks are full.
+    full: Vec<usize>,
 }
 
 impl Parting {
@@ -82,7 +84,8 @@ impl Stage<'_> {
 
     /// Ends all that is wrong with the network.
     pub(super) fn heal(&mut self) -> Result<(), Ending> {
-        let parting = std::mem::take(&mut self.parting);
+        let full = std::mem::take(&mut self.parting.full);
+        let parting = std::mem::replace(&mut self.parting, Parting { full, ..Parting::default() });
         let nodes = parting.nodes();
         if nodes.is_empty() {
             return Ok(());
@@ -102,10 +105,35 @@ impl Stage<'_> {
         Ok(())
     }
 
+    /// Leaves no room on a node's disk.
+    pub(super) fn fill(&mut self, node: usize) -> Result<(), Ending> {
+        let Some(disks) = &self.disks else {
+            return Err(Ending::Unsupported("nodes have no disks of their own".to_owned()));
+        };
+        disks.fill(node).map_err(|error| DriveError::system("cannot fill a disk", error))?;
+        self.had_faults = true;
+        self.parting.full.push(node);
+        self.history_file.fault(FaultKind::Full, &[node], self.clock.now_ns())?;
+        Ok(())
+    }
+
+    /// Makes room on it again, if it was filled.
+    pub(super) fn make_room(&mut self, node: usize) -> Result<(), Ending> {
+        let (Some(disks), true) = (&self.disks, self.parting.full.contains(&node)) else {
+            return Ok(());
+        };
+        self.parting.full.retain(|full| *full != node);
+        self.members[node].moved_on = false;
+        self.history_file.fault(FaultKind::Room, &[node], self.clock.now_ns())?;
+        disks.make_room(node).map_err(|error| DriveError::system("cannot empty a disk", error))?;
+        Ok(())
+    }
+
     /// Ends all faults that last.
     pub(super) fn end_faults(&mut self) -> Result<(), Ending> {
         for node in 0..self.members.len() {
             self.resume(node)?;
+            self.make_room(node)?;
         }
         self.heal()
     }

@@ -37,6 +37,8 @@ pub(super) struct Plan {
     pub(super) reach: Vec<Reach>,
     /// Whether nodes must be parted, and so need networks of their own.
     pub(super) parts: bool,
+    /// Whether disks are filled, and so nodes need some of their own.
+    pub(super) fills: bool,
     /// The faults that chance drew, each with its number and whether it is left out.
     pub(super) faults: Vec<PlannedFault>,
 }
@@ -95,6 +97,10 @@ pub(super) enum Step {
     Cut(Vec<(usize, usize)>),
     /// Delay what a node sends, and lose so much of it.
     Slow { node: usize, delay_ms: u64, loss_percent: u64 },
+    /// Leave no room on a node's disk.
+    Fill(usize),
+    /// Make room on it again.
+    MakeRoom(usize),
     /// Join all nodes again, and slow none.
     Heal,
     /// End all faults that last.
@@ -275,6 +281,7 @@ impl Draft {
     /// Adds a step.
     pub(super) fn then(&mut self, step: Step) {
         self.plan.parts |= matches!(step, Step::Part(_) | Step::Cut(_) | Step::Slow { .. });
+        self.plan.fills |= matches!(step, Step::Fill(_));
         self.plan.steps.push(step);
     }
 

@@ -76,6 +76,8 @@ pub(super) enum Reach {
     SentAgain { node: usize },
     /// Others sent while it was suspended.
     SentWhileStopped { node: usize },
+    /// Others sent while its disk was full, and it delivered something new in a later start.
+    BackFromFull { node: usize },
     /// It was asked to send while all others were suspended.
     SentWhileAlone { node: usize },
     /// Both sides of a partition sent while it lasted.
@@ -142,6 +144,13 @@ impl Reach {
                 sent_between(recorded, time(FaultKind::Stop), time(FaultKind::Continue), |peer| {
                     peer != *node
                 })
+            }
+            Self::BackFromFull { node } => {
+                let time = |kind| recorded.fault_ns(kind, *node);
+                let again = |one: &Delivery| one.inc > 1 && !one.replayed;
+                sent_between(recorded, time(FaultKind::Full), time(FaultKind::Room), |peer| {
+                    peer != *node
+                }) && of_node(recorded, *node).any(again)
             }
             Self::SentWhileAlone { node } => sent_while_alone(recorded, *node),
             Self::WentOnWhileParted { side } => shards::went_on_while_parted(recorded, side),
@@ -431,6 +440,10 @@ impl fmt::Display for Reach {
             Self::SentWhileStopped { node } => {
                 write!(out, "others sent while n{node} was suspended")
             }
+            Self::BackFromFull { node } => write!(
+                out,
+                "others sent while n{node}'s disk was full, and it delivered in a later start"
+            ),
             Self::SentWhileAlone { node } => {
                 write!(out, "n{node} was asked to send while all others were suspended")
             }

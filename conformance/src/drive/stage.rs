@@ -18,6 +18,7 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
+use super::disks::Disks;
 use super::folder::ScenarioFolder;
 use super::history_file::HistoryFile;
 use super::interrupt::Interrupts;
@@ -151,6 +152,7 @@ pub(super) struct Stage<'s> {
     pub(super) plan: &'s Plan,
     pub(super) folder: &'s ScenarioFolder,
     pub(super) network: Option<Network>,
+    pub(super) disks: Option<Disks>,
     pub(super) members: Vec<Member>,
     pub(super) ledger: Ledger,
     pub(super) history_file: HistoryFile,
@@ -197,7 +199,7 @@ impl<'s> Stage<'s> {
         adapter: Option<&str>,
         plan: &'s Plan,
         folder: &'s ScenarioFolder,
-        network: Option<Network>,
+        (network, disks): (Option<Network>, Option<Disks>),
     ) -> Result<Self, DriveError> {
         let clock = Clock::start();
         let names: Vec<String> = (0..setting.nodes).map(node_name).collect();
@@ -220,6 +222,7 @@ impl<'s> Stage<'s> {
             plan,
             folder,
             network,
+            disks,
             members,
             ledger: Ledger::default(),
             history_file,

@@ -67,6 +67,8 @@ impl Stage<'_> {
             Step::Slow { node, delay_ms, loss_percent } => {
                 self.slow(*node, *delay_ms, *loss_percent)?;
             }
+            Step::Fill(node) => self.fill(*node)?,
+            Step::MakeRoom(node) => self.make_room(*node)?,
             Step::Heal => self.heal()?,
             Step::EndFaults => self.end_faults()?,
             Step::Await(condition) => return self.require(condition),
@@ -101,6 +103,10 @@ impl Stage<'_> {
             let inc = member.inc + 1;
             let log = self.folder.log(&member.name);
             let command = self.setting.command(node);
+            let command = match &self.disks {
+                Some(disks) => disks.within(node, &command),
+                None => command,
+            };
             let command = match &self.network {
                 Some(network) => network.within(node, &command),
                 None => command,

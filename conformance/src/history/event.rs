@@ -263,6 +263,10 @@ pub enum FaultKind {
     Slow,
     /// All of that ended.
     Heal,
+    /// There is no room left on its disk.
+    Full,
+    /// There is room on it again.
+    Room,
 }
 
 /// Why a process came to its end.

@@ -30,6 +30,8 @@ const LINES: &str = r#"{"ev":"run","version":2,"scenario":"calm","seed":7,"adapt
 {"ev":"fault","t_ns":1,"kind":"partition","nodes":["n0"]}
 {"ev":"fault","t_ns":1,"kind":"slow","nodes":["n0"]}
 {"ev":"fault","t_ns":1,"kind":"heal","nodes":["n0"]}
+{"ev":"fault","t_ns":1,"kind":"full","nodes":["n0"]}
+{"ev":"fault","t_ns":1,"kind":"room","nodes":["n0"]}
 {"ev":"fault","t_ns":1,"kind":"partition","nodes":["n0"],"how":"one way to n1"}
 {"ev":"end","t_ns":1,"node":"n0","inc":2,"reason":"done"}
 {"ev":"end","t_ns":1,"node":"n0","inc":2,"reason":"left"}
@@ -105,9 +107,9 @@ fn events() -> Vec<Event<'static>> {
         Event::Durable { t_ns, node: node.clone(), inc, group, upto: 5 },
         Event::Stats { t_ns, node: node.clone(), inc, posts: 6 },
     ];
-    use FaultKind::{Continue, Heal, Kill, Partition, Slow, Stop};
+    use FaultKind::{Continue, Full, Heal, Kill, Partition, Room, Slow, Stop};
     let fault = |kind| Event::Fault { t_ns, kind, nodes: vec!["n0".into()], how: None };
-    events.extend([Kill, Stop, Continue, Partition, Slow, Heal].map(fault));
+    events.extend([Kill, Stop, Continue, Partition, Slow, Heal, Full, Room].map(fault));
     let how = Some("one way to n1".into());
     events.push(Event::Fault { t_ns, kind: Partition, nodes: vec!["n0".into()], how });
     use EndReason::{Done, Halted, Hung, Left};

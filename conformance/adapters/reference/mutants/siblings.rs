@@ -147,6 +147,11 @@ impl Spoiler {
         self.mutant != Some(Mutant::IgnoreLeave)
     }
 
+    /// MUTANT `ignore-full-disk`: whether the member halts when its log cannot be written.
+    pub fn minds_a_full_disk(&self) -> bool {
+        self.mutant != Some(Mutant::IgnoreFullDisk)
+    }
+
     /// MUTANT `old-view`: the view that a delivery names.
     pub fn view_named(&self, view: Option<u64>) -> Option<u64> {
         let is_old = self.mutant == Some(Mutant::OldView)

@@ -79,14 +79,15 @@ impl Spoiler {
     /// What is wrong at this node.
     pub fn new(mutation: Option<&Mutation>, init: &Init) -> Self {
         use Mutant::{
-            Chatter, ForgetAll, JoinLate, LoseOnRestart, LoseOnSecondRestart, ReorderOnRestart,
-            ReplayAsNew, Stall, ViewBack,
+            Chatter, ForgetAll, IgnoreFullDisk, JoinLate, LoseOnRestart, LoseOnSecondRestart,
+            ReorderOnRestart, ReplayAsNew, Stall, ViewBack,
         };
         let everywhere = |mutant| {
             matches!(
                 mutant,
                 Chatter
                     | ForgetAll
+                    | IgnoreFullDisk
                     | JoinLate
                     | LoseOnRestart
                     | LoseOnSecondRestart

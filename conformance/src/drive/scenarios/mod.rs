@@ -173,6 +173,9 @@ scenarios! {
     "restart-all-again", 1, [Restart], crashes::restart_all_again,
         "All members are killed in mid-stream and come back, and once more, one after the other.",
         "each delivered before and after, and messages were under way at the kill";
+    "full-disk", 3, [FullDisk, Restart], troubles::full_disk,
+        "A member's disk is full for a while in mid-stream; then it is killed, and comes back.",
+        "others sent while it was full, and its node delivered in a later start";
     "partition", 3, [Network], troubles::partition { troubles::each_minority },
         "Each node in turn is in a minority that is cut off in mid-stream, both sides go on sending, and the cut is healed.",
         "both sides were asked to send while they were parted";
@@ -247,8 +250,14 @@ mod tests {
         })
     }
 
-    const CLAIMS: &[Feature] =
-        &[Feature::Crash, Feature::Leave, Feature::Join, Feature::Network, Feature::Suspension];
+    const CLAIMS: &[Feature] = &[
+        Feature::Crash,
+        Feature::Leave,
+        Feature::Join,
+        Feature::Network,
+        Feature::Suspension,
+        Feature::FullDisk,
+    ];
 
     fn terms(seed: u64, nodes: usize, round: usize) -> Terms<'static> {
         Terms { seed, nodes, scale: 50, claims: CLAIMS, round, faults: None }
@@ -374,6 +383,8 @@ mod tests {
                 // The first of them is of the node that may be lost.
                 Step::Cut(links) => self.parted.extend(links.first().map(|(from, _)| *from)),
                 Step::Heal => self.parted.clear(),
+                // It may halt, and stays down then unless it is started again.
+                Step::Fill(node) => drop(self.down.insert(*node)),
                 Step::Choose { groups, .. } => self.chosen.clone_from(groups),
                 Step::ToChosen(Deed::Kill | Deed::Stop) => {
                     for group in &self.chosen {
@@ -432,8 +443,8 @@ mod tests {
             kinds.extend(whole.steps.iter().map(std::mem::discriminant));
         }
         // Start, send, wait, await, await at most, kill, leave, stop, continue, part, cut, slow,
-        // heal, and the end.
-        assert!(kinds.len() >= 14, "{}", kinds.len());
+        // heal, fill, make room, and the end.
+        assert!(kinds.len() >= 16, "{}", kinds.len());
     }
 
     #[test]

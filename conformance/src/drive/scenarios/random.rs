@@ -33,6 +33,7 @@ enum Fault {
     Part { side: Vec<usize>, ms: u64 },
     Cut { links: Vec<(usize, usize)>, ms: u64 },
     Slow { node: usize, delay_ms: u64, loss_percent: u64, ms: u64 },
+    Fill { node: usize, ms: u64 },
     Leave { node: usize },
     Join { node: usize },
 }
@@ -141,6 +142,10 @@ fn draw(draft: &mut Draft, budget: &mut Budget) -> Option<Fault> {
         80..85 if claims(Feature::Network) => {
             Some(Fault::Slow { node, delay_ms, loss_percent, ms })
         }
+        85..90 if claims(Feature::FullDisk) && can_lose => {
+            budget.lose(&[node]);
+            Some(Fault::Fill { node, ms })
+        }
         _ if claims(Feature::Suspension) => {
             let ms = if can_lose { ms } else { ms.min(SHORT_MS) };
             if ms > SHORT_MS {
@@ -176,6 +181,11 @@ fn begin(draft: &mut Draft, fault: &Fault) {
             draft.then(Step::Wait { ms: *ms });
             draft.then(Step::Continue(*node));
         }
+        Fault::Fill { node, ms } => {
+            draft.then(Step::Fill(*node));
+            draft.then(Step::Wait { ms: *ms });
+            draft.then(Step::MakeRoom(*node));
+        }
         Fault::Part { side, ms } => {
             draft.then(Step::Part(side.clone()));
             draft.then(Step::Wait { ms: *ms });
@@ -199,6 +209,7 @@ impl std::fmt::Display for Fault {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Kill { node } => write!(out, "n{node} is killed"),
+            Self::Fill { node, ms } => write!(out, "n{node}'s disk is full for {ms} ms"),
             Self::Leave { node } => write!(out, "n{node} is asked to leave"),
             Self::Join { node } => write!(out, "n{node} joins"),
             Self::Stop { node, ms } => write!(out, "n{node} is suspended for {ms} ms"),

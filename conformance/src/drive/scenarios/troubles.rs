@@ -13,6 +13,12 @@ const PARTED_MS: u64 = 500;
 /// back all the same.
 const REMOVED_MS_MAX: u64 = 4000;
 
+/// So many messages of usual sizes that no page has room for them.
+const FILLING: u64 = 40;
+
+/// How long the others have to get over one whose disk is full.
+const FULL_MS: u64 = 2000;
+
 /// How long those that come back have to halt, install a view, or catch up.
 const GRACE_MS: u64 = 4000;
 
@@ -31,6 +37,29 @@ pub(super) fn stop_continue(draft: &mut Draft) {
     draft.then(Step::Continue(suspended));
     draft.send(&everyone, count.div_ceil(4));
     draft.must_reach(Reach::SentWhileStopped { node: suspended });
+}
+
+/// Whoever finds no room may go on or halt: what it said to be durable is there when it comes back.
+pub(super) fn full_disk(draft: &mut Draft) {
+    draft.one_group();
+    let victim = draft.someone();
+    let (everyone, others) = (draft.everyone(), draft.others(&[victim]));
+    let (count, few) = (draft.scale, draft.few());
+    draft.send(&everyone, few);
+    draft.await_delivered(victim, few);
+    draft.then(Step::Fill(victim));
+    draft.send(&[victim], few.div_ceil(4));
+    // More than fits into what is left of a file's last page.
+    draft.send_paced(&others, count.max(FILLING));
+    let condition = Condition::ViewWithout(vec![victim]);
+    draft.then(Step::AwaitAtMost { condition, ms: FULL_MS });
+    // It is killed while its disk is full: whatever it holds in memory for later is lost.
+    draft.kill(victim);
+    draft.then(Step::MakeRoom(victim));
+    draft.send(&others, few);
+    draft.start(vec![victim]);
+    draft.send(&everyone, count.div_ceil(4));
+    draft.must_reach(Reach::BackFromFull { node: victim });
 }
 
 /// A round for each node.

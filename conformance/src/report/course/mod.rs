@@ -114,7 +114,10 @@ impl Course {
                     self.faults.push(Fault {
                         t_ns,
                         what: format!("{} {}", word(*kind), nodes.join(" ")),
-                        is_end: matches!(kind, FaultKind::Continue | FaultKind::Heal),
+                        is_end: matches!(
+                            kind,
+                            FaultKind::Continue | FaultKind::Heal | FaultKind::Room
+                        ),
                     });
                 }
             }
@@ -139,6 +142,8 @@ const fn word(kind: FaultKind) -> &'static str {
         FaultKind::Partition => "partition",
         FaultKind::Slow => "slow",
         FaultKind::Heal => "heal",
+        FaultKind::Full => "full",
+        FaultKind::Room => "room",
     }
 }
 

@@ -89,7 +89,13 @@ pub fn faults_ended(world: &World<'_>) -> bool {
         FaultKind::Partition | FaultKind::Slow => {
             nodes.iter().all(|node| is_followed(place, node, FaultKind::Heal))
         }
-        FaultKind::Kill | FaultKind::Continue | FaultKind::Heal => true,
+        // A disk stays full when its node is killed.
+        FaultKind::Full => nodes.iter().all(|node| {
+            faults[place + 1..]
+                .iter()
+                .any(|(_, kind, nodes)| nodes.contains(node) && *kind == FaultKind::Room)
+        }),
+        FaultKind::Kill | FaultKind::Continue | FaultKind::Heal | FaultKind::Room => true,
     })
 }
 

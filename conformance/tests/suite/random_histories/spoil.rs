@@ -222,8 +222,8 @@ fn message_name(chance: &mut impl Chance, known: &Records) -> Cow<'static, str> 
 }
 
 fn fault_kind(chance: &mut impl Chance) -> FaultKind {
-    use FaultKind::{Continue, Heal, Kill, Partition, Slow, Stop};
-    chance.pick(&[Kill, Stop, Continue, Partition, Slow, Heal]).unwrap_or(Kill)
+    use FaultKind::{Continue, Full, Heal, Kill, Partition, Room, Slow, Stop};
+    chance.pick(&[Kill, Stop, Continue, Partition, Slow, Heal, Full, Room]).unwrap_or(Kill)
 }
 
 fn end_reason(chance: &mut impl Chance) -> EndReason {

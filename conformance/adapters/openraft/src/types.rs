@@ -1,0 +1,37 @@
+//! What the log holds, and how openraft is told of it.
+
+use std::io::Cursor;
+
+use openraft::{BasicNode, Entry, TokioRuntime};
+use serde::{Deserialize, Serialize};
+
+/// A message in the log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record {
+    /// The message's name, by which a second entry of it is known.
+    pub message: String,
+    /// The node that was asked to send it.
+    pub sender: String,
+    /// The groups that it is for.
+    pub groups: Vec<String>,
+    /// What is sent.
+    pub payload: String,
+}
+
+openraft::declare_raft_types!(
+    /// The types of this log.
+    pub Types:
+        D = Record,
+        R = (),
+        NodeId = u64,
+        Node = BasicNode,
+        Entry = Entry<Types>,
+        SnapshotData = Cursor<Vec<u8>>,
+        AsyncRuntime = TokioRuntime,
+);
+
+/// A server of the log.
+pub type Raft = openraft::Raft<Types>;
+
+/// What openraft's storage says where it fails.
+pub type StorageError = openraft::StorageError<u64>;
