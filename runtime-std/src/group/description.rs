@@ -14,6 +14,7 @@ use tramontane_core::layout::LayoutError;
 use super::digest::digest;
 use super::large::{BUFFERS_MAX, LARGE_MAX, LargeBlocks};
 use super::layout::ViewLayout;
+use super::subgroup_change::may_be_change;
 use super::view::View;
 use crate::carrier::Carrier;
 use crate::rdma::DeviceOptions;
@@ -153,6 +154,11 @@ pub struct SubgroupDescription {
     /// tell where a message is durable. Part of what all members must have alike.
     #[serde(default)]
     pub logged: bool,
+    /// Whether it has members only while it is open: it begins closed, and views open and close it
+    /// at run time ([`ReservedSubgroups`](super::ReservedSubgroups)). Closed it takes a few cells
+    /// of a row, and no slots.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reserved: bool,
 }
 
 const fn heartbeat_default() -> u64 {
@@ -265,6 +271,15 @@ pub enum DescriptionError {
         "the group has fixed membership, and so {0}; take it out, or set membership = \"changing\""
     )]
     Fixed(&'static str),
+    /// A reserved subgroup that cannot be.
+    #[error("subgroup \"{0}\" cannot be reserved, because {1}")]
+    Reserved(String, &'static str),
+    /// A node whose id means something else.
+    #[error(
+        "node {0} has an id of the upper half, which stands for reserved subgroups; give it one \
+         below 2147483648"
+    )]
+    ReservedId(u32),
     /// What the layout finds.
     #[error("the group is wrong: {0}; correct the group file")]
     Layout(#[from] LayoutError),
@@ -387,10 +402,17 @@ impl Description {
             if subgroup.clients && subgroup.unordered {
                 return Err(DescriptionError::Clients(subgroup.name.clone()));
             }
+            if let Some(why) = self.reserve_refusal(subgroup) {
+                return Err(DescriptionError::Reserved(subgroup.name.clone(), why));
+            }
             let lease_min = self.failure_timeout_ms.saturating_mul(2);
             if subgroup.clients && subgroup.client_lease_ms < lease_min {
                 return Err(DescriptionError::ClientLease(subgroup.name.clone()));
             }
+        }
+        let is_change = |id: &&u32| self.has_reserved() && may_be_change(NodeId(**id));
+        if let Some(node) = all.iter().find(is_change) {
+            return Err(DescriptionError::ReservedId(*node));
         }
         self.check_fixed()?;
         let buffers = self.large_buffers();
@@ -423,6 +445,28 @@ impl Description {
         } else {
             None
         }
+    }
+
+    /// Why a subgroup that is to be reserved cannot be.
+    fn reserve_refusal(&self, subgroup: &SubgroupDescription) -> Option<&'static str> {
+        if !subgroup.reserved {
+            None
+        } else if self.membership == Membership::Fixed {
+            Some("membership is fixed; set membership = \"changing\"")
+        } else if subgroup.logged {
+            Some("what is durable would be gone when it is closed; take out logged = true")
+        } else if subgroup.clients {
+            Some("what the group knows of clients would be gone with it; take out clients = true")
+        } else if subgroup.large_max > 0 {
+            Some("large messages may be under way when it is closed; take out large_max")
+        } else {
+            None
+        }
+    }
+
+    /// Whether there are reserved subgroups.
+    pub(super) fn has_reserved(&self) -> bool {
+        self.subgroups.iter().any(|subgroup| subgroup.reserved)
     }
 
     /// What a group with fixed membership cannot have.
@@ -509,6 +553,7 @@ impl SubgroupDescription {
             client_lease_ms: client_lease_default(),
             restart_empty: false,
             logged: false,
+            reserved: false,
         }
     }
 

@@ -19,6 +19,7 @@ use super::join_messages::Shared;
 use super::open_view::OpenView;
 use super::queue::{Content, HELD_MAX, QueueId, Sink, State, States, Supplied};
 use super::replica::{Message, Replica};
+use super::subgroup_change::SubgroupChange;
 use super::view::View;
 
 /// Between two checks whether a joiner has caught up.
@@ -48,6 +49,13 @@ struct Ready {
     sources: Vec<(SubgroupId, NodeId)>,
 }
 
+/// What the group is asked for, one at a time.
+#[derive(Debug)]
+enum Wished {
+    Node(Ready),
+    Change(SubgroupChange),
+}
+
 impl Ready {
     /// Whether each subgroup of the joiner that has members comes from one of the view.
     fn has_all(&self, description: &Description, view: &View) -> bool {
@@ -66,10 +74,18 @@ pub(super) struct Joiners {
     supplied: Vec<Joiner>,
     /// Nodes that have caught up and wait for their turn.
     waiting: VecDeque<Ready>,
-    /// The node that the group was asked to admit.
-    wished: Option<Ready>,
+    /// Reserved subgroups that wait for theirs to be opened or closed, before any node.
+    changes: VecDeque<SubgroupChange>,
+    /// What the group was asked for.
+    wished: Option<Wished>,
     /// Nodes that the present view admitted, and that may not know it yet.
     let_in: Vec<(NodeId, Sink)>,
+}
+
+/// Whether a change of a reserved subgroup is still to come in a view.
+fn is_to_come(change: SubgroupChange, description: &Description, view: &View) -> bool {
+    let of = description.subgroups.get(change.subgroup.index());
+    of.is_some_and(|of| of.reserved) && view.is_closed(change.subgroup) == change.opens
 }
 
 /// The states of this moment, in a view. After each, which may take a while, `between` is called.
@@ -197,6 +213,19 @@ impl Joiners {
         self.ask_next(description, view);
     }
 
+    /// A reserved subgroup is to be opened or closed. What was asked of it before, and was not done,
+    /// is asked no more, unless the group was asked already.
+    pub(super) fn change(
+        &mut self,
+        change: SubgroupChange,
+        description: &Description,
+        view: &mut OpenView,
+    ) {
+        self.changes.retain(|other| other.subgroup != change.subgroup);
+        self.changes.push_back(change);
+        self.ask_next(description, view);
+    }
+
     /// Asks the group to admit the next node that has all it needs. A node with sources of another
     /// view is told so first: a subgroup has members since, or a source is gone.
     fn ask_next(&mut self, description: &Description, view: &mut OpenView) {
@@ -210,10 +239,26 @@ impl Joiners {
             }
             has_all
         });
+        let asked = match &self.wished {
+            Some(Wished::Change(change)) => Some(change.subgroup),
+            _ => None,
+        };
+        self.changes.retain(|change| {
+            asked == Some(change.subgroup) || is_to_come(*change, description, view.view())
+        });
         while self.wished.is_none() {
+            if let Some(change) = self.changes.pop_front() {
+                match view.wish(change.id()) {
+                    Ok(()) => self.wished = Some(Wished::Change(change)),
+                    Err(error) => {
+                        tracing::warn!(?change, %error, "a subgroup is not opened or closed");
+                    }
+                }
+                continue;
+            }
             let Some(ready) = self.waiting.pop_front() else { return };
             match view.wish(ready.node) {
-                Ok(()) => self.wished = Some(ready),
+                Ok(()) => self.wished = Some(Wished::Node(ready)),
                 Err(error) => tracing::warn!(node = %ready.node, %error, "a node cannot be let in"),
             }
         }
@@ -240,7 +285,7 @@ impl Joiners {
     pub(super) fn give_up(&mut self, node: NodeId, description: &Description, view: &mut OpenView) {
         self.forget(node);
         self.waiting.retain(|waiting| waiting.node != node);
-        if self.wished.as_ref().is_some_and(|wished| wished.node == node) {
+        if matches!(&self.wished, Some(Wished::Node(ready)) if ready.node == node) {
             self.wished = None;
             view.take_back();
             self.ask_next(description, view);
@@ -271,8 +316,17 @@ impl Joiners {
             !is_in
         });
         // A node that was not admitted is asked for again: a wish holds for one view.
-        if let Some(ready) = self.wished.take() {
-            self.waiting.push_front(ready);
+        match self.wished.take() {
+            Some(Wished::Node(ready)) => self.waiting.push_front(ready),
+            Some(Wished::Change(change)) => {
+                // What was asked of the same subgroup since takes its place.
+                let is_replaced =
+                    self.changes.iter().any(|later| later.subgroup == change.subgroup);
+                if !is_replaced {
+                    self.changes.push_front(change);
+                }
+            }
+            None => {}
         }
         self.waiting.retain(|ready| !next.members.contains(&ready.node));
     }

@@ -104,7 +104,7 @@ impl<R: Replica> Engine<R> {
 
     fn tell_joiners(&mut self) {
         debug_assert_eq!(self.present.status(), Status::Left, "it is out");
-        let Some(members) = self.present.next_members() else { return };
+        let Some(members) = self.present.next_list() else { return };
         let description = &self.parts.participant.description;
         let next = self.view.next(description, &members);
         let admission = Arc::new(Admission::after(&mut self.present, next, description));

@@ -39,6 +39,7 @@
 //! | `fabric`, `peer_connector`, `control_service` | what carries writes; calls to peers; the control server |
 //! | `slow_members` | members that hold the others back |
 //! | `lost_peers` | which members were lost in a view that is still to come |
+//! | `subgroup_change` | reserved subgroups, which views open and close |
 //! | `participant`, `request` | what stays the same; what other threads ask of the member |
 //! | `status`, `statistics`, `operator` | what is seen from outside; counts; an operator's requests |
 //! | `clients` | clients from outside: their order, and the thread that serves them |
@@ -94,6 +95,7 @@ mod start_options;
 mod state_transfer;
 mod statistics;
 mod status;
+mod subgroup_change;
 mod subgroup_sending;
 mod supply;
 mod supply_logs;
@@ -130,5 +132,6 @@ pub use start_options::{StartError, StartOptions};
 pub use status::{
     ClientStatus, CutClient, DurableStatus, GroupStatus, SharedStatus, SlowMember, SubgroupStatus,
 };
+pub use subgroup_change::ReservedSubgroups;
 pub use subgroup_sending::Unsent;
 pub use view::{FIRST_VIEW, View};

@@ -126,8 +126,9 @@ impl OpenView {
         self.cell.with_dependent(|_, node| node.is_all_posted())
     }
 
-    /// The members of the view to come, once it is decided.
-    pub(super) fn next_members(&mut self) -> Option<Vec<NodeId>> {
+    /// What the core calls the members of the view to come, once it is decided: see
+    /// [`View::next`].
+    pub(super) fn next_list(&mut self) -> Option<Vec<NodeId>> {
         self.cell.with_dependent(|_, node| Some(node.next_view()?.members.to_vec()))
     }
 

@@ -31,7 +31,7 @@ impl Participant {
             heartbeat_interval_ns: nanoseconds(self.heartbeat()),
             failure_timeout_ns: nanoseconds(failure_timeout),
             first_timeout_ns: nanoseconds(first_timeout.max(FIRST_TIMEOUT_MIN)),
-            members_max: self.description.nodes.len(),
+            members_max: self.joins_and_members_max(),
             majority: self.description.majority,
         }
     }
@@ -41,6 +41,13 @@ impl Participant {
     /// subgroup, the report of the view, and one that was under way.
     fn calls_before_first(&self) -> u32 {
         u32::try_from(self.description.subgroups.len()).unwrap_or(u32::MAX).saturating_add(2)
+    }
+
+    /// The most ids that the list of a next view may name: all nodes, and each reserved subgroup as
+    /// opened and as closed.
+    fn joins_and_members_max(&self) -> usize {
+        let reserved = self.description.subgroups.iter().filter(|subgroup| subgroup.reserved);
+        self.description.nodes.len().saturating_add(reserved.count().saturating_mul(2))
     }
 
     pub(super) fn failure_timeout(&self) -> Duration {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tramontane_core::fabric::Fabric as _;
+use tramontane_core::ids::NodeId;
 
 use super::layout::ViewLayout;
 use super::open_view::OpenView;
@@ -13,12 +14,18 @@ use crate::member::{Memory, Stopped};
 /// The next view, as far as it is there.
 pub(super) struct Prepared {
     pub(super) view: View,
+    /// The list that it was made of.
+    pub(super) list: Vec<NodeId>,
     layout: Arc<ViewLayout>,
     memory: Memory,
 }
 
-/// Makes a view's memory.
-pub(super) fn prepare<R>(parts: &mut Parts<R>, view: View) -> Result<Prepared, Stopped> {
+/// Makes a view's memory. `list` is what the core calls its members.
+pub(super) fn prepare<R>(
+    parts: &mut Parts<R>,
+    view: View,
+    list: Vec<NodeId>,
+) -> Result<Prepared, Stopped> {
     let participant = &parts.participant;
     let failed = Stopped::NoMemory;
     let layout =
@@ -28,7 +35,7 @@ pub(super) fn prepare<R>(parts: &mut Parts<R>, view: View) -> Result<Prepared, S
         .ok_or_else(|| failed("this node is not in the view".into()))?;
     let memory = parts.fabric.open_view(layout.get(), own, view.id);
     let memory = memory.map_err(|error| failed(error.to_string()))?;
-    Ok(Prepared { view, layout: Arc::new(layout), memory })
+    Ok(Prepared { view, list, layout: Arc::new(layout), memory })
 }
 
 /// Opens the node of a view on its memory.
@@ -36,7 +43,7 @@ pub(super) fn open<R>(
     parts: &Parts<R>,
     prepared: Prepared,
 ) -> Result<(OpenView, Arc<View>), Stopped> {
-    let Prepared { view, layout, memory } = prepared;
+    let Prepared { view, layout, memory, .. } = prepared;
     let participant = &parts.participant;
     let failed = Stopped::NoMemory;
     let own = view

@@ -4,9 +4,13 @@
 //! so with a later one.
 
 use serde::{Deserialize, Serialize};
+use tramontane_core::ids::NodeId;
 use tramontane_core::node::Preparation;
 use tramontane_core::restart::PromiseBallot;
 use tramontane_core::view::{Ballot, NextView};
+
+use super::description::Description;
+use super::subgroup_change::nodes_of;
 
 /// A view that a node promised to go to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,19 +35,20 @@ impl Promised {
 pub(super) struct Asked {
     pub(super) ballot: Ballot,
     pub(super) view: u64,
-    pub(super) members: Vec<u32>,
+    pub(super) list: Vec<NodeId>,
 }
 
 impl Asked {
     fn new(next: NextView<'_>, ballot: Ballot) -> Self {
-        let members = next.members.iter().map(|node| node.get()).collect();
-        Self { ballot, view: next.id.0, members }
+        Self { ballot, view: next.id.0, list: next.members.to_vec() }
     }
 
-    /// With the ends of the logs, which have all up to the trims.
-    pub(super) fn with_ends(self, ends: Vec<Option<u64>>) -> Promised {
+    /// With the ends of the logs, which have all up to the trims. Which reserved subgroups the view
+    /// opens is not promised: after a total restart all of them are closed.
+    pub(super) fn with_ends(self, description: &Description, ends: Vec<Option<u64>>) -> Promised {
         let ballot = (0, u32::from(self.ballot.0));
-        Promised { ballot, view: self.view, members: self.members, ends }
+        let members = nodes_of(description, &self.list).into_iter().map(NodeId::get).collect();
+        Promised { ballot, view: self.view, members, ends }
     }
 }
 

@@ -66,8 +66,8 @@ pub trait Replica: Send {
     }
 
     /// Takes over the state of a subgroup, instead of whatever it holds: a join that was broken off
-    /// begins again. In a logged subgroup it may have no bytes: then it is the state of the
-    /// beginning, before any message.
+    /// begins again. In a logged subgroup, and in a reserved one, it may have no bytes: then it is
+    /// the state of the beginning, before any message.
     ///
     /// # Errors
     /// If the state makes no sense: this member does not start then.

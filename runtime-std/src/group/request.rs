@@ -6,6 +6,7 @@ use tramontane_core::ids::{NodeId, SubgroupId};
 use super::joiners::Wanted;
 use super::peer_connector::Call;
 use super::queue::{QueueId, Sink};
+use super::subgroup_change::SubgroupChange;
 
 /// One request.
 pub(super) enum Request {
@@ -20,6 +21,8 @@ pub(super) enum Request {
     /// A node that takes over state is gone; or, if it was admitted already, before it reported
     /// that it is up. `led` says whether this member leads its join.
     Gone { node: NodeId, led: bool, queue: QueueId },
+    /// Open or close a reserved subgroup.
+    Change(SubgroupChange),
     /// Leave the group.
     Leave,
 }

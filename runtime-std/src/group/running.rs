@@ -19,6 +19,7 @@ use super::request::{Request, Requests};
 use super::send_state::SendState;
 use super::sender::Sender;
 use super::status::{GroupStatus, SharedStatus};
+use super::subgroup_change::ReservedSubgroups;
 use super::subgroup_sending::Unsent;
 use crate::member::Stopped;
 use crate::poll::{Drive, Idle, Poller, Slept, Steps as _, sleep, step};
@@ -189,6 +190,13 @@ impl<D: Driven> Running<D> {
     #[must_use]
     pub fn subgroup(&self, name: &str) -> Option<SubgroupId> {
         self.handle.participant.description.subgroup(name)
+    }
+
+    /// What opens and closes reserved subgroups, if the group has any.
+    #[must_use]
+    pub fn reserved_subgroups(&self) -> Option<ReservedSubgroups> {
+        let has_any = self.handle.participant.description.has_reserved();
+        has_any.then(|| ReservedSubgroups::new(&self.handle.requests))
     }
 
     /// How things stand, as of the last check of the peers: a heartbeat ago at most, or 200 ms

@@ -179,8 +179,7 @@ impl<R: Replica> StateTransfer<'_, R> {
         loop {
             let lacking = self.progress.lacking(self.description, self.own, admission);
             let Some(subgroup) = lacking.first() else {
-                let outdated = self.progress.outdated(admission);
-                return outdated.map_or(Ok(()), |subgroup| Err(AttemptError::Outdated(subgroup)));
+                return self.begin_anew(admission);
             };
             if self.stop.load(Ordering::Relaxed) {
                 return Err(SessionError::Stopped.into());
@@ -192,6 +191,20 @@ impl<R: Replica> StateTransfer<'_, R> {
                 std::thread::sleep(PAUSE);
             }
         }
+    }
+
+    /// Subgroups of which there is something here from before, and that begin with the view that has
+    /// let this node in: a reserved one was closed and opened meanwhile, as happens to it.
+    fn begin_anew(&mut self, admission: &Admission) -> Result<(), AttemptError> {
+        for subgroup in self.progress.outdated(admission) {
+            let of = self.description.subgroups.get(subgroup.index());
+            if !of.is_some_and(|of| of.reserved) {
+                return Err(AttemptError::Outdated(subgroup));
+            }
+            let begun = self.restoring.replica.restore(subgroup, &mut std::io::empty());
+            begun.map_err(AttemptError::Restore)?;
+        }
+        Ok(())
     }
 
     /// Takes the state of a subgroup at the beginning of the view that has let this node in. False

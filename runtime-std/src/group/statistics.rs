@@ -86,9 +86,9 @@ impl Statistics {
     /// is suspected, joining or done changes.
     pub(super) fn show(&mut self, participant: &Participant, view: &Arc<View>, seen: &Seen<'_>) {
         self.take_rate();
-        if !self.board.change(view, |status| self.write(status, view, seen)) {
+        if !self.board.change(view, |status| self.write(status, seen)) {
             let mut status = Self::status_of(participant, view);
-            self.write(&mut status, view, seen);
+            self.write(&mut status, seen);
             self.board.put(status, view);
         }
     }
@@ -101,6 +101,7 @@ impl Statistics {
             SubgroupStatus {
                 name: subgroup.name.clone(),
                 members: members.map(|node| node.get()).collect(),
+                closed: view.is_closed(id) && !subgroup.reserved,
                 ..SubgroupStatus::default()
             }
         });
@@ -115,7 +116,7 @@ impl Statistics {
     }
 
     /// What changes within a view.
-    fn write(&self, status: &mut GroupStatus, view: &View, seen: &Seen<'_>) {
+    fn write(&self, status: &mut GroupStatus, seen: &Seen<'_>) {
         if status.state != seen.state {
             seen.state.clone_into(&mut status.state);
         }
@@ -127,7 +128,6 @@ impl Statistics {
             let frontiers = (seen.frontiers)(id);
             subgroup.received = frontiers.received.0;
             subgroup.delivered = frontiers.delivered.0;
-            subgroup.closed = view.is_closed(id);
             subgroup.durable = (seen.durable)(id);
         }
         status.uptime_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);

@@ -48,6 +48,8 @@ pub(super) struct SubgroupSending {
     /// Undelivered messages of earlier views, in the order in which they are to be sent.
     carried: VecDeque<Carried>,
     is_unordered: bool,
+    /// The ordinal behind the last message that was discarded.
+    discarded: u64,
     /// Which own messages become durable with which count, where that is logged.
     marks: DurableMarks,
     /// How many waits there were when it was last looked who is to be woken.
@@ -62,6 +64,7 @@ impl SubgroupSending {
             is_handed_out: false,
             carried: VecDeque::new(),
             is_unordered,
+            discarded: 0,
             marks: DurableMarks::default(),
             waits_seen: 0,
         }
@@ -133,9 +136,22 @@ impl SubgroupSending {
         self.ring.as_ref().map(|ring| ring.first)
     }
 
+    /// What earlier views ended without is sent no more: the subgroup is closed, and whatever it
+    /// carries once it is open again has nothing to do with it. Ordinals go on behind it.
+    pub(super) fn discard(&mut self) {
+        for carried in &mut self.carried {
+            let Carried { ring, undelivered } = carried;
+            while undelivered.get(ring.cell.borrow_dependent()).is_some() {
+                undelivered.pass();
+            }
+            self.discarded = self.discarded.max(carried.first());
+        }
+        self.carried.clear();
+    }
+
     /// A view has begun in which this node sends here, or does not.
     pub(super) fn begin(&mut self, shared: &Arc<Shared>) {
-        let delivered = self.state.counts.get(Count::Delivered);
+        let delivered = self.state.counts.get(Count::Delivered).max(self.discarded);
         let first = self.carried.front().map_or(delivered, Carried::first);
         self.ring = ViewOutbox::new(shared, self.state.subgroup, first).map(Arc::new);
         self.carry();

@@ -70,14 +70,13 @@ impl TransferProgress {
         lacking
     }
 
-    /// A subgroup that begins anew in the view that lets this node in, and of which there is
+    /// Subgroups that begin anew in the view that lets this node in, and of which there is
     /// something here from before.
-    pub(super) fn outdated(&self, admission: &Admission) -> Option<SubgroupId> {
+    pub(super) fn outdated(&self, admission: &Admission) -> impl Iterator<Item = SubgroupId> {
         let subgroups = self.0.keys().copied().map(SubgroupId);
-        let is_new = |subgroup: &SubgroupId| {
+        subgroups.filter(|subgroup| {
             admission.end_of(*subgroup).is_none() && !admission.view.is_closed(*subgroup)
-        };
-        subgroups.into_iter().find(is_new)
+        })
     }
 }
 
@@ -131,12 +130,12 @@ mod tests {
         let admission = admission(&[1, 2], Vec::new());
         let mut progress = TransferProgress::default();
         assert!(progress.lacking(&description, OWN, &admission).is_empty());
-        assert_eq!(progress.outdated(&admission), None);
+        assert_eq!(progress.outdated(&admission).next(), None);
         progress.state(SUBGROUP);
         progress.begin();
-        assert_eq!(progress.outdated(&admission), Some(SUBGROUP));
+        assert_eq!(progress.outdated(&admission).next(), Some(SUBGROUP));
         let mut closed = admission;
         closed.view.closed.push(SUBGROUP);
-        assert_eq!(progress.outdated(&closed), None);
+        assert_eq!(progress.outdated(&closed).next(), None);
     }
 }

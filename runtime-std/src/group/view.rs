@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use tramontane_core::ids::{NodeId, SubgroupId, ViewId};
 
 use super::description::Description;
+use super::subgroup_change::{SubgroupChange, nodes_of};
 
 /// The first view. Ids start at 1, so that fresh memory, all zero, names none.
 pub const FIRST_VIEW: ViewId = ViewId(1);
@@ -15,8 +16,8 @@ pub struct View {
     pub id: ViewId,
     /// The members, in rank order.
     pub members: Vec<NodeId>,
-    /// Subgroups that lost their state, because all their members were lost at once, and that are
-    /// not to start anew (VIE-10). They have no members any more.
+    /// Subgroups without members: those that lost their state, because all their members were lost
+    /// at once, and that are not to start anew (VIE-10); and reserved ones that are not open.
     pub closed: Vec<SubgroupId>,
 }
 
@@ -25,7 +26,8 @@ impl View {
     #[must_use]
     pub fn first(description: &Description) -> Self {
         let members = description.initial.iter().copied().map(NodeId).collect();
-        Self { id: FIRST_VIEW, members, closed: Vec::new() }
+        let first = Self { id: FIRST_VIEW, members, closed: Vec::new() };
+        first.without_reserved(description)
     }
 
     /// A view of all nodes: the largest there can be.
@@ -35,9 +37,11 @@ impl View {
         Self { id: FIRST_VIEW, members, closed: Vec::new() }
     }
 
-    /// The view after this one, with these members.
+    /// The view after this one: that of a list which the core agreed on, with the members that it
+    /// names, and with the reserved subgroups open or closed that it opens and closes.
     #[must_use]
-    pub fn next(&self, description: &Description, members: &[NodeId]) -> Self {
+    pub fn next(&self, description: &Description, list: &[NodeId]) -> Self {
+        let members = nodes_of(description, list);
         let mut closed = self.closed.clone();
         for (id, subgroup) in (0..).map(SubgroupId).zip(&description.subgroups) {
             let had_members = !self.subgroup_members(description, id).is_empty();
@@ -47,10 +51,36 @@ impl View {
                 closed.push(id);
             }
         }
-        Self { id: self.id.next(), members: members.to_vec(), closed }
+        let mut next = Self { id: self.id.next(), members, closed };
+        for change in list.iter().filter_map(|id| SubgroupChange::of_id(description, *id)) {
+            let of = description.subgroups.get(change.subgroup.index());
+            if of.is_some_and(|of| of.reserved) {
+                next.change(change);
+            }
+        }
+        next
     }
 
-    /// Whether a subgroup has lost its state for good.
+    fn change(&mut self, change: SubgroupChange) {
+        if change.opens {
+            self.closed.retain(|closed| *closed != change.subgroup);
+        } else if !self.is_closed(change.subgroup) {
+            self.closed.push(change.subgroup);
+        }
+    }
+
+    /// The same with all reserved subgroups closed.
+    #[must_use]
+    pub(super) fn without_reserved(mut self, description: &Description) -> Self {
+        for (subgroup, of) in (0..).map(SubgroupId).zip(&description.subgroups) {
+            if of.reserved {
+                self.change(SubgroupChange { subgroup, opens: false });
+            }
+        }
+        self
+    }
+
+    /// Whether a subgroup has lost its state for good, or is reserved and not open.
     #[must_use]
     pub fn is_closed(&self, subgroup: SubgroupId) -> bool {
         self.closed.contains(&subgroup)

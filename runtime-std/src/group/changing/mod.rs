@@ -78,7 +78,7 @@ pub(super) struct Engine<R: Replica> {
     /// How the present view admits joiners, and which ones.
     pub(super) admission: Arc<Admission>,
     pub(super) newcomers: Vec<NodeId>,
-    /// The view that the core asked to prepare, and that is not prepared yet.
+    /// The list of the view that the core asked to prepare, and that is not prepared yet.
     wanted: Option<Vec<NodeId>>,
     /// What it promises before the present view ends.
     promising: Promising,
@@ -109,7 +109,7 @@ impl<R: Replica> Engine<R> {
         changing: ChangingParts,
     ) -> Result<Self, Stopped> {
         let ChangingParts { large, connector, record } = changing;
-        let prepared = prepare(&mut parts, admission.view.clone())?;
+        let prepared = prepare(&mut parts, admission.view.clone(), Vec::new())?;
         let (present, view) = open(&parts, prepared)?;
         let mut engine = Self {
             present,
@@ -314,7 +314,7 @@ impl<R: Replica> Steps for Engine<R> {
         let prepare = |next: NextView<'_>| {
             // A leaver has no memory in the view without it.
             let is_there = !next.members.contains(&participant.own)
-                || prepared.as_ref().is_some_and(|prepared| prepared.view.members == next.members);
+                || prepared.as_ref().is_some_and(|prepared| prepared.list == next.members);
             if !is_there {
                 *wanted = Some(next.members.to_vec());
             }

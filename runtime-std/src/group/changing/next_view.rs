@@ -47,34 +47,34 @@ impl<R: Replica> Engine<R> {
         }
         let ends = logged_subgroups(&self.parts.participant.description);
         let ends = ends.map(|subgroup| logs.end(subgroup)).collect();
-        self.record.promises(asked.clone().with_ends(ends))?;
+        let description = &self.parts.participant.description;
+        self.record.promises(asked.clone().with_ends(description, ends))?;
         self.promising.kept = Some(asked);
         // A disk may take a while.
         self.clock.read_at_next_step();
         Ok(())
     }
 
-    pub(super) fn prepare_next(&mut self, members: &[NodeId]) -> Result<(), Stopped> {
-        let next = self.view.next(&self.parts.participant.description, members);
+    pub(super) fn prepare_next(&mut self, list: &[NodeId]) -> Result<(), Stopped> {
+        let next = self.view.next(&self.parts.participant.description, list);
         if let Some(other) = self.prepared.take() {
             // A later proposal replaced the one that was asked for before.
             self.parts.fabric.fabric.retire(other.view.id);
             self.lost_peers.forget(other.view.id);
         }
-        self.prepared = Some(prepare(&mut self.parts, next)?);
+        self.prepared = Some(prepare(&mut self.parts, next, list.to_vec())?);
         Ok(())
     }
 
     /// Goes on in the next view.
     pub(super) fn install(&mut self) -> Result<(), Stopped> {
-        let Some(members) = self.present.next_members() else { return Ok(()) };
-        let is_prepared =
-            self.prepared.as_ref().is_some_and(|prepared| prepared.view.members == members);
+        let Some(list) = self.present.next_list() else { return Ok(()) };
+        let is_prepared = self.prepared.as_ref().is_some_and(|prepared| prepared.list == list);
         if !is_prepared {
             if self.ended.is_some() {
                 return Ok(());
             }
-            self.prepare_next(&members)?;
+            self.prepare_next(&list)?;
         }
         let Some(prepared) = self.prepared.take() else { return Ok(()) };
         self.note_delivered();
@@ -125,6 +125,10 @@ impl<R: Replica> Engine<R> {
         self.parts.statistics.installed();
         self.parts.logs.view_begins();
         for sending in &mut self.parts.sending {
+            let of = self.parts.participant.description.subgroups.get(sending.subgroup().index());
+            if of.is_some_and(|of| of.reserved) && self.view.is_closed(sending.subgroup()) {
+                sending.discard();
+            }
             sending.begin(self.present.shared());
         }
         self.begin_large()?;

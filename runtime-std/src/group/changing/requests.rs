@@ -33,6 +33,7 @@ impl<R: Replica> Engine<R> {
                     self.present.peer_lost(rank);
                 }
             }
+            Request::Change(change) => self.joiners.change(change, description, &mut self.present),
             Request::Leave => return self.begin_to_leave(),
         }
         Ok(())

@@ -67,7 +67,9 @@ impl Attempt<'_> {
         let base = known.max_by_key(|view| view.id()).ok_or(RestartError::Malformed)?;
         let base = View::from(base.clone());
         let members: Vec<NodeId> = self.restart.next_members(&self.plan).collect();
+        // What reserved subgroups held was in memory alone.
         let next = base.next(self.node.description, &members);
+        let next = next.without_reserved(self.node.description);
         Ok((base, next))
     }
 
