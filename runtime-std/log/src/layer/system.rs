@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
+use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -33,12 +34,23 @@ pub struct SystemFolder {
 /// A file of the operating system.
 ///
 /// Whole blocks go from the caller's memory to the disk. Through the kernel's cache they would be
-/// copied once more, for a reader that seldom comes: that copy took more time than the disk.
+/// copied once more, for a reader that seldom comes: that copy took more time than the disk. The
+/// descriptor for that is opened with the first whole blocks: most files, such as metadata, never
+/// have any.
 #[derive(Debug)]
 pub struct SystemFile {
     file: File,
-    /// The same file without the cache, where the file system has that.
-    direct: Option<File>,
+    direct: Direct,
+}
+
+/// A file without the kernel's cache.
+#[derive(Debug)]
+enum Direct {
+    /// Nothing came yet that goes there.
+    Untried,
+    There(File),
+    /// The file system has none.
+    Missing,
 }
 
 /// The lock of a folder of the operating system, held until it is dropped.
@@ -78,14 +90,7 @@ impl SystemFolder {
     }
 
     fn file(&self, name: &str, options: &OpenOptions) -> io::Result<SystemFile> {
-        let path = self.path.join(name);
-        let file = options.open(&path)?;
-        let direct = || {
-            let flags = i32::try_from(OFlags::DIRECT.bits()).ok()?;
-            OpenOptions::new().write(true).custom_flags(flags).open(&path).ok()
-        };
-        let direct = if self.access == Access::Write { direct() } else { None };
-        Ok(SystemFile { file, direct })
+        Ok(SystemFile { file: options.open(self.path.join(name))?, direct: Direct::Untried })
     }
 }
 
@@ -183,9 +188,9 @@ impl LayerFile for SystemFile {
     }
 
     fn write_at(&mut self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        let written = match &self.direct {
-            Some(direct) if are_blocks(bytes, offset) => write_blocks_at(direct, bytes, offset)?,
-            _ => 0,
+        let written = match self.direct_for(bytes, offset) {
+            Some(direct) => write_blocks_at(direct, bytes, offset)?,
+            None => 0,
         };
         self.file.write_all_at(&bytes[written..], offset + written as u64)
     }
@@ -193,6 +198,30 @@ impl LayerFile for SystemFile {
     fn sync(&mut self) -> io::Result<()> {
         self.file.sync_data()
     }
+}
+
+impl SystemFile {
+    /// Where bytes go that are whole blocks, if the file system has that.
+    fn direct_for(&mut self, bytes: &[u8], offset: u64) -> Option<&File> {
+        if !are_blocks(bytes, offset) {
+            return None;
+        }
+        if matches!(self.direct, Direct::Untried) {
+            self.direct = without_cache(&self.file).map_or(Direct::Missing, Direct::There);
+        }
+        match &self.direct {
+            Direct::There(direct) => Some(direct),
+            Direct::Untried | Direct::Missing => None,
+        }
+    }
+}
+
+/// The same file without the kernel's cache. By its descriptor: it may have another name by now, or
+/// another file its name.
+fn without_cache(file: &File) -> Option<File> {
+    let flags = i32::try_from(OFlags::DIRECT.bits()).ok()?;
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    OpenOptions::new().write(true).custom_flags(flags).open(path).ok()
 }
 
 /// Whether all of it are whole blocks, in memory and in the file.
@@ -235,7 +264,7 @@ mod tests {
         let block = BLOCK_BYTES as u64;
         for is_direct in [true, false] {
             if !is_direct {
-                file.direct = None;
+                file.direct = Direct::Missing;
             }
             let fill = 1 + u8::from(is_direct);
             file.write_at(&blocks(fill), 0).expect("whole blocks");
@@ -253,6 +282,24 @@ mod tests {
             read.truncate(count.expect("it is read"));
             assert!(read == expected, "direct: {is_direct}");
         }
+    }
+
+    #[test]
+    fn a_file_is_opened_twice_only_once_whole_blocks_come_whatever_its_name_is_then() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let layer = SystemFolder::create(folder.path()).expect("it is there");
+        let mut file = layer.create("part").expect("it is made");
+        file.write_at(&[1; 100], 0).expect("a few bytes");
+        assert!(matches!(file.direct, Direct::Untried));
+        layer.rename("part", "whole").expect("it is there");
+        let other = layer.create("part").expect("the name is free");
+        let block = Blocks::from_iter(BLOCK_BYTES, [2; BLOCK_BYTES]);
+        file.write_at(&block, 0).expect("a whole block");
+        assert!(!matches!(file.direct, Direct::Untried));
+        let mut read = vec![0; BLOCK_BYTES];
+        file.read_at(&mut read, 0).expect("it is read");
+        assert!(read == *block);
+        assert_eq!(other.length().expect("it is there"), 0);
     }
 
     #[test]
