@@ -37,6 +37,23 @@ pub enum DdsError {
     /// No more may be kept: `RETCODE_OUT_OF_RESOURCES`.
     #[error("{0}")]
     OutOfResources(&'static str),
+    /// No topic can be created: `RETCODE_OUT_OF_RESOURCES`.
+    #[error("{0}")]
+    NoPlace(String),
+    /// The description of a topic does not fit a message of discovery.
+    #[error(
+        "what is said of the topic has {bytes} bytes, and {limit} is the most; shorten its names or \
+         its topic_data"
+    )]
+    TooLong {
+        /// Its size.
+        bytes: usize,
+        /// The most.
+        limit: u32,
+    },
+    /// The topic was deleted: `RETCODE_ALREADY_DELETED`.
+    #[error("the topic is deleted; create it again, and a writer or reader on it")]
+    TopicDeleted,
     /// There was no room, or no answer, for so long: `RETCODE_TIMEOUT`.
     #[error("nothing came of it within {0:?}")]
     Timeout(Duration),

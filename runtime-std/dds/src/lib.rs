@@ -46,7 +46,7 @@ mod writer;
 pub use cdr::{
     Encoding, InstanceHandle, Octets, OctetsRef, PlainType, TypeSupport, decode, encode,
 };
-pub use domain::{Domain, Level, SAMPLE_MAX_DEFAULT, TopicDescription};
+pub use domain::{Domain, Level, SAMPLE_MAX_DEFAULT, TopicDescription, TopicPlaces};
 pub use error::DdsError;
 pub use participant::{
     DomainParticipant, PublicationData, PublicationHandle, SubscriptionData, SubscriptionHandle,

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use tramontane::{Description, DescriptionBuilder, SubgroupDescription, SubgroupId};
 
 use super::topic_description::TopicDescription;
+use super::topic_places::TopicPlaces;
 use crate::error::DdsError;
 use crate::wire::ANNOUNCEMENT_MAX;
 
@@ -21,6 +22,9 @@ pub(crate) const DISCOVERY: &str = "DCPS";
 
 /// Its window: readers are made rarely.
 const DISCOVERY_WINDOW: u32 = 8;
+
+/// The version of what participants tell each other.
+const FORMAT: u32 = 2;
 
 /// A domain: DDS's domain id is the group's name.
 ///
@@ -39,6 +43,7 @@ const DISCOVERY_WINDOW: u32 = 8;
 pub struct Domain {
     group: Description,
     topics: Vec<TopicDescription>,
+    places: Vec<TopicPlaces>,
 }
 
 /// A domain's file.
@@ -46,7 +51,10 @@ pub struct Domain {
 #[serde(deny_unknown_fields)]
 struct File {
     group: Description,
+    #[serde(default)]
     topics: Vec<TopicDescription>,
+    #[serde(default)]
+    places: Vec<TopicPlaces>,
 }
 
 impl Domain {
@@ -78,11 +86,29 @@ impl Domain {
             group.subgroups.push(topic.subgroup(&all)?);
         }
         group.complete()?;
-        Ok(Self { group, topics })
+        Ok(Self { group, topics, places: Vec::new() })
     }
 
-    /// Reads a domain's file: a table `[group]`, which is a group file without subgroups, and a
-    /// table `[[topics]]` for each topic.
+    /// The same with places for topics that are created at run time
+    /// ([`DomainParticipant::create_topic`](crate::DomainParticipant::create_topic)).
+    ///
+    /// # Errors
+    /// As [`Domain::new`].
+    pub fn with_places(
+        self,
+        places: impl IntoIterator<Item = TopicPlaces>,
+    ) -> Result<Self, DdsError> {
+        let Self { mut group, topics, places: mut all } = self;
+        for places in places {
+            group.subgroups.extend(places.subgroups(group.subgroups.len())?);
+            all.push(places);
+        }
+        group.complete()?;
+        Ok(Self { group, topics, places: all })
+    }
+
+    /// Reads a domain's file: a table `[group]`, which is a group file without subgroups, a table
+    /// `[[topics]]` for each topic, and tables `[[places]]` for topics that come at run time.
     ///
     /// # Errors
     /// As [`Domain::new`]; the file cannot be read, or is no such file.
@@ -91,7 +117,7 @@ impl Domain {
             DdsError::Domain(format!("{}: {what}; give a domain file", path.display()))
         };
         let text = std::fs::read_to_string(path).map_err(|error| wrong(&error))?;
-        let File { mut group, topics } =
+        let File { mut group, topics, places } =
             toml::from_str(&text).map_err(|error| wrong(&error.to_string().replace('\n', " ")))?;
         if !group.subgroups.is_empty() {
             return Err(wrong(&"a domain has topics and no subgroups of its own"));
@@ -102,7 +128,7 @@ impl Domain {
                 *state = folder.join(&*state);
             }
         }
-        Self::of(group, topics)
+        Self::of(group, topics)?.with_places(places)
     }
 
     /// The group that carries it.
@@ -117,6 +143,21 @@ impl Domain {
         &self.topics
     }
 
+    /// The places for topics that come at run time.
+    #[must_use]
+    pub fn places(&self) -> &[TopicPlaces] {
+        &self.places
+    }
+
+    /// Each place by itself: topics of the indices behind those of the description.
+    pub(crate) fn each_place(&self) -> Vec<TopicPlaces> {
+        let each = |places: &TopicPlaces| {
+            let count = usize::try_from(places.count).unwrap_or(0);
+            std::iter::repeat_n(*places, count)
+        };
+        self.places.iter().flat_map(each).collect()
+    }
+
     /// The topic of that name.
     #[must_use]
     pub fn topic(&self, name: &str) -> Option<&TopicDescription> {
@@ -126,15 +167,16 @@ impl Domain {
     /// The same with its group told where its members meet: a name, or addresses.
     #[must_use]
     pub fn with_group(self, change: impl FnOnce(&mut Description)) -> Self {
-        let Self { mut group, topics } = self;
+        let Self { mut group, topics, places } = self;
         change(&mut group);
-        Self { group, topics }
+        Self { group, topics, places }
     }
 
     /// What all participants must have been told alike, as a number for the start.
     #[must_use]
     pub fn terms(&self) -> u64 {
-        let described = crate::cdr::encode(&self.topics).unwrap_or_default();
+        let described = (FORMAT, &self.topics, &self.places);
+        let described = crate::cdr::encode(&described).unwrap_or_default();
         let digest = Md5::digest(&described);
         digest.first_chunk().map_or(0, |first| u64::from_le_bytes(*first))
     }

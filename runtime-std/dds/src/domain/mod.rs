@@ -4,12 +4,15 @@
 //! |---|---|
 //! | `level` | what a topic promises |
 //! | `topic_description` | a topic, and the subgroup that carries it |
+//! | `topic_places` | places for topics that come at run time |
 //! | `description` | a domain, and the group that carries it |
 
 mod description;
 mod level;
 mod topic_description;
+mod topic_places;
 
 pub use description::Domain;
 pub use level::Level;
 pub use topic_description::{SAMPLE_MAX_DEFAULT, TopicDescription};
+pub use topic_places::TopicPlaces;

@@ -7,6 +7,7 @@ use tramontane::group::WINDOW_DEFAULT;
 use super::level::Level;
 use crate::error::DdsError;
 use crate::qos::{History, ResourceLimits};
+use crate::topic::{Keep, TopicStore};
 use crate::wire::{ANNOUNCEMENT_MAX, HEADER_MAX};
 
 /// The largest sample where nothing else is said, in bytes of CDR.
@@ -127,8 +128,8 @@ impl TopicDescription {
         self
     }
 
-    /// The subgroup that carries it: those who publish or subscribe (DDS-1).
-    pub(super) fn subgroup(&self, all: &[u32]) -> Result<SubgroupDescription, DdsError> {
+    /// Refuses a topic that keeps nothing, or everything for ever.
+    pub(crate) fn check_keep(&self) -> Result<(), DdsError> {
         if self.keep_depth == Some(0) || (self.keep_depth.is_none() && self.keep_samples.is_none())
         {
             return Err(DdsError::Domain(format!(
@@ -136,6 +137,50 @@ impl TopicDescription {
                 self.name
             )));
         }
+        Ok(())
+    }
+
+    /// The fields in which another description of a topic of this name differs, as domain files
+    /// call them.
+    pub(crate) fn differing(&self, other: &Self) -> Vec<&'static str> {
+        let Self {
+            name,
+            type_name,
+            level,
+            publishers,
+            subscribers,
+            window,
+            sample_max,
+            keep_depth,
+            keep_samples,
+            topic_data,
+        } = self;
+        let differences = [
+            ("name", *name != other.name),
+            ("type", *type_name != other.type_name),
+            ("level", *level != other.level),
+            ("publishers", *publishers != other.publishers),
+            ("subscribers", *subscribers != other.subscribers),
+            ("window", *window != other.window),
+            ("sample_max", *sample_max != other.sample_max),
+            ("keep_depth", *keep_depth != other.keep_depth),
+            ("keep_samples", *keep_samples != other.keep_samples),
+            ("topic_data", *topic_data != other.topic_data),
+        ];
+        differences.into_iter().filter(|(_, differs)| *differs).map(|(field, _)| field).collect()
+    }
+
+    /// What the members keep of it for late readers; nothing at the levels that keep nothing.
+    pub(crate) fn store(&self) -> Option<TopicStore> {
+        let index = |count: u32| usize::try_from(count).unwrap_or(usize::MAX);
+        let keep =
+            Keep { depth: self.keep_depth.map(index), samples: self.keep_samples.map(index) };
+        self.level.keeps().then(|| TopicStore::new(keep))
+    }
+
+    /// The subgroup that carries it: those who publish or subscribe (DDS-1).
+    pub(super) fn subgroup(&self, all: &[u32]) -> Result<SubgroupDescription, DdsError> {
+        self.check_keep()?;
         let senders = self.publishers.clone().unwrap_or_else(|| all.to_vec());
         let subscribers = self.subscribers.clone().unwrap_or_else(|| all.to_vec());
         // In the order of the nodes, then whoever the group does not know: it says so.
@@ -149,13 +194,11 @@ impl TopicDescription {
                 members.push(*node);
             }
         }
-        let overhead = u32::try_from(HEADER_MAX).unwrap_or(u32::MAX);
-        let message_max = self.sample_max.saturating_add(overhead).max(ANNOUNCEMENT_MAX);
         Ok(SubgroupDescription {
             members: Some(members),
             senders: Some(senders),
             window: self.window,
-            message_max,
+            message_max: message_max(self.sample_max),
             unordered: self.level == Level::Unordered,
             logged: self.level == Level::Logged,
             // What is in memory alone is gone with the topic's last member, and the next begins
@@ -164,4 +207,10 @@ impl TopicDescription {
             ..SubgroupDescription::named(&self.name)
         })
     }
+}
+
+/// The largest message of a topic with such samples.
+pub(super) fn message_max(sample_max: u32) -> u32 {
+    let overhead = u32::try_from(HEADER_MAX).unwrap_or(u32::MAX);
+    sample_max.saturating_add(overhead).max(ANNOUNCEMENT_MAX)
 }

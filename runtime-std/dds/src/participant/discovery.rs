@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::directory::DirectoryState;
 use super::handles::{PublicationHandle, SubscriptionData, SubscriptionHandle};
 use crate::cdr::{Encoding, decode, encode};
 use crate::error::DdsError;
@@ -16,6 +17,7 @@ use crate::writer::WriterCore;
 struct KnownReader {
     handle: SubscriptionHandle,
     topic: u32,
+    generation: u64,
     qos: ReaderQos,
 }
 
@@ -28,17 +30,25 @@ pub(crate) struct Discovery {
 
 impl Discovery {
     /// A participant said something of a reader.
-    pub(super) fn heard(&mut self, participant: u32, message: &[u8]) {
-        match ReaderAnnouncement::decode(message) {
-            Ok(ReaderAnnouncement { topic, reader, qos }) => {
-                let handle = SubscriptionHandle { participant, reader };
-                self.forget(|known| known.handle == handle);
-                if let Some(qos) = qos {
-                    self.add(KnownReader { handle, topic, qos });
-                }
-            }
-            Err(error) => tracing::warn!(participant, %error, "an announcement makes no sense"),
+    pub(super) fn heard(&mut self, participant: u32, said: ReaderAnnouncement) {
+        let ReaderAnnouncement { topic, generation, reader, qos } = said;
+        let handle = SubscriptionHandle { participant, reader };
+        self.forget(|known| known.handle == handle);
+        if let Some(qos) = qos {
+            self.add(KnownReader { handle, topic, generation, qos });
         }
+    }
+
+    /// A topic is deleted: nobody writes it any more.
+    pub(super) fn stop_writers(&mut self, topic: usize, generation: u64) {
+        let stopped =
+            |writer: &&Arc<WriterCore>| writer.topic == topic && writer.generation == generation;
+        self.writers.iter().filter(stopped).for_each(|writer| writer.stop());
+    }
+
+    /// The topic of that generation is gone, and its readers with it.
+    pub(super) fn topic_gone(&mut self, generation: u64) {
+        self.forget(|reader| reader.generation == generation);
     }
 
     fn add(&mut self, reader: KnownReader) {
@@ -92,21 +102,24 @@ impl Discovery {
     }
 
     /// The readers, for a participant that joins.
-    pub(super) fn snapshot(&self) -> Result<Vec<u8>, DdsError> {
-        encode(&self.readers)
+    pub(super) fn snapshot(&self, directory: DirectoryState) -> Result<Vec<u8>, DdsError> {
+        encode(&(&self.readers, directory))
     }
 
-    /// Takes over what another participant knows, instead of what is known here.
-    pub(super) fn restore(&mut self, bytes: &[u8]) -> Result<(), DdsError> {
-        let readers: Vec<KnownReader> = decode(bytes, Encoding::NATIVE)?;
+    /// Takes over what another participant knows of readers, instead of what is known here. Gives
+    /// what it knows of topics.
+    pub(super) fn restore(&mut self, bytes: &[u8]) -> Result<DirectoryState, DdsError> {
+        let (readers, directory): (Vec<KnownReader>, DirectoryState) =
+            decode(bytes, Encoding::NATIVE)?;
         self.forget(|_| true);
         readers.into_iter().for_each(|reader| self.add(reader));
-        Ok(())
+        Ok(directory)
     }
 }
 
 fn is_of(writer: &WriterCore, reader: &KnownReader) -> bool {
     u32::try_from(writer.topic).is_ok_and(|topic| topic == reader.topic)
+        && writer.generation == reader.generation
 }
 
 fn matches(writer: &WriterCore, reader: &KnownReader) -> bool {

@@ -11,13 +11,14 @@ use super::replica::TopicReplica;
 use super::shared::{ANNOUNCE, Attachment, Shared, WriterAttachment, check_not_in_listener};
 use super::timers;
 use crate::cdr::TypeSupport;
-use crate::domain::{Domain, TopicDescription};
+use crate::domain::{Domain, Level, TopicDescription};
 use crate::error::DdsError;
 use crate::qos::{ReaderQos, WriterQos, check_reader, check_writer};
 use crate::reader::{AnyListener, DataReader, DataReaderListener, ReaderCore};
 use crate::time::Now;
+use crate::topic::TopicState;
 use crate::waitset::lock;
-use crate::wire::{Kind, ReaderAnnouncement, encode_writer};
+use crate::wire::{Kind, ReaderAnnouncement, Word, encode_writer, say_begun};
 use crate::writer::{DataWriter, Outlet, WriterCore};
 
 /// A participant of a domain: one member of its group. Dropping it ends it without a word;
@@ -52,18 +53,19 @@ use crate::writer::{DataWriter, Outlet, WriterCore};
 /// # }
 /// ```
 pub struct DomainParticipant {
-    running: Option<Running>,
-    shared: Arc<Shared>,
+    pub(super) running: Option<Running>,
+    pub(super) shared: Arc<Shared>,
     timers: Option<JoinHandle<()>>,
-    discovery: Sender,
+    pub(super) discovery: Sender,
 }
 
 /// A topic of the domain, with its type.
 #[derive(Debug)]
 pub struct Topic<T> {
-    index: usize,
-    name: String,
-    sample: PhantomData<fn() -> T>,
+    pub(super) index: usize,
+    pub(super) generation: u64,
+    pub(super) name: String,
+    pub(super) sample: PhantomData<fn() -> T>,
 }
 
 impl DomainParticipant {
@@ -78,6 +80,16 @@ impl DomainParticipant {
         let discovery = running
             .sender(tramontane::SubgroupId(0))
             .ok_or_else(|| DdsError::Domain("this node may say nothing".into()))?;
+        if let Some(reserved) = running.reserved_subgroups() {
+            let _ = shared.keeping.set((reserved, discovery.clone()));
+        }
+        for (index, topic) in domain.topics().iter().enumerate() {
+            if topic.level == Level::Logged
+                && let Some(sender) = running.sender(Domain::subgroup_of(index))
+            {
+                say_begun(sender, ANNOUNCE)?;
+            }
+        }
         let timers = timers::start(&shared)?;
         Ok(Self { running: Some(running), shared, timers: Some(timers), discovery })
     }
@@ -87,15 +99,9 @@ impl DomainParticipant {
     /// # Errors
     /// [`DdsError::PreconditionNotMet`]: DDS's inconsistent topic.
     pub fn topic<T: TypeSupport>(&self, name: &str) -> Result<Topic<T>, DdsError> {
-        let (index, description) = self.find(name)?;
-        if description.type_name != T::TYPE_NAME {
-            return Err(DdsError::PreconditionNotMet(format!(
-                "topic \"{name}\" has the type {}, and this program takes it for {}; correct one of them",
-                description.type_name,
-                T::TYPE_NAME
-            )));
-        }
-        Ok(Topic { index, name: name.to_owned(), sample: PhantomData })
+        let (index, generation, description) = self.find(name)?;
+        check_type::<T>(&description)?;
+        Ok(Topic { index, generation, name: name.to_owned(), sample: PhantomData })
     }
 
     /// The topic of that name, for programs that do not know its type: samples are bytes of CDR
@@ -104,17 +110,27 @@ impl DomainParticipant {
     /// # Errors
     /// [`DdsError::PreconditionNotMet`]: there is none.
     pub fn untyped_topic(&self, name: &str) -> Result<Topic<crate::Octets>, DdsError> {
-        let (index, _) = self.find(name)?;
-        Ok(Topic { index, name: name.to_owned(), sample: PhantomData })
+        let (index, generation, _) = self.find(name)?;
+        Ok(Topic { index, generation, name: name.to_owned(), sample: PhantomData })
     }
 
-    fn find(&self, name: &str) -> Result<(usize, &TopicDescription), DdsError> {
-        let mut topics = self.shared.domain.topics().iter().enumerate();
-        topics.find(|(_, topic)| topic.name == name).ok_or_else(|| {
+    /// The topic of that name: its index, its generation and what it is.
+    pub(super) fn find(&self, name: &str) -> Result<(usize, u64, TopicDescription), DdsError> {
+        let known = self.shared.known.lock();
+        let found = known.directory.find(name).filter(|_| known.has_open(name));
+        let found = found.map(|(index, generation, topic)| (index, generation, topic.clone()));
+        found.ok_or_else(|| {
             DdsError::PreconditionNotMet(format!(
-                "the domain has no topic \"{name}\"; add it to the domain's description"
+                "the domain has no topic \"{name}\"; add it to the domain's description, or create it"
             ))
         })
+    }
+
+    /// What a topic is, as long as it is there.
+    fn described<T>(&self, topic: &Topic<T>) -> Result<TopicDescription, DdsError> {
+        let known = self.shared.known.lock();
+        let found = known.directory.topic(topic.index, topic.generation);
+        found.cloned().ok_or(DdsError::TopicDeleted)
     }
 
     /// A writer on a topic.
@@ -127,31 +143,41 @@ impl DomainParticipant {
         qos: WriterQos,
     ) -> Result<DataWriter<T>, DdsError> {
         check_not_in_listener("create_datawriter")?;
-        check_writer(&qos, &self.shared.bounds(topic.index))?;
-        let sender = self.running()?.sender(Domain::subgroup_of(topic.index)).ok_or_else(|| {
+        let described = self.described(topic)?;
+        check_writer(&qos, &self.shared.bounds(described.level))?;
+        let own = self.shared.node;
+        let publishes = described.publishers.as_ref().is_none_or(|nodes| nodes.contains(&own));
+        let sender = self.running()?.sender(Domain::subgroup_of(topic.index));
+        let sender = sender.filter(|_| publishes).ok_or_else(|| {
             DdsError::PreconditionNotMet(format!(
-                "node {} is no publisher of topic \"{}\"; add it there",
-                self.shared.node, topic.name
+                "node {own} is no publisher of topic \"{}\"; add it there",
+                topic.name
             ))
         })?;
         let announcement = encode_writer(&qos)?;
         let core = Arc::new(WriterCore::new(
             self.shared.next_publication(),
-            topic.index,
+            (topic.index, topic.generation),
             qos,
             Now::read(),
         ));
         let mut outlet = Outlet::new(sender, Arc::clone(&core));
-        outlet.say(Kind::Announce, &announcement, ANNOUNCE)?;
+        // Before it says anything: from here on it is stopped if the topic is deleted.
         super::shared::upcall(|| lock(&self.shared.discovery).add_writer(&core));
+        let is_there = self.shared.known.lock().directory.is_written(topic.index, topic.generation);
+        let said = if is_there {
+            outlet.say(Kind::Announce, &announcement, ANNOUNCE)
+        } else {
+            Err(DdsError::TopicDeleted)
+        };
+        if let Err(error) = said {
+            lock(&self.shared.discovery).remove_writer(core.handle);
+            return Err(error);
+        }
         self.shared.alarm.ring();
-        let sample_max = self
-            .shared
-            .domain
-            .topics()
-            .get(topic.index)
-            .map_or(0, |described| usize::try_from(described.sample_max).unwrap_or(usize::MAX));
-        let attachment = WriterAttachment { shared: Arc::clone(&self.shared), topic: topic.index };
+        let sample_max = usize::try_from(described.sample_max).unwrap_or(usize::MAX);
+        let shared = Arc::clone(&self.shared);
+        let attachment = WriterAttachment { shared, level: described.level };
         Ok(DataWriter::new(outlet, attachment, sample_max))
     }
 
@@ -190,10 +216,9 @@ impl DomainParticipant {
         listener: impl FnOnce(&Arc<ReaderCore>) -> Option<Box<dyn AnyListener>>,
     ) -> Result<DataReader<T>, DdsError> {
         check_not_in_listener("create_datareader")?;
-        check_reader(&qos, &self.shared.bounds(topic.index))?;
-        let described = self.shared.domain.topics().get(topic.index);
-        let subscribers = described.and_then(|described| described.subscribers.as_deref());
-        if subscribers.is_some_and(|nodes| !nodes.contains(&self.shared.node)) {
+        let described = self.described(topic)?;
+        check_reader(&qos, &self.shared.bounds(described.level))?;
+        if described.subscribers.is_some_and(|nodes| !nodes.contains(&self.shared.node)) {
             return Err(DdsError::PreconditionNotMet(format!(
                 "node {} is no subscriber of topic \"{}\"; add it there",
                 self.shared.node, topic.name
@@ -201,19 +226,27 @@ impl DomainParticipant {
         }
         let handle = self.shared.next_subscription();
         let index = u32::try_from(topic.index).unwrap_or(u32::MAX);
-        let announcement =
-            ReaderAnnouncement { topic: index, reader: handle.reader, qos: Some(qos.clone()) };
+        let announcement = Word::Reader(ReaderAnnouncement {
+            topic: index,
+            generation: topic.generation,
+            reader: handle.reader,
+            qos: Some(qos.clone()),
+        });
         let announcement = announcement.encode()?;
         let core = Arc::new(ReaderCore::new(handle, qos, self.shared.patience_max()));
         core.set_listener(listener(&core));
         let attachment = Attachment {
             shared: Arc::clone(&self.shared),
             topic: topic.index,
+            generation: topic.generation,
             reader: handle,
             discovery: self.discovery.clone(),
         };
         let attached = Arc::clone(&core);
-        self.shared.with_topic(topic.index, |state| state.attach(attached, Now::read()));
+        let attach = |state: &mut TopicState| state.attach(topic.generation, attached, Now::read());
+        if self.shared.with_topic(topic.index, attach) != Some(true) {
+            return Err(DdsError::TopicDeleted);
+        }
         // From here on the attachment deletes it.
         let reader = DataReader::new(core, attachment);
         self.discovery.clone().send(&announcement, ANNOUNCE)?;
@@ -221,7 +254,7 @@ impl DomainParticipant {
         Ok(reader)
     }
 
-    fn running(&self) -> Result<&Running, DdsError> {
+    pub(super) fn running(&self) -> Result<&Running, DdsError> {
         self.running.as_ref().ok_or(DdsError::Ended(Stopped::Closed))
     }
 
@@ -265,6 +298,19 @@ impl DomainParticipant {
             None => Ok(()),
         }
     }
+}
+
+/// Refuses a type that is not the topic's: DDS's inconsistent topic.
+pub(super) fn check_type<T: TypeSupport>(described: &TopicDescription) -> Result<(), DdsError> {
+    if described.type_name == T::TYPE_NAME {
+        return Ok(());
+    }
+    Err(DdsError::PreconditionNotMet(format!(
+        "topic \"{}\" has the type {}, and this program takes it for {}; correct one of them",
+        described.name,
+        described.type_name,
+        T::TYPE_NAME
+    )))
 }
 
 impl Drop for DomainParticipant {

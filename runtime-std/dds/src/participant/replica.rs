@@ -3,13 +3,16 @@
 use std::io::{self, Cursor, Read};
 use std::sync::Arc;
 
-use tramontane::{Messages, NodeId, Replica, SubgroupId, ViewChanged};
+use tramontane::{Message, Messages, NodeId, Replica, SubgroupId, ViewChanged};
 
+use super::directory::{Created, HeldPlace};
 use super::shared::{Shared, upcall};
-use crate::domain::Domain;
+use crate::domain::{Domain, TopicDescription};
 use crate::error::DdsError;
 use crate::time::Now;
+use crate::topic::TopicState;
 use crate::waitset::lock;
+use crate::wire::Word;
 
 /// Hands messages to their topics.
 pub(super) struct TopicReplica {
@@ -29,10 +32,7 @@ impl Replica for TopicReplica {
     fn deliver(&mut self, messages: &mut Messages<'_, '_>) {
         let shared = &self.shared;
         let Some(topic) = Domain::topic_index(messages.subgroup()) else {
-            upcall(|| {
-                let mut discovery = lock(&shared.discovery);
-                messages.for_each(|message| discovery.heard(message.sender.get(), message.payload));
-            });
+            messages.for_each(|message| self.heard(&message));
             return;
         };
         let timing_changed = shared.with_topic(topic, |state| {
@@ -61,11 +61,15 @@ impl Replica for TopicReplica {
             self.shared.with_topic(topic, |state| state.view_changed(is_gone, now));
         }
         upcall(|| lock(&self.shared.discovery).view_changed(is_gone));
+        self.places_changed(change, now);
     }
 
     fn snapshot(&mut self, subgroup: SubgroupId) -> Box<dyn Read + Send> {
         let taken = match Domain::topic_index(subgroup) {
-            None => lock(&self.shared.discovery).snapshot(),
+            None => {
+                let directory = self.shared.known.lock().directory.state();
+                lock(&self.shared.discovery).snapshot(directory)
+            }
             Some(topic) => self
                 .shared
                 .with_topic(topic, |state| state.snapshot())
@@ -81,13 +85,102 @@ impl Replica for TopicReplica {
         let mut bytes = Vec::new();
         state.read_to_end(&mut bytes)?;
         let restored = match Domain::topic_index(subgroup) {
-            None => upcall(|| lock(&self.shared.discovery).restore(&bytes)),
+            None => self.restore_discovery(&bytes),
             Some(topic) => self
                 .shared
                 .with_topic(topic, |state| state.restore(&bytes, Now::read()))
                 .unwrap_or(Ok(())),
         };
         restored.map_err(io::Error::other)
+    }
+}
+
+impl TopicReplica {
+    /// A participant said something in discovery.
+    fn heard(&self, message: &Message<'_>) {
+        let participant = message.sender.get();
+        match Word::decode(message.payload) {
+            Ok(Word::Reader(said)) => {
+                upcall(|| lock(&self.shared.discovery).heard(participant, said));
+                return;
+            }
+            Ok(Word::Create { request, topic }) => self.create(message, request, topic),
+            Ok(Word::Delete { request, name }) => self.delete(message, request, &name),
+            Ok(Word::Free { generation }) => {
+                let was_held = self.shared.known.lock().directory.free(generation);
+                if was_held {
+                    upcall(|| lock(&self.shared.discovery).topic_gone(generation));
+                }
+            }
+            Err(error) => tracing::warn!(participant, %error, "an announcement makes no sense"),
+        }
+        self.shared.known.tell();
+        self.shared.alarm.ring();
+    }
+
+    fn create(&self, message: &Message<'_>, request: u64, topic: TopicDescription) {
+        let view = message.view.get();
+        let store = topic.store();
+        let created = self.shared.known.lock().directory.create(message.sender.get(), view, topic);
+        if let Ok(Created { index, generation, is_new: true }) = created {
+            // Nobody finds it before a view has its place open, which is later.
+            self.shared.with_topic(index, |state| state.begin(generation, view, store));
+        }
+        if self.is_own_request(message) {
+            self.shared.known.lock().answer(request, created);
+        }
+    }
+
+    fn delete(&self, message: &Message<'_>, request: u64, name: &str) {
+        let deleted = self.shared.known.lock().directory.delete(name);
+        // In this order: who makes a writer looks into the directory once discovery has it.
+        if let Ok((index, generation)) = deleted {
+            upcall(|| lock(&self.shared.discovery).stop_writers(index, generation));
+        }
+        if self.is_own_request(message) {
+            let gone = |(index, generation)| Created { index, generation, is_new: false };
+            self.shared.known.lock().answer(request, deleted.map(gone));
+        }
+    }
+
+    /// Whether this process asked: not a former one of this node, whose requests are replayed.
+    fn is_own_request(&self, message: &Message<'_>) -> bool {
+        message.sender.get() == self.shared.node && !message.is_replayed
+    }
+
+    /// A view has begun, in which places are open that were not, or are closed that were.
+    fn places_changed(&self, change: &ViewChanged<'_>, now: Now) {
+        let is_keeper = change.view.members.first() == Some(&change.own);
+        let mut known = self.shared.known.lock();
+        let declared = known.directory.index_of(0);
+        let is_open = |place| !change.view.is_closed(Domain::subgroup_of(declared + place));
+        let closed = known.view_changed(is_keeper, is_open);
+        drop(known);
+        for place in closed {
+            drop(self.shared.with_topic(declared + place, |state| state.end(now)));
+        }
+        self.shared.known.tell();
+        self.shared.alarm.ring();
+    }
+
+    /// Takes over what another participant knows of readers and topics.
+    fn restore_discovery(&self, bytes: &[u8]) -> Result<(), DdsError> {
+        let state = upcall(|| lock(&self.shared.discovery).restore(bytes))?;
+        let mut known = self.shared.known.lock();
+        if !known.directory.restore(state) {
+            return Err(DdsError::Domain("another member has other places for topics".into()));
+        }
+        let index_of =
+            |(place, held): (usize, &HeldPlace)| (known.directory.index_of(place), held.clone());
+        let held: Vec<(usize, HeldPlace)> = known.directory.held().map(index_of).collect();
+        drop(known);
+        for (index, held) in held {
+            let begin = |topic: &mut TopicState| {
+                topic.begin(held.generation, held.created_in, held.topic.store());
+            };
+            self.shared.with_topic(index, begin);
+        }
+        Ok(())
     }
 }
 

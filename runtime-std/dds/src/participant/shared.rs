@@ -2,27 +2,29 @@
 //!
 //! # Invariants
 //! - Locks are taken in this order: discovery or a topic, then what belongs to one reader or
-//!   writer; never two topics at once. Nothing is sent while one is held.
+//!   writer; never two topics at once. Nothing is sent while one is held. That of the topics'
+//!   directory may be taken with any of them, and no other is taken with it.
 //! - Whoever may call a listener says so ([`upcall`]); calls that wait, or lock a topic, are
 //!   refused to a thread that is in one.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use super::discovery::Discovery;
 use super::handles::{PublicationData, PublicationHandle, SubscriptionData, SubscriptionHandle};
 use super::timers::Alarm;
+use super::topics::Topics;
 use crate::domain::{Domain, Level};
 use crate::error::DdsError;
 use crate::qos::Bounds;
 use crate::time::Now;
-use crate::topic::{Keep, TopicState, TopicStore};
+use crate::topic::TopicState;
 use crate::waitset::lock;
-use crate::wire::{Kind, ReaderAnnouncement};
+use crate::wire::{Kind, ReaderAnnouncement, Word};
 use crate::writer::{Outlet, WriterCore};
-use tramontane::{Membership, Sender};
+use tramontane::{Membership, ReservedSubgroups, Sender};
 
 /// How long an entity tells the others that it is gone, at most.
 const FAREWELL: Duration = Duration::from_millis(500);
@@ -30,11 +32,18 @@ const FAREWELL: Duration = Duration::from_millis(500);
 /// How long it may wait to tell them that it is there.
 pub(super) const ANNOUNCE: Duration = Duration::from_secs(5);
 
+/// How long the keeper of the places waits for room, and until it tries again.
+const SAY_AGAIN: Duration = Duration::from_millis(50);
+
 /// What the entities of a participant share.
 pub(crate) struct Shared {
     pub(super) domain: Domain,
     pub(super) node: u32,
+    /// By index: those that are declared, then the places.
     pub(super) topics: Vec<Mutex<TopicState>>,
+    pub(super) known: Topics,
+    /// What the places are kept with, once this participant is a member.
+    pub(super) keeping: OnceLock<(ReservedSubgroups, Sender)>,
     pub(super) discovery: Mutex<Discovery>,
     pub(super) alarm: Alarm,
     next_writer: AtomicU32,
@@ -70,15 +79,12 @@ pub(super) fn upcall<R>(body: impl FnOnce() -> R) -> R {
 
 impl Shared {
     pub(super) fn new(domain: Domain, node: u32) -> Self {
-        let store = |topic: &crate::domain::TopicDescription| {
-            let index = |count: u32| usize::try_from(count).unwrap_or(usize::MAX);
-            let keep =
-                Keep { depth: topic.keep_depth.map(index), samples: topic.keep_samples.map(index) };
-            topic.level.keeps().then(|| TopicStore::new(keep))
-        };
-        let topics = domain.topics().iter().map(|topic| Mutex::new(TopicState::new(store(topic))));
+        let declared = domain.topics().iter().map(|topic| TopicState::new(topic.store()));
+        let places = domain.each_place().into_iter().map(|_| TopicState::new(None));
         Self {
-            topics: topics.collect(),
+            topics: declared.chain(places).map(Mutex::new).collect(),
+            known: Topics::new(&domain),
+            keeping: OnceLock::new(),
             domain,
             node,
             discovery: Mutex::default(),
@@ -110,13 +116,9 @@ impl Shared {
         Some(upcall(|| body(&mut lock(topic))))
     }
 
-    pub(super) fn level(&self, topic: usize) -> Level {
-        self.domain.topics().get(topic).map(|topic| topic.level).unwrap_or_default()
-    }
-
-    /// What policies are checked against.
-    pub(super) fn bounds(&self, topic: usize) -> Bounds {
-        Bounds { level: self.level(topic), failure_timeout: self.failure_timeout() }
+    /// What policies on a topic of that level are checked against.
+    pub(super) fn bounds(&self, level: Level) -> Bounds {
+        Bounds { level, failure_timeout: self.failure_timeout() }
     }
 
     fn failure_timeout(&self) -> Option<Duration> {
@@ -137,6 +139,7 @@ impl Shared {
         let mut sooner = |due: Option<Duration>| {
             next = next.into_iter().chain(due).min();
         };
+        sooner(self.keep_places().then_some(now.elapsed + SAY_AGAIN));
         for topic in 0..self.topics.len() {
             let due = self.with_topic(topic, |state| {
                 state.tick(now);
@@ -153,10 +156,29 @@ impl Shared {
     }
 }
 
+impl Shared {
+    /// Keeps the places of topics that come at run time, if that is this participant's part. True
+    /// if something could not be said, and is to be said again.
+    fn keep_places(&self) -> bool {
+        let Some((reserved, discovery)) = self.keeping.get() else { return false };
+        let words = self.known.lock().keep(reserved);
+        let mut has_more = false;
+        for word in words {
+            let said = word.encode().map(|bytes| discovery.clone().send(&bytes, SAY_AGAIN));
+            match said {
+                Ok(Ok(_)) => self.known.lock().said(&word),
+                _ => has_more = true,
+            }
+        }
+        has_more
+    }
+}
+
 /// What ties a reader to its participant. Dropping it deletes the reader.
 pub(crate) struct Attachment {
     pub(super) shared: Arc<Shared>,
     pub(super) topic: usize,
+    pub(super) generation: u64,
     pub(super) reader: SubscriptionHandle,
     pub(super) discovery: Sender,
 }
@@ -178,7 +200,8 @@ impl Drop for Attachment {
         }
         drop(self.shared.with_topic(self.topic, |state| state.detach(self.reader)));
         let topic = u32::try_from(self.topic).unwrap_or(u32::MAX);
-        let gone = ReaderAnnouncement { topic, reader: self.reader.reader, qos: None };
+        let (generation, reader) = (self.generation, self.reader.reader);
+        let gone = Word::Reader(ReaderAnnouncement { topic, generation, reader, qos: None });
         // A participant that has ended tells nobody.
         let _ = gone.encode().map(|bytes| self.discovery.send(&bytes, FAREWELL));
     }
@@ -187,12 +210,12 @@ impl Drop for Attachment {
 /// What ties a writer to its participant.
 pub(crate) struct WriterAttachment {
     pub(super) shared: Arc<Shared>,
-    pub(super) topic: usize,
+    pub(super) level: Level,
 }
 
 impl WriterAttachment {
-    pub(crate) fn level(&self) -> Level {
-        self.shared.level(self.topic)
+    pub(crate) const fn level(&self) -> Level {
+        self.level
     }
 
     pub(crate) fn matched_subscriptions(&self, writer: &WriterCore) -> Vec<SubscriptionData> {

@@ -50,6 +50,8 @@ pub(crate) struct ReaderCore {
     pub(super) bells: Bells,
     /// Something was kept since [`ReaderCore::flush`].
     has_news: AtomicBool,
+    /// The topic is deleted, and all of it was handed over.
+    is_over: AtomicBool,
 }
 
 impl ReaderCore {
@@ -73,7 +75,18 @@ impl ReaderCore {
             listens: AtomicBool::new(false),
             bells: Bells::default(),
             has_news: AtomicBool::new(false),
+            is_over: AtomicBool::new(false),
         }
+    }
+
+    /// The topic is deleted: nothing more comes.
+    pub(crate) fn end(&self) {
+        self.is_over.store(true, Ordering::Release);
+        self.bells.ring();
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Acquire)
     }
 
     pub(crate) fn set_listener(&self, listener: Option<Box<dyn AnyListener>>) {

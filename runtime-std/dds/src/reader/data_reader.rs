@@ -91,6 +91,13 @@ impl<T: TypeSupport> DataReader<T> {
         Arc::new(ReaderStatusCondition { reader: Arc::clone(&self.core), enabled })
     }
 
+    /// Whether its topic is deleted, and all of it was handed over: the same at all readers. What
+    /// was not taken yet stays.
+    #[must_use]
+    pub fn is_topic_deleted(&self) -> bool {
+        self.core.is_over()
+    }
+
     /// The statuses that have changed since they were read.
     #[must_use]
     pub fn status_changes(&self) -> StatusMask {

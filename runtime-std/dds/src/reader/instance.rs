@@ -73,7 +73,7 @@ impl Instance {
                 self.end(InstanceStates::NOT_ALIVE_DISPOSED, now);
                 self.leave(writer, now);
             }
-            Kind::Announce | Kind::Gone | Kind::Alive => {}
+            Kind::Announce | Kind::Gone | Kind::Alive | Kind::Begun => {}
         }
         before != self.state
     }

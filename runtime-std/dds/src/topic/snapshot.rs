@@ -15,6 +15,7 @@ use crate::wire::{Kind, Origin};
 
 #[derive(Serialize, Deserialize)]
 struct Snapshot {
+    generation: u64,
     ordinal: u64,
     writers: Vec<Writer>,
     instances: Vec<Instance>,
@@ -64,6 +65,7 @@ impl TopicState {
             samples: kept.samples.iter().map(value_of).collect(),
         };
         encode(&Snapshot {
+            generation: self.generation,
             ordinal: self.ordinal,
             writers: self.writers.iter().map(writer).collect(),
             instances: self.store.iter().flat_map(TopicStore::instances).map(instance).collect(),
@@ -73,9 +75,15 @@ impl TopicState {
     /// Takes over the state of another member, instead of what is here. No bytes are the state of a
     /// topic without messages: what a log tells comes behind it.
     pub(crate) fn restore(&mut self, bytes: &[u8], now: Now) -> Result<(), DdsError> {
+        let generation = self.generation;
+        let empty = Snapshot { generation, ordinal: 0, writers: Vec::new(), instances: Vec::new() };
         let snapshot = match bytes {
-            [] => Snapshot { ordinal: 0, writers: Vec::new(), instances: Vec::new() },
-            bytes => decode(bytes, Encoding::NATIVE)?,
+            [] => empty,
+            bytes => {
+                let snapshot: Snapshot = decode(bytes, Encoding::NATIVE)?;
+                // Of a topic that had the place before: what discovery told is newer.
+                if snapshot.generation == generation { snapshot } else { empty }
+            }
         };
         self.ordinal = snapshot.ordinal;
         self.writers = super::writers::KnownWriters::default();

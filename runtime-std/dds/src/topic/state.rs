@@ -30,6 +30,13 @@ struct Attached {
 /// The topic.
 #[derive(Debug, Default)]
 pub(crate) struct TopicState {
+    /// Which topic has the place; 0 if the topic is declared.
+    pub(super) generation: u64,
+    /// The view in which it was created: messages of views up to that one are of another topic that
+    /// had the place before. Zero if it is declared.
+    created_in: u64,
+    /// It was deleted: nothing of it comes any more.
+    is_over: bool,
     /// Messages of the topic so far.
     pub(super) ordinal: u64,
     pub(super) writers: KnownWriters,
@@ -46,9 +53,29 @@ impl TopicState {
         Self { store, ..Self::default() }
     }
 
+    /// A topic has come that was created in that view, at a place that had none.
+    pub(crate) fn begin(&mut self, generation: u64, created_in: u64, store: Option<TopicStore>) {
+        *self = Self { generation, created_in, ..Self::new(store) };
+    }
+
+    /// The view has closed the topic's place: the writers are gone, and the readers are given
+    /// nothing more. Gives the readers, for their listeners, which may have writers, to be dropped
+    /// without the topic's lock.
+    pub(crate) fn end(&mut self, now: Now) -> Vec<Arc<ReaderCore>> {
+        self.view_changed(|_| true, now);
+        self.is_over = true;
+        self.store = None;
+        let readers = std::mem::take(&mut self.readers);
+        readers.iter().for_each(|reader| reader.core.end());
+        readers.into_iter().map(|reader| reader.core).collect()
+    }
+
     /// A message of the topic.
     #[inline]
     pub(crate) fn deliver(&mut self, message: &Message<'_>, now: Now) {
+        if self.is_over || message.view.get() <= self.created_in {
+            return;
+        }
         self.ordinal += 1;
         let Some((header, body)) = Header::read(message.payload) else {
             tracing::warn!(sender = %message.sender, "a message is no sample, and is left out");
@@ -58,6 +85,10 @@ impl TopicState {
         match header.kind {
             Kind::Announce => self.announced(writer, &header, body, now),
             Kind::Gone => self.writer_gone(writer, now),
+            Kind::Begun => {
+                let begun = writer.participant;
+                self.view_changed(|participant| participant == begun, now);
+            }
             Kind::Alive => {
                 self.heard(writer, None, now);
             }
@@ -173,8 +204,13 @@ impl TopicState {
         }
     }
 
-    /// Adds a reader: it is matched with the writers that there are, and fed with what is kept.
-    pub(crate) fn attach(&mut self, core: Arc<ReaderCore>, now: Now) {
+    /// Adds a reader of the topic of that generation: it is matched with the writers that there
+    /// are, and fed with what is kept. False if that topic is no more.
+    #[must_use]
+    pub(crate) fn attach(&mut self, generation: u64, core: Arc<ReaderCore>, now: Now) -> bool {
+        if self.is_over || self.generation != generation {
+            return false;
+        }
         let mut reader = Attached { core, matched: Vec::new() };
         for known in self.writers.iter() {
             reader.consider(known);
@@ -184,6 +220,7 @@ impl TopicState {
         }
         reader.core.flush();
         self.readers.push(reader);
+        true
     }
 
     /// Hands over what is kept, in the topic's order; then how the instances stand. What was kept

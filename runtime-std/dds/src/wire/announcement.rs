@@ -1,8 +1,9 @@
-//! What writers and readers say of themselves.
+//! What writers and readers say of themselves, and what is said of topics.
 
 use serde::{Deserialize, Serialize};
 
 use crate::cdr::{Encoding, decode, encode};
+use crate::domain::TopicDescription;
 use crate::error::DdsError;
 use crate::qos::{ReaderQos, WriterQos};
 
@@ -15,15 +16,30 @@ pub(crate) const ANNOUNCEMENT_MAX: u32 = 640;
 /// A reader, as its participant tells the domain.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ReaderAnnouncement {
-    /// The topic's place in the domain's description.
+    /// The topic's index, and its generation.
     pub(crate) topic: u32,
+    pub(crate) generation: u64,
     /// The reader's number among those of its node.
     pub(crate) reader: u32,
     /// What it asks for; nothing once it is deleted.
     pub(crate) qos: Option<ReaderQos>,
 }
 
-impl ReaderAnnouncement {
+/// What is said in discovery.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Word {
+    /// A reader is there, or is gone.
+    Reader(ReaderAnnouncement),
+    /// A topic is to be there: a request of that number of its participant.
+    Create { request: u64, topic: TopicDescription },
+    /// A topic is to be no more.
+    Delete { request: u64, name: String },
+    /// The place of a topic that was deleted is closed.
+    Free { generation: u64 },
+}
+
+impl Word {
+    /// The message that says it.
     pub(crate) fn encode(&self) -> Result<Vec<u8>, DdsError> {
         encode(self)
     }
@@ -82,9 +98,28 @@ mod tests {
             user_data: vec![1; USER_DATA_MAX],
             ..ReaderQos::default()
         };
-        let announced = ReaderAnnouncement { topic: 3, reader: 4, qos: Some(qos) };
+        let announced =
+            Word::Reader(ReaderAnnouncement { topic: 3, generation: 7, reader: 4, qos: Some(qos) });
         let encoded = announced.encode().expect("plain");
-        assert_eq!(ReaderAnnouncement::decode(&encoded).expect("plain"), announced);
+        assert_eq!(Word::decode(&encoded).expect("plain"), announced);
         assert!(encoded.len() <= ANNOUNCEMENT_MAX as usize, "{}", encoded.len());
+    }
+
+    #[test]
+    fn what_is_said_of_topics_is_read_as_it_was_said_and_other_bytes_are_refused() {
+        let topic = TopicDescription::new("Tracks", "Track").level(Level::Volatile);
+        let topic = topic.publishers([1, 2]).sample_max(77);
+        let words = [
+            Word::Create { request: 3, topic },
+            Word::Delete { request: u64::MAX, name: "Tracks".into() },
+            Word::Free { generation: 9 },
+        ];
+        for word in words {
+            let encoded = word.encode().expect("plain");
+            assert_eq!(Word::decode(&encoded).expect("plain"), word);
+            Word::decode(encoded.get(..encoded.len() - 1).expect("not empty"))
+                .expect_err("cut short");
+        }
+        Word::decode(&[9, 0, 0, 0]).expect_err("no such word");
     }
 }

@@ -5,7 +5,12 @@
 //!   types lie aligned.
 //! - Bytes come from other processes: what is no header is told, and nothing is indexed by them.
 
+use std::time::Duration;
+
+use tramontane::Sender;
+
 use crate::cdr::{Encoding, InstanceHandle};
+use crate::error::DdsError;
 use crate::time::Timestamp;
 
 /// Bytes of a header without an origin.
@@ -41,6 +46,9 @@ pub(crate) enum Kind {
     Gone,
     /// The writer lives.
     Alive,
+    /// The participant begins: writers of it that there were before are gone with its former
+    /// process. Said in topics that are logged, where a log tells of no views.
+    Begun,
 }
 
 /// A sample from another system: who wrote it there, and its number among that writer's.
@@ -68,7 +76,7 @@ pub(crate) struct Header {
 }
 
 impl Kind {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::Data,
         Self::Dispose,
         Self::Unregister,
@@ -76,6 +84,7 @@ impl Kind {
         Self::Announce,
         Self::Gone,
         Self::Alive,
+        Self::Begun,
     ];
 
     const fn code(self) -> u8 {
@@ -87,6 +96,7 @@ impl Kind {
             Self::Announce => 4,
             Self::Gone => 5,
             Self::Alive => 6,
+            Self::Begun => 7,
         }
     }
 
@@ -149,6 +159,23 @@ impl Header {
     }
 }
 
+/// Says that a participant begins, in a topic.
+pub(crate) fn say_begun(mut sender: Sender, wait: Duration) -> Result<(), DdsError> {
+    let mut slot = [0; HEADER_BYTES];
+    Header {
+        kind: Kind::Begun,
+        encoding: Encoding::NATIVE,
+        writer: 0,
+        sequence: 0,
+        source: Timestamp::now(),
+        instance: InstanceHandle::KEYLESS,
+        origin: None,
+    }
+    .write(&mut slot);
+    sender.send(&slot, wait)?;
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -158,7 +185,7 @@ mod tests {
     fn header() -> impl Strategy<Value = Header> {
         let origin = proptest::option::of((any::<[u8; 16]>(), any::<u64>()));
         let numbers = (any::<u16>(), any::<u32>(), any::<u64>(), any::<i64>());
-        (0_usize..7, numbers, any::<[u8; 16]>(), origin).prop_map(
+        (0_usize..8, numbers, any::<[u8; 16]>(), origin).prop_map(
             |(kind, (encoding, writer, sequence, source), instance, origin)| Header {
                 kind: Kind::ALL[kind],
                 encoding: Encoding(encoding),

@@ -9,7 +9,7 @@ mod announcement;
 mod header;
 
 pub(crate) use announcement::{
-    ANNOUNCEMENT_MAX, ReaderAnnouncement, USER_DATA_MAX, decode_writer, encode_writer,
+    ANNOUNCEMENT_MAX, ReaderAnnouncement, USER_DATA_MAX, Word, decode_writer, encode_writer,
 };
 pub use header::Origin;
-pub(crate) use header::{HEADER_BYTES, HEADER_MAX, Header, Kind};
+pub(crate) use header::{HEADER_BYTES, HEADER_MAX, Header, Kind, say_begun};

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::listener::{DataWriterListener, WriterEvent};
@@ -36,8 +37,12 @@ struct Dues {
 /// A writer.
 pub(crate) struct WriterCore {
     pub(crate) handle: PublicationHandle,
+    /// The topic's index, and its generation.
     pub(crate) topic: usize,
+    pub(crate) generation: u64,
     pub(crate) qos: WriterQos,
+    /// The topic is deleted.
+    is_stopped: AtomicBool,
     pub(super) statuses: Mutex<Statuses>,
     listener: Mutex<Option<Box<dyn DataWriterListener>>>,
     dues: Mutex<Dues>,
@@ -45,11 +50,18 @@ pub(crate) struct WriterCore {
 }
 
 impl WriterCore {
-    pub(crate) fn new(handle: PublicationHandle, topic: usize, qos: WriterQos, now: Now) -> Self {
+    pub(crate) fn new(
+        handle: PublicationHandle,
+        (topic, generation): (usize, u64),
+        qos: WriterQos,
+        now: Now,
+    ) -> Self {
         let core = Self {
             handle,
             topic,
+            generation,
             qos,
+            is_stopped: AtomicBool::new(false),
             statuses: Mutex::default(),
             listener: Mutex::default(),
             dues: Mutex::default(),
@@ -57,6 +69,16 @@ impl WriterCore {
         };
         core.gave_sign(now.elapsed);
         core
+    }
+
+    /// The topic is deleted: what it writes from now on would be of whichever topic comes next.
+    pub(crate) fn stop(&self) {
+        self.is_stopped.store(true, Ordering::Release);
+    }
+
+    /// Whether the topic is deleted.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.is_stopped.load(Ordering::Acquire)
     }
 
     pub(crate) fn set_listener(&self, listener: Option<Box<dyn DataWriterListener>>) {

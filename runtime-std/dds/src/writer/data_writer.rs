@@ -197,6 +197,9 @@ impl<T: TypeSupport> DataWriter<T> {
             ));
         }
         let Some(last) = self.outlet.progress().last else { return Ok(()) };
+        if self.outlet.core().is_stopped() {
+            return Err(DdsError::TopicDeleted);
+        }
         let sender = self.outlet.sender();
         let reached = match sender.clone().logged() {
             Ok(logged) => logged.receipt(last).durable_majority().wait(timeout).map(drop),
@@ -204,8 +207,15 @@ impl<T: TypeSupport> DataWriter<T> {
         };
         reached.map_err(|why| match why {
             NotReached::Stopped(stopped) => DdsError::Ended(stopped),
+            _ if self.outlet.core().is_stopped() => DdsError::TopicDeleted,
             _ => DdsError::Timeout(timeout),
         })
+    }
+
+    /// Whether its topic is deleted: it writes nothing more.
+    #[must_use]
+    pub fn is_topic_deleted(&self) -> bool {
+        self.outlet.core().is_stopped()
     }
 
     /// Samples that this best-effort writer dropped, because it found no room.

@@ -3,6 +3,8 @@
 //! # Invariants
 //! - A message has its number before it is committed, and numbers rise by one: a number that is
 //!   missing is a sample that was dropped for want of room.
+//! - Nothing is committed once the topic is deleted: a slot that is taken after that may be of the
+//!   topic that has its place next.
 //! - From a listener nothing waits: what would wait there would wait for itself.
 
 use std::collections::BTreeSet;
@@ -95,12 +97,20 @@ impl Outlet {
         wait: Option<Duration>,
     ) -> Result<Option<OpenSlot<'_>>, DdsError> {
         let Self { sender, progress } = self;
+        let core = &progress.core;
+        if core.is_stopped() {
+            return Err(DdsError::TopicDeleted);
+        }
         let blocking = if is_in_listener() { Duration::ZERO } else { wait.unwrap_or_default() };
         let slot = if blocking.is_zero() {
             reserve_now(sender, length)
         } else {
             sender.reserve(length, blocking)
         };
+        // A slot that is dropped goes out as nothing.
+        if core.is_stopped() {
+            return Err(DdsError::TopicDeleted);
+        }
         match slot {
             Ok(slot) => Ok(Some(OpenSlot { slot, progress })),
             Err(SendError::TimedOut(_)) if wait.is_none() => {

@@ -4,4 +4,5 @@ mod instances;
 mod levels;
 mod policies;
 mod support;
+mod topics;
 mod types;

@@ -1,14 +1,15 @@
 //! Domains whose participants are members of one process.
 
+use std::net::{Ipv4Addr, TcpListener};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
-use tramontane::{Description, Root, StartOptions};
+use tramontane::{Carrier, Description, Root, StartOptions};
 use tramontane_dds::{
     DataReader, DataWriter, Domain, DomainParticipant, Level, Sample, Selection, TopicDescription,
-    TypeSupport, WaitSet,
+    TopicPlaces, TypeSupport, WaitSet,
 };
 
 /// How long anything may take on a machine that is busy.
@@ -49,6 +50,29 @@ impl Place {
         let group = Description::builder("dds").nodes(nodes).heartbeat_ms(10, 2_000);
         let data = tempfile::tempdir().expect("a folder");
         Self { root, data, domain: Domain::new(group, topics).expect("a domain") }
+    }
+
+    /// The same over a carrier, with places for topics that come at run time.
+    pub fn with_places(
+        carrier: Carrier,
+        nodes: u32,
+        places: impl IntoIterator<Item = TopicPlaces>,
+    ) -> Self {
+        let mut place = Self::new(nodes, []);
+        if carrier == Carrier::Tcp {
+            // Held together, so that they differ.
+            let held: Vec<_> = (0..nodes)
+                .map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port"))
+                .collect();
+            place.domain = place.domain.with_group(|group| {
+                group.fabric = carrier;
+                for (node, held) in group.nodes.iter_mut().zip(&held) {
+                    node.address = Some(held.local_addr().expect("an address"));
+                }
+            });
+        }
+        place.domain = place.domain.with_places(places).expect("a domain");
+        place
     }
 
     /// Of nodes of which these form the group.

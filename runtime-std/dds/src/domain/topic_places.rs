@@ -1,0 +1,93 @@
+//! Places for topics that come at run time.
+
+use serde::{Deserialize, Serialize};
+use tramontane::SubgroupDescription;
+use tramontane::group::WINDOW_DEFAULT;
+
+use super::level::Level;
+use super::topic_description::{SAMPLE_MAX_DEFAULT, TopicDescription, message_max};
+use crate::error::DdsError;
+
+/// Places for topics that are created at run time: subgroups of all nodes, each of which is closed
+/// but while a topic has it. A closed one takes a few bytes of a row.
+///
+/// ```
+/// use tramontane::Description;
+/// use tramontane_dds::{Domain, Level, TopicPlaces};
+///
+/// # fn main() -> Result<(), tramontane_dds::DdsError> {
+/// let places = TopicPlaces { level: Level::Volatile, ..TopicPlaces::new(4) };
+/// let domain = Domain::new(Description::builder("flight").nodes(3), [])?.with_places([places])?;
+/// assert_eq!(domain.places().len(), 1);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TopicPlaces {
+    /// How many topics may have one at a time.
+    pub count: u32,
+    /// What their topics promise: `logged` is refused.
+    #[serde(default)]
+    pub level: Level,
+    /// Samples of each publishing node that may be under way.
+    #[serde(default = "window_default")]
+    pub window: u32,
+    /// The largest sample, in bytes of CDR.
+    #[serde(default = "sample_max_default")]
+    pub sample_max: u32,
+}
+
+const fn window_default() -> u32 {
+    WINDOW_DEFAULT
+}
+const fn sample_max_default() -> u32 {
+    SAMPLE_MAX_DEFAULT
+}
+
+/// The most places of a domain: topics stay few, and each has a subgroup.
+const PLACES_MAX: u32 = 256;
+
+impl TopicPlaces {
+    /// So many places of the level atomic.
+    #[must_use]
+    pub const fn new(count: u32) -> Self {
+        Self { count, level: Level::Atomic, window: WINDOW_DEFAULT, sample_max: SAMPLE_MAX_DEFAULT }
+    }
+
+    /// The subgroups behind them, the first of which is the one of that number.
+    pub(super) fn subgroups(&self, first: usize) -> Result<Vec<SubgroupDescription>, DdsError> {
+        if self.level == Level::Logged {
+            return Err(DdsError::Domain(
+                "places for topics cannot be logged, since a log outlives its topic; declare \
+                 logged topics in the domain"
+                    .into(),
+            ));
+        }
+        if self.count == 0 || self.count > PLACES_MAX {
+            return Err(DdsError::Domain(format!(
+                "{} places for topics are too few or too many; give 1 to {PLACES_MAX}",
+                self.count
+            )));
+        }
+        let place = |number: u32| {
+            let number = usize::try_from(number).unwrap_or(usize::MAX).saturating_add(first);
+            SubgroupDescription {
+                window: self.window,
+                message_max: message_max(self.sample_max),
+                unordered: self.level == Level::Unordered,
+                restart_empty: true,
+                reserved: true,
+                ..SubgroupDescription::named(&format!("DCPS-{number}"))
+            }
+        };
+        Ok((0..self.count).map(place).collect())
+    }
+
+    /// Whether such a topic may have one.
+    pub(crate) const fn fits(&self, topic: &TopicDescription) -> bool {
+        self.level as u8 == topic.level as u8
+            && self.window >= topic.window
+            && self.sample_max >= topic.sample_max
+    }
+}

@@ -1,0 +1,248 @@
+//! The directory of topics that come and go at run time (DDS-1).
+//!
+//! # Invariants
+//! - It follows from the order of discovery alone, and so is the same at all participants at the
+//!   same place of that order.
+//! - A place is held by one topic at a time: from where its creation stands in the order, to where
+//!   the order says that a view has closed it.
+//! - A generation names a topic for ever: one that is deleted and created again is another.
+
+use serde::{Deserialize, Serialize};
+
+use crate::domain::{TopicDescription, TopicPlaces};
+
+/// A topic that was created at run time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct HeldPlace {
+    pub(crate) topic: TopicDescription,
+    pub(crate) generation: u64,
+    /// The view in which it was created: messages of its place belong to it in later ones alone.
+    pub(crate) created_in: u64,
+    /// The participant that created it.
+    pub(crate) creator: u32,
+    /// It is deleted, and a view is to close its place.
+    pub(crate) ends: bool,
+}
+
+/// Why a topic is not created or deleted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Refusal {
+    #[error(
+        "topic \"{name}\" is there already, and differs in {fields}; give it another name, or \
+         create it alike"
+    )]
+    Differs { name: String, fields: String },
+    #[error("topic \"{0}\" is being deleted; try again")]
+    Ends(String),
+    #[error(
+        "no place is free for topic \"{name}\" of the level {level} with its window and \
+         sample_max; delete a topic, or add places to the domain's description"
+    )]
+    NoPlace { name: String, level: &'static str },
+    #[error(
+        "topic \"{0}\" is declared in the domain's description, and cannot be deleted; take it out \
+         there"
+    )]
+    Declared(String),
+    #[error("there is no topic \"{0}\"")]
+    Unknown(String),
+}
+
+/// A topic, and whether it came just now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Created {
+    /// Its index: that of a topic of the description, or of a place behind those.
+    pub(crate) index: usize,
+    pub(crate) generation: u64,
+    pub(crate) is_new: bool,
+}
+
+/// What a place needs of the participant that keeps the places.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Due {
+    /// A view that has it open.
+    Open,
+    /// A view that has it closed.
+    Close,
+    /// A word in the order: the topic of this generation is gone, and its place is free.
+    Free(u64),
+}
+
+/// The directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Directory {
+    declared: Vec<TopicDescription>,
+    places: Vec<TopicPlaces>,
+    held: Vec<Option<HeldPlace>>,
+    /// Topics created so far.
+    generations: u64,
+}
+
+/// What of it is handed to a participant that joins.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct DirectoryState {
+    held: Vec<Option<HeldPlace>>,
+    generations: u64,
+}
+
+impl Directory {
+    pub(crate) fn new(declared: Vec<TopicDescription>, places: Vec<TopicPlaces>) -> Self {
+        let held = places.iter().map(|_| None).collect();
+        Self { declared, places, held, generations: 0 }
+    }
+
+    /// A participant creates a topic, in that view. One that is there with the same description is
+    /// what it gets.
+    pub(crate) fn create(
+        &mut self,
+        creator: u32,
+        created_in: u64,
+        topic: TopicDescription,
+    ) -> Result<Created, Refusal> {
+        if let Some((index, there, generation, ends)) = self.named(&topic.name) {
+            if ends {
+                return Err(Refusal::Ends(topic.name));
+            }
+            let fields = there.differing(&topic);
+            if !fields.is_empty() {
+                return Err(Refusal::Differs { name: topic.name, fields: fields.join(", ") });
+            }
+            return Ok(Created { index, generation, is_new: false });
+        }
+        let fits = |(held, place): (&Option<HeldPlace>, &TopicPlaces)| {
+            held.is_none() && place.fits(&topic)
+        };
+        let Some(place) = self.held.iter().zip(&self.places).position(fits) else {
+            return Err(Refusal::NoPlace { name: topic.name, level: topic.level.name() });
+        };
+        self.generations += 1;
+        let generation = self.generations;
+        if let Some(held) = self.held.get_mut(place) {
+            *held = Some(HeldPlace { topic, generation, created_in, creator, ends: false });
+        }
+        Ok(Created { index: self.declared.len() + place, generation, is_new: true })
+    }
+
+    /// A participant deletes a topic. Gives its index and generation: from here on nobody writes
+    /// it, and its place is free once a view has closed it.
+    pub(crate) fn delete(&mut self, name: &str) -> Result<(usize, u64), Refusal> {
+        match self.named(name) {
+            None => Err(Refusal::Unknown(name.to_owned())),
+            Some((_, _, 0, _)) => Err(Refusal::Declared(name.to_owned())),
+            Some((_, _, _, true)) => Err(Refusal::Ends(name.to_owned())),
+            Some((index, _, generation, false)) => {
+                let place = index - self.declared.len();
+                if let Some(Some(held)) = self.held.get_mut(place) {
+                    held.ends = true;
+                }
+                Ok((index, generation))
+            }
+        }
+    }
+
+    /// The place of a topic that was deleted is closed. True if it was held until now: the word may
+    /// come twice.
+    pub(crate) fn free(&mut self, generation: u64) -> bool {
+        let is_it = |held: &&mut Option<HeldPlace>| {
+            held.as_ref().is_some_and(|held| held.generation == generation && held.ends)
+        };
+        match self.held.iter_mut().find(is_it) {
+            Some(held) => held.take().is_some(),
+            None => false,
+        }
+    }
+
+    /// A topic by its name: its index, its generation (0 if it is declared), and whether it is
+    /// being deleted.
+    fn named(&self, name: &str) -> Option<(usize, &TopicDescription, u64, bool)> {
+        if let Some(index) = self.declared.iter().position(|topic| topic.name == name) {
+            return Some((index, self.declared.get(index)?, 0, false));
+        }
+        let is_it =
+            |held: &Option<HeldPlace>| held.as_ref().is_some_and(|of| of.topic.name == name);
+        let place = self.held.iter().position(is_it)?;
+        let held = self.held.get(place)?.as_ref()?;
+        Some((self.declared.len() + place, &held.topic, held.generation, held.ends))
+    }
+
+    /// The topic of that name that is not being deleted: its index, generation and description.
+    pub(crate) fn find(&self, name: &str) -> Option<(usize, u64, &TopicDescription)> {
+        let (index, topic, generation, ends) = self.named(name)?;
+        (!ends).then_some((index, generation, topic))
+    }
+
+    /// The topic of that index and generation, also one that is being deleted.
+    pub(crate) fn topic(&self, index: usize, generation: u64) -> Option<&TopicDescription> {
+        match index.checked_sub(self.declared.len()) {
+            None => self.declared.get(index).filter(|_| generation == 0),
+            Some(place) => {
+                let held = self.held.get(place)?.as_ref()?;
+                (held.generation == generation).then_some(&held.topic)
+            }
+        }
+    }
+
+    /// Whether the topic of that index and generation is there, and not being deleted.
+    pub(crate) fn is_written(&self, index: usize, generation: u64) -> bool {
+        match self.place_of(index) {
+            None => self.topic(index, generation).is_some(),
+            Some(place) => self
+                .held
+                .get(place)
+                .and_then(Option::as_ref)
+                .is_some_and(|held| held.generation == generation && !held.ends),
+        }
+    }
+
+    /// All topics that are not being deleted: those of the description, then the others.
+    pub(crate) fn topics(&self) -> impl Iterator<Item = &TopicDescription> {
+        let held = self.held.iter().flatten().filter(|held| !held.ends);
+        self.declared.iter().chain(held.map(|held| &held.topic))
+    }
+
+    /// The places that are held, by their number.
+    pub(crate) fn held(&self) -> impl Iterator<Item = (usize, &HeldPlace)> {
+        self.held.iter().enumerate().filter_map(|(place, held)| Some((place, held.as_ref()?)))
+    }
+
+    /// How many places there are.
+    pub(crate) fn places(&self) -> usize {
+        self.places.len()
+    }
+
+    /// The index of the topic that has a place.
+    pub(crate) fn index_of(&self, place: usize) -> usize {
+        self.declared.len() + place
+    }
+
+    /// The place behind an index, if it is none of the description's topics.
+    pub(crate) fn place_of(&self, index: usize) -> Option<usize> {
+        index.checked_sub(self.declared.len()).filter(|place| *place < self.places.len())
+    }
+
+    /// What a place needs, as it is open in the view or not. `is_asked` says that a view which
+    /// opens it may still come, since that was asked for.
+    pub(crate) fn due(&self, place: usize, is_open: bool, is_asked: bool) -> Option<Due> {
+        match self.held.get(place)? {
+            None => is_open.then_some(Due::Close),
+            Some(held) if !held.ends => (!is_open).then_some(Due::Open),
+            Some(_) if is_open => Some(Due::Close),
+            Some(held) => (!is_asked).then_some(Due::Free(held.generation)),
+        }
+    }
+
+    /// What a participant that joins takes over.
+    pub(crate) fn state(&self) -> DirectoryState {
+        DirectoryState { held: self.held.clone(), generations: self.generations }
+    }
+
+    /// Takes that over. False if it is of other places.
+    #[must_use]
+    pub(crate) fn restore(&mut self, state: DirectoryState) -> bool {
+        let fits = state.held.len() == self.places.len();
+        if fits {
+            (self.held, self.generations) = (state.held, state.generations);
+        }
+        fits
+    }
+}

@@ -1,0 +1,128 @@
+//! Participants that come back from their logs.
+
+use std::collections::BTreeSet;
+
+use crate::support::{CARRIERS, Place, Process, await_that};
+
+const TOPIC: &str = "[[topics]]\nname = \"Records\"\ntype = \"Octets\"\nlevel = \"logged\"\n\
+                     window = 16\nsample_max = 64\n";
+
+/// All of the topic is kept in memory too.
+fn keeping() -> String {
+    format!("{TOPIC}keep_depth = 1000000\n")
+}
+
+/// The places and numbers of a list.
+fn listed(said: &str) -> Vec<(u64, u64)> {
+    let list = said.split_once(' ').map_or("", |(_, list)| list);
+    list.split(',')
+        .filter(|one| !one.is_empty())
+        .map(|one| {
+            let (place, number) = one.split_once(':').expect("two numbers");
+            (place.parse().expect("a number"), number.parse().expect("a number"))
+        })
+        .collect()
+}
+
+/// Numbers of which a process said that a majority has them.
+fn durable(said: &[String]) -> impl Iterator<Item = u64> {
+    let numbers = said.iter().filter_map(|said| said.strip_prefix("durable "));
+    numbers.map(|number| number.parse().expect("a number"))
+}
+
+/// What a reader that comes now is given, in order and without any number twice.
+fn list(process: &mut Process) -> Vec<(u64, u64)> {
+    let list = listed(&process.ask("list", "list"));
+    assert!(list.is_sorted_by(|one, next| one.0 < next.0), "in the topic's order: {list:?}");
+    let numbers: BTreeSet<u64> = list.iter().map(|(_, number)| *number).collect();
+    assert_eq!(numbers.len(), list.len(), "none is doubled");
+    list
+}
+
+/// Waits until all know just these writers: what a participant says as it begins may be under way.
+fn await_matched(processes: &mut [Process], matched: &str) {
+    for process in processes {
+        await_that(matched, || process.ask("matched", "matched") == matched);
+    }
+}
+
+/// All participants are killed in the middle of writing, and start again: readers are given all
+/// that was said to be durable, once, and the same everywhere. Three times.
+#[test]
+fn all_participants_come_back_with_what_was_logged() {
+    for carrier in CARRIERS {
+        let place = Place::new(carrier, 3, &keeping());
+        let (mut promised, mut before) = (BTreeSet::new(), Vec::new());
+        for round in 0..3_u64 {
+            let mut processes = place.start_all(0..3);
+            let lists: Vec<_> = processes.iter_mut().map(list).collect();
+            assert!(lists.iter().all(|list| *list == lists[0]), "the same at all: {lists:?}");
+            assert!(lists[0].starts_with(&before), "what was there stays: {lists:?}, {before:?}");
+            let numbers: BTreeSet<u64> = lists[0].iter().map(|(_, number)| *number).collect();
+            assert!(numbers.is_superset(&promised), "all that was durable: {promised:?}");
+            before.clone_from(&lists[0]);
+            // Writers of processes that are gone do not live on.
+            await_matched(&mut processes, "matched []");
+            for (node, process) in (0_u64..).zip(&mut processes) {
+                let from = round * 100_000 + node * 10_000;
+                process.tell(&format!("write {from} {}", from + 10_000));
+            }
+            for (node, process) in (0_u64..).zip(&mut processes) {
+                process.expect(&format!("durable {}", round * 100_000 + node * 10_000 + 5));
+                promised.extend((0..=5).map(|number| round * 100_000 + node * 10_000 + number));
+            }
+            for process in processes {
+                promised.extend(durable(&process.kill()));
+            }
+        }
+        assert!(promised.len() > 30, "inconclusive");
+    }
+}
+
+/// One participant is killed and comes back while the others write: it has the same as they, and
+/// takes neither its own former writer nor any other that is gone for living.
+#[test]
+fn one_participant_comes_back_with_what_it_missed() {
+    for carrier in CARRIERS {
+        let place = Place::new(carrier, 3, &keeping());
+        let mut processes = place.start_all(0..3);
+        assert_eq!(processes[1].ask("read", "reads"), "reads");
+        processes[2].ask("write 200 220", "written");
+        for round in 0..2_u64 {
+            processes.remove(2).kill();
+            let from = 1_000 * (round + 1);
+            processes[0].tell(&format!("write {from} {}", from + 60));
+            processes[0].expect("durable");
+            let mut back = place.start(2);
+            back.expect("joined");
+            processes.push(back);
+            processes[0].expect("written");
+            let from = 300 + 100 * round;
+            processes[2].ask(&format!("write {from} {}", from + 5), "written");
+            let own = list(&mut processes[2]);
+            // That a majority has it does not say that all have delivered it.
+            await_that("the same at all", || {
+                (0..2).all(|other| list(&mut processes[other]) == own)
+            });
+            assert_eq!(own.len() as u64, 20 + (round + 1) * 65);
+            await_matched(&mut processes, "matched [0, 2]");
+        }
+        // One that read all the time was given each once.
+        let given = listed(&processes[1].ask("taken", "taken"));
+        assert_eq!(given, list(&mut processes[1]));
+        // Node 0 wrote, and comes back without writing. Who joins after that has its writers from
+        // its log alone.
+        processes.remove(0).kill();
+        let mut back = place.start(0);
+        back.expect("joined");
+        processes.insert(0, back);
+        processes.remove(2).kill();
+        let mut back = place.start(2);
+        back.expect("joined");
+        processes.push(back);
+        await_matched(&mut processes, "matched []");
+        let own = list(&mut processes[2]);
+        assert_eq!(list(&mut processes[0]), own);
+        assert_eq!(own.len(), 150);
+    }
+}

@@ -1,0 +1,168 @@
+//! The participant that a process is.
+
+use std::io::{BufRead as _, Write as _};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tramontane::{Root, StartOptions};
+use tramontane_dds::{
+    DataReader, DataWriter, DdsError, Domain, DomainParticipant, History, Level, Octets, ReaderQos,
+    Selection, TopicDescription, WriterQos,
+};
+
+use crate::support::{DATA, DOMAIN, LOGGED, NODE, PATIENCE, ROOT, SAID};
+
+/// Does nothing unless the program was started again for it.
+#[test]
+fn role() {
+    let Ok(node) = std::env::var(NODE) else { return };
+    let node: u32 = node.parse().expect("a number");
+    let path = |name| PathBuf::from(std::env::var_os(name).expect("it is set"));
+    let domain = Domain::read(&path(DOMAIN)).expect("a domain");
+    let is_logged = domain.topic(LOGGED).is_some();
+    let data = is_logged.then(|| path(DATA).join(node.to_string()));
+    let options = StartOptions {
+        root: Root::under(&path(ROOT)),
+        data,
+        time_limit: PATIENCE,
+        ..StartOptions::new(node)
+    };
+    let participant = DomainParticipant::join(&domain, options).expect("it joins");
+    let mut role = Role { participant, writer: None, reader: None };
+    say("joined");
+    for line in std::io::stdin().lock().lines() {
+        let line = line.expect("text");
+        let words: Vec<&str> = line.split(' ').collect();
+        role.obey(&words);
+    }
+}
+
+fn say(what: &str) {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{SAID}{what}").expect("somebody reads");
+    out.flush().expect("somebody reads");
+}
+
+struct Role {
+    participant: DomainParticipant,
+    writer: Option<DataWriter<Octets>>,
+    /// One that was there before what it is given.
+    reader: Option<DataReader<Octets>>,
+}
+
+fn number(word: &str) -> u64 {
+    word.parse().expect("a number")
+}
+
+/// What is asked of a logged topic: all of it.
+fn all() -> ReaderQos {
+    ReaderQos {
+        durability: Level::Logged.durability(),
+        presentation: Level::Logged.presentation(),
+        history: History::KeepAll,
+        ..ReaderQos::default()
+    }
+}
+
+impl Role {
+    fn obey(&mut self, words: &[&str]) {
+        match words {
+            ["write", from, to] => self.write(number(from)..number(to)),
+            ["list"] => self.list(),
+            ["read"] => {
+                let topic = self.participant.untyped_topic(LOGGED).expect("it is there");
+                self.reader = Some(self.participant.create_datareader(&topic, all()).expect("one"));
+                say("reads");
+            }
+            ["taken"] => {
+                let reader = self.reader.as_ref().expect("it reads");
+                say(&format!("taken {}", numbers(reader)));
+            }
+            ["matched"] => {
+                let topic = self.participant.untyped_topic(LOGGED).expect("it is there");
+                let reader = self.participant.create_datareader(&topic, all()).expect("one");
+                let matched = reader.matched_publications().expect("no listener");
+                let mut nodes: Vec<u32> =
+                    matched.iter().map(|writer| writer.handle.participant).collect();
+                nodes.sort_unstable();
+                say(&format!("matched {nodes:?}"));
+            }
+            ["churn", name] => self.churn(name),
+            ["create", name] => {
+                let created = self.participant.create_untyped_topic(&described(name), PATIENCE);
+                say(&match created {
+                    Ok(_) => format!("created {name}"),
+                    Err(error) => format!("not {name}: {error}"),
+                });
+            }
+            ["delete", name] => {
+                let deleted = self.participant.delete_topic(name, PATIENCE);
+                say(&match deleted {
+                    Ok(()) => format!("deleted {name}"),
+                    Err(error) => format!("not {name}: {error}"),
+                });
+            }
+            ["topics"] => {
+                let topics = self.participant.topics();
+                let names: Vec<&str> = topics.iter().map(|topic| topic.name.as_str()).collect();
+                let view = self.participant.status();
+                say(&format!("topics {} at {:?}", names.join(","), view.members));
+            }
+            other => panic!("no such order: {other:?}"),
+        }
+    }
+
+    /// Writes these numbers, and says of each that a majority has it on disk.
+    fn write(&mut self, numbers: std::ops::Range<u64>) {
+        let topic = self.participant.untyped_topic(LOGGED).expect("it is there");
+        let participant = &self.participant;
+        let writer = self.writer.get_or_insert_with(|| {
+            participant.create_datawriter(&topic, WriterQos::of(Level::Logged)).expect("one")
+        });
+        for number in numbers {
+            let sample = Octets(number.to_le_bytes().to_vec());
+            // While the others are being removed there may be no room for a while.
+            while let Err(error) = writer.write(&sample) {
+                assert!(matches!(error, DdsError::Timeout(_)), "{error}");
+            }
+            writer.wait_for_acknowledgments(PATIENCE).expect("a majority comes to have it");
+            say(&format!("durable {number}"));
+        }
+        say("written");
+    }
+
+    /// Says what a reader that comes now is given.
+    fn list(&self) {
+        let topic = self.participant.untyped_topic(LOGGED).expect("it is there");
+        let reader = self.participant.create_datareader(&topic, all()).expect("one");
+        say(&format!("list {}", numbers(&reader)));
+    }
+
+    /// Creates a topic and deletes it, again and again.
+    fn churn(&self, name: &str) {
+        let wanted = described(name);
+        loop {
+            self.participant.create_untyped_topic(&wanted, PATIENCE).expect("a place");
+            say("created");
+            self.participant.delete_topic(name, Duration::from_secs(60)).expect("it goes");
+            say("deleted");
+        }
+    }
+}
+
+fn described(name: &str) -> TopicDescription {
+    TopicDescription::new(name, "Octets").window(16).sample_max(256)
+}
+
+/// All that a reader has: the place of each sample in the topic's order, and its number.
+fn numbers(reader: &DataReader<Octets>) -> String {
+    let mut listed = Vec::new();
+    for sample in reader.take(&Selection::default()) {
+        if sample.info.valid_data {
+            let bytes = sample.data().expect("bytes").0;
+            let number = u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
+            listed.push(format!("{}:{number}", sample.info.ordinal));
+        }
+    }
+    listed.join(",")
+}

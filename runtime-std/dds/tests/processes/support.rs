@@ -1,0 +1,163 @@
+//! Domains whose participants are processes.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+use tramontane::Carrier;
+
+/// What a process is told by its environment.
+pub const NODE: &str = "TRAMONTANE_DDS_NODE";
+pub const DOMAIN: &str = "TRAMONTANE_DDS_DOMAIN";
+pub const ROOT: &str = "TRAMONTANE_DDS_ROOT";
+pub const DATA: &str = "TRAMONTANE_DDS_DATA";
+
+/// The topic that is logged.
+pub const LOGGED: &str = "Records";
+
+/// Stands before what a process says: the test's own output is between.
+pub const SAID: &str = "@said ";
+
+/// How long anything may take on a machine that is busy.
+pub const PATIENCE: Duration = Duration::from_secs(90);
+
+pub const CARRIERS: [Carrier; 2] = [Carrier::SharedMemory, Carrier::Tcp];
+
+/// Where the participants of a domain are.
+pub struct Place {
+    root: TempDir,
+    folder: TempDir,
+}
+
+impl Place {
+    /// Of so many nodes, with these tables of topics.
+    pub fn new(carrier: Carrier, nodes: u32, topics: &str) -> Self {
+        let root = tempfile::tempdir_in("/dev/shm").expect("a folder");
+        let folder = tempfile::tempdir().expect("a folder");
+        // Held together, so that they differ.
+        let held: Vec<_> = (0..nodes)
+            .map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port"))
+            .collect();
+        let node = |(id, held): (usize, &TcpListener)| match carrier {
+            Carrier::Tcp => {
+                let address = held.local_addr().expect("an address");
+                format!("{{ id = {id}, address = \"{address}\" }}")
+            }
+            _ => format!("{{ id = {id} }}"),
+        };
+        let nodes: Vec<String> = held.iter().enumerate().map(node).collect();
+        let fabric = if carrier == Carrier::Tcp { "tcp" } else { "shared-memory" };
+        let text = format!(
+            "[group]\nname = \"dds-processes\"\nfabric = \"{fabric}\"\nheartbeat_ms = 20\n\
+             failure_timeout_ms = 3000\nnodes = [{}]\n{topics}",
+            nodes.join(", ")
+        );
+        let place = Self { root, folder };
+        std::fs::write(place.domain(), text).expect("written");
+        place
+    }
+
+    fn domain(&self) -> PathBuf {
+        self.folder.path().join("domain.toml")
+    }
+
+    /// Starts a participant, which joins.
+    pub fn start(&self, node: u32) -> Process {
+        let program = std::env::current_exe().expect("this program");
+        let mut child = Command::new(program)
+            .args(["--exact", "role::role", "--nocapture"])
+            .env(NODE, node.to_string())
+            .env(DOMAIN, self.domain())
+            .env(ROOT, self.root.path())
+            .env(DATA, self.folder.path().join("data"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("it starts");
+        let (input, output) = (child.stdin.take(), child.stdout.take().expect("piped"));
+        let (sender, said) = channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(output).lines().map_while(Result::ok) {
+                if let Some((_, said)) = line.split_once(SAID)
+                    && sender.send(said.to_owned()).is_err()
+                {
+                    return;
+                }
+            }
+        });
+        Process { node, child, input, said }
+    }
+
+    /// Starts these, which come together.
+    pub fn start_all(&self, nodes: std::ops::Range<u32>) -> Vec<Process> {
+        std::fs::create_dir_all(self.folder.path().join("data")).expect("a folder");
+        let mut processes: Vec<Process> = nodes.map(|node| self.start(node)).collect();
+        processes.iter_mut().for_each(|process| process.expect("joined").clear());
+        processes
+    }
+}
+
+/// A participant. It is killed when this is dropped.
+pub struct Process {
+    node: u32,
+    child: Child,
+    input: Option<ChildStdin>,
+    said: Receiver<String>,
+}
+
+impl Process {
+    /// Tells it something.
+    pub fn tell(&mut self, what: &str) {
+        let input = self.input.as_mut().expect("piped");
+        writeln!(input, "{what}").expect("it reads");
+    }
+
+    /// What it says next that begins so; what comes before is lost.
+    pub fn expect(&mut self, beginning: &str) -> String {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            match self.said.recv_timeout(left) {
+                Ok(said) if said.starts_with(beginning) => return said,
+                Ok(_) => {}
+                Err(RecvTimeoutError::Timeout) => panic!("node {}: no {beginning}", self.node),
+                Err(RecvTimeoutError::Disconnected) => panic!("node {} ended", self.node),
+            }
+        }
+    }
+
+    /// What it answers.
+    pub fn ask(&mut self, what: &str, beginning: &str) -> String {
+        self.tell(what);
+        self.expect(beginning)
+    }
+
+    /// Kills it, and gives all that it said before and was not looked at.
+    pub fn kill(mut self) -> Vec<String> {
+        self.child.kill().expect("it is there");
+        self.child.wait().expect("it was there");
+        // Its output ends with it.
+        self.said.iter().collect()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may be gone already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Waits until this is so.
+pub fn await_that(what: &str, mut is_so: impl FnMut() -> bool) {
+    let until = Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(Instant::now() < until, "{what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
