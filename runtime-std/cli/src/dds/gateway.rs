@@ -16,7 +16,9 @@ pub(super) const EXAMPLES: &str =
   tramontane dds gateway --domain flight.toml --id 0 --mirror Tracks=Raw,Ordered
       samples of Raw enter the order, and all of the order goes out to Ordered
   tramontane dds gateway --domain flight.toml --id 1 --gateways 0,1 --mirror Tracks
-      takes over when node 0 is gone; node 0 is started with the same --gateways";
+      takes over when node 0 is gone; node 0 is started with the same --gateways
+  tramontane dds gateway --domain flight.toml --id 0 --data /var/lib/gateway --mirror Records
+      in a domain with logged topics: it comes back from its logs";
 
 /// Mirror topics to other implementations of DDS and back, over RTPS
 #[derive(Args, Debug)]

@@ -6,11 +6,13 @@
 //! | `part` | how a command takes part in a domain |
 //! | `perf` | how fast topics are, with processes of this machine |
 //! | `spy` | what a topic carries |
+//! | `topics` | which topics there are; topics that come and go at run time |
 
 mod gateway;
 mod part;
 mod perf;
 mod spy;
+mod topics;
 
 use clap::Subcommand;
 use tramontane_dds::DdsError;
@@ -23,6 +25,7 @@ pub(super) const EXAMPLES: &str =
     "  tramontane dds perf --subscribers 3 --bytes 10240 --level volatile
   tramontane dds perf --mode ping --json
   tramontane dds spy --domain flight.toml --id 4 Tracks
+  tramontane dds topics --domain flight.toml --id 4 --create Alarms --type Alarm
   tramontane dds gateway --domain flight.toml --id 0 --mirror Tracks";
 
 /// What is done with topics.
@@ -32,6 +35,8 @@ pub(super) enum Command {
     Perf(perf::Arguments),
     #[command(after_help = super::exit::help(spy::EXAMPLES))]
     Spy(spy::Arguments),
+    #[command(after_help = super::exit::help(topics::EXAMPLES))]
+    Topics(topics::Arguments),
     #[command(after_help = super::exit::help(gateway::EXAMPLES))]
     Gateway(gateway::Arguments),
 }
@@ -41,6 +46,7 @@ pub(super) fn run(command: &Command) -> Result<(), Failure> {
     match command {
         Command::Perf(arguments) => perf::run(arguments),
         Command::Spy(arguments) => spy::run(arguments),
+        Command::Topics(arguments) => topics::run(arguments),
         Command::Gateway(arguments) => gateway::run(arguments),
     }
 }
@@ -52,7 +58,10 @@ impl From<DdsError> for Failure {
             DdsError::Ended(stopped) => stopped.into(),
             DdsError::Description(error) => error.into(),
             DdsError::System(error) => Self::system("cannot start", &error),
-            DdsError::Timeout(_) => Self::with_text(Status::PeerLost, error),
+            DdsError::Timeout(_) | DdsError::TopicDeleted => {
+                Self::with_text(Status::PeerLost, error)
+            }
+            DdsError::NoPlace(_) => Self::with_text(Status::Resources, error),
             error => Self::with_text(Status::Usage, error),
         }
     }

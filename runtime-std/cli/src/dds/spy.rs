@@ -6,7 +6,8 @@ use std::time::Duration;
 use clap::Args;
 use serde::Serialize;
 use tramontane_dds::{
-    History, InstanceStates, Octets, ReaderQos, ResourceLimits, Sample, Selection, WaitSet,
+    DdsError, History, InstanceStates, Octets, ReaderQos, ResourceLimits, Sample, Selection,
+    WaitSet,
 };
 
 use super::part::PartOptions;
@@ -15,6 +16,8 @@ use crate::interrupt::Interrupts;
 
 pub(super) const EXAMPLES: &str = "  tramontane dds spy --domain flight.toml --id 4 Tracks
       the samples of a topic, a line each, and first those that are kept
+  tramontane dds spy --domain flight.toml --id 4 --data /var/lib/spy Records
+      the same of a domain with logged topics: first what was logged, also before a restart of all
   tramontane dds spy --domain flight.toml --id 4 Tracks --count 10 --json
       ten of them as JSON, with their CDR in hexadecimal";
 
@@ -65,9 +68,11 @@ struct Line {
 /// Joins, prints, and leaves.
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let domain = arguments.part.domain()?;
-    let level = domain.topic(&arguments.topic).map(|topic| topic.level).unwrap_or_default();
     let interrupts = Interrupts::watch()?;
     let participant = arguments.part.join(&domain)?;
+    let topics = participant.topics();
+    let described = topics.iter().find(|topic| topic.name == arguments.topic);
+    let level = described.map(|topic| topic.level).unwrap_or_default();
     let topic = participant.untyped_topic(&arguments.topic)?;
     let qos = ReaderQos {
         durability: level.durability(),
@@ -89,7 +94,11 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         if let Some(stopped) = participant.stopped() {
             return Err(stopped.into());
         }
+        let is_over = reader.is_topic_deleted();
         if set.wait(TICK).is_empty() {
+            if is_over {
+                return Err(DdsError::TopicDeleted.into());
+            }
             continue;
         }
         let most = usize::try_from(left).unwrap_or(usize::MAX);

@@ -130,3 +130,62 @@ fn a_spy_prints_what_is_kept_and_what_comes() {
     drop(writer);
     own.leave(LONG).expect("it leaves");
 }
+
+const PLACES: &str = r#"
+[group]
+name = "flight"
+nodes = [{ id = 0 }, { id = 1 }]
+initial = [0]
+
+[[topics]]
+name = "Bytes"
+type = "Octets"
+
+[[places]]
+count = 1
+level = "volatile"
+"#;
+
+#[test]
+fn topics_are_created_listed_and_deleted_at_run_time() {
+    let place = Place::new();
+    let path = place.file("domain.toml", PLACES.as_bytes());
+    let domain = Domain::read(&path).expect("a domain");
+    let options = StartOptions { root: Root::under(place.path()), ..StartOptions::new(0) };
+    let own = DomainParticipant::join(&domain, options).expect("it joins");
+    let path = path.to_str().expect("a path");
+    let common = ["dds", "topics", "--domain", path, "--id", "1"];
+    let topics = |more: &[&str]| place.run(&[&common[..], more].concat());
+    let listed = |more: &[&str]| {
+        let output = String::from_utf8(topics(more).succeeded()).expect("text");
+        let lines = output.lines().map(|line| serde_json::from_str(line).expect("JSON"));
+        let lines: Vec<Value> = lines.collect();
+        lines
+    };
+    let alarms = ["--create", "Alarms", "--type", "Octets", "--level", "volatile"];
+    let lines = listed(&[&alarms[..], &["--json"]].concat());
+    let names: Vec<&str> = lines.iter().filter_map(|line| line["topic"].as_str()).collect();
+    assert_eq!(names, ["Bytes", "Alarms"]);
+    assert_eq!((&lines[1]["declared"], &lines[1]["level"]), (&false.into(), &"volatile".into()));
+    // It outlives who created it.
+    let found = own.find_topic::<Octets>("Alarms", LONG).expect("it is there");
+    let mut writer =
+        own.create_datawriter(&found, WriterQos::of(Level::Volatile)).expect("a writer");
+    writer.write(&Octets(vec![7])).expect("room");
+    let spy = ["dds", "spy", "--domain", path, "--id", "1", "Alarms", "--count", "1", "--json"];
+    let spied = String::from_utf8(place.run(&spy).succeeded()).expect("text");
+    assert!(spied.contains("\"cdr\":\"0100000007\""), "{spied}");
+    let told = topics(&["--create", "Alarms", "--type", "Other", "--level", "volatile"]);
+    told.failed(2, &["Alarms", "differs in type"]);
+    let full = topics(&["--create", "More", "--type", "Octets", "--level", "volatile"]);
+    full.failed(4, &["no place is free", "More"]);
+    topics(&["--delete", "Bytes"]).failed(2, &["declared"]);
+    topics(&["--create", "x", "--type", "y", "--level", "logged"]).failed(2, &["declared"]);
+    let lines = listed(&["--delete", "Alarms", "--json"]);
+    assert_eq!(lines.len(), 1);
+    assert!(writer.is_topic_deleted());
+    let plain = String::from_utf8(topics(&[]).succeeded()).expect("text");
+    assert!(plain.contains("Bytes") && plain.contains("declared"), "{plain}");
+    drop(writer);
+    own.leave(LONG).expect("it leaves");
+}

@@ -1,0 +1,114 @@
+//! `tramontane dds topics`: which topics a domain has, and topics that come and go at run time.
+
+use std::io::{self, Write as _};
+use std::time::Duration;
+
+use clap::Args;
+use serde::Serialize;
+use tramontane_dds::{DomainParticipant, Level, TopicDescription};
+
+use super::part::PartOptions;
+use crate::exit::Failure;
+use crate::interrupt::Interrupts;
+use crate::options::seconds;
+
+pub(super) const EXAMPLES: &str = "  tramontane dds topics --domain flight.toml --id 4
+      the topics of the domain, a line each, and those that were created at run time
+  tramontane dds topics --domain flight.toml --id 4 --create Alarms --type Alarm --level volatile
+      creates a topic at one of the domain's [[places]]: it stays as long as any other participant
+      does, until it is deleted
+  tramontane dds topics --domain flight.toml --id 4 --delete Alarms --json
+      deletes it, and prints the others as JSON";
+
+/// How long the others may take to go on without this one.
+const LEAVE: Duration = Duration::from_secs(10);
+
+/// Print a domain's topics, and create or delete one at run time
+#[derive(Args, Debug)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    part: PartOptions,
+    /// A topic to create; one that is there with the same type and level is left as it is
+    #[arg(long, value_name = "TOPIC", requires = "type_name")]
+    create: Option<String>,
+    /// The name of its type
+    #[arg(long = "type", value_name = "TYPE", requires = "create")]
+    type_name: Option<String>,
+    /// What it promises: unordered, atomic or volatile. The domain has to have a place of that
+    /// level
+    #[arg(long, value_name = "LEVEL", requires = "create", default_value = "atomic",
+          value_parser = level)]
+    level: Level,
+    /// A topic to delete, that was created at run time
+    #[arg(long, value_name = "TOPIC", conflicts_with = "create")]
+    delete: Option<String>,
+    /// How long it may take, in seconds
+    #[arg(long, value_name = "SECONDS", default_value = "30", allow_negative_numbers = true,
+          value_parser = seconds)]
+    timeout: Duration,
+    /// Print one JSON object a topic
+    #[arg(long)]
+    json: bool,
+}
+
+fn level(name: &str) -> Result<Level, String> {
+    let levels = [Level::Unordered, Level::Atomic, Level::Volatile];
+    let found = levels.into_iter().find(|level| level.name() == name);
+    found.ok_or_else(|| {
+        "unordered, atomic or volatile is wanted: logged topics are declared in the domain"
+            .to_owned()
+    })
+}
+
+/// A topic, as `--json` prints it.
+#[derive(Debug, Serialize)]
+struct Line<'t> {
+    topic: &'t str,
+    r#type: &'t str,
+    level: &'static str,
+    declared: bool,
+}
+
+/// Joins, does it, prints, and leaves.
+pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let interrupts = Interrupts::watch()?;
+    let domain = arguments.part.domain()?;
+    let participant = arguments.part.join(&domain)?;
+    change(&participant, arguments)?;
+    interrupts.check()?;
+    let mut out = io::stdout().lock();
+    for topic in participant.topics() {
+        let declared = domain.topic(&topic.name).is_some();
+        let level = topic.level.name();
+        let line = Line { topic: &topic.name, r#type: &topic.type_name, level, declared };
+        print(&mut out, &line, arguments.json).map_err(|error| Failure::output(&error))?;
+    }
+    out.flush().map_err(|error| Failure::output(&error))?;
+    Ok(participant.leave(LEAVE)?)
+}
+
+fn change(participant: &DomainParticipant, arguments: &Arguments) -> Result<(), Failure> {
+    if let (Some(name), Some(type_name)) = (&arguments.create, &arguments.type_name) {
+        // What else there is to say of it, its place says.
+        let places = participant.domain().places().iter();
+        let place = places.filter(|place| place.level == arguments.level);
+        let place = place.max_by_key(|place| (place.sample_max, place.window));
+        let mut topic = TopicDescription::new(name, type_name).level(arguments.level);
+        if let Some(place) = place {
+            topic = topic.window(place.window).sample_max(place.sample_max);
+        }
+        participant.create_untyped_topic(&topic, arguments.timeout)?;
+    }
+    if let Some(name) = &arguments.delete {
+        participant.delete_topic(name, arguments.timeout)?;
+    }
+    Ok(())
+}
+
+fn print(out: &mut impl io::Write, line: &Line<'_>, json: bool) -> io::Result<()> {
+    if json {
+        return writeln!(out, "{}", serde_json::to_string(line)?);
+    }
+    let since = if line.declared { "declared" } else { "created at run time" };
+    writeln!(out, "{:<24} {:<24} {:<10} {since}", line.topic, line.r#type, line.level)
+}
