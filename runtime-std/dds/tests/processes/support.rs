@@ -50,7 +50,7 @@ impl Place {
             _ => format!("{{ id = {id} }}"),
         };
         let nodes: Vec<String> = held.iter().enumerate().map(node).collect();
-        let fabric = if carrier == Carrier::Tcp { "tcp" } else { "shared-memory" };
+        let fabric = if carrier == Carrier::Tcp { "tcp" } else { "shm" };
         let text = format!(
             "[group]\nname = \"dds-processes\"\nfabric = \"{fabric}\"\nheartbeat_ms = 20\n\
              failure_timeout_ms = 3000\nnodes = [{}]\n{topics}",
