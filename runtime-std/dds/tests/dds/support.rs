@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
-use tramontane::{Carrier, Description, Root, StartOptions};
+use tramontane::{Carrier, Description, Forming, Root, StartOptions};
 use tramontane_dds::{
     DataReader, DataWriter, Domain, DomainParticipant, Level, Sample, Selection, TopicDescription,
     TopicPlaces, TypeSupport, WaitSet,
@@ -39,7 +39,7 @@ pub fn track(aircraft: u32, number: u64) -> Track {
 /// A domain with a place of its own.
 pub struct Place {
     root: TempDir,
-    /// Logs, by node.
+    /// Logs and memberships, by node.
     data: TempDir,
     pub domain: Domain,
 }
@@ -90,7 +90,10 @@ impl Place {
         let root = Root::under(self.root.path());
         let is_logged = self.domain.topics().iter().any(|topic| topic.level == Level::Logged);
         let data = is_logged.then(|| self.data.path().join(node.to_string()));
-        let options = StartOptions { root, data, ..StartOptions::new(node) };
+        // Over a network, a node has to remember its membership.
+        let state = Some(self.data.path().join(format!("state-{node}")));
+        let forming = Forming { state, ..Forming::default() };
+        let options = StartOptions { root, data, forming, ..StartOptions::new(node) };
         DomainParticipant::join(&self.domain, options).expect("it joins")
     }
 

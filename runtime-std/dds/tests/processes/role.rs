@@ -4,7 +4,7 @@ use std::io::{BufRead as _, Write as _};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use tramontane::{Root, StartOptions};
+use tramontane::{Forming, Root, StartOptions};
 use tramontane_dds::{
     DataReader, DataWriter, DdsError, Domain, DomainParticipant, History, Level, Octets, ReaderQos,
     Selection, TopicDescription, WriterQos,
@@ -21,9 +21,12 @@ fn role() {
     let domain = Domain::read(&path(DOMAIN)).expect("a domain");
     let is_logged = domain.topic(LOGGED).is_some();
     let data = is_logged.then(|| path(DATA).join(node.to_string()));
+    // Over a network, a node has to remember its membership.
+    let state = Some(path(DATA).join(format!("state-{node}")));
     let options = StartOptions {
         root: Root::under(&path(ROOT)),
         data,
+        forming: Forming { state, ..Forming::default() },
         time_limit: PATIENCE,
         ..StartOptions::new(node)
     };
