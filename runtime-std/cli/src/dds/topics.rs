@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
-use tramontane_dds::{DomainParticipant, Level, TopicDescription};
+use tramontane_dds::{Domain, DomainParticipant, Level, TopicDescription};
 
 use super::part::PartOptions;
 use crate::exit::Failure;
@@ -74,17 +74,25 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let interrupts = Interrupts::watch()?;
     let domain = arguments.part.domain()?;
     let participant = arguments.part.join(&domain)?;
-    change(&participant, arguments)?;
-    interrupts.check()?;
+    let done = change(&participant, arguments)
+        .and_then(|()| Ok(interrupts.check()?))
+        .and_then(|()| list(&participant, &domain, arguments.json));
+    // Whatever came of it: one that is gone without a word counts as failed, and the other member
+    // of a group of two would end.
+    let left = participant.leave(LEAVE);
+    done?;
+    Ok(left?)
+}
+
+fn list(participant: &DomainParticipant, domain: &Domain, json: bool) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     for topic in participant.topics() {
         let declared = domain.topic(&topic.name).is_some();
         let level = topic.level.name();
         let line = Line { topic: &topic.name, r#type: &topic.type_name, level, declared };
-        print(&mut out, &line, arguments.json).map_err(|error| Failure::output(&error))?;
+        print(&mut out, &line, json).map_err(|error| Failure::output(&error))?;
     }
-    out.flush().map_err(|error| Failure::output(&error))?;
-    Ok(participant.leave(LEAVE)?)
+    out.flush().map_err(|error| Failure::output(&error))
 }
 
 fn change(participant: &DomainParticipant, arguments: &Arguments) -> Result<(), Failure> {
