@@ -213,7 +213,7 @@ impl Joiners {
         self.ask_next(description, view);
     }
 
-    /// A reserved subgroup is to be opened or closed. What was asked of it before, and was not done,
+    /// A reserved subgroup is to be opened or closed. What was asked of it before and was not done
     /// is asked no more, unless the group was asked already.
     pub(super) fn change(
         &mut self,

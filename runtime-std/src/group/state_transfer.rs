@@ -193,7 +193,7 @@ impl<R: Replica> StateTransfer<'_, R> {
         }
     }
 
-    /// Subgroups of which there is something here from before, and that begin with the view that has
+    /// Subgroups of which there is something here from before, and that begin with the view that
     /// let this node in: a reserved one was closed and opened meanwhile, as happens to it.
     fn begin_anew(&mut self, admission: &Admission) -> Result<(), AttemptError> {
         for subgroup in self.progress.outdated(admission) {
