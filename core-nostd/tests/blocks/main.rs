@@ -20,4 +20,6 @@ mod checked_cells;
 mod closing;
 mod large_messages;
 mod member;
+mod schedules;
 mod weak_order;
+mod words;

@@ -12,6 +12,7 @@
 )]
 
 mod fabric;
+pub mod words;
 
 pub(crate) use fabric::{Carries, fabric};
 use tramontane_core::fabric::{Capabilities, Fabric, Promises};

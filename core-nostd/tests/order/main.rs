@@ -18,9 +18,12 @@ mod bounds;
 mod checked_rows;
 #[cfg(feature = "durable")]
 mod durable;
+mod edges;
 mod impossible_rows;
 mod layout;
 mod lone_sender;
 mod nodes;
 mod one_memory;
 mod partners;
+mod promises;
+mod words;

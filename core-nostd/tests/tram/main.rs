@@ -10,6 +10,9 @@
     reason = "these are tests"
 )]
 
+#[path = "../common/words.rs"]
+mod words_apart;
+
 mod answers;
 mod calm;
 mod crash_points;
@@ -24,4 +27,5 @@ mod probe;
 mod random;
 mod returns;
 mod sizes;
+mod words;
 mod world;

@@ -44,3 +44,4 @@ mod oracle;
 mod random_plans;
 #[cfg(feature = "durable")]
 mod restart;
+mod words;

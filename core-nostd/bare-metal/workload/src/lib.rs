@@ -8,6 +8,7 @@ mod entries;
 mod fabric;
 mod flips;
 mod group;
+pub mod log;
 mod member;
 mod partitions;
 mod stack;

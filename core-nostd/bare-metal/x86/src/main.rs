@@ -7,6 +7,8 @@
 
 mod boot;
 mod libc;
+#[cfg(feature = "defmt")]
+mod log;
 mod machine;
 
 use core::panic::PanicInfo;
@@ -23,6 +25,8 @@ const FAILED: u32 = 17;
 #[unsafe(no_mangle)]
 extern "C" fn start() -> ! {
     let mut serial = machine::Serial;
+    #[cfg(feature = "defmt")]
+    workload::log::say();
     let passed = workload::run("x86", &mut serial);
     machine::exit(if passed { PASSED } else { FAILED })
 }

@@ -1,0 +1,74 @@
+//! What a schedule moves: each block to each member once, and never what its sender lacks.
+
+use std::collections::BTreeSet;
+use std::num::NonZeroU16;
+
+use tramontane_core::ids::{Block, Rank, Step};
+use tramontane_core::rdmc::{Algorithm, Schedule, ScheduleError, Shape};
+
+/// Takes a schedule's steps, and gives what each member has at its end.
+fn taken(schedule: Schedule, members: u16, blocks: u32) -> Vec<BTreeSet<Block>> {
+    let mut has = vec![BTreeSet::new(); usize::from(members)];
+    has[0].extend((0..blocks).map(Block));
+    for step in (0..schedule.steps()).map(Step) {
+        let before = has.clone();
+        for sender in (0..members).map(Rank) {
+            for hop in schedule.sent(sender, step).into_iter().flatten() {
+                let what = format!("{schedule:?}: {sender} in {step:?}: {hop:?}");
+                assert!(before[sender.index()].contains(&hop.block), "it lacks it: {what}");
+                assert!(has[hop.peer.index()].insert(hop.block), "it comes twice: {what}");
+                let received = schedule.received(hop.peer, step).expect(&what);
+                assert_eq!((received.peer, received.block), (sender, hop.block), "{what}");
+            }
+        }
+        for receiver in (0..members).map(Rank) {
+            let count = has[receiver.index()].len() - before[receiver.index()].len();
+            let expected = usize::from(schedule.received(receiver, step).is_some());
+            assert_eq!(count, expected, "{schedule:?}: {receiver} in {step:?}");
+        }
+        // Nobody else takes part, and nothing comes later.
+        assert_eq!(schedule.sent(Rank(members), step), [None, None]);
+        assert_eq!(schedule.received(Rank(members), step), None);
+    }
+    let end = Step(schedule.steps());
+    for rank in (0..members).map(Rank) {
+        assert_eq!(schedule.sent(rank, end), [None, None], "{schedule:?}: {rank}");
+        assert_eq!(schedule.received(rank, end), None, "{schedule:?}: {rank}");
+    }
+    has
+}
+
+/// RDM-1.1.
+#[test]
+fn each_block_reaches_each_member_once_and_from_one_that_has_it() {
+    for members in 1..=13_u16 {
+        for blocks in 1..=9_u32 {
+            let mut algorithms = vec![
+                Algorithm::Sequential,
+                Algorithm::Interleaved,
+                Algorithm::Chain,
+                Algorithm::Tree,
+                Algorithm::Pipeline,
+            ];
+            let racks = (1..=members).filter_map(NonZeroU16::new);
+            algorithms.extend(racks.map(|racks| Algorithm::Hybrid { racks }));
+            for algorithm in algorithms {
+                let shape = Shape::new(members, blocks).expect("there are some");
+                let schedule = Schedule::new(algorithm, shape).expect("no rack is empty");
+                assert_eq!(schedule.algorithm(), algorithm);
+                let has = taken(schedule, members, blocks);
+                let all = usize::try_from(blocks).expect("few");
+                assert!(has.iter().all(|one| one.len() == all), "{schedule:?}: {has:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn there_is_no_schedule_of_nobody_of_nothing_or_of_an_empty_rack() {
+    assert!(Shape::new(0, 1).is_none());
+    assert!(Shape::new(1, 0).is_none());
+    let racks = NonZeroU16::new(4).expect("not zero");
+    let shape = Shape::new(3, 1).expect("there are some");
+    assert_eq!(Schedule::new(Algorithm::Hybrid { racks }, shape), Err(ScheduleError::EmptyRack));
+}

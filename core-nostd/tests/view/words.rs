@@ -1,0 +1,24 @@
+//! What refusals and halts of the view protocol say.
+
+use crate::common::words::tell_apart;
+use tramontane_core::ids::Rank;
+use tramontane_core::node::{OpenError, ViewError};
+use tramontane_core::view::{Halt, RequestError};
+
+#[test]
+fn each_refusal_and_halt_of_a_view_says_what_is_wrong() {
+    let node = ViewError::Node(OpenError::NoGuard);
+    tell_apart(&[
+        &ViewError::WrongState,
+        &ViewError::NoWriteOrder,
+        &ViewError::FabricTooSmall,
+        &node,
+    ]);
+    assert_eq!(node.to_string(), OpenError::NoGuard.to_string(), "a node's error says its own");
+    tell_apart(&[&RequestError::IsMember, &RequestError::TooMany, &RequestError::NoJoinRequest]);
+    let halts = [Halt::SuspectedBy(Rank(6)), Halt::NoMajority, Halt::ChangedBy(Rank(6))];
+    tell_apart(&halts);
+    for halt in [&halts[0], &halts[2]] {
+        assert!(halt.to_string().contains('6'), "who it was: {halt}");
+    }
+}
