@@ -11,7 +11,7 @@ use crate::protocol::Init;
 /// Servers listen below the ports that kernels give to connections.
 const PORT_MIN: u16 = 20_000;
 
-/// So many ports may be tried.
+/// How many ports are tried at most.
 const PORTS: u16 = 12_000;
 
 /// Nodes try different ports: each of them every so many.

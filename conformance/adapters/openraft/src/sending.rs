@@ -34,7 +34,7 @@ pub struct Asking {
     /// The server of this node, if it has one.
     raft: Option<Raft>,
     peers: BTreeMap<u64, Peer>,
-    /// Who leads, as far as is known.
+    /// The leader, if it is known.
     leader: Option<u64>,
     turn: usize,
 }

@@ -13,7 +13,7 @@ const PARTED_MS: u64 = 500;
 /// back all the same.
 const REMOVED_MS_MAX: u64 = 4000;
 
-/// So many messages of usual sizes that no page has room for them.
+/// Messages of usual sizes: more than the pages of the disk have room for.
 const FILLING: u64 = 40;
 
 /// How long the others have to get over one whose disk is full.
@@ -39,7 +39,7 @@ pub(super) fn stop_continue(draft: &mut Draft) {
     draft.must_reach(Reach::SentWhileStopped { node: suspended });
 }
 
-/// Whoever finds no room may go on or halt: what it said to be durable is there when it comes back.
+/// A member without room may go on or halt. What it said to be durable is there after a restart.
 pub(super) fn full_disk(draft: &mut Draft) {
     draft.one_group();
     let victim = draft.someone();
