@@ -33,6 +33,7 @@ mod steady_view;
 mod weak;
 
 mod arena;
+mod around;
 mod bad_input;
 mod chain;
 mod exhaustive;

@@ -15,7 +15,7 @@
 //! | `adapter` | one member, driven by the conformance suite |
 //! | `devices` | RDMA devices, and which of them a group would use |
 //! | `verbs_check` | an acceptance of RDMA between two hosts |
-//! | `exit` | exit statuses and errors |
+//! | `exit`, `failures` | exit statuses; what the errors of each layer come to |
 //! | `network` | where members of several hosts meet |
 //! | `group_file` | the group file, and the errors of commands that read it |
 //! | `waiting_notice` | a notice of other users' folders, for a member that waits |
@@ -33,6 +33,7 @@ mod demo;
 mod devices;
 mod durable_log;
 mod exit;
+mod failures;
 #[cfg(any(test, fuzzing))]
 pub mod garbage;
 mod group_file;

@@ -2,9 +2,8 @@
 
 use std::net::SocketAddr;
 
-use super::description::{
-    Description, DescriptionError, Membership, NodeDescription, SubgroupDescription,
-};
+use super::description::{Description, Membership, NodeDescription, SubgroupDescription};
+use super::description_error::DescriptionError;
 use crate::carrier::Carrier;
 
 /// Builds a [`Description`]: [`Description::builder`] begins one, [`build`](Self::build) checks it.

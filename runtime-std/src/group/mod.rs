@@ -22,7 +22,7 @@
 //!
 //! | file | subject |
 //! |---|---|
-//! | `description`, `builder`, `digest`, `view`, `layout` | the group file; the same from a program; what is compared of it; a view; a view's layout, the same at all members |
+//! | `description`, `description_error`, `builder`, `digest`, `view`, `layout` | the group file; what is wrong with one; the same from a program; what is compared of it; a view; a view's layout, the same at all members |
 //! | `start`, `start_options`, `start_fixed`, `probe` | how a process becomes a member; with what; the same where membership is fixed; whether a member runs already |
 //! | `meeting`, `forming`, `membership_record` | how initial nodes meet; whether they may form the group; what a node remembers of it |
 //! | `running`, `replica`, `delivery_queue` | the handle; the application's side; delivery into a queue |
@@ -53,6 +53,7 @@ mod control_endpoints;
 mod control_service;
 mod delivery_queue;
 mod description;
+mod description_error;
 mod digest;
 mod durable;
 mod fabric;
@@ -109,9 +110,10 @@ pub use control_endpoints::ControlEndpoints;
 pub use control_endpoints::ControlEndpointsError;
 pub use delivery_queue::{QueueEnd, QueuedMessage, queue};
 pub use description::{
-    Description, DescriptionError, MESSAGE_MAX_DEFAULT, Membership, NodeDescription,
-    SubgroupDescription, WINDOW_DEFAULT,
+    Description, MESSAGE_MAX_DEFAULT, Membership, NodeDescription, SubgroupDescription,
+    WINDOW_DEFAULT,
 };
+pub use description_error::DescriptionError;
 pub use durable::{DataError, LogNotice};
 pub use forming::{Forming, NotFormed, Waiting};
 pub use large::{LARGE_MAX, LargeBlocks, LargeUnsent, SendLargeError};

@@ -14,7 +14,8 @@ use tramontane_core::layout::Layout;
 
 use super::clients::{ClientServer, Served};
 use super::control_service::{ControlService, MemberAccess};
-use super::description::{Description, DescriptionError, Membership};
+use super::description::{Description, Membership};
+use super::description_error::DescriptionError;
 use super::durable::{Logs, SharedLogs};
 use super::fabric::GroupFabric;
 use super::fixed::Fixed;

@@ -7,7 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::answers::{Ballot, Disk, OwnedLog, Promised};
-use crate::arena::{Arena, Kept};
+use crate::arena::Arena;
+use crate::around::Kept;
 use tramontane_core::ids::NodeId;
 use tramontane_core::view::Status;
 
