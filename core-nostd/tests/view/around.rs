@@ -1,5 +1,5 @@
-//! What stands around a member's `ViewChange` in these tests: its part in each subgroup, whom it has
-//! cut off, the memory of the next view, and the promises that are on its disk.
+//! What stands around a member's `ViewChange` in these tests: its part in each subgroup, whom it
+//! has cut off, the memory of the next view, and the promises that are on its disk.
 
 use std::collections::BTreeSet;
 
