@@ -53,7 +53,7 @@ impl Folder {
             Err(error) => return Err(failed(error.into())),
         }
         fs::write(&mark_path, MARK_TEXT).map_err(failed)?;
-        for name in SCENARIOS.iter().map(|scenario| scenario.name).chain([super::ASKING]) {
+        for name in SCENARIOS.iter().map(|scenario| scenario.name).chain([super::driver::ASKING]) {
             remove(&path.join(name)).map_err(failed)?;
         }
         Ok(Self { path, mark })

@@ -1,0 +1,299 @@
+//! One invocation of the driver: which scenarios are played, how often and in what surroundings.
+
+use std::time::Instant;
+
+use super::disks::Disks;
+use super::feature::Feature;
+use super::folder::{Folder, ScenarioFolder};
+use super::network::Network;
+use super::outcome::{self, Played};
+use super::plan::{Condition, Plan, Step, Terms};
+use super::scenarios::Scenario;
+use super::stage::{self, Ending, Introduction, Setting, Stage};
+use super::{Choice, DriveError, Options, shrinking};
+use crate::report::{Case, CaseStatus};
+
+/// How often a scenario is played at most that did not reach what it is for: it is a matter of
+/// timing, which the plan does not decide.
+const ATTEMPTS_MAX: u32 = 3;
+
+/// The folder in which an adapter is asked what it claims, where no scenario did so before.
+pub(super) const ASKING: &str = "asking";
+
+impl Introduction {
+    pub(super) fn title(&self) -> String {
+        format!("{} {}", self.name, self.version).trim().to_owned()
+    }
+}
+
+/// One invocation.
+pub(super) struct Driver<'d> {
+    pub(super) options: &'d Options,
+    pub(super) setting: &'d Setting<'d>,
+    pub(super) folder: &'d Folder,
+    pub(super) introduction: Option<Introduction>,
+    /// The seed of the plans now.
+    pub(super) seed: u64,
+    pub(super) began: Instant,
+}
+
+impl Driver<'_> {
+    /// How often all scenarios are played at most.
+    pub(super) fn repeats(&self) -> u64 {
+        if self.options.soak.is_some() { u64::MAX } else { self.options.repeat.max(1) }
+    }
+
+    /// Whether the time is over, or a failure ends the run.
+    pub(super) fn is_over(&self, cases: &[Case]) -> bool {
+        let is_late = self.options.soak.is_some_and(|soak| self.began.elapsed() >= soak);
+        let failed = || cases.iter().any(|case| case.status == CaseStatus::Failed);
+        is_late && !cases.is_empty() || self.options.until_failed && failed()
+    }
+
+    /// Plays a scenario, in as many rounds as it has: a case for each, or one that says why not.
+    pub(super) fn run(
+        &mut self,
+        Choice { scenario, round: chosen }: Choice,
+        cases: &mut Vec<Case>,
+    ) -> Result<(), DriveError> {
+        if let Some(case) = self.prevented(scenario)? {
+            cases.push(case);
+            return Ok(());
+        }
+        let rounds = scenario.rounds(self.setting.nodes);
+        let played = |round: &usize| match chosen {
+            Some(chosen) => chosen == *round,
+            None => *round < self.options.rounds_max,
+        };
+        let played: Vec<usize> = (0..rounds).filter(played).collect();
+        for round in played {
+            let mut name = scenario.name.to_owned();
+            if rounds > 1 {
+                name += &format!("-{}", round + 1);
+            }
+            if self.seed != self.options.seed {
+                name += &format!("@{}", self.seed);
+            }
+            let case = self.run_round(scenario, round, &name)?;
+            let is_over = matches!(case.status, CaseStatus::Unsupported(_));
+            cases.push(case);
+            if is_over {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The case of a scenario that cannot be played at all.
+    fn prevented(&mut self, scenario: &'static Scenario) -> Result<Option<Case>, DriveError> {
+        let seed = self.seed;
+        if self.setting.nodes < scenario.nodes_min {
+            let why = format!(
+                "{} nodes or more, and there are {}",
+                scenario.nodes_min, self.setting.nodes
+            );
+            return Ok(Some(outcome::unsupported(scenario, seed, why)));
+        }
+        if (!scenario.needs.is_empty() || !self.options.require.is_empty())
+            && self.introduction.is_none()
+            && let Err(ending) = self.ask(scenario)
+        {
+            return match ending {
+                Ending::Broken { what, log } => {
+                    Ok(Some(outcome::broken(scenario, seed, what, log)))
+                }
+                Ending::Unsupported(why) => Ok(Some(outcome::unsupported(scenario, seed, why))),
+                Ending::Failed(error) => Err(error),
+            };
+        }
+        if let Some(lacking) = self.lacking(&self.options.require) {
+            let what = format!("it does not claim what is required: {lacking}");
+            return Ok(Some(outcome::broken(scenario, seed, what, None)));
+        }
+        Ok(self
+            .lacking(scenario.needs)
+            .map(|lacking| outcome::unsupported(scenario, seed, lacking)))
+    }
+
+    fn run_round(
+        &mut self,
+        scenario: &'static Scenario,
+        round: usize,
+        name: &str,
+    ) -> Result<Case, DriveError> {
+        let claims = self.claims();
+        let options = self.options;
+        let faults = options.faults.as_deref();
+        let terms = Terms { faults, ..self.terms(options.messages, round, &claims) };
+        let plan = scenario.plan(terms);
+        let mut case = self.play_until_reached((scenario, name), &plan)?;
+        let drawn: Vec<usize> =
+            plan.faults.iter().filter(|fault| fault.is_kept).map(|fault| fault.number).collect();
+        if case.status == CaseStatus::Failed && drawn.len() > 1 {
+            let kept = shrinking::fewest(drawn, |faults| {
+                let plan = scenario.plan(Terms { faults: Some(faults), ..terms });
+                let smaller =
+                    self.play_until_reached((scenario, &format!("{name}-shrunk")), &plan)?;
+                Ok(smaller.status == CaseStatus::Failed)
+            })?;
+            let numbers: Vec<String> = kept.iter().map(ToString::to_string).collect();
+            let numbers = if kept.is_empty() { "none".to_owned() } else { numbers.join(",") };
+            let seed = self.seed;
+            case.notes.push(format!(
+                "fewer faults fail too: --scenario {} --seed {seed} --faults {numbers}",
+                scenario.name
+            ));
+        }
+        Ok(case)
+    }
+
+    /// Plays a plan, again if it did not reach what it is for.
+    fn play_until_reached(
+        &mut self,
+        (scenario, name): (&'static Scenario, &str),
+        plan: &Plan,
+    ) -> Result<Case, DriveError> {
+        let mut attempt = 1;
+        loop {
+            let folder = self.scenario_folder(name)?;
+            let around =
+                self.network(plan).and_then(|network| Ok((network, self.disks(plan, &folder)?)));
+            let mut case = match around {
+                Ok(around) => self.play((scenario, name), plan, &folder, around)?,
+                Err(why) => return Ok(outcome::unsupported(scenario, self.seed, why)),
+            };
+            let timing = outcome::is_matter_of_timing(&case);
+            if timing && attempt < ATTEMPTS_MAX {
+                attempt += 1;
+                continue;
+            }
+            if attempt > 1 {
+                let why = if timing {
+                    "it never reached what it is for"
+                } else {
+                    "at first it did not reach what it is for"
+                };
+                case.notes.push(format!("played {attempt} times: {why}"));
+            }
+            return Ok(case);
+        }
+    }
+
+    fn terms<'t>(&self, scale: u64, round: usize, claims: &'t [Feature]) -> Terms<'t> {
+        let (seed, nodes) = (self.seed, self.setting.nodes);
+        Terms { seed, nodes, scale, claims, round, faults: None }
+    }
+
+    /// What the implementation claims, as far as that is known.
+    fn claims(&self) -> Vec<Feature> {
+        let names = self.introduction.iter().flat_map(|introduction| &introduction.features);
+        names.filter_map(|name| Feature::named(name)).collect()
+    }
+
+    /// Networks of their own for all nodes, if the plan parts them; else nothing.
+    fn network(&self, plan: &Plan) -> Result<Option<Network>, String> {
+        if !plan.parts {
+            return Ok(None);
+        }
+        if !self.options.hosts.is_empty() {
+            return Err("nodes on this host, whose networks can be parted".to_owned());
+        }
+        let network = Network::build(self.setting.nodes);
+        network
+            .map(Some)
+            .map_err(|why| format!("network namespaces, and this system has none for us: {why}"))
+    }
+
+    /// Disks of their own for all nodes, if the plan fills some; else nothing.
+    fn disks(&self, plan: &Plan, folder: &ScenarioFolder) -> Result<Option<Disks>, String> {
+        if !plan.fills {
+            return Ok(None);
+        }
+        if !self.options.hosts.is_empty() {
+            return Err("nodes on this host, whose disks can be filled".to_owned());
+        }
+        let names = (0..self.setting.nodes).map(stage::node_name);
+        let folders = names.map(|name| folder.storage(&name)).collect();
+        let disks = Disks::mount(folders);
+        disks.map(Some).map_err(|why| {
+            format!("file systems of the nodes' own, and this system has none for us: {why}")
+        })
+    }
+
+    fn play(
+        &mut self,
+        (scenario, name): (&'static Scenario, &str),
+        plan: &Plan,
+        folder: &ScenarioFolder,
+        (network, disks): (Option<Network>, Option<Disks>),
+    ) -> Result<Case, DriveError> {
+        let means =
+            network.as_ref().map(|network| format!("nodes were parted by {}", network.means()));
+        let mut notes: Vec<String> = means.into_iter().collect();
+        for fault in plan.faults.iter().filter(|fault| fault.is_kept) {
+            notes.push(format!("fault {}: {}", fault.number, fault.what));
+        }
+        let began = Instant::now();
+        let title = self.introduction.as_ref().map(Introduction::title);
+        let around = (network, disks);
+        let mut stage = Stage::set(self.setting, name, title.as_deref(), plan, folder, around)?;
+        let outcome = stage.play();
+        let starved = stage.starved.take();
+        notes.append(&mut stage.notes);
+        self.introduction = self.introduction.take().or(stage.introduction.take());
+        // This kills the members that still run.
+        drop(stage);
+        outcome::conclude(Played {
+            scenario,
+            name: name.to_owned(),
+            seed: self.seed,
+            history: folder.history(),
+            reach: &plan.reach,
+            outcome,
+            claims: self.claims(),
+            notes,
+            starved,
+            took: began.elapsed(),
+        })
+    }
+
+    fn scenario_folder(&self, name: &str) -> Result<ScenarioFolder, DriveError> {
+        let names: Vec<String> = (0..self.setting.nodes).map(stage::node_name).collect();
+        self.folder.scenario(name, &names)
+    }
+
+    /// Starts the members once, only to learn what they claim: in the groups of a scenario, since
+    /// a system may not have those of another.
+    fn ask(&mut self, scenario: &Scenario) -> Result<(), Ending> {
+        let everyone: Vec<usize> = (0..self.setting.nodes).collect();
+        let plan = Plan {
+            groups: scenario.plan(self.terms(1, 0, &[])).groups,
+            steps: vec![
+                Step::Start(everyone.clone()),
+                Step::Await(Condition::Ready(everyone)),
+                Step::StopAll,
+            ],
+            ..Plan::default()
+        };
+        let folder = self.scenario_folder(ASKING)?;
+        let mut stage = Stage::set(self.setting, ASKING, None, &plan, &folder, (None, None))?;
+        stage.play()?;
+        self.introduction = stage.introduction.take();
+        if self.introduction.is_none() {
+            let what = format!("no member answered init; {}", stage.notes.join("; "));
+            return Err(Ending::Broken { what, log: None });
+        }
+        Ok(())
+    }
+
+    /// Which of these features the implementation does not claim.
+    fn lacking(&self, features: &[Feature]) -> Option<String> {
+        let claims = self.claims();
+        let lacking: Vec<&str> = features
+            .iter()
+            .filter(|feature| !claims.contains(feature))
+            .map(|feature| feature.name())
+            .collect();
+        (!lacking.is_empty()).then(|| lacking.join(", "))
+    }
+}
