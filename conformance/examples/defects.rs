@@ -69,6 +69,8 @@ struct Arguments {
 /// A line of `tramontane-reference --list-mutants`.
 struct Defect {
     name: String,
+    /// The scenario that is meant for it, and which of its nodes has it there.
+    scenario: String,
     at: String,
     what: String,
 }
@@ -128,13 +130,18 @@ fn defects(programs: &Path) -> Vec<Defect> {
         let [name, _checks, scenario, at, what] = fields[..] else { return None };
         (!scenario.starts_with("shards")).then(|| Defect {
             name: name.to_owned(),
+            scenario: scenario.to_owned(),
             at: at.to_owned(),
             what: what.to_owned(),
         })
     };
     let text = text.expect("it is text");
-    let at = "any".to_owned();
-    let control = Defect { name: CONTROL.to_owned(), at, what: "nothing".to_owned() };
+    let control = Defect {
+        name: CONTROL.to_owned(),
+        scenario: String::new(),
+        at: "any".to_owned(),
+        what: "nothing".to_owned(),
+    };
     std::iter::once(control).chain(text.lines().filter_map(defect)).collect()
 }
 
@@ -148,22 +155,22 @@ fn kept(results: &Path, job: &Job<'_>) -> Option<Shown> {
     serde_json::from_slice(&text).ok()
 }
 
-/// Runs all scenarios. Where the defect depends on what is done to the node, all nodes have it.
-fn run(programs: &Path, (defect, nodes, seed): &Job<'_>) -> Shown {
+/// Runs all scenarios. Where the defect shows only at a node that is killed or leaves, all nodes
+/// have it: no scenario has more than its own. Where all nodes would be wrong alike, one has it.
+fn run(programs: &Path, job: &Job<'_>) -> Shown {
+    let (defect, nodes, seed) = job;
     let folder = tempfile::tempdir().expect("a folder");
     let mutant = match (defect.name.as_str(), defect.at.as_str()) {
         (CONTROL, _) => String::new(),
         (name, "any") => format!(" --mutant {name}"),
+        (name, "member" | "survivor") => {
+            let node = meant_node(programs, job).unwrap_or_else(|| "n0".to_owned());
+            format!(" --mutant {name} --at {node}")
+        }
         (name, _) => format!(" --mutant {name} --at all"),
     };
-    let reference = programs.join("tramontane-reference");
-    let reference = reference.canonicalize().expect("the reference is built");
-    let adapter = format!("'{}'{mutant}", reference.display());
-    let mut command = Command::new(programs.join("tramontane-conformance"));
-    command.args(["run", "--quiet", "--until-failed", "--adapter", &adapter]);
-    command.args([format!("--nodes={nodes}"), format!("--seed={seed}")]);
-    command.arg("--output").arg(folder.path()).stdout(Stdio::null()).stderr(Stdio::null());
-    command.status().expect("the suite is built");
+    let mut command = suite(programs, folder.path(), (*nodes, *seed), &mutant);
+    command.args(["--until-failed"]).status().expect("the suite is built");
     let results = std::fs::read_to_string(folder.path().join("results.json")).unwrap_or_default();
     let mut shown = Shown { starved: results.contains(STARVED), ..Shown::default() };
     let results: Value = serde_json::from_str(&results).unwrap_or_default();
@@ -177,6 +184,36 @@ fn run(programs: &Path, (defect, nodes, seed): &Job<'_>) -> Shown {
         }
     }
     shown
+}
+
+/// The suite against the reference.
+fn suite(programs: &Path, output: &Path, (nodes, seed): (usize, u64), mutant: &str) -> Command {
+    let reference = programs.join("tramontane-reference");
+    let reference = reference.canonicalize().expect("the reference is built");
+    let adapter = format!("'{}'{mutant}", reference.display());
+    let mut command = Command::new(programs.join("tramontane-conformance"));
+    command.args(["run", "--quiet", "--adapter", &adapter]);
+    command.args([format!("--nodes={nodes}"), format!("--seed={seed}")]);
+    command.arg("--output").arg(output).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+}
+
+/// A node that is what the defect says, a member of the group or one that lives to the end, in the
+/// scenario that is meant for it. Which node that is, the seed decides. None where that scenario
+/// needs more nodes.
+fn meant_node(programs: &Path, (defect, nodes, seed): &Job<'_>) -> Option<String> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut command = suite(programs, folder.path(), (*nodes, *seed), "");
+    command.args(["--scenario", &defect.scenario]).status().expect("the suite is built");
+    let history = folder.path().join(&defect.scenario).join("history.jsonl");
+    let history = std::fs::read_to_string(history).ok()?;
+    let records = history.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let mut nodes = records.filter_map(|record| match defect.at.as_str() {
+        "member" if record["ev"] == "group" => record["members"][0].as_str().map(str::to_owned),
+        "survivor" if record["reason"] == "done" => record["node"].as_str().map(str::to_owned),
+        _ => None,
+    });
+    nodes.next()
 }
 
 fn table(results: &Path, defects: &[Defect]) -> String {
