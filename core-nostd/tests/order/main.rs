@@ -19,6 +19,7 @@ mod checked_rows;
 #[cfg(feature = "durable")]
 mod durable;
 mod edges;
+mod forwarding;
 mod impossible_rows;
 mod layout;
 mod lone_sender;
