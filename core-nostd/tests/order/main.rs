@@ -22,6 +22,7 @@ mod edges;
 mod forwarding;
 mod impossible_rows;
 mod layout;
+mod lent;
 mod lone_sender;
 mod nodes;
 mod one_memory;
