@@ -20,11 +20,14 @@ use tramontane_core::rdmc::transfer::{BlockGroup, MessageMemory, Outcome, words_
 /// The staging block, and the largest message behind it.
 const MEMORY_BYTES: usize = BLOCK * (1 + BLOCKS_MAX as usize);
 
+/// A receive that is posted: where its block goes, for how many bytes, and its token.
+type Awaited = (Area, usize, Token);
+
 /// What the members share.
 struct Shared {
     memory: Vec<Vec<u8>>,
     /// By receiver and sender.
-    receives: BTreeMap<(usize, Rank), VecDeque<(Area, usize, Token)>>,
+    receives: BTreeMap<(usize, Rank), VecDeque<Awaited>>,
     events: Vec<VecDeque<BlockEvent>>,
     /// Each so-manieth post is refused; none if zero.
     refused_each: u64,
