@@ -104,7 +104,7 @@ fn an_outbox_is_made_on_its_ring_and_on_one_hand_off_with_a_flag_for_each_slot()
     assert_eq!(make(1, 4, outside), Err(OutOfRow));
 }
 
-/// SMC-3.4: a run hands out what it reserved, and no more.
+/// A run hands out what it reserved, and no more.
 #[test]
 fn a_run_that_is_used_up_has_no_more_slots() {
     with_group(2, &[0], (4, 16), Delivery::Ordered, |nodes, outboxes| {
@@ -180,7 +180,7 @@ impl Carries for Eventful {
 
 fabric!(Eventful);
 
-/// FLT-1.2: a rank is a member of one view. Events that say nothing of a peer change nothing.
+/// A rank is a member of one view. Events that say nothing of a peer change nothing.
 #[test]
 fn a_peer_that_is_lost_in_another_view_is_not_lost_here() {
     let lost = |view| Event::PeerLost { view, peer: Rank(1), cause: LossCause::Exited };
