@@ -271,6 +271,29 @@ mod tests {
         }
     }
 
+    /// What an earlier view left behind is gone, and no more members are served than there is for.
+    #[cfg(feature = "views")]
+    #[test]
+    fn a_view_is_lent_fresh_state_for_as_many_members_as_there_is_for() {
+        let row = RowStorage::<4>::default();
+        let mut views = ViewStorage::<3, 5>::default();
+        let mut storage = <node_storage!(SIZES)>::default();
+        for (members, is_enough) in [(3, true), (2, true), (4, false), (0, true)] {
+            let Lent { state, cells, ready } = storage.lend(&SIZES).expect("these sizes");
+            // SAFETY: nobody uses it.
+            let memory = unsafe { crate::memory::NodeMemory::new(&[], row.writer(), cells, ready) };
+            let lent = views.lend(Loan { memory, state }, members);
+            assert_eq!(lent.is_some(), is_enough, "{members}");
+            let Some(lent) = lent else { continue };
+            let sizes = (lent.peers.len(), lent.links.len(), lent.next.len());
+            assert_eq!(sizes, (members, members, 5));
+            for peer in lent.peers.iter_mut() {
+                assert!(!peer.is_lost());
+                peer.lost = Some(crate::view::Loss::Reported);
+            }
+        }
+    }
+
     #[test]
     fn a_row_that_is_cleared_is_zeros() {
         let row = RowStorage::<2>::new();

@@ -217,6 +217,41 @@ impl<F: HostFabric + ?Sized> HostFabric for &mut F {
 mod tests {
     use super::*;
 
+    /// Both members of a pair plan the same rows, and each its own place in them.
+    #[test]
+    fn a_plan_of_a_layout_has_its_rows_and_what_tells_it_from_others() {
+        let members = [NodeId(1), NodeId(2)];
+        let ranks = [Rank(0), Rank(1)];
+        let subgroup = |message_max| {
+            [crate::layout::Subgroup {
+                members: &ranks,
+                senders: &ranks[..1],
+                window: 4,
+                message_max,
+                delivery: crate::layout::Delivery::Ordered,
+            }]
+        };
+        let (short, long) = (subgroup(16), subgroup(17));
+        let of = |subgroups| Layout::new(crate::layout::Group { members: &members, subgroups });
+        let layout = of(&short).expect("a good group");
+        let plans = ranks.map(|own| ViewPlan::of_layout(ViewId(7), own, &layout));
+        for (plan, own) in plans.iter().zip(ranks) {
+            assert_eq!((plan.view(), plan.own(), plan.members()), (ViewId(7), own, &members[..]));
+            assert_eq!((plan.digest(), plan.has_blocks()), (layout.digest(), false));
+            for rank in ranks {
+                assert_eq!(plan.row_bytes(rank), layout.row_bytes(rank));
+            }
+        }
+        let other = ViewPlan::of_layout(ViewId(7), Rank(0), &of(&long).expect("a good group"));
+        assert_ne!(plans[0].digest(), other.digest());
+        assert_eq!(ViewPlan::with_sizes(ViewId(7), Rank(0), &members, &[64], 5).digest(), 5);
+        #[cfg(feature = "blocks")]
+        {
+            let channels = Layout::of_channels(&members, 2).expect("two members");
+            assert!(ViewPlan::of_layout(ViewId(7), Rank(0), &channels).has_blocks());
+        }
+    }
+
     #[test]
     fn planned_rows_are_whole_cache_lines() {
         let members = [NodeId(1), NodeId(2)];

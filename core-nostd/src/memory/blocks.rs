@@ -212,6 +212,24 @@ mod tests {
         assert_eq!(memory.area(7), Area { region: Region(3), offset: 7 });
     }
 
+    /// A host that keeps several kinds of memory in one list wraps their pointers.
+    #[test]
+    fn memory_is_the_same_by_another_pointer() {
+        let mut memory = memory(100);
+        memory.write(0, &[3; 100]).expect("inside");
+        let base = memory.base();
+        assert_eq!((memory.region(), memory.bytes()), (Region(3), 100));
+        assert!(base.addr().get().is_multiple_of(64));
+        let mut kept = None;
+        let mapped = memory.map(|pages| {
+            kept = Some(Arc::clone(&pages));
+            Box::new(Lines(Box::new([Line::new()]), 8))
+        });
+        assert_eq!((mapped.region(), mapped.bytes()), (Region(3), 8));
+        assert_eq!(kept.map(|pages| pages.base()), Some(base));
+        assert!(format!("{mapped:?}").contains("Region(3)"), "and not its bytes");
+    }
+
     #[test]
     fn ranges_outside_are_refused_although_the_lines_have_more() {
         let mut memory = memory(100);

@@ -164,7 +164,7 @@ impl Work<'_, '_> {
         let (Some((own_rank, before)), Some(outbox)) = (own, self.outbox) else {
             return Ok(freed_now);
         };
-        let Some(state) = self.senders.get(own_rank.index()) else { return Err(OutOfRow) };
+        let state = self.senders.get(own_rank.index()).ok_or(OutOfRow)?;
         let end = state.take;
         if before == end {
             return Ok(freed_now);

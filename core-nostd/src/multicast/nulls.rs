@@ -66,7 +66,7 @@ impl Work<'_, '_> {
             if rank == own.rank { None } else { Some((rank, sender.obliging)) }
         });
         let owed = rounds_owed(own.rank, others).min(self.order.round_limit());
-        let Some(state) = self.senders.get_mut(own.rank.index()) else { return Err(OutOfRow) };
+        let state = self.senders.get_mut(own.rank.index()).ok_or(OutOfRow)?;
         let before = state.taken;
         if owed <= before {
             own.grace_used = 0;

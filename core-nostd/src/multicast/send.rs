@@ -29,7 +29,7 @@ impl Work<'_, '_> {
         let mut sent = Sent::default();
         let Some(outbox) = self.outbox else { return Ok(sent) };
         let Some(own) = self.subgroup.own.as_mut() else { return Ok(sent) };
-        let Some(state) = self.senders.get_mut(own.rank.index()) else { return Err(OutOfRow) };
+        let state = self.senders.get_mut(own.rank.index()).ok_or(OutOfRow)?;
         let (handoff, ring) = (outbox.handoff(), outbox.ring());
 
         let window = self.subgroup.window;

@@ -30,7 +30,7 @@
 
 use super::entry::{Content, Entry, MessageId, Source};
 use super::feed::{Fed, Ring, whole_cells};
-use super::link::{Memory, Stage};
+use super::link::{Memory, OfLinks, Stage};
 use super::log::Log;
 use super::progress::Halt;
 use super::replica::{Replica, put};
@@ -376,7 +376,7 @@ impl Replica<'_> {
         if get(peer_row::BODIES)? == shown && get(peer_row::BODIES_FOR)? == of {
             return Ok(());
         }
-        let Some(state) = self.state.get_mut(link.index()) else { return Ok(()) };
+        let state = self.state.at_mut(link)?;
         if state.attached.view != view {
             return Ok(());
         }

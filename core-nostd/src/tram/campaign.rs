@@ -36,7 +36,7 @@
 use super::complete::Completing;
 use super::feed::whole_cells;
 use super::follow::FollowStage;
-use super::link::{LinkId, Memory};
+use super::link::{LinkId, Memory, OfLinks};
 use super::log::{Control, Log, log_area};
 use super::oracle::bit;
 use super::progress::Halt;
@@ -150,7 +150,7 @@ impl Replica<'_> {
             let promised = Timestamp::from_cell(row.cell(peer_row::PROMISED)?.load());
             let whole = self.shape.payloads();
             let chunk = self.capabilities.write_bytes_max.min(fabric.region_list_bytes_max()) & !63;
-            let Some(state) = self.state.get_mut(link.index()) else { continue };
+            let state = self.state.at_mut(link)?;
             if granted != self.promised || promised != self.promised {
                 continue;
             }
@@ -269,9 +269,7 @@ impl Replica<'_> {
         memory: &M,
     ) -> Result<(), Halt> {
         let rank = rank_of(copying.from);
-        let Some(state) = self.state.get(copying.from.index()).map(|state| state.attached) else {
-            return Ok(());
-        };
+        let attached = self.state.at(copying.from)?.attached;
         // bound: READS_MAX
         for _ in 0..READS_MAX {
             if copying.next >= copying.end || self.reads_under_way() >= READS_MAX {
@@ -292,7 +290,8 @@ impl Replica<'_> {
                     sequence: 0,
                 };
                 let whole = whole_cells(entry.length());
-                let read = fabric.read(state.view, state.peer, area, area, whole, ticket.token());
+                let read =
+                    fabric.read(attached.view, attached.peer, area, area, whole, ticket.token());
                 if read.is_err() {
                     break;
                 }
@@ -304,7 +303,7 @@ impl Replica<'_> {
             self.leadership = Leadership::Candidate(Campaign::Copying(copying));
             return Ok(());
         }
-        if !self.is_read_last(&mut copying) {
+        if !self.is_read_last(&mut copying)? {
             return Ok(());
         }
         let mut place = copying.start;
@@ -327,18 +326,18 @@ impl Replica<'_> {
 
     /// Whether the control line of the log that is copied was read after all payloads, and shows
     /// that they are whole. Sees to it that it is read.
-    fn is_read_last(&mut self, copying: &mut Copying) -> bool {
+    fn is_read_last(&mut self, copying: &mut Copying) -> Result<bool, Halt> {
         let whole = self.shape.payloads();
-        let Some(state) = self.state.get_mut(copying.from.index()) else { return false };
+        let state = self.state.at_mut(copying.from)?;
         if copying.is_read && state.follow.stage == FollowStage::Read {
-            return true;
+            return Ok(true);
         }
         if !copying.is_read {
             copying.is_read = true;
             state.follow.read_last(whole);
             self.leadership = Leadership::Candidate(Campaign::Copying(*copying));
         }
-        false
+        Ok(false)
     }
 
     /// Begins to lead, with a log that holds all that can have been decided.

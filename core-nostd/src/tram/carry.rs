@@ -14,7 +14,7 @@ use super::bodies::NAME_BYTES;
 use super::entry::{Content, Message};
 use super::feed::{Ring, whole_cells};
 use super::follow::{Follow, FollowStage};
-use super::link::{LinkId, Memory};
+use super::link::{LinkId, Memory, OfLinks};
 use super::log::{Log, log_area};
 use super::posting::Posting;
 use super::progress::Halt;
@@ -38,9 +38,7 @@ impl Replica<'_> {
         // bound: the replicas of the group
         for link in self.links.peers() {
             let Some((_, row)) = memory.link(link) else { continue };
-            let Some(mut follow) = self.state.get(link.index()).map(|state| state.follow) else {
-                continue;
-            };
+            let mut follow = self.state.at(link)?.follow;
             if follow.stage != FollowStage::Synced {
                 continue;
             }
@@ -52,9 +50,7 @@ impl Replica<'_> {
             self.cover(&mut follow, log)?;
             let asked = row.cell(peer_row::ASKS)?.load();
             self.notice_lack(&mut follow, asked, now);
-            if let Some(state) = self.state.get_mut(link.index()) {
-                state.follow = follow;
-            }
+            self.state.at_mut(link)?.follow = follow;
             if follow.lacks.is_some() && !self.is_kept(follow.covered, log)? {
                 self.fall_behind(link, log, memory)?;
             }
@@ -74,10 +70,7 @@ impl Replica<'_> {
         let Some((row, _)) = memory.link(link).filter(|_| self.shape.has_references()) else {
             return Ok(());
         };
-        let Some(delivered) = self.state.get(link.index()).map(|state| state.follow.lacking_end)
-        else {
-            return Ok(());
-        };
+        let delivered = self.state.at(link)?.follow.lacking_end;
         let (mut from, mut place) = (floor, floor);
         // bound: the entries of the log
         for _ in 0..self.shape.entries() {
@@ -92,11 +85,10 @@ impl Replica<'_> {
         }
         put(row, peer_row::BODIES_FROM, from)?;
         self.touch(link);
-        if let Some(state) = self.state.get_mut(link.index()) {
-            state.has_bodies = true;
-            if !state.follow.is_voter {
-                state.follow.carry = from;
-            }
+        let state = self.state.at_mut(link)?;
+        state.has_bodies = true;
+        if !state.follow.is_voter {
+            state.follow.carry = from;
         }
         Ok(())
     }
@@ -199,7 +191,7 @@ impl Replica<'_> {
         let Some((row, theirs)) = memory.link(link) else { return Ok(()) };
         let wanted = theirs.cell(taken_row::WANTED)?.load();
         let Some(position) = wanted.checked_sub(1).map(Ordinal) else { return Ok(()) };
-        let Some(state) = self.state.get(link.index()) else { return Ok(()) };
+        let state = self.state.at(link)?;
         let (attached, passing) = (state.attached, state.passing);
         let is_done = row.reader().cell(feed_row::CARRIED)?.load() == wanted;
         if is_done || !attached.is_ready() || passing.posted <= position || passing.is_spoilt {

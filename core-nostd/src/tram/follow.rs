@@ -13,7 +13,7 @@
 //!
 //! Requirement: TRM-4.
 
-use super::link::{LinkId, Memory};
+use super::link::{LinkId, Memory, OfLinks};
 use super::log::Log;
 use super::progress::Halt;
 use super::replica::{Replica, put, rank_of};
@@ -224,7 +224,7 @@ impl Replica<'_> {
         // bound: the replicas of the group
         for link in self.links.peers() {
             let is_voter = self.is_voting(link, memory)?;
-            let Some(state) = self.state.get_mut(link.index()) else { continue };
+            let state = self.state.at_mut(link)?;
             state.follow.is_voter = is_voter;
             let stage = state.follow.stage;
             if stage == FollowStage::Read {
@@ -251,9 +251,7 @@ impl Replica<'_> {
             let told = row.reader().cell(peer_row::KEPT_FROM)?.load();
             return if told > delivered { Ok(()) } else { self.fall_behind(link, log, memory) };
         }
-        if let Some(state) = self.state.get_mut(link.index()) {
-            state.follow.read_again();
-        }
+        self.state.at_mut(link)?.follow.read_again();
         Ok(())
     }
 
@@ -261,15 +259,11 @@ impl Replica<'_> {
     pub(super) fn skip_consumed(&mut self, link: LinkId, log: Log<'_>) -> Result<(), Halt> {
         // bound: the entries of the log
         for _ in 0..self.shape.entries() {
-            let Some(follow) = self.state.get(link.index()).map(|state| state.follow) else {
-                break;
-            };
+            let follow = self.state.at(link)?.follow;
             if follow.lacking >= follow.lacking_end || self.is_kept(follow.lacking, log)? {
                 break;
             }
-            if let Some(state) = self.state.get_mut(link.index()) {
-                state.follow.lacking = follow.lacking.saturating_add(1);
-            }
+            self.state.at_mut(link)?.follow.lacking = follow.lacking.saturating_add(1);
         }
         Ok(())
     }
@@ -291,9 +285,7 @@ impl Replica<'_> {
             }
             at = at.saturating_add(1);
         }
-        if let Some(state) = self.state.get_mut(link.index()) {
-            state.follow.stage = FollowStage::Behind;
-        }
+        self.state.at_mut(link)?.follow.stage = FollowStage::Behind;
         if let Some((row, _)) = memory.link(link) {
             put(row, peer_row::KEPT_FROM, place)?;
             self.touch(link);
@@ -326,7 +318,7 @@ impl Replica<'_> {
         let cut = log.differs_from(rank_of(link), delivered, both)?;
         let floor = self.floor(log, memory)?.min(delivered);
         let lacking = log.differs_from(rank_of(link), floor, delivered)?;
-        let Some(state) = self.state.get_mut(link.index()) else { return Ok(()) };
+        let state = self.state.at_mut(link)?;
         let follow = &mut state.follow;
         if !is_kept || delivered > self.tail {
             return self.fall_behind(link, log, memory);

@@ -13,7 +13,7 @@
 //!
 //! Source: TRAM, section 5.4 (Algorithm 3).
 
-use super::link::{LinkId, Memory};
+use super::link::{LinkId, Memory, OfLinks};
 use super::log::{LOG, Log};
 use super::progress::Halt;
 use super::replica::{Leadership, Replica, put, rank_of};
@@ -69,9 +69,7 @@ impl Replica<'_> {
         fabric: &mut F,
         memory: &M,
     ) -> Result<(), Halt> {
-        let Some(attached) = self.state.get(link.index()).map(|state| state.attached) else {
-            return Ok(());
-        };
+        let attached = self.state.at(link)?.attached;
         if !self.end_reads(now, fabric) || !self.take_back(fabric) {
             return Ok(());
         }

@@ -15,7 +15,7 @@ use super::counts::{SourceCount, UpTo, parent_leader};
 use super::entry::{Content, Entry, Message, Positions, Source};
 use super::feed::{Fed, Ring, whole_cells};
 use super::follow::FollowStage;
-use super::link::{LinkId, Memory, Role, Stage};
+use super::link::{LinkId, Memory, OfLinks, Role, Stage};
 use super::log::Log;
 use super::oracle::Standing;
 use super::progress::Halt;
@@ -166,7 +166,7 @@ impl Replica<'_> {
         for link in self.links.peers() {
             let Some((_, row)) = memory.link(link) else { continue };
             let standing = Standing::from_cell(row.cell(peer_row::STANDING)?.load());
-            let Some(state) = self.state.get_mut(link.index()) else { continue };
+            let state = self.state.at_mut(link)?;
             let incarnation = standing.incarnation;
             let is_due = state.follow.stage == FollowStage::Synced
                 && !state.follow.is_voter
@@ -228,7 +228,7 @@ impl Replica<'_> {
         memory: &M,
     ) -> Result<(), Halt> {
         let link = self.links.client(client);
-        let Some(state) = self.state.get(link.index()) else { return Ok(()) };
+        let state = self.state.at(link)?;
         let (attached, is_bad) = (state.attached, state.is_bad);
         let count = self.counts.client(client, UpTo::Proposed);
         let is_there = attached.stage == Stage::Ready && !is_bad;
@@ -289,9 +289,7 @@ impl Replica<'_> {
                 Ok(None) => break,
                 Ok(Some(fed)) if self.is_acceptable(source, count, &fed) => fed,
                 _ => {
-                    if let Some(state) = self.state.get_mut(link.index()) {
-                        state.is_bad = true;
-                    }
+                    self.state.at_mut(link)?.is_bad = true;
                     break;
                 }
             };

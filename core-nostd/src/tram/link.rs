@@ -14,6 +14,7 @@
 //! Requirements: ORD-4, TRM-3, TRM-8.
 
 use super::overlay::{CHILDREN_MAX, Overlay, ReplicaId};
+use super::progress::Halt;
 use crate::ids::{ClientNumber, GroupId, Rank, Time, ViewId, u16_from_index};
 use crate::memory::{Row, RowWriter};
 
@@ -111,6 +112,31 @@ pub(super) struct Attached {
 impl Attached {
     pub(super) const fn is_ready(&self) -> bool {
         matches!(self.stage, Stage::Ready)
+    }
+}
+
+/// What a process keeps of each of its links, by their places. Whoever lends it lends enough for
+/// all links: a link without a place means memory that does not fit.
+pub(super) trait OfLinks {
+    /// What is kept of a link.
+    type State;
+
+    /// What is kept of a link.
+    fn at(&self, link: LinkId) -> Result<&Self::State, Halt>;
+
+    /// The same, to be changed.
+    fn at_mut(&mut self, link: LinkId) -> Result<&mut Self::State, Halt>;
+}
+
+impl<S> OfLinks for [S] {
+    type State = S;
+
+    fn at(&self, link: LinkId) -> Result<&S, Halt> {
+        self.get(link.index()).ok_or(Halt::OutOfRow)
+    }
+
+    fn at_mut(&mut self, link: LinkId) -> Result<&mut S, Halt> {
+        self.get_mut(link.index()).ok_or(Halt::OutOfRow)
     }
 }
 

@@ -11,7 +11,7 @@
 //!
 //! Source: TRAM, section 2.1 (the weak leader oracle).
 
-use super::link::{LinkId, Memory};
+use super::link::{LinkId, Memory, OfLinks};
 use super::log::Log;
 use super::progress::Halt;
 use super::replica::{Leadership, Replica, put, rank_of};
@@ -47,7 +47,7 @@ impl Replica<'_> {
     pub(super) fn listen<M: Memory>(&mut self, now: Time, memory: &M) -> Result<(), Halt> {
         // bound: the replicas of the group
         for link in self.links.peers() {
-            let Some(state) = self.state.get_mut(link.index()) else { continue };
+            let state = self.state.at_mut(link)?;
             if !state.attached.is_ready() {
                 continue;
             }

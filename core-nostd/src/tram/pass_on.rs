@@ -20,7 +20,7 @@
 
 use super::counts::UpTo;
 use super::feed::{Fed, Payload, Ring};
-use super::link::{LinkId, Memory};
+use super::link::{LinkId, Memory, OfLinks};
 use super::log::Log;
 use super::progress::Halt;
 use super::replica::{Passing, Replica, put};
@@ -42,10 +42,8 @@ impl Replica<'_> {
             }
             // bound: the replicas of a child
             for link in self.links.child(index) {
-                if let Some(state) = self.state.get_mut(link.index()) {
-                    state.passing.place = lowest;
-                    state.passing.stored = Ordinal::ZERO;
-                }
+                let passing = &mut self.state.at_mut(link)?.passing;
+                (passing.place, passing.stored) = (lowest, Ordinal::ZERO);
             }
         }
         Ok(())
@@ -115,9 +113,7 @@ impl Replica<'_> {
         let Some(shape) = self.children.get(child).map(|child| child.shape) else { return Ok(()) };
         let taken = theirs.cell(taken_row::TAKEN)?.load();
         let limit = taken.saturating_add(u64::from(shape.parent_window()));
-        let Some(mut passing) = self.state.get(link.index()).map(|state| state.passing) else {
-            return Ok(());
-        };
+        let mut passing = self.state.at(link)?.passing;
         if taken > passing.stored.0 {
             passing.stored = Ordinal(taken);
             passing.posted = passing.posted.max(Ordinal(taken));
@@ -140,9 +136,7 @@ impl Replica<'_> {
             }
             passing.place = passing.place.saturating_add(1);
         }
-        if let Some(state) = self.state.get_mut(link.index()) {
-            state.passing = passing;
-        }
+        self.state.at_mut(link)?.passing = passing;
         Ok(())
     }
 
@@ -194,7 +188,7 @@ impl Replica<'_> {
     ) -> Result<(), Halt> {
         let Some((row, _)) = memory.link(link) else { return Ok(()) };
         let decided = self.counts.child(child, UpTo::Delivered).0;
-        let Some(state) = self.state.get_mut(link.index()) else { return Ok(()) };
+        let state = self.state.at_mut(link)?;
         let (confirmed, before) = state.passing.shown;
         let shown = (confirmed.max(decided.min(state.passing.stored.0)), before.max(settled));
         if shown == state.passing.shown || state.passing.is_spoilt {

@@ -78,13 +78,9 @@ impl Progress {
     /// Whether nothing was taken, delivered or posted.
     #[must_use]
     pub const fn is_idle(&self) -> bool {
-        self.events == 0
-            && self.proposed == 0
-            && self.processed == 0
-            && self.passed_on == 0
-            && self.lists == 0
-            && self.granted == 0
-            && self.campaigns == 0
+        let taken = self.events | self.granted | self.campaigns;
+        let moved = self.proposed | self.processed | self.passed_on | self.lists;
+        taken | moved == 0
     }
 }
 

@@ -363,7 +363,7 @@ impl<'s> Replica<'s> {
                 self.pass_on(now, fabric, log, memory)?;
                 self.show_leading(memory)?;
                 self.post_children(fabric, memory)?;
-                self.post_clients(fabric, memory);
+                self.post_clients(fabric, memory)?;
                 self.stream_all(Stream::All, fabric, log, memory)?;
                 if self.is_contradicted {
                     self.begin_campaign(now, fabric, memory)?;
@@ -373,8 +373,8 @@ impl<'s> Replica<'s> {
         self.show_leading(memory)?;
         self.show_standing(memory)?;
         self.post_children(fabric, memory)?;
-        self.post_clients(fabric, memory);
-        self.post_lines(fabric, memory);
+        self.post_clients(fabric, memory)?;
+        self.post_lines(fabric, memory)?;
         self.progress.delivered_total = self.delivered;
         Ok(self.progress)
     }

@@ -12,7 +12,7 @@
 //! Requirements: TRM-6, TRM-7.
 
 use super::entry::MessageId;
-use super::link::{LinkId, Memory};
+use super::link::{LinkId, Memory, OfLinks};
 use super::overlay::Overlay;
 use super::progress::Halt;
 use super::replica::Replica;
@@ -115,8 +115,7 @@ impl Replica<'_> {
         let _ = self.replies.keep(id, reply);
         let link = self.links.client(id.client);
         let Some((row, _)) = memory.link(link) else { return Ok(()) };
-        let is_its = |state: &super::LinkState| state.attached.incarnation == id.incarnation;
-        if !self.state.get(link.index()).is_some_and(is_its) {
+        if self.state.at(link)?.attached.incarnation != id.incarnation {
             return Ok(());
         }
         self.show_reply(link, modulo(id.number, self.overlay.limits().client_window), reply, row)
@@ -129,13 +128,12 @@ impl Replica<'_> {
         link: LinkId,
         row: RowWriter<'_>,
     ) -> Result<(), Halt> {
-        let attached =
-            self.state.get(link.index()).map(|state| u64::from(state.attached.incarnation));
+        let attached = u64::from(self.state.at(link)?.attached.incarnation);
         // bound: a window
         for index in 0..index_from_u32(self.overlay.limits().client_window) {
             let Some((incarnation, replies)) = self.replies.of_client(client) else { break };
             let reply = replies.get(index).copied().unwrap_or(0);
-            if reply != 0 && attached == Some(incarnation) {
+            if reply != 0 && attached == incarnation {
                 self.show_reply(link, index, reply, row)?;
             }
         }
@@ -155,13 +153,12 @@ impl Replica<'_> {
             return Ok(());
         }
         cell.publish(reply);
-        if let Some(state) = self.state.get_mut(link.index()) {
-            let end = offset.saturating_add(8);
-            state.replies = Some(match state.replies {
-                None => (offset, end),
-                Some((from, to)) => (from.min(offset), to.max(end)),
-            });
-        }
+        let state = self.state.at_mut(link)?;
+        let end = offset.saturating_add(8);
+        state.replies = Some(match state.replies {
+            None => (offset, end),
+            Some((from, to)) => (from.min(offset), to.max(end)),
+        });
         self.touch(link);
         Ok(())
     }

@@ -9,7 +9,7 @@
 //! Requirements: TRM-3, TRM-6.
 
 use super::feed::Ring;
-use super::link::{LinkId, Memory};
+use super::link::{LinkId, Memory, OfLinks};
 use super::posting::Posting;
 use super::progress::Halt;
 use super::replica::Replica;
@@ -39,24 +39,34 @@ impl Replica<'_> {
     }
 
     /// Posts replies to clients, and how much of theirs was taken.
-    pub(super) fn post_clients<F: Fabric, M: Memory>(&mut self, fabric: &mut F, memory: &M) {
+    pub(super) fn post_clients<F: Fabric, M: Memory>(
+        &mut self,
+        fabric: &mut F,
+        memory: &M,
+    ) -> Result<(), Halt> {
         // bound: the clients
         for client in self.links.clients() {
             let link = self.links.client(client);
             if self.is_due(link) && memory.link(link).is_some() {
-                self.post_replies(link, fabric);
+                self.post_replies(link, fabric)?;
             }
         }
+        Ok(())
     }
 
     /// Posts the control lines towards peers and the parent.
-    pub(super) fn post_lines<F: Fabric, M: Memory>(&mut self, fabric: &mut F, memory: &M) {
+    pub(super) fn post_lines<F: Fabric, M: Memory>(
+        &mut self,
+        fabric: &mut F,
+        memory: &M,
+    ) -> Result<(), Halt> {
         // bound: the replicas of the parent and of the group
         for link in self.links.parents().chain(self.links.peers()) {
             if self.is_due(link) && memory.link(link).is_some() {
-                self.post_line(link, fabric);
+                self.post_line(link, fabric)?;
             }
         }
+        Ok(())
     }
 
     /// Whether something in a link's row is to be posted, and can be.
@@ -78,7 +88,7 @@ impl Replica<'_> {
         let ring = Ring::of_parent(shape);
         // bound: a window
         for _ in 0..shape.parent_window() {
-            let Some(state) = self.state.get(link.index()) else { break };
+            let state = self.state.at(link)?;
             let (attached, passing) = (state.attached, state.passing);
             let has_slots = passing.posted < passing.stored;
             if !has_slots && !attached.dirty {
@@ -95,16 +105,14 @@ impl Replica<'_> {
                 break;
             }
             self.count_list(&posting);
-            if let Some(state) = self.state.get_mut(link.index()) {
-                state.passing.posted = to;
-            }
-            self.clean(link);
+            self.state.at_mut(link)?.passing.posted = to;
+            self.clean(link)?;
         }
         Ok(())
     }
 
-    fn post_replies<F: Fabric>(&mut self, link: LinkId, fabric: &mut F) {
-        let Some(state) = self.state.get(link.index()) else { return };
+    fn post_replies<F: Fabric>(&mut self, link: LinkId, fabric: &mut F) -> Result<(), Halt> {
+        let state = self.state.at(link)?;
         let (attached, replies) = (state.attached, state.replies);
         let mut posting = Posting::new(&self.capabilities);
         if let Some((from, to)) = replies {
@@ -114,15 +122,14 @@ impl Replica<'_> {
         posting.content(own(0), own(0), CACHE_LINE);
         if fabric.post(attached.view, attached.peer, posting.writes(), None).is_ok() {
             self.count_list(&posting);
-            if let Some(state) = self.state.get_mut(link.index()) {
-                state.replies = None;
-            }
-            self.clean(link);
+            self.state.at_mut(link)?.replies = None;
+            self.clean(link)?;
         }
+        Ok(())
     }
 
-    fn post_line<F: Fabric>(&mut self, link: LinkId, fabric: &mut F) {
-        let Some(state) = self.state.get(link.index()) else { return };
+    fn post_line<F: Fabric>(&mut self, link: LinkId, fabric: &mut F) -> Result<(), Halt> {
+        let state = self.state.at(link)?;
         let (attached, asks, has_bodies) = (state.attached, state.asks, state.has_bodies);
         let mut posting = Posting::new(&self.capabilities);
         posting.content(own(0), own(0), CACHE_LINE);
@@ -136,18 +143,18 @@ impl Replica<'_> {
         }
         if fabric.post(attached.view, attached.peer, posting.writes(), None).is_ok() {
             self.count_list(&posting);
-            if let Some(state) = self.state.get_mut(link.index()) {
-                (state.asks, state.has_bodies) = (false, false);
-            }
-            self.clean(link);
+            let state = self.state.at_mut(link)?;
+            (state.asks, state.has_bodies) = (false, false);
+            self.clean(link)?;
         }
+        Ok(())
     }
 
-    fn clean(&mut self, link: LinkId) {
-        if let Some(state) = self.state.get_mut(link.index()) {
-            state.attached.dirty = false;
-            state.count_told = state.count;
-        }
+    fn clean(&mut self, link: LinkId) -> Result<(), Halt> {
+        let state = self.state.at_mut(link)?;
+        state.attached.dirty = false;
+        state.count_told = state.count;
+        Ok(())
     }
 
     pub(super) fn count_list(&mut self, posting: &Posting) {

@@ -141,7 +141,7 @@ fn groups_that_cannot_be_are_refused() {
     let both = [Rank(0), Rank(1)];
     let good = setup(&both, Algorithm::Pipeline);
     let open = |setup: Setup<'_>, promises, words: &mut [u64]| {
-        let fabric = Willing { promises, receives: Vec::new(), sends: 0, closes: 0, refuses: None };
+        let fabric = Willing::new(promises);
         let opened = BlockGroup::open(setup, &memory, &fabric, words).map(|_| ());
         opened.err()
     };

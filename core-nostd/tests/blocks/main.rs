@@ -20,6 +20,8 @@ mod checked_cells;
 mod closing;
 mod large_messages;
 mod member;
+mod root;
 mod schedules;
 mod weak_order;
+mod whole_groups;
 mod words;

@@ -27,6 +27,27 @@ pub struct Willing {
     pub closes: usize,
     /// What posts are refused with, if they are.
     pub refuses: Option<ErrorKind>,
+    /// A peer that is not ready yet.
+    pub absent: Option<Rank>,
+    /// To whom something was posted.
+    pub posts: Vec<Rank>,
+    /// The numbers of what was sent.
+    pub numbers: Vec<u32>,
+}
+
+impl Willing {
+    pub const fn new(promises: Promises) -> Self {
+        Self {
+            promises,
+            receives: Vec::new(),
+            sends: 0,
+            closes: 0,
+            refuses: None,
+            absent: None,
+            posts: Vec::new(),
+            numbers: Vec::new(),
+        }
+    }
 }
 
 impl Carries for Willing {
@@ -35,7 +56,12 @@ impl Carries for Willing {
         Capabilities { promises, writes_max: 16, write_bytes_max: 1 << 20, guard_bytes_max: 24 }
     }
 
-    fn carry(&mut self, _: Rank, _: &[Write]) -> Result<(), ErrorKind> {
+    fn is_ready(&self, peer: Rank) -> bool {
+        self.absent != Some(peer)
+    }
+
+    fn carry(&mut self, to: Rank, _: &[Write]) -> Result<(), ErrorKind> {
+        self.posts.push(to);
         self.refuses.map_or(Ok(()), Err)
     }
 }
@@ -64,11 +90,12 @@ impl Blocks for Willing {
         _: Way,
         from: Area,
         length: usize,
-        _: u32,
+        number: u32,
         _: Token,
     ) -> Result<(), ErrorKind> {
         assert!(from.offset + length <= MEMORY_BYTES, "a send from outside the memory");
         self.sends += 1;
+        self.numbers.push(number);
         self.refuses.map_or(Ok(()), Err)
     }
 
@@ -138,6 +165,17 @@ pub fn with_checks(
     rows: [[u64; 4]; 4],
     test: impl FnOnce(BlockGroup<'_>, &mut Willing, &mut Messages, &dyn Fn(Rank, usize, u64)),
 ) {
+    with_own(Rank(1), checks, algorithm, rows, test);
+}
+
+/// The same where we are any of the four.
+pub fn with_own(
+    own: Rank,
+    checks: Checks,
+    algorithm: Algorithm,
+    rows: [[u64; 4]; 4],
+    test: impl FnOnce(BlockGroup<'_>, &mut Willing, &mut Messages, &dyn Fn(Rank, usize, u64)),
+) {
     let lines: [[Line; 1]; 4] = Default::default();
     let members = [NodeId(1), NodeId(2), NodeId(3), NodeId(4)];
     let ranks = [Rank(0), Rank(1), Rank(2), Rank(3)];
@@ -148,16 +186,10 @@ pub fn with_checks(
     for (rank, cells) in ranks.into_iter().zip(rows) {
         cells.into_iter().enumerate().for_each(|(place, value)| say(rank, place, value));
     }
-    let row = RowWriter::from_lines(&lines[1]);
-    let memory = ViewMemory { own: Rank(1), members: &members, row, rows: &seen };
+    let row = RowWriter::from_lines(&lines[own.index()]);
+    let memory = ViewMemory { own, members: &members, row, rows: &seen };
     let mut words = vec![0; words_for(BLOCKS_MAX)];
-    let mut fabric = Willing {
-        promises: Promises::WRITE_ORDER,
-        receives: Vec::new(),
-        sends: 0,
-        closes: 0,
-        refuses: None,
-    };
+    let mut fabric = Willing::new(Promises::WRITE_ORDER);
     let setup = Setup { checks, ..setup(&ranks, algorithm) };
     let group = BlockGroup::open(setup, &memory, &fabric, &mut words).expect("a group");
     test(group, &mut fabric, &mut Messages::default(), &say);

@@ -19,8 +19,10 @@ mod checked_rows;
 #[cfg(feature = "durable")]
 mod durable;
 mod edges;
+mod forwarding;
 mod impossible_rows;
 mod layout;
+mod lent;
 mod lone_sender;
 mod nodes;
 mod one_memory;

@@ -12,6 +12,7 @@ use super::world::{Settings, World};
 /// What a run has reached.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Reached {
+    pub refusals: u64,
     pub leaders: u32,
     pub restored: u32,
     pub admitted: u32,
@@ -76,19 +77,26 @@ fn one_fault(world: &mut World) {
     }
 }
 
-pub fn faulty_run(parents: &[Option<u16>], replicas: u16, settings: Settings) -> Reached {
-    let mut world = World::new(parents, replicas, settings);
-    let seed = settings.seed;
+/// Messages, with faults between them.
+pub fn thirty_faults(world: &mut World) {
+    let clients = usize::from(world.settings.clients);
     for _ in 0..30 {
         for _ in 0..world.random.below(12) {
-            let client = ClientNumber(world.random.below(usize::from(settings.clients)) as u16);
-            let (groups, length) = (some_groups(&mut world), world.random.below(60));
+            let client = ClientNumber(world.random.below(clients) as u16);
+            let (groups, length) = (some_groups(world), world.random.below(60));
             let _ = world.multicast(client, groups, length);
             let actions = world.random.below(200);
             world.run(actions);
         }
-        one_fault(&mut world);
+        one_fault(world);
     }
+}
+
+/// A run of thirty faults. The judge has found nothing wrong, and nothing is missing at the end.
+pub fn faulty_run(parents: &[Option<u16>], replicas: u16, settings: Settings) -> Reached {
+    let mut world = World::new(parents, replicas, settings);
+    let seed = settings.seed;
+    thirty_faults(&mut world);
     world.network.borrow_mut().heal();
     for id in world.ids() {
         if !world.replicas.contains_key(&id) {
@@ -99,6 +107,7 @@ pub fn faulty_run(parents: &[Option<u16>], replicas: u16, settings: Settings) ->
     assert_eq!(safety(&world), Vec::<String>::new(), "seed {seed}");
     assert!(is_over, "seed {seed}: {:?} {}", missing(&world), report(&world));
     Reached {
+        refusals: world.network.borrow().refusals,
         leaders: world.leaders,
         restored: world.restored,
         admitted: world.admitted,
@@ -139,7 +148,7 @@ pub fn seeds(count: u64) -> impl Iterator<Item = u64> {
     from..from + count
 }
 
-fn shape_of(seed: u64) -> (&'static [Option<u16>], u16) {
+pub fn shape_of(seed: u64) -> (&'static [Option<u16>], u16) {
     match seed % 8 {
         0 | 1 => (&[None], 3),
         2 | 3 => (&[None, Some(0)], 3),
@@ -149,7 +158,7 @@ fn shape_of(seed: u64) -> (&'static [Option<u16>], u16) {
     }
 }
 
-fn settings_of(seed: u64) -> Settings {
+pub fn settings_of(seed: u64) -> Settings {
     Settings {
         seed,
         batching: !seed.is_multiple_of(3),
@@ -162,7 +171,7 @@ fn settings_of(seed: u64) -> Settings {
 }
 
 /// About half of the messages are so long.
-const REFERENCES_FROM: u32 = 30;
+pub const REFERENCES_FROM: u32 = 30;
 
 fn faulty_runs(count: u64, references_from: u32) -> Reached {
     let mut all = Reached::default();

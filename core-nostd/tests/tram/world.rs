@@ -1,61 +1,22 @@
 //! Replicas and clients over the network of these tests, stepped in an order that a seed chooses.
 
 mod clients;
+mod lending;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use tramontane_core::ids::{ClientNumber, GroupId, Rank, Time};
-use tramontane_core::memory::{Line, Row, RowWriter};
 use tramontane_core::tram::{
     Answers, Attachment, Client, ClientLink, ClientLinks, ClientOptions, Delivered, Destinations,
-    Group, GroupState, LentState, Limits, LinkId, LinkState, Memory, MessageId, MessageState,
-    Overlay, Replica, ReplicaId, ReplicaLinks, ReplicaOptions, Role, SendError, Shape, SourceState,
-    Stage,
+    Group, GroupState, LentState, Limits, LinkId, LinkState, MessageId, MessageState, Overlay,
+    Replica, ReplicaId, ReplicaLinks, ReplicaOptions, Role, SendError, Shape, SourceState, Stage,
 };
 
-use super::network::{Network, NetworkEnd, Rows, capabilities};
+use super::network::{Network, NetworkEnd, capabilities};
 use super::random::Random;
-
-/// State that is lent for as long as its owner lives, and freed behind it.
-pub struct Lent<T>(*mut [T]);
-
-impl<T: Default + Clone> Lent<T> {
-    pub fn new(count: usize) -> Self {
-        Self(Box::into_raw(vec![T::default(); count].into_boxed_slice()))
-    }
-
-    /// Lends it, once.
-    pub fn lend(&self) -> &'static mut [T] {
-        // SAFETY: made by `new`, and lent once: whoever borrows it is dropped before this.
-        unsafe { &mut *self.0 }
-    }
-}
-
-impl<T> Drop for Lent<T> {
-    fn drop(&mut self) {
-        // SAFETY: made by `new`, and the borrower was declared, and so dropped, before this.
-        drop(unsafe { Box::from_raw(self.0) });
-    }
-}
-
-/// The memory of one process.
-pub struct Lending {
-    pub log: Rc<Vec<Line>>,
-    pub links: Vec<Option<Rc<Rows>>>,
-}
-
-impl Memory for Lending {
-    fn log(&self) -> RowWriter<'_> {
-        RowWriter::from_lines(&self.log)
-    }
-
-    fn link(&self, link: LinkId) -> Option<(RowWriter<'_>, Row<'_>)> {
-        let rows = self.links.get(link.index())?.as_ref()?;
-        Some((RowWriter::from_lines(&rows.own), Row::from_lines(&rows.copy)))
-    }
-}
+pub use lending::{Lending, Lent};
 
 /// One running replica.
 pub struct RunningReplica {
@@ -69,7 +30,7 @@ pub struct RunningReplica {
 /// One running client.
 pub struct RunningClient {
     pub client: Client<'static>,
-    memory: Lending,
+    pub memory: Lending,
     end: NetworkEnd,
     pub incarnation: u32,
     _state: (Lent<ClientLink>, Lent<GroupState>, Lent<MessageState>, Lent<u8>),
@@ -104,6 +65,10 @@ pub struct Settings {
     pub payload_max: u32,
     /// From heartbeat to heartbeat, for each replica of the overlay.
     pub heartbeat_ns: u64,
+    /// How many of a hundred calls the fabric refuses.
+    pub refuses: usize,
+    /// How many of a hundred links a process has no rows of, in a step, although it is attached.
+    pub hides: usize,
 }
 
 impl Default for Settings {
@@ -119,6 +84,8 @@ impl Default for Settings {
             payload_max: 200,
             // Long enough that this network carries them beside everything else.
             heartbeat_ns: 2_500,
+            refuses: 0,
+            hides: 0,
         }
     }
 }
@@ -136,6 +103,8 @@ pub struct World {
     pub clients: BTreeMap<ClientNumber, RunningClient>,
     client_incarnations: BTreeMap<ClientNumber, u32>,
     pub sent: BTreeMap<MessageId, Sent>,
+    /// Who had replied to a message when it was answered, and whether it led its group then.
+    pub replied: BTreeMap<MessageId, Vec<(ReplicaId, bool)>>,
     paused: BTreeMap<usize, u64>,
     pub random: Random,
     /// Pairs of replicas whose connection was lost.
@@ -182,6 +151,7 @@ impl World {
             clients: BTreeMap::new(),
             client_incarnations: BTreeMap::new(),
             sent: BTreeMap::new(),
+            replied: BTreeMap::new(),
             paused: BTreeMap::new(),
             random: Random::new(settings.seed ^ 0xabcd),
             broken: Vec::new(),
@@ -195,6 +165,7 @@ impl World {
             fetched: 0,
             given_up: 0,
         };
+        world.network.borrow_mut().refuses = settings.refuses;
         for id in world.ids() {
             world.start_replica(id, true);
         }
@@ -243,8 +214,7 @@ impl World {
         let replica = Replica::open(self.overlay, id, options, capabilities(), lent)
             .expect("a replica of the overlay");
         let process = self.network.borrow_mut().add(shape.log_bytes());
-        let memory =
-            Lending { log: self.network.borrow().log(process), links: vec![None; links.len()] };
+        let memory = Lending::new(self.network.borrow().log(process), links.len());
         let end = NetworkEnd { network: Rc::clone(&self.network), process };
         let mut running = RunningReplica { replica, memory, end, incarnation, _state: state };
         self.histories.insert(id, History::default());
@@ -449,8 +419,10 @@ impl World {
             }
             message.id.number as u8
         };
+        running.memory.hide(self.settings.hides, &mut self.random);
         let stepped =
             running.replica.step(Time(self.now), &mut running.end, &running.memory, &mut deliver);
+        running.memory.show();
         self.complaints.append(&mut complaints);
         match stepped {
             Ok(did) => {

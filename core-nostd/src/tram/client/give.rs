@@ -13,7 +13,7 @@ use super::{Client, ClientLink, MessageState};
 use crate::fabric::{Area, Fabric, Region};
 use crate::ids::index_from_u32;
 use crate::memory::RowWriter;
-use crate::tram::link::{LinkId, Memory};
+use crate::tram::link::{LinkId, Memory, OfLinks};
 use crate::tram::overlay::ReplicaId;
 use crate::tram::posting::Posting;
 use crate::tram::progress::Halt;
@@ -34,10 +34,8 @@ impl Client<'_> {
         fabric: &mut F,
         memory: &M,
     ) -> Result<(), Halt> {
-        let Some(mut state) = self.state.get(link.index()).copied() else { return Ok(()) };
-        let Some(replica) = state.replica else { return Ok(()) };
-        let group = self.groups.get(replica.group.index());
-        let Some(shape) = group.and_then(|group| group.shape) else { return Ok(()) };
+        let mut state = *self.state.at(link)?;
+        let (replica, shape, _) = self.other_end(link)?;
         if !shape.has_references() {
             return Ok(());
         }
@@ -60,11 +58,7 @@ impl Client<'_> {
             }
             state.given = number.saturating_add(1);
         }
-        if let Some(place) = self.state.get_mut(link.index()) {
-            place.given = state.given;
-            place.given_up = state.given_up;
-            place.given_up_told = state.given_up_told;
-        }
+        *self.state.at_mut(link)? = state;
         Ok(())
     }
 

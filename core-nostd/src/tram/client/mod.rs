@@ -24,7 +24,7 @@ pub use links::ClientLinks;
 pub use send::SendError;
 
 use super::entry::MessageId;
-use super::link::{Attached, Attachment, LinkId, Memory, Stage};
+use super::link::{Attached, Attachment, LinkId, Memory, OfLinks, Stage};
 use super::overlay::{Destinations, Overlay, ReplicaId};
 use super::progress::{Halt, OpenError, Progress};
 use super::replica::put;
@@ -253,9 +253,7 @@ impl<'s> Client<'s> {
         // bound: the links
         for index in (first..count).chain(0..first) {
             let Ok(link) = u16::try_from(index).map(LinkId) else { break };
-            let Some(attached) = self.state.get_mut(index).map(|state| &mut state.attached) else {
-                break;
-            };
+            let attached = &mut self.state.at_mut(link)?.attached;
             if attached.stage == Stage::Waiting && fabric.ready(attached.view, attached.peer) {
                 attached.stage = Stage::Ready;
             }
@@ -310,6 +308,14 @@ impl<'s> Client<'s> {
             }
         }
         Ok(true)
+    }
+
+    /// The replica at the other end of a link, the shape of its group, and the ordinal of the next
+    /// message to it.
+    fn other_end(&self, link: LinkId) -> Result<(ReplicaId, Shape, Ordinal), Halt> {
+        let replica = self.state.at(link)?.replica.ok_or(Halt::OutOfRow)?;
+        let group = self.groups.get(replica.group.index()).ok_or(Halt::OutOfRow)?;
+        Ok((replica, group.shape.ok_or(Halt::OutOfRow)?, group.next))
     }
 
     fn id_of(&self, number: u64) -> MessageId {

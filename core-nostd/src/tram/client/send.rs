@@ -10,7 +10,7 @@ use crate::layout::CACHE_LINE;
 use crate::memory::{Row, RowWriter};
 use crate::tram::entry::MessageId;
 use crate::tram::feed::{Fed, Payload, Ring};
-use crate::tram::link::{LinkId, Memory};
+use crate::tram::link::{LinkId, Memory, OfLinks};
 use crate::tram::overlay::Destinations;
 use crate::tram::posting::Posting;
 use crate::tram::progress::Halt;
@@ -119,10 +119,8 @@ impl Client<'_> {
 
     /// Stores in one replica's ring what it has room for.
     pub(super) fn store<M: Memory>(&mut self, link: LinkId, memory: &M) -> Result<(), Halt> {
-        let Some(mut state) = self.state.get(link.index()).copied() else { return Ok(()) };
-        let Some(replica) = state.replica else { return Ok(()) };
-        let Some(group) = self.groups.get(replica.group.index()).copied() else { return Ok(()) };
-        let (next, Some(shape)) = (group.next, group.shape) else { return Ok(()) };
+        let mut state = *self.state.at(link)?;
+        let (replica, shape, next) = self.other_end(link)?;
         if state.stored >= next {
             return Ok(());
         }
@@ -144,9 +142,7 @@ impl Client<'_> {
             }
             state.stored = state.stored.next();
         }
-        if let Some(place) = self.state.get_mut(link.index()) {
-            *place = state;
-        }
+        *self.state.at_mut(link)? = state;
         Ok(())
     }
 
@@ -214,9 +210,8 @@ impl Client<'_> {
             return Ok(());
         }
         let standing = (u64::from(self.options.incarnation) << 1) | 1;
-        let Some(state) = self.state.get_mut(link.index()) else { return Ok(()) };
-        let Some(replica) = state.replica else { return Ok(()) };
-        let next = self.groups.get(replica.group.index()).map_or(Ordinal::ZERO, |group| group.next);
+        let (_, _, next) = self.other_end(link)?;
+        let state = self.state.at_mut(link)?;
         if !state.shows_leaving && state.posted >= next {
             put(row, feed_row::STANDING, standing)?;
             state.shows_leaving = true;
@@ -233,14 +228,12 @@ impl Client<'_> {
     ) -> Result<(), Halt> {
         let Some((row, theirs)) = memory.link(link) else { return Ok(()) };
         self.notice_closing(theirs)?;
-        let replica = self.state.get(link.index()).and_then(|state| state.replica);
-        let group = replica.and_then(|replica| self.groups.get(replica.group.index()));
-        let Some(shape) = group.and_then(|group| group.shape) else { return Ok(()) };
+        let (_, shape, _) = self.other_end(link)?;
         let ring = Ring::of_client(&shape);
         self.show_leaving(link, row)?;
         // bound: a window
         for _ in 0..shape.client_window() {
-            let Some(state) = self.state.get(link.index()).copied() else { break };
+            let state = *self.state.at(link)?;
             if state.posted >= state.stored && !state.attached.dirty {
                 break;
             }
@@ -257,10 +250,8 @@ impl Client<'_> {
             self.progress.lists = self.progress.lists.saturating_add(1);
             let writes = u32::try_from(posting.writes().len()).unwrap_or(u32::MAX);
             self.progress.writes = self.progress.writes.saturating_add(writes);
-            if let Some(state) = self.state.get_mut(link.index()) {
-                state.posted = to;
-                state.attached.dirty = false;
-            }
+            let state = self.state.at_mut(link)?;
+            (state.posted, state.attached.dirty) = (to, false);
         }
         Ok(())
     }

@@ -34,8 +34,7 @@ impl World {
         )
         .expect("a client of the overlay");
         let process = self.network.borrow_mut().add(64);
-        let memory =
-            Lending { log: self.network.borrow().log(process), links: vec![None; links.len()] };
+        let memory = Lending::new(self.network.borrow().log(process), links.len());
         let end = NetworkEnd { network: Rc::clone(&self.network), process };
         let running = RunningClient { client, memory, end, incarnation, _state: state };
         self.clients.insert(number, running);
@@ -108,11 +107,20 @@ impl World {
 
     pub fn step_client(&mut self, number: ClientNumber) {
         let Some(running) = self.clients.get_mut(&number) else { return };
+        running.memory.hide(self.settings.hides, &mut self.random);
         let stepped = running.client.step(Time(self.now), &mut running.end, &running.memory);
+        running.memory.show();
         if let Err(halt) = stepped {
             self.complaints.push(format!("client {number}: {halt}"));
         }
         while let Some(answered) = running.client.poll() {
+            let replied = self.replied.entry(answered.id).or_default();
+            running.client.replies(&answered, &running.memory, |replica, answer, leads| {
+                replied.push((replica, leads));
+                if answer != answered.id.number as u8 {
+                    self.complaints.push(format!("{replica}: another's answer {answer}"));
+                }
+            });
             if let Some(sent) = self.sent.get_mut(&answered.id) {
                 sent.answered = true;
                 for group in sent.destinations.iter() {

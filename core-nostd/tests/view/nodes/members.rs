@@ -131,18 +131,20 @@ pub struct Laid {
     pub checks: Checks,
     /// Whether members log what they deliver.
     pub is_logged: bool,
+    /// Whether they may send large messages.
+    pub is_large: bool,
 }
 
 impl Default for Laid {
     fn default() -> Self {
         let node_options = Options::default();
-        Self { subgroups: 1, node_options, checks: Checks::Off, is_logged: false }
+        Self { subgroups: 1, node_options, checks: Checks::Off, is_logged: false, is_large: false }
     }
 }
 
 /// The same with a layout as it is described.
 pub fn open_laid(id: u64, ids: &[NodeId], shared: bool, seed: u64, laid: Laid) -> Vec<Member> {
-    let Laid { subgroups, node_options, checks, is_logged } = laid;
+    let Laid { subgroups, node_options, checks, is_logged, is_large } = laid;
     let count = ids.len();
     let ranks: &'static [Rank] = leak((0..count as u16).map(Rank).collect());
     let subgroups: &'static [Subgroup<'static>] = leak(vec![
@@ -166,6 +168,14 @@ pub fn open_laid(id: u64, ids: &[NodeId], shared: bool, seed: u64, laid: Laid) -
     };
     #[cfg(not(feature = "durable"))]
     assert!(!is_logged, "there are no logs without the feature");
+    #[cfg(feature = "blocks")]
+    let layout = if is_large {
+        layout.with_large(&[tramontane_core::ids::SubgroupId(0)]).expect("it has that subgroup")
+    } else {
+        layout
+    };
+    #[cfg(not(feature = "blocks"))]
+    assert!(!is_large, "there are no large messages without the feature");
     let layout = if checks.is_on() { layout.with_checks().expect("small") } else { layout };
     let copies: Vec<Vec<RowWriter<'static>>> = ranks
         .iter()

@@ -1,0 +1,138 @@
+//! A fabric that stands for another hands each call on as it was given, and each answer back as it
+//! came (FAB-2): a borrowed one, and one whose events pass through its host.
+
+#[cfg(feature = "blocks")]
+mod blocks;
+mod recorder;
+
+use core::time::Duration;
+use std::collections::BTreeSet;
+use std::fmt::Debug;
+
+use recorder::{Recorder, Silent, StaticRows, TOLD, static_rows};
+use tramontane_core::fabric::{
+    Area, Event, Fabric, HostRegions, Kind, Permissions, Region, Routed, Token, ViewPlan, ViewRows,
+    Write,
+};
+use tramontane_core::ids::{NodeId, Rank, ViewId};
+
+const VIEW: ViewId = ViewId(8);
+const PEER: Rank = Rank(2);
+
+/// What calls answered.
+type Answers = Vec<String>;
+
+fn say(answer: &dyn Debug) -> String {
+    format!("{answer:?}")
+}
+
+/// Every call of a fabric, each once, and what it answered.
+fn call_fabric(fabric: &mut impl Fabric) -> Answers {
+    let rows = static_rows();
+    let writes = [Write::of_row(8, 3, Kind::Content), Write::of_row(0, 8, Kind::Guard)];
+    fabric.wake(VIEW, PEER);
+    fabric.cut(VIEW, Rank(3));
+    fabric.disarm();
+    fabric.observe_barrier();
+    vec![
+        say(&fabric.capabilities()),
+        say(&fabric.open(VIEW, &rows.memory())),
+        say(&fabric.ready(VIEW, PEER)),
+        say(&fabric.post(VIEW, PEER, &writes, Some(Token(5)))),
+        say(&fabric.poll()),
+        say(&fabric.arm()),
+        say(&fabric.retire(VIEW)),
+    ]
+}
+
+/// Every call about regions.
+fn call_permissions(fabric: &mut impl Permissions) -> Answers {
+    let area = |region, offset| Area { region, offset };
+    let (source, into) = (area(TOLD, 16), area(Region(1), 32));
+    vec![
+        say(&fabric.region_list_bytes_max()),
+        say(&fabric.grant(VIEW, PEER, TOLD)),
+        say(&fabric.revoke(VIEW, Rank(1), Region(4))),
+        say(&fabric.may_write(VIEW, PEER, Region(5))),
+        say(&fabric.read(VIEW, PEER, source, into, 48, Token(6))),
+        say(&fabric.poll_permission()),
+    ]
+}
+
+/// Every call of a host.
+fn call_host<H>(fabric: &mut H) -> Answers
+where
+    H: HostRegions<Bell = Silent, RegionMemory = StaticRows>,
+{
+    let plan = ViewPlan::with_sizes(VIEW, PEER, &[NodeId(4)], &[64], 12);
+    fabric.leave();
+    vec![
+        say(&fabric.rows(&plan).map(|rows| rows.own())),
+        say(&fabric.local_bell()),
+        say(&fabric.sleep(Duration::from_millis(4))),
+        say(&fabric.idle_time()),
+        say(&fabric.check_peers()),
+        say(&fabric.region(Region(2), 640).map(|rows| rows.own())),
+        say(&fabric.views_max()),
+    ]
+}
+
+/// The calls that arrive at a recorder, and what its caller is told.
+fn seen(succeeds: bool, drive: impl FnOnce(&mut Recorder) -> Answers) -> (Vec<String>, Answers) {
+    let mut recorder = Recorder::new(succeeds);
+    let answers = drive(&mut recorder);
+    (recorder.calls.into_inner(), answers)
+}
+
+/// That so many different calls arrive, and that they and their answers are the same whether the
+/// recorder is called itself or through what stands for it.
+fn is_handed_on(
+    count: usize,
+    itself: impl Fn(&mut Recorder) -> Answers,
+    other: impl Fn(&mut Recorder) -> Answers,
+) {
+    let mut told = BTreeSet::new();
+    for succeeds in [true, false] {
+        let (calls, answers) = seen(succeeds, &itself);
+        assert_eq!(calls.iter().collect::<BTreeSet<_>>().len(), count, "{calls:?}");
+        assert_eq!(seen(succeeds, &other), (calls, answers.clone()));
+        told.insert(answers);
+    }
+    assert_eq!(told.len(), 2, "success and failure are told apart");
+}
+
+#[test]
+fn a_borrowed_fabric_hands_each_call_and_answer_on() {
+    is_handed_on(11, call_fabric, |mut recorder| call_fabric(&mut recorder));
+    is_handed_on(6, call_permissions, |mut recorder| call_permissions(&mut recorder));
+    is_handed_on(8, call_host, |mut recorder| call_host(&mut recorder));
+}
+
+/// The recorder as a fabric whose host hands every event on.
+fn routed(fabric: &mut Recorder) -> impl Permissions {
+    Routed { fabric, poll: |fabric: &mut &mut Recorder| fabric.poll() }
+}
+
+#[test]
+fn a_routed_fabric_hands_each_call_and_answer_on() {
+    is_handed_on(11, call_fabric, |recorder| call_fabric(&mut routed(recorder)));
+    is_handed_on(6, call_permissions, |recorder| call_permissions(&mut routed(recorder)));
+}
+
+/// The host keeps what is for the other view.
+#[test]
+fn the_host_of_a_routed_fabric_chooses_its_events() {
+    let ready = Event::Ready { view: VIEW, peer: PEER };
+    let mut others = Vec::new();
+    let poll = |fabric: &mut Recorder| {
+        let event = fabric.poll()?;
+        others.push(event);
+        Some(ready)
+    };
+    let mut routed = Routed { fabric: Recorder::new(true), poll };
+    assert_eq!(routed.poll(), Some(ready));
+    routed.fabric.succeeds = false;
+    assert_eq!(routed.poll(), None);
+    assert_eq!(routed.fabric.calls.borrow().len(), 2, "each poll went to the fabric once");
+    assert_eq!(others, [Event::Completed(Token(77))]);
+}

@@ -1,0 +1,196 @@
+//! A fabric that carries nothing: it remembers each call with all it was given, and answers as it
+//! is told to.
+
+use core::time::Duration;
+use std::cell::RefCell;
+use std::fmt::Debug;
+
+use tramontane_core::fabric::{
+    Area, Capabilities, ErrorKind, Event, Fabric, HostFabric, HostRegions, LocalBell,
+    PermissionEvent, Permissions, Promises, Region, RegionMemory, Token, ViewMemory, ViewPlan,
+    ViewRows, Write,
+};
+use tramontane_core::ids::{NodeId, Rank, ViewId};
+use tramontane_core::memory::{Line, Row, RowWriter};
+
+/// The region that the recorder tells of, so that events of two calls differ.
+pub const TOLD: Region = Region(9);
+
+/// What is recorded, and whether calls succeed.
+pub struct Recorder {
+    pub calls: RefCell<Vec<String>>,
+    pub succeeds: bool,
+}
+
+impl Recorder {
+    pub const fn new(succeeds: bool) -> Self {
+        Self { calls: RefCell::new(Vec::new()), succeeds }
+    }
+
+    /// Notes a call, and gives the answer of a call that may fail.
+    pub fn note(&self, call: &str, with: &dyn Debug) -> Result<(), ErrorKind> {
+        self.calls.borrow_mut().push(format!("{call} {with:?}"));
+        // How many calls there were decides the error, so that two calls fail apart.
+        let errors = [ErrorKind::QueueFull, ErrorKind::PeerLost, ErrorKind::Revoked];
+        let error = errors[self.calls.borrow().len() % errors.len()];
+        if self.succeeds { Ok(()) } else { Err(error) }
+    }
+}
+
+impl Fabric for Recorder {
+    type Error = ErrorKind;
+
+    fn capabilities(&self) -> Capabilities {
+        let _ = self.note("capabilities", &());
+        Capabilities {
+            promises: Promises::WRITE_ORDER,
+            writes_max: 5,
+            write_bytes_max: 700,
+            guard_bytes_max: 24,
+        }
+    }
+    fn open(&mut self, view: ViewId, memory: &ViewMemory<'_>) -> Result<(), ErrorKind> {
+        self.note("open", &(view, memory.own, memory.members, memory.row.reader().base()))
+    }
+    fn ready(&self, view: ViewId, peer: Rank) -> bool {
+        self.note("ready", &(view, peer)).is_ok()
+    }
+    fn cut(&mut self, view: ViewId, peer: Rank) {
+        let _ = self.note("cut", &(view, peer));
+    }
+    fn retire(&mut self, view: ViewId) -> bool {
+        self.note("retire", &view).is_ok()
+    }
+    fn post(
+        &mut self,
+        view: ViewId,
+        to: Rank,
+        writes: &[Write],
+        token: Option<Token>,
+    ) -> Result<(), ErrorKind> {
+        self.note("post", &(view, to, writes, token))
+    }
+    fn poll(&mut self) -> Option<Event> {
+        self.note("poll", &()).is_ok().then_some(Event::Completed(Token(77)))
+    }
+    fn wake(&mut self, view: ViewId, to: Rank) {
+        let _ = self.note("wake", &(view, to));
+    }
+    fn arm(&mut self) -> bool {
+        self.note("arm", &()).is_ok()
+    }
+    fn disarm(&mut self) {
+        let _ = self.note("disarm", &());
+    }
+    fn observe_barrier(&self) {
+        let _ = self.note("observe_barrier", &());
+    }
+}
+
+impl Permissions for Recorder {
+    fn region_list_bytes_max(&self) -> usize {
+        let _ = self.note("region_list_bytes_max", &());
+        701
+    }
+    fn grant(&mut self, view: ViewId, peer: Rank, region: Region) -> Result<(), ErrorKind> {
+        self.note("grant", &(view, peer, region))
+    }
+    fn revoke(&mut self, view: ViewId, peer: Rank, region: Region) -> Result<(), ErrorKind> {
+        self.note("revoke", &(view, peer, region))
+    }
+    fn may_write(&self, view: ViewId, peer: Rank, region: Region) -> bool {
+        self.note("may_write", &(view, peer, region)).is_ok()
+    }
+    fn read(
+        &mut self,
+        view: ViewId,
+        from: Rank,
+        source: Area,
+        into: Area,
+        length: usize,
+        token: Token,
+    ) -> Result<(), ErrorKind> {
+        self.note("read", &(view, from, source, into, length, token))
+    }
+    fn poll_permission(&mut self) -> Option<PermissionEvent> {
+        let event = PermissionEvent::Denied { view: ViewId(8), peer: Rank(2), region: TOLD };
+        self.note("poll_permission", &()).is_ok().then_some(event)
+    }
+}
+
+/// A bell that nobody hears.
+#[derive(Clone, Debug)]
+pub struct Silent;
+
+impl LocalBell for Silent {
+    fn ring_if_asleep(&self) {}
+}
+
+/// Rows of static memory: one member, one line.
+#[derive(Clone)]
+pub struct StaticRows(pub &'static [Line], pub Vec<Row<'static>>);
+
+impl ViewRows for StaticRows {
+    fn own(&self) -> Rank {
+        Rank(0)
+    }
+    fn members(&self) -> &[NodeId] {
+        &[NodeId(4)]
+    }
+    fn row(&self) -> RowWriter<'_> {
+        RowWriter::from_lines(self.0)
+    }
+    fn rows(&self) -> &[Row<'_>] {
+        &self.1
+    }
+}
+
+impl RegionMemory for StaticRows {
+    fn writer(&self) -> RowWriter<'_> {
+        RowWriter::from_lines(self.0)
+    }
+}
+
+pub fn static_rows() -> StaticRows {
+    static LINES: [Line; 1] = [Line::new()];
+    StaticRows(&LINES, vec![Row::from_lines(&LINES)])
+}
+
+impl HostFabric for Recorder {
+    type Bell = Silent;
+    type Rows = StaticRows;
+    type MemoryError = ErrorKind;
+
+    fn rows(&mut self, plan: &ViewPlan<'_>) -> Result<StaticRows, ErrorKind> {
+        self.note("rows", &(plan.view(), plan.own(), plan.digest())).map(|()| static_rows())
+    }
+    fn local_bell(&self) -> Silent {
+        let _ = self.note("local_bell", &());
+        Silent
+    }
+    fn sleep(&mut self, timeout: Duration) -> bool {
+        self.note("sleep", &timeout).is_ok()
+    }
+    fn idle_time(&self) -> Duration {
+        let _ = self.note("idle_time", &());
+        Duration::from_micros(3)
+    }
+    fn check_peers(&mut self) -> bool {
+        self.note("check_peers", &()).is_ok()
+    }
+    fn leave(&mut self) {
+        let _ = self.note("leave", &());
+    }
+}
+
+impl HostRegions for Recorder {
+    type RegionMemory = StaticRows;
+
+    fn region(&mut self, region: Region, bytes: usize) -> Result<StaticRows, ErrorKind> {
+        self.note("region", &(region, bytes)).map(|()| static_rows())
+    }
+    fn views_max(&self) -> usize {
+        let _ = self.note("views_max", &());
+        6
+    }
+}

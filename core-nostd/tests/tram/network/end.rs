@@ -1,0 +1,187 @@
+//! What a process sees of the network: its fabric.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use tramontane_core::fabric::{
+    Area, Capabilities, ErrorKind, Event, Fabric, Kind, LossCause, PermissionEvent, Permissions,
+    Promises, Region, Token, ViewMemory, Write,
+};
+use tramontane_core::ids::{Rank, ViewId};
+use tramontane_core::memory::Row;
+
+use super::{Bytes, Flight, Network};
+
+/// One process's end of the network.
+pub struct NetworkEnd {
+    pub network: Rc<RefCell<Network>>,
+    pub process: usize,
+}
+
+impl NetworkEnd {
+    fn end(network: &Network, view: ViewId, process: usize) -> Result<usize, ErrorKind> {
+        let view =
+            network.views.get(view.0 as usize).and_then(Option::as_ref).ok_or(ErrorKind::Other)?;
+        let end = usize::from(view.ends[1].process == process);
+        if network.processes[view.ends[1 - end].process].is_alive {
+            Ok(end)
+        } else {
+            Err(ErrorKind::PeerLost)
+        }
+    }
+}
+
+/// What these tests' fabric promises. Lists of four writes show what does not fit in one.
+pub fn capabilities() -> Capabilities {
+    Capabilities {
+        promises: Promises::WRITE_ORDER.union(Promises::COMPLETION_VISIBLE),
+        writes_max: 4,
+        write_bytes_max: 32_768,
+        guard_bytes_max: 24,
+    }
+}
+
+impl Fabric for NetworkEnd {
+    type Error = ErrorKind;
+
+    fn capabilities(&self) -> Capabilities {
+        capabilities()
+    }
+
+    fn open(&mut self, _: ViewId, _: &ViewMemory<'_>) -> Result<(), ErrorKind> {
+        Ok(())
+    }
+
+    fn ready(&self, view: ViewId, _: Rank) -> bool {
+        let network = &mut *self.network.borrow_mut();
+        network.views.len() > view.0 as usize && network.refuse().is_ok()
+    }
+
+    fn cut(&mut self, view: ViewId, _: Rank) {
+        let network = &mut *self.network.borrow_mut();
+        let process = self.process;
+        let Some(open) = network.view_mut(view) else { return };
+        open.flights = [VecDeque::new(), VecDeque::new()];
+        let end = usize::from(open.ends[1].process == process);
+        let peer = open.ends[1 - end].process;
+        let (rank, cause) = (Rank(end as u16), LossCause::Unreachable);
+        network.processes[peer].events.push_back(Event::PeerLost { view, peer: rank, cause });
+        network.views[view.0 as usize] = None;
+    }
+
+    fn retire(&mut self, _: ViewId) -> bool {
+        true
+    }
+
+    fn post(
+        &mut self,
+        view: ViewId,
+        _: Rank,
+        writes: &[Write],
+        token: Option<Token>,
+    ) -> Result<(), ErrorKind> {
+        let network = &mut *self.network.borrow_mut();
+        let end = Self::end(network, view, self.process)?;
+        network.refuse()?;
+        assert!(writes.len() <= capabilities().writes_max);
+        let log = Rc::clone(&network.processes[self.process].log);
+        let is_late = network.random.below(2) == 0 || network.reads_late;
+        let open = network.view_mut(view).ok_or(ErrorKind::Other)?;
+        let had = open.flights[end].len();
+        if writes.iter().any(|write| write.target.region != Region::ROW) && open.denied[end] {
+            open.denied[end] = false;
+            return Err(ErrorKind::Revoked);
+        }
+        if open.flights[end].len() > 200 {
+            return Err(ErrorKind::QueueFull);
+        }
+        for write in writes {
+            let Area { region, offset } = write.source;
+            let bytes = if write.kind == Kind::Content && is_late {
+                Bytes::Late { region, offset, length: write.length }
+            } else {
+                let mut bytes = vec![0; write.length];
+                let source = if region == Region::ROW {
+                    Row::from_lines(&open.ends[end].rows.own)
+                } else {
+                    Row::from_lines(&log)
+                };
+                source.read(offset, &mut bytes).map_err(|_| ErrorKind::OutOfRange)?;
+                Bytes::Taken(bytes)
+            };
+            let (region, offset) = (write.target.region, write.target.offset);
+            open.flights[end].push_back(Flight::Write { region, offset, bytes, landed: 0 });
+        }
+        open.flights[end].extend(token.map(Flight::Done));
+        network.is_busy(view, end, had);
+        Ok(())
+    }
+
+    fn poll(&mut self) -> Option<Event> {
+        let network = &mut *self.network.borrow_mut();
+        network.idle_event().or_else(|| network.processes[self.process].events.pop_front())
+    }
+
+    fn wake(&mut self, _: ViewId, _: Rank) {}
+
+    fn arm(&mut self) -> bool {
+        false
+    }
+
+    fn disarm(&mut self) {}
+
+    fn observe_barrier(&self) {}
+}
+
+impl Permissions for NetworkEnd {
+    fn grant(&mut self, view: ViewId, _: Rank, _: Region) -> Result<(), ErrorKind> {
+        let network = &mut *self.network.borrow_mut();
+        network.refuse()?;
+        network.processes[self.process].rights.insert(view);
+        Ok(())
+    }
+
+    fn revoke(&mut self, view: ViewId, _: Rank, _: Region) -> Result<(), ErrorKind> {
+        let network = &mut *self.network.borrow_mut();
+        network.refuse()?;
+        network.processes[self.process].rights.remove(&view);
+        Ok(())
+    }
+
+    fn may_write(&self, view: ViewId, _: Rank, _: Region) -> bool {
+        self.network.borrow().processes[self.process].rights.contains(&view)
+    }
+
+    fn read(
+        &mut self,
+        view: ViewId,
+        _: Rank,
+        source: Area,
+        into: Area,
+        length: usize,
+        token: Token,
+    ) -> Result<(), ErrorKind> {
+        let network = &mut *self.network.borrow_mut();
+        let end = Self::end(network, view, self.process)?;
+        network.refuse()?;
+        let open = network.view_mut(view).ok_or(ErrorKind::Other)?;
+        let had = open.flights[end].len();
+        let (source, into) = (source.offset, into.offset);
+        open.flights[end].push_back(Flight::Read { source, into, length, done: 0, token });
+        network.is_busy(view, end, had);
+        Ok(())
+    }
+
+    fn poll_permission(&mut self) -> Option<PermissionEvent> {
+        let network = &mut *self.network.borrow_mut();
+        if network.refuse().is_err() {
+            let (view, peer, region) = (ViewId(u64::MAX), Rank(0), Region(1));
+            return Some(match network.whims.below(2) {
+                0 => PermissionEvent::Restored { view, peer, region },
+                _ => PermissionEvent::Denied { view, peer, region },
+            });
+        }
+        network.processes[self.process].permissions.pop_front()
+    }
+}

@@ -1,0 +1,236 @@
+//! What replicas and clients are opened with and asked for: what is refused, and what they say of
+//! themselves.
+
+use tramontane_core::fabric::{Capabilities, Promises};
+use tramontane_core::ids::{ClientNumber, GroupId, Rank, Time, ViewId};
+use tramontane_core::tram::{
+    Answers, Attachment, Client, ClientLinks, ClientOptions, Destinations, LentState, LinkId,
+    OpenError, Overlay, Replica, ReplicaId, ReplicaLinks, ReplicaOptions, SendError, Shape, Stage,
+};
+
+use super::judge::{missing, safety};
+use super::network::capabilities;
+use super::world::{Lent, Settings, World, tree};
+
+const ROOT: GroupId = GroupId(0);
+const CHILD: GroupId = GroupId(1);
+const NUMBER: ClientNumber = ClientNumber(0);
+const FIRST: ReplicaId = ReplicaId { group: ROOT, rank: Rank(0) };
+/// A link that nobody has.
+const NOWHERE: LinkId = LinkId(999);
+
+fn overlay() -> Overlay {
+    tree(&[None, Some(0)], 3, &Settings::default())
+}
+
+/// What is wrong with a replica on slices of these lengths.
+fn replica(id: ReplicaId, lengths: [usize; 4], limits: Capabilities) -> Option<OpenError> {
+    let overlay = overlay();
+    let state = (
+        Lent::new(lengths[0]),
+        Lent::new(lengths[1]),
+        Lent::new(lengths[2]),
+        Lent::new(lengths[3]),
+    );
+    let lent = LentState {
+        links: state.0.lend(),
+        sources: state.1.lend(),
+        replies: state.2.lend(),
+        payload: state.3.lend(),
+    };
+    let options = ReplicaOptions::default();
+    let opened = Replica::open(&overlay, id, options, limits, lent);
+    if let Ok(replica) = &opened {
+        assert_eq!(
+            (replica.id(), replica.is_voter()),
+            (id, true),
+            "by default it founds its group"
+        );
+    }
+    opened.err()
+}
+
+#[test]
+fn a_replica_opens_on_enough_state_and_a_fabric_that_can_carry_its_log() {
+    let overlay = overlay();
+    let settings = Settings::default();
+    let links = ReplicaLinks::of(&overlay, ROOT);
+    assert!(!overlay.is_empty() && !links.is_empty());
+    let sources = usize::from(settings.clients) + 1;
+    let right =
+        [links.len(), sources, Replica::reply_cells(&overlay), settings.payload_max as usize];
+    let good = capabilities();
+    assert_eq!(replica(FIRST, right, good), None);
+    for none in [ReplicaId { rank: Rank(3), ..FIRST }, ReplicaId { group: GroupId(9), ..FIRST }] {
+        assert_eq!(replica(none, right, good), Some(OpenError::NoSuchReplica));
+    }
+    for slice in 0..4 {
+        let mut fewer = right;
+        fewer[slice] -= 1;
+        assert_eq!(replica(FIRST, fewer, good), Some(OpenError::StateTooSmall), "{slice}");
+    }
+    for promises in [Promises::WRITE_ORDER, Promises::COMPLETION_VISIBLE] {
+        let limits = Capabilities { promises, ..good };
+        assert_eq!(replica(FIRST, right, limits), Some(OpenError::FabricPromises));
+    }
+    for limits in [
+        Capabilities { write_bytes_max: Shape::of(&overlay, ROOT).payload_max() as usize, ..good },
+        Capabilities { write_bytes_max: 8, ..good },
+        Capabilities { writes_max: 3, ..good },
+        Capabilities { guard_bytes_max: 16, ..good },
+    ] {
+        assert_eq!(replica(FIRST, right, limits), Some(OpenError::FabricTooSmall));
+    }
+}
+
+fn client(
+    options: ClientOptions,
+    lengths: [usize; 4],
+    limits: Capabilities,
+) -> Result<(), OpenError> {
+    let overlay = overlay();
+    let state = (
+        Lent::new(lengths[0]),
+        Lent::new(lengths[1]),
+        Lent::new(lengths[2]),
+        Lent::new(lengths[3]),
+    );
+    let (links, groups) = (state.0.lend(), state.1.lend());
+    let (messages, payloads) = (state.2.lend(), state.3.lend());
+    let opened = Client::open(&overlay, options, limits, links, groups, messages, payloads);
+    opened.map(|client| {
+        let of_overlay = ClientLinks::of(&overlay);
+        assert_eq!(client.links().len(), of_overlay.len());
+        assert!(!of_overlay.is_empty() && of_overlay.replica(NOWHERE).is_none());
+    })
+}
+
+#[test]
+fn a_client_opens_under_a_number_of_the_overlay_with_room_for_its_window() {
+    let settings = Settings::default();
+    let window = settings.window as usize;
+    let right = [6, 2, window, window * settings.payload_max as usize];
+    let options = ClientOptions { number: NUMBER, incarnation: 1 };
+    let good = capabilities();
+    assert_eq!(client(options, right, good), Ok(()));
+    for none in [
+        ClientOptions { number: ClientNumber(settings.clients), ..options },
+        ClientOptions { incarnation: 0, ..options },
+    ] {
+        assert_eq!(client(none, right, good), Err(OpenError::NoSuchReplica));
+    }
+    for slice in 0..4 {
+        let mut fewer = right;
+        fewer[slice] -= 1;
+        assert_eq!(client(options, fewer, good), Err(OpenError::StateTooSmall), "{slice}");
+    }
+    let limits = Capabilities { promises: Promises::COMPLETION_VISIBLE, ..good };
+    assert_eq!(client(options, right, limits), Err(OpenError::FabricPromises));
+}
+
+#[test]
+fn what_no_group_can_deliver_is_not_taken() {
+    let settings = Settings::default();
+    let mut world = World::new(&[None, Some(0)], 3, settings);
+    let to = Destinations::of(ROOT).with(CHILD);
+    assert_eq!(to.count(), 2);
+    let long = settings.payload_max as usize;
+    let mut multicast = |to, length| world.multicast(NUMBER, to, length).map(drop);
+    assert_eq!(multicast(Destinations::default(), 1), Err(SendError::NoDestination));
+    assert_eq!(multicast(Destinations::of(GroupId(2)), 1), Err(SendError::UnknownDestination));
+    // No set holds a group that no overlay can have.
+    assert_eq!(multicast(Destinations::of(GroupId(64)), 1), Err(SendError::NoDestination));
+    assert_eq!(multicast(to, long + 1), Err(SendError::TooLong));
+    for _ in 0..settings.window {
+        assert_eq!(multicast(to, long), Ok(()));
+    }
+    assert_eq!(multicast(to, 1), Err(SendError::Full));
+    assert_eq!(world.clients[&NUMBER].client.under_way(), u64::from(settings.window));
+}
+
+/// TRM-7: a client waits for those that it asked to wait for, and sees who they were.
+#[test]
+fn a_client_is_answered_by_those_that_it_waits_for() {
+    let mut world = World::new(&[None, Some(0)], 3, Settings::default());
+    let to = Destinations::of(ROOT).with(CHILD);
+    for answers in [Answers::OneOfEach, Answers::Leaders, Answers::All] {
+        let id = world.multicast_for(NUMBER, to, 8, answers).expect("there is room");
+        assert!(world.run_until(400_000, |world| missing(world).is_empty()), "{answers:?}");
+        for group in to.iter() {
+            let of_group = world.replied[&id].iter().filter(|(replica, _)| replica.group == group);
+            let (count, leads) =
+                of_group.fold((0, false), |(count, any), (_, leads)| (count + 1, any || *leads));
+            match answers {
+                Answers::OneOfEach => assert!(count >= 1),
+                Answers::Leaders => assert!(leads, "{group}"),
+                Answers::All => assert_eq!(count, 3, "{group}"),
+            }
+        }
+    }
+    assert_eq!(safety(&world), Vec::<String>::new());
+}
+
+/// TRM-5: by what a host finds out that its group is whole, or lost.
+#[test]
+fn a_replica_says_how_far_its_log_is_and_who_counts() {
+    let mut world = World::new(&[None, Some(0)], 3, Settings::default());
+    for _ in 0..5 {
+        world.multicast(NUMBER, Destinations::of(ROOT), 8).expect("there is room");
+        assert!(world.run_until(400_000, |world| missing(world).is_empty()));
+    }
+    let gone = ReplicaId { rank: Rank(2), ..FIRST };
+    world.crash_replica(gone);
+    world.run(20_000);
+    let running = &world.replicas[&FIRST];
+    let counts = running.replica.log_counts(&&running.memory).expect("it fits");
+    assert_eq!(counts.delivered, running.replica.delivered());
+    assert!(counts.delivered >= 5 && counts.delivered <= counts.decided, "{counts:?}");
+    assert!(counts.decided <= counts.tail);
+    let votes = [0, 1, 2, 3]
+        .map(|rank| running.replica.is_voting_here(Rank(rank), &&running.memory).expect("it fits"));
+    assert_eq!(votes, [true, true, false, false], "one is gone, and one is none");
+}
+
+/// A host's mistake: its own links are not touched.
+#[test]
+fn a_link_that_is_none_is_attached_and_detached_without_effect() {
+    let mut world = World::new(&[None], 3, Settings::default());
+    let nobody = Attachment { view: ViewId(1), peer: Rank(0), incarnation: 1 };
+    let running = world.replicas.get_mut(&FIRST).expect("it runs");
+    running.replica.attach(Time(1), NOWHERE, nobody, &running.memory).expect("it fits");
+    assert_eq!(running.replica.stage(NOWHERE), Stage::Absent);
+    running.replica.detach(Time(1), NOWHERE);
+    let running = world.clients.get_mut(&NUMBER).expect("it runs");
+    running.client.attach(Time(1), NOWHERE, nobody, &running.memory).expect("it fits");
+    assert_eq!(running.client.stage(NOWHERE), Stage::Absent);
+    running.client.detach(NOWHERE);
+    world.multicast(NUMBER, Destinations::of(ROOT), 8).expect("there is room");
+    assert!(world.run_until(400_000, |world| missing(world).is_empty()));
+    assert_eq!(safety(&world), Vec::<String>::new());
+}
+
+/// TRM-5: cells that are not of this overlay, or of an older moment, change nothing.
+#[test]
+fn a_snapshot_of_another_length_or_an_older_moment_is_not_taken() {
+    let mut world = World::new(&[None], 3, Settings::default());
+    let replica = &world.replicas[&FIRST].replica;
+    let count = replica.snapshot_cells();
+    let mut old = vec![0; count];
+    replica.snapshot(&mut old).expect("as many cells");
+    for wrong in [0, 1, count - 1, count + 1] {
+        assert_eq!(replica.snapshot(&mut vec![0; wrong]), None, "{wrong} of {count}");
+    }
+    world.multicast(NUMBER, Destinations::of(ROOT), 8).expect("there is room");
+    assert!(world.run_until(400_000, |world| missing(world).is_empty()));
+    let ids = world.ids();
+    let follower = ids.iter().find(|id| world.leader(ROOT) != Some(**id)).expect("one of three");
+    let running = world.replicas.get_mut(follower).expect("it runs");
+    let before = running.replica.delivered();
+    assert!(before > 0);
+    for wrong in [0, 1, count - 1, count + 1] {
+        let cells = vec![u64::MAX; wrong];
+        assert_eq!(running.replica.restore(&cells, &running.memory), Ok(false), "{wrong}");
+    }
+    assert_eq!(running.replica.restore(&old, &running.memory), Ok(false), "it is older");
+    assert_eq!(running.replica.delivered(), before);
+}

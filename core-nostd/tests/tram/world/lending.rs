@@ -1,0 +1,72 @@
+//! What a process of a world is lent: its state, and the memory of its links.
+
+use std::rc::Rc;
+
+use tramontane_core::memory::{Line, Row, RowWriter};
+use tramontane_core::tram::{LinkId, Memory};
+
+use crate::network::Rows;
+use crate::random::Random;
+
+/// State that is lent for as long as its owner lives, and freed behind it.
+pub struct Lent<T>(*mut [T]);
+
+impl<T: Default + Clone> Lent<T> {
+    pub fn new(count: usize) -> Self {
+        Self(Box::into_raw(vec![T::default(); count].into_boxed_slice()))
+    }
+
+    /// Lends it, once.
+    pub fn lend(&self) -> &'static mut [T] {
+        // SAFETY: made by `new`, and lent once: whoever borrows it is dropped before this.
+        unsafe { &mut *self.0 }
+    }
+}
+
+impl<T> Drop for Lent<T> {
+    fn drop(&mut self) {
+        // SAFETY: made by `new`, and the borrower was declared, and so dropped, before this.
+        drop(unsafe { Box::from_raw(self.0) });
+    }
+}
+
+/// The memory of one process.
+pub struct Lending {
+    pub log: Rc<Vec<Line>>,
+    pub links: Vec<Option<Rc<Rows>>>,
+    /// Links whose rows it says that it does not have.
+    hidden: Vec<bool>,
+}
+
+impl Lending {
+    /// No link is attached yet.
+    pub fn new(log: Rc<Vec<Line>>, links: usize) -> Self {
+        Self { log, links: vec![None; links], hidden: vec![false; links] }
+    }
+
+    /// Hides so many of a hundred links.
+    pub fn hide(&mut self, percent: usize, random: &mut Random) {
+        if percent > 0 {
+            self.hidden.fill_with(|| random.chance(percent));
+        }
+    }
+
+    /// Hides none any more.
+    pub fn show(&mut self) {
+        self.hidden.fill(false);
+    }
+}
+
+impl Memory for Lending {
+    fn log(&self) -> RowWriter<'_> {
+        RowWriter::from_lines(&self.log)
+    }
+
+    fn link(&self, link: LinkId) -> Option<(RowWriter<'_>, Row<'_>)> {
+        let rows = self.links.get(link.index())?.as_ref()?;
+        if self.hidden[link.index()] {
+            return None;
+        }
+        Some((RowWriter::from_lines(&rows.own), Row::from_lines(&rows.copy)))
+    }
+}

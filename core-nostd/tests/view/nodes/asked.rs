@@ -1,0 +1,285 @@
+//! What a member says of its view, what it may be asked, and what it carries over into the next.
+
+use super::members::{Member, open};
+use super::{Run, SUBGROUP};
+use tramontane_core::fabric::{Capabilities, Promises};
+use tramontane_core::ids::{NodeId, Position, Rank, ViewId};
+use tramontane_core::layout::{Delivery, Group, Layout, Subgroup, ViewColumn};
+use tramontane_core::memory::{Line, NodeMemory, Row, RowWriter};
+use tramontane_core::multicast::{Link, MemberState, SenderState, SubgroupState};
+use tramontane_core::node::{
+    Loan, OpenError, Options, State, UndeliveredMessage, ViewError, ViewLink, ViewLoan, ViewNode,
+};
+use tramontane_core::smc::{HandOffCells, Outbox, ReadyFlag, ReserveError};
+use tramontane_core::view::{Halt, PeerState, RequestError, Status, Table, ViewOptions};
+
+/// VIE-4, VIE-6: all that stay agree on who leads, and on where the view ends.
+#[test]
+fn a_member_says_who_leads_and_where_its_view_ends() {
+    let mut run = Run::new(3, true, 5);
+    run.run(5, true);
+    for member in &run.members {
+        assert_eq!((member.node.leader(), member.node.trim(SUBGROUP)), (Rank(0), None));
+    }
+    run.stopped.insert(1);
+    run.members[1].node.peer_lost(Rank(0));
+    run.run_to_the_end_of_the_view(false);
+    for member in &run.members[1..] {
+        let frontiers = member.node.node().frontiers(SUBGROUP).expect("its subgroup");
+        assert_eq!(member.node.leader(), Rank(1), "the first is gone");
+        assert_eq!(member.node.trim(SUBGROUP), Some(frontiers.delivered));
+        let installed = member.node.table().load(Rank(2), ViewColumn::Installed);
+        assert_eq!(installed, 3, "the next view, plus one");
+    }
+    let trims = [1, 2].map(|rank: usize| run.members[rank].node.trim(SUBGROUP));
+    assert_eq!(trims[0], trims[1]);
+}
+
+/// VIE-3: whoever is denied is suspected, and accuses nobody.
+#[test]
+fn a_member_that_hears_that_it_was_denied_halts() {
+    let mut run = Run::new(3, false, 5);
+    run.run(5, false);
+    run.members[0].node.denied_by(Rank(2));
+    let status = (0..100).map(|_| run.step(0)).find(|status| status.is_final());
+    assert_eq!(status, Some(Status::Halted(Halt::SuspectedBy(Rank(2)))));
+    assert!((0..3).all(|rank| !run.members[0].node.suspects(Rank(rank))));
+}
+
+/// VIE-10: a request that was withdrawn lets nobody in.
+#[test]
+fn a_join_that_was_withdrawn_in_time_is_not_made() {
+    let mut run = Run::new(3, true, 5);
+    run.run(5, false);
+    let member = &mut run.members[0].node;
+    assert_eq!(member.withdraw_join(), Err(RequestError::NoJoinRequest));
+    assert_eq!(member.request_join(NodeId(2)), Err(RequestError::IsMember));
+    member.request_join(NodeId(9)).expect("a stranger");
+    member.withdraw_join().expect("there is one");
+    run.run(20, false);
+    run.members[0].node.request_join(NodeId(8)).expect("a stranger");
+    run.run_to_the_end_of_the_view(false);
+    run.go_on();
+    assert_eq!(run.ids, [1, 2, 3, 8].map(NodeId));
+}
+
+#[test]
+fn a_member_does_not_ask_for_joins_without_end() {
+    let mut run = Run::new(3, true, 5);
+    let member = &mut run.members[0].node;
+    let asked = (0..100_000).map(|_| member.request_join(NodeId(9)));
+    let refused = asked.enumerate().find(|(_, asked)| asked.is_err()).expect("there is an end");
+    assert_eq!(refused, (0x7fff, Err(RequestError::TooMany)));
+}
+
+fn reserve(outbox: &Outbox<'static>, says: u8) -> tramontane_core::smc::Reservation<'static> {
+    let mut reservation = outbox.reserve(1).expect("a slot is free");
+    reservation.payload()[0] = says;
+    reservation
+}
+
+fn outbox(member: &Member) -> Outbox<'static> {
+    member.node.node().outbox(SUBGROUP).expect("it sends")
+}
+
+/// VIE-7: each kind of reservation as it ended, in order, once all have.
+#[test]
+fn what_a_view_ended_without_is_carried_over_as_it_was() {
+    let mut run = Run::new(3, true, 5);
+    run.stopped.insert(3);
+    run.run(5, false);
+    run.run_to_the_end_of_the_view(false);
+    let old = outbox(&run.members[0]);
+    reserve(&old, 1).commit();
+    drop(reserve(&old, 2));
+    reserve(&old, 3).commit_large();
+    let building = reserve(&old, 4);
+    let mut remains = run.members[0].node.node().undelivered(SUBGROUP).expect("it sends");
+    assert!(!remains.was_sent(), "none was");
+    assert_eq!(old.reserve(1).map(drop), Err(ReserveError::Full), "closed");
+    let next = open(2, &[NodeId(1), NodeId(2)], true, 5);
+    let new = outbox(&next[0]);
+    assert_eq!(remains.carry(&old, &new), Ok(false), "one is being built");
+    building.commit();
+    assert_eq!(remains.carry(&old, &new), Ok(true));
+    let after = remains.position();
+    remains.pass();
+    assert_eq!((remains.position(), remains.get(&old)), (after, None), "there is no more");
+    // What stands in the ring of the next view, if that ends at once.
+    let mut carried = next[0].node.node().undelivered(SUBGROUP).expect("it sends");
+    let expected = [
+        UndeliveredMessage::Message(&[1]),
+        UndeliveredMessage::Dropped,
+        UndeliveredMessage::Large(&[3]),
+        UndeliveredMessage::Message(&[4]),
+    ];
+    for (position, message) in (0..).zip(expected) {
+        assert_eq!(carried.position(), Position(position));
+        assert_eq!(carried.get(&new), Some(message));
+        carried.pass();
+    }
+    assert_eq!(carried.get(&new), None);
+}
+
+#[test]
+fn what_does_not_fit_into_the_next_view_is_refused_and_stays() {
+    let mut run = Run::new(3, true, 5);
+    run.stopped.insert(3);
+    run.run(5, false);
+    run.run_to_the_end_of_the_view(false);
+    let old = outbox(&run.members[0]);
+    reserve(&old, 1).commit();
+    let mut remains = run.members[0].node.node().undelivered(SUBGROUP).expect("it sends");
+    let next = open(2, &[NodeId(1), NodeId(2)], true, 5);
+    let new = outbox(&next[0]);
+    let full: Vec<_> = std::iter::from_fn(|| new.reserve(1).ok()).collect();
+    assert_eq!(full.len(), 4);
+    assert_eq!(remains.carry(&old, &new), Err(ReserveError::Full));
+    assert_eq!(remains.get(&old), Some(UndeliveredMessage::Message(&[1])));
+}
+
+/// RDM-7: as at a node of a fixed membership.
+#[cfg(feature = "blocks")]
+#[test]
+fn a_large_message_waits_for_its_blocks_in_a_view_too() {
+    use super::members::{Laid, open_laid};
+    use tramontane_core::ids::SenderRank;
+    let mut run = Run::new(3, true, 5);
+    let laid = Laid { is_large: true, ..Laid::default() };
+    run.members = open_laid(1, &run.ids, true, 5, laid);
+    reserve(&outbox(&run.members[0]), 7).commit_large();
+    run.run(10, false);
+    assert!(run.delivered.values().all(Vec::is_empty), "its blocks are nowhere else");
+    for member in &mut run.members[1..] {
+        member.node.large_arrived(SUBGROUP, SenderRank(0), 1);
+    }
+    run.run(10, false);
+    assert!(run.delivered.values().all(|delivered| *delivered == [[7]]));
+}
+
+/// DUR-1: as at a node of a fixed membership.
+#[cfg(feature = "durable")]
+#[test]
+fn what_all_have_made_durable_in_a_view_is_durable_everywhere() {
+    use super::members::{Laid, open_laid};
+    use tramontane_core::ids::DurableCount;
+    let mut run = Run::new(3, true, 5);
+    let laid = Laid { is_logged: true, ..Laid::default() };
+    run.members = open_laid(1, &run.ids, true, 5, laid);
+    run.send(0);
+    run.run(10, false);
+    let everywhere = |run: &Run| {
+        let counts = run.members[0].node.node().durable(SUBGROUP).expect("it is logged");
+        (counts.here, counts.everywhere)
+    };
+    for rank in 0..3 {
+        assert_eq!(everywhere(&run).1, DurableCount(0), "{rank} has not");
+        run.members[rank].node.set_durable(SUBGROUP, DurableCount(1));
+        run.run(5, false);
+    }
+    assert_eq!(everywhere(&run), (DurableCount(1), DurableCount(1)));
+}
+
+/// What a node of two is opened with.
+#[derive(Clone, Copy)]
+struct Lent {
+    with_views: bool,
+    in_subgroup: bool,
+    rows: usize,
+    peers: usize,
+    next: usize,
+    links: usize,
+    capabilities: Capabilities,
+}
+
+fn opened(lent: Lent) -> Option<ViewError> {
+    let ranks = [Rank(0), Rank(1)];
+    let members = if lent.in_subgroup { &ranks[..] } else { &ranks[1..] };
+    let subgroups = [Subgroup {
+        members,
+        senders: members,
+        window: 4,
+        message_max: 16,
+        delivery: Delivery::Ordered,
+    }];
+    let group = Group { members: &[NodeId(1), NodeId(2)], subgroups: &subgroups };
+    let layout = if lent.with_views { Layout::with_views(group) } else { Layout::new(group) };
+    let layout = layout.expect("a good group");
+    let sizes = layout.state_sizes(Rank(0));
+    let lines: Vec<Vec<Line>> = (0..lent.rows)
+        .map(|rank| layout.row_bytes(Rank(rank as u16)) / 64)
+        .map(|lines| (0..lines).map(|_| Line::new()).collect())
+        .collect();
+    let rows: Vec<Row<'_>> = lines.iter().map(|lines| Row::from_lines(lines)).collect();
+    let cells: Vec<_> = (0..sizes.handoffs).map(|_| HandOffCells::new()).collect();
+    let ready: Vec<_> = (0..sizes.ready).map(|_| ReadyFlag::new()).collect();
+    // SAFETY: one node uses it.
+    let memory =
+        unsafe { NodeMemory::new(&rows, RowWriter::from_lines(&lines[0]), &cells, &ready) };
+    let state = State {
+        subgroups: &mut vec![SubgroupState::VACANT; sizes.subgroups],
+        senders: &mut vec![SenderState::VACANT; sizes.senders],
+        members: &mut vec![MemberState::VACANT; sizes.members],
+        links: &mut vec![Link::VACANT; sizes.links],
+    };
+    let loan = ViewLoan {
+        node: Loan { memory, state },
+        peers: &mut vec![PeerState::default(); lent.peers],
+        next: &mut vec![NodeId(0); lent.next],
+        links: &mut vec![ViewLink::default(); lent.links],
+    };
+    let options = ViewOptions {
+        heartbeat_interval_ns: 1_000,
+        failure_timeout_ns: 20_000,
+        first_timeout_ns: 40_000,
+        members_max: 8,
+        majority: true,
+    };
+    let (view, own, limits) = (ViewId(1), Rank(0), lent.capabilities);
+    ViewNode::open(view, layout, own, loan, Options::default(), options, limits).err()
+}
+
+/// VIE-11: a view is opened on as much as it needs, and on a fabric that can carry it.
+#[test]
+fn a_node_opens_no_view_on_less_than_it_needs() {
+    let limits = Capabilities {
+        promises: Promises::WRITE_ORDER,
+        writes_max: 4,
+        write_bytes_max: 4096,
+        guard_bytes_max: 24,
+    };
+    let right = Lent {
+        with_views: true,
+        in_subgroup: true,
+        rows: 2,
+        peers: 2,
+        next: 8,
+        links: 2,
+        capabilities: limits,
+    };
+    assert_eq!(opened(right), None);
+    let small = |capabilities| opened(Lent { capabilities, ..right });
+    for (lent, error) in [
+        (Lent { rows: 1, ..right }, ViewError::Node(OpenError::WrongRows)),
+        (Lent { with_views: false, ..right }, ViewError::WrongState),
+        (Lent { peers: 1, ..right }, ViewError::WrongState),
+        (Lent { links: 1, ..right }, ViewError::WrongState),
+        (Lent { links: 3, ..right }, ViewError::WrongState),
+        (Lent { next: 1, ..right }, ViewError::WrongState),
+    ] {
+        assert_eq!(opened(lent), Some(error));
+    }
+    let visible = Capabilities { promises: Promises::COMPLETION_VISIBLE, ..limits };
+    assert_eq!(small(visible), Some(ViewError::NoWriteOrder));
+    // The columns of two members and a subgroup take more than a slot.
+    let columns = Capabilities { write_bytes_max: 128, ..limits };
+    assert_eq!(small(columns), Some(ViewError::FabricTooSmall));
+    for few in
+        [Capabilities { writes_max: 3, ..limits }, Capabilities { guard_bytes_max: 16, ..limits }]
+    {
+        // Whether the node itself needs so much or not.
+        assert_eq!(small(few), Some(ViewError::Node(OpenError::FabricTooSmall)));
+        let outside = Lent { in_subgroup: false, capabilities: few, ..right };
+        assert_eq!(opened(outside), Some(ViewError::FabricTooSmall));
+    }
+}
