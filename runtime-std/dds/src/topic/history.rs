@@ -54,3 +54,44 @@ impl TopicState {
         self.flush();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::test_topics::{Side, announced, reader, said};
+    use super::*;
+    use crate::participant::{ParticipantId, SubscriptionHandle};
+    use crate::wire::Kind;
+
+    /// The log has let go of the first messages, of all announcements too: that is told as lost,
+    /// and the rest is given. At the present those writers stay that are there.
+    #[test]
+    fn what_the_log_let_go_of_is_told_and_the_topic_goes_on_with_the_reader() {
+        let handle = |writer| PublicationHandle { participant: ParticipantId::Node(0), writer };
+        let reader = reader();
+        let mut history =
+            Side::with(TopicState::behind(2, Level::Volatile, Arc::clone(&reader)), reader);
+        history.topic.skip_to(5);
+        history.topic.skip_to(4);
+        assert_eq!((history.reader.lost_count(), history.topic.ordinal()), (3, 5));
+        history.tell(&said(0, Kind::Data, 9, 1, &[0; 4]));
+        history.tell(&said(1, Kind::Data, 4, 1, &[0; 4]));
+        assert_eq!(history.given, [(6, handle(0), 9), (7, handle(1), 4)]);
+
+        let mut present = TopicState::new(None);
+        present.came(handle(0), WriterQos::of(Level::Volatile), 9, Now::read());
+        (present.ordinal, present.assumed) = (7, None);
+        present.take_readers_of(&mut history.topic, Now::read());
+        assert!(history.topic.take_readers().is_empty());
+        let matched = |side: &Side| {
+            let matched = side.topic.matched_publications(SubscriptionHandle::default());
+            matched.iter().map(|of| of.handle).collect::<Vec<_>>()
+        };
+        let mut present = Side::with(present, Arc::clone(&history.reader));
+        assert_eq!(matched(&present), [handle(0)]);
+        present.tell(&said(0, Kind::Data, 10, 1, &[0; 4]));
+        present.tell(&announced(2));
+        assert_eq!(present.given, [(8, handle(0), 10)]);
+        assert_eq!(matched(&present), [handle(0), handle(2)]);
+        assert_eq!(present.reader.lost_count(), 3, "nothing is lost after that");
+    }
+}

@@ -16,6 +16,8 @@ mod snapshot;
 mod state;
 mod store;
 mod takeover;
+#[cfg(test)]
+mod test_topics;
 mod writers;
 
 pub(crate) use payload::{Incoming, Payload};

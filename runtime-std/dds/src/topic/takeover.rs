@@ -77,99 +77,14 @@ impl TopicState {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use proptest::prelude::*;
-    use tramontane::{Message, NodeId, Place, SubgroupId, ViewId};
 
+    use super::super::test_topics::{Side, announced, said};
     use super::*;
-    use crate::cdr::{Encoding, InstanceHandle};
-    use crate::domain::Level;
     use crate::participant::{ParticipantId, SubscriptionHandle};
-    use crate::qos::{History, ReaderQos, WriterQos};
-    use crate::reader::{ReaderCore, Selection};
-    use crate::time::Timestamp;
-    use crate::topic::Keep;
-    use crate::wire::{HEADER_BYTES, Header, Kind, encode_writer};
+    use crate::wire::Kind;
 
     const WRITERS: u32 = 3;
-
-    /// A topic with a reader that wants all.
-    struct Side {
-        topic: TopicState,
-        reader: Arc<ReaderCore>,
-        given: Vec<(u64, PublicationHandle, u64)>,
-    }
-
-    impl Side {
-        fn new(depth: usize) -> Self {
-            let keep = Keep { depth: Some(depth), samples: None };
-            Self::of(TopicState::new(Some(TopicStore::new(keep))))
-        }
-
-        fn of(mut topic: TopicState) -> Self {
-            let qos = ReaderQos {
-                durability: Level::Volatile.durability(),
-                presentation: Level::Volatile.presentation(),
-                history: History::KeepAll,
-                ..ReaderQos::default()
-            };
-            let handle = SubscriptionHandle::default();
-            let reader = Arc::new(ReaderCore::new(handle, qos, std::time::Duration::ZERO));
-            assert!(topic.attach(0, Arc::clone(&reader), Now::read()));
-            Self { topic, reader, given: Vec::new() }
-        }
-
-        fn tell(&mut self, payload: &[u8]) {
-            let message = Message {
-                subgroup: SubgroupId(1),
-                view: ViewId(1),
-                place: Place(0),
-                sender: NodeId(0),
-                payload,
-                client: None,
-                is_large: false,
-                is_replayed: false,
-            };
-            self.topic.deliver(&message, Now::read());
-            self.take();
-        }
-
-        fn take(&mut self) {
-            let taken = self.reader.select(&Selection::default(), true);
-            let values = taken.iter().filter(|of| of.info.valid_data);
-            self.given.extend(
-                values.map(|of| (of.info.ordinal, of.info.publication_handle, of.info.sequence)),
-            );
-        }
-
-        fn take_over(&mut self, from: &Self) {
-            let state = from.topic.snapshot().expect("plain");
-            self.topic.take_over(&state, Now::read()).expect("it is a state");
-            self.take();
-        }
-    }
-
-    fn said(writer: u32, kind: Kind, sequence: u64, instance: u8, body: &[u8]) -> Vec<u8> {
-        let mut message = vec![0; HEADER_BYTES];
-        Header {
-            kind,
-            encoding: Encoding::NATIVE,
-            writer,
-            sequence,
-            source: Timestamp::now(),
-            instance: InstanceHandle([instance; 16]),
-            origin: None,
-        }
-        .write(&mut message);
-        message.extend_from_slice(body);
-        message
-    }
-
-    fn announced(writer: u32) -> Vec<u8> {
-        let qos = encode_writer(&WriterQos::of(Level::Volatile)).expect("plain");
-        said(writer, Kind::Announce, 0, 0, &qos)
-    }
 
     proptest! {
         /// It misses some messages, takes over, misses others, and so on. Of what was written it is
