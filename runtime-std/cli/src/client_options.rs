@@ -67,7 +67,8 @@ impl ClientOptions {
     }
 }
 
-fn read_key(path: &std::path::Path) -> Result<SharedKey, Failure> {
+/// Reads a group's key.
+pub(super) fn read_key(path: &std::path::Path) -> Result<SharedKey, Failure> {
     SharedKey::from_file(path).map_err(|error| {
         Failure::usage(format_args!("cannot use the key: {error}"), "give the group's key file")
     })

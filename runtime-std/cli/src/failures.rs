@@ -240,7 +240,7 @@ impl From<tramontane_client::OpenError> for Failure {
             E::Refused(R::NotAllowed | R::NoSubgroup | R::NotLogged) => Status::Usage,
             E::Refused(R::LeaseOver | R::TooSlow) => Status::Out,
             E::Refused(_) | E::NoMember { .. } | E::Hopeless(_) => Status::Group,
-            E::System(_) => Status::Resources,
+            E::System(_) | E::StateTooLarge(_) => Status::Resources,
             _ => Status::Other,
         };
         Self::with_text(status, error)

@@ -110,6 +110,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
                 printed.message(&message)
             }
             Ok(Event::Gap { from, to }) => printed.gap(from, to),
+            // What followers are told.
+            Ok(_) => Ok(()),
             Err(SubscribeError::TimeUp) => Ok(()),
             Err(error) => return Err(error.into()),
         };
@@ -180,6 +182,7 @@ mod tests {
         let message = Received {
             place: 4,
             view: 2,
+            place_in_view: 3,
             sender: 1,
             client: Some(tramontane_client::ClientId(10)),
             payload: b"a".to_vec(),

@@ -50,6 +50,9 @@ pub enum OpenError {
     /// The group does not take this client.
     #[error("the member refused this client: {0}")]
     Refused(ClientRefusal),
+    /// The application's state is longer than a client takes over.
+    #[error("the application's state is longer than {0} bytes; let the application keep less")]
+    StateTooLarge(usize),
     /// The system has no thread or descriptor left.
     #[error("cannot start a client: {0}; free what ran out")]
     System(String),

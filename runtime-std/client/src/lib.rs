@@ -10,6 +10,8 @@
 //! - A [`Subscriber`] gets each message with its place, from a place on or from now on. At another
 //!   member it goes on with the next place. Where messages are gone it is told which
 //!   ([`Event::Gap`]).
+//!   One that [follows](Subscriber::follow) takes over the application's state first, and is told
+//!   of views and of clients that end: it knows what a member knows.
 //! - [`query`] asks how things stand.
 //!
 //! ```no_run
@@ -57,7 +59,7 @@ pub use publisher::{Publisher, PublisherOptions, Receipt, Room};
 pub use query::query;
 pub use subscriber::{Event, Received, Subscriber};
 pub use tramontane_control::client_messages::{
-    ClientId, ClientLife, ClientRefusal, GroupAnswer, Level, Reached,
+    ClientId, ClientLife, ClientRefusal, GroupAnswer, Level, Reached, ViewBegun,
 };
 pub use tramontane_control::{Address, KeyError, SharedKey};
 

@@ -5,15 +5,16 @@ use std::task::{Context, Poll};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use tramontane_control::client_messages::{ClientId, Level};
+use tramontane_control::client_messages::{ClientId, Level, ViewBegun};
 
 use crate::error::{OpenError, SubscribeError};
 use crate::members::{Members, Route};
 use crate::shared::Shared;
-use crate::subscribing::{Subscribes, Subscribing};
+use crate::subscribing::{Subscribes, Subscribing, Wanted};
 
-/// What a subscriber gets.
+/// What a subscriber gets. One that does not [follow](Subscriber::follow) gets messages and gaps.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Event {
     /// The next message.
     Message(Received),
@@ -24,6 +25,19 @@ pub enum Event {
         /// The first place that is there.
         to: u64,
     },
+    /// The application's state at a member, before the message of that place: the first event of a
+    /// subscriber that follows. It comes again, instead of a gap, where no member has all that came
+    /// in between.
+    State {
+        /// The place of the message that comes next.
+        place: u64,
+        /// What the application gave as its snapshot.
+        state: Vec<u8>,
+    },
+    /// A view has begun.
+    View(ViewBegun),
+    /// The group has forgotten a client: it has ended, or its lease has.
+    Forgotten(ClientId),
 }
 
 /// A message.
@@ -34,6 +48,8 @@ pub struct Received {
     pub place: u64,
     /// The view that it was delivered in.
     pub view: u64,
+    /// Its place among the messages of that view, which may leave numbers out.
+    pub place_in_view: u64,
     /// The node that sent it, for itself or for a client.
     pub sender: u32,
     /// The client that published it; none if the node did.
@@ -64,14 +80,30 @@ impl Subscriber {
     /// # Errors
     /// [`OpenError`].
     pub fn open_at(members: Members, from: Option<u64>, level: Level) -> Result<Self, OpenError> {
+        Self::open_as(members, Wanted::Messages { next: from, level })
+    }
+
+    /// Finds a member, and follows the subgroup, as a member that joins would: takes over the
+    /// application's state ([`Event::State`]), and gets every message from there on, with the views
+    /// and the ends of clients between them. All members tell them between the same messages.
+    ///
+    /// A state, a view and an end of a client may be told twice without a message between.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub fn follow(members: Members) -> Result<Self, OpenError> {
+        Self::open_as(members, Wanted::All { position: None })
+    }
+
+    fn open_as(members: Members, wanted: Wanted) -> Result<Self, OpenError> {
         let system = |error: std::io::Error| OpenError::System(error.to_string());
         members.check()?;
         let shared = Arc::new(Shared::new(Subscribing::default()).map_err(system)?);
         let subscribes = Subscribes {
             shared: Arc::clone(&shared),
             route: Route::new(members),
-            next: from,
-            level,
+            wanted,
+            state: Vec::new(),
             was_taken: false,
         };
         let thread = std::thread::Builder::new()

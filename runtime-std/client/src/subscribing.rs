@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tramontane_control::client_messages::{
-    ClientRefusal, ClientReply, ClientRequest, Level, PublishedMessage, SILENCE_MAX, decode, encode,
+    ClientRefusal, ClientReply, ClientRequest, Level, Position, PublishedMessage, SILENCE_MAX,
+    decode, encode,
 };
 use tramontane_control::{QueuedSession, SessionError};
 
@@ -20,6 +21,9 @@ const WAITING_BYTES_MAX: usize = 1 << 20;
 
 /// The longest reply: a large message, and what is around it.
 const REPLY_MAX: usize = (256 << 20) + (128 << 10);
+
+/// The longest state that is taken over.
+const STATE_MAX: usize = 256 << 20;
 
 /// What one message costs beside its bytes.
 const EVENT_COST: usize = 64;
@@ -36,7 +40,7 @@ pub(crate) struct Subscribing {
 }
 
 impl Subscribing {
-    fn add(&mut self, event: Event) {
+    pub(crate) fn add(&mut self, event: Event) {
         self.bytes += cost(&event);
         self.events.push_back(event);
     }
@@ -57,7 +61,8 @@ impl Subscribing {
 fn cost(event: &Event) -> usize {
     match event {
         Event::Message(message) => message.payload.len() + EVENT_COST,
-        Event::Gap { .. } => EVENT_COST,
+        Event::State { state, .. } => state.len() + EVENT_COST,
+        Event::Gap { .. } | Event::View(_) | Event::Forgotten(_) => EVENT_COST,
     }
 }
 
@@ -66,6 +71,7 @@ enum SessionEnd {
     Lost(String),
     Closed,
     Refused(ClientRefusal),
+    Failed(OpenError),
 }
 
 impl From<SessionError> for SessionEnd {
@@ -74,13 +80,42 @@ impl From<SessionError> for SessionEnd {
     }
 }
 
+/// What a subscriber wants, and where it is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Wanted {
+    /// Messages that have reached a level, from a place on; none before that is known.
+    Messages { next: Option<u64>, level: Level },
+    /// The state, and all that members are told after it. A position once it has the state.
+    All { position: Option<Position> },
+}
+
+impl Wanted {
+    /// The place that is next.
+    const fn next(&self) -> Option<u64> {
+        match self {
+            Self::Messages { next, .. } => *next,
+            Self::All { position: Some(position) } => Some(position.place),
+            Self::All { position: None } => None,
+        }
+    }
+
+    /// Messages before this place have come.
+    const fn go_on(&mut self, place: u64) {
+        match self {
+            Self::Messages { next, .. } => *next = Some(place),
+            Self::All { position: Some(position) } => position.place = place,
+            Self::All { position: None } => {}
+        }
+    }
+}
+
 /// The thread.
 pub(crate) struct Subscribes {
     pub(crate) shared: Arc<Shared<Subscribing>>,
     pub(crate) route: Route,
-    /// The place that is next; none before it is known.
-    pub(crate) next: Option<u64>,
-    pub(crate) level: Level,
+    pub(crate) wanted: Wanted,
+    /// What has come of a state that is not whole yet.
+    pub(crate) state: Vec<u8>,
     /// A member took it once.
     pub(crate) was_taken: bool,
 }
@@ -109,6 +144,7 @@ impl Subscribes {
                     self.route.lost("this subscriber was too slow");
                 }
                 Some(SessionEnd::Refused(why)) => return self.end(OpenError::Refused(why)),
+                Some(SessionEnd::Failed(why)) => return self.end(why),
                 Some(SessionEnd::Lost(why)) => {
                     tracing::info!(why, "a subscriber goes to another member");
                     self.route.lost(&why);
@@ -153,8 +189,14 @@ impl Subscribes {
 
     fn subscribe(&mut self, session: &mut QueuedSession) -> Result<(), SessionEnd> {
         let target = self.route.members().target();
-        let request = ClientRequest::Subscribe { target, from: self.next, level: self.level };
+        let request = match self.wanted {
+            Wanted::Messages { next, level } => {
+                ClientRequest::Subscribe { target, from: next, level }
+            }
+            Wanted::All { position } => ClientRequest::Follow { target, from: position },
+        };
         session.put(&encode(&request))?;
+        self.state.clear();
         let mut heard = Instant::now();
         loop {
             // From here on room that is made ends the wait.
@@ -183,19 +225,28 @@ impl Subscribes {
     }
 
     fn hear(&mut self, reply: &[u8]) -> Result<(), SessionEnd> {
+        let follows = matches!(self.wanted, Wanted::All { .. });
         match decode(reply) {
-            Some(ClientReply::Subscribed { next }) => {
-                self.next = Some(next);
-                self.was_taken = true;
-                self.route.taken();
-                self.shared.change(|state| {
-                    state.opened.get_or_insert(Ok(next));
-                });
+            Some(ClientReply::Subscribed { next }) if !follows => {
+                self.wanted.go_on(next);
+                self.opened(next);
                 Ok(())
             }
-            Some(ClientReply::Gap { from, to }) => {
-                self.next = Some(to);
-                self.shared.change(|state| state.add(Event::Gap { from, to }));
+            Some(ClientReply::Gap { from, to }) if !follows => {
+                self.wanted.go_on(to);
+                self.tell(Event::Gap { from, to });
+                Ok(())
+            }
+            Some(ClientReply::State(part)) if follows => self.take_state(part.0),
+            Some(ClientReply::Following { position, has_state }) if follows => {
+                self.begin_at(position, has_state)
+            }
+            Some(ClientReply::View(view)) if follows => {
+                self.tell(Event::View(view));
+                Ok(())
+            }
+            Some(ClientReply::Forgotten(client)) if follows => {
+                self.tell(Event::Forgotten(client));
                 Ok(())
             }
             Some(ClientReply::Messages(messages)) => self.take(&messages),
@@ -208,20 +259,57 @@ impl Subscribes {
         }
     }
 
+    /// A member took it: what comes next has this place.
+    fn opened(&mut self, next: u64) {
+        self.was_taken = true;
+        self.route.taken();
+        self.shared.change(|state| {
+            state.opened.get_or_insert(Ok(next));
+        });
+    }
+
+    fn tell(&self, event: Event) {
+        self.shared.change(|state| state.add(event));
+    }
+
+    fn take_state(&mut self, part: &[u8]) -> Result<(), SessionEnd> {
+        if self.state.len().saturating_add(part.len()) > STATE_MAX {
+            return Err(SessionEnd::Failed(OpenError::StateTooLarge(STATE_MAX)));
+        }
+        self.state.extend_from_slice(part);
+        Ok(())
+    }
+
+    /// It follows from a position on: that of the state, if there is one; else where it was.
+    fn begin_at(&mut self, position: Position, has_state: bool) -> Result<(), SessionEnd> {
+        let goes_on = self.wanted.next() == Some(position.place);
+        if !has_state && !goes_on {
+            return Err(SessionError::Malformed.into());
+        }
+        self.wanted = Wanted::All { position: Some(position) };
+        if has_state {
+            let state = std::mem::take(&mut self.state);
+            self.tell(Event::State { place: position.place, state });
+        }
+        self.opened(position.place);
+        Ok(())
+    }
+
     /// Takes messages, which go on from the place that is next.
     fn take(&mut self, messages: &[PublishedMessage<'_>]) -> Result<(), SessionEnd> {
-        let mut next = self.next.ok_or(SessionError::Malformed)?;
+        let mut next = self.wanted.next().ok_or(SessionError::Malformed)?;
         let mut events = Vec::with_capacity(messages.len());
         for message in messages {
             if message.place != next {
                 return Err(SessionError::Malformed.into());
             }
             next = next.saturating_add(1);
-            let PublishedMessage { place, view, sender, client, payload } = *message;
+            let PublishedMessage { place, view, place_in_view, sender, client, payload } = *message;
             let payload = payload.0.to_vec();
-            events.push(Event::Message(Received { place, view, sender, client, payload }));
+            let received = Received { place, view, place_in_view, sender, client, payload };
+            events.push(Event::Message(received));
         }
-        self.next = Some(next);
+        self.wanted.go_on(next);
         self.shared.change(|state| events.into_iter().for_each(|event| state.add(event)));
         Ok(())
     }

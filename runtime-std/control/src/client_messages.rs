@@ -14,6 +14,12 @@
 //! subscriber
 //! Subscribe             ---->
 //!                       <----        Subscribed, then Messages and Gap
+//!
+//! follower: a subscriber that begins with the state
+//! Follow                ---->
+//!                       <----        State, State .., where it does not go on from its position;
+//!                                    Following; then Messages, View and Forgotten
+//!
 //! anybody
 //! Query                 ---->
 //!                       <----        Answer
@@ -198,6 +204,24 @@ pub enum ClientRequest<'m> {
     },
     /// The client ends, and has no more to say. Its lease ends at once.
     End,
+    /// Subscribe, and be told of views and of clients that are forgotten, in the order.
+    Follow {
+        /// Where.
+        #[serde(borrow)]
+        target: Target<'m>,
+        /// Where it was; without this it takes over the application's state first.
+        from: Option<Position>,
+    },
+}
+
+/// A position in the order of a subgroup.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Position {
+    /// The place that is next.
+    pub place: u64,
+    /// What the subgroup's first message was: it tells a subgroup that began anew from the one
+    /// before it. Zero before there is a message.
+    pub past: u64,
 }
 
 /// A member's replies.
@@ -234,6 +258,32 @@ pub enum ClientReply<'m> {
     Answer(GroupAnswer),
     /// The member is there.
     Alive,
+    /// A part of the application's state. What there is of it is whole with `Following`.
+    State(#[serde(borrow)] Bytes<'m>),
+    /// The client follows from this position on: what comes next has its place. Said again once
+    /// there is a first message.
+    Following {
+        /// Where.
+        position: Position,
+        /// It has been sent the state at this position, which may have no bytes.
+        has_state: bool,
+    },
+    /// A view began.
+    View(ViewBegun),
+    /// The group has forgotten a client: what it said before, in its life up to here, it says no
+    /// more.
+    Forgotten(ClientId),
+}
+
+/// A view, as a follower is told of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ViewBegun {
+    /// Which.
+    pub view: u64,
+    /// Its members, of all subgroups.
+    pub members: Vec<u32>,
+    /// Those that have joined in it, also where a former process of the node was a member before.
+    pub joined: Vec<u32>,
 }
 
 /// A message as a subscriber gets it.
@@ -243,6 +293,8 @@ pub struct PublishedMessage<'m> {
     pub place: u64,
     /// The view that it was delivered in.
     pub view: u64,
+    /// Its place among the messages of that view, which may leave numbers out.
+    pub place_in_view: u64,
     /// The member that sent it, for itself or for a client.
     pub sender: u32,
     /// The client that published it; none if the member did.
@@ -351,6 +403,7 @@ mod tests {
             ClientRequest::Subscribe { target, from: Some(4), level: Level::Delivered },
             ClientRequest::Query { target },
             ClientRequest::End,
+            ClientRequest::Follow { target, from: Some(Position { place: 5, past: 6 }) },
         ];
         for request in requests {
             let mut bytes = encode(&request);
@@ -364,12 +417,22 @@ mod tests {
         let message = PublishedMessage {
             place: 1 << 40,
             view: 2,
+            place_in_view: 7,
             sender: 3,
             client: Some(ClientId(u64::MAX)),
             payload: Bytes(b"bytes"),
         };
-        let reply = ClientReply::Messages(vec![message; 2]);
-        assert_eq!(decode(&encode(&reply)), Some(reply));
+        let view = ViewBegun { view: 3, members: vec![0, 2], joined: vec![2] };
+        let replies = [
+            ClientReply::Messages(vec![message; 2]),
+            ClientReply::State(Bytes(b"state")),
+            ClientReply::Following { position: Position { place: 5, past: 6 }, has_state: true },
+            ClientReply::View(view),
+            ClientReply::Forgotten(ClientId(8)),
+        ];
+        for reply in replies {
+            assert_eq!(decode(&encode(&reply)), Some(reply));
+        }
     }
 
     /// A length that was made up must not make anybody take memory for it.

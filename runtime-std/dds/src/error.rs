@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tramontane::group::DescriptionError;
 use tramontane::{SendError, StartError, Stopped};
+use tramontane_client::{OpenError, PublishError};
 
 use crate::qos::PolicyId;
 
@@ -60,6 +61,14 @@ pub enum DdsError {
     /// The participant is no longer a member of its domain: `RETCODE_ALREADY_DELETED`.
     #[error("the participant has ended: {0}")]
     Ended(#[from] Stopped),
+    /// No member of the domain takes this participant, or none does any more:
+    /// `RETCODE_ALREADY_DELETED`.
+    #[error("a participant outside: {0}")]
+    Outside(#[from] OpenError),
+    /// What was written did not get into the domain, or that is not known:
+    /// `RETCODE_ALREADY_DELETED`.
+    #[error("a writer outside: {0}")]
+    NotPublished(#[from] PublishError),
     /// A sample is larger than the topic takes.
     #[error("the sample has {bytes} bytes, and the topic takes {limit}; raise its sample_max")]
     TooLarge {

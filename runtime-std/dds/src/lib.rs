@@ -2,10 +2,10 @@
 //! with one order over all writers of a topic, the same at all its readers.
 //!
 //! A [`Domain`] says which nodes take part and which topics there are; a [`DomainParticipant`] is a
-//! member of its group. A topic is a subgroup of those who publish or subscribe to it, and has a
-//! [`Level`]. Somebody who knows DDS finds what they know under its names, but for publishers and
-//! subscribers: what they would carry here, the order across writers, is a policy of writers and
-//! readers ([`Presentation`]).
+//! member of its group, and an [`OutsideParticipant`] a program that is none. A topic is a subgroup
+//! of those who publish or subscribe to it, and has a [`Level`]. Somebody who knows DDS finds what
+//! they know under its names, but for publishers and subscribers: what they would carry here, the
+//! order across writers, is a policy of writers and readers ([`Presentation`]).
 //!
 //! # The way of a sample
 //! 1. A [`DataWriter`] takes a slot of the group's ring and builds the sample's CDR there: from a
@@ -49,8 +49,8 @@ pub use cdr::{
 pub use domain::{Domain, Level, SAMPLE_MAX_DEFAULT, TopicDescription, TopicPlaces};
 pub use error::DdsError;
 pub use participant::{
-    DomainParticipant, PublicationData, PublicationHandle, SubscriptionData, SubscriptionHandle,
-    Topic,
+    DomainParticipant, OutsideParticipant, ParticipantId, PublicationData, PublicationHandle,
+    SubscriptionData, SubscriptionHandle, Topic,
 };
 pub use qos::{
     AccessScope, Deadline, DestinationOrder, Durability, History, LatencyBudget, Lifespan,
@@ -67,6 +67,8 @@ pub use status::{
     MatchedStatus, RejectedReason, SampleLostStatus, SampleRejectedStatus, StatusMask,
 };
 pub use time::{INFINITE, Timestamp};
+/// Which members a participant outside may go to, their key, and as what it is known there.
+pub use tramontane_client::{Members, SharedKey};
 pub use waitset::{Condition, GuardCondition, WaitSet};
 pub use wire::Origin;
 pub use writer::{DataWriter, DataWriterListener, Loan, OctetsLoan};

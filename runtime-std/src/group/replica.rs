@@ -52,14 +52,22 @@ pub trait Replica: Send {
         let _ = change;
     }
 
+    /// The group has forgotten a client from outside: it has ended, or its lease has (EXT-1). All
+    /// members are told between the same messages. A client that comes later with the same id is
+    /// another one.
+    fn client_forgotten(&mut self, subgroup: SubgroupId, client: ClientId) {
+        let _ = (subgroup, client);
+    }
+
     /// More of a logged subgroup is durable than was said before: so many of its messages since the
     /// group began.
     fn durable_changed(&mut self, subgroup: SubgroupId, durable: &DurableCounts) {
         let _ = (subgroup, durable);
     }
 
-    /// The state of a subgroup as it is now, for a node that joins (VIE-10). It is read in another
-    /// thread while the group goes on: whatever must be copied is copied before this returns.
+    /// The state of a subgroup as it is now, for a node that joins (VIE-10), for a log, or for a
+    /// client that follows the subgroup. It is read in another thread while the group goes on:
+    /// whatever must be copied is copied before this returns.
     fn snapshot(&mut self, subgroup: SubgroupId) -> Box<dyn Read + Send> {
         let _ = subgroup;
         Box::new(io::empty())
@@ -99,6 +107,10 @@ impl Replica for Box<dyn Replica> {
 
     fn view_changed(&mut self, change: &ViewChanged<'_>) {
         (**self).view_changed(change);
+    }
+
+    fn client_forgotten(&mut self, subgroup: SubgroupId, client: ClientId) {
+        (**self).client_forgotten(subgroup, client);
     }
 
     fn durable_changed(&mut self, subgroup: SubgroupId, durable: &DurableCounts) {
@@ -278,6 +290,10 @@ impl<'b> Messages<'b, '_> {
                 message_of(self.subgroup, view, &message, message.payload)
             }
             Source::Ordered { sent, order } => loop {
+                // The application hears of that first.
+                if order.has_forgotten() {
+                    return None;
+                }
                 let raw = sent.next_sent()?;
                 match order.take(&raw) {
                     Taken::Duplicate => {}

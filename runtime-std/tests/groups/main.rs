@@ -10,6 +10,7 @@ mod durable_receipts;
 mod fixed;
 mod fixed_kills;
 mod fixed_support;
+mod followers;
 mod group_support;
 mod joining;
 mod joins;

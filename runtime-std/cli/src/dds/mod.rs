@@ -3,12 +3,14 @@
 //! | file | subject |
 //! |---|---|
 //! | `gateway` | topics mirrored to other implementations of DDS |
+//! | `outside` | how a command looks at a domain without being a member |
 //! | `part` | how a command takes part in a domain |
 //! | `perf` | how fast topics are, with processes of this machine |
 //! | `spy` | what a topic carries |
 //! | `topics` | which topics there are; topics that come and go at run time |
 
 mod gateway;
+mod outside;
 mod part;
 mod perf;
 mod spy;
@@ -25,6 +27,7 @@ pub(super) const EXAMPLES: &str =
     "  tramontane dds perf --subscribers 3 --bytes 10240 --level volatile
   tramontane dds perf --mode ping --json
   tramontane dds spy --domain flight.toml --id 4 Tracks
+  tramontane dds spy --to 10.9.0.1:7000,10.9.0.2:7000 --key-file key Tracks
   tramontane dds topics --domain flight.toml --id 4 --create Alarms --type Alarm
   tramontane dds gateway --domain flight.toml --id 0 --mirror Tracks";
 
@@ -58,6 +61,8 @@ impl From<DdsError> for Failure {
             DdsError::Ended(stopped) => stopped.into(),
             DdsError::Description(error) => error.into(),
             DdsError::System(error) => Self::system("cannot start", &error),
+            DdsError::Outside(error) => error.into(),
+            DdsError::NotPublished(error) => error.into(),
             DdsError::Timeout(_) | DdsError::TopicDeleted => {
                 Self::with_text(Status::PeerLost, error)
             }

@@ -6,11 +6,12 @@ use std::time::Duration;
 use clap::Args;
 use serde::Serialize;
 use tramontane_dds::{
-    DdsError, History, InstanceStates, Octets, ReaderQos, ResourceLimits, Sample, Selection,
-    WaitSet,
+    DataReader, DdsError, DomainParticipant, History, InstanceStates, Octets, OutsideParticipant,
+    ReaderQos, ResourceLimits, Sample, Selection, Topic, TopicDescription, WaitSet,
 };
 
-use super::part::PartOptions;
+use super::outside::OutsideOptions;
+use super::part::OptionalPart;
 use crate::exit::Failure;
 use crate::interrupt::Interrupts;
 
@@ -19,7 +20,9 @@ pub(super) const EXAMPLES: &str = "  tramontane dds spy --domain flight.toml --i
   tramontane dds spy --domain flight.toml --id 4 --data /var/lib/spy Records
       the same of a domain with logged topics: first what was logged, also before a restart of all
   tramontane dds spy --domain flight.toml --id 4 Tracks --count 10 --json
-      ten of them as JSON, with their CDR in hexadecimal";
+      ten of them as JSON, with their CDR in hexadecimal
+  tramontane dds spy --to 10.9.0.1:7000,10.9.0.2:7000 --key-file key Tracks
+      from outside, without being a node or having the domain's file: a topic with clients = true";
 
 /// Between two looks at signals and at the group.
 const TICK: Duration = Duration::from_millis(50);
@@ -37,7 +40,9 @@ const SHOWN_MAX: usize = 16;
 #[derive(Args, Debug)]
 pub(crate) struct Arguments {
     #[command(flatten)]
-    part: PartOptions,
+    part: OptionalPart,
+    #[command(flatten)]
+    outside: OutsideOptions,
     /// The topic
     topic: String,
     /// End after so many samples
@@ -65,11 +70,13 @@ struct Line {
     cdr: String,
 }
 
-/// Joins, prints, and leaves.
+/// Joins or connects, prints, and leaves.
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let domain = arguments.part.domain()?;
     let interrupts = Interrupts::watch()?;
-    let participant = arguments.part.join(&domain)?;
+    let participant = match arguments.part.part() {
+        Some(part) => Looker::Member(part.join(&part.domain()?)?),
+        None => Looker::Outside(OutsideParticipant::connect(arguments.outside.members()?)?),
+    };
     let topics = participant.topics();
     let described = topics.iter().find(|topic| topic.name == arguments.topic);
     let level = described.map(|topic| topic.level).unwrap_or_default();
@@ -92,7 +99,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     while left > 0 {
         interrupts.check()?;
         if let Some(stopped) = participant.stopped() {
-            return Err(stopped.into());
+            return Err(stopped);
         }
         let is_over = reader.is_topic_deleted();
         if set.wait(TICK).is_empty() {
@@ -110,7 +117,56 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         out.flush().map_err(|error| Failure::output(&error))?;
     }
     drop(reader);
-    Ok(participant.leave(LEAVE)?)
+    participant.leave()
+}
+
+/// The participant that looks.
+#[allow(clippy::large_enum_variant, reason = "there is one, and it stays where it is")]
+enum Looker {
+    Member(DomainParticipant),
+    Outside(OutsideParticipant),
+}
+
+impl Looker {
+    fn topics(&self) -> Vec<TopicDescription> {
+        match self {
+            Self::Member(member) => member.topics(),
+            Self::Outside(outside) => outside.topics(),
+        }
+    }
+
+    fn untyped_topic(&self, name: &str) -> Result<Topic<Octets>, DdsError> {
+        match self {
+            Self::Member(member) => member.untyped_topic(name),
+            Self::Outside(outside) => outside.untyped_topic(name),
+        }
+    }
+
+    fn create_datareader(
+        &self,
+        topic: &Topic<Octets>,
+        qos: ReaderQos,
+    ) -> Result<DataReader<Octets>, DdsError> {
+        match self {
+            Self::Member(member) => member.create_datareader(topic, qos),
+            Self::Outside(outside) => outside.create_datareader(topic, qos),
+        }
+    }
+
+    /// Why it sees nothing more, if it does not.
+    fn stopped(&self) -> Option<Failure> {
+        match self {
+            Self::Member(member) => member.stopped().map(Failure::from),
+            Self::Outside(outside) => outside.stopped().map(Failure::from),
+        }
+    }
+
+    fn leave(self) -> Result<(), Failure> {
+        match self {
+            Self::Member(member) => Ok(member.leave(LEAVE)?),
+            Self::Outside(outside) => Ok(outside.close(LEAVE)?),
+        }
+    }
 }
 
 fn print(out: &mut impl io::Write, sample: &Sample<Octets>, json: bool) -> io::Result<()> {

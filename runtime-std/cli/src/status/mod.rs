@@ -189,7 +189,8 @@ fn notes(status: &GroupStatus) -> Vec<String> {
     }
     if !clients.is_empty() {
         let count = |kind| clients.iter().filter(|client| client.kind == kind).count();
-        let (publishers, subscribers) = (count("publisher"), count("subscriber"));
+        let publishers = count("publisher");
+        let subscribers = count("subscriber") + count("follower");
         notes.push(format!("node {node}: clients: {publishers} publish, {subscribers} subscribe"));
     }
     notes

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tramontane_dds::{Domain, DomainParticipant, Level, Octets, WriterQos};
-use tramontane_runtime::group::StartOptions;
+use tramontane_runtime::group::{ControlEndpoints, StartOptions};
 use tramontane_runtime::shared_memory::Root;
 
 use crate::support::{LONG, Place};
@@ -127,6 +127,45 @@ fn a_spy_prints_what_is_kept_and_what_comes() {
     assert_eq!(historical, [true, true, false]);
     assert!(lines.iter().all(|line| line["writer"] == "0.0" && line["instance_state"] == "alive"));
     assert_eq!(lines[2]["sequence"], 4);
+    drop(writer);
+    own.leave(LONG).expect("it leaves");
+}
+
+/// From outside, with an address and nothing else: no member comes for it.
+#[test]
+fn a_spy_from_outside_needs_an_address_alone() {
+    let place = Place::new();
+    let text = format!("{DOMAIN}clients = true\n");
+    let domain = Domain::read(&place.file("domain.toml", text.as_bytes())).expect("a domain");
+    let root = Root::under(place.path());
+    let endpoints = ControlEndpoints::of(domain.group(), &root).expect("addresses");
+    let address = endpoints.addresses().next().expect("node 0").to_string();
+    let options = StartOptions { root, ..StartOptions::new(0) };
+    let own = DomainParticipant::join(&domain, options).expect("it joins");
+    let topic = own.topic::<Octets>("Bytes").expect("a topic");
+    let mut writer =
+        own.create_datawriter(&topic, WriterQos::of(Level::Volatile)).expect("a writer");
+    for byte in 1..=3 {
+        writer.write(&Octets(vec![byte; 2])).expect("room");
+    }
+    writer.wait_for_acknowledgments(LONG).expect("delivered");
+    let spy = place.start(&["dds", "spy", "--to", &address, "Bytes", "--count", "3", "--json"]);
+    let started = std::time::Instant::now();
+    while writer.publication_matched_status().current_count == 0 {
+        assert!(started.elapsed() < LONG, "the spy comes");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(own.status().members, [0]);
+    writer.write(&Octets(vec![4; 2])).expect("room");
+    let output = String::from_utf8(spy.wait().succeeded()).expect("text");
+    let lines: Vec<Value> =
+        output.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let cdr: Vec<&str> = lines.iter().filter_map(|line| line["cdr"].as_str()).collect();
+    assert_eq!(cdr, ["020000000202", "020000000303", "020000000404"]);
+    assert!(lines.iter().all(|line| line["writer"] == "0.0"));
+    place.run(&["dds", "spy", "--to", &address, "None"]).failed(2, &["declares no topic"]);
+    place.run(&["dds", "spy", "Bytes"]).failed(2, &["--to"]);
+    place.run(&["dds", "spy", "--to", &address, "--id", "0", "Bytes"]).failed(2, &["--to"]);
     drop(writer);
     own.leave(LONG).expect("it leaves");
 }

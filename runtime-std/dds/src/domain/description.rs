@@ -24,7 +24,7 @@ pub(crate) const DISCOVERY: &str = "DCPS";
 const DISCOVERY_WINDOW: u32 = 8;
 
 /// The version of what participants tell each other.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 
 /// A domain: DDS's domain id is the group's name.
 ///
@@ -44,6 +44,7 @@ pub struct Domain {
     group: Description,
     topics: Vec<TopicDescription>,
     places: Vec<TopicPlaces>,
+    client_lease_ms: u64,
 }
 
 /// A domain's file.
@@ -55,6 +56,8 @@ struct File {
     topics: Vec<TopicDescription>,
     #[serde(default)]
     places: Vec<TopicPlaces>,
+    #[serde(default)]
+    client_lease_ms: Option<u64>,
 }
 
 impl Domain {
@@ -79,6 +82,7 @@ impl Domain {
         group.subgroups = vec![SubgroupDescription {
             window: DISCOVERY_WINDOW,
             message_max: ANNOUNCEMENT_MAX,
+            clients: topics.iter().any(|topic| topic.clients),
             restart_empty: true,
             ..SubgroupDescription::named(DISCOVERY)
         }];
@@ -86,7 +90,29 @@ impl Domain {
             group.subgroups.push(topic.subgroup(&all)?);
         }
         group.complete()?;
-        Ok(Self { group, topics, places: Vec::new() })
+        let client_lease_ms = SubgroupDescription::named(DISCOVERY).client_lease_ms;
+        Ok(Self { group, topics, places: Vec::new(), client_lease_ms })
+    }
+
+    /// The same with another lease for participants outside: so long after no member heard one any
+    /// more, the domain forgets it, and its writers and readers are gone. A minute if it is not
+    /// said; twice the group's `failure_timeout_ms` at least.
+    ///
+    /// # Errors
+    /// As [`Domain::new`].
+    pub fn with_client_lease_ms(self, client_lease_ms: u64) -> Result<Self, DdsError> {
+        let mut changed = Self { client_lease_ms, ..self };
+        for subgroup in changed.group.subgroups.iter_mut().filter(|of| of.clients) {
+            subgroup.client_lease_ms = client_lease_ms;
+        }
+        changed.group.complete()?;
+        Ok(changed)
+    }
+
+    /// After so long a silent participant outside is forgotten, in ms.
+    #[must_use]
+    pub const fn client_lease_ms(&self) -> u64 {
+        self.client_lease_ms
     }
 
     /// The same with places for topics that are created at run time
@@ -98,17 +124,18 @@ impl Domain {
         self,
         places: impl IntoIterator<Item = TopicPlaces>,
     ) -> Result<Self, DdsError> {
-        let Self { mut group, topics, places: mut all } = self;
+        let Self { mut group, topics, places: mut all, client_lease_ms } = self;
         for places in places {
             group.subgroups.extend(places.subgroups(group.subgroups.len())?);
             all.push(places);
         }
         group.complete()?;
-        Ok(Self { group, topics, places: all })
+        Ok(Self { group, topics, places: all, client_lease_ms })
     }
 
     /// Reads a domain's file: a table `[group]`, which is a group file without subgroups, a table
     /// `[[topics]]` for each topic, and tables `[[places]]` for topics that come at run time.
+    /// `client_lease_ms` may stand before them.
     ///
     /// # Errors
     /// As [`Domain::new`]; the file cannot be read, or is no such file.
@@ -117,7 +144,7 @@ impl Domain {
             DdsError::Domain(format!("{}: {what}; give a domain file", path.display()))
         };
         let text = std::fs::read_to_string(path).map_err(|error| wrong(&error))?;
-        let File { mut group, topics, places } =
+        let File { mut group, topics, places, client_lease_ms } =
             toml::from_str(&text).map_err(|error| wrong(&error.to_string().replace('\n', " ")))?;
         if !group.subgroups.is_empty() {
             return Err(wrong(&"a domain has topics and no subgroups of its own"));
@@ -128,7 +155,8 @@ impl Domain {
                 *state = folder.join(&*state);
             }
         }
-        Self::of(group, topics)?.with_places(places)
+        let read = Self::of(group, topics)?.with_places(places)?;
+        client_lease_ms.map_or(Ok(read.clone()), |lease| read.with_client_lease_ms(lease))
     }
 
     /// The group that carries it.
@@ -167,9 +195,9 @@ impl Domain {
     /// The same with its group told where its members meet: a name, or addresses.
     #[must_use]
     pub fn with_group(self, change: impl FnOnce(&mut Description)) -> Self {
-        let Self { mut group, topics, places } = self;
-        change(&mut group);
-        Self { group, topics, places }
+        let mut changed = self;
+        change(&mut changed.group);
+        changed
     }
 
     /// What all participants must have been told alike, as a number for the start.
@@ -225,6 +253,7 @@ mod tests {
             TopicDescription::new(DISCOVERY, "A"),
             TopicDescription::new("a", "A").level(Level::Logged).window(0),
             TopicDescription { keep_depth: None, ..TopicDescription::new("a", "A") },
+            TopicDescription::new("a", "A").level(Level::Unordered).clients(true),
         ];
         for topic in wrong {
             assert!(domain(vec![topic.clone()]).is_err(), "{topic:?}");
@@ -239,6 +268,7 @@ mod tests {
             TopicDescription { type_name: "B".into(), ..topic() },
             topic().level(Level::Volatile),
             TopicDescription { keep_depth: Some(7), ..topic() },
+            topic().clients(true),
         ];
         assert_eq!(terms(topic()), terms(topic()));
         for other in others {

@@ -12,6 +12,7 @@ mod level;
 mod topic_description;
 mod topic_places;
 
+pub(crate) use description::DISCOVERY;
 pub use description::Domain;
 pub use level::Level;
 pub use topic_description::{SAMPLE_MAX_DEFAULT, TopicDescription};

@@ -51,6 +51,10 @@ pub struct TopicDescription {
     /// DDS's topic data: a text for readers and writers.
     #[serde(default)]
     pub topic_data: String,
+    /// Whether participants outside may write and read it. Each message takes up to 25 bytes more
+    /// then, and members keep the last 16 MiB of messages for them.
+    #[serde(default)]
+    pub clients: bool,
 }
 
 const fn window_default() -> u32 {
@@ -79,6 +83,7 @@ impl TopicDescription {
             keep_depth: Some(DEPTH_DEFAULT),
             keep_samples: None,
             topic_data: String::new(),
+            clients: false,
         }
     }
 
@@ -86,6 +91,13 @@ impl TopicDescription {
     #[must_use]
     pub fn level(mut self, level: Level) -> Self {
         self.level = level;
+        self
+    }
+
+    /// Whether participants outside may write and read it.
+    #[must_use]
+    pub fn clients(mut self, clients: bool) -> Self {
+        self.clients = clients;
         self
     }
 
@@ -154,6 +166,7 @@ impl TopicDescription {
             keep_depth,
             keep_samples,
             topic_data,
+            clients,
         } = self;
         let differences = [
             ("name", *name != other.name),
@@ -166,6 +179,7 @@ impl TopicDescription {
             ("keep_depth", *keep_depth != other.keep_depth),
             ("keep_samples", *keep_samples != other.keep_samples),
             ("topic_data", *topic_data != other.topic_data),
+            ("clients", *clients != other.clients),
         ];
         differences.into_iter().filter(|(_, differs)| *differs).map(|(field, _)| field).collect()
     }
@@ -201,6 +215,7 @@ impl TopicDescription {
             message_max: message_max(self.sample_max),
             unordered: self.level == Level::Unordered,
             logged: self.level == Level::Logged,
+            clients: self.clients,
             // What is in memory alone is gone with the topic's last member, and the next begins
             // anew.
             restart_empty: self.level != Level::Logged,

@@ -89,5 +89,6 @@ impl TopicPlaces {
         self.level as u8 == topic.level as u8
             && self.window >= topic.window
             && self.sample_max >= topic.sample_max
+            && !topic.clients
     }
 }

@@ -5,12 +5,17 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::directory::DirectoryState;
-use super::handles::{PublicationHandle, SubscriptionData, SubscriptionHandle};
+use super::facts::DomainFacts;
+use super::handles::{ParticipantId, PublicationHandle, SubscriptionData, SubscriptionHandle};
 use crate::cdr::{Encoding, decode, encode};
 use crate::error::DdsError;
 use crate::qos::{ReaderQos, incompatible};
 use crate::wire::ReaderAnnouncement;
 use crate::writer::WriterCore;
+
+/// The most readers of a participant outside, and in each topic the most writers: what it says is
+/// kept by all members.
+pub(crate) const OUTSIDE_MAX: usize = 256;
 
 /// A reader of the domain.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,10 +35,17 @@ pub(crate) struct Discovery {
 
 impl Discovery {
     /// A participant said something of a reader.
-    pub(super) fn heard(&mut self, participant: u32, said: ReaderAnnouncement) {
+    pub(super) fn heard(&mut self, participant: ParticipantId, said: ReaderAnnouncement) {
         let ReaderAnnouncement { topic, generation, reader, qos } = said;
         let handle = SubscriptionHandle { participant, reader };
         self.forget(|known| known.handle == handle);
+        let has_too_many = || {
+            let of = self.readers.iter().filter(|known| known.handle.participant == participant);
+            matches!(participant, ParticipantId::Client(_)) && of.count() >= OUTSIDE_MAX
+        };
+        if qos.is_some() && has_too_many() {
+            return tracing::warn!(%participant, "it has too many readers: one is left out");
+        }
         if let Some(qos) = qos {
             self.add(KnownReader { handle, topic, generation, qos });
         }
@@ -72,8 +84,8 @@ impl Discovery {
         });
     }
 
-    /// The view has changed: readers of participants that are no members any more are gone.
-    pub(super) fn view_changed(&mut self, is_gone: impl Fn(u32) -> bool) {
+    /// Participants are gone, and their readers with them.
+    pub(super) fn participants_gone(&mut self, is_gone: impl Fn(ParticipantId) -> bool) {
         self.forget(|reader| is_gone(reader.handle.participant));
     }
 
@@ -102,19 +114,44 @@ impl Discovery {
     }
 
     /// The readers, for a participant that joins.
-    pub(super) fn snapshot(&self, directory: DirectoryState) -> Result<Vec<u8>, DdsError> {
-        encode(&(&self.readers, directory))
+    pub(super) fn snapshot(
+        &self,
+        directory: DirectoryState,
+        facts: &DomainFacts,
+    ) -> Result<Vec<u8>, DdsError> {
+        encode(&(&self.readers, directory, facts))
     }
 
     /// Takes over what another participant knows of readers, instead of what is known here. Gives
     /// what it knows of topics.
     pub(super) fn restore(&mut self, bytes: &[u8]) -> Result<DirectoryState, DdsError> {
-        let (readers, directory): (Vec<KnownReader>, DirectoryState) =
-            decode(bytes, Encoding::NATIVE)?;
+        let (readers, directory, _): State = decode(bytes, Encoding::NATIVE)?;
         self.forget(|_| true);
         readers.into_iter().for_each(|reader| self.add(reader));
         Ok(directory)
     }
+
+    /// The same for a participant outside, which may know most of it: what it knows and is so
+    /// still stays matched.
+    pub(super) fn take_over(&mut self, bytes: &[u8]) -> Result<(), DdsError> {
+        let (readers, _, _): State = decode(bytes, Encoding::NATIVE)?;
+        self.forget(|known| !readers.contains(known));
+        for reader in readers {
+            if !self.readers.contains(&reader) {
+                self.add(reader);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a snapshot has.
+type State = (Vec<KnownReader>, DirectoryState, DomainFacts);
+
+/// What the domain is, as a snapshot tells it.
+pub(super) fn facts_of(snapshot: &[u8]) -> Result<DomainFacts, DdsError> {
+    let (_, _, facts): State = decode(snapshot, Encoding::NATIVE)?;
+    Ok(facts)
 }
 
 fn is_of(writer: &WriterCore, reader: &KnownReader) -> bool {

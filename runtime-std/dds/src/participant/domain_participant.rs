@@ -7,19 +7,20 @@ use std::time::Duration;
 
 use tramontane::{GroupStatus, Running, Sender, SharedStatus, StartOptions, Stopped, start};
 
+use super::entities::{create_reader, create_writer};
+use super::facts::DomainFacts;
+use super::handles::ParticipantId;
 use super::replica::TopicReplica;
-use super::shared::{ANNOUNCE, Attachment, Shared, WriterAttachment, check_not_in_listener};
+use super::shared::{ANNOUNCE, Shared, check_not_in_listener};
 use super::timers;
+use super::voice::Voice;
 use crate::cdr::TypeSupport;
 use crate::domain::{Domain, Level, TopicDescription};
 use crate::error::DdsError;
 use crate::qos::{ReaderQos, WriterQos, check_reader, check_writer};
 use crate::reader::{AnyListener, DataReader, DataReaderListener, ReaderCore};
-use crate::time::Now;
-use crate::topic::TopicState;
-use crate::waitset::lock;
-use crate::wire::{Kind, ReaderAnnouncement, Word, encode_writer, say_begun};
-use crate::writer::{DataWriter, Outlet, WriterCore};
+use crate::wire::say_begun;
+use crate::writer::DataWriter;
 
 /// A participant of a domain: one member of its group. Dropping it ends it without a word;
 /// [`DomainParticipant::leave`] leaves properly.
@@ -54,6 +55,8 @@ use crate::writer::{DataWriter, Outlet, WriterCore};
 /// ```
 pub struct DomainParticipant {
     pub(super) running: Option<Running>,
+    domain: Domain,
+    node: u32,
     pub(super) shared: Arc<Shared>,
     timers: Option<JoinHandle<()>>,
     pub(super) discovery: Sender,
@@ -74,7 +77,10 @@ impl DomainParticipant {
     /// # Errors
     /// [`DdsError::Start`], [`DdsError::System`].
     pub fn join(domain: &Domain, options: StartOptions<'_>) -> Result<Self, DdsError> {
-        let shared = Arc::new(Shared::new(domain.clone(), options.node));
+        let node = options.node;
+        let own = ParticipantId::Node(node);
+        let facts = DomainFacts::of(domain);
+        let shared = Arc::new(Shared::new(facts, domain.each_place(), own));
         let options = StartOptions { terms: options.terms ^ domain.terms(), ..options };
         let running = start(domain.group().clone(), options, TopicReplica::new(&shared))?;
         let discovery = running
@@ -91,7 +97,8 @@ impl DomainParticipant {
             }
         }
         let timers = timers::start(&shared)?;
-        Ok(Self { running: Some(running), shared, timers: Some(timers), discovery })
+        let (running, timers) = (Some(running), Some(timers));
+        Ok(Self { running, domain: domain.clone(), node, shared, timers, discovery })
     }
 
     /// The topic of that name, if it has this type.
@@ -144,8 +151,8 @@ impl DomainParticipant {
     ) -> Result<DataWriter<T>, DdsError> {
         check_not_in_listener("create_datawriter")?;
         let described = self.described(topic)?;
-        check_writer(&qos, &self.shared.bounds(described.level))?;
-        let own = self.shared.node;
+        check_writer(&qos, &self.shared.writer_bounds(described.level))?;
+        let own = self.node;
         let publishes = described.publishers.as_ref().is_none_or(|nodes| nodes.contains(&own));
         let sender = self.running()?.sender(Domain::subgroup_of(topic.index));
         let sender = sender.filter(|_| publishes).ok_or_else(|| {
@@ -154,31 +161,7 @@ impl DomainParticipant {
                 topic.name
             ))
         })?;
-        let announcement = encode_writer(&qos)?;
-        let core = Arc::new(WriterCore::new(
-            self.shared.next_publication(),
-            (topic.index, topic.generation),
-            qos,
-            Now::read(),
-        ));
-        let mut outlet = Outlet::new(sender, Arc::clone(&core));
-        // Before it says anything: from here on it is stopped if the topic is deleted.
-        super::shared::upcall(|| lock(&self.shared.discovery).add_writer(&core));
-        let is_there = self.shared.known.lock().directory.is_written(topic.index, topic.generation);
-        let said = if is_there {
-            outlet.say(Kind::Announce, &announcement, ANNOUNCE)
-        } else {
-            Err(DdsError::TopicDeleted)
-        };
-        if let Err(error) = said {
-            lock(&self.shared.discovery).remove_writer(core.handle);
-            return Err(error);
-        }
-        self.shared.alarm.ring();
-        let sample_max = usize::try_from(described.sample_max).unwrap_or(usize::MAX);
-        let shared = Arc::clone(&self.shared);
-        let attachment = WriterAttachment { shared, level: described.level };
-        Ok(DataWriter::new(outlet, attachment, sample_max))
+        create_writer(&self.shared, topic, &described, Voice::Member(sender), qos)
     }
 
     /// A reader on a topic. On a topic that keeps samples, one that asks for them is given those
@@ -217,41 +200,14 @@ impl DomainParticipant {
     ) -> Result<DataReader<T>, DdsError> {
         check_not_in_listener("create_datareader")?;
         let described = self.described(topic)?;
-        check_reader(&qos, &self.shared.bounds(described.level))?;
-        if described.subscribers.is_some_and(|nodes| !nodes.contains(&self.shared.node)) {
+        check_reader(&qos, &self.shared.reader_bounds(described.level))?;
+        if described.subscribers.is_some_and(|nodes| !nodes.contains(&self.node)) {
             return Err(DdsError::PreconditionNotMet(format!(
                 "node {} is no subscriber of topic \"{}\"; add it there",
-                self.shared.node, topic.name
+                self.node, topic.name
             )));
         }
-        let handle = self.shared.next_subscription();
-        let index = u32::try_from(topic.index).unwrap_or(u32::MAX);
-        let announcement = Word::Reader(ReaderAnnouncement {
-            topic: index,
-            generation: topic.generation,
-            reader: handle.reader,
-            qos: Some(qos.clone()),
-        });
-        let announcement = announcement.encode()?;
-        let core = Arc::new(ReaderCore::new(handle, qos, self.shared.patience_max()));
-        core.set_listener(listener(&core));
-        let attachment = Attachment {
-            shared: Arc::clone(&self.shared),
-            topic: topic.index,
-            generation: topic.generation,
-            reader: handle,
-            discovery: self.discovery.clone(),
-        };
-        let attached = Arc::clone(&core);
-        let attach = |state: &mut TopicState| state.attach(topic.generation, attached, Now::read());
-        if self.shared.with_topic(topic.index, attach) != Some(true) {
-            return Err(DdsError::TopicDeleted);
-        }
-        // From here on the attachment deletes it.
-        let reader = DataReader::new(core, attachment);
-        self.discovery.clone().send(&announcement, ANNOUNCE)?;
-        self.shared.alarm.ring();
-        Ok(reader)
+        create_reader(&self.shared, topic, Voice::Member(self.discovery.clone()), qos, listener)
     }
 
     pub(super) fn running(&self) -> Result<&Running, DdsError> {
@@ -261,7 +217,7 @@ impl DomainParticipant {
     /// The domain.
     #[must_use]
     pub fn domain(&self) -> &Domain {
-        &self.shared.domain
+        &self.domain
     }
 
     /// How things stand in the group: the view, its members, the topics as subgroups.
@@ -279,7 +235,7 @@ impl DomainParticipant {
     /// The node that this participant is.
     #[must_use]
     pub fn node(&self) -> u32 {
-        self.shared.node
+        self.node
     }
 
     /// Why this participant is no member any more, if it is not.
@@ -324,8 +280,6 @@ impl Drop for DomainParticipant {
 
 impl std::fmt::Debug for DomainParticipant {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.debug_struct("DomainParticipant")
-            .field("node", &self.shared.node)
-            .finish_non_exhaustive()
+        out.debug_struct("DomainParticipant").field("node", &self.node).finish_non_exhaustive()
     }
 }

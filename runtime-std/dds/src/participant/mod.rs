@@ -3,6 +3,12 @@
 //! | file | subject |
 //! |---|---|
 //! | `domain_participant` | the participant that applications have, which makes writers and readers |
+//! | `outside` | the participant of a program that is no member of the group |
+//! | `following` | the threads that tell it what members are told |
+//! | `history` | readers outside that begin at a place of the log |
+//! | `facts` | what it is told of the domain |
+//! | `entities` | how writers and readers are made |
+//! | `voice` | how a participant gets what it says into a topic: a member, or one outside |
 //! | `shared` | what its entities share; where a thread may be in a listener |
 //! | `replica` | the participant as an application of its group |
 //! | `discovery` | what participants tell each other of their readers |
@@ -17,13 +23,24 @@ mod directory;
 mod directory_tests;
 mod discovery;
 mod domain_participant;
+mod entities;
+mod facts;
+mod following;
 mod handles;
+mod history;
+mod outside;
 mod replica;
 mod shared;
 mod timers;
 mod topic_calls;
 mod topics;
+mod voice;
 
+pub(crate) use discovery::OUTSIDE_MAX;
 pub use domain_participant::{DomainParticipant, Topic};
-pub use handles::{PublicationData, PublicationHandle, SubscriptionData, SubscriptionHandle};
+pub use handles::{
+    ParticipantId, PublicationData, PublicationHandle, SubscriptionData, SubscriptionHandle,
+};
+pub use outside::OutsideParticipant;
 pub(crate) use shared::{Attachment, WriterAttachment, check_not_in_listener, is_in_listener};
+pub(crate) use voice::{Committed, Place, Voice};

@@ -3,9 +3,10 @@
 use std::io::{self, Cursor, Read};
 use std::sync::Arc;
 
-use tramontane::{Message, Messages, NodeId, Replica, SubgroupId, ViewChanged};
+use tramontane::{ClientId, Message, Messages, NodeId, Replica, SubgroupId, ViewChanged};
 
 use super::directory::{Created, HeldPlace};
+use super::handles::ParticipantId;
 use super::shared::{Shared, upcall};
 use crate::domain::{Domain, TopicDescription};
 use crate::error::DdsError;
@@ -51,24 +52,32 @@ impl Replica for TopicReplica {
     fn view_changed(&mut self, change: &ViewChanged<'_>) {
         let joined = if self.is_member { change.joined } else { &[change.own] };
         self.is_member = true;
-        let is_gone = |participant: u32| {
+        let is_gone = |participant: ParticipantId| {
+            let ParticipantId::Node(participant) = participant else { return false };
             let is = |node: &NodeId| node.get() == participant;
             // Who has just joined has no writers yet: what is known is of its former process.
             !change.view.members.iter().any(is) || joined.iter().any(is)
         };
-        let now = Now::read();
         for topic in 0..self.shared.topics.len() {
-            self.shared.with_topic(topic, |state| state.view_changed(is_gone, now));
+            self.shared.gone_in_topic(topic, is_gone);
         }
-        upcall(|| lock(&self.shared.discovery).view_changed(is_gone));
-        self.places_changed(change, now);
+        self.shared.gone_in_discovery(is_gone);
+        self.places_changed(change, Now::read());
+    }
+
+    fn client_forgotten(&mut self, subgroup: SubgroupId, client: ClientId) {
+        let is_gone = |participant| participant == ParticipantId::Client(client);
+        match Domain::topic_index(subgroup) {
+            Some(topic) => self.shared.gone_in_topic(topic, is_gone),
+            None => self.shared.gone_in_discovery(is_gone),
+        }
     }
 
     fn snapshot(&mut self, subgroup: SubgroupId) -> Box<dyn Read + Send> {
         let taken = match Domain::topic_index(subgroup) {
             None => {
                 let directory = self.shared.known.lock().directory.state();
-                lock(&self.shared.discovery).snapshot(directory)
+                lock(&self.shared.discovery).snapshot(directory, &self.shared.facts)
             }
             Some(topic) => self
                 .shared
@@ -98,10 +107,14 @@ impl Replica for TopicReplica {
 impl TopicReplica {
     /// A participant said something in discovery.
     fn heard(&self, message: &Message<'_>) {
-        let participant = message.sender.get();
+        let participant = ParticipantId::of(message);
         match Word::decode(message.payload) {
             Ok(Word::Reader(said)) => {
                 upcall(|| lock(&self.shared.discovery).heard(participant, said));
+                return;
+            }
+            Ok(_) if message.client.is_some() => {
+                tracing::warn!(%participant, "a participant outside says what members say alone");
                 return;
             }
             Ok(Word::Create { request, topic }) => self.create(message, request, topic),
@@ -112,7 +125,7 @@ impl TopicReplica {
                     upcall(|| lock(&self.shared.discovery).topic_gone(generation));
                 }
             }
-            Err(error) => tracing::warn!(participant, %error, "an announcement makes no sense"),
+            Err(error) => tracing::warn!(%participant, %error, "an announcement makes no sense"),
         }
         self.shared.known.tell();
         self.shared.alarm.ring();
@@ -145,7 +158,7 @@ impl TopicReplica {
 
     /// Whether this process asked: not a former one of this node, whose requests are replayed.
     fn is_own_request(&self, message: &Message<'_>) -> bool {
-        message.sender.get() == self.shared.node && !message.is_replayed
+        ParticipantId::of(message) == self.shared.own && !message.is_replayed
     }
 
     /// A view has begun, in which places are open that were not, or are closed that were.

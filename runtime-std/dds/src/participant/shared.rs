@@ -13,10 +13,14 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use super::discovery::Discovery;
-use super::handles::{PublicationData, PublicationHandle, SubscriptionData, SubscriptionHandle};
+use super::facts::DomainFacts;
+use super::handles::{
+    ParticipantId, PublicationData, PublicationHandle, SubscriptionData, SubscriptionHandle,
+};
 use super::timers::Alarm;
 use super::topics::Topics;
-use crate::domain::{Domain, Level};
+use super::voice::Voice;
+use crate::domain::{Level, TopicPlaces};
 use crate::error::DdsError;
 use crate::qos::Bounds;
 use crate::time::Now;
@@ -24,7 +28,7 @@ use crate::topic::TopicState;
 use crate::waitset::lock;
 use crate::wire::{Kind, ReaderAnnouncement, Word};
 use crate::writer::{Outlet, WriterCore};
-use tramontane::{Membership, ReservedSubgroups, Sender};
+use tramontane::{ReservedSubgroups, Sender};
 
 /// How long an entity tells the others that it is gone, at most.
 const FAREWELL: Duration = Duration::from_millis(500);
@@ -37,8 +41,8 @@ const SAY_AGAIN: Duration = Duration::from_millis(50);
 
 /// What the entities of a participant share.
 pub(crate) struct Shared {
-    pub(super) domain: Domain,
-    pub(super) node: u32,
+    pub(super) facts: DomainFacts,
+    pub(super) own: ParticipantId,
     /// By index: those that are declared, then the places.
     pub(super) topics: Vec<Mutex<TopicState>>,
     pub(super) known: Topics,
@@ -78,15 +82,15 @@ pub(super) fn upcall<R>(body: impl FnOnce() -> R) -> R {
 }
 
 impl Shared {
-    pub(super) fn new(domain: Domain, node: u32) -> Self {
-        let declared = domain.topics().iter().map(|topic| TopicState::new(topic.store()));
-        let places = domain.each_place().into_iter().map(|_| TopicState::new(None));
+    pub(super) fn new(facts: DomainFacts, places: Vec<TopicPlaces>, own: ParticipantId) -> Self {
+        let declared = facts.topics.iter().map(|topic| TopicState::new(topic.store()));
+        let states = declared.chain(places.iter().map(|_| TopicState::new(None)));
         Self {
-            topics: declared.chain(places).map(Mutex::new).collect(),
-            known: Topics::new(&domain),
+            topics: states.map(Mutex::new).collect(),
+            known: Topics::new(facts.topics.clone(), places),
             keeping: OnceLock::new(),
-            domain,
-            node,
+            facts,
+            own,
             discovery: Mutex::default(),
             alarm: Alarm::default(),
             next_writer: AtomicU32::new(0),
@@ -97,13 +101,13 @@ impl Shared {
     /// The next writer's name.
     pub(super) fn next_publication(&self) -> PublicationHandle {
         let writer = self.next_writer.fetch_add(1, Ordering::Relaxed);
-        PublicationHandle { participant: self.node, writer }
+        PublicationHandle { participant: self.own, writer }
     }
 
     /// The next reader's name.
     pub(super) fn next_subscription(&self) -> SubscriptionHandle {
         let reader = self.next_reader.fetch_add(1, Ordering::Relaxed);
-        SubscriptionHandle { participant: self.node, reader }
+        SubscriptionHandle { participant: self.own, reader }
     }
 
     /// Does something with a topic, in which listeners may be called.
@@ -116,21 +120,39 @@ impl Shared {
         Some(upcall(|| body(&mut lock(topic))))
     }
 
-    /// What policies on a topic of that level are checked against.
-    pub(super) fn bounds(&self, level: Level) -> Bounds {
-        Bounds { level, failure_timeout: self.failure_timeout() }
+    /// What a reader's policies on a topic of that level are checked against.
+    pub(super) fn reader_bounds(&self, level: Level) -> Bounds {
+        Bounds { level, failure_timeout: self.facts.failure_timeout() }
     }
 
-    fn failure_timeout(&self) -> Option<Duration> {
-        let group = self.domain.group();
-        (group.membership == Membership::Changing)
-            .then(|| Duration::from_millis(group.failure_timeout_ms))
+    /// What a writer's are: of one outside the group notices that it is gone after its lease.
+    pub(super) fn writer_bounds(&self, level: Level) -> Bounds {
+        let failure_timeout = match self.own {
+            ParticipantId::Node(_) => self.facts.failure_timeout(),
+            ParticipantId::Client(_) => Some(self.facts.client_lease()),
+        };
+        Bounds { level, failure_timeout }
     }
 
     /// How long delivery may wait for a reader that keeps all: others must not take this member for
-    /// dead.
+    /// dead. Outside it holds nobody else back.
     pub(super) fn patience_max(&self) -> Duration {
-        self.failure_timeout().map_or(Duration::MAX, |timeout| timeout / 4)
+        match self.own {
+            ParticipantId::Node(_) => {
+                self.facts.failure_timeout().map_or(Duration::MAX, |timeout| timeout / 4)
+            }
+            ParticipantId::Client(_) => Duration::MAX,
+        }
+    }
+
+    /// Participants are gone, in a topic.
+    pub(super) fn gone_in_topic(&self, topic: usize, is_gone: impl Fn(ParticipantId) -> bool) {
+        self.with_topic(topic, |state| state.participants_gone(is_gone, Now::read()));
+    }
+
+    /// Participants are gone, in discovery.
+    pub(super) fn gone_in_discovery(&self, is_gone: impl Fn(ParticipantId) -> bool) {
+        upcall(|| lock(&self.discovery).participants_gone(is_gone));
     }
 
     /// What has become due. Gives when something may be next.
@@ -180,7 +202,7 @@ pub(crate) struct Attachment {
     pub(super) topic: usize,
     pub(super) generation: u64,
     pub(super) reader: SubscriptionHandle,
-    pub(super) discovery: Sender,
+    pub(super) discovery: Voice,
 }
 
 impl Attachment {
@@ -203,7 +225,7 @@ impl Drop for Attachment {
         let (generation, reader) = (self.generation, self.reader.reader);
         let gone = Word::Reader(ReaderAnnouncement { topic, generation, reader, qos: None });
         // A participant that has ended tells nobody.
-        let _ = gone.encode().map(|bytes| self.discovery.send(&bytes, FAREWELL));
+        let _ = gone.encode().map(|bytes| self.discovery.say(&bytes, FAREWELL));
     }
 }
 

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use tramontane::ReservedSubgroups;
 
 use super::directory::{Created, Directory, Due, Refusal};
-use crate::domain::Domain;
+use crate::domain::{Domain, TopicDescription, TopicPlaces};
 use crate::error::DdsError;
 use crate::waitset::lock;
 use crate::wire::Word;
@@ -52,11 +52,10 @@ pub(super) struct Topics {
 }
 
 impl Topics {
-    pub(super) fn new(domain: &Domain) -> Self {
-        let places = domain.each_place();
+    pub(super) fn new(declared: Vec<TopicDescription>, places: Vec<TopicPlaces>) -> Self {
         let known = Known {
             open: places.iter().map(|_| false).collect(),
-            directory: Directory::new(domain.topics().to_vec(), places),
+            directory: Directory::new(declared, places),
             is_keeper: false,
             asked: BTreeMap::new(),
             freed: BTreeSet::new(),

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::participant::ParticipantId;
 use crate::qos::{Deadline, ResourceLimits};
 use crate::time::Timestamp;
 
@@ -169,7 +170,7 @@ fn at(now_ms: i64) -> Now {
 }
 
 fn writer(number: u32) -> PublicationHandle {
-    PublicationHandle { participant: number, writer: 0 }
+    PublicationHandle { participant: ParticipantId::Node(number), writer: 0 }
 }
 
 fn handle(instance: u8) -> InstanceHandle {

@@ -173,6 +173,11 @@ impl ReaderCore {
         self.changes(StatusMask::SAMPLE_LOST, change, ReaderEvent::Lost);
     }
 
+    #[cfg(test)]
+    pub(crate) fn lost_count(&self) -> u64 {
+        lock(&self.statuses).lost.total_count
+    }
+
     /// A writer that offers enough came.
     pub(crate) fn matched(&self, writer: PublicationHandle, is_alive: bool) {
         let change = |statuses: &mut Statuses| {

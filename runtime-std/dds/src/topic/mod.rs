@@ -6,12 +6,18 @@
 //! | `writers` | the writers, and whether they live |
 //! | `store` | what is kept for readers that come later |
 //! | `snapshot` | all of that, for a participant that joins |
+//! | `takeover` | the same for a participant outside, which may have been there before |
+//! | `history` | the topic as a log tells it from a place on |
 //! | `payload` | values that are kept, and their memory |
 
+mod history;
 mod payload;
 mod snapshot;
 mod state;
 mod store;
+mod takeover;
+#[cfg(test)]
+mod test_topics;
 mod writers;
 
 pub(crate) use payload::{Incoming, Payload};

@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::payload::Payload;
 use super::state::TopicState;
-use super::store::{StoredInstance, StoredSample, TopicStore};
+use super::store::{Keep, StoredInstance, StoredSample, TopicStore};
+use super::writers::{KnownWriter, KnownWriters};
 use crate::cdr::{Encoding, InstanceHandle, decode, encode};
 use crate::error::DdsError;
 use crate::participant::PublicationHandle;
@@ -14,9 +15,9 @@ use crate::time::{Now, Timestamp};
 use crate::wire::{Kind, Origin};
 
 #[derive(Serialize, Deserialize)]
-struct Snapshot {
+pub(super) struct Snapshot {
     generation: u64,
-    ordinal: u64,
+    pub(super) ordinal: u64,
     writers: Vec<Writer>,
     instances: Vec<Instance>,
 }
@@ -50,10 +51,41 @@ struct Value {
     bytes: Vec<u8>,
 }
 
+impl Snapshot {
+    pub(super) fn read(bytes: &[u8]) -> Result<Self, DdsError> {
+        decode(bytes, Encoding::NATIVE)
+    }
+
+    pub(super) fn has_writer(&self, handle: PublicationHandle) -> bool {
+        self.writers.iter().any(|writer| writer.handle == handle)
+    }
+
+    /// The writers, and what is kept, at the levels that keep something.
+    pub(super) fn into_parts(
+        self,
+        keep: Option<Keep>,
+        now: Now,
+    ) -> (Vec<KnownWriter>, Option<TopicStore>) {
+        let writer =
+            |Writer { handle, qos, sequence }| KnownWriter::new(handle, qos, sequence, now.elapsed);
+        let instances = self.instances;
+        let store = keep.map(|keep| {
+            let mut store = TopicStore::new(keep);
+            for Instance { handle, state, writers, samples } in instances {
+                let samples = samples.into_iter().map(|value| stored(handle, value, now)).collect();
+                let state = InstanceStates::from_bits_truncate(state);
+                store.put(handle, StoredInstance { state, writers, samples });
+            }
+            store
+        });
+        (self.writers.into_iter().map(writer).collect(), store)
+    }
+}
+
 impl TopicState {
     /// The state as it is now.
     pub(crate) fn snapshot(&self) -> Result<Vec<u8>, DdsError> {
-        let writer = |known: &super::writers::KnownWriter| Writer {
+        let writer = |known: &KnownWriter| Writer {
             handle: known.handle,
             qos: known.qos.clone(),
             sequence: known.sequence,
@@ -80,24 +112,17 @@ impl TopicState {
         let snapshot = match bytes {
             [] => empty,
             bytes => {
-                let snapshot: Snapshot = decode(bytes, Encoding::NATIVE)?;
+                let snapshot = Snapshot::read(bytes)?;
                 // Of a topic that had the place before: what discovery told is newer.
                 if snapshot.generation == generation { snapshot } else { empty }
             }
         };
         self.ordinal = snapshot.ordinal;
-        self.writers = super::writers::KnownWriters::default();
-        for writer in snapshot.writers {
-            self.writers.add(writer.handle, writer.qos, writer.sequence, now.elapsed);
-        }
-        if let Some(store) = &mut self.store {
-            *store = TopicStore::new(store.keep());
-            for Instance { handle, state, writers, samples } in snapshot.instances {
-                let samples = samples.into_iter().map(|value| stored(handle, value, now)).collect();
-                let state = InstanceStates::from_bits_truncate(state);
-                store.put(handle, StoredInstance { state, writers, samples });
-            }
-        }
+        self.writers = KnownWriters::default();
+        let keep = self.store.as_ref().map(TopicStore::keep);
+        let (writers, store) = snapshot.into_parts(keep, now);
+        writers.into_iter().for_each(|writer| self.writers.put(writer));
+        self.store = store;
         Ok(())
     }
 }

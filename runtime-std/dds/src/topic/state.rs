@@ -12,10 +12,13 @@ use std::time::Duration;
 use tramontane::Message;
 
 use super::payload::{Incoming, Payloads};
-use super::store::TopicStore;
+use super::store::{StoredSample, TopicStore};
 use super::writers::{KnownWriter, KnownWriters};
-use crate::participant::{PublicationData, PublicationHandle, SubscriptionHandle};
-use crate::qos::{Durability, incompatible};
+use crate::domain::Level;
+use crate::participant::{
+    OUTSIDE_MAX, ParticipantId, PublicationData, PublicationHandle, SubscriptionHandle,
+};
+use crate::qos::{Durability, WriterQos, incompatible};
 use crate::reader::{Arrival, InstanceStates, ReaderCore, SampleInfo};
 use crate::time::Now;
 use crate::wire::{Header, Kind, decode_writer};
@@ -46,6 +49,9 @@ pub(crate) struct TopicState {
     pub(super) payloads: Payloads,
     /// Something may be due earlier than before.
     timing_changed: bool,
+    /// It is told from a place of the log on: writers that are not known offer what that level
+    /// gives.
+    pub(super) assumed: Option<Level>,
 }
 
 impl TopicState {
@@ -62,7 +68,7 @@ impl TopicState {
     /// nothing more. Gives the readers, for their listeners, which may have writers, to be dropped
     /// without the topic's lock.
     pub(crate) fn end(&mut self, now: Now) -> Vec<Arc<ReaderCore>> {
-        self.view_changed(|_| true, now);
+        self.participants_gone(|_| true, now);
         self.is_over = true;
         self.store = None;
         let readers = std::mem::take(&mut self.readers);
@@ -81,13 +87,14 @@ impl TopicState {
             tracing::warn!(sender = %message.sender, "a message is no sample, and is left out");
             return;
         };
-        let writer = PublicationHandle { participant: message.sender.get(), writer: header.writer };
+        let participant = ParticipantId::of(message);
+        let writer = PublicationHandle { participant, writer: header.writer };
         match header.kind {
             Kind::Announce => self.announced(writer, &header, body, now),
             Kind::Gone => self.writer_gone(writer, now),
             Kind::Begun => {
                 let begun = writer.participant;
-                self.view_changed(|participant| participant == begun, now);
+                self.participants_gone(|participant| participant == begun, now);
             }
             Kind::Alive => {
                 self.heard(writer, None, now);
@@ -104,19 +111,40 @@ impl TopicState {
     }
 
     fn announced(&mut self, writer: PublicationHandle, header: &Header, body: &[u8], now: Now) {
+        if self.has_too_many(writer) {
+            return tracing::warn!(%writer, "its participant has too many writers: it is left out");
+        }
         match decode_writer(body, header.encoding) {
-            Ok(qos) => {
-                // Announced again: what was said before holds no more.
-                self.writer_gone(writer, now);
-                self.writers.add(writer, qos, header.sequence, now.elapsed);
-                self.timing_changed = true;
-                let Self { writers, readers, .. } = self;
-                if let Some(known) = writers.get(writer) {
-                    readers.iter_mut().for_each(|reader| reader.consider(known));
-                }
-            }
+            Ok(qos) => self.came(writer, qos, header.sequence, now),
             Err(error) => tracing::warn!(%writer, %error, "an announcement makes no sense"),
         }
+    }
+
+    /// A writer is there, which wrote so much before.
+    pub(super) fn came(
+        &mut self,
+        writer: PublicationHandle,
+        qos: WriterQos,
+        sequence: u64,
+        now: Now,
+    ) {
+        // Announced again: what was said before holds no more.
+        self.writer_gone(writer, now);
+        self.writers.add(writer, qos, sequence, now.elapsed);
+        self.timing_changed = true;
+        let Self { writers, readers, .. } = self;
+        if let Some(known) = writers.get(writer) {
+            readers.iter_mut().for_each(|reader| reader.consider(known));
+        }
+    }
+
+    /// Whether a participant outside has as many other writers as it may have.
+    fn has_too_many(&self, writer: PublicationHandle) -> bool {
+        let is_other = |known: &&KnownWriter| {
+            known.handle.participant == writer.participant && known.handle != writer
+        };
+        matches!(writer.participant, ParticipantId::Client(_))
+            && self.writers.iter().filter(is_other).count() >= OUTSIDE_MAX
     }
 
     /// Takes note that a writer lives. False if it is unknown.
@@ -144,6 +172,7 @@ impl TopicState {
         body: &[u8],
         now: Now,
     ) {
+        self.assume(writer, header.sequence, now);
         if !self.heard(writer, Some(header.sequence), now) {
             tracing::warn!(%writer, "a sample of a writer that did not announce itself is left out");
             return;
@@ -177,7 +206,7 @@ impl TopicState {
     }
 
     /// A writer is gone, or its participant.
-    fn writer_gone(&mut self, writer: PublicationHandle, now: Now) {
+    pub(super) fn writer_gone(&mut self, writer: PublicationHandle, now: Now) {
         let Some(known) = self.writers.remove(writer) else { return };
         for reader in &mut self.readers {
             if reader.is_matched(writer) {
@@ -190,9 +219,8 @@ impl TopicState {
         }
     }
 
-    /// The view has changed: writers of participants that are no members any more, or that came
-    /// back as others, are gone.
-    pub(crate) fn view_changed(&mut self, is_gone: impl Fn(u32) -> bool, now: Now) {
+    /// Participants are gone, or came back as others: their writers are gone.
+    pub(crate) fn participants_gone(&mut self, is_gone: impl Fn(ParticipantId) -> bool, now: Now) {
         let gone: Vec<PublicationHandle> = self
             .writers
             .iter()
@@ -223,6 +251,44 @@ impl TopicState {
         true
     }
 
+    /// Adds a reader that has been handed everything so far, with the writers that it was matched
+    /// with, as far as was known of them. It is matched with those that it does not know.
+    pub(super) fn put_reader(
+        &mut self,
+        core: Arc<ReaderCore>,
+        matched: Vec<PublicationHandle>,
+        now: Now,
+    ) {
+        let mut reader = Attached { core, matched };
+        for known in self.writers.iter() {
+            let was_matched = reader.is_matched(known.handle);
+            if was_matched && incompatible(&known.qos, &reader.core.qos).is_empty() {
+                continue;
+            }
+            if was_matched {
+                reader.matched.retain(|matched| *matched != known.handle);
+                reader.core.unmatched(known.handle, known.is_alive, now);
+            }
+            reader.consider(known);
+        }
+        self.readers.push(reader);
+    }
+
+    /// Takes all readers out, with the writers that they are matched with.
+    pub(super) fn take_readers(&mut self) -> Vec<(Arc<ReaderCore>, Vec<PublicationHandle>)> {
+        let readers = std::mem::take(&mut self.readers);
+        readers.into_iter().map(|reader| (reader.core, reader.matched)).collect()
+    }
+
+    pub(super) fn readers(&self) -> impl Iterator<Item = &ReaderCore> {
+        self.readers.iter().map(|reader| &*reader.core)
+    }
+
+    /// Whether anybody but the topic has a reader of it.
+    pub(crate) fn has_wanted_reader(&self) -> bool {
+        self.readers.iter().any(|reader| Arc::strong_count(&reader.core) > 1)
+    }
+
     /// Hands over what is kept, in the topic's order; then how the instances stand. What was kept
     /// of writers that are gone is as good as that of the others: the topic's level says so.
     fn feed(&mut self, reader: &Attached, now: Now) {
@@ -241,6 +307,37 @@ impl TopicState {
         }
         for (handle, instance) in store.instances() {
             reader.core.adopt(handle, &instance.writers, ended(instance.state), now);
+        }
+    }
+
+    /// Hands a sample that is kept to the readers here that were there before it.
+    pub(super) fn hand_over(&mut self, sample: &StoredSample, now: Now) {
+        let Self { readers, payloads, writers, .. } = self;
+        let writer = sample.arrival.info.publication_handle;
+        let is_gone = writers.get(writer).is_none();
+        let mut arrival = sample.arrival;
+        arrival.info.is_historical = true;
+        arrival.info.reception_timestamp = now.wall;
+        let mut incoming = Incoming::kept(&sample.payload, payloads);
+        for reader in readers.iter().filter(|reader| is_gone || reader.is_matched(writer)) {
+            reader.core.deliver(&arrival, &mut incoming, now);
+        }
+    }
+
+    /// Tells the readers here how the instances stand that are kept.
+    pub(super) fn adopt_instances(&self, now: Now) {
+        let Some(store) = &self.store else { return };
+        for (handle, instance) in store.instances() {
+            for reader in &self.readers {
+                reader.core.adopt(handle, &instance.writers, ended(instance.state), now);
+            }
+        }
+    }
+
+    /// So many messages of a writer did not come.
+    pub(super) fn lost(&self, writer: PublicationHandle, count: u64) {
+        for reader in self.readers.iter().filter(|reader| count > 0 && reader.is_matched(writer)) {
+            reader.core.lost(count);
         }
     }
 

@@ -22,6 +22,17 @@ pub(crate) struct KnownWriter {
     heard: Duration,
 }
 
+impl KnownWriter {
+    pub(crate) fn new(
+        handle: PublicationHandle,
+        qos: WriterQos,
+        sequence: u64,
+        now: Duration,
+    ) -> Self {
+        Self { handle, qos, sequence, is_alive: true, heard: now }
+    }
+}
+
 /// What a message told of its writer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Heard {
@@ -44,8 +55,20 @@ impl KnownWriters {
         sequence: u64,
         now: Duration,
     ) {
-        self.0.retain(|known| known.handle != handle);
-        self.0.push(KnownWriter { handle, qos, sequence, is_alive: true, heard: now });
+        self.put(KnownWriter::new(handle, qos, sequence, now));
+    }
+
+    /// The same with all that is known of it.
+    pub(crate) fn put(&mut self, writer: KnownWriter) {
+        self.0.retain(|known| known.handle != writer.handle);
+        self.0.push(writer);
+    }
+
+    /// A writer has written up to that number, as others say.
+    pub(crate) fn went_on(&mut self, handle: PublicationHandle, sequence: u64, now: Duration) {
+        if let Some(known) = self.0.iter_mut().find(|known| known.handle == handle) {
+            (known.sequence, known.heard) = (sequence, now);
+        }
     }
 
     pub(crate) fn get(&self, handle: PublicationHandle) -> Option<&KnownWriter> {
@@ -120,6 +143,7 @@ fn due(known: &KnownWriter) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::participant::ParticipantId;
     use crate::qos::Liveliness;
 
     const fn ms(count: u64) -> Duration {
@@ -127,7 +151,7 @@ mod tests {
     }
 
     fn handle(participant: u32, writer: u32) -> PublicationHandle {
-        PublicationHandle { participant, writer }
+        PublicationHandle { participant: ParticipantId::Node(participant), writer }
     }
 
     fn manual(kind: LivelinessKind) -> WriterQos {

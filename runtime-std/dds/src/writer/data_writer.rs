@@ -4,8 +4,6 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tramontane::NotReached;
-
 use super::conditions::WriterStatusCondition;
 use super::core::{Statuses, WriterCore};
 use super::listener::DataWriterListener;
@@ -181,9 +179,9 @@ impl<T: TypeSupport> DataWriter<T> {
         Ok(())
     }
 
-    /// Waits until all that was written is delivered here, and so received by all members of the
-    /// topic, at most `timeout`. At the level logged: until a majority of the members has it on
-    /// disk.
+    /// Waits until all that was written is delivered here, or at the member where a participant
+    /// outside is, and so received by all members of the topic, at most `timeout`. At the level
+    /// logged: until a majority of the members has it on disk.
     ///
     /// # Errors
     /// [`DdsError::Timeout`]; [`DdsError::PreconditionNotMet`] at the level unordered, where this
@@ -196,19 +194,15 @@ impl<T: TypeSupport> DataWriter<T> {
                     .into(),
             ));
         }
-        let Some(last) = self.outlet.progress().last else { return Ok(()) };
+        if self.outlet.progress().last.is_none() {
+            return Ok(());
+        }
         if self.outlet.core().is_stopped() {
             return Err(DdsError::TopicDeleted);
         }
-        let sender = self.outlet.sender();
-        let reached = match sender.clone().logged() {
-            Ok(logged) => logged.receipt(last).durable_majority().wait(timeout).map(drop),
-            Err(_) => sender.receipt(last).delivered().wait(timeout).map(drop),
-        };
-        reached.map_err(|why| match why {
-            NotReached::Stopped(stopped) => DdsError::Ended(stopped),
-            _ if self.outlet.core().is_stopped() => DdsError::TopicDeleted,
-            _ => DdsError::Timeout(timeout),
+        self.outlet.wait_for_all(timeout).map_err(|why| match why {
+            DdsError::Timeout(_) if self.outlet.core().is_stopped() => DdsError::TopicDeleted,
+            why => why,
         })
     }
 

@@ -35,8 +35,7 @@ impl<'w, T: PlainType> Loan<'w, T> {
     pub fn write(mut self) -> Result<(), DdsError> {
         let instance = InstanceHandle::of::<T>(self.sample())?;
         self.slot.progress.register(instance)?;
-        self.slot.commit(&Subject::now(Kind::Data, instance));
-        Ok(())
+        self.slot.commit(&Subject::now(Kind::Data, instance))
     }
 }
 
@@ -74,8 +73,7 @@ impl<'w> OctetsLoan<'w> {
     /// As [`DataWriter::write`](crate::DataWriter::write).
     pub fn write(self) -> Result<(), DdsError> {
         self.slot.progress.register(InstanceHandle::KEYLESS)?;
-        self.slot.commit(&Subject::now(Kind::Data, InstanceHandle::KEYLESS));
-        Ok(())
+        self.slot.commit(&Subject::now(Kind::Data, InstanceHandle::KEYLESS))
     }
 
     /// The bytes, to be built.

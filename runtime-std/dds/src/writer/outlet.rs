@@ -11,12 +11,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tramontane::{Ordinal, ReserveError, SendError, Sender, Slot};
-
 use super::core::WriterCore;
 use crate::cdr::{Encoding, InstanceHandle};
 use crate::error::DdsError;
-use crate::participant::is_in_listener;
+use crate::participant::{Committed, Place, Voice, is_in_listener};
 use crate::qos::ReliabilityKind;
 use crate::time::{Now, Timestamp};
 use crate::wire::{Header, Kind, Origin};
@@ -24,7 +22,9 @@ use crate::wire::{Header, Kind, Origin};
 /// A writer's end of the group.
 #[derive(Debug)]
 pub(crate) struct Outlet {
-    sender: Sender,
+    voice: Voice,
+    /// Where messages of a participant outside are built.
+    line: Vec<u64>,
     progress: Progress,
 }
 
@@ -37,7 +37,7 @@ pub(super) struct Progress {
     pub(super) registered: BTreeSet<InstanceHandle>,
     /// Samples for which there was no room.
     pub(super) dropped: u64,
-    pub(super) last: Option<Ordinal>,
+    pub(super) last: Option<Committed>,
 }
 
 /// What is said of which instance.
@@ -58,15 +58,17 @@ impl Subject {
 
 /// A slot for a message, with what is to be noted when it is committed.
 pub(crate) struct OpenSlot<'w> {
-    pub(super) slot: Slot<'w>,
+    pub(super) slot: Place<'w>,
     pub(super) progress: &'w mut Progress,
+    /// The writer does not wait for room: what finds none is dropped.
+    drops: bool,
 }
 
 impl Outlet {
-    pub(crate) fn new(sender: Sender, core: Arc<WriterCore>) -> Self {
+    pub(crate) fn new(voice: Voice, core: Arc<WriterCore>) -> Self {
         let progress =
             Progress { core, sequence: 0, registered: BTreeSet::new(), dropped: 0, last: None };
-        Self { sender, progress }
+        Self { voice, line: Vec::new(), progress }
     }
 
     pub(crate) fn core(&self) -> &Arc<WriterCore> {
@@ -77,8 +79,10 @@ impl Outlet {
         &mut self.progress
     }
 
-    pub(super) fn sender(&self) -> &Sender {
-        &self.sender
+    /// Waits until all that was written is delivered, or durable at a majority.
+    pub(super) fn wait_for_all(&self, timeout: Duration) -> Result<(), DdsError> {
+        let Some(last) = &self.progress.last else { return Ok(()) };
+        self.voice.wait_for(last, timeout)
     }
 
     /// Takes a slot for so many bytes, as the writer's reliability says; none if it finds no room
@@ -96,29 +100,24 @@ impl Outlet {
         length: usize,
         wait: Option<Duration>,
     ) -> Result<Option<OpenSlot<'_>>, DdsError> {
-        let Self { sender, progress } = self;
+        let Self { voice, line, progress } = self;
         let core = &progress.core;
         if core.is_stopped() {
             return Err(DdsError::TopicDeleted);
         }
         let blocking = if is_in_listener() { Duration::ZERO } else { wait.unwrap_or_default() };
-        let slot = if blocking.is_zero() {
-            reserve_now(sender, length)
-        } else {
-            sender.reserve(length, blocking)
-        };
+        let slot = voice.open(line, length, blocking);
         // A slot that is dropped goes out as nothing.
         if core.is_stopped() {
             return Err(DdsError::TopicDeleted);
         }
         match slot {
-            Ok(slot) => Ok(Some(OpenSlot { slot, progress })),
-            Err(SendError::TimedOut(_)) if wait.is_none() => {
-                progress.sequence += 1;
-                progress.dropped += 1;
+            Ok(slot) => Ok(Some(OpenSlot { slot, progress, drops: wait.is_none() })),
+            Err(DdsError::Timeout(_)) if wait.is_none() => {
+                progress.drop_one();
                 Ok(None)
             }
-            Err(error) => Err(error.into()),
+            Err(error) => Err(error),
         }
     }
 
@@ -149,15 +148,6 @@ impl Outlet {
     }
 }
 
-/// Takes a slot if one is free now.
-#[inline]
-fn reserve_now(sender: &mut Sender, length: usize) -> Result<Slot<'_>, SendError> {
-    sender.try_reserve(length).map_err(|error| match error {
-        ReserveError::TooLarge { length, limit } => SendError::TooLarge { length, limit },
-        ReserveError::Full | ReserveError::Contended => SendError::TimedOut(Duration::ZERO),
-    })
-}
-
 impl OpenSlot<'_> {
     fn fill(
         mut self,
@@ -169,14 +159,13 @@ impl OpenSlot<'_> {
         let body = self.slot.payload().get_mut(header..).unwrap_or_default();
         let length = fill(body)?;
         self.slot.truncate(header + length);
-        self.commit(subject);
-        Ok(())
+        self.commit(subject)
     }
 
     /// Hands it over, once its body is built.
     #[inline]
-    pub(super) fn commit(self, subject: &Subject) {
-        let Self { mut slot, progress } = self;
+    pub(super) fn commit(self, subject: &Subject) -> Result<(), DdsError> {
+        let Self { mut slot, progress, drops } = self;
         let sequence = if subject.kind.is_of_instance() { progress.sequence + 1 } else { 0 };
         let header = Header {
             kind: subject.kind,
@@ -188,12 +177,26 @@ impl OpenSlot<'_> {
             origin: subject.origin,
         };
         header.write(slot.payload());
-        progress.last = Some(slot.commit());
+        match slot.commit() {
+            Ok(committed) => progress.last = Some(committed),
+            Err(DdsError::Timeout(_)) if drops => {
+                progress.drop_one();
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        }
         progress.note(subject, sequence);
+        Ok(())
     }
 }
 
 impl Progress {
+    /// There was no room for a sample.
+    fn drop_one(&mut self) {
+        self.sequence += 1;
+        self.dropped += 1;
+    }
+
     /// What an announcement says was written before it.
     fn sequence_of(&self, kind: Kind) -> u64 {
         if kind == Kind::Announce { self.sequence } else { 0 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tramontane_dds::{
     AccessScope, Disposition, DomainParticipant, Durability, History, Lent, Level, OnSample,
-    PublicationHandle, ReaderQos, ResourceLimits, TopicDescription, WriterQos,
+    ParticipantId, PublicationHandle, ReaderQos, ResourceLimits, TopicDescription, WriterQos,
 };
 
 use crate::support::{Notes, PATIENCE, Place, Track, take, track, until, until_read_by};
@@ -82,7 +82,7 @@ fn all_readers_see_all_writers_samples_in_one_order() {
         assert_eq!(*notes.lock().expect("no panic"), first, "one order, with the same ordinals");
     }
     let by_writer = |handle| first.iter().filter(move |(writer, ..)| *writer == handle);
-    for participant in 0..3 {
+    for participant in (0..3).map(ParticipantId::Node) {
         assert_eq!(by_writer(PublicationHandle { participant, writer: 0 }).count(), all / 3);
     }
     let mixed = first.windows(2).filter(|pair| pair[0].0 != pair[1].0).count();

@@ -2,6 +2,8 @@
 
 mod instances;
 mod levels;
+mod outside;
+mod outside_refused;
 mod policies;
 mod support;
 mod topics;

@@ -6,10 +6,11 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
+use tramontane::group::ControlEndpoints;
 use tramontane::{Carrier, Description, Forming, Root, StartOptions};
 use tramontane_dds::{
-    DataReader, DataWriter, Domain, DomainParticipant, Level, Sample, Selection, TopicDescription,
-    TopicPlaces, TypeSupport, WaitSet,
+    DataReader, DataWriter, Domain, DomainParticipant, Level, Members, OutsideParticipant, Sample,
+    Selection, TopicDescription, TopicPlaces, TypeSupport, WaitSet,
 };
 
 /// How long anything may take on a machine that is busy.
@@ -58,21 +59,41 @@ impl Place {
         nodes: u32,
         places: impl IntoIterator<Item = TopicPlaces>,
     ) -> Self {
-        let mut place = Self::new(nodes, []);
+        let mut place = Self::new(nodes, []).over(carrier);
+        place.domain = place.domain.with_places(places).expect("a domain");
+        place
+    }
+
+    /// The same over a carrier.
+    pub fn over(mut self, carrier: Carrier) -> Self {
         if carrier == Carrier::Tcp {
             // Held together, so that they differ.
+            let nodes = self.domain.group().nodes.len();
             let held: Vec<_> = (0..nodes)
                 .map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port"))
                 .collect();
-            place.domain = place.domain.with_group(|group| {
+            self.domain = self.domain.with_group(|group| {
                 group.fabric = carrier;
                 for (node, held) in group.nodes.iter_mut().zip(&held) {
                     node.address = Some(held.local_addr().expect("an address"));
                 }
             });
         }
-        place.domain = place.domain.with_places(places).expect("a domain");
-        place
+        self
+    }
+
+    /// The members that a participant outside may go to, that one first.
+    pub fn members(&self, first: usize) -> Members {
+        let root = Root::under(self.root.path());
+        let endpoints = ControlEndpoints::of(self.domain.group(), &root).expect("addresses");
+        let mut addresses: Vec<_> = endpoints.addresses().cloned().collect();
+        addresses.rotate_left(first);
+        Members::at(addresses).time_limit(PATIENCE)
+    }
+
+    /// A participant outside, which goes to that node first.
+    pub fn connect(&self, first: usize) -> OutsideParticipant {
+        OutsideParticipant::connect(self.members(first)).expect("a member takes it")
     }
 
     /// Of nodes of which these form the group.

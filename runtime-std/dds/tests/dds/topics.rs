@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use tramontane::Carrier;
 use tramontane_dds::{
     DataReader, DdsError, Disposition, DomainParticipant, History, Lent, Level, OnSample,
-    ReaderQos, ResourceLimits, Selection, TopicDescription, TopicPlaces, TypeSupport, WriterQos,
+    ParticipantId, ReaderQos, ResourceLimits, Selection, TopicDescription, TopicPlaces,
+    TypeSupport, WriterQos,
 };
 
 use crate::support::{Notes, PATIENCE, Place, Track, take, track, until, until_read_by};
@@ -25,7 +26,7 @@ fn topic(level: Level) -> TopicDescription {
 }
 
 /// What a reader was given: participant and number of the writer, and the sample's number.
-type Given = ((u32, u32), u64);
+type Given = ((ParticipantId, u32), u64);
 
 fn noting(own: &DomainParticipant) -> (DataReader<Track>, Notes<Given>) {
     let notes: Notes<Given> = Arc::default();
@@ -230,7 +231,9 @@ fn a_topic_that_is_deleted_while_samples_flow_ends_alike_at_all_readers() {
                 assert_eq!(*notes.lock().expect("no panic"), first, "one end for all");
             }
             for own in 0..3 {
-                let of = first.iter().filter(|((participant, _), _)| *participant == own);
+                let of = first
+                    .iter()
+                    .filter(|((participant, _), _)| *participant == ParticipantId::Node(own));
                 let numbers: Vec<u64> = of.map(|(_, number)| *number).collect();
                 let expected: Vec<u64> = (1..).take(numbers.len()).collect();
                 assert_eq!(numbers, expected, "from the first, of this round, without a gap");

@@ -4,6 +4,7 @@
 //! A process of a participant is this program again, with `role` as its only test. It does what it
 //! is told on its input, a line each, and says what came of it on its output.
 
+mod outside;
 mod restart;
 mod role;
 mod support;

@@ -13,7 +13,7 @@ fn keeping() -> String {
 }
 
 /// The places and numbers of a list.
-fn listed(said: &str) -> Vec<(u64, u64)> {
+pub fn listed(said: &str) -> Vec<(u64, u64)> {
     let list = said.split_once(' ').map_or("", |(_, list)| list);
     list.split(',')
         .filter(|one| !one.is_empty())
@@ -25,13 +25,13 @@ fn listed(said: &str) -> Vec<(u64, u64)> {
 }
 
 /// Numbers of which a process said that a majority has them.
-fn durable(said: &[String]) -> impl Iterator<Item = u64> {
+pub fn durable(said: &[String]) -> impl Iterator<Item = u64> {
     let numbers = said.iter().filter_map(|said| said.strip_prefix("durable "));
     numbers.map(|number| number.parse().expect("a number"))
 }
 
 /// What a reader that comes now is given, in order and without any number twice.
-fn list(process: &mut Process) -> Vec<(u64, u64)> {
+pub fn list(process: &mut Process) -> Vec<(u64, u64)> {
     let list = listed(&process.ask("list", "list"));
     assert!(list.is_sorted_by(|one, next| one.0 < next.0), "in the topic's order: {list:?}");
     let numbers: BTreeSet<u64> = list.iter().map(|(_, number)| *number).collect();

@@ -4,13 +4,14 @@ use std::io::{BufRead as _, Write as _};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use tramontane::group::ControlEndpoints;
 use tramontane::{Forming, Root, StartOptions};
 use tramontane_dds::{
-    DataReader, DataWriter, DdsError, Domain, DomainParticipant, History, Level, Octets, ReaderQos,
-    Selection, TopicDescription, WriterQos,
+    DataReader, DataWriter, DdsError, Domain, DomainParticipant, History, Level, Members, Octets,
+    OutsideParticipant, ParticipantId, ReaderQos, Selection, TopicDescription, WriterQos,
 };
 
-use crate::support::{DATA, DOMAIN, LOGGED, NODE, PATIENCE, ROOT, SAID};
+use crate::support::{DATA, DOMAIN, LOGGED, NODE, OUTSIDE, PATIENCE, ROOT, SAID};
 
 /// Does nothing unless the program was started again for it.
 #[test]
@@ -19,6 +20,9 @@ fn role() {
     let node: u32 = node.parse().expect("a number");
     let path = |name| PathBuf::from(std::env::var_os(name).expect("it is set"));
     let domain = Domain::read(&path(DOMAIN)).expect("a domain");
+    if std::env::var(OUTSIDE).is_ok_and(|outside| !outside.is_empty()) {
+        return write_outside(&domain, &Root::under(&path(ROOT)), node);
+    }
     let is_logged = domain.topic(LOGGED).is_some();
     let data = is_logged.then(|| path(DATA).join(node.to_string()));
     // Over a network, a node has to remember its membership.
@@ -37,6 +41,22 @@ fn role() {
         let line = line.expect("text");
         let words: Vec<&str> = line.split(' ').collect();
         role.obey(&words);
+    }
+}
+
+/// Writes from outside without end, and says what a majority has.
+fn write_outside(domain: &Domain, root: &Root, node: u32) {
+    let endpoints = ControlEndpoints::of(domain.group(), root).expect("addresses");
+    let addresses = endpoints.addresses().skip(usize::try_from(node).expect("few"));
+    let members = Members::at(addresses.take(1).cloned());
+    let own = OutsideParticipant::connect(members).expect("it is taken");
+    let topic = own.untyped_topic(LOGGED).expect("it is there");
+    let mut writer = own.create_datawriter(&topic, WriterQos::of(Level::Logged)).expect("one");
+    say(&format!("outside {}", own.id()));
+    for number in 1_000_000_u64.. {
+        writer.write(&Octets(number.to_le_bytes().to_vec())).expect("room");
+        writer.wait_for_acknowledgments(PATIENCE).expect("a majority comes to have it");
+        say(&format!("durable {number}"));
     }
 }
 
@@ -85,10 +105,11 @@ impl Role {
                 let topic = self.participant.untyped_topic(LOGGED).expect("it is there");
                 let reader = self.participant.create_datareader(&topic, all()).expect("one");
                 let matched = reader.matched_publications().expect("no listener");
-                let mut nodes: Vec<u32> =
+                let mut all: Vec<ParticipantId> =
                     matched.iter().map(|writer| writer.handle.participant).collect();
-                nodes.sort_unstable();
-                say(&format!("matched {nodes:?}"));
+                all.sort_unstable();
+                let names: Vec<String> = all.iter().map(ToString::to_string).collect();
+                say(&format!("matched [{}]", names.join(", ")));
             }
             ["churn", name] => self.churn(name),
             ["create", name] => {

@@ -8,13 +8,16 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
-use tramontane::Carrier;
+use tramontane::group::ControlEndpoints;
+use tramontane::{Carrier, Root};
+use tramontane_dds::{Domain, Members};
 
 /// What a process is told by its environment.
 pub const NODE: &str = "TRAMONTANE_DDS_NODE";
 pub const DOMAIN: &str = "TRAMONTANE_DDS_DOMAIN";
 pub const ROOT: &str = "TRAMONTANE_DDS_ROOT";
 pub const DATA: &str = "TRAMONTANE_DDS_DATA";
+pub const OUTSIDE: &str = "TRAMONTANE_DDS_OUTSIDE";
 
 /// The topic that is logged.
 pub const LOGGED: &str = "Records";
@@ -36,6 +39,11 @@ pub struct Place {
 impl Place {
     /// Of so many nodes, with these tables of topics.
     pub fn new(carrier: Carrier, nodes: u32, topics: &str) -> Self {
+        Self::with_lease(carrier, nodes, topics, 60_000)
+    }
+
+    /// The same, where participants outside are forgotten after so long.
+    pub fn with_lease(carrier: Carrier, nodes: u32, topics: &str, lease_ms: u64) -> Self {
         let root = tempfile::tempdir_in("/dev/shm").expect("a folder");
         let folder = tempfile::tempdir().expect("a folder");
         // Held together, so that they differ.
@@ -52,7 +60,7 @@ impl Place {
         let nodes: Vec<String> = held.iter().enumerate().map(node).collect();
         let fabric = if carrier == Carrier::Tcp { "tcp" } else { "shm" };
         let text = format!(
-            "[group]\nname = \"dds-processes\"\nfabric = \"{fabric}\"\nheartbeat_ms = 20\n\
+            "client_lease_ms = {lease_ms}\n[group]\nname = \"dds-processes\"\nfabric = \"{fabric}\"\nheartbeat_ms = 20\n\
              failure_timeout_ms = 3000\nnodes = [{}]\n{topics}",
             nodes.join(", ")
         );
@@ -65,8 +73,27 @@ impl Place {
         self.folder.path().join("domain.toml")
     }
 
+    /// The members that a participant outside may go to, that node first.
+    pub fn members(&self, first: usize) -> Members {
+        let domain = Domain::read(&self.domain()).expect("a domain");
+        let root = Root::under(self.root.path());
+        let endpoints = ControlEndpoints::of(domain.group(), &root).expect("addresses");
+        let mut addresses: Vec<_> = endpoints.addresses().cloned().collect();
+        addresses.rotate_left(first);
+        Members::at(addresses).time_limit(PATIENCE)
+    }
+
     /// Starts a participant, which joins.
     pub fn start(&self, node: u32) -> Process {
+        self.start_as(node, false)
+    }
+
+    /// Starts a participant outside, which goes to that node.
+    pub fn start_outside(&self, node: u32) -> Process {
+        self.start_as(node, true)
+    }
+
+    fn start_as(&self, node: u32, is_outside: bool) -> Process {
         let program = std::env::current_exe().expect("this program");
         let mut child = Command::new(program)
             .args(["--exact", "role::role", "--nocapture"])
@@ -74,6 +101,7 @@ impl Place {
             .env(DOMAIN, self.domain())
             .env(ROOT, self.root.path())
             .env(DATA, self.folder.path().join("data"))
+            .env(OUTSIDE, if is_outside { "yes" } else { "" })
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

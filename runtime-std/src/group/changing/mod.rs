@@ -361,6 +361,7 @@ impl<R: Replica> Steps for Engine<R> {
             let Parts { logs, replica, .. } = &mut self.parts;
             logs.keep_bounded(self.view.id, |subgroup| replica.snapshot(subgroup))?;
         }
+        self.parts.replica.supply_follower();
         self.leave_when_free()
     }
 

@@ -10,7 +10,8 @@ use tramontane_control::client_messages::{
 use tramontane_control::{QueuedSession, SessionError};
 use tramontane_core::ids::SubgroupId;
 
-use super::feed::{Feed, Outcome};
+use super::feed::Outcome;
+use super::follower::Follower;
 use super::member::Member;
 use super::publisher::Publisher;
 use super::subscriber::{CHUNK_BYTES, Subscriber};
@@ -46,6 +47,7 @@ enum Part {
     New,
     Publisher(SubgroupId, Publisher),
     Subscriber(Subscriber),
+    Follower(Follower),
     /// It has been told all that it asked for, or that it is refused.
     Over,
 }
@@ -102,7 +104,7 @@ impl Connection {
     fn reads(&self) -> bool {
         match &self.part {
             Part::Publisher(_, publisher) => publisher.has_room(),
-            Part::New | Part::Subscriber(_) => true,
+            Part::New | Part::Subscriber(_) | Part::Follower(_) => true,
             Part::Over => false,
         }
     }
@@ -149,7 +151,7 @@ impl Connection {
         {
             return Err(Cut::Gone(SessionError::TimeUp));
         }
-        let has_more = self.send(&member.feed, now)?;
+        let has_more = self.send(member, now)?;
         Ok(has_more || taken == REQUESTS_MAX)
     }
 
@@ -182,6 +184,12 @@ impl Connection {
                 self.part = Part::Subscriber(subscriber);
                 Ok(())
             }
+            (Part::New, ClientRequest::Follow { target, from }) => {
+                let subgroup = self.place(&target, Level::Delivered, member)?;
+                let follower = Follower::new(subgroup, from, &member.feed, Instant::now());
+                self.part = Part::Follower(follower);
+                Ok(())
+            }
             (Part::New, ClientRequest::Query { target }) => {
                 let subgroup = self.place(&target, Level::Delivered, member)?;
                 self.part = Part::Over;
@@ -198,7 +206,7 @@ impl Connection {
                 }
                 Err(Cut::Ended)
             }
-            (Part::Subscriber(_), ClientRequest::End) => Err(Cut::Ended),
+            (Part::Subscriber(_) | Part::Follower(_), ClientRequest::End) => Err(Cut::Ended),
             _ => Err(Cut::Malformed),
         }
     }
@@ -218,14 +226,15 @@ impl Connection {
     }
 
     /// Sends what there is for it, as far as the system takes it. True if there may be more.
-    fn send(&mut self, feed: &Feed, now: Instant) -> Result<bool, Cut> {
+    fn send(&mut self, member: &Member, now: Instant) -> Result<bool, Cut> {
         let mut has_more = false;
         while self.session.unsent_bytes() < CHUNK_BYTES {
             let next = match &mut self.part {
                 Part::Publisher(_, publisher) if self.session.unsent_bytes() == 0 => {
                     publisher.take_reached().map(|reached| encode(&ClientReply::Reached(reached)))
                 }
-                Part::Subscriber(subscriber) => subscriber.take(feed)?,
+                Part::Subscriber(subscriber) => subscriber.take(&member.feed)?,
+                Part::Follower(follower) => follower.take(now, || member.ring())?,
                 _ => None,
             };
             has_more = next.is_some();
@@ -248,7 +257,12 @@ impl Connection {
             self.session.flush()?;
         }
         match &mut self.part {
-            Part::Subscriber(subscriber) => subscriber.watch(self.session.unsent_bytes(), now)?,
+            Part::Subscriber(subscriber) => {
+                subscriber.stall().watch(self.session.unsent_bytes(), now)?;
+            }
+            Part::Follower(follower) => {
+                follower.stall().watch(self.session.unsent_bytes(), now)?;
+            }
             Part::Over if self.session.unsent_bytes() == 0 => return Err(Cut::Ended),
             _ => {}
         }
@@ -281,9 +295,12 @@ impl Connection {
             Part::Subscriber(of) => {
                 ("subscriber", of.subgroup(), of.next(), milliseconds(of.stalled_for(now)))
             }
+            Part::Follower(of) => {
+                ("follower", of.subgroup(), of.next(), milliseconds(of.stalled_for(now)))
+            }
         };
         let behind =
-            if kind == "subscriber" { member.end(subgroup).saturating_sub(next) } else { 0 };
+            if kind == "publisher" { 0 } else { member.end(subgroup).saturating_sub(next) };
         Some(ClientStatus {
             name: self.name(),
             kind: kind.to_owned(),

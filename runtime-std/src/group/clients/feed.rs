@@ -6,19 +6,24 @@
 //! - What is told of a batch was handed over: the application has returned.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::io::Read;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tramontane_control::Wakeup;
-use tramontane_control::client_messages::{ClientLife, ClientRefusal, Reached};
-use tramontane_core::ids::{DurableCount, SubgroupId};
+use tramontane_control::client_messages::{
+    ClientLife, ClientRefusal, Position, Reached, ViewBegun,
+};
+use tramontane_core::ids::{DurableCount, NodeId, SubgroupId};
 use tramontane_core::node::DurableCounts;
 
+use super::notices::{Notice, Notices};
 pub(super) use super::retained::Delivered;
 use super::retained::Retained;
 use super::table::{Attachment, Known};
 use super::words::Words;
 use crate::group::durable::{SharedLog, SharedLogs};
+use crate::group::replica::ViewChanged;
 use crate::group::view::View;
 
 /// What became of something that a client asked for here.
@@ -49,6 +54,10 @@ pub(super) struct News {
     pub(super) words_before: u64,
     /// The records that are words, of those that are new.
     pub(super) words: Vec<u64>,
+    /// What followers are told between messages, with the places.
+    pub(super) notices: Vec<(u64, Notice)>,
+    /// What the first message was.
+    pub(super) past: u64,
     /// Other clients are known, or clients are at other members.
     pub(super) has_changed: bool,
     /// All that are known, if that has changed.
@@ -58,9 +67,14 @@ pub(super) struct News {
 }
 
 /// What has been told of a subgroup.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct SubgroupFeed {
     pub(super) retained: Retained,
+    pub(super) notices: Notices,
+    /// What the first message was; zero before it.
+    pub(super) past: u64,
+    /// A follower waits for the application's state; then what it is.
+    pub(super) state: StateSupply,
     /// What the other thread has not looked at yet. Of each message of a client that is attached
     /// here there is one outcome, and clients have a window, so that this is bounded.
     pub(super) outcomes: Vec<Outcome>,
@@ -70,6 +84,18 @@ pub(super) struct SubgroupFeed {
     pub(super) durable: DurableCounts,
     /// The clients that are here, of which outcomes are told.
     pub(super) served: BTreeSet<ClientLife>,
+}
+
+/// The application's state on its way to a follower.
+#[derive(Default)]
+pub(super) enum StateSupply {
+    /// Nobody waits for one.
+    #[default]
+    Idle,
+    /// The driving thread is to take it.
+    Wanted,
+    /// It was taken at this position.
+    Taken(Position, Box<dyn Read + Send>),
 }
 
 impl SubgroupFeed {
@@ -111,6 +137,10 @@ pub(super) struct Feed {
     told: Mutex<Told>,
     wakeup: Wakeup,
     is_asleep: AtomicBool,
+    /// The application's state is wanted in some subgroup.
+    wants_state: AtomicBool,
+    /// How many states are being sent, or waited for.
+    states_under_way: Arc<AtomicUsize>,
 }
 
 impl Feed {
@@ -119,7 +149,15 @@ impl Feed {
     ) -> std::io::Result<Arc<Self>> {
         let subgroups = subgroups.into_iter().map(|id| (id, SubgroupFeed::default())).collect();
         let told = Mutex::new(Told { subgroups, view: None, logs: SharedLogs::default() });
-        Ok(Arc::new(Self { told, wakeup: Wakeup::new()?, is_asleep: AtomicBool::new(false) }))
+        let (is_asleep, wants_state) = (AtomicBool::new(false), AtomicBool::new(false));
+        let states_under_way = Arc::default();
+        Ok(Arc::new(Self {
+            told,
+            wakeup: Wakeup::new()?,
+            is_asleep,
+            wants_state,
+            states_under_way,
+        }))
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Told> {
@@ -134,7 +172,10 @@ impl Feed {
                 let records = news.handed_over.saturating_add(news.words_before);
                 feed.words.begin_at(records, news.words_before);
                 feed.retained.begin_at(news.handed_over);
+                feed.notices.begin_at(news.handed_over);
             }
+            feed.past = news.past;
+            news.notices.into_iter().for_each(|(place, notice)| feed.notices.add(place, notice));
             news.words.into_iter().for_each(|word| feed.words.add(word));
             news.delivered.into_iter().for_each(|message| feed.retained.add(message));
             let ours =
@@ -178,9 +219,95 @@ impl Feed {
     }
 
     /// Tells that a view has begun.
-    pub(super) fn begin_view(&self, view: &View) {
-        self.lock().view = Some(Arc::new(view.clone()));
+    pub(super) fn begin_view(&self, change: &ViewChanged<'_>) {
+        let numbers =
+            |nodes: &[NodeId]| -> Vec<u32> { nodes.iter().map(|node| node.get()).collect() };
+        let mut told = self.lock();
+        let is_first = told.view.replace(Arc::new(change.view.clone())).is_none();
+        // The first one's members have not joined in it: it is what this member finds.
+        let joined = if is_first { Vec::new() } else { numbers(change.joined) };
+        let members = numbers(&change.view.members);
+        let begun = ViewBegun { view: change.view.id.0, members, joined };
+        for feed in told.subgroups.values_mut() {
+            let place = feed.retained.end();
+            if is_first {
+                // Which views came before is not known here.
+                feed.notices.begin_at(place);
+            }
+            feed.notices.add(place, Notice::View(begun.clone()));
+        }
+        drop(told);
         self.wake();
+    }
+
+    /// How many states are being sent to followers, or waited for.
+    pub(super) const fn states_under_way(&self) -> &Arc<AtomicUsize> {
+        &self.states_under_way
+    }
+
+    /// Asks the driving thread for the application's state. False if another follower waits for
+    /// it.
+    pub(super) fn want_state(&self, subgroup: SubgroupId) -> bool {
+        let mut told = self.lock();
+        let Some(feed) = told.subgroups.get_mut(&subgroup) else { return false };
+        let is_idle = matches!(feed.state, StateSupply::Idle);
+        if is_idle {
+            feed.state = StateSupply::Wanted;
+            self.wants_state.store(true, Ordering::Release);
+        }
+        is_idle
+    }
+
+    /// A subgroup whose state is wanted. Called in each turn of the driving thread.
+    #[inline]
+    pub(super) fn take_wanted_state(&self) -> Option<SubgroupId> {
+        if !self.wants_state.load(Ordering::Acquire) {
+            return None;
+        }
+        let told = self.lock();
+        let is_wanted = |of: &SubgroupFeed| matches!(of.state, StateSupply::Wanted);
+        let mut wanted = told.subgroups.iter().filter(|(_, of)| is_wanted(of)).map(|(id, _)| *id);
+        let first = wanted.next();
+        self.wants_state.store(wanted.next().is_some(), Ordering::Release);
+        first
+    }
+
+    /// Tells the state of the application.
+    pub(super) fn tell_state(
+        &self,
+        subgroup: SubgroupId,
+        position: Position,
+        state: Box<dyn Read + Send>,
+    ) {
+        if let Some(feed) = self.lock().subgroups.get_mut(&subgroup)
+            && matches!(feed.state, StateSupply::Wanted)
+        {
+            feed.state = StateSupply::Taken(position, state);
+        }
+        self.wake();
+    }
+
+    /// The state that was wanted, once it is there.
+    pub(super) fn take_state(
+        &self,
+        subgroup: SubgroupId,
+    ) -> Option<(Position, Box<dyn Read + Send>)> {
+        let mut told = self.lock();
+        let supply = &mut told.subgroups.get_mut(&subgroup)?.state;
+        match std::mem::take(supply) {
+            StateSupply::Taken(position, state) => Some((position, state)),
+            other => {
+                *supply = other;
+                None
+            }
+        }
+    }
+
+    /// Whoever wanted a state is gone.
+    pub(super) fn forgo_state(&self, subgroup: SubgroupId) {
+        if let Some(feed) = self.lock().subgroups.get_mut(&subgroup) {
+            feed.state = StateSupply::Idle;
+        }
     }
 
     /// Wakes the other thread, if it sleeps.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tramontane_control::client_messages::{ClientLife, ClientRefusal, GroupAnswer, Level, Target};
+use tramontane_core::fabric::LocalBell as _;
 use tramontane_core::ids::{NodeId, SubgroupId};
 use tramontane_core::node::DurableCounts;
 
@@ -13,6 +14,7 @@ use super::feed::Feed;
 use super::origin::Origin;
 use super::outlet::Outlet;
 use super::table::Known;
+use crate::fabric::AnyBell;
 use crate::group::participant::Participant;
 use crate::group::view::View;
 
@@ -25,6 +27,7 @@ pub(super) struct Member {
     pub(super) feed: Arc<Feed>,
     /// Where this node sends.
     outlets: BTreeMap<SubgroupId, Outlet>,
+    bell: AnyBell,
 }
 
 impl Member {
@@ -32,8 +35,14 @@ impl Member {
         participant: Arc<Participant>,
         feed: Arc<Feed>,
         outlets: BTreeMap<SubgroupId, Outlet>,
+        bell: AnyBell,
     ) -> Self {
-        Self { participant, feed, outlets }
+        Self { participant, feed, outlets, bell }
+    }
+
+    /// Wakes the thread that drives the member.
+    pub(super) fn ring(&self) {
+        self.bell.ring_if_asleep();
     }
 
     /// Whether its part in the group is over.

@@ -15,14 +15,17 @@
 //! | `words` | which records of a log are no messages |
 //! | `retained`, `feed` | the last messages; what the driving thread tells the serving one |
 //! | `service`, `connection` | the thread that serves all clients; one client's connection |
-//! | `publisher`, `subscriber` | what a client is here for |
+//! | `publisher`, `subscriber`, `follower` | what a client is here for |
+//! | `notices` | views and ends of clients, as followers are told of them |
 //! | `member`, `outlet` | the member as clients see it; the way into a subgroup |
 //! | `leases` | when a client is forgotten |
 
 mod connection;
 mod feed;
+mod follower;
 mod leases;
 mod member;
+mod notices;
 mod order;
 mod origin;
 mod outlet;
@@ -97,7 +100,7 @@ impl ClientOrders {
             (state.subgroup(), Outlet::new(Sender::new(state, None), bell.clone()))
         };
         let outlets = send_states.iter().filter(|state| state.has_clients).map(outlet).collect();
-        let member = Member::new(Arc::clone(participant), Arc::clone(&feed), outlets);
+        let member = Member::new(Arc::clone(participant), Arc::clone(&feed), outlets, bell.clone());
         let (queue, arrivals) = channel();
         let service = Service::new(member, arrivals, board);
         let thread = std::thread::Builder::new()

@@ -8,16 +8,27 @@
 use std::io::{self, ErrorKind, Read};
 
 use serde::{Deserialize, Serialize};
-use tramontane_control::client_messages::ClientLife;
+use tramontane_control::client_messages::{ClientId, ClientLife, Position};
 use tramontane_core::ids::{NodeId, SubgroupId};
+use xxhash_rust::xxh3::Xxh3;
 
 use super::feed::{Delivered, News, Outcome};
+use super::notices::Notice;
 use super::origin::Origin;
 use super::table::{ClientTable, REMEMBERED_MAX, Verdict};
 use crate::group::replica::Message;
 
 /// The longest order as bytes: five numbers of at most ten bytes a client.
 const BYTES_MAX: usize = (REMEMBERED_MAX + 1) * 50;
+
+/// A number for a subgroup's first message. A subgroup that begins anew has another one.
+fn past(view: u64, sender: u32, payload: &[u8]) -> u64 {
+    let mut hash = Xxh3::new();
+    hash.update(&view.to_le_bytes());
+    hash.update(&sender.to_le_bytes());
+    hash.update(payload);
+    hash.digest().max(1)
+}
 
 /// The part that a joiner takes over.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,6 +38,8 @@ struct State {
     /// How many words of clients came beside them. Both together are what a log has.
     words: u64,
     table: ClientTable,
+    /// What the first message was, as a number: zero before it.
+    past: u64,
 }
 
 /// What a message turned out to be.
@@ -46,12 +59,15 @@ pub(in crate::group) struct SubgroupOrder {
     state: State,
     /// What is to be told once the application has returned.
     news: News,
+    /// A client that was forgotten by the word that was taken last: the application hears of it
+    /// before it gets another message.
+    forgotten: Option<ClientId>,
 }
 
 impl SubgroupOrder {
     pub(super) fn new(subgroup: SubgroupId, own: NodeId) -> Self {
         let (state, news) = (State::default(), News::default());
-        Self { subgroup, own, state, news }
+        Self { subgroup, own, state, news, forgotten: None }
     }
 
     pub(super) const fn subgroup(&self) -> SubgroupId {
@@ -78,16 +94,28 @@ impl SubgroupOrder {
                 return self.word();
             }
             Origin::LeaseEnds { life, attachments } => {
-                self.news.has_changed |= self.state.table.end_lease(life, attachments);
+                if self.state.table.end_lease(life, attachments) {
+                    self.forget(life.id);
+                }
                 return self.word();
             }
         };
         let (place, record) = (self.state.handed_over, self.records());
         self.state.handed_over += 1;
-        let (view, sender) = (sent.view.0, sent.sender.get());
+        let (view, place_in_view, sender) = (sent.view.0, sent.place.0, sent.sender.get());
+        if place == 0 {
+            self.state.past = past(view, sender, payload);
+        }
         let payload_kept = payload.into();
-        let delivered = Delivered { place, record, view, sender, client, payload: payload_kept };
-        self.news.delivered.push(delivered);
+        self.news.delivered.push(Delivered {
+            place,
+            record,
+            view,
+            place_in_view,
+            sender,
+            client,
+            payload: payload_kept,
+        });
         Taken::Message(Message { payload, client, ..*sent })
     }
 
@@ -126,10 +154,32 @@ impl SubgroupOrder {
         }
     }
 
+    fn forget(&mut self, client: ClientId) {
+        self.news.has_changed = true;
+        self.news.notices.push((self.state.handed_over, Notice::Forgotten(client)));
+        self.forgotten = Some(client);
+    }
+
+    /// The client that was just forgotten, if one was. No message is taken before this is asked.
+    pub(in crate::group) const fn has_forgotten(&self) -> bool {
+        self.forgotten.is_some()
+    }
+
+    /// The same, for the application.
+    pub(super) fn take_forgotten(&mut self) -> Option<ClientId> {
+        self.forgotten.take()
+    }
+
+    /// Where the order is.
+    pub(super) const fn position(&self) -> Position {
+        Position { place: self.state.handed_over, past: self.state.past }
+    }
+
     /// What has happened since the last call.
     pub(super) fn take_news(&mut self) -> News {
         let mut news = std::mem::take(&mut self.news);
         (news.handed_over, news.words_before) = (self.state.handed_over, self.state.words);
+        news.past = self.state.past;
         if news.has_changed {
             news.known = self.state.table.known().collect();
         }
@@ -149,7 +199,7 @@ impl SubgroupOrder {
         let mut length = [0; 4];
         // Without a first byte it is the state of the beginning.
         let is_there = from.read(&mut length[..1])? > 0;
-        self.state = State::default();
+        (self.state, self.forgotten) = (State::default(), None);
         self.news = News { has_changed: true, is_restored: true, ..News::default() };
         if !is_there {
             return Ok(());
@@ -231,6 +281,7 @@ mod tests {
         for (all, other) in others {
             assert_eq!((all, &other.state), (handed.clone(), &order.state));
         }
+        assert_ne!(order.position().past, 0);
         let news = order.take_news();
         assert_eq!((news.handed_over, news.delivered.len(), news.known.len()), (4, 4, 1));
         let places = news.delivered.iter().map(|delivered| delivered.place);
@@ -240,6 +291,27 @@ mod tests {
             Outcome::Attached { life, attached: Ok(Attachment { next: 0, number: 1, records: 0 }) };
         assert!(news.outcomes.contains(&attached));
         assert!(order.take_news().delivered.is_empty(), "once");
+    }
+
+    /// The word may come twice, and may be of an attachment that is not the last any more.
+    #[test]
+    fn a_client_is_forgotten_once_between_two_messages() {
+        let life = ClientLife { id: ClientId(5), incarnation: 1 };
+        let mut order = SubgroupOrder::new(SubgroupId(0), NodeId(2));
+        let end = |attachments| Origin::LeaseEnds { life, attachments };
+        let words = [
+            (message(&Origin::Attach { life, is_new: true }, b""), false),
+            (message(&Origin::Member, b"line"), false),
+            (message(&end(0), b""), false),
+            (message(&end(1), b""), true),
+            (message(&end(1), b""), false),
+        ];
+        for (word, forgets) in words {
+            order.take(&sent(&word));
+            assert_eq!(order.has_forgotten(), forgets);
+            assert_eq!(order.take_forgotten(), forgets.then_some(life.id));
+        }
+        assert_eq!(order.take_news().notices, [(1, Notice::Forgotten(life.id))]);
     }
 
     #[test]

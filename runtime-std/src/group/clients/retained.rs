@@ -21,6 +21,7 @@ pub(super) struct Delivered {
     /// Its number in a log, if there is one.
     pub(super) record: u64,
     pub(super) view: u64,
+    pub(super) place_in_view: u64,
     pub(super) sender: u32,
     pub(super) client: Option<ClientId>,
     pub(super) payload: Box<[u8]>,
@@ -29,8 +30,9 @@ pub(super) struct Delivered {
 impl Delivered {
     /// The message as a subscriber gets it.
     pub(super) fn publish(&self) -> PublishedMessage<'_> {
-        let Self { place, view, sender, client, ref payload, .. } = *self;
-        PublishedMessage { place, view, sender, client, payload: Bytes(payload) }
+        let Self { place, view, place_in_view, sender, client, ref payload, .. } = *self;
+        let payload = Bytes(payload);
+        PublishedMessage { place, view, place_in_view, sender, client, payload }
     }
 
     fn cost(&self) -> usize {
@@ -93,7 +95,8 @@ mod tests {
 
     fn message(place: u64, bytes: usize) -> Delivered {
         let payload = vec![place.to_le_bytes()[0]; bytes].into();
-        Delivered { place, record: place, view: 1, sender: 2, client: None, payload }
+        let (view, sender, client) = (1, 2, None);
+        Delivered { place, record: place, view, place_in_view: place, sender, client, payload }
     }
 
     fn places(retained: &Retained, from: u64, to: u64, bytes_max: usize) -> Vec<u64> {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Cursor, Read};
 use std::sync::Arc;
 
+use tramontane_control::client_messages::ClientId;
 use tramontane_core::ids::{NodeId, SubgroupId};
 use tramontane_core::node::DurableCounts;
 
@@ -54,6 +55,18 @@ impl<R> Served<R> {
     }
 }
 
+impl<R: Replica> Served<R> {
+    /// Gives the application's state to a follower that waits for it, one at a call.
+    #[inline]
+    pub(in crate::group) fn supply_follower(&mut self) {
+        let Some(orders) = &self.orders else { return };
+        let Some(subgroup) = orders.feed.take_wanted_state() else { return };
+        let Some(order) = orders.orders.get(&subgroup) else { return };
+        let (position, state) = (order.position(), self.application.snapshot(subgroup));
+        orders.feed.tell_state(subgroup, position, state);
+    }
+}
+
 impl<R: Replica> Replica for Served<R> {
     #[inline]
     fn deliver(&mut self, messages: &mut Messages<'_, '_>) {
@@ -62,9 +75,14 @@ impl<R: Replica> Replica for Served<R> {
         match orders.orders.get_mut(&subgroup) {
             None => self.application.deliver(messages),
             Some(order) => {
-                let mut ordered = Messages::ordered(messages, order);
-                self.application.deliver(&mut ordered);
-                ordered.finish();
+                loop {
+                    let mut ordered = Messages::ordered(messages, order);
+                    self.application.deliver(&mut ordered);
+                    ordered.finish();
+                    // They stop where a client is forgotten.
+                    let Some(client) = order.take_forgotten() else { break };
+                    self.application.client_forgotten(subgroup, client);
+                }
                 orders.tell(subgroup);
             }
         }
@@ -82,8 +100,12 @@ impl<R: Replica> Replica for Served<R> {
     fn view_changed(&mut self, change: &ViewChanged<'_>) {
         self.application.view_changed(change);
         if let Some(orders) = &self.orders {
-            orders.feed.begin_view(change.view);
+            orders.feed.begin_view(change);
         }
+    }
+
+    fn client_forgotten(&mut self, subgroup: SubgroupId, client: ClientId) {
+        self.application.client_forgotten(subgroup, client);
     }
 
     fn durable_changed(&mut self, subgroup: SubgroupId, durable: &DurableCounts) {

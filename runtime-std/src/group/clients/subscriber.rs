@@ -31,8 +31,32 @@ pub(super) struct Subscriber {
     /// The level that messages must have reached.
     level: Level,
     is_told: bool,
-    /// Since when it has taken nothing of what waits, and how much that is.
-    stalled: Option<(Instant, usize)>,
+    stall: Stall,
+}
+
+/// Since when a client has taken nothing of what waits for it, and how much that is.
+#[derive(Debug, Default)]
+pub(super) struct Stall(Option<(Instant, usize)>);
+
+impl Stall {
+    /// For how long it has taken nothing.
+    pub(super) fn lasts(&self, now: Instant) -> Duration {
+        self.0.map_or(Duration::ZERO, |(since, _)| now.duration_since(since))
+    }
+
+    /// Notes how much waits for it. An error if it has taken nothing of that for too long.
+    pub(super) fn watch(&mut self, unsent: usize, now: Instant) -> Result<(), Cut> {
+        match self.0 {
+            _ if unsent == 0 => self.0 = None,
+            Some((since, before)) if before == unsent => {
+                if now.duration_since(since) >= STALL_MAX {
+                    return Err(Cut::Refused(ClientRefusal::TooSlow));
+                }
+            }
+            _ => self.0 = Some((now, unsent)),
+        }
+        Ok(())
+    }
 }
 
 impl Subscriber {
@@ -41,7 +65,7 @@ impl Subscriber {
         let told = feed.lock();
         let end = told.subgroups.get(&subgroup).map_or(0, |of| of.reached().at(level));
         let next = from.unwrap_or(end);
-        Self { subgroup, next, level, is_told: false, stalled: None }
+        Self { subgroup, next, level, is_told: false, stall: Stall::default() }
     }
 
     pub(super) const fn subgroup(&self) -> SubgroupId {
@@ -54,7 +78,11 @@ impl Subscriber {
 
     /// For how long it has taken nothing.
     pub(super) fn stalled_for(&self, now: Instant) -> Duration {
-        self.stalled.map_or(Duration::ZERO, |(since, _)| now.duration_since(since))
+        self.stall.lasts(now)
+    }
+
+    pub(super) const fn stall(&mut self) -> &mut Stall {
+        &mut self.stall
     }
 
     /// What it is to be sent next, as bytes, if there is something.
@@ -99,20 +127,6 @@ impl Subscriber {
         self.is_told = true;
         encode(&ClientReply::Subscribed { next: from })
     }
-
-    /// Notes how much waits for it. An error if it has taken nothing of that for too long.
-    pub(super) fn watch(&mut self, unsent: usize, now: Instant) -> Result<(), Cut> {
-        match self.stalled {
-            _ if unsent == 0 => self.stalled = None,
-            Some((since, before)) if before == unsent => {
-                if now.duration_since(since) >= STALL_MAX {
-                    return Err(Cut::Refused(ClientRefusal::TooSlow));
-                }
-            }
-            _ => self.stalled = Some((now, unsent)),
-        }
-        Ok(())
-    }
 }
 
 /// Messages from a record of a log on, whose first has that place, up to another place. None if the
@@ -137,8 +151,9 @@ fn read(
         if place >= to {
             break;
         }
-        let (view, sender) = (sent.view, sent.sender);
-        messages.push(Delivered { place, record, view, sender, client, payload });
+        let (view, place_in_view, sender) = (sent.view, sent.place, sent.sender);
+        let delivered = Delivered { place, record, view, place_in_view, sender, client, payload };
+        messages.push(delivered);
     }
     Some(messages)
 }

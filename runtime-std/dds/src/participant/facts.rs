@@ -1,0 +1,41 @@
+//! What a participant outside is told of the domain: it needs no file.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tramontane::Membership;
+
+use crate::domain::{Domain, TopicDescription};
+
+/// What is so for as long as the domain is there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct DomainFacts {
+    pub(super) name: String,
+    /// The topics that are declared.
+    pub(super) topics: Vec<TopicDescription>,
+    /// After so long a silent member is removed; nothing where it is noticed at once.
+    failure_timeout_ms: Option<u64>,
+    /// After so long a silent participant outside is forgotten.
+    client_lease_ms: u64,
+}
+
+impl DomainFacts {
+    pub(super) fn of(domain: &Domain) -> Self {
+        let group = domain.group();
+        let is_changing = group.membership == Membership::Changing;
+        Self {
+            name: group.name.clone(),
+            topics: domain.topics().to_vec(),
+            failure_timeout_ms: is_changing.then_some(group.failure_timeout_ms),
+            client_lease_ms: domain.client_lease_ms(),
+        }
+    }
+
+    pub(super) fn failure_timeout(&self) -> Option<Duration> {
+        self.failure_timeout_ms.map(Duration::from_millis)
+    }
+
+    pub(super) const fn client_lease(&self) -> Duration {
+        Duration::from_millis(self.client_lease_ms)
+    }
+}

@@ -1,0 +1,161 @@
+//! How a participant gets what it says into a topic, or into discovery: a member in the slots of
+//! its group, one outside as a client's lines.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tramontane::{NotReached, Ordinal, ReserveError, SendError, Sender, Slot};
+use tramontane_client::{PublishError, Publisher, Receipt};
+use zerocopy::IntoBytes as _;
+
+use crate::error::DdsError;
+
+/// The way into one subgroup.
+#[derive(Clone, Debug)]
+pub(crate) enum Voice {
+    /// Of a member.
+    Member(Sender),
+    /// Of a participant outside.
+    Client(Arc<Publisher>),
+}
+
+/// Where a message is built.
+pub(crate) enum Place<'v> {
+    /// In the group.
+    Slot(Slot<'v>),
+    /// In memory of this process, from which it goes to a member.
+    Line(Line<'v>),
+}
+
+/// A message that is built here. It begins on 8 bytes, as a slot does.
+pub(crate) struct Line<'v> {
+    publisher: &'v Arc<Publisher>,
+    words: &'v mut Vec<u64>,
+    length: usize,
+    wait: Duration,
+}
+
+/// A message that was handed over.
+#[derive(Clone, Debug)]
+pub(crate) enum Committed {
+    Slot(Ordinal),
+    Line(Receipt),
+}
+
+impl Voice {
+    /// A place for a message of so many bytes, at most. A member waits for it here, so long; one
+    /// outside when it is handed over.
+    #[inline]
+    pub(crate) fn open<'v>(
+        &'v mut self,
+        line: &'v mut Vec<u64>,
+        length: usize,
+        wait: Duration,
+    ) -> Result<Place<'v>, DdsError> {
+        match self {
+            Self::Member(sender) => {
+                let slot = match wait {
+                    Duration::ZERO => reserve_now(sender, length),
+                    wait => sender.reserve(length, wait),
+                };
+                Ok(Place::Slot(slot?))
+            }
+            Self::Client(publisher) => {
+                let limit = publisher.line_max();
+                if length > limit {
+                    return Err(DdsError::TooLarge { bytes: length, limit });
+                }
+                let words = length.div_ceil(size_of::<u64>());
+                if line.len() < words {
+                    line.resize(words, 0);
+                }
+                Ok(Place::Line(Line { publisher, words: line, length, wait }))
+            }
+        }
+    }
+
+    /// Says something, waiting so long at most.
+    pub(crate) fn say(&mut self, message: &[u8], wait: Duration) -> Result<(), DdsError> {
+        match self {
+            Self::Member(sender) => drop(sender.send(message, wait)?),
+            Self::Client(publisher) => drop(publish(publisher, message, wait)?),
+        }
+        Ok(())
+    }
+
+    /// Waits until a message is delivered; where there is a log, until a majority has it on disk.
+    pub(crate) fn wait_for(&self, last: &Committed, timeout: Duration) -> Result<(), DdsError> {
+        match (self, last) {
+            (Self::Member(sender), Committed::Slot(last)) => {
+                let reached = match sender.clone().logged() {
+                    Ok(logged) => logged.receipt(*last).durable_majority().wait(timeout).map(drop),
+                    Err(_) => sender.receipt(*last).delivered().wait(timeout).map(drop),
+                };
+                reached.map_err(|why| match why {
+                    NotReached::Stopped(stopped) => DdsError::Ended(stopped),
+                    _ => DdsError::Timeout(timeout),
+                })
+            }
+            (_, Committed::Line(receipt)) => {
+                receipt.wait(timeout).map_err(|error| not_published(error, timeout))
+            }
+            // One voice makes one kind.
+            (Self::Client(_), Committed::Slot(_)) => Ok(()),
+        }
+    }
+}
+
+/// Takes a slot if one is free now.
+#[inline]
+fn reserve_now(sender: &mut Sender, length: usize) -> Result<Slot<'_>, SendError> {
+    sender.try_reserve(length).map_err(|error| match error {
+        ReserveError::TooLarge { length, limit } => SendError::TooLarge { length, limit },
+        ReserveError::Full | ReserveError::Contended => SendError::TimedOut(Duration::ZERO),
+    })
+}
+
+fn publish(publisher: &Publisher, message: &[u8], wait: Duration) -> Result<Receipt, DdsError> {
+    publisher.publish_within(message, wait).map_err(|error| not_published(error, wait))
+}
+
+fn not_published(error: PublishError, wait: Duration) -> DdsError {
+    match error {
+        PublishError::Full | PublishError::TimeUp => DdsError::Timeout(wait),
+        PublishError::TooLong { bytes, limit } => DdsError::TooLarge { bytes, limit },
+        error => DdsError::NotPublished(error),
+    }
+}
+
+impl Place<'_> {
+    /// The message, to be built; it holds whatever lay there before.
+    #[inline]
+    pub(crate) fn payload(&mut self) -> &mut [u8] {
+        match self {
+            Self::Slot(slot) => slot.payload(),
+            Self::Line(line) => {
+                line.words.as_mut_slice().as_mut_bytes().get_mut(..line.length).unwrap_or_default()
+            }
+        }
+    }
+
+    /// Makes the message shorter.
+    #[inline]
+    pub(crate) fn truncate(&mut self, length: usize) {
+        match self {
+            Self::Slot(slot) => slot.truncate(length),
+            Self::Line(line) => line.length = line.length.min(length),
+        }
+    }
+
+    /// Hands it over. A slot always can be.
+    #[inline]
+    pub(crate) fn commit(self) -> Result<Committed, DdsError> {
+        match self {
+            Self::Slot(slot) => Ok(Committed::Slot(slot.commit())),
+            Self::Line(Line { publisher, words, length, wait }) => {
+                let message = words.as_slice().as_bytes().get(..length).unwrap_or_default();
+                publish(publisher, message, wait).map(Committed::Line)
+            }
+        }
+    }
+}

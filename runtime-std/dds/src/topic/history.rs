@@ -1,0 +1,97 @@
+//! A topic as its log tells it from some place on, for a reader that begins there.
+//!
+//! What the log says before that place is not known: a writer that announced itself there is taken
+//! to offer all that the topic's level gives.
+
+use std::sync::Arc;
+
+use super::state::TopicState;
+use crate::domain::Level;
+use crate::participant::PublicationHandle;
+use crate::qos::WriterQos;
+use crate::reader::ReaderCore;
+use crate::time::Now;
+
+impl TopicState {
+    /// A topic of which that many messages are behind, with one reader.
+    pub(crate) fn behind(ordinal: u64, level: Level, reader: Arc<ReaderCore>) -> Self {
+        let mut topic = Self::new(None);
+        (topic.ordinal, topic.assumed) = (ordinal, Some(level));
+        topic.put_reader(reader, Vec::new(), Now::read());
+        topic
+    }
+
+    /// How many messages of the topic there were so far.
+    pub(crate) const fn ordinal(&self) -> u64 {
+        self.ordinal
+    }
+
+    /// Messages before that place are gone: the readers have lost them.
+    pub(crate) fn skip_to(&mut self, place: u64) {
+        let lost = place.saturating_sub(self.ordinal);
+        self.ordinal = self.ordinal.max(place);
+        self.readers().filter(|_| lost > 0).for_each(|reader| reader.lost(lost));
+    }
+
+    /// Takes a writer for one that was there before, if that is not known here.
+    pub(super) fn assume(&mut self, writer: PublicationHandle, sequence: u64, now: Now) {
+        if let Some(level) = self.assumed
+            && self.writers.get(writer).is_none()
+        {
+            self.came(writer, WriterQos::of(level), sequence.saturating_sub(1), now);
+        }
+    }
+
+    /// Takes over the readers of a topic that the log told, which has come as far as this one.
+    pub(crate) fn take_readers_of(&mut self, told: &mut Self, now: Now) {
+        let known: Vec<PublicationHandle> = told.writers.iter().map(|of| of.handle).collect();
+        for gone in known.into_iter().filter(|handle| self.writers.get(*handle).is_none()) {
+            told.writer_gone(gone, now);
+        }
+        for (reader, matched) in told.take_readers() {
+            self.put_reader(reader, matched, now);
+        }
+        self.flush();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::test_topics::{Side, announced, reader, said};
+    use super::*;
+    use crate::participant::{ParticipantId, SubscriptionHandle};
+    use crate::wire::Kind;
+
+    /// The log has let go of the first messages, of all announcements too: that is told as lost,
+    /// and the rest is given. At the present those writers stay that are there.
+    #[test]
+    fn what_the_log_let_go_of_is_told_and_the_topic_goes_on_with_the_reader() {
+        let handle = |writer| PublicationHandle { participant: ParticipantId::Node(0), writer };
+        let reader = reader();
+        let mut history =
+            Side::with(TopicState::behind(2, Level::Volatile, Arc::clone(&reader)), reader);
+        history.topic.skip_to(5);
+        history.topic.skip_to(4);
+        assert_eq!((history.reader.lost_count(), history.topic.ordinal()), (3, 5));
+        history.tell(&said(0, Kind::Data, 9, 1, &[0; 4]));
+        history.tell(&said(1, Kind::Data, 4, 1, &[0; 4]));
+        assert_eq!(history.given, [(6, handle(0), 9), (7, handle(1), 4)]);
+
+        let mut present = TopicState::new(None);
+        present.came(handle(0), WriterQos::of(Level::Volatile), 9, Now::read());
+        (present.ordinal, present.assumed) = (7, None);
+        present.take_readers_of(&mut history.topic, Now::read());
+        assert!(history.topic.take_readers().is_empty());
+        let matched = |side: &Side| {
+            let matched = side.topic.matched_publications(SubscriptionHandle::default());
+            matched.iter().map(|of| of.handle).collect::<Vec<_>>()
+        };
+        let mut present = Side::with(present, Arc::clone(&history.reader));
+        assert_eq!(matched(&present), [handle(0)]);
+        present.tell(&said(0, Kind::Data, 10, 1, &[0; 4]));
+        present.tell(&announced(2));
+        assert_eq!(present.given, [(8, handle(0), 10)]);
+        assert_eq!(matched(&present), [handle(0), handle(2)]);
+        assert_eq!(present.reader.lost_count(), 3, "nothing is lost after that");
+    }
+}

@@ -1,0 +1,161 @@
+//! A topic's state as a participant outside takes it over, for the first time or again: where no
+//! member has all that it missed, it is told what is kept of that, and how much is lost.
+//!
+//! # Invariants
+//! - A reader is handed no sample twice, and samples in the topic's order: a number of that order
+//!   is handed over once.
+
+use super::snapshot::Snapshot;
+use super::state::TopicState;
+use super::store::{StoredSample, TopicStore};
+use super::writers::KnownWriter;
+use crate::error::DdsError;
+use crate::participant::PublicationHandle;
+use crate::time::Now;
+
+impl TopicState {
+    /// Takes over what a member knows.
+    pub(crate) fn take_over(&mut self, bytes: &[u8], now: Now) -> Result<(), DdsError> {
+        let next = Snapshot::read(bytes)?;
+        if next.ordinal < self.ordinal {
+            // All members of the topic were lost at once, and it has begun anew.
+            self.participants_gone(|_| true, now);
+            self.ordinal = 0;
+        }
+        let known: Vec<PublicationHandle> = self.writers.iter().map(|of| of.handle).collect();
+        for gone in known.into_iter().filter(|handle| !next.has_writer(*handle)) {
+            self.writer_gone(gone, now);
+        }
+        let seen = std::mem::replace(&mut self.ordinal, next.ordinal);
+        let (writers, store) = next.into_parts(self.store.as_ref().map(TopicStore::keep), now);
+        // Those that are new first: what is kept of them finds its readers.
+        let missed: Vec<(PublicationHandle, u64)> =
+            writers.into_iter().filter_map(|writer| self.adopt(writer, now)).collect();
+        self.store = store;
+        let handed_over = self.hand_over_kept(seen, now);
+        for (writer, sequence) in missed {
+            let came = handed_over.iter().filter(|of| **of == writer).count();
+            let lost = sequence.saturating_sub(u64::try_from(came).unwrap_or(u64::MAX));
+            self.lost(writer, lost);
+        }
+        self.flush();
+        Ok(())
+    }
+
+    /// Takes note of a writer. If it was known, gives how many of its messages did not come.
+    fn adopt(&mut self, writer: KnownWriter, now: Now) -> Option<(PublicationHandle, u64)> {
+        let handle = writer.handle;
+        match self.writers.get(handle).map(|known| (known.sequence, known.qos == writer.qos)) {
+            Some((sequence, true)) => {
+                let missed = writer.sequence.saturating_sub(sequence);
+                self.writers.went_on(handle, writer.sequence, now.elapsed);
+                (missed > 0).then_some((handle, missed))
+            }
+            _ => {
+                self.came(handle, writer.qos, writer.sequence, now);
+                None
+            }
+        }
+    }
+
+    /// Hands over what is kept and was not seen: messages behind that number of the topic's order.
+    /// Gives whose they are.
+    fn hand_over_kept(&mut self, seen: u64, now: Now) -> Vec<PublicationHandle> {
+        let Some(store) = &self.store else { return Vec::new() };
+        let kept: Vec<StoredSample> = store
+            .in_order()
+            .into_iter()
+            .filter(|kept| kept.arrival.info.ordinal > seen)
+            .cloned()
+            .collect();
+        let writers = kept.iter().map(|kept| kept.arrival.info.publication_handle).collect();
+        kept.iter().for_each(|sample| self.hand_over(sample, now));
+        self.adopt_instances(now);
+        writers
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::test_topics::{Side, announced, said};
+    use super::*;
+    use crate::participant::{ParticipantId, SubscriptionHandle};
+    use crate::wire::Kind;
+
+    const WRITERS: u32 = 3;
+
+    proptest! {
+        /// It misses some messages, takes over, misses others, and so on. Of what was written it is
+        /// given each once, in the order, or is told that it is lost; and what it keeps afterwards
+        /// is what a member keeps.
+        #[test]
+        fn what_was_missed_comes_once_from_what_is_kept_or_is_told_to_be_lost(
+            deeds in prop::collection::vec((0..WRITERS, 0..3_u8, prop::bool::weighted(0.6)), 1..80),
+            depth in 1..4_usize,
+        ) {
+            let (mut member, mut outside) = (Side::new(depth), Side::new(depth));
+            for writer in 0..WRITERS {
+                member.tell(&announced(writer));
+            }
+            outside.take_over(&member);
+            let mut numbers = [0; WRITERS as usize];
+            let mut is_behind = false;
+            for (writer, instance, arrives) in deeds {
+                let number = &mut numbers[writer as usize];
+                *number += 1;
+                let message = said(writer, Kind::Data, *number, instance, &[0; 4]);
+                member.tell(&message);
+                if !arrives {
+                    is_behind = true;
+                } else if std::mem::take(&mut is_behind) {
+                    outside.take_over(&member);
+                } else {
+                    outside.tell(&message);
+                }
+            }
+            outside.take_over(&member);
+            let is_given = |sample: &_| member.given.contains(sample);
+            prop_assert!(outside.given.iter().all(is_given));
+            prop_assert!(outside.given.is_sorted_by(|one, next| one.0 < next.0));
+            let lost = usize::try_from(outside.reader.lost_count()).expect("few");
+            prop_assert_eq!(outside.given.len() + lost, member.given.len());
+            prop_assert_eq!(outside.topic.snapshot().ok(), member.topic.snapshot().ok());
+        }
+    }
+
+    #[test]
+    fn writers_that_went_meanwhile_are_gone_and_new_ones_are_there() {
+        let (mut member, mut outside) = (Side::new(1), Side::new(1));
+        member.tell(&announced(0));
+        member.tell(&said(0, Kind::Data, 1, 7, &[0; 4]));
+        outside.take_over(&member);
+        member.tell(&said(0, Kind::Gone, 0, 0, &[]));
+        member.tell(&announced(1));
+        member.tell(&said(1, Kind::Data, 1, 8, &[0; 4]));
+        outside.take_over(&member);
+        outside.take_over(&member);
+        let handle = |writer| PublicationHandle { participant: ParticipantId::Node(0), writer };
+        assert_eq!(outside.given, [(2, handle(0), 1), (5, handle(1), 1)]);
+        let matched = outside.topic.matched_publications(SubscriptionHandle::default());
+        assert_eq!(matched.iter().map(|of| of.handle).collect::<Vec<_>>(), [handle(1)]);
+        assert_eq!(outside.reader.lost_count(), 0);
+    }
+
+    /// The members were lost at once, and the topic begins anew with fewer messages.
+    #[test]
+    fn a_topic_that_began_anew_is_read_from_its_beginning() {
+        let (mut before, mut outside) = (Side::new(1), Side::new(1));
+        before.tell(&announced(0));
+        (1..=5).for_each(|number| before.tell(&said(0, Kind::Data, number, 1, &[0; 4])));
+        outside.take_over(&before);
+        let mut anew = Side::new(1);
+        anew.tell(&announced(0));
+        anew.tell(&said(0, Kind::Data, 1, 1, &[0; 4]));
+        outside.take_over(&anew);
+        let numbers: Vec<_> = outside.given.iter().map(|one| (one.0, one.2)).collect();
+        assert_eq!(numbers, [(6, 5), (2, 1)]);
+        assert_eq!(outside.reader.lost_count(), 0);
+    }
+}
