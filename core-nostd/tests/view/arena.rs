@@ -20,7 +20,7 @@ use crate::oracle::Decision;
 /// Cells of the multicast behind the view's: three a subgroup.
 const CELLS_PER_SUBGROUP: usize = 3;
 const SENT: usize = 0;
-const RECEIVED: usize = 1;
+pub const RECEIVED: usize = 1;
 
 /// What does not change during a view.
 pub struct Setting {
@@ -97,7 +97,7 @@ impl Setting {
         Some(self.layout.view_block()?.offset(column)? / 8)
     }
 
-    fn multicast_cell(&self, subgroup: usize, which: usize) -> usize {
+    pub fn multicast_cell(&self, subgroup: usize, which: usize) -> usize {
         self.layout.view_block().expect("a layout with views").bytes() / 8
             + subgroup * CELLS_PER_SUBGROUP
             + which

@@ -1,0 +1,86 @@
+//! All states of the models, up to a size.
+
+use crate::explorer::{Found, Model, explore};
+use crate::{group, trim};
+
+/// Visits all states of a model that must be right, and says how many there are.
+fn exhaust<M: Model>(name: &str, model: &M) -> Found {
+    let began = std::time::Instant::now();
+    let found = explore(model)
+        .unwrap_or_else(|refuted| panic!("{name}: {}\n{:#?}", refuted.what, refuted.actions));
+    let Found { states, transitions, ends, depth } = found;
+    println!(
+        "{name}: {states} states, {transitions} transitions, {ends} ends, {depth} actions deep, \
+         {:.1} s",
+        began.elapsed().as_secs_f64()
+    );
+    found
+}
+
+/// A number of states that changes says that the model did.
+fn exhaust_group(members: usize, window: usize, messages: &[u8], states: usize) {
+    let name = format!("group, {members} members, window {window}, messages {messages:?}");
+    let found = exhaust(&name, &group::Scope::of(members, window, messages));
+    assert_eq!(found.states, states, "{name}");
+}
+
+#[test]
+fn groups_with_one_sender() {
+    exhaust_group(2, 1, &[2], 69);
+    exhaust_group(2, 2, &[3], 1_086);
+    exhaust_group(3, 1, &[2], 2_588);
+}
+
+#[test]
+fn groups_with_two_senders() {
+    exhaust_group(2, 1, &[1, 1], 1_426);
+    exhaust_group(2, 1, &[2, 1], 2_948);
+    exhaust_group(2, 2, &[2, 1], 23_534);
+    exhaust_group(3, 1, &[1, 0], 499);
+}
+
+#[test]
+#[ignore = "half a million states: .ci/full"]
+fn a_group_whose_rings_wrap_on_both_sides() {
+    exhaust_group(2, 2, &[2, 2], 414_574);
+}
+
+fn exhaust_trim(name: &str, scope: &trim::Scope, states: usize) {
+    let name = format!("trim, 3 members, {name}");
+    assert_eq!(exhaust(&name, scope).states, states, "{name}");
+}
+
+#[test]
+fn a_view_in_which_one_member_crashes() {
+    let scope = trim::Scope { crashes: 1, ..trim::Scope::of(3, 1) };
+    exhaust_trim("1 place, 1 crash", &scope, 32_949);
+}
+
+#[test]
+fn a_view_that_is_to_end() {
+    let scope = trim::Scope { wish: true, ..trim::Scope::of(3, 1) };
+    exhaust_trim("1 place, a wish", &scope, 42_229);
+}
+
+#[test]
+#[ignore = "half a million states: .ci/full"]
+fn a_view_that_is_to_end_and_in_which_one_member_crashes() {
+    let of = trim::Scope::of(3, 1);
+    let scope = trim::Scope { wish: true, crashes: 1, received: [0, 1, 1], ..of };
+    exhaust_trim("1 place, a wish and 1 crash", &scope, 214_689);
+}
+
+#[test]
+#[ignore = "a million states: .ci/full"]
+fn a_view_in_which_two_members_suspect_each_other() {
+    let of = trim::Scope::of(3, 1);
+    let scope = trim::Scope { mistakes: vec![(0, 1), (1, 0)], received: [0, 1, 1], ..of };
+    exhaust_trim("1 place, a broken link", &scope, 851_234);
+}
+
+#[test]
+#[ignore = "a million states: .ci/full"]
+fn a_view_of_two_places_in_which_one_member_crashes() {
+    let scope = trim::Scope { crashes: 1, ..trim::Scope::of(3, 2) };
+    exhaust_trim("2 places, 1 crash", &scope, 758_927);
+}

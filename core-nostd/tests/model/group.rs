@@ -1,0 +1,433 @@
+//! Order with nulls, and the ring of slots: Spindle II-B (rounds and places), II-C (the ring),
+//! III-A (batches), III-B (nulls). Requirements: ORD-1 to ORD-3, SMC-2, SMC-5, NUL-1 to NUL-4.
+//!
+//! Members write to their own rows; each write lands in the other members' copies of the row later,
+//! in order for each pair of members, and at any time. One action is one message sent, one look at
+//! a slot, one place delivered, or one write that lands: what a step of the core does is several of
+//! them, and so is each batch of the paper's.
+//!
+//! What senders really did is kept beside the state of the members (`used`), and no action reads
+//! it. What members make of each other's rows is compared with it.
+
+use crate::explorer::Model;
+
+/// The most members.
+pub const MEMBERS_MAX: usize = 3;
+/// The most slots of a ring.
+pub const WINDOW_MAX: usize = 3;
+
+/// What is explored: the first members send, each so many messages.
+#[derive(Clone, Debug)]
+pub struct Scope {
+    pub members: usize,
+    pub window: usize,
+    /// Messages of each sender.
+    pub messages: Vec<u8>,
+    pub fault: Option<Fault>,
+}
+
+/// What can be planted in the model, so that the checker has something to find.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// A slot is used again once its message was delivered at its sender.
+    SlotIsFreeEarly,
+    /// A marker of nulls goes into a slot that is not free.
+    NullsWithoutASlot,
+    /// What the others have received is not waited for.
+    UnstableIsDelivered,
+    /// A sender uses one round more than it owes.
+    OwedIsOneTooMany,
+    /// A sender before the one that sent does not owe the round.
+    OwedIsOneTooFew,
+    /// A reader takes the message of the lap before for a new one.
+    LapBeforeIsNew,
+    /// The received frontier counts rounds of the sender that is furthest.
+    FrontierOfTheFurthest,
+    /// Messages of others that were not seen here do not count for how far a sender can be.
+    ReachWithoutUnseen,
+}
+
+/// What a sender used a round for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Turn {
+    /// Its message of that number.
+    Message(u8),
+    Null,
+}
+
+/// A slot: its counter as SMC-5 has it (`2 * round + 1` for a message, `2 * round` for rounds used
+/// without one), and the number of its message.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Slot {
+    pub counter: u8,
+    pub message: u8,
+}
+
+/// A member's row: its ring and its two frontiers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Row {
+    pub slots: [Slot; WINDOW_MAX],
+    pub received: u8,
+    pub delivered: u8,
+}
+
+/// A member: what it has of all rows, its own included, and what it remembers.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Member {
+    pub rows: [Row; MEMBERS_MAX],
+    /// For each member: its row after each write that has not landed here.
+    pub landing: [Vec<Row>; MEMBERS_MAX],
+    /// For each sender: rounds that are here, slots taken, and slots handed over. Of the own ring:
+    /// rounds used, and slots published.
+    pub rounds: [u8; MEMBERS_MAX],
+    pub taken: [u8; MEMBERS_MAX],
+    pub handed: [u8; MEMBERS_MAX],
+    /// What was handed over, place by place.
+    pub delivered: Vec<Turn>,
+}
+
+/// The whole group.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct State {
+    pub members: Vec<Member>,
+    /// What each sender used its rounds for.
+    pub used: Vec<Vec<Turn>>,
+}
+
+/// One thing that happens. Numbers are ranks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// A sender publishes its next message.
+    Send(usize),
+    /// A sender uses up the rounds that it owes.
+    Null(usize),
+    /// A member looks at another sender's next slot and takes what is new.
+    Take(usize, usize),
+    /// A member publishes how far everything is here.
+    Show(usize),
+    /// A member delivers the next place.
+    Deliver(usize),
+    /// The next write of the second member lands in the first one's copy.
+    Land(usize, usize),
+}
+
+impl Scope {
+    pub fn of(members: usize, window: usize, messages: &[u8]) -> Self {
+        Self { members, window, messages: messages.to_vec(), fault: None }
+    }
+
+    fn has(&self, fault: Fault) -> bool {
+        self.fault == Some(fault)
+    }
+
+    pub fn senders(&self) -> usize {
+        self.messages.len()
+    }
+
+    /// ORD-1: the place of a sender's turn in a round.
+    fn place(&self, round: u8, sender: usize) -> u8 {
+        round * self.senders() as u8 + sender as u8
+    }
+
+    /// ORD-1: places below are here, if so many rounds of each sender are.
+    fn frontier(&self, rounds: &[u8; MEMBERS_MAX]) -> u8 {
+        let missing = (0..self.senders()).map(|sender| self.place(rounds[sender], sender));
+        let frontier =
+            if self.has(Fault::FrontierOfTheFurthest) { missing.max() } else { missing.min() };
+        frontier.expect("a sender")
+    }
+
+    /// SMC-2: whether the next slot of a sender's ring is free, as far as the sender can see.
+    fn is_free(&self, member: &Member, own: usize) -> bool {
+        let slot = member.rows[own].slots[usize::from(member.taken[own]) % self.window];
+        let used_before = usize::from(member.taken[own]) >= self.window;
+        let mut readers = 0..self.members;
+        let is_delivered = |reader: usize| {
+            let waited_for = reader == own || !self.has(Fault::SlotIsFreeEarly);
+            !waited_for || self.place(slot.counter / 2, own) < member.rows[reader].delivered
+        };
+        // An even counter is a marker: the slot was free when it was put there.
+        !used_before || slot.counter.is_multiple_of(2) || readers.all(is_delivered)
+    }
+
+    /// NUL-1: the rounds that a sender must have used, given what it has seen of the others.
+    fn owed(&self, member: &Member, own: usize) -> u8 {
+        let of = |other: usize| {
+            let is_before = own < other && !self.has(Fault::OwedIsOneTooFew);
+            member.rounds[other].saturating_sub(u8::from(!is_before))
+        };
+        let owed = (0..self.senders()).filter(|other| *other != own).map(of).max().unwrap_or(0);
+        owed + u8::from(owed > 0 && self.has(Fault::OwedIsOneTooMany))
+    }
+
+    /// ORD-3: places that every member has. A lone sender has what it sent: its messages say so.
+    fn stable(&self, member: &Member, own: usize) -> u8 {
+        if self.has(Fault::UnstableIsDelivered) {
+            return member.rows[own].received;
+        }
+        let lone = |of: usize| self.senders() == 1 && of == 0 && own != 0;
+        let received = |of| if lone(of) { member.rounds[0] } else { member.rows[of].received };
+        (0..self.members).map(received).min().expect("a member")
+    }
+
+    /// The most rounds that a sender can have used before its next message, as a reader sees it:
+    /// behind each round there is a message, and each sender has one window of them that were not
+    /// delivered here.
+    fn reach(&self, member: &Member, own: usize, sender: usize) -> u8 {
+        let known = member.rounds.iter().max().copied().unwrap_or(0);
+        let unseen = |of: usize| self.window as u8 - (member.taken[of] - member.handed[of]);
+        let others = (0..self.senders()).filter(|of| *of != own && *of != sender);
+        if self.has(Fault::ReachWithoutUnseen) {
+            known
+        } else {
+            known + others.map(unseen).sum::<u8>()
+        }
+    }
+
+    /// The most places that another member can show as received, as a reader sees it.
+    fn places_max(&self, member: &Member, own: usize) -> u8 {
+        if own < self.senders() {
+            return self.place(member.rounds[own], own);
+        }
+        let slots = (self.senders() * self.window) as u8;
+        let delivered = member.rows[own].delivered / self.senders() as u8;
+        (delivered + slots + 1) * self.senders() as u8
+    }
+
+    /// What a reader finds new in a sender's next slot (SMC-5): the rounds used with it, and
+    /// whether it is a message.
+    fn new_in_slot(&self, member: &Member, sender: usize) -> Option<(u8, bool)> {
+        if usize::from(member.taken[sender] - member.handed[sender]) >= self.window {
+            return None;
+        }
+        let slot = usize::from(member.taken[sender]) % self.window;
+        let counter = member.rows[sender].slots[slot].counter;
+        let (round, is_message) = (counter / 2, !counter.is_multiple_of(2));
+        let is_new = if is_message {
+            round >= member.rounds[sender] || self.has(Fault::LapBeforeIsNew)
+        } else {
+            round > member.rounds[sender]
+        };
+        is_new.then_some((round + u8::from(is_message), is_message))
+    }
+}
+
+impl State {
+    /// A member's row changes, and is on its way to the others.
+    fn write(&mut self, own: usize, change: impl FnOnce(&mut Row)) {
+        change(&mut self.members[own].rows[own]);
+        let row = self.members[own].rows[own];
+        for (_, other) in self.members.iter_mut().enumerate().filter(|(rank, _)| *rank != own) {
+            other.landing[own].push(row);
+        }
+    }
+
+    fn send(&self, scope: &Scope, own: usize) -> Option<Self> {
+        let member = &self.members[own];
+        let (message, round) = (member.taken[own], member.rounds[own]);
+        if message >= scope.messages[own] || !scope.is_free(member, own) {
+            return None;
+        }
+        let mut next = self.clone();
+        next.members[own].taken[own] += 1;
+        next.members[own].rounds[own] += 1;
+        next.used[own].push(Turn::Message(message));
+        let slot = usize::from(message) % scope.window;
+        next.write(own, |row| row.slots[slot] = Slot { counter: 2 * round + 1, message });
+        Some(next)
+    }
+
+    fn null(&self, scope: &Scope, own: usize) -> Option<Self> {
+        let member = &self.members[own];
+        let (owed, used) = (scope.owed(member, own), member.rounds[own]);
+        let free = scope.is_free(member, own) || scope.has(Fault::NullsWithoutASlot);
+        if owed <= used || !free {
+            return None;
+        }
+        let mut next = self.clone();
+        next.members[own].rounds[own] = owed;
+        next.used[own].extend((used..owed).map(|_| Turn::Null));
+        let slot = usize::from(member.taken[own]) % scope.window;
+        next.write(own, |row| row.slots[slot].counter = 2 * owed);
+        Some(next)
+    }
+
+    fn take(&self, scope: &Scope, reader: usize, sender: usize) -> Option<Self> {
+        let (rounds, is_message) = scope.new_in_slot(&self.members[reader], sender)?;
+        let mut next = self.clone();
+        next.members[reader].rounds[sender] = rounds;
+        next.members[reader].taken[sender] += u8::from(is_message);
+        Some(next)
+    }
+
+    fn show(&self, scope: &Scope, own: usize) -> Option<Self> {
+        let member = &self.members[own];
+        let frontier = scope.frontier(&member.rounds);
+        if frontier <= member.rows[own].received {
+            return None;
+        }
+        let mut next = self.clone();
+        next.write(own, |row| row.received = frontier);
+        Some(next)
+    }
+
+    fn deliver(&self, scope: &Scope, own: usize) -> Option<Self> {
+        let member = &self.members[own];
+        let place = member.rows[own].delivered;
+        if place >= scope.stable(member, own) {
+            return None;
+        }
+        let (round, sender) = (place / scope.senders() as u8, usize::from(place) % scope.senders());
+        let slot = member.rows[sender].slots[usize::from(member.handed[sender]) % scope.window];
+        let is_here = member.handed[sender] < member.taken[sender];
+        let is_message = is_here && slot.counter == 2 * round + 1;
+        let turn = if is_message { Turn::Message(slot.message) } else { Turn::Null };
+        let mut next = self.clone();
+        next.members[own].handed[sender] += u8::from(is_message);
+        next.members[own].delivered.push(turn);
+        next.write(own, |row| row.delivered += 1);
+        Some(next)
+    }
+
+    fn land(&self, reader: usize, writer: usize) -> Option<Self> {
+        if self.members[reader].landing[writer].is_empty() {
+            return None;
+        }
+        let mut next = self.clone();
+        let member = &mut next.members[reader];
+        member.rows[writer] = member.landing[writer].remove(0);
+        Some(next)
+    }
+}
+
+impl Model for Scope {
+    type State = State;
+    type Action = Action;
+
+    fn start(&self) -> State {
+        let member = Member {
+            rows: [Row::default(); MEMBERS_MAX],
+            landing: [const { Vec::new() }; MEMBERS_MAX],
+            rounds: [0; MEMBERS_MAX],
+            taken: [0; MEMBERS_MAX],
+            handed: [0; MEMBERS_MAX],
+            delivered: Vec::new(),
+        };
+        State { members: vec![member; self.members], used: vec![Vec::new(); self.senders()] }
+    }
+
+    fn actions(&self) -> Vec<Action> {
+        let mut actions = Vec::new();
+        for own in 0..self.members {
+            if own < self.senders() {
+                actions.extend([Action::Send(own), Action::Null(own)]);
+            }
+            actions.extend([Action::Show(own), Action::Deliver(own)]);
+            for other in (0..self.members).filter(|other| *other != own) {
+                actions.push(Action::Land(own, other));
+                if other < self.senders() {
+                    actions.push(Action::Take(own, other));
+                }
+            }
+        }
+        actions
+    }
+
+    fn next(&self, state: &State, action: Action) -> Option<State> {
+        match action {
+            Action::Send(own) => state.send(self, own),
+            Action::Null(own) => state.null(self, own),
+            Action::Take(own, sender) => state.take(self, own, sender),
+            Action::Show(own) => state.show(self, own),
+            Action::Deliver(own) => state.deliver(self, own),
+            Action::Land(own, writer) => state.land(own, writer),
+        }
+    }
+
+    fn check(&self, state: &State) -> Result<(), String> {
+        for own in 0..self.members {
+            self.check_delivered(state, own)?;
+            for sender in (0..self.senders()).filter(|sender| *sender != own) {
+                self.check_ring(state, own, sender)?;
+            }
+            for other in (0..self.members).filter(|other| *other != own) {
+                self.check_frontiers(state, own, other)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// NUL-4: nothing is left behind, whoever sends how much.
+    fn check_end(&self, state: &State) -> Result<(), String> {
+        for (own, member) in state.members.iter().enumerate() {
+            if member.handed[..self.senders()] != self.messages[..] {
+                return Err(format!("at the end {own} delivered {:?} messages", member.handed));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Scope {
+    /// ORD-2: what was delivered is what senders did, in the one order of places, without a gap; so
+    /// of any two members one delivered the beginning of what the other did. ORD-3: everybody has
+    /// it.
+    fn check_delivered(&self, state: &State, own: usize) -> Result<(), String> {
+        for (place, delivered) in state.members[own].delivered.iter().enumerate() {
+            let (round, sender) = (place / self.senders(), place % self.senders());
+            if state.used[sender].get(round) != Some(delivered) {
+                return Err(format!("{own} delivered {delivered:?} at {place}"));
+            }
+            for (other, member) in state.members.iter().enumerate() {
+                if usize::from(member.rounds[sender]) <= round {
+                    return Err(format!("{own} delivered {place}, which {other} has not"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// SMC-2, SMC-5: a reader knows a sender's rounds as they are, the messages that it has not
+    /// handed over are in its copy of the ring, and what is new there is within reach.
+    fn check_ring(&self, state: &State, own: usize, sender: usize) -> Result<(), String> {
+        let member = &state.members[own];
+        let known = state.used[sender].get(..usize::from(member.rounds[sender]));
+        let messages = |turns: &[Turn]| turns.iter().filter(|turn| **turn != Turn::Null).count();
+        if known.map(messages) != Some(usize::from(member.taken[sender])) {
+            return Err(format!("{own} takes the rounds of {sender} for others: {known:?}"));
+        }
+        for message in member.handed[sender]..member.taken[sender] {
+            let slot = member.rows[sender].slots[usize::from(message) % self.window];
+            if slot.message != message || slot.counter.is_multiple_of(2) {
+                return Err(format!("message {message} of {sender} is overwritten at {own}"));
+            }
+        }
+        if let Some((rounds, is_message)) = self.new_in_slot(member, sender) {
+            let (round, reach) = (rounds - u8::from(is_message), self.reach(member, own, sender));
+            // A lone sender's counters are known in advance; see below.
+            if self.senders() > 1 && round > reach {
+                return Err(format!("{own} refuses round {round} of {sender}, above {reach}"));
+            }
+            if self.senders() == 1 && round != member.rounds[sender] {
+                return Err(format!("{own} refuses round {round} of the lone {sender}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// FLT-1: frontiers of others only grow, and what a reader refuses is nothing that a correct
+    /// member shows. Where others show that they have delivered, this member has received.
+    fn check_frontiers(&self, state: &State, own: usize, other: usize) -> Result<(), String> {
+        let (member, shown) = (&state.members[own], state.members[own].rows[other]);
+        let most = self.places_max(member, own);
+        let delivered_max = if self.senders() > 1 { member.rows[own].received } else { most };
+        if shown.received > most || shown.delivered > delivered_max {
+            return Err(format!("{own} refuses the frontiers of {other}: {shown:?}"));
+        }
+        let grows = |row: &Row| row.received >= shown.received && row.delivered >= shown.delivered;
+        if !member.landing[other].iter().all(grows) {
+            return Err(format!("frontiers of {other} shrink"));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,36 @@
+//! A model of the order, the ring and the trim, whose states are all visited, and the core beside
+//! it, step by step. What that shows and what it does not is in `docs/assurance/model.md`.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `group` | the model of the order with nulls and of the ring of slots |
+//! | `trim` | the model of the end of a view |
+//! | `explorer` | visits all states of a model |
+//! | `exhausted` | how large the models are of which all states are visited |
+//! | `refuted` | models with a fault, each of which is found |
+//! | `refines_group`, `refines_trim` | the core takes only steps of the models |
+#![allow(
+    clippy::arithmetic_side_effects,
+    clippy::as_conversions,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::integer_division,
+    clippy::panic,
+    clippy::unwrap_used
+)]
+
+#[allow(dead_code, reason = "it is the view tests', and serves here in part")]
+#[path = "../view/arena.rs"]
+mod arena;
+#[path = "../common/mod.rs"]
+mod common;
+mod exhausted;
+mod explorer;
+mod group;
+#[allow(dead_code, reason = "it is the view tests', and serves here in part")]
+#[path = "../view/oracle.rs"]
+mod oracle;
+mod refines_group;
+mod refines_trim;
+mod refuted;
+mod trim;

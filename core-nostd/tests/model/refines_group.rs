@@ -1,0 +1,126 @@
+//! The core's nodes beside the model of the group. Each step of a node, and each write that lands,
+//! has to be a few actions of the model, each possible at its turn; and after them nodes and model
+//! have to hold the same: rows and their copies, what is taken of each sender, what was delivered.
+//!
+//! Small groups take every schedule of steps and landing writes; larger ones take random ones.
+
+mod nodes;
+mod random;
+mod schedules;
+
+use crate::explorer::Model;
+use crate::group::{Action, Member, Scope, State};
+use nodes::{Did, Image, Nodes, What};
+
+/// A group of nodes and the model, side by side.
+pub struct Pair<'n, 'm> {
+    pub scope: &'n Scope,
+    pub nodes: &'n mut Nodes<'m>,
+    pub state: State,
+}
+
+impl Pair<'_, '_> {
+    /// Does one thing, if it is possible, and has the model follow. Says what it took.
+    pub fn follow(&mut self, what: What) -> Result<Option<Vec<Action>>, String> {
+        let Some(did) = self.nodes.act(what)? else { return Ok(None) };
+        let actions = match what {
+            What::Step { member, .. } => self.follow_step(member, did)?,
+            What::Land { reader, writer } => self.follow_landing(reader, writer)?,
+        };
+        self.scope.check(&self.state).map_err(|wrong| format!("the model itself: {wrong}"))?;
+        Ok(Some(actions))
+    }
+
+    /// What a node did in a step, in the order of its stages.
+    fn follow_step(&mut self, own: usize, did: Did) -> Result<Vec<Action>, String> {
+        let mut actions = Vec::new();
+        let after = self.nodes.image(own);
+        for _ in 0..did.sent {
+            self.take_action(Action::Send(own), &mut actions)?;
+        }
+        for sender in (0..self.scope.senders()).filter(|sender| *sender != own) {
+            let known = |member: &Member| (member.taken[sender], member.rounds[sender]);
+            while known(&self.state.members[own]) != known(&after.member) {
+                self.take_action(Action::Take(own, sender), &mut actions)?;
+            }
+        }
+        if did.nulls > 0 {
+            let before = self.state.members[own].rounds[own];
+            self.take_action(Action::Null(own), &mut actions)?;
+            let nulls = self.state.members[own].rounds[own] - before;
+            if u64::from(nulls) != did.nulls {
+                return Err(format!(
+                    "{own} used {} rounds without a message, not {nulls}",
+                    did.nulls
+                ));
+            }
+        }
+        if after.member.rows[own].received != self.state.members[own].rows[own].received {
+            self.take_action(Action::Show(own), &mut actions)?;
+        }
+        while self.state.members[own].rows[own].delivered < after.member.rows[own].delivered {
+            self.take_action(Action::Deliver(own), &mut actions)?;
+        }
+        self.compare(own, &after)?;
+        Ok(actions)
+    }
+
+    /// A write of a node has what several writes of the model have, or nothing that it knows.
+    fn follow_landing(&mut self, own: usize, writer: usize) -> Result<Vec<Action>, String> {
+        let mut actions = Vec::new();
+        let after = self.nodes.image(own);
+        while self.compare(own, &after).is_err() {
+            if self.state.members[own].landing[writer].is_empty() {
+                self.compare(own, &after)?;
+            }
+            self.take_action(Action::Land(own, writer), &mut actions)?;
+        }
+        Ok(actions)
+    }
+
+    fn take_action(&mut self, action: Action, taken: &mut Vec<Action>) -> Result<(), String> {
+        let next = self.scope.next(&self.state, action);
+        self.state = next.ok_or_else(|| format!("a node took {action:?}, which cannot be"))?;
+        taken.push(action);
+        Ok(())
+    }
+
+    /// Whether a node holds what its member in the model does.
+    fn compare(&self, own: usize, image: &Image) -> Result<(), String> {
+        let (model, node) = (&self.state.members[own], &image.member);
+        for (rank, (model, node)) in model.rows.iter().zip(&node.rows).enumerate() {
+            let counters = |row: &crate::group::Row| row.slots.map(|slot| slot.counter);
+            let same = counters(model) == counters(node)
+                && (model.received, model.delivered) == (node.received, node.delivered);
+            if !same {
+                return Err(format!("{own} has of {rank} {node:?}, and the model {model:?}"));
+            }
+        }
+        // The payload of what may still be delivered.
+        for sender in 0..self.scope.senders() {
+            for message in model.handed[sender]..model.taken[sender] {
+                let slot = usize::from(message) % self.scope.window;
+                let (model, node) = (model.rows[sender].slots[slot], node.rows[sender].slots[slot]);
+                if model.message != node.message {
+                    return Err(format!("{own} has of {sender} {node:?}, and the model {model:?}"));
+                }
+            }
+        }
+        let known = |member: &Member| (member.rounds, member.taken, member.handed);
+        if known(model) != known(node) || image.messages() != messages(model) {
+            return Err(format!("{own} holds {node:?}, and the model {model:?}"));
+        }
+        Ok(())
+    }
+}
+
+/// Places and messages that were delivered, without the nulls between.
+fn messages(member: &Member) -> Vec<(u64, u8)> {
+    let turns = member.delivered.iter().enumerate();
+    turns
+        .filter_map(|(place, turn)| match turn {
+            crate::group::Turn::Message(message) => Some((place as u64, *message)),
+            crate::group::Turn::Null => None,
+        })
+        .collect()
+}

@@ -1,0 +1,147 @@
+//! Every schedule of a small group. A node cannot be copied, so each schedule is run from its
+//! start; where two come to the same, one is followed.
+
+use std::collections::HashSet;
+
+use tramontane_core::fabric::Promises;
+use tramontane_core::node::Options;
+
+use super::Pair;
+use super::nodes::{Setup, What, with_nodes};
+use crate::explorer::Model;
+use crate::group::{Action, Scope, State};
+
+/// What was met on the way.
+#[derive(Debug, Default)]
+struct Met {
+    states: usize,
+    transitions: usize,
+    /// Different states of the model.
+    abstract_states: HashSet<State>,
+    actions: usize,
+    /// Steps of nodes that were no action of the model, and that were several.
+    none: usize,
+    several: usize,
+    ends: usize,
+    nulls: usize,
+}
+
+/// What becomes of a schedule: the model's state, the actions of its last step, and what tells
+/// states apart.
+type Outcome = (State, Vec<Action>, u64, bool);
+
+/// Runs a schedule whose last step alone is compared; `before` is the model's state before that.
+fn run(
+    scope: &Scope,
+    setup: Setup,
+    schedule: &[What],
+    last: What,
+    before: &State,
+) -> Result<Option<Outcome>, String> {
+    with_nodes(scope, setup, |nodes| {
+        for what in schedule {
+            nodes.act(*what)?;
+        }
+        let mut pair = Pair { scope, nodes, state: before.clone() };
+        let Some(actions) = pair.follow(last)? else { return Ok(None) };
+        let (state, done) = (pair.state.clone(), pair.nodes.is_committed());
+        Ok(Some((state, actions, pair.nodes.fingerprint(), done)))
+    })
+}
+
+fn every_schedule(scope: &Scope, setup: Setup) -> Result<Met, String> {
+    let mut all = Vec::new();
+    for member in 0..scope.members {
+        all.push(What::Step { member, commits: false });
+        all.push(What::Step { member, commits: true });
+        let others = (0..scope.members).filter(|writer| *writer != member);
+        all.extend(others.map(|writer| What::Land { reader: member, writer }));
+    }
+    let mut met = Met::default();
+    let start = scope.start();
+    let first = with_nodes(scope, setup, |nodes| nodes.fingerprint());
+    let mut known = HashSet::from([first]);
+    let mut open = vec![(Vec::new(), start, first, false)];
+    while let Some((schedule, state, own, done)) = open.pop() {
+        met.states += 1;
+        let mut moved = false;
+        for last in &all {
+            let said = |wrong| format!("{wrong}\nafter {schedule:?} and {last:?}");
+            let Some((next, actions, print, committed)) =
+                run(scope, setup, &schedule, *last, &state).map_err(said)?
+            else {
+                continue;
+            };
+            met.transitions += 1;
+            met.actions += actions.len();
+            met.none += usize::from(actions.is_empty());
+            met.several += usize::from(actions.len() > 1);
+            met.nulls += actions.iter().filter(|it| matches!(it, Action::Null(_))).count();
+            moved |= print != own;
+            if known.insert(print) {
+                let mut schedule = schedule.clone();
+                schedule.push(*last);
+                open.push((schedule, next, print, committed));
+            }
+        }
+        if !moved && done {
+            met.ends += 1;
+            scope.check_end(&state)?;
+        }
+        met.abstract_states.insert(state);
+    }
+    Ok(met)
+}
+
+fn must_refine(scope: &Scope, setup: Setup) -> Met {
+    let began = std::time::Instant::now();
+    let met = every_schedule(scope, setup).unwrap_or_else(|wrong| panic!("{wrong}"));
+    println!(
+        "{scope:?}: {} states of nodes, {} of the model, {} steps and landings, {} actions; {} steps \
+         were none and {} several; {} ends, {} nulls; {:.1} s",
+        met.states,
+        met.abstract_states.len(),
+        met.transitions,
+        met.actions,
+        met.none,
+        met.several,
+        met.ends,
+        met.nulls,
+        began.elapsed().as_secs_f64()
+    );
+    assert!(met.ends > 0 && met.several > 0, "{met:?}");
+    met
+}
+
+fn setup() -> Setup {
+    Setup { options: Options::default(), promises: Promises::ADDRESS_ORDER | Promises::WRITE_ORDER }
+}
+
+#[test]
+fn two_members_of_whom_one_sends() {
+    must_refine(&Scope::of(2, 1, &[2]), setup());
+    must_refine(&Scope::of(2, 2, &[3]), setup());
+}
+
+#[test]
+fn two_members_of_whom_one_lags() {
+    let met = must_refine(&Scope::of(2, 1, &[0, 2]), setup());
+    assert!(met.nulls > 0);
+}
+
+#[test]
+fn two_members_that_both_send() {
+    must_refine(&Scope::of(2, 1, &[1, 1]), setup());
+}
+
+#[test]
+fn three_members_of_whom_one_sends() {
+    must_refine(&Scope::of(3, 1, &[1]), setup());
+}
+
+#[test]
+#[ignore = "whole searches, which take a minute: .ci/full"]
+fn two_members_whose_rings_wrap() {
+    must_refine(&Scope::of(2, 1, &[2, 2]), setup());
+    must_refine(&Scope::of(2, 2, &[3, 1]), setup());
+}

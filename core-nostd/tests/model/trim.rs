@@ -1,0 +1,469 @@
+//! The end of a view: final counts, the trim, and who may set it. Spindle II-A (virtual synchrony),
+//! as Derecho's published protocol has it. Requirements: VIE-3, VIE-4, VIE-6, VIE-8, VIE-9.
+//!
+//! Members receive places and show how many they have. They suspect each other, rightly or not. The
+//! lowest member that is not suspected leads: it lets
+//! the others wedge, sets one trim, the minimum of their final counts, and each of them accepts it.
+//! What all that are left have accepted, and they are a majority, is decided.
+//!
+//! A member that crashes takes no step any more. It may do so after each of its writes, and each of
+//! the others may suspect it before or after each of these lands: what has not landed then is lost.
+//!
+//! The list of members that go, and with it the next view, is not in this model: who leads counts
+//! here, and what it sealed.
+
+use crate::explorer::Model;
+
+/// The most members.
+pub const MEMBERS_MAX: usize = 3;
+
+/// What is explored.
+#[derive(Clone, Debug)]
+pub struct Scope {
+    pub members: usize,
+    /// Places that can be received.
+    pub places: u8,
+    /// How many members may crash. Who crashed may be suspected, and whom others suspect.
+    pub crashes: u8,
+    /// Suspicions without a reason, which may come at any time: who suspects whom.
+    pub mistakes: Vec<(usize, usize)>,
+    /// Places that each member has, and has shown to the others, at the start.
+    pub received: [u8; MEMBERS_MAX],
+    /// Whether the view is to end although nobody is suspected, as for a join or a leave.
+    pub wish: bool,
+    pub fault: Option<Fault>,
+}
+
+/// What can be planted in the model, so that the checker has something to find.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The trim is the maximum of the final counts.
+    TrimIsTheMost,
+    /// The trim is set from the final counts of a majority.
+    TrimOfAMajority,
+    /// A member receives after it has published its final count.
+    ReceivesWedged,
+    /// A leader that takes over sets the trim anew, although one was accepted.
+    TakeoverForgets,
+    /// What was accepted here is decided, whether others have accepted it or not.
+    DecidesAlone,
+    /// Any number of members decides.
+    NoMajority,
+}
+
+/// What a leader proposed: of which leader, and the trim once that is sealed. Ordered as proposals
+/// replace each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Proposal {
+    /// The leader's rank plus one; zero before any.
+    pub ballot: u8,
+    pub trim: Option<u8>,
+}
+
+/// What a member publishes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Row {
+    /// Places that are here.
+    pub received: u8,
+    /// The same once it grows no more.
+    pub last: Option<u8>,
+    /// One bit for each suspected member.
+    pub suspects: u8,
+    /// Nothing of leaders below is accepted any more.
+    pub promise: u8,
+    pub accepted: Proposal,
+    pub decided: bool,
+}
+
+/// A member.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Member {
+    /// What it has of all rows, its own included.
+    pub rows: [Row; MEMBERS_MAX],
+    /// For each member: its row after each write that has not landed here.
+    pub landing: [Vec<Row>; MEMBERS_MAX],
+    pub delivered: u8,
+    pub crashed: bool,
+}
+
+/// The whole view.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct State {
+    pub members: Vec<Member>,
+    pub crashes: u8,
+}
+
+/// One thing that happens. Numbers are ranks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    Receive(usize),
+    /// Delivers a place that all members have, or that lies under the decided trim.
+    Deliver(usize),
+    Crash(usize),
+    /// The first suspects the second.
+    Suspect(usize, usize),
+    Wedge(usize),
+    Promise(usize),
+    TakeOver(usize),
+    Seal(usize),
+    /// The first accepts what the second shows.
+    Accept(usize, usize),
+    Decide(usize),
+    /// The first takes over what the second has found decided.
+    Learn(usize, usize),
+    /// The next write of the second lands in the first one's copy.
+    Land(usize, usize),
+}
+
+impl Member {
+    fn suspects(&self, own: usize, rank: usize) -> bool {
+        self.rows[own].suspects >> rank & 1 == 1
+    }
+
+    /// Ranks that this member does not suspect, its own among them.
+    fn trusted(&self, own: usize, scope: &Scope) -> impl Iterator<Item = usize> {
+        (0..scope.members).filter(move |rank| !self.suspects(own, *rank))
+    }
+
+    /// VIE-4.
+    fn leader(&self, own: usize, scope: &Scope) -> usize {
+        self.trusted(own, scope).next().expect("nobody suspects itself")
+    }
+
+    /// VIE-9.
+    fn has_majority(&self, own: usize, scope: &Scope) -> bool {
+        self.trusted(own, scope).count() * 2 > scope.members || scope.has(Fault::NoMajority)
+    }
+
+    /// Whether all that a member shows as suspected is suspected here too. Nobody suspects itself,
+    /// so it is not so if this member is among them.
+    fn shares(&self, own: usize, of: usize) -> bool {
+        self.rows[of].suspects & !self.rows[own].suspects == 0
+    }
+
+    /// Whether a member shows that it has not too few to go on with.
+    fn shows_majority(&self, of: usize, scope: &Scope) -> bool {
+        let suspected = self.rows[of].suspects.count_ones() as usize;
+        (scope.members - suspected) * 2 > scope.members
+    }
+
+    /// Whether the view has to end, as far as this member knows.
+    fn has_cause(&self, own: usize, scope: &Scope) -> bool {
+        let proposed = |rank: usize| self.rows[rank].accepted.ballot > 0;
+        scope.wish || self.rows[own].suspects > 0 || self.trusted(own, scope).any(proposed)
+    }
+
+    /// Whether nothing that others write matters to this member any more: it crashed, has no
+    /// majority and halts, or knows the decision.
+    pub fn is_done(&self, own: usize, scope: &Scope) -> bool {
+        self.crashed || self.rows[own].decided || !self.has_majority(own, scope)
+    }
+
+    /// VIE-3: whether all suspicions of those that are not suspected were taken over, and they are
+    /// a majority.
+    fn is_settled(&self, own: usize, scope: &Scope) -> bool {
+        self.trusted(own, scope).all(|rank| self.shares(own, rank)) && self.has_majority(own, scope)
+    }
+}
+
+impl Scope {
+    pub fn of(members: usize, places: u8) -> Self {
+        Self {
+            members,
+            places,
+            crashes: 0,
+            mistakes: Vec::new(),
+            received: [0; MEMBERS_MAX],
+            wish: false,
+            fault: None,
+        }
+    }
+
+    fn has(&self, fault: Fault) -> bool {
+        self.fault == Some(fault)
+    }
+
+    /// The own row after an action of its owner alone, where that is possible.
+    fn change(&self, member: &Member, own: usize, action: Action) -> Option<Row> {
+        let mut row = member.rows[own];
+        let possible = match action {
+            Action::Receive(_) => {
+                row.received += 1;
+                let open = row.last.is_none() || self.has(Fault::ReceivesWedged);
+                row.received <= self.places && open
+            }
+            Action::Suspect(_, rank) => {
+                row.suspects |= 1 << rank;
+                !member.suspects(own, rank)
+            }
+            Action::Wedge(_) => {
+                row.last = Some(row.received);
+                member.rows[own].last.is_none() && member.has_cause(own, self)
+            }
+            Action::Promise(_) => {
+                row.promise = member.leader(own, self) as u8;
+                row.promise > member.rows[own].promise
+            }
+            Action::TakeOver(_) => {
+                row.accepted = self.taken_over(member, own)?;
+                true
+            }
+            Action::Seal(_) => {
+                row.accepted.trim = self.sealed(member, own);
+                row.accepted.trim.is_some()
+            }
+            Action::Accept(_, of) => {
+                row.accepted = member.rows[of].accepted;
+                self.may_accept(member, own, of)
+            }
+            Action::Decide(_) => {
+                row.decided = true;
+                self.may_decide(member, own)
+            }
+            Action::Learn(_, of) => {
+                row.decided = true;
+                let may = member.rows[of].decided
+                    && !member.suspects(own, of)
+                    && member.shares(own, of)
+                    && row.accepted.trim.is_some()
+                    && row.accepted.trim == member.rows[of].accepted.trim;
+                may && !member.rows[own].decided
+            }
+            Action::Deliver(_) | Action::Crash(_) | Action::Land(..) => true,
+        };
+        possible.then_some(row)
+    }
+
+    /// VIE-4: what a new leader proposes: the latest that a member which is not suspected shows.
+    fn taken_over(&self, member: &Member, own: usize) -> Option<Proposal> {
+        let row = &member.rows[own];
+        let ballot = own as u8 + 1;
+        let promised = |rank: usize| usize::from(member.rows[rank].promise) == own;
+        let may = member.leader(own, self) == own
+            && row.last.is_some()
+            && !row.decided
+            && row.accepted.ballot != ballot
+            && member.is_settled(own, self)
+            && member.trusted(own, self).all(promised);
+        let latest = member.trusted(own, self).map(|rank| member.rows[rank].accepted).max();
+        let trim = latest.filter(|_| !self.has(Fault::TakeoverForgets)).and_then(|of| of.trim);
+        may.then_some(Proposal { ballot, trim })
+    }
+
+    /// VIE-6: the trim: the minimum of the final counts of all that are not suspected, once each of
+    /// them has accepted this leader's proposal, and so wedged.
+    fn sealed(&self, member: &Member, own: usize) -> Option<u8> {
+        let proposal = Proposal { ballot: own as u8 + 1, trim: None };
+        let mut wedged = Vec::new();
+        for rank in member.trusted(own, self) {
+            let row = &member.rows[rank];
+            let follows = row.accepted == proposal && usize::from(row.promise) == own;
+            if follows {
+                wedged.push(row.last?);
+            } else if !self.has(Fault::TrimOfAMajority) {
+                return None;
+            }
+        }
+        let own_is_ready = member.rows[own].accepted == proposal && member.is_settled(own, self);
+        let enough = wedged.len() * 2 > self.members || self.has(Fault::NoMajority);
+        if !own_is_ready || !enough {
+            return None;
+        }
+        if self.has(Fault::TrimIsTheMost) {
+            wedged.into_iter().max()
+        } else {
+            wedged.into_iter().min()
+        }
+    }
+
+    /// Whether what a member shows is newer than what was accepted here, and of the leader that is
+    /// followed, or decided.
+    fn may_accept(&self, member: &Member, own: usize, of: usize) -> bool {
+        let (row, shown) = (&member.rows[own], &member.rows[of]);
+        let leads = member.leader(own, self) == of && shown.accepted.ballot == of as u8 + 1;
+        let follows = leads || shown.decided;
+        let trusted = !member.suspects(own, of) && member.shares(own, of) && follows;
+        own != of && trusted && row.last.is_some() && !row.decided && shown.accepted > row.accepted
+    }
+
+    /// VIE-5, VIE-6: whether all that are not suspected accepted the same, sealed, and are a
+    /// majority.
+    fn may_decide(&self, member: &Member, own: usize) -> bool {
+        let row = &member.rows[own];
+        let all = member.trusted(own, self).all(|rank| member.rows[rank].accepted == row.accepted);
+        let accepted = all || self.has(Fault::DecidesAlone);
+        row.accepted.trim.is_some() && !row.decided && member.is_settled(own, self) && accepted
+    }
+
+    fn publish(&self, state: &mut State, own: usize, row: Row) {
+        state.members[own].rows[own] = row;
+        for (rank, other) in state.members.iter_mut().enumerate() {
+            if rank != own && !other.is_done(rank, self) && !other.suspects(rank, own) {
+                other.landing[own].push(row);
+            }
+        }
+    }
+
+    /// Whether a member has a reason to suspect another, or does so without.
+    fn may_suspect(&self, state: &State, own: usize, rank: usize) -> bool {
+        let member = &state.members[own];
+        let says_so = |of: usize| of != own && member.suspects_of(of, rank);
+        let has_halted = !member.shows_majority(rank, self);
+        state.members[rank].crashed
+            || has_halted
+            || self.mistakes.contains(&(own, rank))
+            || member.trusted(own, self).any(says_so)
+    }
+}
+
+impl Member {
+    fn suspects_of(&self, of: usize, rank: usize) -> bool {
+        self.rows[of].suspects >> rank & 1 == 1
+    }
+
+    /// Forgets what it will not read.
+    fn forget(&mut self, own: usize) {
+        let row = self.rows[own];
+        self.rows = [Row::default(); MEMBERS_MAX];
+        self.rows[own] = row;
+        self.landing = [const { Vec::new() }; MEMBERS_MAX];
+    }
+
+    /// ORD-3 and VIE-6: up to where a member may deliver.
+    fn stable(&self, own: usize, scope: &Scope) -> u8 {
+        let received = self.rows[..scope.members].iter().map(|row| row.received);
+        let stable = received.min().expect("a member");
+        let row = &self.rows[own];
+        let trim = row.accepted.trim.filter(|_| row.decided).unwrap_or(0);
+        stable.max(trim)
+    }
+}
+
+impl Model for Scope {
+    type State = State;
+    type Action = Action;
+
+    fn start(&self) -> State {
+        let member = Member {
+            rows: self.received.map(|received| Row { received, ..Row::default() }),
+            landing: [const { Vec::new() }; MEMBERS_MAX],
+            delivered: 0,
+            crashed: false,
+        };
+        State { members: vec![member; self.members], crashes: 0 }
+    }
+
+    fn actions(&self) -> Vec<Action> {
+        let mut actions = Vec::new();
+        for own in 0..self.members {
+            actions.extend([Action::Receive(own), Action::Deliver(own), Action::Wedge(own)]);
+            actions.extend([Action::Promise(own), Action::TakeOver(own), Action::Seal(own)]);
+            actions.extend([Action::Decide(own), Action::Crash(own)]);
+            for other in (0..self.members).filter(|other| *other != own) {
+                actions.extend([Action::Suspect(own, other), Action::Accept(own, other)]);
+                actions.extend([Action::Learn(own, other), Action::Land(own, other)]);
+            }
+        }
+        actions
+    }
+
+    fn next(&self, state: &State, action: Action) -> Option<State> {
+        let own = action.member();
+        let member = &state.members[own];
+        let ends = matches!(action, Action::Deliver(_) | Action::Crash(_));
+        if member.crashed || member.is_done(own, self) && !(ends && member.rows[own].decided) {
+            return None;
+        }
+        let possible = match action {
+            Action::Deliver(_) => member.delivered < member.stable(own, self),
+            Action::Crash(_) => state.crashes < self.crashes,
+            // A suspected row is not read any more.
+            Action::Land(_, of) => !member.landing[of].is_empty() && !member.suspects(own, of),
+            Action::Suspect(_, rank) => self.may_suspect(state, own, rank),
+            _ => true,
+        };
+        if !possible {
+            return None;
+        }
+        let row = self.change(member, own, action)?;
+        let mut next = state.clone();
+        match action {
+            Action::Deliver(_) => next.members[own].delivered += 1,
+            Action::Crash(_) => {
+                next.members[own].crashed = true;
+                next.crashes += 1;
+            }
+            Action::Land(_, writer) => {
+                next.members[own].rows[writer] = next.members[own].landing[writer].remove(0);
+            }
+            _ => self.publish(&mut next, own, row),
+        }
+        if let Action::Suspect(_, rank) = action {
+            next.members[own].landing[rank].clear();
+        }
+        if next.members[own].is_done(own, self) {
+            next.members[own].forget(own);
+        }
+        Some(next)
+    }
+
+    /// Of all members, also of those that crashed or were left out: one trim; nothing that anybody
+    /// delivered lies behind it; all who decided have what lies before it.
+    fn check(&self, state: &State) -> Result<(), String> {
+        let decided = |own: usize| {
+            let row = state.members[own].rows[own];
+            row.accepted.trim.filter(|_| row.decided)
+        };
+        let mut trims = (0..self.members).filter_map(decided);
+        let Some(trim) = trims.next() else { return Ok(()) };
+        if let Some(other) = trims.find(|other| *other != trim) {
+            return Err(format!("two trims are decided: {trim} and {other}"));
+        }
+        for (own, member) in state.members.iter().enumerate() {
+            if member.delivered > trim {
+                return Err(format!(
+                    "{own} delivered {}, and the trim is {trim}",
+                    member.delivered
+                ));
+            }
+            if decided(own).is_some() && member.rows[own].received < trim {
+                return Err(format!("{own} goes on to {trim}, and has not received it"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Where only members that crashed are suspected, and a majority is left: all that are left
+    /// decide, and have delivered the same.
+    fn check_end(&self, state: &State) -> Result<(), String> {
+        let crashed = state.members.iter().filter(|member| member.crashed).count();
+        if !self.mistakes.is_empty() || crashed == 0 || (self.members - crashed) * 2 <= self.members
+        {
+            return Ok(());
+        }
+        let mut ends = Vec::new();
+        for (own, member) in state.members.iter().enumerate().filter(|(_, member)| !member.crashed)
+        {
+            if !member.rows[own].decided {
+                return Err(format!("{own} is left and does not decide"));
+            }
+            ends.push(member.delivered);
+        }
+        if ends.iter().any(|end| *end != ends[0]) {
+            return Err(format!("those that are left delivered {ends:?}"));
+        }
+        Ok(())
+    }
+}
+
+impl Action {
+    /// Who does it.
+    pub fn member(self) -> usize {
+        match self {
+            Self::Receive(own) | Self::Deliver(own) | Self::Crash(own) | Self::Wedge(own) => own,
+            Self::Promise(own) | Self::TakeOver(own) | Self::Seal(own) | Self::Decide(own) => own,
+            Self::Suspect(own, _) | Self::Accept(own, _) | Self::Learn(own, _) => own,
+            Self::Land(own, _) => own,
+        }
+    }
+}
