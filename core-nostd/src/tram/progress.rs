@@ -75,13 +75,14 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Whether nothing was taken, delivered or posted.
+    /// Whether nothing was taken, copied, delivered or posted.
     #[must_use]
     pub const fn is_idle(&self) -> bool {
         self.events == 0
             && self.proposed == 0
             && self.processed == 0
             && self.passed_on == 0
+            && self.copied_bytes == 0
             && self.lists == 0
             && self.granted == 0
             && self.campaigns == 0

@@ -104,6 +104,8 @@ pub struct Settings {
     pub payload_max: u32,
     /// From heartbeat to heartbeat, for each replica of the overlay.
     pub heartbeat_ns: u64,
+    /// How many bytes of payloads a step copies before it takes no more.
+    pub run_bytes: u64,
 }
 
 impl Default for Settings {
@@ -119,6 +121,7 @@ impl Default for Settings {
             payload_max: 200,
             // Long enough that this network carries them beside everything else.
             heartbeat_ns: 2_500,
+            run_bytes: ReplicaOptions::default().run_bytes,
         }
     }
 }
@@ -151,6 +154,10 @@ pub struct World {
     pub carried: u32,
     pub fetched: u32,
     pub given_up: u32,
+    /// The most bytes of payloads that a step of a replica has copied.
+    pub most_copied: u64,
+    /// Lists that clients have posted.
+    pub clients_lists: u32,
 }
 
 /// A tree by its groups' parents, with so many replicas each.
@@ -194,6 +201,8 @@ impl World {
             carried: 0,
             fetched: 0,
             given_up: 0,
+            most_copied: 0,
+            clients_lists: 0,
         };
         for id in world.ids() {
             world.start_replica(id, true);
@@ -233,6 +242,7 @@ impl World {
             is_founder,
             batching: self.settings.batching,
             passes_on_early: self.settings.early,
+            run_bytes: self.settings.run_bytes,
         };
         let lent = LentState {
             links: state.0.lend(),
@@ -330,15 +340,6 @@ impl World {
         }
     }
 
-    /// Whether a group may lose a replica: the others are a quorum of replicas that count.
-    pub fn may_crash(&self, id: ReplicaId) -> bool {
-        let counts = |(other, running): &(&ReplicaId, &RunningReplica)| {
-            other.group == id.group && **other != id && running.replica.is_voter()
-        };
-        let counting = self.replicas.iter().filter(counts).count();
-        counting >= usize::from(self.overlay.quorum(id.group)) && self.replicas.contains_key(&id)
-    }
-
     /// A process does nothing until a moment; what its peers write still lands.
     pub fn pause(&mut self, id: ReplicaId, until: u64) {
         if let Some(running) = self.replicas.get(&id) {
@@ -359,12 +360,6 @@ impl World {
             .chain(clients.map(|running| running.end.process))
             .collect();
         self.network.borrow_mut().allow_only(&processes);
-    }
-
-    pub fn leader(&self, group: GroupId) -> Option<ReplicaId> {
-        let of_group = self.replicas.iter().filter(|(id, _)| id.group == group);
-        let leading = of_group.filter(|(_, running)| running.replica.is_leader());
-        leading.max_by_key(|(_, running)| running.replica.promised()).map(|(id, _)| *id)
     }
 
     /// One thing happens: a piece lands, or a process steps.
@@ -458,6 +453,7 @@ impl World {
                 self.carried += did.carried;
                 self.fetched += did.fetched;
                 self.given_up += did.given_up;
+                self.most_copied = self.most_copied.max(did.copied_bytes);
             }
             Err(halt) => self.complaints.push(format!("{id}: {halt}")),
         }

@@ -109,8 +109,9 @@ impl World {
     pub fn step_client(&mut self, number: ClientNumber) {
         let Some(running) = self.clients.get_mut(&number) else { return };
         let stepped = running.client.step(Time(self.now), &mut running.end, &running.memory);
-        if let Err(halt) = stepped {
-            self.complaints.push(format!("client {number}: {halt}"));
+        match stepped {
+            Ok(did) => self.clients_lists += did.lists,
+            Err(halt) => self.complaints.push(format!("client {number}: {halt}")),
         }
         while let Some(answered) = running.client.poll() {
             if let Some(sent) = self.sent.get_mut(&answered.id) {
