@@ -10,6 +10,10 @@
 //! stays for as long as the entry has its place in the log. So neither a client that goes, nor the
 //! end of its connection, takes a body away that an entry refers to.
 //!
+//! A step takes so many bytes of bodies, and shows which it has. So a leader's followers, and the
+//! groups below, take the first bodies while it takes the next. If each took all that is there
+//! first, all would copy the same bodies one after the other.
+//!
 //! # When a reference counts
 //! A replica shows the leader that has its log below which place it has all bodies. A reference
 //! counts there only below that, in the leader's log and in its term. So it is decided once a
@@ -307,6 +311,8 @@ impl Replica<'_> {
                 // It was delivered by a snapshot, and nobody wants it from here.
                 None if held.below < self.delivered => {}
                 None => break,
+                // The next step goes on.
+                Some(_) if self.has_taken_enough() => break,
                 Some(entry) => {
                     if !self.has_whole(held.below, &entry, log, memory)? {
                         self.ask_for_bodies(held.below, control.tail, log, memory)?;
@@ -399,6 +405,9 @@ impl Replica<'_> {
         if !self.shape.has_references() {
             return Ok(true);
         }
+        if self.has_taken_enough() && !self.is_held(place, entry, log)? {
+            return Ok(false);
+        }
         if let Content::Admit { rank, incarnation } = entry.content {
             let is_own = rank == self.id.rank && incarnation == self.options.incarnation;
             let is_whole = self.held.of == self.promised && self.held.below > place;
@@ -410,5 +419,10 @@ impl Replica<'_> {
     fn count_copied(&mut self, length: u32) {
         let bytes = u64::from(length);
         self.progress.copied_bytes = self.progress.copied_bytes.saturating_add(bytes);
+    }
+
+    /// Whether this step has copied so much that its results go out first.
+    const fn has_taken_enough(&self) -> bool {
+        self.progress.copied_bytes >= self.options.run_bytes
     }
 }

@@ -4,8 +4,9 @@
 //! A log has room for an entry if the entry that it replaces is consumed: by each replica of the
 //! group that is there, and by a quorum of each child that the entry was for (TRM-6).
 //!
-//! A step's run ends once its payloads are so long that their transfer matters: followers and
-//! children then get one run after the other, and the groups below work while the next one is sent.
+//! A step's run ends once its payloads are so long that their transfer matters, or the copies of
+//! those that entries refer to: followers and children then get one run after the other, and work
+//! on one while the next one is made and sent.
 //!
 //! Source: TRAM, section 5.3; requirements TRM-3, TRM-6, TRM-7, BAT-1.
 //!
@@ -24,9 +25,6 @@ use super::shape::{feed_row, peer_row};
 use crate::fabric::Fabric;
 use crate::ids::{ClientNumber, Time};
 use crate::memory::Row;
-
-/// A run takes no more messages once its payloads have so many bytes.
-const RUN_BYTES: u64 = 16 << 10;
 
 impl Replica<'_> {
     /// Counts as decided what a quorum has, and the parent has decided if it came from there.
@@ -281,7 +279,7 @@ impl Replica<'_> {
         };
         // bound: a window
         for _ in 0..ring.window {
-            if self.tail >= limit || self.run_bytes >= RUN_BYTES {
+            if self.tail >= limit || self.run_bytes >= self.options.run_bytes {
                 break;
             }
             let count = self.counts.source(source, UpTo::Proposed);
@@ -294,19 +292,19 @@ impl Replica<'_> {
                 }
             };
             fabric.observe_barrier();
+            let length = u64::from(fed.length);
             if self.shape.is_reference(fed.length) {
                 if !self.take_body(source, count.next, &fed, row, log, memory)? {
                     break;
                 }
             } else {
-                self.run_bytes = self.run_bytes.saturating_add(u64::from(fed.length));
                 log.clear(self.tail)?;
                 let payload = self.shape.payload(self.tail);
                 let from = ring.payload(count.next);
                 log.memory().copy_from(payload, &row, from, whole_cells(fed.length))?;
-                self.progress.copied_bytes =
-                    self.progress.copied_bytes.saturating_add(u64::from(fed.length));
+                self.progress.copied_bytes = self.progress.copied_bytes.saturating_add(length);
             }
+            self.run_bytes = self.run_bytes.saturating_add(length);
             let message = Message {
                 source,
                 ordinal: count.next,

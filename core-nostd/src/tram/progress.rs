@@ -75,12 +75,12 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Whether nothing was taken, delivered or posted.
+    /// Whether nothing was taken, copied, delivered or posted.
     #[must_use]
     pub const fn is_idle(&self) -> bool {
         let taken = self.events | self.granted | self.campaigns;
         let moved = self.proposed | self.processed | self.passed_on | self.lists;
-        taken | moved == 0
+        taken | moved | self.copied_bytes == 0
     }
 }
 

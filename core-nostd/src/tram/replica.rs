@@ -51,6 +51,9 @@ pub struct ReplicaOptions {
     /// Passes messages on to children while they are being replicated, and not only once they are
     /// decided. The children do the same work earlier, and deliver once their parent has decided.
     pub passes_on_early: bool,
+    /// A step takes no more payloads once it has copied so many bytes of them: what it has goes out
+    /// first, and others copy theirs meanwhile. It always takes one.
+    pub run_bytes: u64,
 }
 
 impl Default for ReplicaOptions {
@@ -64,6 +67,7 @@ impl Default for ReplicaOptions {
             is_founder: true,
             batching: true,
             passes_on_early: true,
+            run_bytes: 16 << 10,
         }
     }
 }
@@ -226,6 +230,8 @@ impl<'s> Replica<'s> {
             return Err(OpenError::StateTooSmall);
         }
         check_fabric(&capabilities, &shape)?;
+        // None would never be enough for a first payload.
+        let options = ReplicaOptions { run_bytes: options.run_bytes.max(1), ..options };
         state.fill(LinkState::default());
         let mut children = heapless::Vec::new();
         // bound: the children

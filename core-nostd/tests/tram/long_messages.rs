@@ -47,6 +47,42 @@ fn a_step_gives_one_long_message_to_one_replica_and_clients_begin_with_different
     assert!(world.references >= 3);
 }
 
+#[test]
+fn a_step_of_a_replica_copies_one_long_message_however_many_are_there() {
+    let mut world = three_clients();
+    let clients: Vec<ClientNumber> = world.clients.keys().copied().collect();
+    for client in &clients {
+        world.multicast(*client, Destinations::of(GroupId(0)), LENGTH as usize).expect("room");
+        for _ in 0..3 {
+            world.step_client(*client);
+        }
+    }
+    while world.network.borrow_mut().deliver() {}
+    assert_eq!(world.references, 0, "all is there, and no replica has looked");
+    assert!(world.run_until(400_000, |world| missing(world).is_empty()), "{:?}", missing(&world));
+    assert_eq!(safety(&world), Vec::<String>::new());
+    assert_eq!(world.references, 3);
+    assert_eq!(world.most_copied, u64::from(LENGTH));
+}
+
+#[test]
+fn a_list_gives_several_short_messages() {
+    let settings = Settings { clients: 1, references_from: 40, ..Settings::default() };
+    let mut world = World::new(&[None], 3, settings);
+    assert!(world.run_until(100_000, |world| world.leader(GroupId(0)).is_some()));
+    let (client, messages) = (ClientNumber(0), 2);
+    let before = world.clients_lists;
+    for _ in 0..messages {
+        world.multicast(client, Destinations::of(GroupId(0)), 100).expect("there is room");
+    }
+    world.step_client(client);
+    // To each replica one list of bodies, and one of slots.
+    assert_eq!(world.clients_lists - before, 3 * 2);
+    assert!(world.run_until(400_000, |world| missing(world).is_empty()), "{:?}", missing(&world));
+    assert_eq!(safety(&world), Vec::<String>::new());
+    assert_eq!(world.references, messages);
+}
+
 /// A stream of messages to a group of which one follower is slow: how long it takes, and how many
 /// payloads the leader carried to followers.
 fn with_a_slow_follower(references_from: u32, seed: u64) -> (u64, u32) {

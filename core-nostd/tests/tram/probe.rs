@@ -1,12 +1,27 @@
-//! What tests look at in a world's memory, and what they put there.
+//! What tests look at in a world and its memory, and what they put there.
 
-use tramontane_core::ids::ClientNumber;
+use tramontane_core::ids::{ClientNumber, GroupId};
 use tramontane_core::memory::{Row, RowWriter};
 use tramontane_core::tram::{LinkId, MessageId, ReplicaId, Shape};
 
-use super::world::World;
+use super::world::{RunningReplica, World};
 
 impl World {
+    pub fn leader(&self, group: GroupId) -> Option<ReplicaId> {
+        let of_group = self.replicas.iter().filter(|(id, _)| id.group == group);
+        let leading = of_group.filter(|(_, running)| running.replica.is_leader());
+        leading.max_by_key(|(_, running)| running.replica.promised()).map(|(id, _)| *id)
+    }
+
+    /// Whether a group may lose a replica: the others are a quorum of replicas that count.
+    pub fn may_crash(&self, id: ReplicaId) -> bool {
+        let counts = |(other, running): &(&ReplicaId, &RunningReplica)| {
+            other.group == id.group && **other != id && running.replica.is_voter()
+        };
+        let counting = self.replicas.iter().filter(counts).count();
+        counting >= usize::from(self.overlay.quorum(id.group)) && self.replicas.contains_key(&id)
+    }
+
     /// The stamp, tail and decided count of a replica's log.
     pub fn log_control(&self, id: ReplicaId) -> [u64; 3] {
         let Some(running) = self.replicas.get(&id) else { return [0; 3] };

@@ -69,6 +69,8 @@ pub struct Settings {
     pub refuses: usize,
     /// How many of a hundred links a process has no rows of, in a step, although it is attached.
     pub hides: usize,
+    /// How many bytes of payloads a step copies before it takes no more.
+    pub run_bytes: u64,
 }
 
 impl Default for Settings {
@@ -86,6 +88,7 @@ impl Default for Settings {
             heartbeat_ns: 2_500,
             refuses: 0,
             hides: 0,
+            run_bytes: ReplicaOptions::default().run_bytes,
         }
     }
 }
@@ -120,6 +123,10 @@ pub struct World {
     pub carried: u32,
     pub fetched: u32,
     pub given_up: u32,
+    /// The most bytes of payloads that a step of a replica has copied.
+    pub most_copied: u64,
+    /// Lists that clients have posted.
+    pub clients_lists: u32,
 }
 
 /// A tree by its groups' parents, with so many replicas each.
@@ -164,6 +171,8 @@ impl World {
             carried: 0,
             fetched: 0,
             given_up: 0,
+            most_copied: 0,
+            clients_lists: 0,
         };
         world.network.borrow_mut().refuses = settings.refuses;
         for id in world.ids() {
@@ -204,6 +213,7 @@ impl World {
             is_founder,
             batching: self.settings.batching,
             passes_on_early: self.settings.early,
+            run_bytes: self.settings.run_bytes,
         };
         let lent = LentState {
             links: state.0.lend(),
@@ -300,15 +310,6 @@ impl World {
         }
     }
 
-    /// Whether a group may lose a replica: the others are a quorum of replicas that count.
-    pub fn may_crash(&self, id: ReplicaId) -> bool {
-        let counts = |(other, running): &(&ReplicaId, &RunningReplica)| {
-            other.group == id.group && **other != id && running.replica.is_voter()
-        };
-        let counting = self.replicas.iter().filter(counts).count();
-        counting >= usize::from(self.overlay.quorum(id.group)) && self.replicas.contains_key(&id)
-    }
-
     /// A process does nothing until a moment; what its peers write still lands.
     pub fn pause(&mut self, id: ReplicaId, until: u64) {
         if let Some(running) = self.replicas.get(&id) {
@@ -329,12 +330,6 @@ impl World {
             .chain(clients.map(|running| running.end.process))
             .collect();
         self.network.borrow_mut().allow_only(&processes);
-    }
-
-    pub fn leader(&self, group: GroupId) -> Option<ReplicaId> {
-        let of_group = self.replicas.iter().filter(|(id, _)| id.group == group);
-        let leading = of_group.filter(|(_, running)| running.replica.is_leader());
-        leading.max_by_key(|(_, running)| running.replica.promised()).map(|(id, _)| *id)
     }
 
     /// One thing happens: a piece lands, or a process steps.
@@ -430,6 +425,7 @@ impl World {
                 self.carried += did.carried;
                 self.fetched += did.fetched;
                 self.given_up += did.given_up;
+                self.most_copied = self.most_copied.max(did.copied_bytes);
             }
             Err(halt) => self.complaints.push(format!("{id}: {halt}")),
         }

@@ -304,6 +304,7 @@ fn replica_options(
         is_founder,
         batching: description.batching,
         passes_on_early: description.pass_on_early,
+        ..ReplicaOptions::default()
     }
 }
 

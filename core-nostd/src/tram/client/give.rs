@@ -10,7 +10,7 @@
 //! copied into their rows, and answers are looked at in between.
 
 use super::{Client, ClientLink, MessageState};
-use crate::fabric::{Area, Fabric, Region};
+use crate::fabric::{Area, Fabric, Region, WRITES_MAX};
 use crate::ids::index_from_u32;
 use crate::memory::RowWriter;
 use crate::tram::link::{LinkId, Memory, OfLinks};
@@ -46,17 +46,11 @@ impl Client<'_> {
         if state.given_up > state.given_up_told {
             self.give_up(link, &mut state, fabric, memory)?;
         }
-        // bound: a window
-        for number in state.given..self.next {
-            let index = modulo(number, shape.client_window());
-            let Some(message) = self.messages.get(index).copied() else { break };
-            if self.is_due(&message, link, replica, &shape, memory)?
-                && (self.given_bytes >= STEP_BYTES
-                    || !self.give_one(link, &state, &message, &shape, fabric, memory)?)
-            {
+        // bound: a window: a list takes one body at least
+        for _ in 0..shape.client_window() {
+            if !self.give_list(link, &mut state, replica, &shape, fabric, memory)? {
                 break;
             }
-            state.given = number.saturating_add(1);
         }
         *self.state.at_mut(link)? = state;
         Ok(())
@@ -104,18 +98,80 @@ impl Client<'_> {
         Ok(())
     }
 
-    /// Gives one body. False if there is no room.
-    fn give_one<F: Fabric, M: Memory>(
+    /// Gives as many bodies as one list takes: a post of its own for each would cost more than a
+    /// short body. The names go behind all bodies of the list. False if none was given.
+    fn give_list<F: Fabric, M: Memory>(
         &mut self,
         link: LinkId,
-        state: &ClientLink,
-        message: &MessageState,
+        state: &mut ClientLink,
+        replica: ReplicaId,
         shape: &Shape,
         fabric: &mut F,
         memory: &M,
     ) -> Result<bool, Halt> {
         let Some((row, _)) = memory.link(link) else { return Ok(false) };
-        let number = message.number;
+        let own = |offset: usize| Area { region: Region::ROW, offset };
+        let mut posting = Posting::new(&self.capabilities);
+        let mut numbers: heapless::Vec<u64, WRITES_MAX> = heapless::Vec::new();
+        let (mut next, mut bytes) = (state.given, self.given_bytes);
+        // bound: a window
+        for number in state.given..self.next {
+            let index = modulo(number, shape.client_window());
+            let Some(message) = self.messages.get(index).copied() else { break };
+            if self.is_due(&message, link, replica, shape, memory)? {
+                // For this body, and for a name of each.
+                let writes = numbers.len().saturating_add(2);
+                if bytes >= STEP_BYTES
+                    || posting.room() < writes
+                    || !self.has_place(row, link, number, shape, memory)?
+                {
+                    break;
+                }
+                self.store_body(row, &message, shape)?;
+                let body = own(shape.given(number));
+                posting.content(body, body, index_from_u32(message.length));
+                // There is room: a list has more writes than bodies.
+                let _ = numbers.push(number);
+                bytes = bytes.saturating_add(u64::from(message.length));
+            }
+            next = number.saturating_add(1);
+        }
+        // bound: the writes of a list
+        for number in &numbers {
+            let name = own(shape.given_name(*number));
+            posting.guard(name, name, NAME_BYTES);
+        }
+        let attached = state.attached;
+        if !numbers.is_empty()
+            && fabric.post(attached.view, attached.peer, posting.writes(), None).is_err()
+        {
+            // bound: the writes of a list
+            for number in &numbers {
+                put(row, shape.given_name(*number), 0)?;
+            }
+            return Ok(false);
+        }
+        state.given = next;
+        if numbers.is_empty() {
+            return Ok(false);
+        }
+        // What was refused does not count: others' bodies go meanwhile.
+        self.given_bytes = bytes;
+        let writes = u32::try_from(posting.writes().len()).unwrap_or(u32::MAX);
+        self.progress.lists = self.progress.lists.saturating_add(1);
+        self.progress.writes = self.progress.writes.saturating_add(writes);
+        Ok(true)
+    }
+
+    /// Whether a body may come into its place: the replica has passed the message before.
+    fn has_place<M: Memory>(
+        &self,
+        row: RowWriter<'_>,
+        link: LinkId,
+        number: u64,
+        shape: &Shape,
+        memory: &M,
+    ) -> Result<bool, Halt> {
         let name = shape.given_name(number);
         let before = row.reader().cell(name)?.load();
         if let Some(before) = before.checked_sub(1) {
@@ -124,22 +180,6 @@ impl Client<'_> {
                 return Ok(false);
             }
         }
-        self.store_body(row, message, shape)?;
-        let mut posting = Posting::new(&self.capabilities);
-        let own = |offset: usize| Area { region: Region::ROW, offset };
-        let body = own(shape.given(number));
-        posting.content(body, body, index_from_u32(message.length));
-        posting.guard(own(name), own(name), NAME_BYTES);
-        let attached = state.attached;
-        if fabric.post(attached.view, attached.peer, posting.writes(), None).is_err() {
-            put(row, name, 0)?;
-            return Ok(false);
-        }
-        // What was refused does not count: others' bodies go meanwhile.
-        self.given_bytes = self.given_bytes.saturating_add(u64::from(message.length));
-        let writes = u32::try_from(posting.writes().len()).unwrap_or(u32::MAX);
-        self.progress.lists = self.progress.lists.saturating_add(1);
-        self.progress.writes = self.progress.writes.saturating_add(writes);
         Ok(true)
     }
 

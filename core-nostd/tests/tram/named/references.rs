@@ -142,3 +142,23 @@ fn a_body_is_not_replaced_before_its_replica_has_delivered_it() {
     }
     script.end();
 }
+
+/// Two messages are at all replicas. A follower takes the payload of the first, and leaves the
+/// other to its next step. Its leader must not count the other as there.
+#[test]
+fn a_follower_shows_no_payload_that_it_has_left_to_its_next_step() {
+    let mut script = Script::by_reference_one_a_step(&[None]);
+    let messages = [script.multicast(0, here()), script.multicast(0, here())];
+    script.world.allow_only(&P, &[ClientNumber(0)]);
+    for _ in 0..8 {
+        script.world.step_client(ClientNumber(0));
+        while script.world.network.borrow_mut().deliver_if_any_can() {}
+    }
+    script.moves(&P[..1], &P, 4);
+    script.moves(&P[1..2], &P, 1);
+    script.moves(&P[..1], &P, 4);
+    let delivered = messages.map(|message| script.world.has_delivered(P[0], message));
+    let is_at_follower = messages.map(|message| script.world.has_bytes(P[1], message));
+    assert_eq!((delivered, is_at_follower), ([true, false], [true, false]));
+    script.end();
+}

@@ -34,16 +34,22 @@ impl Script {
     }
 
     pub(super) fn of(parents: &[Option<u16>], replicas: u16) -> Self {
-        Self::with(parents, replicas, 0)
+        Self::with(parents, replicas, Settings::default())
     }
 
     /// The same. Entries of the messages that the text multicasts refer to their payloads.
     pub(super) fn by_reference(parents: &[Option<u16>]) -> Self {
-        Self::with(parents, 3, 16)
+        Self::with(parents, 3, Settings { references_from: 16, ..Settings::default() })
     }
 
-    fn with(parents: &[Option<u16>], replicas: u16, references_from: u32) -> Self {
-        let settings = Settings { log_entries: 32, references_from, ..Settings::default() };
+    /// The same, and a step takes the payload of one message.
+    pub(super) fn by_reference_one_a_step(parents: &[Option<u16>]) -> Self {
+        let settings = Settings { references_from: 16, run_bytes: 1, ..Settings::default() };
+        Self::with(parents, 3, settings)
+    }
+
+    fn with(parents: &[Option<u16>], replicas: u16, settings: Settings) -> Self {
+        let settings = Settings { log_entries: 32, ..settings };
         let mut world = World::new(parents, replicas, settings);
         world.network.borrow_mut().lands_whole = true;
         for number in 0..world.settings.clients {

@@ -110,8 +110,9 @@ impl World {
         running.memory.hide(self.settings.hides, &mut self.random);
         let stepped = running.client.step(Time(self.now), &mut running.end, &running.memory);
         running.memory.show();
-        if let Err(halt) = stepped {
-            self.complaints.push(format!("client {number}: {halt}"));
+        match stepped {
+            Ok(did) => self.clients_lists += did.lists,
+            Err(halt) => self.complaints.push(format!("client {number}: {halt}")),
         }
         while let Some(answered) = running.client.poll() {
             let replied = self.replied.entry(answered.id).or_default();

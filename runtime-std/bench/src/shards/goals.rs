@@ -19,8 +19,7 @@ const DELAYS: &str = "\
 const COPIES: &str = "\
     by reference each client writes all copies by its own port, as in RamCast, and a replica \
     receives one; but it copies each body once more, into memory that outlives the client's \
-    connection, and RamCast's replicas read it where it came: with copies that cost nothing \
-    (--set copy_byte_ps=1) TRAM has 85,000 messages of 64 KiB a second, 2.2 times RamCast's";
+    connection, and RamCast's replicas read it where it came";
 
 /// Why few destinations are slower.
 const LEVELS: &str = "\
