@@ -80,7 +80,7 @@ impl Progress {
     pub const fn is_idle(&self) -> bool {
         let taken = self.events | self.granted | self.campaigns;
         let moved = self.proposed | self.processed | self.passed_on | self.lists;
-        taken | moved | self.copied_bytes == 0
+        taken | moved == 0 && self.copied_bytes == 0
     }
 }
 
