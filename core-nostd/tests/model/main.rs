@@ -22,6 +22,9 @@
 #[allow(dead_code, reason = "it is the view tests', and serves here in part")]
 #[path = "../view/arena.rs"]
 mod arena;
+#[allow(dead_code, reason = "it is the view tests', and serves here in part")]
+#[path = "../view/around.rs"]
+mod around;
 #[path = "../common/mod.rs"]
 mod common;
 mod exhausted;
