@@ -221,7 +221,7 @@ fn table(results: &Path, defects: &[Defect]) -> String {
     for defect in defects {
         let cells = NODES.map(|nodes| {
             let shown = SEEDS.iter().filter_map(|seed| kept(results, &(defect, nodes, *seed)));
-            cell(&shown.collect::<Vec<_>>())
+            cell(&shown.collect::<Vec<_>>(), defect.name == CONTROL)
         });
         let Defect { name, what, .. } = defect;
         table += &format!("| `{name}` | {what} | {} | {} |\n", cells[0], cells[1]);
@@ -230,8 +230,8 @@ fn table(results: &Path, defects: &[Defect]) -> String {
 }
 
 /// Which checks saw a defect, each with where and in how many of the runs; marked if it was seen in
-/// fewer than all of them.
-fn cell(runs: &[Shown]) -> String {
+/// fewer than all of them, or, for the control, in any.
+fn cell(runs: &[Shown], is_control: bool) -> String {
     if runs.is_empty() {
         return "not run".to_owned();
     }
@@ -248,7 +248,8 @@ fn cell(runs: &[Shown]) -> String {
     let seen: Vec<String> =
         ranked.into_iter().map(|((check, at), count)| format!("{check} ({at}) {count}")).collect();
     let of = runs.len();
-    let total = if caught < of { format!("**{caught}/{of}**") } else { format!("{caught}/{of}") };
+    let is_right = if is_control { caught == 0 } else { caught == of };
+    let total = if !is_right { format!("**{caught}/{of}**") } else { format!("{caught}/{of}") };
     let starved = if starved > 0 { format!("; no time in {starved}") } else { String::new() };
     let seen = if seen.is_empty() { "nothing".to_owned() } else { seen.join(", ") };
     format!("{total}: {seen}{starved}")
