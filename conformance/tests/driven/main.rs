@@ -7,6 +7,7 @@
 mod driver;
 mod example_adapter;
 mod mutants;
+mod replicated_log;
 mod runs;
 mod starved;
 
@@ -59,11 +60,20 @@ fn main() -> ExitCode {
         the_example_passes_what_it_claims_and_the_rest_is_unsupported
         the_example_has_less_than_a_hundred_lines
     };
+    let replicated_log = tests! { replicated_log:
+        a_start_that_is_killed_while_it_replays_does_not_put_the_place_back
+    };
     let mutants = tests! { mutants:
         each_check_has_a_mutant
         a_cycle_of_groups_that_overlap_is_found_where_order_across_groups_is_claimed
     };
-    let named = long.into_iter().chain(starved).chain(driver).chain(example).chain(mutants);
+    let named = long
+        .into_iter()
+        .chain(starved)
+        .chain(driver)
+        .chain(example)
+        .chain(replicated_log)
+        .chain(mutants);
     let named = named.map(|(name, test)| {
         Trial::test(name, move || {
             test();

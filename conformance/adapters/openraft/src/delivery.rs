@@ -88,3 +88,19 @@ impl Delivery {
         std::thread::sleep(Duration::from_millis(self.pause_ms.swap(0, Ordering::Relaxed)));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The second start is killed while it replays: it has not delivered less than the first.
+    #[test]
+    fn a_start_that_is_killed_while_it_replays_does_not_put_the_place_back() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for (delivers, before) in [(5, None), (2, Some(5)), (7, Some(5)), (0, Some(7))] {
+            let place = Place::open(folder.path()).expect("a file");
+            assert_eq!(place.before, before);
+            place.keep(delivers).expect("it is kept");
+        }
+    }
+}
