@@ -115,8 +115,8 @@ impl Attached {
     }
 }
 
-/// What a process keeps of each of its links, by their places. Whoever lends it lends enough for
-/// all links: a link without a place means memory that does not fit.
+/// The state that a process keeps for each link, indexed by the link's place. The memory is checked
+/// at open to hold all links. A missing element is an error and never an index.
 pub(super) trait OfLinks {
     /// What is kept of a link.
     type State;

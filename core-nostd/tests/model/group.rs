@@ -33,7 +33,7 @@ pub enum Fault {
     SlotIsFreeEarly,
     /// A marker of nulls goes into a slot that is not free.
     NullsWithoutASlot,
-    /// What the others have received is not waited for.
+    /// A member delivers without waiting until the others have received.
     UnstableIsDelivered,
     /// A sender uses one round more than it owes.
     OwedIsOneTooMany,
@@ -71,18 +71,18 @@ pub struct Row {
     pub delivered: u8,
 }
 
-/// A member: what it has of all rows, its own included, and what it remembers.
+/// A member: its copies of all rows, its own row among them, and what it remembers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Member {
     pub rows: [Row; MEMBERS_MAX],
     /// For each member: its row after each write that has not landed here.
     pub landing: [Vec<Row>; MEMBERS_MAX],
-    /// For each sender: rounds that are here, slots taken, and slots handed over. Of the own ring:
-    /// rounds used, and slots published.
+    /// For each sender: its rounds that have arrived here, and how many of its slots were taken and
+    /// handed over. For the own ring: the rounds used and the slots published.
     pub rounds: [u8; MEMBERS_MAX],
     pub taken: [u8; MEMBERS_MAX],
     pub handed: [u8; MEMBERS_MAX],
-    /// What was handed over, place by place.
+    /// The messages that were handed over, by place.
     pub delivered: Vec<Turn>,
 }
 

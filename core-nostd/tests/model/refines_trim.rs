@@ -286,7 +286,7 @@ impl Pair {
         }
     }
 
-    /// Who may still be told of which loss.
+    /// The losses that may still be reported, each with the member that is told.
     fn reports(&self, run: &Run) -> Vec<(usize, usize)> {
         let members = run.scope.members;
         let lost = |reader: usize, lost: usize| {

@@ -23,7 +23,8 @@ pub struct Scope {
     pub members: usize,
     /// Places that can be received.
     pub places: u8,
-    /// How many members may crash. Who crashed may be suspected, and whom others suspect.
+    /// How many members may crash. A member may be suspected once it has crashed, or once another
+    /// member suspects it.
     pub crashes: u8,
     /// Suspicions without a reason, which may come at any time: who suspects whom.
     pub mistakes: Vec<(usize, usize)>,
@@ -45,7 +46,7 @@ pub enum Fault {
     ReceivesWedged,
     /// A leader that takes over sets the trim anew, although one was accepted.
     TakeoverForgets,
-    /// What was accepted here is decided, whether others have accepted it or not.
+    /// A member decides what it has accepted, whether or not others have accepted it.
     DecidesAlone,
     /// Any number of members decides.
     NoMajority,
@@ -78,7 +79,7 @@ pub struct Row {
 /// A member.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Member {
-    /// What it has of all rows, its own included.
+    /// Its copies of all rows, its own row among them.
     pub rows: [Row; MEMBERS_MAX],
     /// For each member: its row after each write that has not landed here.
     pub landing: [Vec<Row>; MEMBERS_MAX],
@@ -457,7 +458,7 @@ impl Model for Scope {
 }
 
 impl Action {
-    /// Who does it.
+    /// The member that acts.
     pub fn member(self) -> usize {
         match self {
             Self::Receive(own) | Self::Deliver(own) | Self::Crash(own) | Self::Wedge(own) => own,

@@ -39,7 +39,8 @@ pub(super) fn stop_continue(draft: &mut Draft) {
     draft.must_reach(Reach::SentWhileStopped { node: suspended });
 }
 
-/// A member without room may go on or halt. What it said to be durable is there after a restart.
+/// A member whose disk is full may go on or halt. After a restart it still has everything that it
+/// reported durable.
 pub(super) fn full_disk(draft: &mut Draft) {
     draft.one_group();
     let victim = draft.someone();
