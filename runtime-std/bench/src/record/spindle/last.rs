@@ -40,7 +40,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         "members",
         |runs| Ok(best(runs)?.0),
     )
-    .note("the rate peaks at 8 members, where posts cost little yet"),
+    .note("the rate peaks at 6 members, where posts cost little yet"),
     Claim::direction(
         "spindle-stays",
         "IV-C",
