@@ -60,7 +60,8 @@ fn round_trips_are_measured_to_all_subscribers() {
     let place = Place::new();
     let seen = perf(&place, &["--mode", "ping", "--subscribers", "2", "--bytes", "64"]);
     let times = &seen["round_trip_us"];
-    assert!(times["count"].as_u64().expect("a count") > 1, "{seen}");
+    // On a busy machine one takes longer than the whole measurement.
+    assert!(times["count"].as_u64().expect("a count") >= 1, "{seen}");
     let at = |quantile: &str| times[quantile]["median"].as_f64().expect("a time");
     assert!(0.0 < at("p50") && at("p50") <= at("p99") && at("p99") <= at("max") * 1.01, "{seen}");
     assert_eq!(seen.get("samples_per_s"), None);
