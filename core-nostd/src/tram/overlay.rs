@@ -10,7 +10,7 @@
 //! Source: TRAM, section 4.
 
 use crate::ids::{GroupId, Rank, index_from_u16, u16_from_index, u64_from_index};
-use crate::layout::Digest;
+use crate::layout::{ByteOrder, Digest};
 
 /// The most groups of an overlay: a set of them is one cell.
 pub const GROUPS_MAX: usize = 64;
@@ -20,6 +20,10 @@ pub const CHILDREN_MAX: usize = 16;
 
 /// The most replicas of one group.
 pub const REPLICAS_MAX: usize = 16;
+
+/// The format of what processes write to each other, in rows and regions. Raise it with each change
+/// of that: it is part of the digest, so builds of two formats do not meet.
+const FORMAT: u64 = 2;
 
 /// One group of an overlay, as its author writes it down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -252,7 +256,8 @@ impl Overlay {
         self.reach(first).contains(group) && self.reach(group).meets(destinations)
     }
 
-    /// What tells this overlay from others.
+    /// What tells this overlay from others: groups, limits, the format of rows, and the processor's
+    /// order of bytes.
     #[must_use]
     pub const fn digest(&self) -> u64 {
         self.digest
@@ -314,6 +319,8 @@ impl Overlay {
     fn compute_digest(&self) -> u64 {
         let limits = &self.limits;
         let sizes = [
+            FORMAT,
+            u64::from(matches!(ByteOrder::OWN, ByteOrder::Big)),
             u64::from(limits.clients),
             u64::from(limits.log_entries),
             u64::from(limits.client_window),
@@ -322,7 +329,7 @@ impl Overlay {
             u64_from_index(self.groups.len()),
         ];
         let mut digest = Digest::new();
-        // bound: six sizes
+        // bound: eight sizes
         for size in sizes {
             digest = digest.with(size);
         }

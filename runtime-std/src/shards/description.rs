@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use tramontane_core::ids::GroupId;
 use tramontane_core::tram::{GROUPS_MAX, Group, Limits, Overlay, OverlayError};
-use xxhash_rust::xxh3::xxh3_64;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::description_error::DescriptionError;
 use crate::carrier::Carrier;
@@ -276,8 +276,8 @@ impl Description {
         self.groups.get(group.index()).map_or("", |group| &group.name)
     }
 
-    /// A number for what all processes must have alike. Keys, folders and devices are each one's
-    /// own affair.
+    /// A number for what all processes must have alike, the format of their rows included. Keys,
+    /// folders and devices are each one's own affair.
     #[must_use]
     pub fn digest(&self) -> u64 {
         let Self { shm_dir: _, key_file: _, allow_clear: _, rdma: _, .. } = self;
@@ -286,7 +286,8 @@ impl Description {
             Self { shm_dir: None, key_file: None, allow_clear: false, rdma, ..self.clone() };
         // What can be parsed can be written.
         let text = serde_json::to_string(&alike).unwrap_or_default();
-        xxh3_64(text.as_bytes())
+        let format = self.overlay().map_or(0, |overlay| overlay.digest());
+        xxh3_64_with_seed(text.as_bytes(), format)
     }
 
     fn check(&self) -> Result<(), DescriptionError> {
