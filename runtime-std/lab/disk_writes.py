@@ -1,0 +1,123 @@
+"""The writes of a disk in their order, and what a disk that loses power may have kept of them.
+
+The record is in the format of Linux's dm-log-writes, as QEMU's blklogwrites makes it: a sector that
+describes the record, then for each write a sector that describes it and the sectors that it wrote.
+A disk keeps all that was written before the last flush. Of what came later it may have kept any
+sectors.
+"""
+
+import os
+import random
+import struct
+import subprocess
+from dataclasses import dataclass
+
+SECTOR = 512
+MAGIC = 0x6A736677736872
+FLUSH, FUA, DISCARD = 1, 2, 4
+
+
+class Malformed(Exception):
+    """A record of writes that is none."""
+
+
+@dataclass(frozen=True)
+class Write:
+    """One write or flush."""
+
+    sector: int
+    sectors: int
+    flags: int
+    # Where its content is in the record.
+    content_at: int
+
+    @property
+    def is_flush(self) -> bool:
+        return bool(self.flags & FLUSH)
+
+
+def read_writes(path: str) -> list[Write]:
+    """All writes of a record. What was under way when it ended is left out."""
+    writes = []
+    length = os.path.getsize(path)
+    with open(path, "rb") as record:
+        head = record.read(SECTOR)
+        if len(head) < SECTOR:
+            raise Malformed(f"{path} is too short for a record of writes")
+        magic, version, count, sector_bytes = struct.unpack_from("<QQQI", head)
+        if (magic, version, sector_bytes) != (MAGIC, 1, SECTOR):
+            raise Malformed(f"{path} is no record of writes in sectors of {SECTOR} bytes")
+        at = SECTOR
+        for _ in range(count):
+            record.seek(at)
+            entry = record.read(32)
+            if len(entry) < 32:
+                break
+            sector, sectors, flags, _ = struct.unpack("<QQQQ", entry)
+            at += SECTOR
+            write = Write(sector, sectors, flags, at)
+            if not flags & DISCARD:
+                at += sectors * SECTOR
+            if at > length:
+                break
+            writes.append(write)
+    return writes
+
+
+class Disk:
+    """A disk that is moved along its writes, and can be cut off from power at each of them."""
+
+    def __init__(self, image: str, record: str, writes: list[Write], loses_flushed: int = 0):
+        """`image` is the disk before the first write, and is changed. A disk that lies about
+        flushes loses what was written since so many flushes more: 0 for an honest one."""
+        self.image, self.record, self.writes = image, record, writes
+        self.loses_flushed = loses_flushed
+        self.safe = 0
+
+    def safe_at(self, point: int) -> int:
+        """How many of the first `point` writes a loss of power leaves whole."""
+        flushes = [at for at in range(self.safe, point) if self.writes[at].is_flush]
+        kept = len(flushes) - self.loses_flushed
+        return flushes[kept - 1] + 1 if kept > 0 else self.safe
+
+    def cut(self, point: int, draw: random.Random, way: str, target: str) -> int:
+        """Writes to `target` what the disk may hold if power is lost after `point` writes. Points
+        come in ascending order. Gives how many sectors were not safe.
+
+        Of the sectors that are not safe, `way` says what is kept: "none", "all", or "some".
+        """
+        safe = self.safe_at(point)
+        with open(self.image, "r+b") as image, open(self.record, "rb") as record:
+            for write in self.writes[self.safe : safe]:
+                apply(write, record, image)
+        self.safe = safe
+        subprocess.run(["cp", "--sparse=always", self.image, target], check=True)
+        unsafe = self.writes[safe:point]
+        with open(target, "r+b") as image, open(self.record, "rb") as record:
+            for write in unsafe:
+                if way == "all":
+                    apply(write, record, image)
+                elif way == "some":
+                    apply(write, record, image, lambda: draw.random() < 0.5)
+        return sum(write.sectors for write in unsafe)
+
+
+def apply(write, record, image, keeps=None):
+    """Writes the content of `write` to an image: all of it, or what `keeps` draws.
+
+    A quarter of the writes is kept, a quarter is lost, and of the others each sector is drawn.
+    """
+    if write.flags & DISCARD or write.sectors == 0:
+        return
+    record.seek(write.content_at)
+    content = record.read(write.sectors * SECTOR)
+    if keeps is None:
+        image.seek(write.sector * SECTOR)
+        image.write(content)
+        return
+    is_whole = keeps()
+    keeps_all = keeps()
+    for place in range(write.sectors):
+        if keeps_all if is_whole else keeps():
+            image.seek((write.sector + place) * SECTOR)
+            image.write(content[place * SECTOR : (place + 1) * SECTOR])
