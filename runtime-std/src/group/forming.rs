@@ -142,6 +142,7 @@ pub(super) enum Remembers {
 
 impl From<Option<&LastMembership>> for Remembers {
     fn from(last: Option<&LastMembership>) -> Self {
+        let last = last.filter(|last| !last.is_note());
         last.map_or(Self::Fresh, |LastMembership { view, members, end, .. }| Self::View {
             view: *view,
             members: members.clone(),

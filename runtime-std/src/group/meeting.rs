@@ -5,18 +5,23 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use tramontane_control::{Address, MeetingHandler, Mesh, MeshError, MeshOptions, Refusal, Session};
+use serde::{Deserialize, Serialize};
+use tramontane_control::{
+    Address, MeetingHandler, Mesh, MeshError, MeshOptions, Refusal, Session, SessionError,
+};
 use tramontane_core::ids::NodeId;
 
 use super::control_service::ControlService;
-use super::description::{Description, Membership};
+use super::description::Description;
 use super::digest::differing;
+use super::durable::logged_subgroups;
 use super::forming::{NotFormed, Remembers, Statement, Waiting, judge, reason};
 use super::operator;
 use super::probe::{Probed, probe};
 use super::start::Place;
 use super::start_options::StartError;
 use super::view::{FIRST_VIEW, View};
+use crate::session_messages::{receive_message, send_message};
 
 /// Between two looks while the initial nodes meet.
 const LOOK_PAUSE: Duration = Duration::from_millis(300);
@@ -27,6 +32,16 @@ const TELL_PAUSE: Duration = Duration::from_secs(4);
 /// How long a member of another configuration is looked at before that ends a node: one that still
 /// meets others comes to this node meanwhile, and both say what differs.
 const OTHER_CONFIGURATION: Duration = Duration::from_secs(1);
+
+/// How long another node may take to write its note.
+const NOTE_PATIENCE: Duration = Duration::from_secs(30);
+
+/// The longest encoding of [`Noted`].
+const NOTE_BYTES_MAX: u64 = 16;
+
+/// Says that the note that the group is being formed is on disk.
+#[derive(Debug, Serialize, Deserialize)]
+struct Noted;
 
 /// What came of a meeting.
 enum Met {
@@ -44,14 +59,11 @@ impl Place {
     /// Meets all other initial nodes; nothing once a member is found running, which this node can
     /// then join.
     pub(super) fn meet_unless_running(
-        &self,
+        &mut self,
         description: &Description,
         until: Instant,
         cancel: &AtomicBool,
     ) -> Result<Option<Vec<(NodeId, Session)>>, StartError> {
-        if description.membership == Membership::Fixed {
-            return self.meet_fixed(description, until, cancel).map(Some);
-        }
         let is_initial = description.initial.contains(&self.own.get());
         // No member can run that would admit this node.
         let is_hopeless =
@@ -77,7 +89,11 @@ impl Place {
             }
             if is_initial {
                 match self.meet(description, &telling, until, cancel) {
-                    Ok(Met::All(sessions)) => return Ok(Some(sessions)),
+                    Ok(Met::All(mut sessions)) => {
+                        if self.note_forming(description, &mut sessions)? {
+                            return Ok(Some(sessions));
+                        }
+                    }
                     Ok(Met::Running) => return Ok(None),
                     Ok(Met::NotFormed(why)) if is_hopeless => return Err(why.into()),
                     Ok(Met::NotFormed(why)) => not_formed = Some(why),
@@ -109,8 +125,37 @@ impl Place {
         }
     }
 
+    /// In a group that logs, notes that it is being formed, and waits until all have: see
+    /// `membership_record`. False if one of them is gone.
+    fn note_forming(
+        &mut self,
+        description: &Description,
+        sessions: &mut [(NodeId, Session)],
+    ) -> Result<bool, StartError> {
+        let is_logged = logged_subgroups(description).next().is_some();
+        let Some(state) = self.state.as_mut().filter(|_| is_logged) else { return Ok(true) };
+        // What is known of a group before, which is formed anew, is not forgotten for it.
+        if state.last_membership().is_none() {
+            state.note_forming(description, self.own)?;
+        }
+        let mut tell = || -> Result<(), SessionError> {
+            for (_, session) in &mut *sessions {
+                send_message(session, &Noted, NOTE_PATIENCE)?;
+            }
+            for (_, session) in &mut *sessions {
+                let Noted = receive_message(session, NOTE_BYTES_MAX, NOTE_PATIENCE)?;
+            }
+            Ok(())
+        };
+        let told = tell();
+        if let Err(error) = &told {
+            tracing::info!(%error, "a node that had come to form the group went away");
+        }
+        Ok(told.is_ok())
+    }
+
     /// Meets all other nodes of a group with fixed membership.
-    fn meet_fixed(
+    pub(super) fn meet_fixed(
         &self,
         description: &Description,
         until: Instant,

@@ -4,6 +4,9 @@
 //! - A view stands on disk before the member does anything in it: the file is written beside its
 //!   place and synced, then it gets its name, and the folder is synced. So a node that took part in
 //!   a group knows it at its next start.
+//! - In a group that logs, all initial nodes have a note on disk that the group is being formed,
+//!   before any of them is a member. So if power is lost when one knows of the first view and the
+//!   others do not, they are no new nodes, and count in its majority.
 //! - The folder has one process: it holds the lock as long as it lives.
 
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
@@ -57,7 +60,7 @@ pub(super) struct LastMembership {
 }
 
 impl LastMembership {
-    /// Of a node that was in no view yet.
+    /// Of a node that was in no view yet: the note that the group is being formed.
     pub(super) fn empty(description: &Description, node: NodeId) -> Self {
         Self {
             format: FORMAT,
@@ -73,6 +76,11 @@ impl LastMembership {
             heard: (0, 0),
             with_less: Vec::new(),
         }
+    }
+
+    /// Whether it says no more than that the group was being formed.
+    pub(super) const fn is_note(&self) -> bool {
+        self.view == 0
     }
 
     pub(super) fn wire_view(&self) -> WireView {
@@ -190,6 +198,21 @@ impl StateFolder {
     /// What was remembered; nothing at a node's first start.
     pub(super) const fn last_membership(&self) -> Option<&LastMembership> {
         self.last.as_ref()
+    }
+
+    /// Notes that the group is being formed.
+    pub(super) fn note_forming(
+        &mut self,
+        description: &Description,
+        node: NodeId,
+    ) -> Result<(), StateError> {
+        let note = LastMembership::empty(description, node);
+        self.write(note).map_err(|source| StateError::Io { path: self.path.clone(), source })
+    }
+
+    /// Whether it holds no more than the note that the group was being formed.
+    pub(super) fn is_note(&self) -> bool {
+        self.last.as_ref().is_some_and(LastMembership::is_note)
     }
 
     pub(super) fn write(&mut self, last: LastMembership) -> io::Result<()> {

@@ -12,7 +12,7 @@ use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tramontane_control::{
     Address, Identity, Listener, OpenSessionError, Session, SharedKey, incarnation,
@@ -98,6 +98,9 @@ pub fn start_stepped<R: Replica>(
         }
     }
 }
+
+/// How long a node meets others before it asks again whether one of them restarts.
+const FORMING_TURN: Duration = Duration::from_secs(2);
 
 /// How a process finds its group.
 pub(super) enum Met {
@@ -198,6 +201,39 @@ impl Place {
         Ok((place, fabric))
     }
 
+    /// Finds the group running, restarts it, or forms it.
+    ///
+    /// A node that has noted that the group was being formed cannot know whether it was: another
+    /// one may have become a member, and restarts. So it asks the others and meets those that form
+    /// the group, in turn.
+    fn find_group(
+        &mut self,
+        description: &Description,
+        until: Instant,
+        cancel: &AtomicBool,
+    ) -> Result<Met, StartError> {
+        loop {
+            let may_restart = self.may_restart(description);
+            let is_note = self.state.as_ref().is_some_and(StateFolder::is_note);
+            if may_restart
+                && (!is_note || self.somebody_restarts())
+                && let Some(met) = self.restart(description, until, cancel)?
+            {
+                return Ok(met);
+            }
+            let turn = Instant::now() + FORMING_TURN;
+            let until_asked = if may_restart { until.min(turn) } else { until };
+            let met = self.meet_unless_running(description, until_asked, cancel);
+            let is_over = until_asked >= until || Instant::now() < until_asked;
+            match met {
+                Ok(met) => return Ok(met.map_or(Met::Running, Met::First)),
+                Err(error) if is_over => return Err(error),
+                // Nobody came in this turn.
+                Err(_) => {}
+            }
+        }
+    }
+
     fn become_member<R: Replica>(
         mut self,
         description: Description,
@@ -207,11 +243,7 @@ impl Place {
         until: Instant,
         cancel: &AtomicBool,
     ) -> Result<Stepped<R>, StartError> {
-        let met = if self.may_restart(&description) {
-            self.restart(&description, until, cancel)?
-        } else {
-            self.meet_unless_running(&description, until, cancel)?.map_or(Met::Running, Met::First)
-        };
+        let met = self.find_group(&description, until, cancel)?;
         let mut data = self.data;
         let (client_orders, mut replica) = ClientOrders::before(&description, self.own, replica)?;
         let service = ControlService::default();

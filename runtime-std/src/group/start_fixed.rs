@@ -107,8 +107,7 @@ impl Place {
         until: Instant,
         cancel: &AtomicBool,
     ) -> Result<(), StartError> {
-        let met = self.meet_unless_running(description, until, cancel)?;
-        for (node, session) in met.into_iter().flatten() {
+        for (node, session) in self.meet_fixed(description, until, cancel)? {
             fabric.connect(node, session);
         }
         fabric.limit_rates(&self.rates)?;

@@ -134,3 +134,57 @@ fn nodes_are_killed_again_while_they_restart() {
     kill_all(nodes);
     (0..3).for_each(|id| assert_eq!(logged(&group, id), all, "{id}"));
 }
+
+/// What a node has on disk when power is lost while its group is formed for the first time.
+#[derive(Clone, Copy, Debug)]
+enum Formed {
+    /// That the first view is decided.
+    Decided,
+    /// That the group is being formed.
+    Noted,
+    /// Nothing.
+    Nothing,
+}
+
+/// Found by `runtime-std/lab/power`: one node knew that the first view was decided, and the others,
+/// which did not, counted as new ones.
+#[test]
+fn power_is_lost_while_a_group_is_formed() {
+    use Formed::{Decided, Noted, Nothing};
+    for (carrier, found) in [
+        (Carrier::SharedMemory, [Decided, Noted, Noted]),
+        (Carrier::TcpWithKey, [Noted, Decided, Decided]),
+        (Carrier::TcpWithKey, [Noted, Noted, Noted]),
+        (Carrier::SharedMemory, [Nothing, Noted, Nothing]),
+    ] {
+        let group = logged_group(carrier, 3);
+        let nodes = start(&group, &[0, 1, 2]);
+        group.await_members(&[0, 1, 2]);
+        kill_all(nodes);
+        for (id, found) in found.iter().enumerate() {
+            leave(&group.place.path().join(format!("data-{id}/view/membership.json")), *found);
+        }
+        let mut nodes = start(&group, &[0, 1, 2]);
+        group.await_members(&[0, 1, 2]);
+        nodes[1].1.write(&lines(1, 0..10));
+        let all = same_lines(&group, &nodes, 10);
+        await_durable(&nodes[0].1, 10);
+        kill_all(nodes);
+        (0..3).for_each(|id| assert_eq!(logged(&group, id), all, "{found:?}: {id}"));
+    }
+}
+
+fn leave(remembered: &std::path::Path, found: Formed) {
+    match found {
+        Formed::Decided => {}
+        Formed::Nothing => std::fs::remove_file(remembered).expect("it was a member"),
+        Formed::Noted => {
+            let text = std::fs::read(remembered).expect("it was a member");
+            let mut noted: serde_json::Value = serde_json::from_slice(&text).expect("JSON");
+            noted["view"] = 0.into();
+            noted["members"] = serde_json::Value::Array(Vec::new());
+            noted["incarnation"] = 0.into();
+            std::fs::write(remembered, noted.to_string()).expect("a file");
+        }
+    }
+}

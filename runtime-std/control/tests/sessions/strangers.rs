@@ -16,7 +16,7 @@ use tramontane_core::ids::NodeId;
 
 /// What crosses first, in this version, with and without a key.
 const PREAMBLES: [&[u8; 16]; 2] =
-    [b"tramontn\x07\x00\x00\x00\x00\x00\x00\x00", b"tramontn\x07\x00\x01\x00\x00\x00\x00\x00"];
+    [b"tramontn\x08\x00\x00\x00\x00\x00\x00\x00", b"tramontn\x08\x00\x01\x00\x00\x00\x00\x00"];
 
 fn tcp(address: &Address) -> SocketAddr {
     match address {

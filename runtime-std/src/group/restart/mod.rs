@@ -109,9 +109,20 @@ impl From<tramontane_log::ReadError> for RestartError {
     }
 }
 
+/// What nodes that restart come to.
+enum Agreed {
+    /// The group goes on in this view.
+    View(View),
+    /// A member runs.
+    Running,
+    /// Nobody that answers was in a view: the group is still to be formed.
+    NoGroup,
+}
+
 /// What the answers come to.
 enum Look {
     Wait(RestartWaiting),
+    NoGroup,
     /// This node leads an attempt now.
     Led,
     /// Another one does, or some may still come.
@@ -119,28 +130,43 @@ enum Look {
 }
 
 impl Place {
-    /// Whether this node was a member of a group that logs: such a group is not formed again.
+    /// Whether this node was a member of a group that logs, which is not formed again; or noted
+    /// that it was being formed.
     pub(super) fn may_restart(&self, description: &Description) -> bool {
         let is_logged = logged_subgroups(description).next().is_some();
         let remembers = self.state.as_ref().is_some_and(|state| state.last_membership().is_some());
         is_logged && remembers && !self.forming.new_group
     }
 
-    /// Restarts the group with the other nodes, unless a member is found running.
+    /// Whether a node that restarts was a member. A node that serves others while it asks looks to
+    /// new ones as if the group ran, so one that may have to form it asks first.
+    pub(super) fn somebody_restarts(&self) -> bool {
+        self.calls().answers().iter().any(|answer| answer.decided.is_some())
+    }
+
+    fn calls(&self) -> Calls {
+        Calls { identity: self.identity, addresses: self.addresses.clone(), key: self.key.clone() }
+    }
+
+    /// Restarts the group with the other nodes, unless a member is found running. Nothing, if
+    /// nobody that answers was a member: only a node that has no more than the note that the group
+    /// was being formed can find that.
     pub(super) fn restart(
         &mut self,
         description: &Description,
         until: Instant,
         cancel: &AtomicBool,
-    ) -> Result<Met, StartError> {
+    ) -> Result<Option<Met>, StartError> {
         let telling = Telling::new(self.forming.told);
         loop {
-            let Some(view) = self.agree(description, &telling, until, cancel)? else {
-                return Ok(Met::Running);
+            let view = match self.agree(description, &telling, until, cancel)? {
+                Agreed::View(view) => view,
+                Agreed::Running => return Ok(Some(Met::Running)),
+                Agreed::NoGroup => return Ok(None),
             };
             let meeting_until = until.min(Instant::now() + MEETING);
             match self.meet_in(description, &view, meeting_until, cancel) {
-                Ok(sessions) => return Ok(Met::Again(view, sessions)),
+                Ok(sessions) => return Ok(Some(Met::Again(view, sessions))),
                 Err(MeshError::Cancelled) => return Err(StartError::Cancelled),
                 // One of them died: those that are left decide on another view.
                 Err(error) => tracing::info!(%error, "the members of a view did not meet"),
@@ -170,20 +196,16 @@ impl Place {
         }
     }
 
-    /// Decides with the other nodes in which view the group goes on. Nothing, if a member runs.
+    /// Decides with the other nodes in which view the group goes on.
     fn agree(
         &mut self,
         description: &Description,
         telling: &Telling,
         until: Instant,
         cancel: &AtomicBool,
-    ) -> Result<Option<View>, StartError> {
-        let Some(state) = self.state.take() else { return Ok(None) };
-        let calls = Calls {
-            identity: self.identity,
-            addresses: self.addresses.clone(),
-            key: self.key.clone(),
-        };
+    ) -> Result<Agreed, StartError> {
+        let Some(state) = self.state.take() else { return Ok(Agreed::Running) };
+        let calls = self.calls();
         let disk = OnDisk { state, data: std::mem::take(&mut self.data) };
         let node = RestartingNode::new(self.own, description, calls, disk);
         let waiting = Mutex::new(RestartWaiting::default());
@@ -230,11 +252,11 @@ impl Place {
         waiting: &Mutex<RestartWaiting>,
         until: Instant,
         cancel: &AtomicBool,
-    ) -> Result<Option<View>, StartError> {
+    ) -> Result<Agreed, StartError> {
         let mut enough_since = None;
         loop {
             if self.probe().is_running {
-                return Ok(None);
+                return Ok(Agreed::Running);
             }
             if cancel.load(Ordering::Relaxed) {
                 return Err(StartError::Cancelled);
@@ -245,6 +267,7 @@ impl Place {
                     *lock(waiting) = waits.clone();
                     telling.tell(|| Waiting::Restart(waits));
                 }
+                Ok(Look::NoGroup) => return Ok(Agreed::NoGroup),
                 Ok(Look::Led | Look::Pause) => {}
                 Err(error) => {
                     tracing::info!(%error, "an attempt to restart failed");
@@ -253,7 +276,7 @@ impl Place {
                 }
             }
             if let Some(view) = node.begins() {
-                return Ok(Some(view));
+                return Ok(Agreed::View(view));
             }
             if Instant::now() >= until {
                 return Err(StartError::NotRestarted(lock(waiting).clone()));
@@ -294,7 +317,7 @@ impl Place {
                     why: why(node.description, wait.want),
                 }));
             }
-            Verdict::NoGroup => return Ok(Look::Pause),
+            Verdict::NoGroup => return Ok(Look::NoGroup),
         };
         let participants: Vec<NodeId> = restart.participants(&plan).collect();
         let is_lowest = participants.iter().min() == Some(&self.own);

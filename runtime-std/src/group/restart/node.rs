@@ -121,7 +121,7 @@ impl<'d> RestartingNode<'d> {
             let last = disk.state.last_membership();
             Ok(NodeAnswer {
                 node: self.own.get(),
-                decided: last.map(LastMembership::wire_view),
+                decided: last.filter(|last| !last.is_note()).map(LastMembership::wire_view),
                 promise: last.and_then(|last| last.promise.clone()),
                 heard: last.map_or((0, 0), |last| last.heard),
                 logs,
