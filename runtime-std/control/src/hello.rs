@@ -185,7 +185,7 @@ mod tests {
             incarnation: 0x3132_3334_3536_3738,
         };
         assert_eq!(VERSION, 8);
-        assert_eq!(Preamble::own(true).encode(), *b"tramontn\x07\x00\x01\x00\x00\x00\x00\x00");
+        assert_eq!(Preamble::own(true).encode(), *b"tramontn\x08\x00\x01\x00\x00\x00\x00\x00");
         assert_eq!(
             hello.encode(),
             b"\x02\x08\x07\x06\x05\x04\x03\x02\x01\x18\x17\x16\x15\x14\x13\x12\x11\
