@@ -142,7 +142,7 @@ fn a_block_that_comes_byte_by_byte_comes_whole() {
 }
 
 /// How long the block is in the middle of which its sender dies.
-const LONG: usize = 512 << 20;
+const LONG: usize = 64 << 20;
 
 /// Does nothing unless this program was started again to play it: sends one long block to each of
 /// two members. Argument: where the members listen.
