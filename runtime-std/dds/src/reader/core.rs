@@ -178,6 +178,16 @@ impl ReaderCore {
         lock(&self.statuses).lost.total_count
     }
 
+    #[cfg(test)]
+    pub(crate) fn incompatible_count(&self) -> u32 {
+        lock(&self.statuses).incompatible.total_count
+    }
+
+    #[cfg(test)]
+    pub(crate) fn matched_count(&self) -> u32 {
+        lock(&self.statuses).matched.current_count
+    }
+
     /// A writer that offers enough came.
     pub(crate) fn matched(&self, writer: PublicationHandle, is_alive: bool) {
         let change = |statuses: &mut Statuses| {

@@ -17,7 +17,7 @@ impl TopicState {
     pub(crate) fn behind(ordinal: u64, level: Level, reader: Arc<ReaderCore>) -> Self {
         let mut topic = Self::new(None);
         (topic.ordinal, topic.assumed) = (ordinal, Some(level));
-        topic.put_reader(reader, Vec::new(), Now::read());
+        topic.put_reader(reader, Vec::new(), &[], Now::read());
         topic
     }
 
@@ -48,8 +48,9 @@ impl TopicState {
         for gone in known.into_iter().filter(|handle| self.writers.get(*handle).is_none()) {
             told.writer_gone(gone, now);
         }
+        let known: Vec<PublicationHandle> = told.writers.iter().map(|of| of.handle).collect();
         for (reader, matched) in told.take_readers() {
-            self.put_reader(reader, matched, now);
+            self.put_reader(reader, matched, &known, now);
         }
         self.flush();
     }
@@ -57,9 +58,12 @@ impl TopicState {
 
 #[cfg(test)]
 mod tests {
-    use super::super::test_topics::{Side, announced, reader, said};
+    use std::time::Duration;
+
+    use super::super::test_topics::{Side, announced, announced_as, reader, said};
     use super::*;
     use crate::participant::{ParticipantId, SubscriptionHandle};
+    use crate::qos::{Deadline, ReaderQos};
     use crate::wire::Kind;
 
     /// The log has let go of the first messages, of all announcements too: that is told as lost,
@@ -93,5 +97,46 @@ mod tests {
         assert_eq!(present.given, [(8, handle(0), 10)]);
         assert_eq!(matched(&present), [handle(0), handle(2)]);
         assert_eq!(present.reader.lost_count(), 3, "nothing is lost after that");
+    }
+    /// Its announcement may be in what the log tells, or before that; then it is found out about at
+    /// the present.
+    #[test]
+    fn a_writer_that_offers_too_little_is_told_once() {
+        let offers = WriterQos::of(Level::Atomic);
+        let mut member = Side::new(1);
+        member.tell(&announced_as(0, &offers));
+        member.tell(&said(0, Kind::Data, 1, 1, &[0; 4]));
+        assert_eq!(member.reader.incompatible_count(), 1);
+        for behind in [0, 1] {
+            let reader = reader();
+            let told = TopicState::behind(behind, Level::Volatile, Arc::clone(&reader));
+            let mut history = Side::with(told, reader);
+            if behind == 0 {
+                history.tell(&announced_as(0, &offers));
+            }
+            history.tell(&said(0, Kind::Data, 1, 1, &[0; 4]));
+            member.topic.take_readers_of(&mut history.topic, Now::read());
+            assert_eq!(history.reader.incompatible_count(), 1, "{behind} messages were behind");
+            assert_eq!(history.reader.matched_count(), 0);
+        }
+    }
+
+    /// Nobody knows before the present what it offers.
+    #[test]
+    fn a_writer_that_offers_more_than_was_assumed_is_matched_at_the_present() {
+        let period = Duration::from_secs(1);
+        let qos = ReaderQos { deadline: Deadline { period }, ..ReaderQos::default() };
+        let handle = SubscriptionHandle::default();
+        let reader = Arc::new(ReaderCore::new(handle, qos, Duration::ZERO));
+        let told = TopicState::behind(1, Level::Volatile, Arc::clone(&reader));
+        let mut history = Side::with(told, reader);
+        history.tell(&said(0, Kind::Data, 1, 1, &[0; 4]));
+        assert_eq!(history.reader.matched_count(), 0);
+        let mut member = Side::new(1);
+        let offers = WriterQos { deadline: Deadline { period }, ..WriterQos::of(Level::Volatile) };
+        member.tell(&announced_as(0, &offers));
+        member.tell(&said(0, Kind::Data, 1, 1, &[0; 4]));
+        member.topic.take_readers_of(&mut history.topic, Now::read());
+        assert_eq!(history.reader.matched_count(), 1);
     }
 }

@@ -251,25 +251,27 @@ impl TopicState {
         true
     }
 
-    /// Adds a reader that has been handed everything so far, with the writers that it was matched
-    /// with, as far as was known of them. It is matched with those that it does not know.
+    /// Adds a reader that has been handed everything so far: matched with these writers, and
+    /// compared with those, as far as was known of them. A writer that it was compared with and
+    /// does not match was told to it.
     pub(super) fn put_reader(
         &mut self,
         core: Arc<ReaderCore>,
         matched: Vec<PublicationHandle>,
+        compared: &[PublicationHandle],
         now: Now,
     ) {
         let mut reader = Attached { core, matched };
         for known in self.writers.iter() {
             let was_matched = reader.is_matched(known.handle);
-            if was_matched && incompatible(&known.qos, &reader.core.qos).is_empty() {
-                continue;
-            }
-            if was_matched {
+            let matches = incompatible(&known.qos, &reader.core.qos).is_empty();
+            if was_matched && !matches {
                 reader.matched.retain(|matched| *matched != known.handle);
                 reader.core.unmatched(known.handle, known.is_alive, now);
             }
-            reader.consider(known);
+            if was_matched != matches || !compared.contains(&known.handle) {
+                reader.consider(known);
+            }
         }
         self.readers.push(reader);
     }

@@ -98,6 +98,10 @@ pub(super) fn said(writer: u32, kind: Kind, sequence: u64, instance: u8, body: &
 }
 
 pub(super) fn announced(writer: u32) -> Vec<u8> {
-    let qos = encode_writer(&WriterQos::of(Level::Volatile)).expect("plain");
-    said(writer, Kind::Announce, 0, 0, &qos)
+    announced_as(writer, &WriterQos::of(Level::Volatile))
+}
+
+/// The same with these policies.
+pub(super) fn announced_as(writer: u32, qos: &WriterQos) -> Vec<u8> {
+    said(writer, Kind::Announce, 0, 0, &encode_writer(qos).expect("plain"))
 }
