@@ -29,6 +29,7 @@
 //! | `parts`, `fixed` | what both kinds of member have; a member whose membership is fixed |
 //! | `changing`, `prepared`, `open_view` | a member whose membership changes, from view to view; the next view; one view |
 //! | `joining`, `state_transfer`, `transfer_progress` | the joiner: its attempts; what it restores; whether that is all |
+//! | `log_reader` | a member's own log, for its program |
 //! | `restoring`, `log_transfer`, `supply_logs` | where what is restored goes; what its logs lack; how a member supplies that |
 //! | `supply`, `join_messages`, `admission` | the thread that supplies a joiner; their messages; which view admits it |
 //! | `joiners`, `queue`, `leaving` | all joiners that a member supplies; what waits for one of them; when a member may leave them |
@@ -67,6 +68,7 @@ mod joining;
 mod large;
 mod layout;
 mod leaving;
+mod log_reader;
 mod log_transfer;
 mod lost_peers;
 mod meeting;
@@ -118,6 +120,7 @@ pub use durable::{DataError, LogNotice};
 pub use forming::{Forming, NotFormed, Waiting};
 pub use large::{LARGE_MAX, LargeBlocks, LargeUnsent, SendLargeError};
 pub use layout::ViewLayout;
+pub use log_reader::{LogPart, LogReader, LogReaderError, LoggedMessage};
 pub use membership_record::StateError;
 pub use operator_client::{OperatorClient, OperatorError};
 pub use parts::Step;

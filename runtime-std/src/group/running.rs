@@ -10,8 +10,9 @@ use tramontane_core::ids::SubgroupId;
 use self::driven::Driven;
 use super::changing::Engine;
 use super::clients::ClientServer;
-use super::durable::LogNotice;
+use super::durable::{LogNotice, SharedLogs};
 use super::fixed::Fixed;
+use super::log_reader::LogReader;
 use super::participant::Participant;
 use super::parts::Step;
 use super::replica::Replica;
@@ -36,6 +37,7 @@ pub(super) struct Handle {
     pub(super) unsent: Arc<Mutex<Vec<Unsent>>>,
     pub(super) log_notices: Vec<LogNotice>,
     pub(super) clients: ClientServer,
+    pub(super) logs: SharedLogs,
     // Dropped last: clients find an ended member, and not a closed server.
     pub(super) _server: ControlServer,
 }
@@ -197,6 +199,16 @@ impl<D: Driven> Running<D> {
     pub fn reserved_subgroups(&self) -> Option<ReservedSubgroups> {
         let has_any = self.handle.participant.description.has_reserved();
         has_any.then(|| ReservedSubgroups::new(&self.handle.requests))
+    }
+
+    /// Reads this member's log of a subgroup from a place on: with the message before which so many
+    /// were handed over since the group began. Nothing if the subgroup is not logged here. Any
+    /// number of threads may read, at places of their own.
+    #[must_use]
+    pub fn log_reader(&self, subgroup: SubgroupId, from: u64) -> Option<LogReader> {
+        let Handle { logs, clients, .. } = &self.handle;
+        logs.has(subgroup)
+            .then(|| LogReader::new(subgroup, logs.clone(), clients.record_places(subgroup), from))
     }
 
     /// How things stand, as of the last check of the peers: a heartbeat ago at most, or 200 ms

@@ -330,7 +330,7 @@ impl Place {
         let _ = service.inside.set(MemberAccess {
             requests: requests.clone(),
             connector: Some(connector),
-            logs: shared_logs,
+            logs: shared_logs.clone(),
             clients: clients.clone(),
         });
         let_in.into_iter().for_each(LetIn::tell_up);
@@ -342,6 +342,7 @@ impl Place {
             unsent,
             log_notices,
             clients,
+            logs: shared_logs,
             _server: server,
         };
         Ok(Running::changing(handle, engine))

@@ -168,6 +168,7 @@ impl Place {
             unsent,
             log_notices: Vec::new(),
             clients: ClientServer::default(),
+            logs: SharedLogs::default(),
             _server: server,
         };
         Ok(Running::fixed(handle, member))

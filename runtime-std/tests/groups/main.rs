@@ -16,6 +16,7 @@ mod joining;
 mod joins;
 mod large;
 mod leaving;
+mod log_reader;
 mod long_upcalls;
 mod many_views;
 mod over_tcp;

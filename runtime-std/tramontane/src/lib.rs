@@ -57,11 +57,11 @@ pub use tramontane_runtime::carrier::Carrier;
 pub use tramontane_runtime::group::{
     self, Accepted, At, ClientId, DataError, Delivered, Description, DescriptionBuilder,
     DescriptionError, DurableEverywhere, DurableHere, DurableMajority, Fate, Forming, GroupStatus,
-    Level, Logged, Membership, Message, Messages, NodeDescription, NotFormed, NotLogged,
-    NotReached, OperatorClient, OperatorError, Ordinal, Reached, Receipt, Replica,
-    ReservedSubgroups, Run, Running, Sender, SharedStatus, Slot, StartError, StartOptions, Step,
-    Stepped, SubgroupDescription, SubgroupStatus, Unsent, View, ViewChanged, Volatile, Waiting,
-    start, start_stepped,
+    Level, LogPart, LogReader, LogReaderError, Logged, LoggedMessage, Membership, Message,
+    Messages, NodeDescription, NotFormed, NotLogged, NotReached, OperatorClient, OperatorError,
+    Ordinal, Reached, Receipt, Replica, ReservedSubgroups, Run, Running, Sender, SharedStatus,
+    Slot, StartError, StartOptions, Step, Stepped, SubgroupDescription, SubgroupStatus, Unsent,
+    View, ViewChanged, Volatile, Waiting, start, start_stepped,
 };
 #[doc(inline)]
 pub use tramontane_runtime::member::{SendError, Settings, Stopped};

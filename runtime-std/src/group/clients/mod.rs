@@ -12,7 +12,7 @@
 //! | `origin` | whose a message is: its last bytes |
 //! | `table` | what the group remembers of clients; duplicates |
 //! | `order`, `served` | the order of a subgroup, and its state; the application behind it |
-//! | `words` | which records of a log are no messages |
+//! | `words`, `record_places` | which records of a log are no messages |
 //! | `retained`, `feed` | the last messages; what the driving thread tells the serving one |
 //! | `service`, `connection` | the thread that serves all clients; one client's connection |
 //! | `publisher`, `subscriber`, `follower` | what a client is here for |
@@ -30,6 +30,7 @@ mod order;
 mod origin;
 mod outlet;
 mod publisher;
+mod record_places;
 mod retained;
 mod served;
 mod service;
@@ -43,7 +44,7 @@ use std::thread::JoinHandle;
 
 use tramontane_control::Session;
 use tramontane_control::client_messages::ClientRefusal;
-use tramontane_core::ids::NodeId;
+use tramontane_core::ids::{NodeId, SubgroupId};
 
 use self::feed::Feed;
 use self::member::Member;
@@ -61,6 +62,7 @@ use crate::fabric::AnyBell;
 
 pub(super) use self::order::{SubgroupOrder, Taken};
 pub(super) use self::origin::Origin;
+pub(super) use self::record_places::RecordPlaces;
 pub(super) use self::served::Served;
 
 /// What there is of clients before this process is a member: their order, which it may have to take
@@ -137,6 +139,13 @@ impl ClientServer {
             Ok(()) => feed.wake(),
             Err(unserved) => refuse(unserved.0, ClientRefusal::NotNow),
         }
+    }
+
+    /// Which record of a log which message is, in a subgroup that takes clients.
+    pub(super) fn record_places(&self, subgroup: SubgroupId) -> Option<RecordPlaces> {
+        let Arrivals { feed, .. } = self.arrivals.as_ref()?;
+        let has_it = feed.lock().subgroups.contains_key(&subgroup);
+        has_it.then(|| RecordPlaces::new(subgroup, Arc::clone(feed)))
     }
 
     /// Refuses a client of a process that is no member yet.

@@ -6,6 +6,7 @@
 //! - A log that has more of a view than the group went on with has no record of a later one. So the
 //!   records up to the last one that is not behind its last one are what it has in common.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -107,15 +108,36 @@ fn read<T>(
 
 /// The logs of a running member. They keep none open that the member is through with.
 #[derive(Clone, Default)]
-pub(in crate::group) struct SharedLogs(
-    pub(super) Vec<(SubgroupId, Weak<GroupCommit<SystemFolder>>)>,
-);
+pub(in crate::group) struct SharedLogs(pub(super) Vec<WeakLog>);
+
+/// One of them.
+#[derive(Clone)]
+pub(super) struct WeakLog {
+    pub(super) subgroup: SubgroupId,
+    pub(super) commits: Weak<GroupCommit<SystemFolder>>,
+    /// How many of its records were delivered.
+    pub(super) delivered: Arc<AtomicU64>,
+}
 
 impl SharedLogs {
     /// The log of a subgroup, if it is logged and the member runs.
     pub(in crate::group) fn get(&self, subgroup: SubgroupId) -> Option<SharedLog> {
-        let (_, log) = self.0.iter().find(|(of, _)| *of == subgroup)?;
-        log.upgrade().map(SharedLog)
+        self.of(subgroup)?.commits.upgrade().map(SharedLog)
+    }
+
+    /// How many records of the log of a subgroup were delivered: what comes behind them may be cut
+    /// off.
+    pub(in crate::group) fn delivered(&self, subgroup: SubgroupId) -> u64 {
+        self.of(subgroup).map_or(0, |log| log.delivered.load(Ordering::Acquire))
+    }
+
+    /// Whether a subgroup is logged here.
+    pub(in crate::group) fn has(&self, subgroup: SubgroupId) -> bool {
+        self.of(subgroup).is_some()
+    }
+
+    fn of(&self, subgroup: SubgroupId) -> Option<&WeakLog> {
+        self.0.iter().find(|log| log.subgroup == subgroup)
     }
 }
 

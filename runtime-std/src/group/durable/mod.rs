@@ -23,7 +23,7 @@ mod taking_over;
 
 use std::io::Read;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use tramontane_core::fabric::LocalBell as _;
@@ -35,6 +35,7 @@ use tramontane_log::{
 };
 
 use self::bounded::Retention;
+use self::comparison::WeakLog;
 pub(super) use self::comparison::{LogPlace, READ_BYTES, SharedLog, SharedLogError, SharedLogs};
 pub use self::data::{DataError, LogNotice};
 pub(super) use self::data::{DataFolder, VIEW_FOLDER};
@@ -58,6 +59,8 @@ struct SubgroupLog {
     commits: Arc<GroupCommit<SystemFolder>>,
     /// How many records were appended since the group began.
     records: DurableCount,
+    /// The same for threads that read the log.
+    delivered: Arc<AtomicU64>,
     /// How many more were appended before they were delivered, as a view was about to end.
     ahead: u64,
     /// What the present view was told to be durable here.
@@ -99,7 +102,17 @@ impl Logs {
             })?;
             let (told, seen) = (DurableCount::ZERO, DurableCounts::default());
             let commits = Arc::new(commits);
-            Ok(SubgroupLog { subgroup, commits, records, ahead: 0, told, seen, retention })
+            let delivered = Arc::new(AtomicU64::new(records.0));
+            Ok(SubgroupLog {
+                subgroup,
+                commits,
+                records,
+                delivered,
+                ahead: 0,
+                told,
+                seen,
+                retention,
+            })
         };
         let logs = logs.into_iter().map(start).collect::<std::io::Result<_>>()?;
         Ok(Self { logs, has_rung, failure: None })
@@ -139,7 +152,11 @@ impl Logs {
 
     /// Handles of all logs, for threads that supply others.
     pub(super) fn shared_logs(&self) -> SharedLogs {
-        let log = |log: &SubgroupLog| (log.subgroup, Arc::downgrade(&log.commits));
+        let log = |log: &SubgroupLog| WeakLog {
+            subgroup: log.subgroup,
+            commits: Arc::downgrade(&log.commits),
+            delivered: Arc::clone(&log.delivered),
+        };
         SharedLogs(self.logs.iter().map(log).collect())
     }
 
@@ -171,6 +188,7 @@ impl Logs {
             return;
         }
         log.records = DurableCount(log.records.0.saturating_add(1));
+        log.delivered.store(log.records.0, Ordering::Release);
         log.retention.appended(message.payload.len().saturating_add(RECORD_HEADER_BYTES));
     }
 
