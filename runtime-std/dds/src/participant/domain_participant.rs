@@ -7,18 +7,22 @@ use std::time::Duration;
 
 use tramontane::{GroupStatus, Running, Sender, SharedStatus, StartOptions, Stopped, start};
 
-use super::entities::{create_reader, create_writer};
+use super::entities::{
+    create_reader, create_reader_from, create_reader_with_listener, create_writer,
+};
 use super::facts::DomainFacts;
 use super::handles::ParticipantId;
+use super::history::LogSource;
+use super::host::Host;
 use super::replica::TopicReplica;
-use super::shared::{ANNOUNCE, Shared, check_not_in_listener};
+use super::shared::{ANNOUNCE, Shared};
 use super::timers;
 use super::voice::Voice;
 use crate::cdr::TypeSupport;
 use crate::domain::{Domain, Level, TopicDescription};
 use crate::error::DdsError;
-use crate::qos::{ReaderQos, WriterQos, check_reader, check_writer};
-use crate::reader::{AnyListener, DataReader, DataReaderListener, ReaderCore};
+use crate::qos::{ReaderQos, WriterQos};
+use crate::reader::{DataReader, DataReaderListener};
 use crate::wire::say_begun;
 use crate::writer::DataWriter;
 
@@ -133,13 +137,6 @@ impl DomainParticipant {
         })
     }
 
-    /// What a topic is, as long as it is there.
-    fn described<T>(&self, topic: &Topic<T>) -> Result<TopicDescription, DdsError> {
-        let known = self.shared.known.lock();
-        let found = known.directory.topic(topic.index, topic.generation);
-        found.cloned().ok_or(DdsError::TopicDeleted)
-    }
-
     /// A writer on a topic.
     ///
     /// # Errors
@@ -149,19 +146,7 @@ impl DomainParticipant {
         topic: &Topic<T>,
         qos: WriterQos,
     ) -> Result<DataWriter<T>, DdsError> {
-        check_not_in_listener("create_datawriter")?;
-        let described = self.described(topic)?;
-        check_writer(&qos, &self.shared.writer_bounds(described.level))?;
-        let own = self.node;
-        let publishes = described.publishers.as_ref().is_none_or(|nodes| nodes.contains(&own));
-        let sender = self.running()?.sender(Domain::subgroup_of(topic.index));
-        let sender = sender.filter(|_| publishes).ok_or_else(|| {
-            DdsError::PreconditionNotMet(format!(
-                "node {own} is no publisher of topic \"{}\"; add it there",
-                topic.name
-            ))
-        })?;
-        create_writer(&self.shared, topic, &described, Voice::Member(sender), qos)
+        create_writer(self, topic, qos)
     }
 
     /// A reader on a topic. On a topic that keeps samples, one that asks for them is given those
@@ -174,7 +159,7 @@ impl DomainParticipant {
         topic: &Topic<T>,
         qos: ReaderQos,
     ) -> Result<DataReader<T>, DdsError> {
-        self.create_reader(topic, qos, |_| None)
+        create_reader(self, topic, qos)
     }
 
     /// The same with a listener, which misses nothing.
@@ -187,27 +172,29 @@ impl DomainParticipant {
         qos: ReaderQos,
         listener: impl DataReaderListener<T> + 'static,
     ) -> Result<DataReader<T>, DdsError> {
-        self.create_reader(topic, qos, |core| {
-            Some(Box::new(DataReader::<T>::any_listener(core, listener)))
-        })
+        create_reader_with_listener(self, topic, qos, listener)
     }
 
-    fn create_reader<T: TypeSupport>(
+    /// A reader that begins with the message of that number of the topic's order
+    /// ([`SampleInfo::ordinal`](crate::SampleInfo::ordinal)), from 1: what this member's log still
+    /// has of it comes first, whatever the topic keeps in memory and whatever `durability` the
+    /// reader asks for, and then what is written from now on, each once and in order. What the log
+    /// does not have any more is told as lost. A thread of its own reads the log: the group waits
+    /// neither for it nor for the disk.
+    ///
+    /// A writer that announced itself before that message, and is unknown therefore, is taken to
+    /// offer all that the level gives, until the reader has come to the present.
+    ///
+    /// # Errors
+    /// As [`DomainParticipant::create_datareader`]; [`DdsError::PreconditionNotMet`] if the topic
+    /// is not logged, or has not come so far.
+    pub fn create_datareader_from<T: TypeSupport>(
         &self,
         topic: &Topic<T>,
         qos: ReaderQos,
-        listener: impl FnOnce(&Arc<ReaderCore>) -> Option<Box<dyn AnyListener>>,
+        first: u64,
     ) -> Result<DataReader<T>, DdsError> {
-        check_not_in_listener("create_datareader")?;
-        let described = self.described(topic)?;
-        check_reader(&qos, &self.shared.reader_bounds(described.level))?;
-        if described.subscribers.is_some_and(|nodes| !nodes.contains(&self.node)) {
-            return Err(DdsError::PreconditionNotMet(format!(
-                "node {} is no subscriber of topic \"{}\"; add it there",
-                self.node, topic.name
-            )));
-        }
-        create_reader(&self.shared, topic, Voice::Member(self.discovery.clone()), qos, listener)
+        create_reader_from(self, topic, qos, first)
     }
 
     pub(super) fn running(&self) -> Result<&Running, DdsError> {
@@ -269,10 +256,67 @@ pub(super) fn check_type<T: TypeSupport>(described: &TopicDescription) -> Result
     )))
 }
 
+impl Host for DomainParticipant {
+    fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    fn described<T>(&self, topic: &Topic<T>) -> Result<TopicDescription, DdsError> {
+        let known = self.shared.known.lock();
+        let found = known.directory.topic(topic.index, topic.generation);
+        found.cloned().ok_or(DdsError::TopicDeleted)
+    }
+
+    fn discovery(&self) -> Voice {
+        Voice::Member(self.discovery.clone())
+    }
+
+    fn voice(&self, topic: usize, described: &TopicDescription) -> Result<Voice, DdsError> {
+        let own = self.node;
+        let publishes = described.publishers.as_ref().is_none_or(|nodes| nodes.contains(&own));
+        let sender = self.running()?.sender(Domain::subgroup_of(topic));
+        let sender = sender.filter(|_| publishes).ok_or_else(|| {
+            DdsError::PreconditionNotMet(format!(
+                "node {own} is no publisher of topic \"{}\"; add it there",
+                described.name
+            ))
+        })?;
+        Ok(Voice::Member(sender))
+    }
+
+    /// What is delivered comes in any case.
+    fn hear(&self, _: usize, described: &TopicDescription) -> Result<(), DdsError> {
+        if described.subscribers.as_ref().is_some_and(|nodes| !nodes.contains(&self.node)) {
+            return Err(DdsError::PreconditionNotMet(format!(
+                "node {} is no subscriber of topic \"{}\"; add it there",
+                self.node, described.name
+            )));
+        }
+        Ok(())
+    }
+
+    fn log(
+        &self,
+        topic: usize,
+        described: &TopicDescription,
+        before: u64,
+    ) -> Result<LogSource, DdsError> {
+        let log = self.running()?.log_reader(Domain::subgroup_of(topic), before);
+        log.map(LogSource::Own).ok_or_else(|| {
+            DdsError::PreconditionNotMet(format!(
+                "node {} has no log of topic \"{}\"",
+                self.node, described.name
+            ))
+        })
+    }
+}
+
 impl Drop for DomainParticipant {
     fn drop(&mut self) {
+        self.shared.life.end();
         drop(self.running.take());
         self.shared.alarm.ring();
+        self.shared.life.join();
         // The thread ends once the last of the participant's entities is gone.
         drop(self.timers.take());
     }

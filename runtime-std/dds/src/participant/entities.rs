@@ -1,30 +1,32 @@
-//! How writers and readers are made: alike for a member and for one outside, which only say
-//! differently that they are there.
+//! How writers and readers are made, of members and of participants outside.
 
 use std::sync::Arc;
 
 use super::domain_participant::Topic;
-use super::shared::{ANNOUNCE, Attachment, Shared, WriterAttachment, upcall};
-use super::voice::Voice;
+use super::history::History;
+use super::host::Host;
+use super::shared::{ANNOUNCE, Attachment, WriterAttachment, check_not_in_listener, upcall};
 use crate::cdr::TypeSupport;
-use crate::domain::TopicDescription;
+use crate::domain::{Level, TopicDescription};
 use crate::error::DdsError;
-use crate::qos::{ReaderQos, WriterQos};
-use crate::reader::{AnyListener, DataReader, ReaderCore};
+use crate::qos::{ReaderQos, WriterQos, check_reader, check_writer};
+use crate::reader::{AnyListener, DataReader, DataReaderListener, ReaderCore};
 use crate::time::Now;
 use crate::topic::TopicState;
 use crate::waitset::lock;
 use crate::wire::{Kind, ReaderAnnouncement, Word, encode_writer};
 use crate::writer::{DataWriter, Outlet, WriterCore};
 
-/// Makes a writer, whose policies were checked, and announces it in its topic.
+/// Makes a writer, and announces it in its topic.
 pub(super) fn create_writer<T: TypeSupport>(
-    shared: &Arc<Shared>,
+    host: &impl Host,
     topic: &Topic<T>,
-    described: &TopicDescription,
-    voice: Voice,
     qos: WriterQos,
 ) -> Result<DataWriter<T>, DdsError> {
+    check_not_in_listener("create_datawriter")?;
+    let (described, shared) = (host.described(topic)?, host.shared());
+    check_writer(&qos, &shared.writer_bounds(described.level))?;
+    let voice = host.voice(topic.index, &described)?;
     let announcement = encode_writer(&qos)?;
     let place = (topic.index, topic.generation);
     let core = Arc::new(WriterCore::new(shared.next_publication(), place, qos, Now::read()));
@@ -47,33 +49,97 @@ pub(super) fn create_writer<T: TypeSupport>(
     Ok(DataWriter::new(outlet, attachment, sample_max))
 }
 
-/// Makes a reader, whose policies were checked, and announces it in discovery.
+/// Makes a reader, and announces it in discovery.
 pub(super) fn create_reader<T: TypeSupport>(
-    shared: &Arc<Shared>,
+    host: &impl Host,
     topic: &Topic<T>,
-    discovery: Voice,
+    qos: ReaderQos,
+) -> Result<DataReader<T>, DdsError> {
+    create_present_reader(host, topic, qos, |_| None)
+}
+
+/// The same with a listener.
+pub(super) fn create_reader_with_listener<T: TypeSupport>(
+    host: &impl Host,
+    topic: &Topic<T>,
+    qos: ReaderQos,
+    listener: impl DataReaderListener<T> + 'static,
+) -> Result<DataReader<T>, DdsError> {
+    create_present_reader(host, topic, qos, |core| {
+        Some(Box::new(DataReader::<T>::any_listener(core, listener)))
+    })
+}
+
+fn create_present_reader<T: TypeSupport>(
+    host: &impl Host,
+    topic: &Topic<T>,
     qos: ReaderQos,
     listener: impl FnOnce(&Arc<ReaderCore>) -> Option<Box<dyn AnyListener>>,
 ) -> Result<DataReader<T>, DdsError> {
+    let described = check_reads(host, topic, &qos, "create_datareader")?;
+    host.hear(topic.index, &described)?;
     let attach = |core| {
         let attach = |state: &mut TopicState| state.attach(topic.generation, core, Now::read());
-        match shared.with_topic(topic.index, attach) {
+        match host.shared().with_topic(topic.index, attach) {
             Some(true) => Ok(()),
             _ => Err(DdsError::TopicDeleted),
         }
     };
-    create_reader_that(shared, topic, discovery, qos, listener, attach)
+    announce_reader(host, topic, qos, listener, attach)
 }
 
-/// The same, where it is said how the reader is attached.
-pub(super) fn create_reader_that<T: TypeSupport>(
-    shared: &Arc<Shared>,
+/// Makes a reader that begins with the message of that number in the log of its topic.
+pub(super) fn create_reader_from<T: TypeSupport>(
+    host: &impl Host,
     topic: &Topic<T>,
-    mut discovery: Voice,
+    qos: ReaderQos,
+    first: u64,
+) -> Result<DataReader<T>, DdsError> {
+    let described = check_reads(host, topic, &qos, "create_datareader_from")?;
+    if described.level != Level::Logged {
+        return Err(DdsError::PreconditionNotMet(format!(
+            "topic \"{}\" has no log to begin at a place of; raise its level to logged",
+            topic.name
+        )));
+    }
+    host.hear(topic.index, &described)?;
+    let shared = host.shared();
+    let so_far = shared.with_topic(topic.index, |of| of.ordinal()).unwrap_or(0);
+    let before = first.saturating_sub(1);
+    if before > so_far {
+        return Err(DdsError::PreconditionNotMet(format!(
+            "topic \"{}\" has {so_far} messages so far; begin with one of those",
+            topic.name
+        )));
+    }
+    let source = host.log(topic.index, &described, before)?;
+    let begin = (described.level, before);
+    let attach = |core| History::new(shared, topic.index, begin, source, core).start();
+    announce_reader(host, topic, qos, |_| None, attach)
+}
+
+/// What a topic is, if a reader with these policies can be made here.
+fn check_reads<T>(
+    host: &impl Host,
+    topic: &Topic<T>,
+    qos: &ReaderQos,
+    call: &'static str,
+) -> Result<TopicDescription, DdsError> {
+    check_not_in_listener(call)?;
+    let described = host.described(topic)?;
+    check_reader(qos, &host.shared().reader_bounds(described.level))?;
+    Ok(described)
+}
+
+/// Makes a reader, has it attached, and announces it.
+fn announce_reader<T: TypeSupport>(
+    host: &impl Host,
+    topic: &Topic<T>,
     qos: ReaderQos,
     listener: impl FnOnce(&Arc<ReaderCore>) -> Option<Box<dyn AnyListener>>,
     attach: impl FnOnce(Arc<ReaderCore>) -> Result<(), DdsError>,
 ) -> Result<DataReader<T>, DdsError> {
+    let (shared, mut discovery) = (host.shared(), host.discovery());
     let handle = shared.next_subscription();
     let announcement = Word::Reader(ReaderAnnouncement {
         topic: u32::try_from(topic.index).unwrap_or(u32::MAX),
@@ -90,7 +156,7 @@ pub(super) fn create_reader_that<T: TypeSupport>(
         shared: Arc::clone(shared),
         topic: topic.index,
         generation: topic.generation,
-        reader: handle,
+        reader: Arc::clone(&core),
         discovery: discovery.clone(),
     };
     let reader = DataReader::new(core, attachment);

@@ -6,13 +6,11 @@
 //!   are told them: so its readers are handed what members' readers are, in the same order.
 //! - Once no member takes the participant any more, all writers and readers that it knows are gone.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tramontane::{Message, NodeId, Place, SubgroupId, ViewId};
-use tramontane_client::{Event, OpenError, Received, SubscribeError, Subscriber};
+use tramontane_client::{Event, Received, SubscribeError, Subscriber};
 
 use super::handles::ParticipantId;
 use super::shared::{Shared, upcall};
@@ -29,34 +27,6 @@ const LOOK: Duration = Duration::from_millis(100);
 /// The most events that are taken together.
 const TOGETHER_MAX: u32 = 64;
 
-/// What the threads share with their participant.
-#[derive(Debug, Default)]
-pub(super) struct Life {
-    has_ended: AtomicBool,
-    /// Why no member takes it any more.
-    lost: Mutex<Option<OpenError>>,
-}
-
-impl Life {
-    /// The participant ends.
-    pub(super) fn end(&self) {
-        self.has_ended.store(true, Ordering::Relaxed);
-    }
-
-    pub(super) fn has_ended(&self) -> bool {
-        self.has_ended.load(Ordering::Relaxed)
-    }
-
-    /// Why no member takes it any more.
-    pub(super) fn lost(&self) -> Option<OpenError> {
-        lock(&self.lost).clone()
-    }
-
-    pub(super) fn lose(&self, why: OpenError) {
-        lock(&self.lost).get_or_insert(why);
-    }
-}
-
 /// Begins to follow: the state, which is what comes first.
 pub(super) fn begin(subscriber: &mut Subscriber, wait: Duration) -> Result<Vec<u8>, DdsError> {
     match subscriber.next_within(wait) {
@@ -69,18 +39,17 @@ pub(super) fn begin(subscriber: &mut Subscriber, wait: Duration) -> Result<Vec<u
 
 /// Follows discovery, whose state was taken over.
 pub(super) fn follow_discovery(
-    shared: &Arc<Shared>,
-    life: &Arc<Life>,
+    followed: &Arc<Shared>,
     mut subscriber: Subscriber,
-) -> std::io::Result<JoinHandle<()>> {
-    let (shared, life) = (Arc::clone(shared), Arc::clone(life));
-    spawn(move || {
-        while !life.has_ended() {
+) -> std::io::Result<()> {
+    let shared = Arc::clone(followed);
+    followed.life.spawn(move || {
+        while !shared.life.has_ended() {
             match subscriber.next_within(LOOK) {
                 Ok(event) => discover(&shared, &event),
                 Err(SubscribeError::TimeUp) => {}
                 Err(SubscribeError::Open(why)) => {
-                    life.lose(why);
+                    shared.life.lose(why);
                     return shared.gone_in_discovery(|_| true);
                 }
                 Err(_) => return,
@@ -115,14 +84,13 @@ fn discover(shared: &Shared, event: &Event) {
 
 /// Follows a topic, whose state was taken over.
 pub(super) fn follow_topic(
-    shared: &Arc<Shared>,
-    life: &Arc<Life>,
+    followed: &Arc<Shared>,
     topic: usize,
     mut subscriber: Subscriber,
-) -> std::io::Result<JoinHandle<()>> {
-    let (shared, life) = (Arc::clone(shared), Arc::clone(life));
-    spawn(move || {
-        while !life.has_ended() {
+) -> std::io::Result<()> {
+    let shared = Arc::clone(followed);
+    followed.life.spawn(move || {
+        while !shared.life.has_ended() {
             match subscriber.next_within(LOOK) {
                 Ok(event) => {
                     let tell = |state: &mut TopicState| {
@@ -135,7 +103,7 @@ pub(super) fn follow_topic(
                 }
                 Err(SubscribeError::TimeUp) => {}
                 Err(SubscribeError::Open(why)) => {
-                    life.lose(why);
+                    shared.life.lose(why);
                     return shared.gone_in_topic(topic, |_| true);
                 }
                 Err(_) => return,
@@ -204,8 +172,4 @@ fn gone_by(event: &Event) -> Option<impl Fn(ParticipantId) -> bool + '_> {
         }
         ParticipantId::Client(id) => client == Some(id),
     })
-}
-
-pub(super) fn spawn(body: impl FnOnce() + Send + 'static) -> std::io::Result<JoinHandle<()>> {
-    std::thread::Builder::new().name("tramontane-dds-f".into()).spawn(body)
 }

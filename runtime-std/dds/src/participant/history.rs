@@ -1,97 +1,193 @@
-//! A reader outside that begins at a place of a logged topic: a thread reads the log for it, and
-//! hands it over to the topic as it is followed, once it has come so far.
+//! A reader that begins at a place of a logged topic: a thread reads the log for it, and hands it
+//! over to the topic once it has come to the present. A member reads its own log, one outside asks
+//! a member for it.
 //!
 //! # Invariants
 //! - It is handed each sample once, in the topic's order: the topic takes it over under its lock,
 //!   at the number up to which it has been handed the log.
+//! - No message waits for it, and no disk is waited for with a lock: the topic keeps its last
+//!   messages as long as it comes.
 
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::Duration;
 
-use tramontane::SubgroupId;
-use tramontane_client::{Event, SubscribeError, Subscriber};
+use tramontane::{LogPart, LogReader, LogReaderError, Message};
+use tramontane_client::{Event, OpenError, SubscribeError, Subscriber};
 
-use super::following::{Life, message_of, spawn};
+use super::following::message_of;
 use super::shared::{Shared, upcall};
-use crate::domain::Domain;
+use crate::domain::{Domain, Level};
+use crate::error::DdsError;
+use crate::reader::ReaderCore;
 use crate::time::Now;
 use crate::topic::TopicState;
 
-/// With so few messages to go, the topic waits for the rest.
-const REST_MAX: u64 = 256;
+/// So few messages are handed to it with the topic's lock.
+const LAST_MAX: usize = 64;
+
+/// So many are handed to it at a time.
+const TOGETHER_MAX: usize = 256;
 
 /// Between two looks whether reader and participant are there.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// How long the topic waits for the rest, at most, before it goes on.
-const REST_WAIT: Duration = Duration::from_millis(200);
+/// Until the topic comes as far as the log has.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// Where what was written before is read.
+pub(super) enum LogSource {
+    /// The log of this member.
+    Own(LogReader),
+    /// That of a member, and what it has in memory.
+    OfMember(Subscriber),
+}
+
+/// Why nothing more comes from there.
+enum SourceEnd {
+    /// The member has ended.
+    Ended,
+    /// No member takes the participant any more.
+    Lost(OpenError),
+    /// The log cannot be read.
+    Unreadable(String),
+}
 
 /// What has been read of the log.
 pub(super) struct History {
-    pub(super) shared: Arc<Shared>,
-    pub(super) life: Arc<Life>,
-    pub(super) topic: usize,
-    pub(super) subscriber: Subscriber,
+    shared: Arc<Shared>,
+    topic: usize,
+    source: LogSource,
     /// The topic as the log tells it, with the reader.
-    pub(super) told: TopicState,
+    told: TopicState,
 }
 
 impl History {
+    /// Of a topic of that level, of which so many messages are left out.
+    pub(super) fn new(
+        shared: &Arc<Shared>,
+        topic: usize,
+        (level, before): (Level, u64),
+        source: LogSource,
+        reader: Arc<ReaderCore>,
+    ) -> Self {
+        shared.with_topic(topic, TopicState::reader_comes);
+        let told = TopicState::behind(before, level, reader);
+        Self { shared: Arc::clone(shared), topic, source, told }
+    }
+
     /// Reads, in a thread of its own.
-    pub(super) fn start(mut self) -> std::io::Result<JoinHandle<()>> {
-        spawn(move || while self.goes_on() {})
+    pub(super) fn start(mut self) -> Result<(), DdsError> {
+        let shared = Arc::clone(&self.shared);
+        Ok(shared.life.spawn(move || while self.goes_on() {})?)
     }
 
     fn goes_on(&mut self) -> bool {
-        if self.life.has_ended() || !self.told.has_wanted_reader() {
+        if self.shared.life.has_ended() || !self.told.has_wanted_reader() {
             return false;
         }
-        let so_far = self.shared.with_topic(self.topic, |topic| topic.ordinal());
-        let left = so_far.unwrap_or(0).saturating_sub(self.told.ordinal());
-        if left > REST_MAX { self.read(left - REST_MAX) } else { !self.hand_over() }
-    }
-
-    /// Reads so many messages at most. False if no more will come.
-    fn read(&mut self, most: u64) -> bool {
-        let Self { life, topic, subscriber, told, .. } = self;
-        let mut wait = LOOK;
-        for _ in 0..most {
-            match subscriber.next_within(wait) {
-                Ok(event) => upcall(|| tell(told, *topic, &event)),
-                Err(SubscribeError::Open(why)) => {
-                    life.lose(why);
-                    upcall(|| told.participants_gone(|_| true, Now::read()));
-                    return false;
-                }
-                Err(_) => break,
+        let ordinal = self.told.ordinal();
+        let kept = |of: &mut TopicState| (of.ordinal(), of.messages_behind(ordinal, TOGETHER_MAX));
+        match self.shared.with_topic(self.topic, kept) {
+            // Outside, the log and the topic come by two ways.
+            Some((present, _)) if present < ordinal => {
+                std::thread::sleep(PAUSE);
+                true
             }
-            wait = Duration::ZERO;
+            Some((_, Some(last))) if last.len() <= LAST_MAX => !self.hand_over(),
+            Some((_, Some(next))) => {
+                let told = &mut self.told;
+                upcall(|| next.iter().for_each(|kept| told.deliver(&kept.message(), Now::read())));
+                upcall(|| told.flush());
+                true
+            }
+            _ => self.read(),
         }
-        upcall(|| told.flush());
-        true
     }
 
-    /// Has the topic take the reader over. False if what is left of the log did not come in time.
-    fn hand_over(&mut self) -> bool {
-        let Self { shared, topic, subscriber, told, .. } = self;
-        let taken = shared.with_topic(*topic, |followed| {
-            while told.ordinal() < followed.ordinal() {
-                let Ok(event) = subscriber.next_within(REST_WAIT) else { return false };
-                tell(told, *topic, &event);
+    /// Reads on in the log. False if no more will come.
+    fn read(&mut self) -> bool {
+        let Self { shared, topic, source, told } = self;
+        let read = upcall(|| source.tell_next(told, *topic));
+        upcall(|| told.flush());
+        match read {
+            Ok(()) => return true,
+            Err(SourceEnd::Unreadable(why)) => {
+                tracing::error!(why, "a log cannot be read: what a reader wants of it is lost");
+                let begin = shared.with_topic(*topic, |of| of.tail_begin()).unwrap_or(0);
+                upcall(|| told.skip_to(begin));
+                return true;
             }
-            followed.take_readers_of(told, Now::read());
+            Err(SourceEnd::Lost(why)) => shared.life.lose(why),
+            Err(SourceEnd::Ended) => {}
+        }
+        upcall(|| told.participants_gone(|_| true, Now::read()));
+        false
+    }
+
+    /// Has the topic take the reader over, at the same number. False if too much has come
+    /// meanwhile.
+    fn hand_over(&mut self) -> bool {
+        let Self { shared, topic, told, .. } = self;
+        let taken = shared.with_topic(*topic, |of| {
+            let Some(last) = of.messages_behind(told.ordinal(), 2 * LAST_MAX) else { return false };
+            if last.len() == 2 * LAST_MAX || told.ordinal() > of.ordinal() {
+                return false;
+            }
+            let now = Now::read();
+            last.iter().for_each(|kept| told.deliver(&kept.message(), now));
+            of.take_readers_of(told, now);
             true
         });
+        shared.alarm.ring();
         taken.unwrap_or(true)
     }
 }
 
-fn tell(told: &mut TopicState, topic: usize, event: &Event) {
-    let subgroup: SubgroupId = Domain::subgroup_of(topic);
-    match event {
-        Event::Message(received) => told.deliver(&message_of(received, subgroup), Now::read()),
-        Event::Gap { to, .. } => told.skip_to(*to),
-        _ => {}
+impl Drop for History {
+    fn drop(&mut self) {
+        self.shared.with_topic(self.topic, TopicState::reader_has_come);
+    }
+}
+
+impl LogSource {
+    /// Tells a topic what comes next, and waits a moment for it.
+    fn tell_next(&mut self, told: &mut TopicState, topic: usize) -> Result<(), SourceEnd> {
+        match self {
+            Self::Own(log) => match log.read_within(LOOK) {
+                Ok(Some(LogPart::Messages(first, messages))) => {
+                    for (place, one) in (first..).zip(&messages) {
+                        tell(told, place, &one.message());
+                    }
+                }
+                Ok(Some(LogPart::Gap { to, .. })) => told.skip_to(to),
+                Ok(None) => {}
+                Err(LogReaderError::Ended) => return Err(SourceEnd::Ended),
+                Err(error) => return Err(SourceEnd::Unreadable(error.to_string())),
+            },
+            Self::OfMember(subscriber) => {
+                let subgroup = Domain::subgroup_of(topic);
+                let mut wait = LOOK;
+                for _ in 0..TOGETHER_MAX {
+                    match subscriber.next_within(wait) {
+                        Ok(Event::Message(received)) => {
+                            tell(told, received.place, &message_of(&received, subgroup));
+                        }
+                        Ok(Event::Gap { to, .. }) => told.skip_to(to),
+                        Ok(_) => {}
+                        Err(SubscribeError::Open(why)) => return Err(SourceEnd::Lost(why)),
+                        Err(_) => break,
+                    }
+                    wait = Duration::ZERO;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Tells a topic the message behind so many others, if the topic's last messages did not have it.
+fn tell(told: &mut TopicState, place: u64, message: &Message<'_>) {
+    if place >= told.ordinal() {
+        told.deliver(message, Now::read());
     }
 }

@@ -5,9 +5,10 @@
 //! | `domain_participant` | the participant that applications have, which makes writers and readers |
 //! | `outside` | the participant of a program that is no member of the group |
 //! | `following` | the threads that tell it what members are told |
-//! | `history` | readers outside that begin at a place of the log |
+//! | `history` | readers that begin at a place of the log |
 //! | `facts` | what it is told of the domain |
-//! | `entities` | how writers and readers are made |
+//! | `entities`, `host` | how writers and readers are made; what a member and one outside do differently for that |
+//! | `life` | how long a participant is there, and its threads |
 //! | `voice` | how a participant gets what it says into a topic: a member, or one outside |
 //! | `shared` | what its entities share; where a thread may be in a listener |
 //! | `replica` | the participant as an application of its group |
@@ -28,6 +29,8 @@ mod facts;
 mod following;
 mod handles;
 mod history;
+mod host;
+mod life;
 mod outside;
 mod replica;
 mod shared;

@@ -1,6 +1,6 @@
 //! The participant of a program that is no member of the domain's group (EXT-1, DDS-1).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::marker::PhantomData;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -12,20 +12,22 @@ use tramontane_client::{
 
 use super::discovery::facts_of;
 use super::domain_participant::{Topic, check_type};
-use super::entities::{create_reader, create_reader_that, create_writer};
-use super::following::{Life, begin, follow_discovery, follow_topic};
+use super::entities::{
+    create_reader, create_reader_from, create_reader_with_listener, create_writer,
+};
+use super::following::{begin, follow_discovery, follow_topic};
 use super::handles::ParticipantId;
-use super::history::History;
-use super::shared::{Shared, check_not_in_listener, upcall};
+use super::history::LogSource;
+use super::host::Host;
+use super::shared::{Shared, upcall};
 use super::timers;
 use super::voice::Voice;
 use crate::cdr::TypeSupport;
 use crate::domain::{DISCOVERY, Level, TopicDescription};
 use crate::error::DdsError;
-use crate::qos::{ReaderQos, WriterQos, check_reader, check_writer};
-use crate::reader::{AnyListener, DataReader, DataReaderListener, ReaderCore};
+use crate::qos::{ReaderQos, WriterQos};
+use crate::reader::{DataReader, DataReaderListener};
 use crate::time::Now;
-use crate::topic::TopicState;
 use crate::waitset::lock;
 use crate::writer::DataWriter;
 
@@ -84,13 +86,9 @@ pub struct OutsideParticipant {
     discovery: Arc<Publisher>,
     /// By topic, once there is a writer.
     publishers: Mutex<BTreeMap<usize, Arc<Publisher>>>,
-    /// By topic, once there is a reader: the threads that follow it.
-    followed: Mutex<BTreeMap<usize, JoinHandle<()>>>,
-    follows_discovery: Option<JoinHandle<()>>,
-    /// The threads that read logs.
-    histories: Mutex<Vec<JoinHandle<()>>>,
+    /// The topics that are followed, once there is a reader.
+    followed: Mutex<BTreeSet<usize>>,
     timers: Option<JoinHandle<()>>,
-    life: Arc<Life>,
 }
 
 impl OutsideParticipant {
@@ -109,8 +107,7 @@ impl OutsideParticipant {
         let id = publisher.id();
         let shared = Arc::new(Shared::new(facts, Vec::new(), ParticipantId::Client(id)));
         upcall(|| lock(&shared.discovery).take_over(&state))?;
-        let life = Arc::new(Life::default());
-        let follows_discovery = Some(follow_discovery(&shared, &life, subscriber)?);
+        follow_discovery(&shared, subscriber)?;
         let timers = Some(timers::start(&shared)?);
         Ok(Self {
             shared,
@@ -119,10 +116,7 @@ impl OutsideParticipant {
             discovery: Arc::new(publisher),
             publishers: Mutex::default(),
             followed: Mutex::default(),
-            follows_discovery,
-            histories: Mutex::default(),
             timers,
-            life,
         })
     }
 
@@ -163,13 +157,6 @@ impl OutsideParticipant {
         Ok((index, topic))
     }
 
-    fn described<T>(&self, topic: &Topic<T>) -> Result<&TopicDescription, DdsError> {
-        let found = self.shared.facts.topics.get(topic.index);
-        found.filter(|of| topic.generation == 0 && of.name == topic.name).ok_or_else(|| {
-            DdsError::PreconditionNotMet("the topic is another participant's; find it here".into())
-        })
-    }
-
     /// A writer on a topic. Its samples are lines of a client: a member puts them into its slots.
     /// What is under way is bounded by 4096 samples or 4 MiB a topic, not by the topic's window.
     ///
@@ -180,32 +167,7 @@ impl OutsideParticipant {
         topic: &Topic<T>,
         qos: WriterQos,
     ) -> Result<DataWriter<T>, DdsError> {
-        check_not_in_listener("create_datawriter")?;
-        let described = self.described(topic)?;
-        check_writer(&qos, &self.shared.writer_bounds(described.level))?;
-        let voice = Voice::Client(self.publisher(topic.index, described)?);
-        create_writer(&self.shared, topic, described, voice, qos)
-    }
-
-    /// What publishes in a topic, for all writers there.
-    fn publisher(
-        &self,
-        topic: usize,
-        described: &TopicDescription,
-    ) -> Result<Arc<Publisher>, DdsError> {
-        let mut publishers = lock(&self.publishers);
-        if let Some(publisher) = publishers.get(&topic) {
-            return Ok(Arc::clone(publisher));
-        }
-        let level = match described.level {
-            Level::Logged => Reach::DurableMajority,
-            _ => Reach::Delivered,
-        };
-        let members = self.members.clone().subgroup(&described.name);
-        let options = PublisherOptions { level, id: Some(self.id) };
-        let publisher = Arc::new(Publisher::open(members, options)?);
-        publishers.insert(topic, Arc::clone(&publisher));
-        Ok(publisher)
+        create_writer(self, topic, qos)
     }
 
     /// A reader on a topic. On a topic that keeps samples, one that asks for them is given those
@@ -218,7 +180,7 @@ impl OutsideParticipant {
         topic: &Topic<T>,
         qos: ReaderQos,
     ) -> Result<DataReader<T>, DdsError> {
-        self.create_reader(topic, qos, |_| None)
+        create_reader(self, topic, qos)
     }
 
     /// The same with a listener, which misses nothing. It is called from the thread that receives,
@@ -232,23 +194,7 @@ impl OutsideParticipant {
         qos: ReaderQos,
         listener: impl DataReaderListener<T> + 'static,
     ) -> Result<DataReader<T>, DdsError> {
-        self.create_reader(topic, qos, |core| {
-            Some(Box::new(DataReader::<T>::any_listener(core, listener)))
-        })
-    }
-
-    fn create_reader<T: TypeSupport>(
-        &self,
-        topic: &Topic<T>,
-        qos: ReaderQos,
-        listener: impl FnOnce(&Arc<ReaderCore>) -> Option<Box<dyn AnyListener>>,
-    ) -> Result<DataReader<T>, DdsError> {
-        check_not_in_listener("create_datareader")?;
-        let described = self.described(topic)?;
-        check_reader(&qos, &self.shared.reader_bounds(described.level))?;
-        self.follow(topic.index, &described.name)?;
-        let discovery = Voice::Client(Arc::clone(&self.discovery));
-        create_reader(&self.shared, topic, discovery, qos, listener)
+        create_reader_with_listener(self, topic, qos, listener)
     }
 
     /// A reader that begins with the message of that number of the topic's order
@@ -269,50 +215,7 @@ impl OutsideParticipant {
         qos: ReaderQos,
         first: u64,
     ) -> Result<DataReader<T>, DdsError> {
-        check_not_in_listener("create_datareader_from")?;
-        let described = self.described(topic)?;
-        let level = described.level;
-        check_reader(&qos, &self.shared.reader_bounds(level))?;
-        if level != Level::Logged {
-            return Err(DdsError::PreconditionNotMet(format!(
-                "topic \"{}\" has no log to begin at a place of; raise its level to logged",
-                topic.name
-            )));
-        }
-        self.follow(topic.index, &described.name)?;
-        let so_far = self.shared.with_topic(topic.index, |of| of.ordinal()).unwrap_or(0);
-        let before = first.saturating_sub(1);
-        if before > so_far {
-            return Err(DdsError::PreconditionNotMet(format!(
-                "topic \"{}\" has {so_far} messages so far; begin with one of those",
-                topic.name
-            )));
-        }
-        let discovery = Voice::Client(Arc::clone(&self.discovery));
-        let members = self.members.clone().subgroup(&described.name);
-        let subscriber = Subscriber::open(members, Some(before))?;
-        let attach = |core| {
-            let told = TopicState::behind(before, level, core);
-            let (shared, life) = (Arc::clone(&self.shared), Arc::clone(&self.life));
-            let history = History { shared, life, topic: topic.index, subscriber, told };
-            lock(&self.histories).push(history.start()?);
-            Ok(())
-        };
-        create_reader_that(&self.shared, topic, discovery, qos, |_| None, attach)
-    }
-
-    /// Follows a topic from now on, if it is not followed yet.
-    fn follow(&self, topic: usize, name: &str) -> Result<(), DdsError> {
-        let mut followed = lock(&self.followed);
-        if followed.contains_key(&topic) {
-            return Ok(());
-        }
-        let mut subscriber = Subscriber::follow(self.members.clone().subgroup(name))?;
-        let state = begin(&mut subscriber, STATE_WAIT)?;
-        let taken = self.shared.with_topic(topic, |of| of.take_over(&state, Now::read()));
-        taken.unwrap_or(Ok(()))?;
-        followed.insert(topic, follow_topic(&self.shared, &self.life, topic, subscriber)?);
-        Ok(())
+        create_reader_from(self, topic, qos, first)
     }
 
     /// The declared topics of the domain.
@@ -331,7 +234,7 @@ impl OutsideParticipant {
     /// are gone for its readers.
     #[must_use]
     pub fn stopped(&self) -> Option<DdsError> {
-        self.life.lost().map(DdsError::Outside)
+        self.shared.life.lost().map(DdsError::Outside)
     }
 
     /// Waits until all that was written is delivered, at most `timeout`, and ends.
@@ -348,16 +251,72 @@ impl OutsideParticipant {
     }
 }
 
+impl Host for OutsideParticipant {
+    fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    fn described<T>(&self, topic: &Topic<T>) -> Result<TopicDescription, DdsError> {
+        let found = self.shared.facts.topics.get(topic.index);
+        let found = found.filter(|of| topic.generation == 0 && of.name == topic.name);
+        found.cloned().ok_or_else(|| {
+            DdsError::PreconditionNotMet("the topic is another participant's; find it here".into())
+        })
+    }
+
+    fn discovery(&self) -> Voice {
+        Voice::Client(Arc::clone(&self.discovery))
+    }
+
+    /// What publishes in a topic is one for all writers there.
+    fn voice(&self, topic: usize, described: &TopicDescription) -> Result<Voice, DdsError> {
+        let mut publishers = lock(&self.publishers);
+        if let Some(publisher) = publishers.get(&topic) {
+            return Ok(Voice::Client(Arc::clone(publisher)));
+        }
+        let level = match described.level {
+            Level::Logged => Reach::DurableMajority,
+            _ => Reach::Delivered,
+        };
+        let members = self.members.clone().subgroup(&described.name);
+        let options = PublisherOptions { level, id: Some(self.id) };
+        let publisher = Arc::new(Publisher::open(members, options)?);
+        publishers.insert(topic, Arc::clone(&publisher));
+        Ok(Voice::Client(publisher))
+    }
+
+    /// Follows a topic from now on, if it is not followed yet.
+    fn hear(&self, topic: usize, described: &TopicDescription) -> Result<(), DdsError> {
+        let mut followed = lock(&self.followed);
+        if followed.contains(&topic) {
+            return Ok(());
+        }
+        let members = self.members.clone().subgroup(&described.name);
+        let mut subscriber = Subscriber::follow(members)?;
+        let state = begin(&mut subscriber, STATE_WAIT)?;
+        let taken = self.shared.with_topic(topic, |of| of.take_over(&state, Now::read()));
+        taken.unwrap_or(Ok(()))?;
+        follow_topic(&self.shared, topic, subscriber)?;
+        followed.insert(topic);
+        Ok(())
+    }
+
+    fn log(
+        &self,
+        _: usize,
+        described: &TopicDescription,
+        before: u64,
+    ) -> Result<LogSource, DdsError> {
+        let members = self.members.clone().subgroup(&described.name);
+        Ok(LogSource::OfMember(Subscriber::open(members, Some(before))?))
+    }
+}
+
 impl Drop for OutsideParticipant {
     fn drop(&mut self) {
-        self.life.end();
+        self.shared.life.end();
         self.shared.alarm.ring();
-        let followed = std::mem::take(&mut *lock(&self.followed));
-        let histories = std::mem::take(&mut *lock(&self.histories));
-        for thread in followed.into_values().chain(self.follows_discovery.take()).chain(histories) {
-            // A panic of it has been reported by itself.
-            let _ = thread.join();
-        }
+        self.shared.life.join();
         // The thread ends once the last of the participant's entities is gone.
         drop(self.timers.take());
     }

@@ -17,12 +17,14 @@ use super::facts::DomainFacts;
 use super::handles::{
     ParticipantId, PublicationData, PublicationHandle, SubscriptionData, SubscriptionHandle,
 };
+use super::life::Life;
 use super::timers::Alarm;
 use super::topics::Topics;
 use super::voice::Voice;
 use crate::domain::{Level, TopicPlaces};
 use crate::error::DdsError;
 use crate::qos::Bounds;
+use crate::reader::ReaderCore;
 use crate::time::Now;
 use crate::topic::TopicState;
 use crate::waitset::lock;
@@ -50,6 +52,7 @@ pub(crate) struct Shared {
     pub(super) keeping: OnceLock<(ReservedSubgroups, Sender)>,
     pub(super) discovery: Mutex<Discovery>,
     pub(super) alarm: Alarm,
+    pub(super) life: Life,
     next_writer: AtomicU32,
     next_reader: AtomicU32,
 }
@@ -93,6 +96,7 @@ impl Shared {
             own,
             discovery: Mutex::default(),
             alarm: Alarm::default(),
+            life: Life::default(),
             next_writer: AtomicU32::new(0),
             next_reader: AtomicU32::new(0),
         }
@@ -201,13 +205,13 @@ pub(crate) struct Attachment {
     pub(super) shared: Arc<Shared>,
     pub(super) topic: usize,
     pub(super) generation: u64,
-    pub(super) reader: SubscriptionHandle,
+    pub(super) reader: Arc<ReaderCore>,
     pub(super) discovery: Voice,
 }
 
 impl Attachment {
     pub(crate) fn matched_publications(&self) -> Vec<PublicationData> {
-        let matched = |state: &mut TopicState| state.matched_publications(self.reader);
+        let matched = |state: &mut TopicState| state.matched_publications(self.reader.handle);
         self.shared.with_topic(self.topic, matched).unwrap_or_default()
     }
 }
@@ -220,9 +224,10 @@ impl Drop for Attachment {
             );
             return;
         }
-        drop(self.shared.with_topic(self.topic, |state| state.detach(self.reader)));
+        self.reader.delete();
+        drop(self.shared.with_topic(self.topic, |state| state.detach(self.reader.handle)));
         let topic = u32::try_from(self.topic).unwrap_or(u32::MAX);
-        let (generation, reader) = (self.generation, self.reader.reader);
+        let (generation, reader) = (self.generation, self.reader.handle.reader);
         let gone = Word::Reader(ReaderAnnouncement { topic, generation, reader, qos: None });
         // A participant that has ended tells nobody.
         let _ = gone.encode().map(|bytes| self.discovery.say(&bytes, FAREWELL));

@@ -52,6 +52,8 @@ pub(crate) struct ReaderCore {
     has_news: AtomicBool,
     /// The topic is deleted, and all of it was handed over.
     is_over: AtomicBool,
+    /// Nobody has it any more.
+    is_deleted: AtomicBool,
 }
 
 impl ReaderCore {
@@ -76,6 +78,7 @@ impl ReaderCore {
             bells: Bells::default(),
             has_news: AtomicBool::new(false),
             is_over: AtomicBool::new(false),
+            is_deleted: AtomicBool::new(false),
         }
     }
 
@@ -87,6 +90,15 @@ impl ReaderCore {
 
     pub(super) fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Acquire)
+    }
+
+    /// It is deleted. Whoever has it in hand gives it to no topic any more.
+    pub(crate) fn delete(&self) {
+        self.is_deleted.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_deleted(&self) -> bool {
+        self.is_deleted.load(Ordering::Acquire)
     }
 
     pub(crate) fn set_listener(&self, listener: Option<Box<dyn AnyListener>>) {

@@ -30,7 +30,11 @@ impl TopicState {
     pub(crate) fn skip_to(&mut self, place: u64) {
         let lost = place.saturating_sub(self.ordinal);
         self.ordinal = self.ordinal.max(place);
-        self.readers().filter(|_| lost > 0).for_each(|reader| reader.lost(lost));
+        if lost > 0 {
+            // Those are counted here, and not once more by their writers' numbers.
+            self.writers.are_behind_a_gap();
+            self.readers().for_each(|reader| reader.lost(lost));
+        }
     }
 
     /// Takes a writer for one that was there before, if that is not known here.
@@ -50,7 +54,10 @@ impl TopicState {
         }
         let known: Vec<PublicationHandle> = told.writers.iter().map(|of| of.handle).collect();
         for (reader, matched) in told.take_readers() {
-            self.put_reader(reader, matched, &known, now);
+            // Who deletes a reader says so, and then takes it out of this topic.
+            if !reader.is_deleted() {
+                self.put_reader(reader, matched, &known, now);
+            }
         }
         self.flush();
     }
@@ -80,10 +87,16 @@ mod tests {
         history.tell(&said(0, Kind::Data, 9, 1, &[0; 4]));
         history.tell(&said(1, Kind::Data, 4, 1, &[0; 4]));
         assert_eq!(history.given, [(6, handle(0), 9), (7, handle(1), 4)]);
+        // In the middle too, and once: so the number of a writer says nothing then.
+        history.topic.skip_to(17);
+        history.tell(&said(0, Kind::Data, 12, 1, &[0; 4]));
+        assert_eq!(history.reader.lost_count(), 13);
+        history.tell(&said(0, Kind::Data, 15, 1, &[0; 4]));
+        assert_eq!(history.reader.lost_count(), 15, "the writer left out two");
 
         let mut present = TopicState::new(None);
-        present.came(handle(0), WriterQos::of(Level::Volatile), 9, Now::read());
-        (present.ordinal, present.assumed) = (7, None);
+        present.came(handle(0), WriterQos::of(Level::Volatile), 15, Now::read());
+        present.ordinal = 19;
         present.take_readers_of(&mut history.topic, Now::read());
         assert!(history.topic.take_readers().is_empty());
         let matched = |side: &Side| {
@@ -92,11 +105,11 @@ mod tests {
         };
         let mut present = Side::with(present, Arc::clone(&history.reader));
         assert_eq!(matched(&present), [handle(0)]);
-        present.tell(&said(0, Kind::Data, 10, 1, &[0; 4]));
+        present.tell(&said(0, Kind::Data, 16, 1, &[0; 4]));
         present.tell(&announced(2));
-        assert_eq!(present.given, [(8, handle(0), 10)]);
+        assert_eq!(present.given, [(20, handle(0), 16)]);
         assert_eq!(matched(&present), [handle(0), handle(2)]);
-        assert_eq!(present.reader.lost_count(), 3, "nothing is lost after that");
+        assert_eq!(present.reader.lost_count(), 15, "nothing is lost after that");
     }
     /// Its announcement may be in what the log tells, or before that; then it is found out about at
     /// the present.

@@ -8,6 +8,7 @@
 //! | `snapshot` | all of that, for a participant that joins |
 //! | `takeover` | the same for a participant outside, which may have been there before |
 //! | `history` | the topic as a log tells it from a place on |
+//! | `tail` | its last messages, for readers that come from the log |
 //! | `payload` | values that are kept, and their memory |
 
 mod history;
@@ -15,6 +16,7 @@ mod payload;
 mod snapshot;
 mod state;
 mod store;
+mod tail;
 mod takeover;
 #[cfg(test)]
 mod test_topics;

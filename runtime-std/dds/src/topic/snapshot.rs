@@ -118,6 +118,7 @@ impl TopicState {
             }
         };
         self.ordinal = snapshot.ordinal;
+        self.restart_tail();
         self.writers = KnownWriters::default();
         let keep = self.store.as_ref().map(TopicStore::keep);
         let (writers, store) = snapshot.into_parts(keep, now);

@@ -13,6 +13,7 @@ use tramontane::Message;
 
 use super::payload::{Incoming, Payloads};
 use super::store::{StoredSample, TopicStore};
+use super::tail::Tail;
 use super::writers::{KnownWriter, KnownWriters};
 use crate::domain::Level;
 use crate::participant::{
@@ -52,6 +53,8 @@ pub(crate) struct TopicState {
     /// It is told from a place of the log on: writers that are not known offer what that level
     /// gives.
     pub(super) assumed: Option<Level>,
+    /// Its last messages, while readers come from the log.
+    pub(super) tail: Option<Tail>,
 }
 
 impl TopicState {
@@ -83,6 +86,9 @@ impl TopicState {
             return;
         }
         self.ordinal += 1;
+        if let Some(tail) = &mut self.tail {
+            tail.add(message);
+        }
         let Some((header, body)) = Header::read(message.payload) else {
             tracing::warn!(sender = %message.sender, "a message is no sample, and is left out");
             return;
@@ -286,9 +292,9 @@ impl TopicState {
         self.readers.iter().map(|reader| &*reader.core)
     }
 
-    /// Whether anybody but the topic has a reader of it.
+    /// Whether a reader of it is not deleted.
     pub(crate) fn has_wanted_reader(&self) -> bool {
-        self.readers.iter().any(|reader| Arc::strong_count(&reader.core) > 1)
+        self.readers().any(|reader| !reader.is_deleted())
     }
 
     /// Hands over what is kept, in the topic's order; then how the instances stand. What was kept

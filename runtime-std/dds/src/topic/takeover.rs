@@ -27,6 +27,7 @@ impl TopicState {
             self.writer_gone(gone, now);
         }
         let seen = std::mem::replace(&mut self.ordinal, next.ordinal);
+        self.restart_tail();
         let (writers, store) = next.into_parts(self.store.as_ref().map(TopicStore::keep), now);
         // Those that are new first: what is kept of them finds its readers.
         let missed: Vec<(PublicationHandle, u64)> =

@@ -20,6 +20,9 @@ pub(crate) struct KnownWriter {
     pub(crate) is_alive: bool,
     /// When it last said something.
     heard: Duration,
+    /// Messages of the topic are missing since its last one: which of them were its own is not
+    /// known.
+    is_behind_gap: bool,
 }
 
 impl KnownWriter {
@@ -29,7 +32,7 @@ impl KnownWriter {
         sequence: u64,
         now: Duration,
     ) -> Self {
-        Self { handle, qos, sequence, is_alive: true, heard: now }
+        Self { handle, qos, sequence, is_alive: true, heard: now, is_behind_gap: false }
     }
 }
 
@@ -71,6 +74,11 @@ impl KnownWriters {
         }
     }
 
+    /// Messages of the topic are missing, whosever they were.
+    pub(crate) fn are_behind_a_gap(&mut self) {
+        self.0.iter_mut().for_each(|known| known.is_behind_gap = true);
+    }
+
     pub(crate) fn get(&self, handle: PublicationHandle) -> Option<&KnownWriter> {
         self.0.iter().find(|known| known.handle == handle)
     }
@@ -90,7 +98,9 @@ impl KnownWriters {
         let known = self.0.get_mut(at)?;
         let mut heard = Heard { lost: 0, revived: !known.is_alive };
         if let Some(sequence) = sequence {
-            heard.lost = sequence.saturating_sub(known.sequence).saturating_sub(1);
+            if !std::mem::take(&mut known.is_behind_gap) {
+                heard.lost = sequence.saturating_sub(known.sequence).saturating_sub(1);
+            }
             known.sequence = known.sequence.max(sequence);
         }
         (known.heard, known.is_alive) = (now, true);

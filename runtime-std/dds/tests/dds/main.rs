@@ -1,5 +1,6 @@
 //! Participants of real groups, as threads of this process.
 
+mod from_a_place;
 mod instances;
 mod levels;
 mod outside;

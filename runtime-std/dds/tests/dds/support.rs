@@ -43,6 +43,8 @@ pub struct Place {
     /// Logs and memberships, by node.
     data: TempDir,
     pub domain: Domain,
+    /// Logs keep about so many bytes.
+    pub keep_bytes: Option<u64>,
 }
 
 impl Place {
@@ -50,7 +52,7 @@ impl Place {
         let root = tempfile::tempdir_in("/dev/shm").expect("a folder");
         let group = Description::builder("dds").nodes(nodes).heartbeat_ms(10, 2_000);
         let data = tempfile::tempdir().expect("a folder");
-        Self { root, data, domain: Domain::new(group, topics).expect("a domain") }
+        Self { root, data, domain: Domain::new(group, topics).expect("a domain"), keep_bytes: None }
     }
 
     /// The same over a carrier, with places for topics that come at run time.
@@ -114,7 +116,9 @@ impl Place {
         // Over a network, a node has to remember its membership.
         let state = Some(self.data.path().join(format!("state-{node}")));
         let forming = Forming { state, ..Forming::default() };
-        let options = StartOptions { root, data, forming, ..StartOptions::new(node) };
+        let data_keep_bytes = self.keep_bytes;
+        let options =
+            StartOptions { root, data, data_keep_bytes, forming, ..StartOptions::new(node) };
         DomainParticipant::join(&self.domain, options).expect("it joins")
     }
 

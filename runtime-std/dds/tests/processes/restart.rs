@@ -126,3 +126,37 @@ fn one_participant_comes_back_with_what_it_missed() {
         assert_eq!(own.len(), 150);
     }
 }
+
+/// Of a topic of which memory keeps one sample, a member has all in its log: also what it missed
+/// while it was gone, and after all were killed.
+#[test]
+fn a_member_begins_at_a_place_of_its_log_also_after_it_came_back() {
+    for carrier in CARRIERS {
+        let place = Place::new(carrier, 3, &format!("{TOPIC}keep_depth = 1\n"));
+        let mut processes = place.start_all(0..3);
+        processes[0].ask("write 0 40", "written");
+        processes.remove(2).kill();
+        processes[1].ask("write 100 140", "written");
+        let mut back = place.start(2);
+        back.expect("joined");
+        processes.push(back);
+        let from = |process: &mut Process, first: u64, count: u64| {
+            listed(&process.ask(&format!("from {first} {count}"), "from"))
+        };
+        let all = from(&mut processes[0], 1, 80);
+        assert!(all.iter().map(|(_, number)| *number).eq((0..40).chain(100..140)), "{all:?}");
+        for process in &mut processes {
+            assert_eq!(from(process, 1, 80), all);
+            let (first, rest) = (all[50].0, &all[50..]);
+            assert_eq!(from(process, first, 30), rest);
+        }
+        processes.into_iter().for_each(|process| drop(process.kill()));
+        let mut processes = place.start_all(0..3);
+        processes[2].ask("write 200 210", "written");
+        let again = from(&mut processes[2], 1, 90);
+        assert!(again.starts_with(&all), "{again:?}, and before {all:?}");
+        for process in &mut processes {
+            assert_eq!(from(process, 1, 90), again);
+        }
+    }
+}

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead as _, Write as _};
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tramontane::group::ControlEndpoints;
 use tramontane::{Forming, Root, StartOptions};
@@ -101,6 +101,7 @@ impl Role {
                 let reader = self.reader.as_ref().expect("it reads");
                 say(&format!("taken {}", numbers(reader)));
             }
+            ["from", first, count] => self.list_from(number(first), number(count)),
             ["matched"] => {
                 let topic = self.participant.untyped_topic(LOGGED).expect("it is there");
                 let reader = self.participant.create_datareader(&topic, all()).expect("one");
@@ -160,6 +161,22 @@ impl Role {
         let topic = self.participant.untyped_topic(LOGGED).expect("it is there");
         let reader = self.participant.create_datareader(&topic, all()).expect("one");
         say(&format!("list {}", numbers(&reader)));
+    }
+
+    /// Says what a reader is given that begins at a place of the log, once it has so many.
+    fn list_from(&self, first: u64, count: u64) {
+        let topic = self.participant.untyped_topic(LOGGED).expect("it is there");
+        let reader = self.participant.create_datareader_from(&topic, all(), first);
+        let reader = reader.expect("the log has it");
+        let (started, mut listed) = (Instant::now(), Vec::new());
+        while u64::try_from(listed.len()).expect("few") < count {
+            assert!(started.elapsed() < PATIENCE, "{} of {count} came", listed.len());
+            std::thread::sleep(Duration::from_millis(1));
+            let new = numbers(&reader);
+            listed.extend(new.split(',').filter(|one| !one.is_empty()).map(str::to_owned));
+        }
+        assert_eq!(reader.sample_lost_status().total_count, 0);
+        say(&format!("from {}", listed.join(",")));
     }
 
     /// Creates a topic and deletes it, again and again.
