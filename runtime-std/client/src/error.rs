@@ -50,6 +50,9 @@ pub enum OpenError {
     /// The group does not take this client.
     #[error("the member refused this client: {0}")]
     Refused(ClientRefusal),
+    /// The subgroup is a reserved one, and a view has closed it.
+    #[error("a view has closed the subgroup; open it, or follow another")]
+    Closed,
     /// The application's state is longer than a client takes over.
     #[error("the application's state is longer than {0} bytes; let the application keep less")]
     StateTooLarge(usize),

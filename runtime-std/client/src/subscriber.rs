@@ -38,6 +38,9 @@ pub enum Event {
     View(ViewBegun),
     /// The group has forgotten a client: it has ended, or its lease has.
     Forgotten(ClientId),
+    /// A view has closed the subgroup, which is a reserved one. All that was delivered before has
+    /// come, and this is the last event: then [`OpenError::Closed`] is told.
+    Closed,
 }
 
 /// A message.

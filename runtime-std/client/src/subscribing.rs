@@ -62,7 +62,7 @@ fn cost(event: &Event) -> usize {
     match event {
         Event::Message(message) => message.payload.len() + EVENT_COST,
         Event::State { state, .. } => state.len() + EVENT_COST,
-        Event::Gap { .. } | Event::View(_) | Event::Forgotten(_) => EVENT_COST,
+        Event::Gap { .. } | Event::View(_) | Event::Forgotten(_) | Event::Closed => EVENT_COST,
     }
 }
 
@@ -248,6 +248,10 @@ impl Subscribes {
             Some(ClientReply::Forgotten(client)) if follows => {
                 self.tell(Event::Forgotten(client));
                 Ok(())
+            }
+            Some(ClientReply::Closed) if follows => {
+                self.tell(Event::Closed);
+                Err(SessionEnd::Failed(OpenError::Closed))
             }
             Some(ClientReply::Messages(messages)) => self.take(&messages),
             Some(ClientReply::Alive) => {

@@ -18,7 +18,7 @@
 //! follower: a subscriber that begins with the state
 //! Follow                ---->
 //!                       <----        State, State .., where it does not go on from its position;
-//!                                    Following; then Messages, View and Forgotten
+//!                                    Following; then Messages, View and Forgotten; Closed at last
 //!
 //! anybody
 //! Query                 ---->
@@ -273,6 +273,9 @@ pub enum ClientReply<'m> {
     /// The group has forgotten a client: what it said before, in its life up to here, it says no
     /// more.
     Forgotten(ClientId),
+    /// A view has closed the subgroup: nothing comes behind what came before that view. The session
+    /// ends.
+    Closed,
 }
 
 /// A view, as a follower is told of it.

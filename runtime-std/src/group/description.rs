@@ -354,8 +354,6 @@ impl Description {
             Some("membership is fixed; set membership = \"changing\"")
         } else if subgroup.logged {
             Some("what is durable would be gone when it is closed; take out logged = true")
-        } else if subgroup.clients {
-            Some("what the group knows of clients would be gone with it; take out clients = true")
         } else if subgroup.large_max > 0 {
             Some("large messages may be under way when it is closed; take out large_max")
         } else {

@@ -79,7 +79,9 @@ impl ReservedSubgroups {
     /// Asks for a view in which a reserved subgroup has no members. What is delivered of it before
     /// is delivered at all its members; what was sent and is not delivered by then is dropped, and
     /// a receipt for that says no more than it did, until the subgroup is open again: then it says
-    /// nothing that counts. As [`ReservedSubgroups::open`] otherwise.
+    /// nothing that counts. What was known of its clients is forgotten; those that follow it are
+    /// told that it is closed, once they have been told all that was delivered. As
+    /// [`ReservedSubgroups::open`] otherwise.
     pub fn close(&self, subgroup: SubgroupId) -> bool {
         self.requests.ask(Request::Change(SubgroupChange { subgroup, opens: false }))
     }

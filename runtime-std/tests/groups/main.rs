@@ -20,5 +20,6 @@ mod log_reader;
 mod long_upcalls;
 mod many_views;
 mod over_tcp;
+mod reserved_clients;
 mod slow_members;
 mod stepped;

@@ -58,6 +58,8 @@ pub(super) struct Connection {
     session: QueuedSession,
     name: String,
     part: Part,
+    /// In a subgroup that views open and close: which, and since when it is the same.
+    era: Option<(SubgroupId, u64)>,
     arrived: Instant,
     last_put: Instant,
     /// Something has come since it was last read from, or may have.
@@ -67,7 +69,7 @@ pub(super) struct Connection {
 impl Connection {
     pub(super) fn new(session: QueuedSession, now: Instant) -> Self {
         let (name, part) = (String::new(), Part::New);
-        Self { session, name, part, arrived: now, last_put: now, is_readable: true }
+        Self { session, name, part, era: None, arrived: now, last_put: now, is_readable: true }
     }
 
     /// Something has come.
@@ -133,6 +135,7 @@ impl Connection {
 
     /// Takes what it sends, and sends what there is for it. True if more can be done at once.
     pub(super) fn work(&mut self, member: &mut Member, now: Instant) -> Result<bool, Cut> {
+        self.check_era(member)?;
         if let Part::Publisher(subgroup, publisher) = &mut self.part
             && let Some(outlet) = member.outlet(*subgroup)
         {
@@ -155,6 +158,26 @@ impl Connection {
         Ok(has_more || taken == REQUESTS_MAX)
     }
 
+    /// Cuts it off a subgroup that is another one by now; or that is closed, if it publishes, or
+    /// has been told all.
+    fn check_era(&mut self, member: &Member) -> Result<(), Cut> {
+        let Some((subgroup, era)) = self.era else { return Ok(()) };
+        let standing = member.feed.standing(subgroup);
+        let is_told = match &self.part {
+            Part::Publisher(..) => true,
+            Part::Subscriber(of) => of.next() >= member.end(subgroup),
+            Part::Follower(_) | Part::New | Part::Over => false,
+        };
+        if standing.era == era && (standing.is_open || !is_told) {
+            return Ok(());
+        }
+        if matches!(self.part, Part::Follower(_)) {
+            // At once: the state that it waited for is another's now.
+            self.part = Part::Over;
+        }
+        Err(Cut::Refused(ClientRefusal::NotHere))
+    }
+
     fn take_request(&mut self, member: &Member) -> Result<Option<Vec<u8>>, Cut> {
         let line_max = self.life().map_or(0, |(subgroup, _)| member.line_max(subgroup));
         let line_max = usize::try_from(line_max).unwrap_or(usize::MAX);
@@ -173,25 +196,26 @@ impl Connection {
         let request = decode(request).ok_or(Cut::Malformed)?;
         match (&mut self.part, request) {
             (Part::New, ClientRequest::Attach { target, life, is_new, level }) => {
-                let subgroup = self.place(&target, level, member)?;
+                let subgroup = self.place(&target, level, false, member)?;
                 member.attach(subgroup, life, is_new)?;
                 self.part = Part::Publisher(subgroup, Publisher::new(life, level));
                 Ok(())
             }
             (Part::New, ClientRequest::Subscribe { target, from, level }) => {
-                let subgroup = self.place(&target, level, member)?;
+                let subgroup = self.place(&target, level, false, member)?;
                 let subscriber = Subscriber::new(subgroup, from, level, &member.feed);
                 self.part = Part::Subscriber(subscriber);
                 Ok(())
             }
             (Part::New, ClientRequest::Follow { target, from }) => {
-                let subgroup = self.place(&target, Level::Delivered, member)?;
+                let goes_on = from.is_some();
+                let subgroup = self.place(&target, Level::Delivered, goes_on, member)?;
                 let follower = Follower::new(subgroup, from, &member.feed, Instant::now());
                 self.part = Part::Follower(follower);
                 Ok(())
             }
             (Part::New, ClientRequest::Query { target }) => {
-                let subgroup = self.place(&target, Level::Delivered, member)?;
+                let subgroup = self.place(&target, Level::Delivered, false, member)?;
                 self.part = Part::Over;
                 self.put(&encode(&ClientReply::Answer(member.answer(subgroup)?)))
             }
@@ -216,13 +240,18 @@ impl Connection {
         &mut self,
         target: &Target<'_>,
         level: Level,
+        goes_on: bool,
         member: &Member,
     ) -> Result<SubgroupId, Cut> {
         if target.name.len() > NAME_MAX || target.name.contains(char::is_control) {
             return Err(Cut::Malformed);
         }
         target.name.clone_into(&mut self.name);
-        member.place(target, level).map_err(Cut::Refused)
+        let subgroup = member.place(target, level, goes_on).map_err(Cut::Refused)?;
+        if member.is_reserved(subgroup) {
+            self.era = Some((subgroup, member.feed.standing(subgroup).era));
+        }
+        Ok(subgroup)
     }
 
     /// Sends what there is for it, as far as the system takes it. True if there may be more.

@@ -84,6 +84,18 @@ pub(super) struct SubgroupFeed {
     pub(super) durable: DurableCounts,
     /// The clients that are here, of which outcomes are told.
     pub(super) served: BTreeSet<ClientLife>,
+    pub(super) standing: Standing,
+}
+
+/// Whether a subgroup has members. One that is reserved may be closed, and open again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Standing {
+    /// How often it was opened since this process has been a member. What clients knew of it before
+    /// is of another past.
+    pub(super) era: u64,
+    pub(super) is_open: bool,
+    /// It was open in this era: who followed it then can be told the rest.
+    pub(super) has_rest: bool,
 }
 
 /// The application's state on its way to a follower.
@@ -99,6 +111,28 @@ pub(super) enum StateSupply {
 }
 
 impl SubgroupFeed {
+    /// A view has begun, which has the subgroup open or not.
+    fn begin_view(&mut self, begun: &ViewBegun, is_open: bool, is_first: bool) {
+        let was_open = std::mem::replace(&mut self.standing.is_open, is_open);
+        if is_first {
+            // Which views came before is not known here.
+            self.notices.begin_at(self.retained.end());
+        } else if is_open && !was_open {
+            let era = self.standing.era.saturating_add(1);
+            let standing = Standing { era, ..self.standing };
+            *self = Self { standing, ..Self::default() };
+        }
+        let place = self.retained.end();
+        self.notices.add(place, Notice::View(begun.clone()));
+        if was_open && !is_open {
+            self.notices.add(place, Notice::Closed);
+            // Nothing more is heard of those.
+            (self.known, self.outcomes) = (Arc::default(), Vec::new());
+            self.served.clear();
+        }
+        self.standing.has_rest |= is_open;
+    }
+
     /// How many messages are durable.
     fn durable_messages(&self) -> DurableCounts {
         let messages = |count: DurableCount| DurableCount(self.words.messages_among(count.0));
@@ -228,16 +262,16 @@ impl Feed {
         let joined = if is_first { Vec::new() } else { numbers(change.joined) };
         let members = numbers(&change.view.members);
         let begun = ViewBegun { view: change.view.id.0, members, joined };
-        for feed in told.subgroups.values_mut() {
-            let place = feed.retained.end();
-            if is_first {
-                // Which views came before is not known here.
-                feed.notices.begin_at(place);
-            }
-            feed.notices.add(place, Notice::View(begun.clone()));
+        for (id, feed) in &mut told.subgroups {
+            feed.begin_view(&begun, !change.view.is_closed(*id), is_first);
         }
         drop(told);
         self.wake();
+    }
+
+    /// Whether a subgroup has members.
+    pub(super) fn standing(&self, subgroup: SubgroupId) -> Standing {
+        self.lock().subgroups.get(&subgroup).map_or_else(Standing::default, |of| of.standing)
     }
 
     /// How many states are being sent to followers, or waited for.

@@ -126,6 +126,12 @@ impl Follower {
         {
             return Ok(None);
         }
+        if matches!(self.stage, Stage::Queues | Stage::Waits)
+            && !self.feed.standing(self.subgroup).is_open
+        {
+            // The application's state is of what comes next.
+            return Err(Cut::Refused(ClientRefusal::NotHere));
+        }
         match &mut self.stage {
             Stage::Arrived => Ok(Some(self.begin(false))),
             Stage::Follows => self.follow(),

@@ -93,11 +93,33 @@ impl Member {
             .map_or_else(DurableCounts::default, |of| of.durable)
     }
 
-    /// The subgroup that a client wants, if this member serves it there.
+    /// Whether a subgroup is one that views open and close.
+    pub(super) fn is_reserved(&self, subgroup: SubgroupId) -> bool {
+        let of = self.participant.description.subgroups.get(subgroup.index());
+        of.is_some_and(|subgroup| subgroup.reserved)
+    }
+
+    /// What waits to be said in a subgroup that is closed is not said to the one that has its place
+    /// next.
+    pub(super) fn discard_closed(&mut self) {
+        let Self { participant, feed, outlets, .. } = self;
+        if !participant.description.has_reserved() {
+            return;
+        }
+        let told = feed.lock();
+        let is_closed =
+            |id: &SubgroupId| told.subgroups.get(id).is_some_and(|of| !of.standing.is_open);
+        let closed = outlets.iter_mut().filter(|(id, _)| is_closed(id));
+        closed.for_each(|(_, outlet)| outlet.discard());
+    }
+
+    /// The subgroup that a client wants, if this member serves it there. One that `goes_on` may
+    /// have the rest of one that is closed.
     pub(super) fn place(
         &self,
         target: &Target<'_>,
         level: Level,
+        goes_on: bool,
     ) -> Result<SubgroupId, ClientRefusal> {
         let description = &self.participant.description;
         if !target.group.is_empty() && target.group != description.name {
@@ -108,17 +130,20 @@ impl Member {
             subgroup.clients && (target.subgroup.is_empty() || target.subgroup == subgroup.name)
         });
         let (id, of) = wanted.ok_or(ClientRefusal::NoSubgroup)?;
-        let is_logged = of.logged;
+        let (is_logged, is_reserved) = (of.logged, of.reserved);
         if level != Level::Delivered && !is_logged {
             return Err(ClientRefusal::NotLogged);
         }
         let told = self.feed.lock();
         let view = told.view.as_ref().ok_or(ClientRefusal::NotNow)?;
         let own = self.participant.own;
-        if !view.subgroup_members(description, id).contains(&own) || view.is_closed(id) {
-            return Err(ClientRefusal::NotHere);
-        }
-        Ok(id)
+        let has_rest =
+            || is_reserved && told.subgroups.get(&id).is_some_and(|of| of.standing.has_rest);
+        let is_here = match view.is_closed(id) {
+            true => goes_on && has_rest(),
+            false => view.subgroup_members(description, id).contains(&own),
+        };
+        if is_here { Ok(id) } else { Err(ClientRefusal::NotHere) }
     }
 
     /// Asks the group to attach a client here.

@@ -19,6 +19,8 @@ const KEPT_MAX: usize = 1_024;
 pub(super) enum Notice {
     View(ViewBegun),
     Forgotten(ClientId),
+    /// With that view the subgroup is closed.
+    Closed,
 }
 
 impl Notice {
@@ -27,6 +29,7 @@ impl Notice {
         match self {
             Self::View(view) => ClientReply::View(view.clone()),
             Self::Forgotten(client) => ClientReply::Forgotten(*client),
+            Self::Closed => ClientReply::Closed,
         }
     }
 }
@@ -101,6 +104,7 @@ mod tests {
             .map(|(place, notice)| match notice {
                 Notice::Forgotten(client) => (place, client.0),
                 Notice::View(view) => (place, view.view),
+                Notice::Closed => (place, 0),
             })
             .collect()
     }

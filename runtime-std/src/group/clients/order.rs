@@ -74,6 +74,11 @@ impl SubgroupOrder {
         self.subgroup
     }
 
+    /// The subgroup is closed: once it is open again, it has another past, and no clients.
+    pub(super) fn begin_anew(&mut self) {
+        (self.state, self.news, self.forgotten) = (State::default(), News::default(), None);
+    }
+
     /// Takes a message as it was sent.
     pub(in crate::group) fn take<'m>(&mut self, sent: &Message<'m>) -> Taken<'m> {
         let split = match sent.is_large {

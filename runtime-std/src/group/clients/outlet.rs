@@ -40,6 +40,11 @@ impl Outlet {
         self.flush();
     }
 
+    /// Leaves out what waits.
+    pub(super) fn discard(&mut self) {
+        self.words.clear();
+    }
+
     /// Sends words that wait, as far as slots are free. True if none is left.
     pub(super) fn flush(&mut self) -> bool {
         while let Some(word) = self.words.front().copied() {

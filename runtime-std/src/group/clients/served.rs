@@ -27,6 +27,15 @@ impl Orders {
         Self { orders: subgroups.iter().map(order).collect(), feed }
     }
 
+    fn begin_view(&mut self, change: &ViewChanged<'_>) {
+        for order in self.orders.values_mut() {
+            if change.view.is_closed(order.subgroup()) {
+                order.begin_anew();
+            }
+        }
+        self.feed.begin_view(change);
+    }
+
     fn tell(&mut self, subgroup: SubgroupId) {
         if let Some(order) = self.orders.get_mut(&subgroup) {
             self.feed.tell(order.subgroup(), order.take_news());
@@ -99,8 +108,8 @@ impl<R: Replica> Replica for Served<R> {
 
     fn view_changed(&mut self, change: &ViewChanged<'_>) {
         self.application.view_changed(change);
-        if let Some(orders) = &self.orders {
-            orders.feed.begin_view(change);
+        if let Some(orders) = &mut self.orders {
+            orders.begin_view(change);
         }
     }
 

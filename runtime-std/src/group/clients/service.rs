@@ -101,6 +101,7 @@ impl Service {
             }
         }
         over.into_iter().for_each(|(number, why)| self.end(number, &why));
+        self.member.discard_closed();
         for outlet in self.member.outlets() {
             outlet.flush();
             outlet.ring();
