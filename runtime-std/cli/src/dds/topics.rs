@@ -39,6 +39,9 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "LEVEL", requires = "create", default_value = "atomic",
           value_parser = level)]
     level: Level,
+    /// Let participants outside have it. The domain has to have a place with clients = true
+    #[arg(long, requires = "create")]
+    clients: bool,
     /// A topic to delete, that was created at run time
     #[arg(long, value_name = "TOPIC", conflicts_with = "create")]
     delete: Option<String>,
@@ -99,9 +102,11 @@ fn change(participant: &DomainParticipant, arguments: &Arguments) -> Result<(), 
     if let (Some(name), Some(type_name)) = (&arguments.create, &arguments.type_name) {
         // What else there is to say of it, its place says.
         let places = participant.domain().places().iter();
-        let place = places.filter(|place| place.level == arguments.level);
+        let place = places
+            .filter(|place| place.level == arguments.level && place.clients == arguments.clients);
         let place = place.max_by_key(|place| (place.sample_max, place.window));
         let mut topic = TopicDescription::new(name, type_name).level(arguments.level);
+        topic = topic.clients(arguments.clients);
         if let Some(place) = place {
             topic = topic.window(place.window).sample_max(place.sample_max);
         }

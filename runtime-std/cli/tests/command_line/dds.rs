@@ -184,6 +184,11 @@ type = "Octets"
 [[places]]
 count = 1
 level = "volatile"
+
+[[places]]
+count = 1
+level = "volatile"
+clients = true
 "#;
 
 #[test]
@@ -219,6 +224,19 @@ fn topics_are_created_listed_and_deleted_at_run_time() {
     told.failed(2, &["Alarms", "differs in type"]);
     let full = topics(&["--create", "More", "--type", "Octets", "--level", "volatile"]);
     full.failed(4, &["no place is free", "More"]);
+    // One that participants outside have, at a place of its own.
+    let outside = ["--create", "Seen", "--type", "Octets", "--level", "volatile", "--clients"];
+    assert_eq!(listed(&[&outside[..], &["--json"]].concat()).len(), 3);
+    let seen = own.find_topic::<Octets>("Seen", LONG).expect("it is there");
+    let mut seen = own.create_datawriter(&seen, WriterQos::of(Level::Volatile)).expect("a writer");
+    seen.write(&Octets(vec![8])).expect("room");
+    let endpoints = ControlEndpoints::of(domain.group(), &Root::under(place.path()));
+    let address = endpoints.expect("addresses").addresses().next().expect("one").to_string();
+    let spy = ["dds", "spy", "--to", &address, "Seen", "--count", "1", "--json"];
+    let spied = String::from_utf8(place.run(&spy).succeeded()).expect("text");
+    assert!(spied.contains("\"cdr\":\"0100000008\""), "{spied}");
+    drop(seen);
+    topics(&["--delete", "Seen"]).succeeded();
     topics(&["--delete", "Bytes"]).failed(2, &["declared"]);
     topics(&["--create", "x", "--type", "y", "--level", "logged"]).failed(2, &["declared"]);
     let lines = listed(&["--delete", "Alarms", "--json"]);

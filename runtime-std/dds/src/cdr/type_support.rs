@@ -55,6 +55,11 @@ impl InstanceHandle {
     /// The one instance of a type without a key.
     pub const KEYLESS: Self = Self([0; 16]);
 
+    /// What stands in its place where a writer announces itself: the generation of its topic.
+    pub(crate) fn of_generation(generation: u64) -> Self {
+        Self(u128::from(generation).to_le_bytes())
+    }
+
     /// The handle of a key. RTPS 9.6.3.8: its CDR with the most significant byte first, if that
     /// has at most 16 bytes; else the MD5 of that.
     ///

@@ -24,7 +24,7 @@ pub(crate) const DISCOVERY: &str = "DCPS";
 const DISCOVERY_WINDOW: u32 = 8;
 
 /// The version of what participants tell each other.
-const FORMAT: u32 = 3;
+const FORMAT: u32 = 4;
 
 /// A domain: DDS's domain id is the group's name.
 ///
@@ -126,8 +126,13 @@ impl Domain {
     ) -> Result<Self, DdsError> {
         let Self { mut group, topics, places: mut all, client_lease_ms } = self;
         for places in places {
-            group.subgroups.extend(places.subgroups(group.subgroups.len())?);
+            group.subgroups.extend(places.subgroups(group.subgroups.len(), client_lease_ms)?);
             all.push(places);
+        }
+        if let Some(discovery) = group.subgroups.first_mut()
+            && all.iter().any(|places| places.clients)
+        {
+            (discovery.clients, discovery.client_lease_ms) = (true, client_lease_ms);
         }
         group.complete()?;
         Ok(Self { group, topics, places: all, client_lease_ms })
@@ -212,6 +217,15 @@ impl Domain {
     /// The topic that a subgroup carries: nothing for discovery.
     pub(crate) fn topic_index(subgroup: SubgroupId) -> Option<usize> {
         subgroup.index().checked_sub(1)
+    }
+
+    /// The name of that subgroup.
+    pub(crate) fn subgroup_name(index: usize, topic: &TopicDescription, generation: u64) -> String {
+        if generation == 0 {
+            topic.name.clone()
+        } else {
+            TopicPlaces::name_of(Self::subgroup_of(index).index())
+        }
     }
 
     /// The subgroup that carries the topic of that index.

@@ -36,6 +36,10 @@ pub struct TopicPlaces {
     /// The largest sample, in bytes of CDR.
     #[serde(default = "sample_max_default")]
     pub sample_max: u32,
+    /// Whether they are for topics that participants outside may write and read, and for no others:
+    /// [`TopicDescription::clients`]. Each message takes up to 25 bytes more then.
+    #[serde(default)]
+    pub clients: bool,
 }
 
 const fn window_default() -> u32 {
@@ -52,15 +56,32 @@ impl TopicPlaces {
     /// So many places of the level atomic.
     #[must_use]
     pub const fn new(count: u32) -> Self {
-        Self { count, level: Level::Atomic, window: WINDOW_DEFAULT, sample_max: SAMPLE_MAX_DEFAULT }
+        Self {
+            count,
+            level: Level::Atomic,
+            window: WINDOW_DEFAULT,
+            sample_max: SAMPLE_MAX_DEFAULT,
+            clients: false,
+        }
     }
 
     /// The subgroups behind them, the first of which is the one of that number.
-    pub(super) fn subgroups(&self, first: usize) -> Result<Vec<SubgroupDescription>, DdsError> {
+    pub(super) fn subgroups(
+        &self,
+        first: usize,
+        client_lease_ms: u64,
+    ) -> Result<Vec<SubgroupDescription>, DdsError> {
         if self.level == Level::Logged {
             return Err(DdsError::Domain(
                 "places for topics cannot be logged, since a log outlives its topic; declare \
                  logged topics in the domain"
+                    .into(),
+            ));
+        }
+        if self.level == Level::Unordered && self.clients {
+            return Err(DdsError::Domain(
+                "places for unordered topics cannot be for participants outside; take out clients, \
+                 or raise the level"
                     .into(),
             ));
         }
@@ -76,12 +97,19 @@ impl TopicPlaces {
                 window: self.window,
                 message_max: message_max(self.sample_max),
                 unordered: self.level == Level::Unordered,
+                clients: self.clients,
+                client_lease_ms,
                 restart_empty: true,
                 reserved: true,
-                ..SubgroupDescription::named(&format!("DCPS-{number}"))
+                ..SubgroupDescription::named(&Self::name_of(number))
             }
         };
         Ok((0..self.count).map(place).collect())
+    }
+
+    /// The name of the subgroup of that number, behind a place.
+    pub(crate) fn name_of(subgroup: usize) -> String {
+        format!("DCPS-{subgroup}")
     }
 
     /// Whether such a topic may have one.
@@ -89,6 +117,6 @@ impl TopicPlaces {
         self.level as u8 == topic.level as u8
             && self.window >= topic.window
             && self.sample_max >= topic.sample_max
-            && !topic.clients
+            && self.clients == topic.clients
     }
 }

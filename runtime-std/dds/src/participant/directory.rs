@@ -35,8 +35,8 @@ pub(crate) enum Refusal {
     #[error("topic \"{0}\" is being deleted; try again")]
     Ends(String),
     #[error(
-        "no place is free for topic \"{name}\" of the level {level} with its window and \
-         sample_max; delete a topic, or add places to the domain's description"
+        "no place is free for topic \"{name}\" of the level {level} with its window, sample_max \
+         and clients; delete a topic, or add places to the domain's description"
     )]
     NoPlace { name: String, level: &'static str },
     #[error(

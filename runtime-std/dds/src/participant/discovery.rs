@@ -133,15 +133,15 @@ impl Discovery {
 
     /// The same for a participant outside, which may know most of it: what it knows and is so
     /// still stays matched.
-    pub(super) fn take_over(&mut self, bytes: &[u8]) -> Result<(), DdsError> {
-        let (readers, _, _): State = decode(bytes, Encoding::NATIVE)?;
+    pub(super) fn take_over(&mut self, bytes: &[u8]) -> Result<DirectoryState, DdsError> {
+        let (readers, directory, _): State = decode(bytes, Encoding::NATIVE)?;
         self.forget(|known| !readers.contains(known));
         for reader in readers {
             if !self.readers.contains(&reader) {
                 self.add(reader);
             }
         }
-        Ok(())
+        Ok(directory)
     }
 }
 

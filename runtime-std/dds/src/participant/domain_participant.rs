@@ -84,7 +84,7 @@ impl DomainParticipant {
         let node = options.node;
         let own = ParticipantId::Node(node);
         let facts = DomainFacts::of(domain);
-        let shared = Arc::new(Shared::new(facts, domain.each_place(), own));
+        let shared = Arc::new(Shared::new(facts, own));
         let options = StartOptions { terms: options.terms ^ domain.terms(), ..options };
         let running = start(domain.group().clone(), options, TopicReplica::new(&shared))?;
         let discovery = running
@@ -271,7 +271,11 @@ impl Host for DomainParticipant {
         Voice::Member(self.discovery.clone())
     }
 
-    fn voice(&self, topic: usize, described: &TopicDescription) -> Result<Voice, DdsError> {
+    fn voice(
+        &self,
+        (topic, _): (usize, u64),
+        described: &TopicDescription,
+    ) -> Result<Voice, DdsError> {
         let own = self.node;
         let publishes = described.publishers.as_ref().is_none_or(|nodes| nodes.contains(&own));
         let sender = self.running()?.sender(Domain::subgroup_of(topic));
@@ -285,7 +289,7 @@ impl Host for DomainParticipant {
     }
 
     /// What is delivered comes in any case.
-    fn hear(&self, _: usize, described: &TopicDescription) -> Result<(), DdsError> {
+    fn hear(&self, _: (usize, u64), described: &TopicDescription) -> Result<(), DdsError> {
         if described.subscribers.as_ref().is_some_and(|nodes| !nodes.contains(&self.node)) {
             return Err(DdsError::PreconditionNotMet(format!(
                 "node {} is no subscriber of topic \"{}\"; add it there",

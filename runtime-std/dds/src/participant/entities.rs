@@ -26,9 +26,9 @@ pub(super) fn create_writer<T: TypeSupport>(
     check_not_in_listener("create_datawriter")?;
     let (described, shared) = (host.described(topic)?, host.shared());
     check_writer(&qos, &shared.writer_bounds(described.level))?;
-    let voice = host.voice(topic.index, &described)?;
-    let announcement = encode_writer(&qos)?;
     let place = (topic.index, topic.generation);
+    let voice = host.voice(place, &described)?;
+    let announcement = encode_writer(&qos)?;
     let core = Arc::new(WriterCore::new(shared.next_publication(), place, qos, Now::read()));
     let mut outlet = Outlet::new(voice, Arc::clone(&core));
     // Before it says anything: from here on it is stopped if the topic is deleted.
@@ -77,7 +77,7 @@ fn create_present_reader<T: TypeSupport>(
     listener: impl FnOnce(&Arc<ReaderCore>) -> Option<Box<dyn AnyListener>>,
 ) -> Result<DataReader<T>, DdsError> {
     let described = check_reads(host, topic, &qos, "create_datareader")?;
-    host.hear(topic.index, &described)?;
+    host.hear((topic.index, topic.generation), &described)?;
     let attach = |core| {
         let attach = |state: &mut TopicState| state.attach(topic.generation, core, Now::read());
         match host.shared().with_topic(topic.index, attach) {
@@ -102,7 +102,7 @@ pub(super) fn create_reader_from<T: TypeSupport>(
             topic.name
         )));
     }
-    host.hear(topic.index, &described)?;
+    host.hear((topic.index, topic.generation), &described)?;
     let shared = host.shared();
     let so_far = shared.with_topic(topic.index, |of| of.ordinal()).unwrap_or(0);
     let before = first.saturating_sub(1);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tramontane::Membership;
 
-use crate::domain::{Domain, TopicDescription};
+use crate::domain::{Domain, TopicDescription, TopicPlaces};
 
 /// What is so for as long as the domain is there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -13,6 +13,8 @@ pub(crate) struct DomainFacts {
     pub(super) name: String,
     /// The topics that are declared.
     pub(super) topics: Vec<TopicDescription>,
+    /// Each place for topics that come at run time.
+    pub(super) places: Vec<TopicPlaces>,
     /// After so long a silent member is removed; nothing where it is noticed at once.
     failure_timeout_ms: Option<u64>,
     /// After so long a silent participant outside is forgotten.
@@ -26,6 +28,7 @@ impl DomainFacts {
         Self {
             name: group.name.clone(),
             topics: domain.topics().to_vec(),
+            places: domain.each_place(),
             failure_timeout_ms: is_changing.then_some(group.failure_timeout_ms),
             client_lease_ms: domain.client_lease_ms(),
         }

@@ -13,13 +13,12 @@ use tramontane::{Message, NodeId, Place, SubgroupId, ViewId};
 use tramontane_client::{Event, Received, SubscribeError, Subscriber};
 
 use super::handles::ParticipantId;
-use super::shared::{Shared, upcall};
+use super::shared::Shared;
 use crate::domain::Domain;
 use crate::error::DdsError;
 use crate::time::Now;
 use crate::topic::TopicState;
 use crate::waitset::lock;
-use crate::wire::Word;
 
 /// Between two looks whether the participant has ended.
 const LOOK: Duration = Duration::from_millis(100);
@@ -60,18 +59,10 @@ pub(super) fn follow_discovery(
 
 fn discover(shared: &Shared, event: &Event) {
     match event {
-        Event::Message(received) => {
-            let message = message_of(received, SubgroupId(0));
-            // Topics that come and go at run time are for members alone.
-            if let Ok(Word::Reader(said)) = Word::decode(message.payload) {
-                let participant = ParticipantId::of(&message);
-                upcall(|| lock(&shared.discovery).heard(participant, said));
-            }
-        }
+        Event::Message(received) => shared.hear(&message_of(received, SubgroupId(0))),
         Event::State { state, .. } => {
-            let taken = upcall(|| lock(&shared.discovery).take_over(state));
-            if let Err(error) = taken {
-                tracing::warn!(%error, "what a member knows of readers makes no sense");
+            if let Err(error) = shared.take_over_discovery(state) {
+                tracing::warn!(%error, "what a member knows of readers and topics makes no sense");
             }
         }
         event => {
@@ -82,65 +73,117 @@ fn discover(shared: &Shared, event: &Event) {
     }
 }
 
-/// Follows a topic, whose state was taken over.
+/// A topic that is followed: its index and generation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Followed {
+    index: usize,
+    generation: u64,
+}
+
+/// Follows a topic of that index and generation, whose state was taken over.
 pub(super) fn follow_topic(
     followed: &Arc<Shared>,
-    topic: usize,
+    (index, generation): (usize, u64),
     mut subscriber: Subscriber,
 ) -> std::io::Result<()> {
-    let shared = Arc::clone(followed);
-    followed.life.spawn(move || {
-        while !shared.life.has_ended() {
-            match subscriber.next_within(LOOK) {
-                Ok(event) => {
-                    let tell = |state: &mut TopicState| {
-                        tell_together(state, topic, event, &mut subscriber);
-                        state.take_timing_changed()
-                    };
-                    if shared.with_topic(topic, tell) == Some(true) {
-                        shared.alarm.ring();
-                    }
-                }
-                Err(SubscribeError::TimeUp) => {}
-                Err(SubscribeError::Open(why)) => {
-                    shared.life.lose(why);
-                    return shared.gone_in_topic(topic, |_| true);
-                }
-                Err(_) => return,
-            }
-        }
-    })
-}
-
-/// Tells a topic an event, and those that have come meanwhile.
-fn tell_together(state: &mut TopicState, topic: usize, first: Event, subscriber: &mut Subscriber) {
-    let now = Now::read();
-    let mut next = Some(first);
-    let mut left = TOGETHER_MAX;
-    while let Some(event) = next {
-        tell(state, topic, &event, now);
-        left = left.saturating_sub(1);
-        // An error is told again.
-        next = if left > 0 { subscriber.next_within(Duration::ZERO).ok() } else { None };
+    let (shared, topic) = (Arc::clone(followed), Followed { index, generation });
+    lock(&followed.followed).insert((index, generation));
+    let started = followed.life.spawn(move || {
+        while !shared.life.has_ended() && topic.goes_on(&shared, &mut subscriber) {}
+        // Nobody waits for it any more.
+        lock(&shared.followed).remove(&(index, generation));
+    });
+    if started.is_err() {
+        lock(&followed.followed).remove(&(index, generation));
     }
-    state.flush();
+    started
 }
 
-fn tell(state: &mut TopicState, topic: usize, event: &Event, now: Now) {
-    match event {
-        Event::Message(received) => {
-            state.deliver(&message_of(received, Domain::subgroup_of(topic)), now);
+impl Followed {
+    /// Tells the topic what has come. False if nothing more will.
+    fn goes_on(self, shared: &Shared, subscriber: &mut Subscriber) -> bool {
+        match subscriber.next_within(LOOK) {
+            Ok(event) => {
+                let tell = |state: &mut TopicState| {
+                    let goes_on = self.tell_together(state, event, subscriber);
+                    (goes_on, state.take_timing_changed())
+                };
+                let told = shared.with_topic(self.index, tell);
+                let (goes_on, timing_changed) = told.unwrap_or_default();
+                if timing_changed {
+                    shared.alarm.ring();
+                }
+                if !goes_on {
+                    self.end(shared);
+                }
+                goes_on
+            }
+            Err(SubscribeError::TimeUp) => true,
+            Err(SubscribeError::Open(why)) => {
+                let is_deleted =
+                    !shared.known.lock().directory.is_written(self.index, self.generation);
+                if is_deleted {
+                    self.end(shared);
+                } else {
+                    shared.life.lose(why);
+                    shared.gone_in_topic(self.index, |_| true);
+                }
+                false
+            }
+            Err(_) => false,
         }
-        Event::State { state: taken, .. } => {
-            if let Err(error) = state.take_over(taken, now) {
-                tracing::warn!(%error, "what a member knows of a topic makes no sense");
+    }
+
+    /// Tells a topic an event, and those that have come meanwhile. False if it is over.
+    fn tell_together(
+        self,
+        state: &mut TopicState,
+        first: Event,
+        subscriber: &mut Subscriber,
+    ) -> bool {
+        let now = Now::read();
+        let mut next = Some(first);
+        let mut left = TOGETHER_MAX;
+        while let Some(event) = next {
+            if state.generation() != self.generation || !self.tell(state, &event, now) {
+                return false;
+            }
+            left = left.saturating_sub(1);
+            // An error is told again.
+            next = if left > 0 { subscriber.next_within(Duration::ZERO).ok() } else { None };
+        }
+        state.flush();
+        true
+    }
+
+    fn tell(self, state: &mut TopicState, event: &Event, now: Now) -> bool {
+        match event {
+            Event::Message(received) => {
+                state.deliver(&message_of(received, Domain::subgroup_of(self.index)), now);
+            }
+            Event::State { state: taken, .. } => match state.take_over(taken, now) {
+                Ok(is_same) => return is_same,
+                Err(error) => {
+                    tracing::warn!(%error, "what a member knows of a topic makes no sense");
+                }
+            },
+            Event::Closed => return false,
+            event => {
+                if let Some(is_gone) = gone_by(event) {
+                    state.participants_gone(is_gone, now);
+                }
             }
         }
-        event => {
-            if let Some(is_gone) = gone_by(event) {
-                state.participants_gone(is_gone, now);
-            }
-        }
+        true
+    }
+
+    /// The topic is over: a view has closed its place, or another topic has that.
+    fn end(self, shared: &Shared) {
+        // Listeners go without the lock.
+        drop(shared.with_topic(self.index, |state| {
+            let is_it = state.generation() == self.generation;
+            is_it.then(|| state.end(Now::read()))
+        }));
     }
 }
 

@@ -9,7 +9,7 @@ use super::voice::Voice;
 use crate::domain::TopicDescription;
 use crate::error::DdsError;
 
-/// A participant, as its writers and readers are made.
+/// A participant, as its writers and readers are made. A topic has an index and a generation.
 pub(super) trait Host {
     fn shared(&self) -> &Arc<Shared>;
 
@@ -20,10 +20,10 @@ pub(super) trait Host {
     fn discovery(&self) -> Voice;
 
     /// How it writes in a topic, if it may.
-    fn voice(&self, topic: usize, described: &TopicDescription) -> Result<Voice, DdsError>;
+    fn voice(&self, topic: (usize, u64), described: &TopicDescription) -> Result<Voice, DdsError>;
 
     /// Sees to it that what is written in a topic comes here, if it may read it.
-    fn hear(&self, topic: usize, described: &TopicDescription) -> Result<(), DdsError>;
+    fn hear(&self, topic: (usize, u64), described: &TopicDescription) -> Result<(), DdsError>;
 
     /// What was written before in a topic that is logged, behind so many messages.
     fn log(

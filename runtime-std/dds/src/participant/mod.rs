@@ -13,6 +13,7 @@
 //! | `shared` | what its entities share; where a thread may be in a listener |
 //! | `replica` | the participant as an application of its group |
 //! | `discovery` | what participants tell each other of their readers |
+//! | `words` | what is said in discovery, as each participant takes it |
 //! | `directory` | the topics that come and go at run time, as discovery's order has them |
 //! | `topics` | the same with the view's part, and who waits for it |
 //! | `topic_calls` | what a program asks of topics at run time |
@@ -38,6 +39,7 @@ mod timers;
 mod topic_calls;
 mod topics;
 mod voice;
+mod words;
 
 pub(crate) use discovery::OUTSIDE_MAX;
 pub use domain_participant::{DomainParticipant, Topic};

@@ -1,13 +1,13 @@
 //! The participant of a program that is no member of the domain's group (EXT-1, DDS-1).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use tramontane_client::{
-    ClientId, Level as Reach, Members, Publisher, PublisherOptions, Subscriber,
+    ClientId, Level as Reach, Members, OpenError, Publisher, PublisherOptions, Subscriber, query,
 };
 
 use super::discovery::facts_of;
@@ -19,17 +19,20 @@ use super::following::{begin, follow_discovery, follow_topic};
 use super::handles::ParticipantId;
 use super::history::LogSource;
 use super::host::Host;
-use super::shared::{Shared, upcall};
+use super::shared::{Shared, check_not_in_listener};
 use super::timers;
 use super::voice::Voice;
 use crate::cdr::TypeSupport;
-use crate::domain::{DISCOVERY, Level, TopicDescription};
+use crate::domain::{DISCOVERY, Domain, Level, TopicDescription};
 use crate::error::DdsError;
 use crate::qos::{ReaderQos, WriterQos};
 use crate::reader::{DataReader, DataReaderListener};
 use crate::time::Now;
 use crate::waitset::lock;
 use crate::writer::DataWriter;
+
+/// Between two looks whether a topic that no member has yet is deleted.
+const LOOK: Duration = Duration::from_millis(200);
 
 /// How long it may take until a member tells what it knows.
 const STATE_WAIT: Duration = Duration::from_secs(30);
@@ -85,9 +88,9 @@ pub struct OutsideParticipant {
     /// What is said in discovery.
     discovery: Arc<Publisher>,
     /// By topic, once there is a writer.
-    publishers: Mutex<BTreeMap<usize, Arc<Publisher>>>,
-    /// The topics that are followed, once there is a reader.
-    followed: Mutex<BTreeSet<usize>>,
+    publishers: Mutex<BTreeMap<(usize, u64), Arc<Publisher>>>,
+    /// Held while one of them is opened, or a topic begins to be followed.
+    opening: Mutex<()>,
     timers: Option<JoinHandle<()>>,
 }
 
@@ -105,8 +108,8 @@ impl OutsideParticipant {
         let members = members.group(&facts.name);
         let publisher = Publisher::open(discovery, PublisherOptions::default())?;
         let id = publisher.id();
-        let shared = Arc::new(Shared::new(facts, Vec::new(), ParticipantId::Client(id)));
-        upcall(|| lock(&shared.discovery).take_over(&state))?;
+        let shared = Arc::new(Shared::new(facts, ParticipantId::Client(id)));
+        shared.take_over_discovery(&state)?;
         follow_discovery(&shared, subscriber)?;
         let timers = Some(timers::start(&shared)?);
         Ok(Self {
@@ -115,20 +118,21 @@ impl OutsideParticipant {
             id,
             discovery: Arc::new(publisher),
             publishers: Mutex::default(),
-            followed: Mutex::default(),
+            opening: Mutex::default(),
             timers,
         })
     }
 
-    /// The topic of that name, if it has this type.
+    /// The topic of that name, if it has this type: a declared one, or one that was created at run
+    /// time.
     ///
     /// # Errors
-    /// [`DdsError::PreconditionNotMet`]: it is not declared in the domain, has another type, or
-    /// takes no participants outside.
+    /// [`DdsError::PreconditionNotMet`]: there is none, it has another type, or takes no
+    /// participants outside.
     pub fn topic<T: TypeSupport>(&self, name: &str) -> Result<Topic<T>, DdsError> {
-        let (index, description) = self.find(name)?;
-        check_type::<T>(description)?;
-        Ok(Topic { index, generation: 0, name: name.to_owned(), sample: PhantomData })
+        let (index, generation, description) = self.find(name)?;
+        check_type::<T>(&description)?;
+        Ok(Topic { index, generation, name: name.to_owned(), sample: PhantomData })
     }
 
     /// The topic of that name, for programs that do not know its type: see
@@ -137,24 +141,76 @@ impl OutsideParticipant {
     /// # Errors
     /// As [`OutsideParticipant::topic`], but for the type.
     pub fn untyped_topic(&self, name: &str) -> Result<Topic<crate::Octets>, DdsError> {
-        let (index, _) = self.find(name)?;
-        Ok(Topic { index, generation: 0, name: name.to_owned(), sample: PhantomData })
+        let (index, generation, _) = self.find(name)?;
+        Ok(Topic { index, generation, name: name.to_owned(), sample: PhantomData })
     }
 
-    fn find(&self, name: &str) -> Result<(usize, &TopicDescription), DdsError> {
-        let topics = &self.shared.facts.topics;
-        let found = topics.iter().enumerate().find(|(_, topic)| topic.name == name);
-        let (index, topic) = found.ok_or_else(|| {
-            DdsError::PreconditionNotMet(format!(
-                "the domain declares no topic \"{name}\", and one that was created at run time is for members alone; declare it"
-            ))
-        })?;
-        if !topic.clients {
-            return Err(DdsError::PreconditionNotMet(format!(
-                "topic \"{name}\" takes no participants outside; set clients = true for it in the domain"
-            )));
+    /// Waits for a topic that a member creates: DDS's `find_topic`.
+    ///
+    /// # Errors
+    /// [`DdsError::Timeout`]; otherwise as [`OutsideParticipant::topic`].
+    pub fn find_topic<T: TypeSupport>(
+        &self,
+        name: &str,
+        timeout: Duration,
+    ) -> Result<Topic<T>, DdsError> {
+        check_not_in_listener("find_topic")?;
+        let until = Instant::now() + timeout;
+        if !self.shared.known.await_named(name, until, || self.stopped().is_some()) {
+            return Err(self.stopped().unwrap_or(DdsError::Timeout(timeout)));
         }
-        Ok((index, topic))
+        self.topic(name)
+    }
+
+    fn find(&self, name: &str) -> Result<(usize, u64, TopicDescription), DdsError> {
+        let known = self.shared.known.lock();
+        let found = known.directory.find(name).filter(|_| known.has_open(name));
+        let Some((index, generation, topic)) = found else {
+            return Err(DdsError::PreconditionNotMet(format!(
+                "the domain declares no topic \"{name}\", and none of that name was created; look at the name"
+            )));
+        };
+        if topic.clients {
+            return Ok((index, generation, topic.clone()));
+        }
+        Err(DdsError::PreconditionNotMet(format!(
+            "topic \"{name}\" takes no participants outside; set clients = true for it in the domain, or create it so"
+        )))
+    }
+
+    /// The members, as they are asked for a topic.
+    fn members_of(
+        &self,
+        (index, generation): (usize, u64),
+        described: &TopicDescription,
+    ) -> Members {
+        let name = Domain::subgroup_name(index, described, generation);
+        self.members.clone().subgroup(&name)
+    }
+
+    /// Waits until a member has a topic of run time: a view has to open its place first. Nobody
+    /// waits for one that is deleted.
+    fn await_open(
+        &self,
+        topic: (usize, u64),
+        described: &TopicDescription,
+    ) -> Result<(), DdsError> {
+        let until = Instant::now() + STATE_WAIT;
+        loop {
+            let is_written = self.shared.known.lock().directory.is_written(topic.0, topic.1);
+            match is_written.then(|| query(self.members_of(topic, described).time_limit(LOOK))) {
+                None => return Err(DdsError::TopicDeleted),
+                Some(Ok(_)) => return Ok(()),
+                Some(Err(OpenError::NoMember { .. })) if Instant::now() < until => {}
+                Some(Err(error)) => return Err(DdsError::Outside(error)),
+            }
+        }
+    }
+
+    /// Why no member has a topic: it may be deleted.
+    fn not_there(&self, (index, generation): (usize, u64), error: OpenError) -> DdsError {
+        let is_written = self.shared.known.lock().directory.is_written(index, generation);
+        if is_written { DdsError::Outside(error) } else { DdsError::TopicDeleted }
     }
 
     /// A writer on a topic. Its samples are lines of a client: a member puts them into its slots.
@@ -218,10 +274,11 @@ impl OutsideParticipant {
         create_reader_from(self, topic, qos, first)
     }
 
-    /// The declared topics of the domain.
+    /// What there is of topics: those that are declared, then those that were created at run time
+    /// and are not deleted; also those that take no participants outside.
     #[must_use]
     pub fn topics(&self) -> Vec<TopicDescription> {
-        self.shared.facts.topics.clone()
+        self.shared.known.lock().directory.topics().cloned().collect()
     }
 
     /// As what it is known in the domain.
@@ -243,11 +300,25 @@ impl OutsideParticipant {
     /// [`DdsError::NotPublished`]: something may still be under way, and it has ended all the same.
     pub fn close(self, timeout: Duration) -> Result<(), DdsError> {
         let until = Instant::now() + timeout;
+        self.forget_deleted();
         let publishers: Vec<_> = lock(&self.publishers).values().cloned().collect();
         for publisher in publishers.iter().chain([&self.discovery]) {
             publisher.wait(until.saturating_duration_since(Instant::now()))?;
         }
         Ok(())
+    }
+
+    /// What was under way in topics that are deleted never comes.
+    fn forget_deleted(&self) {
+        let mut topics: Vec<_> = lock(&self.publishers).keys().copied().collect();
+        let known = self.shared.known.lock();
+        topics.retain(|(index, generation)| !known.directory.is_written(*index, *generation));
+        drop(known);
+        for topic in topics {
+            let gone = lock(&self.publishers).remove(&topic);
+            // Without the lock: it has a thread to wait for.
+            drop(gone);
+        }
     }
 }
 
@@ -257,11 +328,14 @@ impl Host for OutsideParticipant {
     }
 
     fn described<T>(&self, topic: &Topic<T>) -> Result<TopicDescription, DdsError> {
-        let found = self.shared.facts.topics.get(topic.index);
-        let found = found.filter(|of| topic.generation == 0 && of.name == topic.name);
-        found.cloned().ok_or_else(|| {
-            DdsError::PreconditionNotMet("the topic is another participant's; find it here".into())
-        })
+        let known = self.shared.known.lock();
+        match known.directory.topic(topic.index, topic.generation) {
+            Some(of) if of.name == topic.name => Ok(of.clone()),
+            None if topic.generation > 0 => Err(DdsError::TopicDeleted),
+            _ => Err(DdsError::PreconditionNotMet(
+                "the topic is another participant's; find it here".into(),
+            )),
+        }
     }
 
     fn discovery(&self) -> Voice {
@@ -269,45 +343,57 @@ impl Host for OutsideParticipant {
     }
 
     /// What publishes in a topic is one for all writers there.
-    fn voice(&self, topic: usize, described: &TopicDescription) -> Result<Voice, DdsError> {
-        let mut publishers = lock(&self.publishers);
-        if let Some(publisher) = publishers.get(&topic) {
+    fn voice(&self, topic: (usize, u64), described: &TopicDescription) -> Result<Voice, DdsError> {
+        self.forget_deleted();
+        let _one_at_a_time = lock(&self.opening);
+        if let Some(publisher) = lock(&self.publishers).get(&topic) {
             return Ok(Voice::Client(Arc::clone(publisher)));
+        }
+        if topic.1 > 0 {
+            self.await_open(topic, described)?;
         }
         let level = match described.level {
             Level::Logged => Reach::DurableMajority,
             _ => Reach::Delivered,
         };
-        let members = self.members.clone().subgroup(&described.name);
         let options = PublisherOptions { level, id: Some(self.id) };
-        let publisher = Arc::new(Publisher::open(members, options)?);
-        publishers.insert(topic, Arc::clone(&publisher));
+        let opened = Publisher::open(self.members_of(topic, described), options);
+        let publisher = Arc::new(opened.map_err(|error| self.not_there(topic, error))?);
+        lock(&self.publishers).insert(topic, Arc::clone(&publisher));
         Ok(Voice::Client(publisher))
     }
 
     /// Follows a topic from now on, if it is not followed yet.
-    fn hear(&self, topic: usize, described: &TopicDescription) -> Result<(), DdsError> {
-        let mut followed = lock(&self.followed);
-        if followed.contains(&topic) {
+    fn hear(&self, topic: (usize, u64), described: &TopicDescription) -> Result<(), DdsError> {
+        let _one_at_a_time = lock(&self.opening);
+        if lock(&self.shared.followed).contains(&topic) {
             return Ok(());
         }
-        let members = self.members.clone().subgroup(&described.name);
-        let mut subscriber = Subscriber::follow(members)?;
+        let (index, generation) = topic;
+        if generation > 0 {
+            self.await_open(topic, described)?;
+        }
+        let followed = Subscriber::follow(self.members_of(topic, described));
+        let mut subscriber = followed.map_err(|error| self.not_there(topic, error))?;
         let state = begin(&mut subscriber, STATE_WAIT)?;
-        let taken = self.shared.with_topic(topic, |of| of.take_over(&state, Now::read()));
-        taken.unwrap_or(Ok(()))?;
-        follow_topic(&self.shared, topic, subscriber)?;
-        followed.insert(topic);
-        Ok(())
+        let taken = self.shared.with_topic(index, |of| {
+            let is_it = of.generation() == generation;
+            if is_it { of.take_over(&state, Now::read()) } else { Ok(false) }
+        });
+        if !taken.unwrap_or(Ok(false))? {
+            return Err(DdsError::TopicDeleted);
+        }
+        Ok(follow_topic(&self.shared, topic, subscriber)?)
     }
 
     fn log(
         &self,
-        _: usize,
+        index: usize,
         described: &TopicDescription,
         before: u64,
     ) -> Result<LogSource, DdsError> {
-        let members = self.members.clone().subgroup(&described.name);
+        // What is logged is declared.
+        let members = self.members_of((index, 0), described);
         Ok(LogSource::OfMember(Subscriber::open(members, Some(before))?))
     }
 }

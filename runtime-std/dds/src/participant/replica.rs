@@ -3,17 +3,14 @@
 use std::io::{self, Cursor, Read};
 use std::sync::Arc;
 
-use tramontane::{ClientId, Message, Messages, NodeId, Replica, SubgroupId, ViewChanged};
+use tramontane::{ClientId, Messages, NodeId, Replica, SubgroupId, ViewChanged};
 
-use super::directory::{Created, HeldPlace};
 use super::handles::ParticipantId;
 use super::shared::{Shared, upcall};
-use crate::domain::{Domain, TopicDescription};
+use crate::domain::Domain;
 use crate::error::DdsError;
 use crate::time::Now;
-use crate::topic::TopicState;
 use crate::waitset::lock;
-use crate::wire::Word;
 
 /// Hands messages to their topics.
 pub(super) struct TopicReplica {
@@ -33,7 +30,7 @@ impl Replica for TopicReplica {
     fn deliver(&mut self, messages: &mut Messages<'_, '_>) {
         let shared = &self.shared;
         let Some(topic) = Domain::topic_index(messages.subgroup()) else {
-            messages.for_each(|message| self.heard(&message));
+            messages.for_each(|message| shared.hear(&message));
             return;
         };
         let timing_changed = shared.with_topic(topic, |state| {
@@ -105,62 +102,6 @@ impl Replica for TopicReplica {
 }
 
 impl TopicReplica {
-    /// A participant said something in discovery.
-    fn heard(&self, message: &Message<'_>) {
-        let participant = ParticipantId::of(message);
-        match Word::decode(message.payload) {
-            Ok(Word::Reader(said)) => {
-                upcall(|| lock(&self.shared.discovery).heard(participant, said));
-                return;
-            }
-            Ok(_) if message.client.is_some() => {
-                tracing::warn!(%participant, "a participant outside says what members say alone");
-                return;
-            }
-            Ok(Word::Create { request, topic }) => self.create(message, request, topic),
-            Ok(Word::Delete { request, name }) => self.delete(message, request, &name),
-            Ok(Word::Free { generation }) => {
-                let was_held = self.shared.known.lock().directory.free(generation);
-                if was_held {
-                    upcall(|| lock(&self.shared.discovery).topic_gone(generation));
-                }
-            }
-            Err(error) => tracing::warn!(%participant, %error, "an announcement makes no sense"),
-        }
-        self.shared.known.tell();
-        self.shared.alarm.ring();
-    }
-
-    fn create(&self, message: &Message<'_>, request: u64, topic: TopicDescription) {
-        let view = message.view.get();
-        let store = topic.store();
-        let created = self.shared.known.lock().directory.create(message.sender.get(), view, topic);
-        if let Ok(Created { index, generation, is_new: true }) = created {
-            // Nobody finds it before a view has its place open, which is later.
-            self.shared.with_topic(index, |state| state.begin(generation, view, store));
-        }
-        if self.is_own_request(message) {
-            self.shared.known.lock().answer(request, created);
-        }
-    }
-
-    fn delete(&self, message: &Message<'_>, request: u64, name: &str) {
-        let deleted = self.shared.known.lock().directory.delete(name);
-        // In this order: who makes a writer looks into the directory once discovery has it.
-        if let Ok((index, generation)) = deleted {
-            upcall(|| lock(&self.shared.discovery).stop_writers(index, generation));
-        }
-        if self.is_own_request(message) {
-            let gone = |(index, generation)| Created { index, generation, is_new: false };
-            self.shared.known.lock().answer(request, deleted.map(gone));
-        }
-    }
-
-    /// Whether this process asked: not a former one of this node, whose requests are replayed.
-    fn is_own_request(&self, message: &Message<'_>) -> bool {
-        ParticipantId::of(message) == self.shared.own && !message.is_replayed
-    }
-
     /// A view has begun, in which places are open that were not, or are closed that were.
     fn places_changed(&self, change: &ViewChanged<'_>, now: Now) {
         let is_keeper = change.view.members.first() == Some(&change.own);
@@ -183,16 +124,9 @@ impl TopicReplica {
         if !known.directory.restore(state) {
             return Err(DdsError::Domain("another member has other places for topics".into()));
         }
-        let index_of =
-            |(place, held): (usize, &HeldPlace)| (known.directory.index_of(place), held.clone());
-        let held: Vec<(usize, HeldPlace)> = known.directory.held().map(index_of).collect();
+        let held = known.held_topics();
         drop(known);
-        for (index, held) in held {
-            let begin = |topic: &mut TopicState| {
-                topic.begin(held.generation, held.created_in, held.topic.store());
-            };
-            self.shared.with_topic(index, begin);
-        }
+        held.into_iter().for_each(|(index, held)| self.shared.begin_topic(index, &held));
         Ok(())
     }
 }

@@ -8,6 +8,7 @@
 //!   refused to a thread that is in one.
 
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
@@ -21,7 +22,7 @@ use super::life::Life;
 use super::timers::Alarm;
 use super::topics::Topics;
 use super::voice::Voice;
-use crate::domain::{Level, TopicPlaces};
+use crate::domain::Level;
 use crate::error::DdsError;
 use crate::qos::Bounds;
 use crate::reader::ReaderCore;
@@ -48,6 +49,8 @@ pub(crate) struct Shared {
     /// By index: those that are declared, then the places.
     pub(super) topics: Vec<Mutex<TopicState>>,
     pub(super) known: Topics,
+    /// The topics that a participant outside follows: their indices and generations.
+    pub(super) followed: Mutex<BTreeSet<(usize, u64)>>,
     /// What the places are kept with, once this participant is a member.
     pub(super) keeping: OnceLock<(ReservedSubgroups, Sender)>,
     pub(super) discovery: Mutex<Discovery>,
@@ -85,12 +88,13 @@ pub(super) fn upcall<R>(body: impl FnOnce() -> R) -> R {
 }
 
 impl Shared {
-    pub(super) fn new(facts: DomainFacts, places: Vec<TopicPlaces>, own: ParticipantId) -> Self {
+    pub(super) fn new(facts: DomainFacts, own: ParticipantId) -> Self {
         let declared = facts.topics.iter().map(|topic| TopicState::new(topic.store()));
-        let states = declared.chain(places.iter().map(|_| TopicState::new(None)));
+        let states = declared.chain(facts.places.iter().map(|_| TopicState::new(None)));
         Self {
             topics: states.map(Mutex::new).collect(),
-            known: Topics::new(facts.topics.clone(), places),
+            known: Topics::new(facts.topics.clone(), facts.places.clone()),
+            followed: Mutex::default(),
             keeping: OnceLock::new(),
             facts,
             own,

@@ -49,12 +49,6 @@ impl DomainParticipant {
 
     fn create(&self, topic: &TopicDescription, timeout: Duration) -> Result<Created, DdsError> {
         topic.check_keep()?;
-        if topic.clients {
-            return Err(DdsError::PreconditionNotMet(format!(
-                "topic \"{}\" is created at run time, and cannot have participants outside; declare it in the domain's description, or take out clients",
-                topic.name
-            )));
-        }
         let topic = topic.clone();
         self.ask(timeout, |request| Word::Create { request, topic })
     }

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 use tramontane::ReservedSubgroups;
 
-use super::directory::{Created, Directory, Due, Refusal};
+use super::directory::{Created, Directory, Due, HeldPlace, Refusal};
 use crate::domain::{Domain, TopicDescription, TopicPlaces};
 use crate::error::DdsError;
 use crate::waitset::lock;
@@ -126,6 +126,13 @@ impl Topics {
 }
 
 impl Known {
+    /// The topics that have places, by their indices.
+    pub(super) fn held_topics(&self) -> BTreeMap<usize, HeldPlace> {
+        let index_of =
+            |(place, held): (usize, &HeldPlace)| (self.directory.index_of(place), held.clone());
+        self.directory.held().map(index_of).collect()
+    }
+
     /// The number of a request that this participant is about to make.
     pub(super) fn request(&mut self) -> u64 {
         self.next_request += 1;
@@ -138,6 +145,14 @@ impl Known {
 
     pub(super) fn is_open(&self, place: usize) -> bool {
         self.open.get(place).copied().unwrap_or(false)
+    }
+
+    /// Outside, where nobody is told which places a view has open: the topic that has the place can
+    /// be written and read from now on, or not.
+    pub(super) fn set_open(&mut self, place: usize, is_open: bool) {
+        if let Some(open) = self.open.get_mut(place) {
+            *open = is_open;
+        }
     }
 
     /// Whether there is a topic of that name, and the view has it.

@@ -16,7 +16,7 @@ use crate::wire::{Kind, Origin};
 
 #[derive(Serialize, Deserialize)]
 pub(super) struct Snapshot {
-    generation: u64,
+    pub(super) generation: u64,
     pub(super) ordinal: u64,
     writers: Vec<Writer>,
     instances: Vec<Instance>,

@@ -15,6 +15,7 @@ use super::payload::{Incoming, Payloads};
 use super::store::{StoredSample, TopicStore};
 use super::tail::Tail;
 use super::writers::{KnownWriter, KnownWriters};
+use crate::cdr::InstanceHandle;
 use crate::domain::Level;
 use crate::participant::{
     OUTSIDE_MAX, ParticipantId, PublicationData, PublicationHandle, SubscriptionHandle,
@@ -79,6 +80,11 @@ impl TopicState {
         readers.into_iter().map(|reader| reader.core).collect()
     }
 
+    /// Which topic has the place; 0 if the topic is declared.
+    pub(crate) const fn generation(&self) -> u64 {
+        self.generation
+    }
+
     /// A message of the topic.
     #[inline]
     pub(crate) fn deliver(&mut self, message: &Message<'_>, now: Now) {
@@ -119,6 +125,9 @@ impl TopicState {
     fn announced(&mut self, writer: PublicationHandle, header: &Header, body: &[u8], now: Now) {
         if self.has_too_many(writer) {
             return tracing::warn!(%writer, "its participant has too many writers: it is left out");
+        }
+        if header.instance != InstanceHandle::of_generation(self.generation) {
+            return tracing::warn!(%writer, "it is of a topic that had the place: it is left out");
         }
         match decode_writer(body, header.encoding) {
             Ok(qos) => self.came(writer, qos, header.sequence, now),

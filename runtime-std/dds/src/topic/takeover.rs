@@ -14,9 +14,12 @@ use crate::participant::PublicationHandle;
 use crate::time::Now;
 
 impl TopicState {
-    /// Takes over what a member knows.
-    pub(crate) fn take_over(&mut self, bytes: &[u8], now: Now) -> Result<(), DdsError> {
+    /// Takes over what a member knows. False if that is of another topic, which has the place now.
+    pub(crate) fn take_over(&mut self, bytes: &[u8], now: Now) -> Result<bool, DdsError> {
         let next = Snapshot::read(bytes)?;
+        if next.generation != self.generation {
+            return Ok(false);
+        }
         if next.ordinal < self.ordinal {
             // All members of the topic were lost at once, and it has begun anew.
             self.participants_gone(|_| true, now);
@@ -40,7 +43,7 @@ impl TopicState {
             self.lost(writer, lost);
         }
         self.flush();
-        Ok(())
+        Ok(true)
     }
 
     /// Takes note of a writer. If it was known, gives how many of its messages did not come.
@@ -82,8 +85,10 @@ mod tests {
 
     use super::super::test_topics::{Side, announced, said};
     use super::*;
+    use crate::domain::Level;
     use crate::participant::{ParticipantId, SubscriptionHandle};
-    use crate::wire::Kind;
+    use crate::qos::WriterQos;
+    use crate::wire::{Kind, encode_writer};
 
     const WRITERS: u32 = 3;
 
@@ -158,5 +163,21 @@ mod tests {
         let numbers: Vec<_> = outside.given.iter().map(|one| (one.0, one.2)).collect();
         assert_eq!(numbers, [(6, 5), (2, 1)]);
         assert_eq!(outside.reader.lost_count(), 0);
+    }
+    /// A place has one topic after another, and what is left of one may come late.
+    #[test]
+    fn what_is_of_another_topic_that_had_the_place_is_left_out() {
+        let qos = encode_writer(&WriterQos::of(Level::Volatile)).expect("plain");
+        let mut outside = Side::new(1);
+        outside.tell(&said(0, Kind::Announce, 0, 7, &qos));
+        outside.tell(&said(0, Kind::Data, 1, 1, &[0; 4]));
+        assert_eq!(outside.given, [], "its writer is of another topic");
+        let mut member = Side::new(1);
+        member.topic.begin(3, 0, None);
+        member.tell(&said(0, Kind::Announce, 0, 0, &qos));
+        assert_eq!(member.topic.ordinal(), 1);
+        let state = member.topic.snapshot().expect("plain");
+        assert!(!outside.topic.take_over(&state, Now::read()).expect("it is a state"));
+        assert_eq!(outside.topic.ordinal(), 2, "it stays as it was");
     }
 }

@@ -137,7 +137,11 @@ impl Outlet {
 
     /// Says something of the writer itself, waiting so long at most.
     pub(crate) fn say(&mut self, kind: Kind, body: &[u8], wait: Duration) -> Result<(), DdsError> {
-        let subject = Subject::now(kind, InstanceHandle::KEYLESS);
+        let instance = match kind {
+            Kind::Announce => InstanceHandle::of_generation(self.progress.core.generation),
+            _ => InstanceHandle::KEYLESS,
+        };
+        let subject = Subject::now(kind, instance);
         match self.open_within(crate::wire::HEADER_BYTES + body.len(), Some(wait))? {
             Some(slot) => slot.fill(&subject, |place| {
                 place.copy_from_slice(body);

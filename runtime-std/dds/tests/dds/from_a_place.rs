@@ -6,7 +6,7 @@ use tramontane_dds::{
     OutsideParticipant, ReaderQos, TopicDescription, WriterQos,
 };
 
-use crate::support::{PATIENCE, Place, Track, take, track, until, until_read_by};
+use crate::support::{PATIENCE, Place, Track, take_values, track, until, until_read_by};
 
 const TOPIC: &str = "Tracks";
 const CARRIERS: [Carrier; 2] = [Carrier::SharedMemory, Carrier::Tcp];
@@ -58,9 +58,8 @@ fn write(writer: &mut DataWriter<Track>, aircraft: u32, numbers: std::ops::Range
 
 /// The number of each sample in the order, and what it says.
 fn given(reader: &DataReader<Track>, count: usize) -> Vec<(u64, Track)> {
-    let taken = take(reader, count);
-    let values = taken.iter().filter(|sample| sample.info.valid_data);
-    values.map(|sample| (sample.info.ordinal, sample.data().expect("a track"))).collect()
+    let values = take_values(reader, count);
+    values.iter().map(|sample| (sample.info.ordinal, sample.data().expect("a track"))).collect()
 }
 
 /// The first that differs.

@@ -5,6 +5,7 @@ mod instances;
 mod levels;
 mod outside;
 mod outside_refused;
+mod outside_topics;
 mod policies;
 mod support;
 mod topics;

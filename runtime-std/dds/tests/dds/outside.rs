@@ -9,7 +9,9 @@ use tramontane_dds::{
     ReaderQos, ResourceLimits, Selection, StatusMask, TopicDescription, WaitSet, WriterQos,
 };
 
-use crate::support::{Notes, PATIENCE, Place, Track, take, track, until, until_read_by};
+use crate::support::{
+    Notes, PATIENCE, Place, Track, take, take_values, track, until, until_read_by,
+};
 
 const TOPIC: &str = "Tracks";
 const CARRIERS: [Carrier; 2] = [Carrier::SharedMemory, Carrier::Tcp];
@@ -43,10 +45,9 @@ fn outside_writer(own: &OutsideParticipant, level: Level) -> DataWriter<Track> {
 type Given = (PublicationHandle, u64, u64, (u64, u64), Track);
 
 fn given(reader: &DataReader<Track>, count: usize) -> Vec<Given> {
-    let taken = take(reader, count);
+    let taken = take_values(reader, count);
     let mut given: Vec<Given> = taken
         .iter()
-        .filter(|sample| sample.info.valid_data)
         .map(|sample| {
             let info = &sample.info;
             let place = (info.place.0.get(), info.place.1.get());

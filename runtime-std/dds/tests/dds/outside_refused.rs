@@ -31,12 +31,14 @@ fn what_is_not_given_outside_is_refused_by_name() {
     let member = place.join(0);
     let later = TopicDescription::new("Later", "Octets").sample_max(64);
     member.create_untyped_topic(&later, PATIENCE).expect("a place");
-    let refused = member.create_untyped_topic(&later.clone().clients(true), PATIENCE);
-    assert!(told(refused).contains("take out clients"));
+    let other = TopicDescription { name: "Other".into(), ..later.clone() };
+    let refused = member.create_untyped_topic(&other.clients(true), PATIENCE);
+    assert!(told(refused).contains("no place is free"), "the place is for members alone");
 
     let outside = place.connect(0);
     assert!(told(outside.untyped_topic("Inside")).contains("set clients = true"));
-    assert!(told(outside.untyped_topic("Later")).contains("created at run time"));
+    assert!(told(outside.untyped_topic("Later")).contains("or create it so"));
+    assert!(told(outside.untyped_topic("None")).contains("none of that name was created"));
     assert!(told(outside.topic::<Octets>(TOPIC)).contains("has the type Track"));
     let tracks = outside.topic::<Track>(TOPIC).expect("a topic");
     // The group notices after a minute that a client is gone, and not after its failure timeout.

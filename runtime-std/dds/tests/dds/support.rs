@@ -159,5 +159,15 @@ pub fn take<T: TypeSupport>(reader: &DataReader<T>, count: usize) -> Vec<Sample<
     taken
 }
 
+/// Takes so many values, or a few more: what is told of instances between them is left out.
+pub fn take_values<T: TypeSupport>(reader: &DataReader<T>, count: usize) -> Vec<Sample<T>> {
+    let mut values: Vec<Sample<T>> = Vec::new();
+    while values.len() < count {
+        let taken = take(reader, 1);
+        values.extend(taken.into_iter().filter(|sample| sample.info.valid_data));
+    }
+    values
+}
+
 /// What a listener notes.
 pub type Notes<N> = Arc<Mutex<Vec<N>>>;

@@ -5,6 +5,7 @@
 //! is told on its input, a line each, and says what came of it on its output.
 
 mod outside;
+mod outside_topics;
 mod restart;
 mod role;
 mod support;

@@ -31,7 +31,7 @@ fn reader(own: &OutsideParticipant) -> DataReader<Octets> {
     own.create_datareader(&topic, all()).expect("a reader")
 }
 
-fn write(writer: &mut DataWriter<Octets>, numbers: std::ops::Range<u64>) {
+pub fn write(writer: &mut DataWriter<Octets>, numbers: std::ops::Range<u64>) {
     for number in numbers {
         let sample = Octets(number.to_le_bytes().to_vec());
         // While a member is being removed there may be no room for a while.
@@ -42,7 +42,7 @@ fn write(writer: &mut DataWriter<Octets>, numbers: std::ops::Range<u64>) {
 }
 
 /// So many samples: the place of each in the topic's order, and its number.
-fn take(reader: &DataReader<Octets>, count: usize) -> Vec<(u64, u64)> {
+pub fn take(reader: &DataReader<Octets>, count: usize) -> Vec<(u64, u64)> {
     let mut set = WaitSet::new();
     set.attach(reader.read_condition(Selection::unread()));
     let mut taken = Vec::new();

@@ -113,12 +113,9 @@ impl Role {
                 say(&format!("matched [{}]", names.join(", ")));
             }
             ["churn", name] => self.churn(name),
-            ["create", name] => {
-                let created = self.participant.create_untyped_topic(&described(name), PATIENCE);
-                say(&match created {
-                    Ok(_) => format!("created {name}"),
-                    Err(error) => format!("not {name}: {error}"),
-                });
+            ["create", name] => self.create(&described(name)),
+            ["create", name, "outside"] => {
+                self.create(&described(name).level(Level::Volatile).clients(true));
             }
             ["delete", name] => {
                 let deleted = self.participant.delete_topic(name, PATIENCE);
@@ -135,6 +132,14 @@ impl Role {
             }
             other => panic!("no such order: {other:?}"),
         }
+    }
+
+    fn create(&self, topic: &TopicDescription) {
+        let (name, created) = (&topic.name, self.participant.create_untyped_topic(topic, PATIENCE));
+        say(&match created {
+            Ok(_) => format!("created {name}"),
+            Err(error) => format!("not {name}: {error}"),
+        });
     }
 
     /// Writes these numbers, and says of each that a majority has it on disk.

@@ -1,0 +1,55 @@
+//! Topics of run time that participants outside have, where members are killed.
+
+use tramontane_dds::{DdsError, History, Level, Octets, OutsideParticipant, ReaderQos, WriterQos};
+
+use crate::outside::{take, write};
+use crate::support::{CARRIERS, PATIENCE, Place, await_that};
+
+const PLACES: &str =
+    "[[places]]\ncount = 1\nlevel = \"volatile\"\nwindow = 16\nsample_max = 256\nclients = true\n";
+
+/// The member that a participant outside is at is killed, also the one that keeps the places, while
+/// it writes and reads a topic of run time, and comes back. Nothing is lost or doubled; the topic
+/// is deleted for it too, and another one may have its place. Twice.
+#[test]
+fn a_topic_of_run_time_outside_outlives_the_members_that_are_killed() {
+    const COUNT: u64 = 300;
+    for carrier in CARRIERS {
+        let place = Place::new(carrier, 3, PLACES);
+        let mut processes = place.start_all(0..3);
+        let outside = OutsideParticipant::connect(place.members(0)).expect("it is taken");
+        for (round, victim) in [0_usize, 1].into_iter().enumerate() {
+            let name = format!("Made-{round}");
+            // The place of the topic before may not be free yet.
+            await_that("a place is free", || {
+                processes[2].ask(&format!("create {name} outside"), "").starts_with("created")
+            });
+            let topic = outside.find_topic::<Octets>(&name, PATIENCE).expect("it comes");
+            let qos = ReaderQos {
+                durability: Level::Volatile.durability(),
+                presentation: Level::Volatile.presentation(),
+                history: History::KeepAll,
+                ..ReaderQos::default()
+            };
+            let reader = outside.create_datareader(&topic, qos).expect("a reader");
+            let offers = WriterQos::of(Level::Volatile);
+            let mut writer = outside.create_datawriter(&topic, offers).expect("a writer");
+            await_that("they match", || writer.publication_matched_status().current_count == 1);
+            write(&mut writer, 0..COUNT / 2);
+            processes.remove(victim).kill();
+            write(&mut writer, COUNT / 2..COUNT);
+            writer.wait_for_acknowledgments(PATIENCE).expect("those that go on have it");
+            let mut back = place.start(u32::try_from(victim).expect("few"));
+            back.expect("joined");
+            processes.insert(victim, back);
+            let given = take(&reader, usize::try_from(COUNT).expect("few"));
+            assert!(given.iter().map(|(_, number)| *number).eq(0..COUNT), "{given:?}");
+            assert_eq!(reader.sample_lost_status().total_count, 0);
+            processes[victim].ask(&format!("delete {name}"), "deleted");
+            await_that("it is told", || reader.is_topic_deleted());
+            let told = writer.write(&Octets(vec![0])).expect_err("it is deleted");
+            assert!(matches!(told, DdsError::TopicDeleted), "{told}");
+        }
+        outside.close(PATIENCE).expect("nothing is under way");
+    }
+}
