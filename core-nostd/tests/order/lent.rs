@@ -197,6 +197,7 @@ fn a_peer_that_is_lost_in_another_view_is_not_lost_here() {
         assert_eq!(progress.lost, Some((Rank(1), LossCause::Exited)));
         assert!(!progress.is_idle() && nodes[0].is_lost());
         assert_eq!(fabric.cut, [Rank(1)]);
+        assert!(!nodes[0].is_alone(), "nobody has told it to go on");
     });
 }
 
@@ -248,6 +249,22 @@ fn a_flood_of_events_does_not_make_a_step_long() {
             steps += 1;
         }
         assert!(steps > 10, "{steps} steps");
+    });
+}
+
+/// RDM-7: what is said of a sender or a subgroup that there is not changes nothing.
+#[cfg(feature = "blocks")]
+#[test]
+fn a_large_message_of_nobody_is_not_waited_for() {
+    use tramontane_core::ids::SenderRank;
+    with_group(2, &[0], (4, 16), Delivery::Ordered, |nodes, outboxes| {
+        nodes[1].large_arrived(SubgroupId(3), SenderRank(0), 5);
+        nodes[1].large_arrived(FIRST, SenderRank(1), 5);
+        assert_eq!(nodes[1].large_delivered(FIRST, SenderRank(1)), 0);
+        send(outboxes[0].as_ref().expect("a sender"), &[7]).expect("a slot is free");
+        let mut delivered = [Vec::new(), Vec::new()];
+        settle(nodes, &mut delivered);
+        assert_eq!(delivered[1], [[7]]);
     });
 }
 

@@ -488,6 +488,13 @@ fn flags_of_members_that_there_are_not_make_their_owner_suspected() {
 
 #[test]
 fn a_sealed_list_is_never_exchanged_for_another() {
+    for last in [Change::Seal, Change::Join(NodeId(10))] {
+        sealed_and_then(last);
+    }
+}
+
+/// A leader that has sealed a list shows a longer one, which ends with this.
+fn sealed_and_then(last: Change) {
     let own = Ballot(1);
     let mut victim = Victim::new();
     victim.step();
@@ -499,11 +506,11 @@ fn a_sealed_list_is_never_exchanged_for_another() {
     victim.step();
     assert_eq!(victim.stance().accepted, Accepted { ballot: own, count: 2 });
     victim.put(0, ViewColumn::Entry(1), Change::Join(NodeId(9)).encode(own));
-    victim.put(0, ViewColumn::Entry(2), Change::Seal.encode(own));
+    victim.put(0, ViewColumn::Entry(2), last.encode(own));
     victim.put_stance(0, 0, 1, 3);
     victim.step();
     assert_eq!(victim.stance().accepted, Accepted { ballot: own, count: 2 });
-    assert!(victim.host.causes.contains(&(Rank(0), Cause::Misbehaved)));
+    assert!(victim.host.causes.contains(&(Rank(0), Cause::Misbehaved)), "{last:?}");
 }
 
 /// A leader's own entries bear its own ballot from the moment that its stance says so.

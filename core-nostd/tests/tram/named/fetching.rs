@@ -78,17 +78,19 @@ fn what_a_child_asks_for_without_lacking_it_harms_nobody() {
     for refuses in [0, 40] {
         let mut script = Script::by_reference(&[None, Some(0)]);
         script.world.network.borrow_mut().refuses = refuses;
+        let mut sent = 0_u64;
         for turn in 0..60 {
             for parent in P {
                 for rank in C.map(|id| id.rank) {
                     let links = ReplicaLinks::of(script.world.overlay, parent.group);
                     let link = links.find(Role::Child { child: 0, rank }).expect("a link");
-                    let wanted = if turn % 7 == 6 { u64::MAX } else { turn / 3 };
+                    let near = (sent + 3).saturating_sub(u64::from(rank.0) + turn % 3);
+                    let wanted = if turn % 7 == 6 { u64::MAX } else { near };
                     script.world.poke(parent, link, WANTED, wanted);
                 }
             }
             let length = if turn % 2 == 0 { 8 } else { 40 };
-            let _ = script.world.multicast(ClientNumber(1), both(), length);
+            sent += u64::from(script.world.multicast(ClientNumber(1), both(), length).is_ok());
             script.does_come(&[P, C].concat(), &[1], 2, |_| false);
         }
         script.world.network.borrow_mut().refuses = 0;

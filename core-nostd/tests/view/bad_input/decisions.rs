@@ -2,13 +2,15 @@
 
 use super::*;
 
-/// A leader that shows a decision: on its list before that is sealed, or with other trims than it
-/// sealed.
+/// A leader that shows a decision: on its list before that is sealed, or with other trims or
+/// another member than it sealed.
 #[test]
 fn a_decision_that_nobody_can_have_made_makes_its_owner_suspected() {
     let own = Ballot(1);
     let (join, seal) = (Change::Join(NodeId(8)).encode(own), Change::Seal.encode(own));
-    for (count, trim, decides) in [(2, 6, true), (1, 6, false), (2, 5, false)] {
+    for (count, trim, node, decides) in
+        [(2, 6, 8, true), (1, 6, 8, false), (2, 5, 8, false), (2, 6, 9, false)]
+    {
         let mut victim = Victim::new();
         victim.step();
         victim.put(0, ViewColumn::Entry(0), join);
@@ -20,6 +22,7 @@ fn a_decision_that_nobody_can_have_made_makes_its_owner_suspected() {
         let accepted = Accepted { ballot: own, count };
         assert_eq!(victim.stance().accepted, accepted);
         victim.put(0, ViewColumn::Trim(SubgroupId(0)), trim);
+        victim.put(0, ViewColumn::Entry(0), Change::Join(NodeId(node)).encode(own));
         let committed = Committed { decided: true, accepted };
         victim.put(0, ViewColumn::Committed, committed.encode());
         let status = victim.step();

@@ -127,7 +127,7 @@ pub fn open_with(
 /// What a layout of these tests may have, and its nodes' options.
 pub struct Laid {
     pub subgroups: usize,
-    /// Subgroups without order behind those.
+    /// Subgroups without order behind those, and as many in which nobody sends.
     pub unordered: usize,
     pub node_options: Options,
     pub checks: Checks,
@@ -165,7 +165,9 @@ pub fn open_laid(id: u64, ids: &[NodeId], shared: bool, seed: u64, laid: Laid) -
     };
     let ordered = vec![subgroup(Delivery::Ordered); subgroups];
     let unordered = vec![subgroup(Delivery::Unordered); unordered];
-    let subgroups: &'static [Subgroup<'static>] = leak([ordered, unordered].concat());
+    let silent = Subgroup { senders: &[], ..subgroup(Delivery::Ordered) };
+    let silent = vec![silent; unordered.len()];
+    let subgroups: &'static [Subgroup<'static>] = leak([ordered, unordered, silent].concat());
     let members: &'static [NodeId] = leak(ids.to_vec());
     let layout = Layout::with_views(Group { members, subgroups }).expect("a good group");
     #[cfg(feature = "durable")]
