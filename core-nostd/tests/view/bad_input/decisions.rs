@@ -9,7 +9,7 @@ fn a_decision_that_nobody_can_have_made_makes_its_owner_suspected() {
     let own = Ballot(1);
     let (join, seal) = (Change::Join(NodeId(8)).encode(own), Change::Seal.encode(own));
     for (count, trim, node, decides) in
-        [(2, 6, 8, true), (1, 6, 8, false), (2, 5, 8, false), (2, 6, 9, false)]
+        [(2, 6, 8, true), (1, 6, 8, false), (1, 0, 8, false), (2, 5, 8, false), (2, 6, 9, false)]
     {
         let mut victim = Victim::new();
         victim.step();
@@ -88,6 +88,8 @@ fn a_member_whose_log_cannot_keep_what_is_sealed_halts() {
             if has_failed {
                 halts += 1;
                 assert_eq!(victim.stance().accepted, Accepted::default());
+                assert_eq!(victim.host.causes, [], "it accuses nobody");
+                assert_eq!(victim.own(ViewColumn::Suspicions(0)), 0);
             }
         }
     }
