@@ -150,16 +150,14 @@ impl<'m> Monitor<'m> {
             // Inside the row: `open` has published there.
             let _ = self.publish(HeaderCell::Heartbeat, self.heartbeat);
         }
+        if !self.started {
+            self.peers.iter_mut().for_each(|peer| peer.seen = now);
+        }
         let count = u16_from_index(self.peers.len()).unwrap_or(u16::MAX);
         // bound: the members
         for rank in (0..count).map(Rank) {
             if rank == self.own {
                 continue;
-            }
-            if !self.started
-                && let Some(peer) = self.peers.get_mut(rank.index())
-            {
-                peer.seen = now;
             }
             if let Some(event) = self.watch(rank, now) {
                 report(event);

@@ -263,10 +263,10 @@ impl<'c> Layout<'c> {
     /// The ring of a sender in a subgroup, if it is one.
     #[must_use]
     pub const fn ring(&self, owner: Rank, subgroup: SubgroupId) -> Option<RingShape> {
-        let Some(control) = self.control_offset(owner, subgroup) else {
+        let Some(group) = self.subgroup(subgroup) else {
             return None;
         };
-        let Some(group) = self.subgroup(subgroup) else {
+        let Some(control) = self.control_offset(owner, subgroup) else {
             return None;
         };
         if !group.has_sender(owner) {

@@ -295,6 +295,7 @@ mod tests {
             RingShape { capacity: 5, ..good },
             RingShape { checks: Checks::On, ..good },
             RingShape { offset: 4, slots: 1, ..good },
+            RingShape { stride: 20, slots: 1, ..good },
             RingShape { stride: usize::MAX, ..good },
         ] {
             assert!(row.ring(&bad).is_err(), "{bad:?}");

@@ -393,6 +393,18 @@ mod tests {
         }
         assert!(writer.apply(6, &[1; 8]).is_err());
         assert!(writer.reader().read(6, &mut [0; 8]).is_err());
+        let from = lines::<1>();
+        let source = RowWriter::from_lines(&from);
+        for offset in 0..=5 {
+            let bytes: [u8; 8] = core::array::from_fn(|i| u8::try_from(i + 40).unwrap_or(0));
+            assert!(source.apply(offset, &bytes).is_ok() && writer.apply(0, &[0; 13]).is_ok());
+            assert!(writer.copy_from(offset, &source.reader(), offset, 8).is_ok());
+            let mut expected = [0; 13];
+            expected[offset..offset + 8].copy_from_slice(&bytes);
+            let mut seen = [0; 13];
+            assert!(writer.reader().read(0, &mut seen).is_ok());
+            assert_eq!(seen, expected);
+        }
     }
 
     #[test]

@@ -218,11 +218,9 @@ impl<'a> Batch<'a> {
     /// Leaves the slot of the turn behind, if its message is of this round.
     #[inline]
     fn pass(&mut self) {
-        let slot_ends = match self.senders.get(self.sender.index()) {
-            Some(state) => self.next_round_of(state) == Some(self.round),
-            None => false,
-        };
-        if slot_ends {
+        let state = self.senders.get(self.sender.index());
+        let round = state.and_then(|state| self.next_round_of(state));
+        if round == Some(self.round) {
             self.leave_slot();
         }
         self.turn_over();
@@ -249,10 +247,10 @@ impl<'a> Batch<'a> {
     fn skip_nulls(&mut self) -> Option<Message<'a>> {
         let senders = self.senders.len();
         let slots = senders.saturating_mul(index_from_u32(self.window));
-        let mut turns = slots.saturating_add(1).saturating_mul(senders).saturating_mul(2);
+        let turns = slots.saturating_add(1).saturating_mul(senders).saturating_mul(2);
         let mut idle_turns = 0_usize;
         // bound: two rounds of turns for each slot of all rings, and two more
-        while turns > 0 {
+        for _ in 0..turns {
             match self.look() {
                 Found::Message(message) => return Some(message),
                 Found::End => return None,
@@ -265,7 +263,6 @@ impl<'a> Batch<'a> {
                     }
                 }
             }
-            turns = turns.saturating_sub(1);
         }
         None
     }

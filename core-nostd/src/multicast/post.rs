@@ -99,7 +99,7 @@ impl<'p, F: Fabric> Poster<'p, F> {
         let mut first = 0_usize;
         let mut index = 0_usize;
         // bound: the links
-        while let Some(link) = links.get(index) {
+        while let Some(link) = links.get_mut(index) {
             let peer = link.peer;
             let lacking = !link.lost;
             match shown(link.subgroup) {
@@ -107,6 +107,7 @@ impl<'p, F: Fabric> Poster<'p, F> {
                     if list.is_empty() {
                         first = index;
                     }
+                    link.pending = link.posted;
                     first = self.serve(links, &mut list, first, index, &shown);
                 }
                 Some(_) | None => {}
@@ -140,19 +141,16 @@ impl<'p, F: Fabric> Poster<'p, F> {
         index: usize,
         shown: &Shown,
     ) -> usize {
-        let Some(link) = links.get_mut(index) else { return first };
-        if self.serial() && link.in_flight {
-            self.report.held_back = true;
-            return first;
-        }
-        link.pending = link.posted;
         let mut first = first;
-        let mut rounds = 0_u32;
         let bound = shown.window.saturating_mul(2).saturating_add(2);
         // bound: two lists a slot of a window, and two more
-        while rounds < bound {
+        for _ in 0..bound {
             let room = self.room(list);
             let Some(link) = links.get_mut(index) else { return first };
+            if self.serial() && link.in_flight {
+                self.report.held_back = true;
+                return first;
+            }
             let complete = self.fill(&mut link.pending, list, shown, room);
             if complete {
                 return first;
@@ -166,7 +164,6 @@ impl<'p, F: Fabric> Poster<'p, F> {
                 return index;
             }
             first = index;
-            rounds = rounds.saturating_add(1);
         }
         first
     }
@@ -318,7 +315,7 @@ impl<'p, F: Fabric> Poster<'p, F> {
         first: usize,
         end: usize,
     ) -> bool {
-        let Some(part) = links.get_mut(first..end) else { return false };
+        let part = links.get_mut(first..end).unwrap_or_default();
         let Some(peer) = part.first().map(|link| link.peer) else { return false };
         let serial = self.serial();
         let token = if serial { Some(Token(u64_from_index(first))) } else { None };
@@ -357,9 +354,8 @@ fn add(list: &mut WriteList, room: &mut usize, write: Write) -> bool {
     if *room == 0 {
         return false;
     }
-    if list.push(write).is_err() {
-        return false;
-    }
+    // There is room: a list has no less than it counts.
+    let _ = list.push(write);
     *room = room.saturating_sub(1);
     true
 }

@@ -27,8 +27,9 @@ impl Work<'_, '_> {
         reservation_timeout_ns: u64,
     ) -> Result<Sent, OutOfRow> {
         let mut sent = Sent::default();
-        let Some(outbox) = self.outbox else { return Ok(sent) };
-        let Some(own) = self.subgroup.own.as_mut() else { return Ok(sent) };
+        let (Some(outbox), Some(own)) = (self.outbox, self.subgroup.own.as_mut()) else {
+            return Ok(sent);
+        };
         let state = self.senders.get_mut(own.rank.index()).ok_or(OutOfRow)?;
         let (handoff, ring) = (outbox.handoff(), outbox.ring());
 
@@ -43,10 +44,8 @@ impl Work<'_, '_> {
             if handoff.outcome(take.position, take.slot).is_none() {
                 break;
             }
-            if round >= round_limit {
-                break;
-            }
-            let Some(counter) = SlotCounter::Message(round).encode() else { break };
+            let counter = SlotCounter::Message(round).encode();
+            let Some(counter) = counter.filter(|_| round < round_limit) else { break };
             ring.publish_counter(take.slot, counter);
             round = round.next();
             take = take.next(window);

@@ -54,7 +54,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
-            switches: Switches::all(),
+            switches: Switches::default(),
             reservation_timeout_ns: 1_000_000_000,
             messages_max: u32::MAX,
         }
@@ -108,7 +108,6 @@ struct Used {
     subgroups: usize,
     senders: usize,
     members: usize,
-    links: usize,
     handoffs: usize,
     ready: usize,
 }
@@ -162,7 +161,7 @@ impl<'m> Node<'m> {
             }
             id = id.next();
         }
-        node.open_links(layout, &mut used);
+        node.open_links(layout);
         Ok(node)
     }
 
@@ -268,23 +267,21 @@ impl<'m> Node<'m> {
     }
 
     /// Sorted by peer, so that a step can bring one list of writes to each.
-    fn open_links(&mut self, layout: &Layout<'_>, used: &mut Used) {
-        let mut peer = Rank::ZERO;
+    fn open_links(&mut self, layout: &Layout<'_>) {
+        let peers = u16_from_index(layout.members()).unwrap_or(u16::MAX);
+        let mut links = self.links.iter_mut();
         // bound: the members
-        while peer.index() < layout.members() {
+        for peer in (0..peers).map(Rank).filter(|peer| *peer != self.rank) {
+            let mut subgroup = 0_usize;
             // bound: the subgroups
-            for (index, state) in self.subgroups.iter().enumerate() {
+            for state in self.subgroups.iter() {
                 let together =
                     layout.subgroup(state.id).is_some_and(|group| group.has_member(peer));
-                if peer == self.rank || !together {
-                    continue;
+                if together && let Some(link) = links.next() {
+                    *link = Link { peer, subgroup, ..Link::VACANT };
                 }
-                if let Some(link) = self.links.get_mut(used.links) {
-                    *link = Link { peer, subgroup: index, ..Link::VACANT };
-                    used.links = used.links.saturating_add(1);
-                }
+                subgroup = subgroup.saturating_add(1);
             }
-            peer = peer.next();
         }
     }
 }

@@ -216,7 +216,7 @@ impl<'m> ViewNode<'m> {
     /// Where the view ends in a subgroup, once that is decided: see [`ViewChange::trim`].
     #[must_use]
     pub fn trim(&self, subgroup: SubgroupId) -> Option<Frontier> {
-        self.views.state.trim(&self.views.table, subgroup)
+        self.views.state.trim(&self.views.table, &self.views.layout, subgroup)
     }
 
     /// Whether this member suspects that one.
@@ -245,9 +245,8 @@ impl<'m> ViewNode<'m> {
 
     /// Asks the group to go on without this member, as [`ViewChange::leave`].
     pub fn leave(&mut self) {
-        if let Some((mut change, table)) = self.views.change() {
-            change.leave(table);
-        }
+        let (mut change, table) = self.views.change();
+        change.leave(table);
     }
 
     /// Asks the group to let a node in, as [`ViewChange::request_join`].
@@ -255,7 +254,7 @@ impl<'m> ViewNode<'m> {
     /// # Errors
     /// The node is in the view, or this member has asked too often.
     pub fn request_join(&mut self, node: NodeId) -> Result<(), RequestError> {
-        let (mut change, table) = self.views.change().ok_or(RequestError::NoJoinRequest)?;
+        let (mut change, table) = self.views.change();
         change.request_join(table, node)
     }
 
@@ -264,7 +263,7 @@ impl<'m> ViewNode<'m> {
     /// # Errors
     /// There is none.
     pub fn withdraw_join(&mut self) -> Result<(), RequestError> {
-        let (mut change, table) = self.views.change().ok_or(RequestError::NoJoinRequest)?;
+        let (mut change, table) = self.views.change();
         change.withdraw_join(table)
     }
 }

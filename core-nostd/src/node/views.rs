@@ -55,9 +55,9 @@ pub(super) struct Views<'m> {
 
 impl<'m> Views<'m> {
     /// Requests, over the state and the table that are here.
-    pub(super) fn change(&mut self) -> Option<(ViewChange<'_>, &mut RowTable<'m>)> {
-        let change = ViewChange::new(&self.layout, &mut self.state, self.peers, self.next)?;
-        Some((change, &mut self.table))
+    pub(super) fn change(&mut self) -> (ViewChange<'_>, &mut RowTable<'m>) {
+        let change = ViewChange::over(&self.layout, &mut self.state, self.peers, self.next);
+        (change, &mut self.table)
     }
 
     /// Publishes a heartbeat, if one is due. Not before the view has begun here: its first step
@@ -94,20 +94,18 @@ impl<'m> Views<'m> {
     /// that holds for too long is lost.
     fn is_readable(&mut self, progress: &mut Progress) -> bool {
         let mut all = true;
-        let mut rank = Rank::ZERO;
         // bound: the members
-        while rank.index() < self.peers.len() {
-            let failed =
-                rank != self.state.rank && !self.is_given_up(rank) && !self.table.is_readable(rank);
-            let Some(peer) = self.peers.get_mut(rank.index()) else { break };
+        for (rank, peer) in (0..=u16::MAX).map(Rank).zip(self.peers.iter_mut()) {
+            let is_given_up = peer.is_lost() || self.state.suspects(&self.table, rank);
+            let failed = rank != self.state.rank && !is_given_up && !self.table.is_readable(rank);
             if peer.unreadable.count(failed).is_err() {
                 progress.refused.get_or_insert((rank, Impossible::CellCheck));
                 progress.lost.get_or_insert((rank, LossCause::Misbehaved));
-                self.note_loss(rank, Loss::Misbehaved);
+                peer.lost.get_or_insert(Loss::Misbehaved);
+                self.next_check = Time::ZERO;
             } else if failed {
                 all = false;
             }
-            rank = rank.next();
         }
         if !all {
             progress.unreadable = true;
@@ -264,7 +262,8 @@ impl<'m> Node<'m> {
                 may_call,
                 failed: None,
             };
-            if is_readable && let Some((mut change, table)) = views.change() {
+            if is_readable {
+                let (mut change, table) = views.change();
                 change.step(now, table, &mut host);
             }
             let called = may_call && !host.may_call;

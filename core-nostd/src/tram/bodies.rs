@@ -32,9 +32,9 @@
 //!   All replicas that are heard have delivered it then, and the children have decided it.
 //! - Its name goes before it is replaced, and comes behind it.
 
-use super::entry::{Content, Entry, MessageId, Source};
+use super::entry::{Content, Entry, Message, MessageId, Source};
 use super::feed::{Fed, Ring, whole_cells};
-use super::link::{Memory, OfLinks, Stage};
+use super::link::{Memory, Role, Stage};
 use super::log::Log;
 use super::progress::Halt;
 use super::replica::{Replica, put};
@@ -156,51 +156,59 @@ impl Replica<'_> {
     }
 
     /// Whether the body of an entry is here, if it refers to one. Takes it from where it came.
-    pub(super) fn has_whole<M: Memory>(
+    fn has_whole<M: Memory>(
         &mut self,
         place: u64,
         entry: &Entry,
         log: Log<'_>,
         memory: &M,
     ) -> Result<bool, Halt> {
-        let Content::Message(message) = entry.content else { return Ok(true) };
+        Ok(self.lacking(place, entry, log, memory)?.is_none())
+    }
+
+    /// The message of an entry that refers to a body which is not here. Takes the body from where
+    /// it came.
+    pub(super) fn lacking<M: Memory>(
+        &mut self,
+        place: u64,
+        entry: &Entry,
+        log: Log<'_>,
+        memory: &M,
+    ) -> Result<Option<Message>, Halt> {
+        let Content::Message(message) = entry.content else { return Ok(None) };
         let (id, length) = (message.id, message.length);
         if !self.shape.is_reference(length) || log.has_body(place, id)? {
-            return Ok(true);
+            return Ok(None);
         }
         // The body that it replaces may be wanted here still.
         if place >= self.delivered.saturating_add(u64::from(self.shape.entries())) {
-            return Ok(false);
+            return Ok(Some(message));
         }
         // What comes late, to one that has delivered the message without it, may be another's.
         let given = if place < self.delivered { None } else { self.given(id, memory)? };
         if let Some((row, offset)) = given {
             self.count_copied(length);
             log.keep_body(place, id, length, row, offset)?;
-            return Ok(true);
+            return Ok(None);
         }
         if !log.is_carried(place, id)? {
-            return Ok(false);
+            return Ok(Some(message));
         }
         self.count_copied(length);
         log.keep_body(place, id, length, log.memory().reader(), self.shape.payload(place))?;
         // A later leader that has put something else there has replaced the header before.
         if log.load(place)?.as_ref() == Some(entry) {
-            return Ok(true);
+            return Ok(None);
         }
         log.forget_body(place)?;
-        Ok(false)
+        Ok(Some(message))
     }
 
     /// The row of the client that a message is of, if it is connected.
     fn row_of_client<'m, M: Memory>(&self, id: MessageId, memory: &'m M) -> Option<Row<'m>> {
-        if id.client.0 >= self.overlay.limits().clients {
-            return None;
-        }
-        let link = self.links.client(id.client);
-        let is_its = self.state.get(link.index()).is_some_and(|state| {
-            state.attached.stage != Stage::Absent && state.attached.incarnation == id.incarnation
-        });
+        let link = self.links.find(Role::Client(id.client))?;
+        let attached = self.state.at(link).attached;
+        let is_its = attached.stage != Stage::Absent && attached.incarnation == id.incarnation;
         let (_, row) = memory.link(link).filter(|_| is_its)?;
         Some(row)
     }
@@ -230,25 +238,33 @@ impl Replica<'_> {
         memory: &M,
     ) -> Result<bool, Halt> {
         let place = self.tail;
-        let found = match self.given(fed.id, memory)? {
-            Some(given) => Some(given),
-            None if source == Source::Parent => {
-                let carried = feed.cell(feed_row::CARRIED)?.load();
-                let ring = Ring::of_parent(&self.shape);
-                (carried == ordinal.next().0).then(|| (feed, ring.payload(ordinal)))
+        let found = match (self.given(fed.id, memory)?, source) {
+            (Some(given), _) => Some(given),
+            (None, Source::Client(_)) => None,
+            (None, Source::Parent) => {
+                let carried = self.carried(ordinal, feed)?;
+                if carried.is_none() {
+                    self.wanted = Some(Wanted { ordinal, comes: self.comes(fed.id, memory)? });
+                }
+                carried
             }
-            None => None,
         };
-        let Some((row, offset)) = found else {
-            if source == Source::Parent {
-                self.wanted = Some(Wanted { ordinal, comes: self.comes(fed.id, memory)? });
-            }
-            return Ok(false);
-        };
+        let Some((row, offset)) = found else { return Ok(false) };
         self.count_copied(fed.length);
         self.progress.references = self.progress.references.saturating_add(1);
         log.keep_body(place, fed.id, fed.length, row, offset)?;
         Ok(true)
+    }
+
+    /// Where the parent's leader has carried the payload of a position, if it has.
+    fn carried<'m>(
+        &self,
+        ordinal: Ordinal,
+        feed: Row<'m>,
+    ) -> Result<Option<(Row<'m>, usize)>, Halt> {
+        let is_there = feed.cell(feed_row::CARRIED)?.load() == ordinal.next().0;
+        let ring = Ring::of_parent(&self.shape);
+        Ok(is_there.then(|| (feed, ring.payload(ordinal))))
     }
 
     /// As a leader: asks the parent for a payload that is not here for too long.
@@ -345,7 +361,7 @@ impl Replica<'_> {
         log: Log<'_>,
         memory: &M,
     ) -> Result<(), Halt> {
-        let Some((link, _)) = self.granted_to else { return Ok(()) };
+        let Some(link) = self.granted_to else { return Ok(()) };
         let Some((row, _)) = memory.link(link) else { return Ok(()) };
         if from >= self.delivered.saturating_add(u64::from(self.shape.entries())) {
             return Ok(());
@@ -376,17 +392,13 @@ impl Replica<'_> {
     /// Only to the leader that has this log: one that was deposed must not count what comes later.
     fn show_bodies<M: Memory>(&mut self, memory: &M) -> Result<(), Halt> {
         let (shown, of) = (self.held.shown, self.held.of.cell());
-        let Some((link, view)) = self.granted_to.filter(|_| shown > 0) else { return Ok(()) };
+        let Some(link) = self.granted_to.filter(|_| shown > 0) else { return Ok(()) };
         let Some((row, _)) = memory.link(link) else { return Ok(()) };
         let get = |offset: usize| row.reader().cell(offset).map(|cell| cell.load());
         if get(peer_row::BODIES)? == shown && get(peer_row::BODIES_FOR)? == of {
             return Ok(());
         }
-        let state = self.state.at_mut(link)?;
-        if state.attached.view != view {
-            return Ok(());
-        }
-        state.has_bodies = true;
+        self.state.at_mut(link).has_bodies = true;
         put(row, peer_row::BODIES, shown)?;
         put(row, peer_row::BODIES_FOR, of)?;
         self.touch(link);

@@ -36,7 +36,7 @@
 use super::complete::Completing;
 use super::feed::whole_cells;
 use super::follow::FollowStage;
-use super::link::{LinkId, Memory, OfLinks};
+use super::link::{LinkId, Memory};
 use super::log::{Control, Log, log_area};
 use super::oracle::bit;
 use super::progress::Halt;
@@ -120,12 +120,12 @@ impl Replica<'_> {
     pub(super) fn campaign<F: Fabric + Permissions, M: Memory>(
         &mut self,
         now: Time,
+        campaign: Campaign,
         fabric: &mut F,
         memory: &M,
     ) -> Result<(), Halt> {
         let log = Log::new(memory.log(), self.shape);
         self.copy_headers(fabric, log, memory)?;
-        let Leadership::Candidate(campaign) = self.leadership else { return Ok(()) };
         match campaign {
             Campaign::Gathering => self.choose(now, fabric, log, memory),
             Campaign::Copying(copying) => self.copy_payloads(copying, fabric, log, memory),
@@ -150,7 +150,7 @@ impl Replica<'_> {
             let promised = Timestamp::from_cell(row.cell(peer_row::PROMISED)?.load());
             let whole = self.shape.payloads();
             let chunk = self.capabilities.write_bytes_max.min(fabric.region_list_bytes_max()) & !63;
-            let state = self.state.at_mut(link)?;
+            let state = self.state.at_mut(link);
             if granted != self.promised || promised != self.promised {
                 continue;
             }
@@ -205,10 +205,7 @@ impl Replica<'_> {
         let mut voters = bit(self.id.rank);
         // bound: the replicas of the group
         for link in self.links.peers() {
-            let is_read = self
-                .state
-                .get(link.index())
-                .is_some_and(|state| state.follow.stage == FollowStage::Read);
+            let is_read = self.state.at(link).follow.stage == FollowStage::Read;
             if !is_read || !self.is_voting(link, memory)? {
                 continue;
             }
@@ -269,7 +266,7 @@ impl Replica<'_> {
         memory: &M,
     ) -> Result<(), Halt> {
         let rank = rank_of(copying.from);
-        let attached = self.state.at(copying.from)?.attached;
+        let attached = self.state.at(copying.from).attached;
         // bound: READS_MAX
         for _ in 0..READS_MAX {
             if copying.next >= copying.end || self.reads_under_way() >= READS_MAX {
@@ -328,7 +325,7 @@ impl Replica<'_> {
     /// that they are whole. Sees to it that it is read.
     fn is_read_last(&mut self, copying: &mut Copying) -> Result<bool, Halt> {
         let whole = self.shape.payloads();
-        let state = self.state.at_mut(copying.from)?;
+        let state = self.state.at_mut(copying.from);
         if copying.is_read && state.follow.stage == FollowStage::Read {
             return Ok(true);
         }
@@ -396,19 +393,17 @@ impl Replica<'_> {
         if self.is_heard(now, link) {
             return false;
         }
-        if let Some(attached) = self.state.get(link.index()).map(|state| state.attached) {
-            fabric.cut(attached.view, attached.peer);
-            self.lose(now, attached.view);
-        }
+        let attached = self.state.at(link).attached;
+        fabric.cut(attached.view, attached.peer);
+        self.lose(now, attached.view);
         self.reads.is_none()
     }
 
     /// A peer's log is to be asked for.
     pub(super) fn ask(&mut self, link: LinkId) {
         self.touch(link);
-        if let Some(state) = self.state.get_mut(link.index()) {
-            state.asks = true;
-            state.follow.ask();
-        }
+        let state = self.state.at_mut(link);
+        state.asks = true;
+        state.follow.ask();
     }
 }

@@ -14,15 +14,16 @@ use super::bodies::NAME_BYTES;
 use super::entry::{Content, Message};
 use super::feed::{Ring, whole_cells};
 use super::follow::{Follow, FollowStage};
-use super::link::{LinkId, Memory, OfLinks};
+use super::link::{LinkId, Memory};
 use super::log::{Log, log_area};
 use super::posting::Posting;
 use super::progress::Halt;
 use super::replica::{Replica, put};
-use super::shape::{feed_row, peer_row, taken_row};
+use super::shape::{Shape, feed_row, peer_row, taken_row};
 use super::timestamp::Timestamp;
 use crate::fabric::{Area, Fabric, Region};
 use crate::ids::{Ordinal, Time, index_from_u32};
+use crate::memory::{Row, RowWriter};
 
 impl Replica<'_> {
     /// Looks which bodies the followers show, and which they have lacked for too long.
@@ -38,7 +39,7 @@ impl Replica<'_> {
         // bound: the replicas of the group
         for link in self.links.peers() {
             let Some((_, row)) = memory.link(link) else { continue };
-            let mut follow = self.state.at(link)?.follow;
+            let mut follow = self.state.at(link).follow;
             if follow.stage != FollowStage::Synced {
                 continue;
             }
@@ -50,7 +51,7 @@ impl Replica<'_> {
             self.cover(&mut follow, log)?;
             let asked = row.cell(peer_row::ASKS)?.load();
             self.notice_lack(&mut follow, asked, now);
-            self.state.at_mut(link)?.follow = follow;
+            self.state.at_mut(link).follow = follow;
             if follow.lacks.is_some() && !self.is_kept(follow.covered, log)? {
                 self.fall_behind(link, log, memory)?;
             }
@@ -70,7 +71,7 @@ impl Replica<'_> {
         let Some((row, _)) = memory.link(link).filter(|_| self.shape.has_references()) else {
             return Ok(());
         };
-        let delivered = self.state.at(link)?.follow.lacking_end;
+        let delivered = self.state.at(link).follow.lacking_end;
         let (mut from, mut place) = (floor, floor);
         // bound: the entries of the log
         for _ in 0..self.shape.entries() {
@@ -85,7 +86,7 @@ impl Replica<'_> {
         }
         put(row, peer_row::BODIES_FROM, from)?;
         self.touch(link);
-        let state = self.state.at_mut(link)?;
+        let state = self.state.at_mut(link);
         state.has_bodies = true;
         if !state.follow.is_voter {
             state.follow.carry = from;
@@ -177,33 +178,32 @@ impl Replica<'_> {
     }
 
     /// Carries a payload that a replica of a child asks for.
-    pub(super) fn carry_to_child<F: Fabric, M: Memory>(
+    pub(super) fn carry_to_child<F: Fabric>(
         &mut self,
         child: usize,
+        shape: &Shape,
         link: LinkId,
+        (row, theirs): (RowWriter<'_>, Row<'_>),
         fabric: &mut F,
         log: Log<'_>,
-        memory: &M,
     ) -> Result<(), Halt> {
         if !self.shape.has_references() {
             return Ok(());
         }
-        let Some((row, theirs)) = memory.link(link) else { return Ok(()) };
         let wanted = theirs.cell(taken_row::WANTED)?.load();
         let Some(position) = wanted.checked_sub(1).map(Ordinal) else { return Ok(()) };
-        let state = self.state.at(link)?;
+        let state = self.state.at(link);
         let (attached, passing) = (state.attached, state.passing);
         let is_done = row.reader().cell(feed_row::CARRIED)?.load() == wanted;
-        if is_done || !attached.is_ready() || passing.posted <= position || passing.is_spoilt {
+        if is_done || passing.posted <= position {
             return Ok(());
         }
-        let Some(shape) = self.children.get(child).map(|child| child.shape) else { return Ok(()) };
-        let ring = Ring::of_parent(&shape);
-        let Some(name) = ring.name(row.reader(), position)? else { return Ok(()) };
-        let Some((place, message)) = self.find_position(child, position, log)? else {
-            return Ok(());
-        };
-        if message.id != name || !log.has_body(place, name)? {
+        let ring = Ring::of_parent(shape);
+        let found = self.find_position(child, position, log)?;
+        let Some((place, message)) = found else { return Ok(()) };
+        // Its slot may have another's by now, or an earlier one.
+        let is_in_slot = ring.name(row.reader(), position)? == Some(message.id);
+        if !is_in_slot || !log.has_body(place, message.id)? {
             return Ok(());
         }
         let (from, into) = (self.shape.body(place), ring.payload(position));
@@ -238,11 +238,8 @@ impl Replica<'_> {
                 break;
             }
             let entry = log.load(place)?.filter(|entry| entry.position(child) == Some(position));
-            if let Some(entry) = entry {
-                return Ok(match entry.content {
-                    Content::Message(message) => Some((place, message)),
-                    _ => None,
-                });
+            if let Some(Content::Message(message)) = entry.map(|entry| entry.content) {
+                return Ok(Some((place, message)));
             }
             place = place.saturating_add(1);
         }

@@ -17,7 +17,7 @@
 
 use super::bodies::NAME_BYTES;
 use super::campaign::Campaign;
-use super::entry::{Content, Message};
+use super::entry::Message;
 use super::feed::whole_cells;
 use super::link::{LinkId, Memory};
 use super::log::{Log, log_area};
@@ -38,15 +38,17 @@ pub(super) struct Completing {
     /// The voters that are asked: all, and those that were not yet for this place. A bit a rank.
     voters: u64,
     left: u64,
-    /// What is being read, of which voter.
-    asked: Option<(LinkId, Asked)>,
+    /// What is being read.
+    asked: Option<Asked>,
 }
 
+/// What is being read of a voter, for a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Asked {
-    Name,
-    /// The body, and its name after it.
-    Body,
+struct Asked {
+    link: LinkId,
+    message: Message,
+    /// The body, and its name after it. Else the name.
+    has_body: bool,
 }
 
 /// What follows from a look at one place.
@@ -110,7 +112,7 @@ impl Replica<'_> {
             }
             let next = match completing.asked {
                 None => self.search(&mut completing, fabric, log, memory)?,
-                Some((link, asked)) => self.read(&mut completing, link, asked, fabric, log)?,
+                Some(asked) => self.read(&mut completing, asked, fabric, log)?,
             };
             match next {
                 Next::On => {}
@@ -131,10 +133,11 @@ impl Replica<'_> {
         memory: &M,
     ) -> Result<Next, Halt> {
         let place = completing.place;
-        let Some(entry) = log.load(place)? else { return Ok(completing.goes_on()) };
-        if self.has_whole(place, &entry, log, memory)? {
-            return Ok(completing.goes_on());
-        }
+        let lacking = match log.load(place)? {
+            None => None,
+            Some(entry) => self.lacking(place, &entry, log, memory)?,
+        };
+        let Some(message) = lacking else { return Ok(completing.goes_on()) };
         // bound: the replicas of the group
         for link in self.links.peers() {
             if completing.left & bit(rank_of(link)) == 0 {
@@ -143,7 +146,7 @@ impl Replica<'_> {
             log.forget_asked()?;
             if self.read_of(link, self.shape.body_name(place), true, NAME_BYTES, fabric) {
                 completing.left &= !bit(rank_of(link));
-                completing.asked = Some((link, Asked::Name));
+                completing.asked = Some(Asked { link, message, has_body: false });
             }
             return Ok(Next::Wait);
         }
@@ -166,26 +169,25 @@ impl Replica<'_> {
     fn read<F: Fabric + Permissions>(
         &mut self,
         completing: &mut Completing,
-        link: LinkId,
         asked: Asked,
         fabric: &mut F,
         log: Log<'_>,
     ) -> Result<Next, Halt> {
+        let Asked { link, message, has_body } = asked;
         let place = completing.place;
-        let Some(message) = self.message_at(place, log)? else { return Ok(completing.goes_on()) };
-        match (asked, log.is_asked(place, message.id)?) {
+        match (has_body, log.is_asked(place, message.id)?) {
             (_, false) => {
                 completing.asked = None;
                 Ok(Next::On)
             }
-            (Asked::Name, true) => {
+            (false, true) => {
                 log.forget_body(place)?;
                 let bytes = whole_cells(message.length);
                 if !self.read_of(link, self.shape.body(place), false, bytes, fabric) {
                     return Ok(Next::Wait);
                 }
                 log.forget_asked()?;
-                completing.asked = Some((link, Asked::Body));
+                completing.asked = Some(Asked { has_body: true, ..asked });
                 if !self.read_of(link, self.shape.body_name(place), true, NAME_BYTES, fabric) {
                     // This voter is asked again.
                     completing.left |= bit(rank_of(link));
@@ -193,19 +195,12 @@ impl Replica<'_> {
                 }
                 Ok(Next::Wait)
             }
-            (Asked::Body, true) => {
+            (true, true) => {
                 log.name_body(place, message.id)?;
                 self.progress.fetched = self.progress.fetched.saturating_add(1);
                 Ok(completing.goes_on())
             }
         }
-    }
-
-    fn message_at(&self, place: u64, log: Log<'_>) -> Result<Option<Message>, Halt> {
-        Ok(log.load(place)?.and_then(|entry| match entry.content {
-            Content::Message(message) => Some(message),
-            _ => None,
-        }))
     }
 
     /// Reads a part of a peer's log into the same place of the own one, or as a name. False if it
@@ -218,9 +213,7 @@ impl Replica<'_> {
         bytes: usize,
         fabric: &mut F,
     ) -> bool {
-        let Some(attached) = self.state.get(link.index()).map(|state| state.attached) else {
-            return false;
-        };
+        let attached = self.state.at(link).attached;
         let (work, campaign) = (Work::CopyPayload, self.campaigns);
         let token = Ticket { work, link, campaign, sequence: 0 }.token();
         let into = log_area(if is_name { self.shape.asked_name() } else { offset });

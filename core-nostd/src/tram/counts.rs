@@ -13,6 +13,7 @@
 
 use super::entry::{Content, Entry, Source};
 use super::overlay::CHILDREN_MAX;
+use super::progress::Halt;
 use crate::ids::{ClientNumber, Ordinal, Rank};
 
 /// What is known of one source.
@@ -59,6 +60,12 @@ pub(super) struct Counts<'s> {
 /// An entry does not continue what came before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NotContinued;
+
+impl From<NotContinued> for Halt {
+    fn from(_: NotContinued) -> Self {
+        Self::NotContinued
+    }
+}
 
 impl<'s> Counts<'s> {
     pub(super) fn new(sources: &'s mut [SourceState], children: usize) -> Self {
@@ -186,9 +193,13 @@ impl<'s> Counts<'s> {
         cells.next().is_none().then_some(())
     }
 
-    /// Takes over what another replica saved. None if the cells are not exactly as many.
+    /// Takes over what another replica saved. None, and all is as it was, if the cells are not
+    /// exactly as many, or if one of them cannot be what it should be.
     pub(super) fn restore(&mut self, cells: &[u64]) -> Option<()> {
-        if cells.len() != self.cells() {
+        let of_sources = cells.get(..self.sources.len().saturating_mul(2))?;
+        let mut standings = of_sources.iter().skip(1).step_by(2);
+        let is_right = standings.all(|standing| standing >> 1 <= u64::from(u32::MAX));
+        if cells.len() != self.cells() || !is_right {
             return None;
         }
         let mut cells = cells.iter().copied();
@@ -196,7 +207,7 @@ impl<'s> Counts<'s> {
         for state in self.sources.iter_mut() {
             let next = Ordinal(cells.next()?);
             let standing = cells.next()?;
-            let incarnation = u32::try_from(standing >> 1).ok()?;
+            let incarnation = u32::try_from(standing >> 1).unwrap_or(0);
             state.taken = SourceCount { next, incarnation, is_open: standing & 1 == 1 };
         }
         // bound: the children
@@ -249,6 +260,8 @@ mod tests {
         assert_eq!(count(message(source, 1, 1, Some(1))), Ok(()), "another was closed");
         assert_eq!(count(change(Content::Close { client, incarnation: 1 })), Ok(()));
         assert_eq!(count(message(source, 1, 2, None)), Err(NotContinued), "closed");
+        assert_eq!(count(change(Content::Close { client, incarnation: 1 })), Ok(()));
+        assert_eq!(count(message(source, 1, 2, None)), Err(NotContinued), "closed twice");
         assert_eq!(count(change(Content::Open { client, incarnation: 2 })), Ok(()));
         assert_eq!(count(message(source, 2, 0, None)), Ok(()), "begins at zero");
         let stranger = Source::Client(ClientNumber(1));
@@ -277,5 +290,10 @@ mod tests {
         let opened = restored.client(client, UpTo::Delivered);
         assert!(opened.is_open && opened.incarnation == 7);
         assert_eq!(restored.child(0, UpTo::Delivered), Ordinal(1));
+        let mut changed = cells;
+        // The first ordinal is another, and the last source's incarnation is none.
+        (changed[0], changed[5]) = (9, u64::MAX);
+        assert_eq!(restored.restore(&changed), None);
+        assert_eq!(restored.source(Source::Parent, UpTo::Delivered).next, Ordinal(1), "as before");
     }
 }

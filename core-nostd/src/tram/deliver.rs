@@ -36,7 +36,7 @@ impl Replica<'_> {
             if !self.is_deliverable(place, &entry, log, memory)? {
                 break;
             }
-            self.counts.count(&entry, UpTo::Delivered).map_err(|_| Halt::NotContinued)?;
+            self.counts.count(&entry, UpTo::Delivered)?;
             self.delivered = place.saturating_add(1);
             self.process(place, &entry, log, memory, application)?;
             self.progress.processed = self.progress.processed.saturating_add(1);

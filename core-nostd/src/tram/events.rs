@@ -39,28 +39,21 @@ impl Replica<'_> {
     }
 
     fn completed(&mut self, ticket: Ticket) {
-        if let (Work::Append, Some(state)) = (ticket.work, self.state.get_mut(ticket.link.index()))
-        {
-            state.follow.landed();
-        }
-        if ticket.work == Work::CopyPayload {
-            self.payload_came(ticket.link);
-        }
-        if ticket.campaign != self.campaigns & (CAMPAIGNS - 1) {
-            return;
-        }
+        let is_of_this_campaign = ticket.campaign == self.campaigns & (CAMPAIGNS - 1);
+        let follow = &mut self.state.at_mut(ticket.link).follow;
         match ticket.work {
             Work::Append => {
-                if let Some(state) = self.state.get_mut(ticket.link.index()) {
-                    state.follow.appended(ticket.sequence);
+                follow.landed();
+                if is_of_this_campaign {
+                    follow.appended(ticket.sequence);
                 }
             }
             Work::CopyHeaders => {
-                if let Some(state) = self.state.get_mut(ticket.link.index()) {
-                    state.follow.copied(ticket.sequence);
+                if is_of_this_campaign {
+                    follow.copied(ticket.sequence);
                 }
             }
-            Work::CopyPayload => {}
+            Work::CopyPayload => self.payload_came(ticket.link),
         }
     }
 
@@ -76,7 +69,7 @@ impl Replica<'_> {
     /// The peer of a view is lost.
     pub(super) fn lose(&mut self, now: Time, view: ViewId) {
         let Some(link) = self.link_of(view) else { return };
-        let Some(state) = self.state.get_mut(link.index()) else { return };
+        let state = self.state.at_mut(link);
         state.attached.stage = Stage::Lost;
         state.attached.since = now;
         state.heard_at = None;
@@ -87,9 +80,7 @@ impl Replica<'_> {
 
     fn denied(&mut self, view: ViewId) {
         let Some(link) = self.link_of(view) else { return };
-        if let Some(state) = self.state.get_mut(link.index()) {
-            state.follow.refused();
-        }
+        self.state.at_mut(link).follow.refused();
         self.forget_reads(link);
         self.progress.denied = self.progress.denied.saturating_add(1);
     }

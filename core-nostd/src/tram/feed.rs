@@ -210,9 +210,10 @@ pub(super) fn whole_cells(bytes: u32) -> usize {
 mod tests {
     use super::*;
     use crate::fabric::{Capabilities, Kind, Promises};
-    use crate::ids::{ClientNumber, GroupId};
+    use crate::ids::{ClientNumber, GroupId, Rank};
     use crate::memory::Line;
     use crate::tram::overlay::{Group, Limits, Overlay};
+    use crate::tram::timestamp::Timestamp;
 
     const FABRIC: Capabilities = Capabilities {
         promises: Promises::all(),
@@ -261,6 +262,24 @@ mod tests {
         let mut payload = [0; 5];
         row.reader().read(ring.payload(Ordinal(1)), &mut payload).expect("in the row");
         assert_eq!(payload, [1; 5]);
+    }
+
+    /// What claims a null's name and is for somebody, or has a payload, is judged as a message.
+    #[test]
+    fn a_null_is_for_nobody_and_has_no_payload() {
+        let timestamp = Timestamp::new(3, 1, Rank(2));
+        let null = Fed::of(&Content::Null { timestamp }).expect("it takes a position");
+        assert!(null.is_null() && !fed(1, 0).is_null());
+        assert!(!Fed { length: 8, ..null }.is_null());
+        assert!(!Fed { destinations: Destinations(2), ..null }.is_null());
+        let client = ClientNumber(0);
+        for without in [
+            Content::Open { client, incarnation: 1 },
+            Content::Close { client, incarnation: 1 },
+            Content::Admit { rank: Rank(0), incarnation: 1 },
+        ] {
+            assert_eq!(Fed::of(&without), None, "no child is told of it");
+        }
     }
 
     #[test]

@@ -13,7 +13,7 @@
 //!
 //! Requirement: TRM-4.
 
-use super::link::{LinkId, Memory, OfLinks};
+use super::link::{LinkId, Memory};
 use super::log::Log;
 use super::progress::Halt;
 use super::replica::{Replica, put, rank_of};
@@ -224,7 +224,7 @@ impl Replica<'_> {
         // bound: the replicas of the group
         for link in self.links.peers() {
             let is_voter = self.is_voting(link, memory)?;
-            let state = self.state.at_mut(link)?;
+            let state = self.state.at_mut(link);
             state.follow.is_voter = is_voter;
             let stage = state.follow.stage;
             if stage == FollowStage::Read {
@@ -251,7 +251,7 @@ impl Replica<'_> {
             let told = row.reader().cell(peer_row::KEPT_FROM)?.load();
             return if told > delivered { Ok(()) } else { self.fall_behind(link, log, memory) };
         }
-        self.state.at_mut(link)?.follow.read_again();
+        self.state.at_mut(link).follow.read_again();
         Ok(())
     }
 
@@ -259,11 +259,11 @@ impl Replica<'_> {
     pub(super) fn skip_consumed(&mut self, link: LinkId, log: Log<'_>) -> Result<(), Halt> {
         // bound: the entries of the log
         for _ in 0..self.shape.entries() {
-            let follow = self.state.at(link)?.follow;
+            let follow = self.state.at(link).follow;
             if follow.lacking >= follow.lacking_end || self.is_kept(follow.lacking, log)? {
                 break;
             }
-            self.state.at_mut(link)?.follow.lacking = follow.lacking.saturating_add(1);
+            self.state.at_mut(link).follow.lacking = follow.lacking.saturating_add(1);
         }
         Ok(())
     }
@@ -285,7 +285,7 @@ impl Replica<'_> {
             }
             at = at.saturating_add(1);
         }
-        self.state.at_mut(link)?.follow.stage = FollowStage::Behind;
+        self.state.at_mut(link).follow.stage = FollowStage::Behind;
         if let Some((row, _)) = memory.link(link) {
             put(row, peer_row::KEPT_FROM, place)?;
             self.touch(link);
@@ -318,7 +318,7 @@ impl Replica<'_> {
         let cut = log.differs_from(rank_of(link), delivered, both)?;
         let floor = self.floor(log, memory)?.min(delivered);
         let lacking = log.differs_from(rank_of(link), floor, delivered)?;
-        let state = self.state.at_mut(link)?;
+        let state = self.state.at_mut(link);
         let follow = &mut state.follow;
         if !is_kept || delivered > self.tail {
             return self.fall_behind(link, log, memory);
@@ -339,11 +339,7 @@ impl Replica<'_> {
 
     /// The place from which on every log that counts holds all entries: the children may lack them.
     fn floor<M: Memory>(&mut self, log: Log<'_>, memory: &M) -> Result<u64, Halt> {
-        let mut floor = self.delivered;
-        // bound: the children
-        for child in 0..self.children.len() {
-            floor = floor.min(self.keep_for_child(child, log, memory)?);
-        }
+        let floor = self.delivered.min(self.keep_for_children(log, memory)?);
         Ok(floor.max(self.tail.saturating_sub(u64::from(self.shape.entries()))))
     }
 }
@@ -367,6 +363,22 @@ mod tests {
         assert_eq!((follow.acknowledged, follow.stage), (5, FollowStage::Synced));
         follow.appended(first);
         assert_eq!(follow.acknowledged, 5);
+    }
+
+    #[test]
+    fn a_read_that_comes_late_is_not_taken_for_the_one_that_is_under_way() {
+        let mut follow = Follow { stage: FollowStage::Reading, ..Follow::default() };
+        let first = follow.next_copy();
+        follow.copy_begins(64);
+        follow.read_again();
+        let second = follow.next_copy();
+        follow.copy_begins(128);
+        follow.copied(first);
+        assert_eq!((follow.is_copying, follow.copied_bytes), (true, 0), "of the first time");
+        follow.copied(second);
+        assert_eq!((follow.is_copying, follow.copied_bytes), (false, 128));
+        follow.copied(second);
+        assert_eq!(follow.copied_bytes, 128, "none is under way");
     }
 
     #[test]

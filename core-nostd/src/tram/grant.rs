@@ -13,7 +13,7 @@
 //!
 //! Source: TRAM, section 5.4 (Algorithm 3).
 
-use super::link::{LinkId, Memory, OfLinks};
+use super::link::{LinkId, Memory};
 use super::log::{LOG, Log};
 use super::progress::Halt;
 use super::replica::{Leadership, Replica, put, rank_of};
@@ -21,6 +21,7 @@ use super::shape::peer_row;
 use super::timestamp::Timestamp;
 use crate::fabric::{Fabric, Permissions};
 use crate::ids::Time;
+use crate::memory::RowWriter;
 
 impl Replica<'_> {
     /// Grants the own log to the highest request, if it is above all before.
@@ -30,24 +31,24 @@ impl Replica<'_> {
         fabric: &mut F,
         memory: &M,
     ) -> Result<(), Halt> {
-        let mut highest: Option<(Timestamp, LinkId)> = None;
+        let mut highest: Option<(Timestamp, LinkId, RowWriter<'_>)> = None;
         // bound: the replicas of the group
         for link in self.links.peers() {
             if !self.is_ready(link) {
                 continue;
             }
-            let Some((_, row)) = memory.link(link) else { continue };
+            let Some((own, row)) = memory.link(link) else { continue };
             let request = Timestamp::from_cell(row.cell(peer_row::REQUEST)?.load());
             if request.rank() != Some(rank_of(link)) || !self.is_new(request, link) {
                 continue;
             }
-            if highest.is_none_or(|(other, _)| request > other) {
-                highest = Some((request, link));
+            if highest.is_none_or(|(other, ..)| request > other) {
+                highest = Some((request, link, own));
             }
         }
         match highest {
             None => Ok(()),
-            Some((request, link)) => self.grant(now, request, link, fabric, memory),
+            Some((request, link, row)) => self.grant(now, request, (link, row), fabric, memory),
         }
     }
 
@@ -57,19 +58,18 @@ impl Replica<'_> {
         if request != self.promised {
             return request > self.promised;
         }
-        let view = self.state.get(link.index()).map(|state| state.attached.view);
-        view.is_some_and(|view| self.granted_to != Some((link, view)))
+        self.granted_to != Some(link)
     }
 
     fn grant<F: Fabric + Permissions, M: Memory>(
         &mut self,
         now: Time,
         request: Timestamp,
-        link: LinkId,
+        (link, row): (LinkId, RowWriter<'_>),
         fabric: &mut F,
         memory: &M,
     ) -> Result<(), Halt> {
-        let attached = self.state.at(link)?.attached;
+        let attached = self.state.at(link).attached;
         if !self.end_reads(now, fabric) || !self.take_back(fabric) {
             return Ok(());
         }
@@ -80,19 +80,16 @@ impl Replica<'_> {
             // The next step tries again: the last request is answered over another view.
             return Ok(());
         }
-        self.granted_to = Some((link, attached.view));
+        self.granted_to = Some(link);
         self.attempts = 0;
         self.progress.granted = self.progress.granted.saturating_add(1);
-        if let Some((row, _)) = memory.link(link) {
-            put(row, peer_row::GRANTED, request.cell())?;
-        }
-        Ok(())
+        put(row, peer_row::GRANTED, request.cell())
     }
 
     /// Whether writes that this replica posted as a leader may still read its log.
     pub(super) fn reads_on(&self) -> bool {
         let mut peers = self.links.peers();
-        peers.any(|link| self.state.get(link.index()).is_some_and(|state| state.follow.reads_on()))
+        peers.any(|link| self.state.at(link).follow.reads_on())
     }
 
     /// Gives up the connections over which such writes are under way. Not that of one peer, which
@@ -105,7 +102,7 @@ impl Replica<'_> {
     ) {
         // bound: the replicas of the group
         for link in self.links.peers() {
-            let Some(state) = self.state.get(link.index()) else { continue };
+            let state = self.state.at(link);
             let attached = state.attached;
             if state.follow.reads_on() && attached.is_ready() && Some(link) != refuses {
                 fabric.cut(attached.view, attached.peer);
@@ -116,17 +113,12 @@ impl Replica<'_> {
 
     /// Takes the right to the own log back from whoever has it. False if the fabric cannot.
     pub(super) fn take_back<F: Fabric + Permissions>(&mut self, fabric: &mut F) -> bool {
-        let Some((link, view)) = self.granted_to else { return true };
-        let peer = self.state.get(link.index()).map(|state| state.attached.peer);
-        // Where a view is gone, its rights are, too.
-        let is_there =
-            self.state.get(link.index()).is_some_and(|state| state.attached.view == view);
-        if let (true, Some(peer)) = (is_there, peer) {
-            // On an error other than this the fabric has cut the peer, so nothing lands either.
-            let _ = fabric.revoke(view, peer, LOG);
-            if fabric.may_write(view, peer, LOG) {
-                return false;
-            }
+        let Some(link) = self.granted_to else { return true };
+        let attached = self.state.at(link).attached;
+        // On an error other than this the fabric has cut the peer, so nothing lands either.
+        let _ = fabric.revoke(attached.view, attached.peer, LOG);
+        if fabric.may_write(attached.view, attached.peer, LOG) {
+            return false;
         }
         self.granted_to = None;
         true

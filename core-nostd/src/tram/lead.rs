@@ -16,7 +16,7 @@ use super::counts::{SourceCount, UpTo, parent_leader};
 use super::entry::{Content, Entry, Message, Positions, Source};
 use super::feed::{Fed, Ring, whole_cells};
 use super::follow::FollowStage;
-use super::link::{LinkId, Memory, OfLinks, Role, Stage};
+use super::link::{LinkId, Memory, Role, Stage};
 use super::log::Log;
 use super::oracle::Standing;
 use super::progress::Halt;
@@ -53,9 +53,8 @@ impl Replica<'_> {
 
     /// Up to where a voter's log is known to be like the own one.
     fn reached(&self, link: LinkId) -> Option<u64> {
-        let state = self.state.get(link.index())?;
-        let counts = state.follow.stage == FollowStage::Synced && state.follow.is_voter;
-        let follow = &state.follow;
+        let follow = &self.state.at(link).follow;
+        let counts = follow.stage == FollowStage::Synced && follow.is_voter;
         let is_whole = !self.shape.has_references();
         let whole = if is_whole { follow.acknowledged } else { follow.covered };
         counts.then_some(follow.acknowledged.min(whole))
@@ -114,19 +113,15 @@ impl Replica<'_> {
         let mut low = self.delivered;
         // bound: the replicas of the group
         for link in self.links.peers() {
-            let stage = self.state.get(link.index()).map(|state| state.follow.stage);
-            let is_given_up = stage == Some(FollowStage::Behind) || !self.is_heard(now, link);
+            let follow = &self.state.at(link).follow;
+            let is_given_up = follow.stage == FollowStage::Behind || !self.is_heard(now, link);
             if rank_of(link) != self.id.rank && !is_given_up {
                 low = low.min(self.delivered_by(link, memory)?);
             }
             // An entry stays as it is as long as a write to anyone may read it.
-            let under_way = self.state.get(link.index()).and_then(|state| state.follow.under_way());
-            low = low.min(under_way.unwrap_or(low));
+            low = low.min(follow.under_way().unwrap_or(low));
         }
-        // bound: the children
-        for child in 0..self.children.len() {
-            low = low.min(self.keep_for_child(child, log, memory)?);
-        }
+        let low = low.min(self.keep_for_children(log, memory)?);
         Ok(low.saturating_add(u64::from(self.shape.entries())))
     }
 
@@ -134,7 +129,7 @@ impl Replica<'_> {
     fn cut_silent<F: Fabric>(&mut self, now: Time, fabric: &mut F) {
         // bound: the replicas of the group
         for link in self.links.peers() {
-            let Some(state) = self.state.get(link.index()) else { continue };
+            let state = self.state.at(link);
             let attached = state.attached;
             let holds_up = attached.is_ready() && state.follow.under_way().is_some();
             if holds_up && !self.is_heard(now, link) {
@@ -164,7 +159,7 @@ impl Replica<'_> {
         for link in self.links.peers() {
             let Some((_, row)) = memory.link(link) else { continue };
             let standing = Standing::from_cell(row.cell(peer_row::STANDING)?.load());
-            let state = self.state.at_mut(link)?;
+            let state = self.state.at_mut(link);
             let incarnation = standing.incarnation;
             let is_due = state.follow.stage == FollowStage::Synced
                 && !state.follow.is_voter
@@ -226,7 +221,7 @@ impl Replica<'_> {
         memory: &M,
     ) -> Result<(), Halt> {
         let link = self.links.client(client);
-        let state = self.state.at(link)?;
+        let state = self.state.at(link);
         let (attached, is_bad) = (state.attached, state.is_bad);
         let count = self.counts.client(client, UpTo::Proposed);
         let is_there = attached.stage == Stage::Ready && !is_bad;
@@ -245,16 +240,16 @@ impl Replica<'_> {
         let has_messages = row.cell(feed_row::WRITTEN)?.load() > 0;
         if !is_current(count, incarnation) {
             let is_new = incarnation > count.incarnation;
-            if is_new && has_messages && self.tail < limit {
-                self.append(Content::Open { client, incarnation }, log)?;
-            } else {
+            if !is_new || !has_messages {
                 return Ok(());
             }
+            // There is room for one entry: else this client is not looked at.
+            self.append(Content::Open { client, incarnation }, log)?;
         }
         self.take_from(Source::Client(client), link, row, limit, fabric, log, memory)?;
         let count = self.counts.client(client, UpTo::Proposed);
         let is_done = row.cell(feed_row::WRITTEN)?.load() <= count.next.0;
-        if is_going && is_done && count.is_open && self.tail < limit {
+        if is_going && is_done && self.tail < limit {
             self.append(Content::Close { client, incarnation }, log)?;
         }
         Ok(())
@@ -287,7 +282,7 @@ impl Replica<'_> {
                 Ok(None) => break,
                 Ok(Some(fed)) if self.is_acceptable(source, count, &fed) => fed,
                 _ => {
-                    self.state.at_mut(link)?.is_bad = true;
+                    self.state.at_mut(link).is_bad = true;
                     break;
                 }
             };
@@ -347,9 +342,7 @@ impl Replica<'_> {
             let _ = positions.push(position);
         }
         let entry = Entry { content, positions };
-        if self.counts.count(&entry, UpTo::Proposed).is_err() {
-            return Err(Halt::NotContinued);
-        }
+        self.counts.count(&entry, UpTo::Proposed)?;
         log.store(self.tail, &entry)?;
         self.tail = self.tail.saturating_add(1);
         log.set_tail(self.tail)?;

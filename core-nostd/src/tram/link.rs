@@ -14,7 +14,6 @@
 //! Requirements: ORD-4, TRM-3, TRM-8.
 
 use super::overlay::{CHILDREN_MAX, Overlay, ReplicaId};
-use super::progress::Halt;
 use crate::ids::{ClientNumber, GroupId, Rank, Time, ViewId, u16_from_index};
 use crate::memory::{Row, RowWriter};
 
@@ -112,31 +111,6 @@ pub(super) struct Attached {
 impl Attached {
     pub(super) const fn is_ready(&self) -> bool {
         matches!(self.stage, Stage::Ready)
-    }
-}
-
-/// The state that a process keeps for each link, indexed by the link's place. The memory is checked
-/// at open to hold all links. A missing element is an error and never an index.
-pub(super) trait OfLinks {
-    /// What is kept of a link.
-    type State;
-
-    /// What is kept of a link.
-    fn at(&self, link: LinkId) -> Result<&Self::State, Halt>;
-
-    /// The same, to be changed.
-    fn at_mut(&mut self, link: LinkId) -> Result<&mut Self::State, Halt>;
-}
-
-impl<S> OfLinks for [S] {
-    type State = S;
-
-    fn at(&self, link: LinkId) -> Result<&S, Halt> {
-        self.get(link.index()).ok_or(Halt::OutOfRow)
-    }
-
-    fn at_mut(&mut self, link: LinkId) -> Result<&mut S, Halt> {
-        self.get_mut(link.index()).ok_or(Halt::OutOfRow)
     }
 }
 
@@ -271,6 +245,10 @@ impl ReplicaLinks {
 
     pub(super) fn below(&self) -> &[Below] {
         &self.children
+    }
+
+    pub(super) fn all(&self) -> impl Iterator<Item = LinkId> + use<> {
+        (0..self.first_client().saturating_add(self.clients)).map(LinkId)
     }
 
     fn first_client(&self) -> u16 {

@@ -15,7 +15,7 @@
 //! |---|---|
 //! | `overlay` | the tree of groups |
 //! | `shape` | where things lie in logs and rows |
-//! | `link` | the processes with which one shares a view of two |
+//! | `link`, `places` | the processes with which one shares a view of two, and what is kept of them |
 //! | `timestamp`, `entry`, `counts` | who leads; what a log holds; what all know alike from it |
 //! | `feed` | rings of messages: from clients, and from a parent |
 //! | `log` | the own log |
@@ -51,6 +51,7 @@ mod log;
 mod oracle;
 mod overlay;
 mod pass_on;
+mod places;
 mod posting;
 mod progress;
 mod replica;

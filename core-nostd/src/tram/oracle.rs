@@ -11,7 +11,7 @@
 //!
 //! Source: TRAM, section 2.1 (the weak leader oracle).
 
-use super::link::{LinkId, Memory, OfLinks};
+use super::link::{LinkId, Memory};
 use super::log::Log;
 use super::progress::Halt;
 use super::replica::{Leadership, Replica, put, rank_of};
@@ -47,7 +47,7 @@ impl Replica<'_> {
     pub(super) fn listen<M: Memory>(&mut self, now: Time, memory: &M) -> Result<(), Halt> {
         // bound: the replicas of the group
         for link in self.links.peers() {
-            let state = self.state.at_mut(link)?;
+            let state = self.state.at_mut(link);
             if !state.attached.is_ready() {
                 continue;
             }
@@ -57,8 +57,9 @@ impl Replica<'_> {
                 state.heartbeat = heartbeat;
                 state.heard_at = Some(now);
             }
-            let leads = self.granted_to.is_some_and(|(granted, _)| granted == link);
-            if leads && row.cell(peer_row::KEPT_FROM)?.load() > self.delivered {
+            if self.granted_to == Some(link)
+                && row.cell(peer_row::KEPT_FROM)?.load() > self.delivered
+            {
                 self.needs_snapshot = true;
             }
         }
@@ -90,10 +91,9 @@ impl Replica<'_> {
 
     /// Whether a peer was heard within the time to suspect.
     pub(super) fn is_heard(&self, now: Time, link: LinkId) -> bool {
-        self.state.get(link.index()).is_some_and(|state| {
-            state.attached.is_ready()
-                && state.heard_at.is_some_and(|at| now.since(at) <= self.options.suspect_ns)
-        })
+        let state = self.state.at(link);
+        state.attached.is_ready()
+            && state.heard_at.is_some_and(|at| now.since(at) <= self.options.suspect_ns)
     }
 
     /// Whether a peer counts in quorums, as it shows.
@@ -144,11 +144,11 @@ impl Replica<'_> {
             return Ok(may && self.is_quorum(self.hears(now)));
         }
         let link = LinkId(rank.0);
-        if !self.is_heard(now, link) || !self.is_voting(link, memory)? {
+        let Some((_, row)) = memory.link(link).filter(|_| self.is_heard(now, link)) else {
             return Ok(false);
-        }
-        let Some((_, row)) = memory.link(link) else { return Ok(false) };
-        Ok(self.is_quorum(row.cell(peer_row::HEARS)?.load()))
+        };
+        let standing = Standing::from_cell(row.cell(peer_row::STANDING)?.load());
+        Ok(standing.is_voter && self.is_quorum(row.cell(peer_row::HEARS)?.load()))
     }
 
     pub(super) fn is_quorum(&self, set: u64) -> bool {

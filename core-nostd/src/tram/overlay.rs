@@ -195,12 +195,12 @@ impl Overlay {
                 return Err(OverlayError::SecondRoot(id));
             }
             let depth = depth_of(groups, id)?;
-            let one = Placed { group, reach: Destinations::of(id), depth };
+            let one = Placed { group, reach: Destinations::default(), depth };
             placed.push(one).map_err(|_| OverlayError::TooManyGroups)?;
         }
         // bound: GROUPS_MAX
         for (id, _) in ids(groups) {
-            add_to_ancestors(&mut placed, id);
+            add_to_reach(&mut placed, id);
         }
         let mut overlay = Self { groups: placed, limits, references_from: 0, digest: 0 };
         // bound: GROUPS_MAX
@@ -374,16 +374,13 @@ fn depth_of(groups: &[Group], id: GroupId) -> Result<u16, OverlayError> {
     Err(OverlayError::Cycle(id))
 }
 
-/// Adds a group to the reach of all groups above it.
-fn add_to_ancestors(placed: &mut heapless::Vec<Placed, GROUPS_MAX>, id: GroupId) {
-    let mut at = id;
-    // bound: GROUPS_MAX
-    for _ in 0..GROUPS_MAX {
-        let Some(parent) = placed.get(at.index()).and_then(|one| one.group.parent) else { return };
-        if let Some(above) = placed.get_mut(parent.index()) {
-            above.reach = above.reach.with(id);
-        }
-        at = parent;
+/// Adds a group to its own reach, and to that of all groups above it.
+fn add_to_reach(placed: &mut heapless::Vec<Placed, GROUPS_MAX>, id: GroupId) {
+    let mut at = Some(id);
+    // bound: the depth of the group: `depth_of` has found no cycle above it
+    while let Some(one) = at.and_then(|at| placed.get_mut(at.index())) {
+        one.reach = one.reach.with(id);
+        at = one.group.parent;
     }
 }
 

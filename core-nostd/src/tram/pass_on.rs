@@ -20,60 +20,32 @@
 
 use super::counts::UpTo;
 use super::feed::{Fed, Payload, Ring};
-use super::link::{LinkId, Memory, OfLinks};
+use super::link::{LinkId, Memory};
 use super::log::Log;
 use super::progress::Halt;
-use super::replica::{Passing, Replica, put};
+use super::replica::{ChildState, Passing, Replica, put};
 use super::shape::{Shape, feed_row, taken_row};
 use crate::fabric::Fabric;
 use crate::ids::{Ordinal, Time};
-use crate::memory::RowWriter;
+use crate::memory::{Row, RowWriter};
 
 impl Replica<'_> {
     /// A new leader looks for what the children lack from the lowest entry on that it has.
     pub(super) fn begin_passing_on(&mut self, tail: u64, log: Log<'_>) -> Result<(), Halt> {
         let lowest = tail.saturating_sub(u64::from(self.shape.entries()));
         // bound: the children
-        for index in 0..self.children.len() {
-            let settled = self.settled_by_log(index, lowest, tail, log)?;
-            if let Some(child) = self.children.get_mut(index) {
-                child.kept_from = lowest;
-                child.settled = child.settled.max(settled);
-            }
+        for (index, child) in self.children.iter_mut().enumerate() {
+            let proposed = self.counts.child(index, UpTo::Proposed);
+            let settled = first_kept(index, lowest, tail, log)?.unwrap_or(proposed);
+            child.kept_from = lowest;
+            child.settled = child.settled.max(settled.0);
             // bound: the replicas of a child
             for link in self.links.child(index) {
-                let passing = &mut self.state.at_mut(link)?.passing;
+                let passing = &mut self.state.at_mut(link).passing;
                 (passing.place, passing.stored) = (lowest, Ordinal::ZERO);
             }
         }
         Ok(())
-    }
-
-    /// How many positions of a child have been decided there, as the own log tells: an entry is
-    /// given up only once the child showed that, and a log that counts has all that are kept. The
-    /// replica of the child that showed it may be gone.
-    fn settled_by_log(
-        &self,
-        child: usize,
-        lowest: u64,
-        tail: u64,
-        log: Log<'_>,
-    ) -> Result<u64, Halt> {
-        let mut first = None;
-        let mut place = lowest;
-        // bound: the entries of the log
-        for _ in 0..self.shape.entries() {
-            if place >= tail {
-                break;
-            }
-            match log.load(place)? {
-                // What lies below a gap is left over from before it.
-                None => first = None,
-                Some(entry) => first = first.or(entry.position(child)),
-            }
-            place = place.saturating_add(1);
-        }
-        Ok(first.unwrap_or(self.counts.child(child, UpTo::Proposed)).0)
     }
 
     /// Stores for each replica of each child what it lacks and has room for.
@@ -85,35 +57,41 @@ impl Replica<'_> {
         memory: &M,
     ) -> Result<(), Halt> {
         let limit = if self.options.passes_on_early { self.tail } else { log.decided()? };
+        self.look_at_settled(memory)?;
+        let mut child = 0_usize;
         // bound: the children
-        for child in 0..self.children.len() {
-            let settled = self.look_at_settled(child, memory)?;
+        while let Some(ChildState { shape, settled, .. }) = self.children.get(child).copied() {
             // bound: the replicas of a child
             for link in self.links.child(child) {
-                if self.is_ready(link) {
-                    self.pass_to(child, link, limit, log, memory)?;
-                    self.show_confirmed(child, link, settled, memory)?;
-                    self.carry_to_child(child, link, fabric, log, memory)?;
-                    self.give_up_if_spoilt(now, link, fabric);
+                if !self.is_ready(link) {
+                    continue;
+                }
+                let Some(rows) = memory.link(link) else { continue };
+                if self.pass_to(child, &shape, link, rows, limit, log)? {
+                    self.show_confirmed(child, link, settled, rows.0)?;
+                    self.carry_to_child(child, &shape, link, rows, fabric, log)?;
+                } else {
+                    self.give_up(now, link, fabric);
                 }
             }
+            child = child.saturating_add(1);
         }
         Ok(())
     }
 
-    fn pass_to<M: Memory>(
+    /// Stores what one replica lacks. False if its row has another message at a position.
+    fn pass_to(
         &mut self,
         child: usize,
+        shape: &Shape,
         link: LinkId,
+        (row, theirs): (RowWriter<'_>, Row<'_>),
         end: u64,
         log: Log<'_>,
-        memory: &M,
-    ) -> Result<(), Halt> {
-        let Some((row, theirs)) = memory.link(link) else { return Ok(()) };
-        let Some(shape) = self.children.get(child).map(|child| child.shape) else { return Ok(()) };
+    ) -> Result<bool, Halt> {
         let taken = theirs.cell(taken_row::TAKEN)?.load();
         let limit = taken.saturating_add(u64::from(shape.parent_window()));
-        let mut passing = self.state.at(link)?.passing;
+        let mut passing = self.state.at(link).passing;
         if taken > passing.stored.0 {
             passing.stored = Ordinal(taken);
             passing.posted = passing.posted.max(Ordinal(taken));
@@ -123,21 +101,20 @@ impl Replica<'_> {
             if passing.place >= end || passing.stored.0 >= limit || passing.is_spoilt {
                 break;
             }
-            let found = log.load(passing.place)?;
-            let position = found.as_ref().and_then(|entry| entry.position(child));
-            let is_lacking = |position: &Ordinal| *position >= passing.stored;
-            if let (Some(entry), Some(position)) = (found, position.filter(is_lacking)) {
+            let found = log.load(passing.place)?.and_then(|entry| {
+                let position = entry.position(child)?;
+                Some((position, Fed::of(&entry.content)?))
+            });
+            if let Some((position, fed)) = found.filter(|found| found.0 >= passing.stored) {
                 if position.0 >= limit {
                     break;
                 }
-                if let Some(fed) = Fed::of(&entry.content) {
-                    self.store_for(row, &shape, &mut passing, position, &fed, log)?;
-                }
+                self.store_for(row, shape, &mut passing, position, &fed, log)?;
             }
             passing.place = passing.place.saturating_add(1);
         }
-        self.state.at_mut(link)?.passing = passing;
-        Ok(())
+        self.state.at_mut(link).passing = passing;
+        Ok(!passing.is_spoilt)
     }
 
     /// Stores a message, or a null, at a position, unless it stands there already.
@@ -179,19 +156,18 @@ impl Replica<'_> {
     }
 
     /// Shows a child's replica how many of the positions stored for it are decided.
-    fn show_confirmed<M: Memory>(
+    fn show_confirmed(
         &mut self,
         child: usize,
         link: LinkId,
         settled: u64,
-        memory: &M,
+        row: RowWriter<'_>,
     ) -> Result<(), Halt> {
-        let Some((row, _)) = memory.link(link) else { return Ok(()) };
         let decided = self.counts.child(child, UpTo::Delivered).0;
-        let state = self.state.at_mut(link)?;
+        let state = self.state.at_mut(link);
         let (confirmed, before) = state.passing.shown;
         let shown = (confirmed.max(decided.min(state.passing.stored.0)), before.max(settled));
-        if shown == state.passing.shown || state.passing.is_spoilt {
+        if shown == state.passing.shown {
             return Ok(());
         }
         state.passing.shown = shown;
@@ -205,56 +181,78 @@ impl Replica<'_> {
         Ok(())
     }
 
-    /// Gives up a view whose row has another message at a position.
-    fn give_up_if_spoilt<F: Fabric>(&mut self, now: Time, link: LinkId, fabric: &mut F) {
-        let Some(state) = self.state.get(link.index()) else { return };
-        if state.passing.is_spoilt {
-            let attached = state.attached;
-            fabric.cut(attached.view, attached.peer);
-            self.lose(now, attached.view);
-        }
+    /// Gives up the view with a child's replica.
+    fn give_up<F: Fabric>(&mut self, now: Time, link: LinkId, fabric: &mut F) {
+        let attached = self.state.at(link).attached;
+        fabric.cut(attached.view, attached.peer);
+        self.lose(now, attached.view);
     }
 
-    /// How many positions a child has decided, by that of its replicas that knew most.
-    fn look_at_settled<M: Memory>(&mut self, child: usize, memory: &M) -> Result<u64, Halt> {
-        let mut settled = self.children.get(child).map_or(0, |child| child.settled);
-        let positions = self.counts.child(child, UpTo::Proposed).0;
-        // bound: the replicas of a child
-        for link in self.links.child(child) {
-            if let (true, Some((_, theirs))) = (self.is_ready(link), memory.link(link)) {
-                // No correct replica has taken more than there are.
-                let taken = theirs.cell(taken_row::TAKEN)?.load().min(positions);
-                settled = settled.max(taken);
+    /// How many positions each child has decided, by that of its replicas that knew most.
+    fn look_at_settled<M: Memory>(&mut self, memory: &M) -> Result<(), Halt> {
+        // bound: the children
+        for (index, child) in self.children.iter_mut().enumerate() {
+            let positions = self.counts.child(index, UpTo::Proposed).0;
+            // bound: the replicas of a child
+            for link in self.links.child(index) {
+                let is_ready = self.state.at(link).attached.is_ready();
+                if let (true, Some((_, theirs))) = (is_ready, memory.link(link)) {
+                    // No correct replica has taken more than there are.
+                    let taken = theirs.cell(taken_row::TAKEN)?.load().min(positions);
+                    child.settled = child.settled.max(taken);
+                }
             }
         }
-        if let Some(child) = self.children.get_mut(child) {
-            child.settled = settled;
-        }
-        Ok(settled)
+        Ok(())
     }
 
-    /// The place of the first entry that a child may not have decided yet.
-    pub(super) fn keep_for_child<M: Memory>(
+    /// The place of the first entry that a child may not have decided yet: the lowest of all
+    /// children. The highest place that there is, if there is no child.
+    pub(super) fn keep_for_children<M: Memory>(
         &mut self,
-        child: usize,
         log: Log<'_>,
         memory: &M,
     ) -> Result<u64, Halt> {
-        let settled = self.look_at_settled(child, memory)?;
+        self.look_at_settled(memory)?;
         let decided = log.decided()?;
-        let Some(state) = self.children.get_mut(child) else { return Ok(0) };
-        // bound: the entries of the log
-        for _ in 0..self.shape.entries() {
-            if state.kept_from >= decided {
-                break;
+        let mut lowest = u64::MAX;
+        // bound: the children
+        for (index, child) in self.children.iter_mut().enumerate() {
+            // bound: the entries of the log
+            for _ in 0..self.shape.entries() {
+                if child.kept_from >= decided {
+                    break;
+                }
+                let entry = log.load(child.kept_from)?;
+                let position = entry.and_then(|entry| entry.position(index));
+                if position.is_some_and(|position| position.0 >= child.settled) {
+                    break;
+                }
+                child.kept_from = child.kept_from.saturating_add(1);
             }
-            let entry = log.load(state.kept_from)?;
-            let position = entry.and_then(|entry| entry.position(child));
-            if position.is_some_and(|position| position.0 >= settled) {
-                break;
-            }
-            state.kept_from = state.kept_from.saturating_add(1);
+            lowest = lowest.min(child.kept_from);
         }
-        Ok(state.kept_from)
+        Ok(lowest)
     }
+}
+
+/// The first position of a child that the own log has kept. Those before it have been decided
+/// there: an entry is given up only once the child showed that, and a log that counts has all that
+/// are kept. The replica of the child that showed it may be gone.
+fn first_kept(child: usize, lowest: u64, tail: u64, log: Log<'_>) -> Result<Option<Ordinal>, Halt> {
+    let mut first = None;
+    let mut place = lowest;
+    // bound: the entries of the log
+    for _ in 0..log.shape().entries() {
+        if place >= tail {
+            break;
+        }
+        match log.load(place)? {
+            // What lies below a gap is left over from before it.
+            None => first = None,
+            Some(entry) => first = first.or(entry.position(child)),
+        }
+        place = place.saturating_add(1);
+    }
+    Ok(first)
 }

@@ -6,10 +6,16 @@
 //! It is public so that the protocols that TRAM is compared with make their lists in the same way
 //! (TRM-10).
 
+use super::bodies::NAME_BYTES;
 use crate::fabric::{Area, Capabilities, Kind, WRITES_MAX, Write, WriteList};
 
 /// The longest gap that travels with its neighbours, in bytes.
 const GAP_MAX: usize = 192;
+
+/// The most bytes of a control line that goes to a region behind its contents. A name that follows
+/// a content has the room that is kept there for a gap: nothing is joined with what follows a name.
+const CONTROL_BYTES: usize = 24;
+const _: () = assert!(NAME_BYTES <= GAP_MAX);
 
 /// The writes of one post, as they come together.
 #[derive(Debug)]
@@ -38,7 +44,8 @@ impl Posting {
 
     /// A list for a region, which has room for so many bytes in all.
     pub(super) fn to_region(capabilities: &Capabilities, list_bytes_max: usize) -> Self {
-        Self { room_bytes: list_bytes_max, ..Self::new(capabilities) }
+        let room_bytes = list_bytes_max.saturating_sub(CONTROL_BYTES);
+        Self { room_bytes, ..Self::new(capabilities) }
     }
 
     /// The writes so far.
@@ -98,13 +105,12 @@ impl Posting {
 
     /// Takes the last header back: its content has no room.
     pub(super) fn drop_header(&mut self, bytes: usize) {
-        let Some(at) = self.headers else { return };
-        let rest = self.writes.get(at).map_or(0, |headers| headers.length.saturating_sub(bytes));
-        if rest == 0 {
+        let headers = self.headers.and_then(|at| Some((at, self.writes.get_mut(at)?)));
+        let Some((at, headers)) = headers else { return };
+        headers.length = headers.length.saturating_sub(bytes);
+        if headers.length == 0 {
             self.writes.truncate(at);
             self.headers = None;
-        } else if let Some(headers) = self.writes.get_mut(at) {
-            headers.length = rest;
         }
     }
 
@@ -140,9 +146,11 @@ fn joined(
 }
 
 #[cfg(test)]
+#[allow(clippy::arithmetic_side_effects)]
 mod tests {
     use super::*;
     use crate::fabric::{Promises, Region};
+    use proptest::prelude::*;
 
     fn at(offset: usize) -> Area {
         Area { region: Region::ROW, offset }
@@ -203,5 +211,96 @@ mod tests {
         assert!(list.content(at(1024), at(1024), 1));
         assert_eq!(list.writes().len(), 2);
         assert!(!list.guard(at(0), at(0), 8), "there is no room");
+    }
+
+    /// What a list was asked to carry, and has said that it does.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    struct Taken {
+        source: Area,
+        target: Area,
+        length: usize,
+        kind: Kind,
+    }
+
+    fn area() -> impl Strategy<Value = Area> {
+        (0..2_u16, 0..64_usize)
+            .prop_map(|(region, line)| Area { region: Region(region), offset: 32 * line })
+    }
+
+    proptest! {
+        /// Whatever is added in whatever order: a list is no longer than its fabric takes, and
+        /// carries all that it has taken, whole, from where it is to where it goes. A guard goes
+        /// behind what was added before it, and a header before the contents that follow it.
+        #[test]
+        fn a_list_carries_what_it_has_taken_and_no_more_than_its_fabric_takes(
+            writes_max in 1..6_usize,
+            room_bytes in 200..3000_usize,
+            adds in proptest::collection::vec((0..5_u8, area(), area(), 0..300_usize), 1..24),
+        ) {
+            let capabilities = Capabilities {
+                promises: Promises::all(),
+                writes_max,
+                write_bytes_max: 512,
+                guard_bytes_max: 24,
+            };
+            let mut list = Posting::to_region(&capabilities, room_bytes);
+            let mut taken: std::vec::Vec<Taken> = std::vec::Vec::new();
+            let mut headers = None;
+            for (what, source, target, length) in adds {
+                match what {
+                    0 => {
+                        if list.guard(source, target, 8) {
+                            taken.push(Taken { source, target, length: 8, kind: Kind::Guard });
+                        }
+                    }
+                    1 => {
+                        // Each stands behind the one before.
+                        let (at, bytes) = headers.unwrap_or((source, 0));
+                        if list.header(source, 64) {
+                            headers = Some((at, bytes + 64));
+                        }
+                    }
+                    2 => {
+                        list.drop_header(64);
+                        headers = headers
+                            .map(|(at, bytes)| (at, bytes - 64))
+                            .filter(|(_, bytes)| *bytes > 0);
+                        if headers.is_none() {
+                            // What was added behind the only header went with it.
+                            taken.retain(|one| carries(list.writes(), one));
+                        }
+                    }
+                    _ => {
+                        if list.content(source, target, length) && length > 0 {
+                            taken.push(Taken { source, target, length, kind: Kind::Content });
+                        }
+                    }
+                }
+                prop_assert!(list.writes().len() <= writes_max);
+                prop_assert_eq!(list.room(), writes_max - list.writes().len());
+                let contents = list.writes().iter().filter(|write| write.kind == Kind::Content);
+                let bytes: usize = contents.map(|write| write.length).sum();
+                prop_assert!(bytes + CONTROL_BYTES <= room_bytes);
+                for one in &taken {
+                    prop_assert!(carries(list.writes(), one), "{:?} in {:?}", one, list.writes());
+                }
+                if let Some((at, bytes)) = headers {
+                    let is_one = |write: &Write| write.source == at && write.length == bytes;
+                    prop_assert!(list.writes().iter().any(is_one));
+                }
+            }
+        }
+    }
+
+    /// Whether a write of a list has all of what was taken.
+    fn carries(writes: &[Write], one: &Taken) -> bool {
+        writes.iter().any(|write| {
+            let ahead = one.source.offset.wrapping_sub(write.source.offset);
+            write.kind == one.kind
+                && write.source.region == one.source.region
+                && write.target.region == one.target.region
+                && ahead == one.target.offset.wrapping_sub(write.target.offset)
+                && ahead.saturating_add(one.length) <= write.length
+        })
     }
 }

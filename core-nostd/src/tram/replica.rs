@@ -21,13 +21,14 @@ use super::follow::Follow;
 use super::link::{Attached, Attachment, LinkId, Memory, ReplicaLinks, Stage};
 use super::log::Log;
 use super::overlay::{CHILDREN_MAX, Destinations, Overlay, ReplicaId};
+use super::places::Places;
 use super::progress::{Application, Halt, OpenError, Progress};
 use super::replies::Replies;
 use super::shape::Shape;
 use super::stream::Stream;
 use super::timestamp::Timestamp;
 use crate::fabric::{Capabilities, Fabric, Permissions, Promises};
-use crate::ids::{Ordinal, Rank, Time, ViewId, index_from_u32};
+use crate::ids::{Ordinal, Rank, Time, index_from_u32};
 use crate::memory::RowWriter;
 
 /// What a replica is opened with.
@@ -125,7 +126,7 @@ pub(super) struct Passing {
 }
 
 /// What a replica knows of a child as a whole.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct ChildState {
     pub(super) reach: Destinations,
     pub(super) shape: Shape,
@@ -151,7 +152,7 @@ pub struct Replica<'s> {
     pub(super) options: ReplicaOptions,
     pub(super) shape: Shape,
     pub(super) links: ReplicaLinks,
-    pub(super) state: &'s mut [LinkState],
+    pub(super) state: Places<'s, LinkState>,
     pub(super) counts: Counts<'s>,
     pub(super) replies: Replies<'s>,
     /// Room for one payload.
@@ -161,8 +162,8 @@ pub struct Replica<'s> {
 
     /// The highest timestamp that this replica has granted, or chosen itself.
     pub(super) promised: Timestamp,
-    /// Who may write to the own log.
-    pub(super) granted_to: Option<(LinkId, ViewId)>,
+    /// Who may write to the own log, over the view that is attached.
+    pub(super) granted_to: Option<LinkId>,
     /// Whether this replica counts in quorums.
     pub(super) is_voter: bool,
     pub(super) leadership: Leadership,
@@ -252,7 +253,7 @@ impl<'s> Replica<'s> {
             options,
             shape,
             links,
-            state,
+            state: Places::new(state),
             counts,
             replies: Replies::new(replies, overlay),
             payload,
@@ -296,7 +297,10 @@ impl<'s> Replica<'s> {
         memory: &M,
     ) -> Result<(), Halt> {
         self.detach(now, link);
-        let Some(state) = self.state.get_mut(link.index()) else { return Ok(()) };
+        if self.links.role(link).is_none() {
+            return Ok(());
+        }
+        let state = self.state.at_mut(link);
         *state = LinkState::default();
         state.attached = Attached {
             stage: Stage::Waiting,
@@ -311,12 +315,13 @@ impl<'s> Replica<'s> {
 
     /// Gives up a link's view. The host may close it.
     pub fn detach(&mut self, now: Time, link: LinkId) {
-        let Some(state) = self.state.get_mut(link.index()) else { return };
+        let state = self.state.at_mut(link);
         if state.attached.stage != Stage::Absent {
             *state = LinkState::default();
             state.attached.since = now;
         }
-        if self.granted_to.is_some_and(|(granted, _)| granted == link) {
+        // Where a view is gone, its rights are, too.
+        if self.granted_to == Some(link) {
             self.granted_to = None;
         }
         self.forget_reads(link);
@@ -351,9 +356,9 @@ impl<'s> Replica<'s> {
                 self.hold_bodies(log, memory)?;
                 self.deliver(log, memory, application)?;
             }
-            Leadership::Candidate(_) => {
+            Leadership::Candidate(campaign) => {
                 self.deliver(log, memory, application)?;
-                self.campaign(now, fabric, memory)?;
+                self.campaign(now, campaign, fabric, memory)?;
             }
             Leadership::Leader => {
                 self.copy_headers(fabric, log, memory)?;
@@ -430,11 +435,11 @@ impl<'s> Replica<'s> {
     /// How far a link is.
     #[must_use]
     pub fn stage(&self, link: LinkId) -> Stage {
-        self.state.get(link.index()).map_or(Stage::Absent, |state| state.attached.stage)
+        self.state.at(link).attached.stage
     }
 
     pub(super) fn is_ready(&self, link: LinkId) -> bool {
-        self.state.get(link.index()).is_some_and(|state| state.attached.is_ready())
+        self.state.at(link).attached.is_ready()
     }
 
     /// The next positions and ordinals are worked out anew from what is in the own log. Gives how

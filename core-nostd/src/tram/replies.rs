@@ -12,7 +12,7 @@
 //! Requirements: TRM-6, TRM-7.
 
 use super::entry::MessageId;
-use super::link::{LinkId, Memory, OfLinks};
+use super::link::{LinkId, Memory};
 use super::overlay::Overlay;
 use super::progress::Halt;
 use super::replica::Replica;
@@ -107,15 +107,12 @@ impl Replica<'_> {
         answer: u8,
         memory: &M,
     ) -> Result<(), Halt> {
-        if id.client.0 >= self.overlay.limits().clients {
-            return Ok(());
-        }
         let reply = Reply { number: id.number, answer }.cell();
-        // There is a cell: the client's number is below the limit.
+        // A leader may name a client that there is not: it has no cell, and no link either.
         let _ = self.replies.keep(id, reply);
         let link = self.links.client(id.client);
         let Some((row, _)) = memory.link(link) else { return Ok(()) };
-        if self.state.at(link)?.attached.incarnation != id.incarnation {
+        if self.state.at(link).attached.incarnation != id.incarnation {
             return Ok(());
         }
         self.show_reply(link, modulo(id.number, self.overlay.limits().client_window), reply, row)
@@ -128,10 +125,10 @@ impl Replica<'_> {
         link: LinkId,
         row: RowWriter<'_>,
     ) -> Result<(), Halt> {
-        let attached = u64::from(self.state.at(link)?.attached.incarnation);
+        let attached = u64::from(self.state.at(link).attached.incarnation);
         // bound: a window
         for index in 0..index_from_u32(self.overlay.limits().client_window) {
-            let Some((incarnation, replies)) = self.replies.of_client(client) else { break };
+            let (incarnation, replies) = self.replies.of_client(client).unwrap_or_default();
             let reply = replies.get(index).copied().unwrap_or(0);
             if reply != 0 && attached == incarnation {
                 self.show_reply(link, index, reply, row)?;
@@ -153,7 +150,7 @@ impl Replica<'_> {
             return Ok(());
         }
         cell.publish(reply);
-        let state = self.state.at_mut(link)?;
+        let state = self.state.at_mut(link);
         let end = offset.saturating_add(8);
         state.replies = Some(match state.replies {
             None => (offset, end),

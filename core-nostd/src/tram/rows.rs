@@ -9,10 +9,10 @@
 //! Requirements: TRM-3, TRM-6.
 
 use super::feed::Ring;
-use super::link::{LinkId, Memory, OfLinks};
+use super::link::{LinkId, Memory};
 use super::posting::Posting;
 use super::progress::Halt;
-use super::replica::Replica;
+use super::replica::{ChildState, Replica};
 use super::shape::{Shape, peer_row};
 use crate::fabric::{Area, Fabric, Region};
 use crate::layout::CACHE_LINE;
@@ -25,15 +25,16 @@ impl Replica<'_> {
         fabric: &mut F,
         memory: &M,
     ) -> Result<(), Halt> {
+        let mut child = 0_usize;
         // bound: the children
-        for child in 0..self.children.len() {
-            let Some(shape) = self.children.get(child).map(|child| child.shape) else { break };
+        while let Some(ChildState { shape, .. }) = self.children.get(child).copied() {
             // bound: the replicas of a child
             for link in self.links.child(child) {
                 if let (true, Some((row, _))) = (self.is_due(link), memory.link(link)) {
                     self.post_passed(link, row, &shape, fabric)?;
                 }
             }
+            child = child.saturating_add(1);
         }
         Ok(())
     }
@@ -71,10 +72,9 @@ impl Replica<'_> {
 
     /// Whether something in a link's row is to be posted, and can be.
     fn is_due(&self, link: LinkId) -> bool {
-        self.state.get(link.index()).is_some_and(|state| {
-            let has_slots = state.passing.posted < state.passing.stored;
-            state.attached.is_ready() && (state.attached.dirty || has_slots)
-        })
+        let state = self.state.at(link);
+        let has_slots = state.passing.posted < state.passing.stored;
+        state.attached.is_ready() && (state.attached.dirty || has_slots)
     }
 
     /// Posts what was stored for a child's replica.
@@ -88,7 +88,7 @@ impl Replica<'_> {
         let ring = Ring::of_parent(shape);
         // bound: a window
         for _ in 0..shape.parent_window() {
-            let state = self.state.at(link)?;
+            let state = self.state.at(link);
             let (attached, passing) = (state.attached, state.passing);
             let has_slots = passing.posted < passing.stored;
             if !has_slots && !attached.dirty {
@@ -105,14 +105,14 @@ impl Replica<'_> {
                 break;
             }
             self.count_list(&posting);
-            self.state.at_mut(link)?.passing.posted = to;
+            self.state.at_mut(link).passing.posted = to;
             self.clean(link)?;
         }
         Ok(())
     }
 
     fn post_replies<F: Fabric>(&mut self, link: LinkId, fabric: &mut F) -> Result<(), Halt> {
-        let state = self.state.at(link)?;
+        let state = self.state.at(link);
         let (attached, replies) = (state.attached, state.replies);
         let mut posting = Posting::new(&self.capabilities);
         if let Some((from, to)) = replies {
@@ -122,14 +122,14 @@ impl Replica<'_> {
         posting.content(own(0), own(0), CACHE_LINE);
         if fabric.post(attached.view, attached.peer, posting.writes(), None).is_ok() {
             self.count_list(&posting);
-            self.state.at_mut(link)?.replies = None;
+            self.state.at_mut(link).replies = None;
             self.clean(link)?;
         }
         Ok(())
     }
 
     fn post_line<F: Fabric>(&mut self, link: LinkId, fabric: &mut F) -> Result<(), Halt> {
-        let state = self.state.at(link)?;
+        let state = self.state.at(link);
         let (attached, asks, has_bodies) = (state.attached, state.asks, state.has_bodies);
         let mut posting = Posting::new(&self.capabilities);
         posting.content(own(0), own(0), CACHE_LINE);
@@ -143,7 +143,7 @@ impl Replica<'_> {
         }
         if fabric.post(attached.view, attached.peer, posting.writes(), None).is_ok() {
             self.count_list(&posting);
-            let state = self.state.at_mut(link)?;
+            let state = self.state.at_mut(link);
             (state.asks, state.has_bodies) = (false, false);
             self.clean(link)?;
         }
@@ -151,7 +151,7 @@ impl Replica<'_> {
     }
 
     fn clean(&mut self, link: LinkId) -> Result<(), Halt> {
-        let state = self.state.at_mut(link)?;
+        let state = self.state.at_mut(link);
         state.attached.dirty = false;
         state.count_told = state.count;
         Ok(())

@@ -55,12 +55,11 @@ impl Replica<'_> {
     /// urgent: it goes out with whatever else does, at the next heartbeat, or once it has risen by
     /// so much.
     pub(super) fn raise(&mut self, link: LinkId, count: u64, slack: u32) {
-        if let Some(state) = self.state.get_mut(link.index()) {
-            state.count = count;
-            let risen = count.saturating_sub(state.count_told);
-            if risen > u64::from(slack) {
-                state.attached.dirty = state.attached.stage != Stage::Absent;
-            }
+        let state = self.state.at_mut(link);
+        state.count = count;
+        let risen = count.saturating_sub(state.count_told);
+        if risen > u64::from(slack) {
+            self.touch(link);
         }
     }
 
@@ -75,9 +74,8 @@ impl Replica<'_> {
 
     /// The control line of a link's row is to be posted.
     pub(super) fn touch(&mut self, link: LinkId) {
-        if let Some(state) = self.state.get_mut(link.index()) {
-            state.attached.dirty = state.attached.stage != Stage::Absent;
-        }
+        let attached = &mut self.state.at_mut(link).attached;
+        attached.dirty = attached.stage != Stage::Absent;
     }
 
     pub(super) fn show_taken<M: Memory>(
@@ -119,8 +117,7 @@ impl Replica<'_> {
         row: RowWriter<'_>,
     ) -> Result<(), Halt> {
         let count = self.counts.client(client, UpTo::Delivered);
-        let incarnation =
-            self.state.get(link.index()).map_or(0, |state| state.attached.incarnation);
+        let incarnation = self.state.at(link).attached.incarnation;
         if count.incarnation != incarnation {
             return Ok(());
         }

@@ -2,7 +2,7 @@
 //! group has no longer. The application's own state of the same moment belongs to it (TRM-6).
 
 use super::bodies::Held;
-use super::link::{LinkId, Memory};
+use super::link::Memory;
 use super::log::Log;
 use super::progress::Halt;
 use super::replica::Replica;
@@ -60,9 +60,8 @@ impl Replica<'_> {
         self.gapped = Some(stamp);
         self.held = Held::default();
         // bound: the links
-        for link in 0..self.links.len() {
-            let Ok(link) = u16::try_from(link) else { break };
-            self.show_all(LinkId(link), memory)?;
+        for link in self.links.all() {
+            self.show_all(link, memory)?;
         }
         Ok(true)
     }

@@ -18,7 +18,7 @@
 //! Requirements: TRM-3, TRM-4.
 
 use super::follow::{Follow, FollowStage};
-use super::link::{LinkId, Memory, OfLinks};
+use super::link::{LinkId, Memory};
 use super::log::{Log, log_area};
 use super::posting::Posting;
 use super::progress::Halt;
@@ -53,7 +53,7 @@ impl Replica<'_> {
         let decided = log.decided()?;
         // bound: the replicas of the group
         for link in self.links.peers() {
-            let state = self.state.at(link)?;
+            let state = self.state.at(link);
             let is_followed =
                 matches!(state.follow.stage, FollowStage::Repairing | FollowStage::Synced);
             if !is_followed || !state.attached.is_ready() {
@@ -64,7 +64,7 @@ impl Replica<'_> {
                 continue;
             }
             self.skip_consumed(link, log)?;
-            let follow = self.state.at(link)?.follow;
+            let follow = self.state.at(link).follow;
             let has_entries = follow.stage == FollowStage::Repairing
                 || follow.sent < self.tail
                 || follow.carries();
@@ -93,7 +93,7 @@ impl Replica<'_> {
         memory: &M,
     ) -> Result<bool, Halt> {
         let Some((row, _)) = memory.link(link) else { return Ok(false) };
-        let state = self.state.at(link)?;
+        let state = self.state.at(link);
         let (attached, mut follow) = (state.attached, state.follow);
         let had_stamp = follow.stamp_sent;
         if follow.is_full() {
@@ -124,7 +124,7 @@ impl Replica<'_> {
         let posted =
             fabric.post(attached.view, attached.peer, posting.writes(), Some(ticket.token()));
         let writes = u32::try_from(posting.writes().len()).unwrap_or(u32::MAX);
-        let state = self.state.at_mut(link)?;
+        let state = self.state.at_mut(link);
         match posted.map_err(|error| error.kind()) {
             Ok(()) => {
                 state.follow = follow;

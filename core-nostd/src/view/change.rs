@@ -68,7 +68,17 @@ impl<'v> ViewChange<'v> {
         let members = layout.members();
         let fits = peers.len() == members && next.len() >= members && state.rank.index() < members;
         layout.view_block()?;
-        if fits { Some(Self { layout, state, peers, next }) } else { None }
+        if fits { Some(Self::over(layout, state, peers, next)) } else { None }
+    }
+
+    /// The same over what was found to fit before.
+    pub(crate) const fn over(
+        layout: &'v Layout<'v>,
+        state: &'v mut ViewState,
+        peers: &'v mut [PeerState],
+        next: &'v mut [NodeId],
+    ) -> Self {
+        Self { layout, state, peers, next }
     }
 
     /// Does what there is to do, and says how far this member is. Bounded: for `n` members, `m`
@@ -167,7 +177,7 @@ impl<'v> ViewChange<'v> {
     /// is left.
     #[must_use]
     pub fn trim<T: Table>(&self, table: &T, subgroup: SubgroupId) -> Option<Frontier> {
-        self.state.trim(table, subgroup)
+        self.state.trim(table, self.layout, subgroup)
     }
 
     /// Whether this member suspects that one.
@@ -221,7 +231,7 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
         if self.state.status == Status::Decided || self.state.status.is_final() {
             return;
         }
-        let Some(leader) = self.leader() else { return };
+        let leader = self.leader();
         self.promise(leader);
         if leader == self.state.rank {
             self.lead();

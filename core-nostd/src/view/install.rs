@@ -4,7 +4,6 @@
 
 use super::state::{Halt, PeerState, Status, ViewStep};
 use super::table::{Host, Table};
-use super::wedge::is_trimmed;
 use crate::ids::SubgroupId;
 use crate::layout::ViewColumn;
 use crate::multicast::Misbehaved;
@@ -54,8 +53,8 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
         let mut id = SubgroupId::ZERO;
         // bound: the subgroups
         while let Some(subgroup) = self.layout.subgroup(id) {
-            let ends_here = is_trimmed(subgroup) && subgroup.has_member(self.state.rank);
-            if let (true, Some(trim)) = (ends_here, self.own_trim(id)) {
+            let is_here = subgroup.has_member(self.state.rank);
+            if let (true, Some(trim)) = (is_here, self.own_trim(id)) {
                 // It was compared when it was accepted; a row that changed since moves no read.
                 let trim = trim.min(self.host.received(id));
                 done &= self.host.deliver_to(id, trim)?;

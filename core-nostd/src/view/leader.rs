@@ -20,8 +20,8 @@ enum Place {
 
 impl<T: Table, H: Host> ViewStep<'_, T, H> {
     /// The lowest rank that is not suspected. There is one: no member suspects itself.
-    pub(super) fn leader(&self) -> Option<Rank> {
-        self.unsuspected().next()
+    pub(super) fn leader(&self) -> Rank {
+        self.unsuspected().next().unwrap_or(self.state.rank)
     }
 
     /// Publishes that nothing of the ranks below the leader is accepted any more.

@@ -15,7 +15,7 @@
 use super::cells::{Accepted, Ballot, Change, JoinRequest, Stance};
 use super::state::{Cause, Halt, NextView, ViewStep};
 use super::table::{Host, Table};
-use super::trim::decode_trim;
+use super::trim::trim_in;
 use crate::ids::{NodeId, Rank};
 use crate::layout::{JOINS_MAX, MEMBERS_MAX, ViewColumn};
 use crate::multicast::Misbehaved;
@@ -147,8 +147,8 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
         let is_prepared = self.prepare_next();
         let members = self.next.get(..self.state.next_count).unwrap_or(&[]);
         let next = NextView { id: self.state.id.next(), members };
-        let table = &*self.table;
-        let trim = |id| decode_trim(table.load(trims, ViewColumn::Trim(id)));
+        let (table, layout) = (&*self.table, self.layout);
+        let trim = |id| trim_in(table, layout, trims, id);
         match self.host.promise(next, ballot, trim) {
             Ok(is_durable) => is_prepared && is_durable,
             Err(Misbehaved(rank)) => {

@@ -5,7 +5,7 @@
 
 use super::cells::{Committed, Stance};
 use super::table::{Host, Table};
-use super::trim::decode_trim;
+use super::trim::trim_in;
 use crate::ids::{
     Frontier, NodeId, Rank, SubgroupId, Time, ViewId, u16_from_index, u64_from_index,
 };
@@ -219,10 +219,15 @@ impl ViewState {
     }
 
     /// See [`ViewChange::trim`](super::ViewChange::trim).
-    pub(crate) fn trim(&self, table: &impl Table, subgroup: SubgroupId) -> Option<Frontier> {
+    pub(crate) fn trim(
+        &self,
+        table: &impl Table,
+        layout: &Layout<'_>,
+        subgroup: SubgroupId,
+    ) -> Option<Frontier> {
         match self.status {
             Status::Decided | Status::Installed | Status::Left => {
-                decode_trim(table.load(self.rank, ViewColumn::Trim(subgroup)))
+                trim_in(table, layout, self.rank, subgroup)
             }
             Status::Steady | Status::Wedged | Status::Halted(_) => None,
         }

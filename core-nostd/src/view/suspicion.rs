@@ -161,7 +161,7 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
     /// its own row alone: any other member may turn to a later leader's list while this one copies.
     fn echo(&mut self, owner: Rank) {
         let shown = self.stance(owner).accepted;
-        let leads = self.leader() == Some(owner) && shown.ballot == Ballot::of(owner);
+        let leads = self.leader() == owner && shown.ballot == Ballot::of(owner);
         if leads && self.shares_suspicions_of(owner) {
             // Whether what it shows is right no longer matters: it is about to be suspected anyway.
             let _ = self.accept_from(owner, shown);

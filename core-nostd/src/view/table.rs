@@ -132,19 +132,13 @@ impl<'m> RowTable<'m> {
         if !self.checks.is_on() {
             return true;
         }
-        let (Some(row), Some(block)) = (self.row_of(owner), self.block.as_ref()) else {
-            return true;
-        };
-        let Some(mut at) = row.bytes().checked_sub(block.bytes()) else { return true };
-        // bound: the cells of the block
-        while at < row.bytes() {
-            let is_right = row.cell(at).is_ok_and(|cell| self.checks.unseal(cell.load()).is_some());
-            if !is_right {
-                return false;
-            }
-            at = at.saturating_add(8);
-        }
-        true
+        self.row_of(owner).is_none_or(|row| {
+            let bytes = self.block.as_ref().map_or(0, ViewBlock::bytes);
+            // bound: the cells of the block
+            (row.bytes().saturating_sub(bytes)..row.bytes())
+                .step_by(8)
+                .all(|at| row.cell(at).is_ok_and(|cell| self.checks.unseal(cell.load()).is_some()))
+        })
     }
 
     fn row_of(&self, owner: Rank) -> Option<Row<'m>> {

@@ -14,7 +14,7 @@ use super::state::{Cause, ViewStep};
 use super::table::{Host, Table};
 use super::wedge::{FRONTIER_MAX, ImpossibleCount, is_trimmed};
 use crate::ids::{Frontier, Rank, SubgroupId};
-use crate::layout::{Subgroup, ViewColumn};
+use crate::layout::{Layout, Subgroup, ViewColumn};
 
 /// The cell of a subgroup of which no member is left: its state is lost (VIE-10).
 const NO_SURVIVOR: u64 = u64::MAX;
@@ -133,11 +133,18 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
 
     /// The trim that was accepted here; nothing where the subgroup has none, or no survivor.
     pub(super) fn own_trim(&self, id: SubgroupId) -> Option<Frontier> {
-        decode_trim(self.own(ViewColumn::Trim(id)))
+        trim_in(self.table, self.layout, self.state.rank, id)
     }
 }
 
-/// What a trim's cell says.
-pub(super) fn decode_trim(cell: u64) -> Option<Frontier> {
+/// The trim of a subgroup in a member's row; nothing where the subgroup has none, or no survivor.
+pub(super) fn trim_in(
+    table: &impl Table,
+    layout: &Layout<'_>,
+    owner: Rank,
+    id: SubgroupId,
+) -> Option<Frontier> {
+    layout.subgroup(id).filter(|subgroup| is_trimmed(subgroup))?;
+    let cell = table.load(owner, ViewColumn::Trim(id));
     if cell == NO_SURVIVOR { None } else { cell.checked_sub(1).map(Frontier) }
 }

@@ -98,6 +98,8 @@ fn another_groups_blocks_are_left_to_it() {
         }
         group.lost(ViewId(4), ROOT, LossCause::Left);
         assert_eq!(group.outcome(), None, "another view's loss");
+        group.lost(VIEW, Rank(99), LossCause::Left);
+        assert_eq!(group.outcome(), None, "no member's loss");
         group.lost(VIEW, OTHER, LossCause::Left);
         let cause = Cause::Lost(LossCause::Left);
         assert_eq!(group.outcome(), Some(Outcome::Failed(Failure { member: OTHER, cause })));

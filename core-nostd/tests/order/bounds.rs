@@ -1,6 +1,7 @@
 //! What a step does at most: counted in runs that reach it.
 
 use crate::common::{Carries, Private, fabric, send};
+use tramontane_core::check::Checks;
 use tramontane_core::fabric::{Capabilities, ErrorKind, Promises, Write};
 use tramontane_core::ids::{NodeId, Rank, SubgroupId, Time};
 use tramontane_core::layout::{Delivery, Group, Layout, StepBounds, Subgroup};
@@ -60,10 +61,16 @@ impl Counting<'_> {
 fabric!(Counting<'_>);
 
 /// Runs three members for a while; what the busiest steps did.
-fn busiest(delivery: Delivery, promises: Promises, messages_max: u32) -> (StepBounds, StepBounds) {
+fn busiest(
+    delivery: Delivery,
+    promises: Promises,
+    messages_max: u32,
+    checks: Checks,
+) -> (StepBounds, StepBounds) {
     let subgroups =
         [Subgroup { members: &RANKS, senders: &RANKS, window: 6, message_max: 20, delivery }];
     let layout = Layout::new(Group { members: &NODES, subgroups: &subgroups }).expect("good");
+    let layout = if checks.is_on() { layout.with_checks().expect("small") } else { layout };
     let lines =
         |rank: &Rank| (0..layout.row_bytes(*rank) / 64).map(|_| Line::new()).collect::<Vec<_>>();
     // By holder, then by owner.
@@ -113,17 +120,40 @@ fn no_step_does_more_than_its_bound_and_some_do_as_much() {
     for delivery in [Delivery::Ordered, Delivery::Unordered] {
         for promises in [Promises::WRITE_ORDER, Promises::all().difference(Promises::SHARED)] {
             for limit in [1, 2, 5, u32::MAX] {
-                let (most, bounds) = busiest(delivery, promises, limit);
-                let is_within = most.sent <= bounds.sent
-                    && most.received <= bounds.received
-                    && most.delivered <= bounds.delivered
-                    && most.writes <= bounds.writes
-                    && most.posted_bytes <= bounds.posted_bytes;
-                assert!(is_within, "{delivery:?}, {limit}: {most:?} of {bounds:?}");
-                let reached = (most.sent, most.received) == (bounds.sent, bounds.received);
-                assert!(reached, "{delivery:?}, {limit}: {most:?} of {bounds:?}");
-                assert!(most.delivered > 0 && most.delivered * 2 >= bounds.delivered.min(6));
+                for checks in [Checks::Off, Checks::On] {
+                    let (most, bounds) = busiest(delivery, promises, limit, checks);
+                    let is_within = most.sent <= bounds.sent
+                        && most.received <= bounds.received
+                        && most.delivered <= bounds.delivered
+                        && most.writes <= bounds.writes
+                        && most.posted_bytes <= bounds.posted_bytes;
+                    assert!(is_within, "{delivery:?}, {limit}: {most:?} of {bounds:?}");
+                    let reached = (most.sent, most.received) == (bounds.sent, bounds.received);
+                    assert!(reached, "{delivery:?}, {limit}: {most:?} of {bounds:?}");
+                    assert!(most.delivered > 0 && most.delivered * 2 >= bounds.delivered.min(6));
+                }
             }
         }
     }
+}
+
+/// COR-1: the bounds are of what a member takes part in, and of what it does there.
+#[test]
+fn who_sends_nothing_or_belongs_to_no_subgroup_has_bounds_of_its_own() {
+    let subgroups = [Subgroup {
+        members: &RANKS[..2],
+        senders: &RANKS[..1],
+        window: 6,
+        message_max: 20,
+        delivery: Delivery::Ordered,
+    }];
+    let layout = Layout::new(Group { members: &NODES, subgroups: &subgroups }).expect("good");
+    let [sender, listener, stranger] = RANKS.map(|rank| layout.step_bounds(rank, u32::MAX));
+    assert_eq!((sender.sent, sender.received, sender.delivered), (6, 0, 6));
+    assert_eq!((listener.sent, listener.received, listener.delivered), (0, 6, 6));
+    // It posts its counts to the other.
+    assert!(listener.writes > 0 && listener.writes < sender.writes);
+    assert_eq!(stranger, StepBounds::default());
+    // A step that may take no message would never take one: it may take one.
+    assert_eq!(layout.step_bounds(Rank(1), 0), layout.step_bounds(Rank(1), 1));
 }

@@ -163,6 +163,28 @@ fn what_changes_after_it_was_received_is_reported_and_not_delivered() {
     });
 }
 
+/// The same where each message is handed over in the step that receives it: of two messages of one
+/// batch, the second changes while the first is looked at.
+#[test]
+fn what_changes_while_its_batch_is_handed_over_is_reported_and_not_delivered() {
+    with_three(Delivery::Unordered, |layout, nodes, outboxes, rows| {
+        for _ in 0..2 {
+            send(outboxes[0].as_ref().expect("a sender"), &[2; 11]).expect("room");
+        }
+        step(&mut nodes[0]);
+        let mut delivered = 0;
+        let mut change = |batch: &mut Batch<'_>| {
+            delivered += usize::from(batch.next().is_some());
+            flip(&rows[0], (slot_end(layout, 2) - 48) * 8 + 3);
+            delivered += batch.count();
+        };
+        let progress = nodes[1].step(Time(0), &mut OneMemory, &mut change).expect("it steps");
+        assert_eq!(progress.refused, Some((Rank(0), Impossible::SlotCheck)));
+        assert_eq!(progress.lost, Some((Rank(0), LossCause::Misbehaved)));
+        assert_eq!(delivered, 1);
+    });
+}
+
 #[test]
 fn checks_are_part_of_the_digest_and_take_a_cell_of_each_slot() {
     let subgroups = [Subgroup {

@@ -250,6 +250,32 @@ fn a_slot_that_changes_after_it_was_received_makes_its_sender_misbehave() {
     }
 }
 
+/// RDM-7: what describes a large message is no longer than a slot's message.
+#[cfg(feature = "blocks")]
+#[test]
+fn a_large_message_whose_description_is_longer_than_a_slot_makes_its_sender_misbehave() {
+    let subgroups = [Subgroup {
+        members: &RANKS,
+        senders: &RANKS,
+        window: WINDOW,
+        message_max: 16,
+        delivery: Delivery::Ordered,
+    }];
+    let layout = Layout::new(Group { members: &NODES, subgroups: &subgroups })
+        .and_then(|layout| layout.with_large(&[ALL]))
+        .expect("a good group");
+    for (length, said) in [(16, None), (17, MISBEHAVED), (1 << 30, MISBEHAVED)] {
+        with_rows(&layout, |nodes, outboxes, rows| {
+            send(outboxes[0].as_ref().expect("a sender"), &[1]).expect("room");
+            step(nodes, 0);
+            let ring = layout.ring(Rank(0), ALL).expect("it sends");
+            let header = ring.offset + ring.stride - SLOT_HEADER;
+            rows[0].apply(header, &(1_u32 << 31 | length).to_ne_bytes()).expect("a length");
+            assert_eq!(step(nodes, 1), said, "{length}");
+        });
+    }
+}
+
 /// A member that is lost may lack what it never said that it has, or hands over: it is the change
 /// of view that settles that.
 #[test]

@@ -67,6 +67,7 @@ proptest! {
                 let id = SubgroupId(index as u16);
                 let control = layout.control_offset(rank, id);
                 prop_assert_eq!(control.is_some(), subgroup.has_member(rank));
+                prop_assert_eq!(layout.ring(rank, id).is_some(), subgroup.has_sender(rank));
                 let place = subgroup.senders.iter().position(|sender| *sender == rank);
                 prop_assert_eq!(layout.sender_rank(rank, id).map(|place| place.index()), place);
                 let Some(control) = control else { continue };
@@ -89,6 +90,8 @@ proptest! {
                     end = ring.offset + ring.stride * ring.slots as usize;
                 }
             }
+            let none = SubgroupId(subgroups.len() as u16);
+            prop_assert_eq!(layout.ring(rank, none), None);
             prop_assert!(layout.row_bytes(rank) >= end && layout.row_bytes(rank) < end + BLOCK);
         }
     }
@@ -177,6 +180,11 @@ fn what_is_wrong_with_a_group_is_said() {
     assert_eq!(
         error(&nodes, Subgroup { message_max: u32::MAX, ..good }),
         Some(LayoutError::MessageTooLarge)
+    );
+    #[cfg(feature = "views")]
+    assert_eq!(
+        Layout::with_views(Group { members: &[], subgroups: &[good] }).err(),
+        Some(LayoutError::NoMembers)
     );
     let none = Layout::new(Group { members: &nodes, subgroups: &[] }).err();
     assert_eq!(none, Some(LayoutError::NoSubgroups));

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 
 use crate::common::{Carries, OneMemory, fabric, send, settle, with_group, with_rows};
-use tramontane_core::fabric::{Capabilities, Event, LossCause, Token};
+use tramontane_core::fabric::{Capabilities, ErrorKind, Event, LossCause, Token, Write};
 use tramontane_core::ids::{NodeId, Rank, SubgroupId, Time, ViewId};
 use tramontane_core::layout::{Delivery, Group, Layout, RingShape, Subgroup};
 use tramontane_core::memory::{Line, NodeMemory, OutOfRow, Row, RowWriter};
@@ -197,7 +197,44 @@ fn a_peer_that_is_lost_in_another_view_is_not_lost_here() {
         assert_eq!(progress.lost, Some((Rank(1), LossCause::Exited)));
         assert!(!progress.is_idle() && nodes[0].is_lost());
         assert_eq!(fabric.cut, [Rank(1)]);
+        assert!(!nodes[0].is_alone(), "nobody has told it to go on");
     });
+}
+
+/// A fabric that takes no posts, for one reason.
+struct Refusing(ErrorKind);
+
+impl Carries for Refusing {
+    fn limits(&self) -> Capabilities {
+        OneMemory.limits()
+    }
+    fn carry(&mut self, _: Rank, _: &[Write]) -> Result<(), ErrorKind> {
+        Err(self.0)
+    }
+}
+
+fabric!(Refusing);
+
+/// A queue that is full is tried again. For anything else, the peer is lost at the first post.
+#[test]
+fn a_peer_to_which_nothing_can_be_posted_is_lost_and_why_is_said() {
+    for (kind, cause) in [
+        (ErrorKind::QueueFull, None),
+        (ErrorKind::Revoked, Some(LossCause::Denied)),
+        (ErrorKind::PeerLost, Some(LossCause::Unreachable)),
+        (ErrorKind::OutOfRange, Some(LossCause::Unreachable)),
+        (ErrorKind::WrongMemory, Some(LossCause::Unreachable)),
+        (ErrorKind::Other, Some(LossCause::Unreachable)),
+    ] {
+        with_group(2, &[0], (4, 16), Delivery::Ordered, |nodes, outboxes| {
+            send(outboxes[0].as_ref().expect("a sender"), &[1]).expect("a slot is free");
+            let mut nothing = |_: &mut Batch<'_>| {};
+            let mut fabric = Refusing(kind);
+            let said = nodes[0].step(Time(0), &mut fabric, &mut nothing).expect("it steps");
+            assert_eq!(said.lost, cause.map(|cause| (Rank(1), cause)), "{kind:?}");
+            assert_eq!(nodes[0].is_lost(), cause.is_some());
+        });
+    }
 }
 
 /// COR-4: a step takes a bounded number of events; the others wait for the next one.
@@ -212,6 +249,22 @@ fn a_flood_of_events_does_not_make_a_step_long() {
             steps += 1;
         }
         assert!(steps > 10, "{steps} steps");
+    });
+}
+
+/// RDM-7: what is said of a sender or a subgroup that there is not changes nothing.
+#[cfg(feature = "blocks")]
+#[test]
+fn a_large_message_of_nobody_is_not_waited_for() {
+    use tramontane_core::ids::SenderRank;
+    with_group(2, &[0], (4, 16), Delivery::Ordered, |nodes, outboxes| {
+        nodes[1].large_arrived(SubgroupId(3), SenderRank(0), 5);
+        nodes[1].large_arrived(FIRST, SenderRank(1), 5);
+        assert_eq!(nodes[1].large_delivered(FIRST, SenderRank(1)), 0);
+        send(outboxes[0].as_ref().expect("a sender"), &[7]).expect("a slot is free");
+        let mut delivered = [Vec::new(), Vec::new()];
+        settle(nodes, &mut delivered);
+        assert_eq!(delivered[1], [[7]]);
     });
 }
 

@@ -24,6 +24,17 @@ struct Way {
     row: RowWriter<'static>,
     copy: RowWriter<'static>,
     is_cut: bool,
+    refusal: Refusal,
+    /// How often it was asked to carry something.
+    posts: usize,
+}
+
+/// What a way does not take now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Refusal {
+    None,
+    NotReady,
+    Post(ErrorKind),
 }
 
 impl Carries for Way {
@@ -35,7 +46,14 @@ impl Carries for Way {
             guard_bytes_max: 24,
         }
     }
+    fn is_ready(&self, _: Rank) -> bool {
+        self.refusal != Refusal::NotReady
+    }
     fn carry(&mut self, _: Rank, writes: &[Write]) -> Result<(), ErrorKind> {
+        self.posts += 1;
+        if let Refusal::Post(kind) = self.refusal {
+            return Err(kind);
+        }
         for write in writes.iter().filter(|_| !self.is_cut) {
             let mut bytes = vec![0; write.length];
             self.row.reader().read(write.source.offset, &mut bytes).expect("in the row");
@@ -105,7 +123,8 @@ fn begin(
     };
     let rows: &'static [Row<'static>; 2] = leak(seen.map(Row::from_lines));
     let row = RowWriter::from_lines(memory.own);
-    let way = Way { row, copy: RowWriter::from_lines(to.copy), is_cut: false };
+    let copy = RowWriter::from_lines(to.copy);
+    let way = Way { row, copy, is_cut: false, refusal: Refusal::None, posts: 0 };
     let private = leak(Private::new(layout, own));
     let node = private.open(layout, own, rows, row, way.limits());
     let peers = leak([PeerHealth::default(); 2]);
@@ -315,9 +334,46 @@ fn three_cannot_go_on_without_a_view_and_a_monitor_needs_its_layout() {
         );
         assert_eq!(opened.err(), Some(error));
     }
-    let opened =
-        Monitor::open(ViewId(1), &layout, Rank(0), (&rows, row), &mut [], options(1)).err();
-    assert_eq!(opened, Some(HealthError::WrongState));
+    // One peer too few, one row too few, a rank that there is not, and a row without a header.
+    let none = RowWriter::from_lines(&[]);
+    for (peers, rows, own, row) in [
+        (1, &rows[..], Rank(0), row),
+        (2, &rows[..1], Rank(0), row),
+        (2, &rows[..], Rank(2), row),
+        (2, &rows[..], Rank(0), none),
+    ] {
+        let mut peers = vec![PeerHealth::default(); peers];
+        let opened =
+            Monitor::open(ViewId(1), &layout, own, (rows, row), &mut peers, options(1)).err();
+        assert_eq!(opened, Some(HealthError::WrongState), "{own}");
+    }
+}
+
+/// HLT-1: a header waits for a peer that is not ready, and for a queue that is full; a peer that
+/// takes no posts any more is the node's to report, and gets no second one.
+#[test]
+fn a_header_is_posted_once_the_fabric_takes_it() {
+    let layout = layout(Checks::Off);
+    let memory = [Memory::new(&layout), Memory::new(&layout)];
+    let mut one = begin(&layout, Rank(0), memory[0], memory[1], options(3));
+    let shown = |cell: HeaderCell| {
+        Row::from_lines(memory[1].copy).cell(cell.offset()).expect("a header").load()
+    };
+    // A heartbeat is due each 10 ns: without one, there is nothing new to post.
+    let mut step = |now, refusal| {
+        one.way.refusal = refusal;
+        let before = one.way.posts;
+        one.monitor.step(Time(now), &mut one.way, |_| {});
+        one.way.posts - before
+    };
+    assert_eq!((step(1, Refusal::NotReady), shown(HeaderCell::Heartbeat)), (0, 0));
+    let full = Refusal::Post(ErrorKind::QueueFull);
+    assert_eq!((step(2, full), shown(HeaderCell::Heartbeat)), (1, 0));
+    assert_eq!((step(3, full), shown(HeaderCell::Heartbeat)), (1, 0), "it is tried again");
+    assert_eq!((step(4, Refusal::None), shown(HeaderCell::Heartbeat)), (1, 1));
+    assert_eq!((step(5, Refusal::None), shown(HeaderCell::Incarnation)), (0, 3), "it is there");
+    assert_eq!(step(12, Refusal::Post(ErrorKind::PeerLost)), 1);
+    assert_eq!((step(13, Refusal::None), shown(HeaderCell::Heartbeat)), (0, 1));
 }
 
 #[test]

@@ -4,13 +4,15 @@
 use std::collections::VecDeque;
 
 use crate::common::{Private, send};
+use tramontane_core::check::Checks;
 use tramontane_core::fabric::{
     Capabilities, ErrorKind, Event, Fabric, Kind, Promises, Token, ViewMemory, Write,
 };
 use tramontane_core::ids::{NodeId, Rank, SubgroupId, Time, ViewId};
 use tramontane_core::layout::{Delivery, Group, Layout, Subgroup};
 use tramontane_core::memory::{Line, Row, RowWriter};
-use tramontane_core::multicast::Batch;
+use tramontane_core::multicast::{Batch, Switches};
+use tramontane_core::node::{Node, Options};
 
 const RANKS: [Rank; 3] = [Rank(0), Rank(1), Rank(2)];
 const NODES: [NodeId; 3] = [NodeId(0), NodeId(1), NodeId(2)];
@@ -23,7 +25,7 @@ struct List {
 }
 
 /// One member's end. A list lands two polls after its post: without order between writes the last
-/// write of it first, and of lists to different peers the latest first.
+/// write of it first, and of several lists mostly the latest first.
 struct Promising<'r> {
     row: RowWriter<'r>,
     copies: [RowWriter<'r>; 3],
@@ -32,6 +34,7 @@ struct Promising<'r> {
     under_way: VecDeque<List>,
     completed: VecDeque<Token>,
     posts: u64,
+    landings: u64,
 }
 
 impl Promising<'_> {
@@ -43,8 +46,11 @@ impl Promising<'_> {
 
     fn land(&mut self) {
         let ordered = self.promises.contains(Promises::WRITE_ORDER);
-        let list = if ordered { self.under_way.pop_front() } else { self.under_way.pop_back() };
-        let Some(mut list) = list else { return };
+        self.landings += 1;
+        // Mostly the latest. Some time each of them is next.
+        let last = self.under_way.len().saturating_sub(1);
+        let at = if ordered || self.landings.is_multiple_of(4) { 0 } else { last };
+        let Some(mut list) = self.under_way.remove(at) else { return };
         if !ordered {
             list.writes.reverse();
         }
@@ -105,17 +111,61 @@ impl Fabric for Promising<'_> {
     fn observe_barrier(&self) {}
 }
 
-/// What each member delivers of 60 messages of each of two senders.
-fn delivered(promises: Promises, writes_max: usize) -> [Vec<Vec<u8>>; 3] {
-    let subgroups = [Subgroup {
+/// Two subgroups with order of which one lacks a member, and one without order.
+const SUBGROUPS: [Subgroup<'static>; 3] = [
+    Subgroup {
         members: &RANKS,
         senders: &[Rank(0), Rank(2)],
         window: 5,
         message_max: 40,
         delivery: Delivery::Ordered,
-    }];
-    let group = Group { members: &NODES, subgroups: &subgroups };
+    },
+    Subgroup {
+        members: &[Rank(0), Rank(1)],
+        senders: &[Rank(0), Rank(1)],
+        window: 3,
+        message_max: 24,
+        delivery: Delivery::Ordered,
+    },
+    Subgroup {
+        members: &RANKS,
+        senders: &[Rank(1), Rank(2)],
+        window: 4,
+        message_max: 8,
+        delivery: Delivery::Unordered,
+    },
+];
+
+/// Messages of each sender in each subgroup.
+const MESSAGES: u8 = 60;
+
+/// How a group is stepped over its fabric.
+#[derive(Clone, Copy, Debug)]
+struct Way {
+    promises: Promises,
+    writes_max: usize,
+    switches: Switches,
+    checks: Checks,
+}
+
+/// Of each subgroup, what each of its members delivers: its sender, and the message.
+type Delivered = Vec<[Vec<(Rank, Vec<u8>)>; 3]>;
+
+/// What each message of a sender is, by its number: lengths differ.
+fn message(sender: Rank, number: u8) -> Vec<u8> {
+    let mut message = vec![sender.0 as u8; usize::from(number % 8) + 1];
+    message[0] = number;
+    message
+}
+
+/// What is delivered of all messages of all senders. Between them are reservations that are
+/// dropped, and silences. A member that rests has delivered all that it has sent, and so have all
+/// others.
+fn delivered(way: Way) -> Delivered {
+    let Way { promises, writes_max, switches, checks } = way;
+    let group = Group { members: &NODES, subgroups: &SUBGROUPS };
     let layout = Layout::new(group).expect("a good group");
+    let layout = if checks.is_on() { layout.with_checks().expect("small") } else { layout };
     // By owner, then by holder.
     let memory: [[Vec<Line>; 3]; 3] = RANKS.map(|owner| {
         RANKS.map(|_| (0..layout.row_bytes(owner) / 64).map(|_| Line::new()).collect())
@@ -133,43 +183,68 @@ fn delivered(promises: Promises, writes_max: usize) -> [Vec<Vec<u8>>; 3] {
         under_way: VecDeque::new(),
         completed: VecDeque::new(),
         posts: 0,
+        landings: 0,
     });
+    let options = Options { switches, ..Options::default() };
     let mut private = RANKS.map(|rank| Private::new(&layout, rank));
     let mut nodes = Vec::new();
     for (private, rank) in private.iter_mut().zip(RANKS) {
         let capabilities = fabrics[0].capabilities();
         let (rows, row) = (&rows[rank.index()], copies[rank.index()][rank.index()]);
-        nodes.push(private.open(&layout, rank, rows, row, capabilities));
+        nodes.push(private.open_with(&layout, rank, rows, row, capabilities, options));
     }
-    let outboxes = [0, 2].map(|at: usize| nodes[at].outbox(SubgroupId(0)).expect("it sends"));
-    let mut delivered = [const { Vec::new() }; 3];
-    let mut sent = [0_u8; 2];
-    for turn in 0..20_000_u64 {
-        for ((outbox, sent), sender) in outboxes.iter().zip(&mut sent).zip(0_u8..) {
-            let mut message = vec![sender; usize::from(*sent % 40) + 1];
-            message[0] = *sent;
+    let mut senders = Vec::new();
+    for (id, subgroup) in (0..).map(SubgroupId).zip(&SUBGROUPS) {
+        for rank in subgroup.senders {
+            senders.push((*rank, nodes[rank.index()].outbox(id).expect("it sends"), 0_u8));
+        }
+    }
+    let mut delivered: Delivered = SUBGROUPS.iter().map(|_| Default::default()).collect();
+    for turn in 0..90_000_u64 {
+        let is_all = senders.iter().all(|(.., sent)| *sent == MESSAGES);
+        for (rank, outbox, sent) in &mut senders {
             // Bursts as long as the ring, one after the other.
-            if turn % 9 < 5 && *sent < 60 && send(outbox, &message).is_ok() {
-                *sent += 1;
+            if turn % 9 < 5 && *sent < MESSAGES {
+                *sent += u8::from(send(outbox, &message(*rank, *sent)).is_ok());
+            }
+            if turn % 31 == 3 && !is_all {
+                drop(outbox.reserve(4));
+            }
+            if turn % 100 > 97 && !is_all {
+                outbox.declare_silence(3);
             }
         }
-        let at = (turn % 3) as usize;
+        // The last member steps seldom.
+        let at = [0, 1, 0, 1, 0, 1, 2][(turn % 7) as usize];
         let mut take = |batch: &mut Batch<'_>| {
-            delivered[at].extend(batch.map(|message| message.payload.to_vec()));
+            let of_member = &mut delivered[usize::from(batch.subgroup().0)][at];
+            of_member.extend(batch.map(|message| (message.rank, message.payload.to_vec())));
         };
         let node = &mut nodes[at];
         node.step(Time(turn), &mut fabrics[at], &mut take).expect("it steps");
         fabrics[at].land();
-        if sent == [60, 60] && delivered.iter().all(|one| one.len() == 120) {
+        let own = RANKS[at];
+        if nodes[at].is_settled() {
+            for (of_subgroup, subgroup) in delivered.iter().zip(&SUBGROUPS) {
+                let of_own = |rank: &Rank| {
+                    of_subgroup[rank.index()].iter().filter(|(sender, _)| *sender == own).count()
+                };
+                let counts: Vec<usize> = subgroup.members.iter().map(of_own).collect();
+                assert!(counts.iter().all(|count| *count == counts[0]), "{way:?}: {counts:?}");
+            }
+        }
+        if is_all && nodes.iter().all(Node::is_settled) {
             break;
         }
     }
     delivered
 }
 
-/// SMC-6, FAB-1: a counter is behind its message, whichever promise keeps it there.
+/// SMC-6, FAB-1: a counter is behind its message, whichever promise keeps it there, and whichever
+/// techniques are on.
 #[test]
 fn with_whatever_a_fabric_promises_all_messages_arrive_whole_and_in_one_order() {
+    let late = Switches::LATE_POSTING;
     for promises in [
         Promises::COMPLETION_VISIBLE,
         Promises::COMPLETION_VISIBLE.union(Promises::ADDRESS_ORDER),
@@ -177,15 +252,36 @@ fn with_whatever_a_fabric_promises_all_messages_arrive_whole_and_in_one_order() 
         Promises::WRITE_ORDER.union(Promises::ADDRESS_ORDER),
     ] {
         for writes_max in [4, 5, 16] {
-            let [first, second, third] = delivered(promises, writes_max);
-            assert_eq!(first.len(), 120, "{promises:?}, lists of {writes_max}");
-            assert!(first == second && second == third, "{promises:?}, lists of {writes_max}");
-            for sender in [0, 1] {
-                let of_sender = first.iter().filter(|one| one.len() == 1 || one[1] == sender);
-                let numbers: Vec<u8> =
-                    of_sender.filter(|one| one.len() > 1).map(|one| one[0]).collect();
-                let expected: Vec<u8> = (0..60).filter(|number| number % 40 != 0).collect();
-                assert_eq!(numbers, expected, "{promises:?}, lists of {writes_max}");
+            for switches in [Switches::default(), Switches::all().difference(late)] {
+                for checks in [Checks::Off, Checks::On] {
+                    judge(Way { promises, writes_max, switches, checks });
+                }
+            }
+        }
+        let switches = Switches::NULLS;
+        judge(Way { promises, writes_max: 5, switches, checks: Checks::Off });
+    }
+}
+
+fn judge(way: Way) {
+    for (of_subgroup, subgroup) in delivered(way).iter().zip(&SUBGROUPS) {
+        let first = &of_subgroup[subgroup.members[0].index()];
+        for member in subgroup.members {
+            let of_member = &of_subgroup[member.index()];
+            assert!(
+                subgroup.delivery == Delivery::Unordered || of_member == first,
+                "{way:?}: one order at {member}"
+            );
+            for sender in subgroup.senders {
+                let of_sender: Vec<&Vec<u8>> = of_member
+                    .iter()
+                    .filter(|(rank, _)| rank == sender)
+                    .map(|(_, message)| message)
+                    .collect();
+                let expected: Vec<Vec<u8>> =
+                    (0..MESSAGES).map(|number| message(*sender, number)).collect();
+                assert_eq!(of_sender.len(), expected.len(), "{way:?}: of {sender} at {member}");
+                assert!(of_sender.into_iter().eq(&expected), "{way:?}: of {sender} at {member}");
             }
         }
     }

@@ -37,6 +37,9 @@ fn calm_run(parents: &[Option<u16>], replicas: u16, settings: Settings, messages
     let is_over = world.run_until(400_000, |world| missing(world).is_empty());
     assert_eq!(safety(&world), Vec::<String>::new(), "seed {}", settings.seed);
     assert!(is_over, "seed {}: {:?}", settings.seed, missing(&world));
+    let before = world.idle_steps;
+    world.run(2_000);
+    assert!(world.idle_steps > before, "between heartbeats there is nothing to do");
 }
 
 #[test]
@@ -106,7 +109,9 @@ fn a_client_that_has_left_may_come_again_and_its_place_begins_anew() {
 #[test]
 fn what_a_client_multicast_before_it_left_is_delivered() {
     for seed in 1..20 {
-        let settings = Settings { seed, ..Settings::default() };
+        // In a short log, the last entry of the client has to wait for room.
+        let log_entries = 2 << (seed % 4);
+        let settings = Settings { seed, log_entries, ..Settings::default() };
         let mut world = World::new(&[None, Some(0)], 3, settings);
         let number = ClientNumber(0);
         if seed % 2 == 0 {

@@ -2,13 +2,18 @@
 //! never a message that nobody sent.
 
 use tramontane_core::ids::{ClientNumber, GroupId, Rank};
-use tramontane_core::tram::{Destinations, LinkId, ReplicaId, ReplicaLinks, Role};
+use tramontane_core::tram::{Destinations, LinkId, ReplicaLinks, Role, SendError, Timestamp};
 
+use super::faults::REFERENCES_FROM;
 use super::judge::{missing, safety};
 use super::world::{Settings, World};
 
 /// Cells of a client's row, as the core lays it out.
 const WRITTEN: usize = 0;
+/// Of a replica's row towards a client: whose messages are taken.
+const OPENED: usize = 8;
+/// Of a replica's row towards a peer: the highest timestamp that it has granted.
+const PROMISED: usize = 32;
 const SLOT: usize = 64;
 const PARTY: usize = SLOT + 8;
 const DESTINATIONS: usize = SLOT + 24;
@@ -57,24 +62,144 @@ fn a_message_that_no_correct_client_writes_is_not_ordered_and_its_client_is_clos
     }
 }
 
+/// A reference whose body its client gives to nobody waits, and nobody else with it.
 #[test]
-fn rows_of_any_content_make_no_replica_panic() {
-    for seed in 0..60 {
-        let settings = Settings { seed, ..Settings::default() };
+fn a_reference_without_its_body_holds_up_no_other_client() {
+    for seed in 1..6 {
+        let settings = Settings { seed, references_from: 8, ..Settings::default() };
         let mut world = World::new(&[None, Some(0)], 3, settings);
-        world.run(3_000);
-        for _ in 0..300 {
-            let ids = world.ids();
-            let id = ids[world.random.below(ids.len())];
+        assert!(world.run_until(200_000, |world| {
+            world.leader(GroupId(0)).is_some() && world.leader(GroupId(1)).is_some()
+        }));
+        forge(&mut world, &[]);
+        for _ in 0..10 {
+            let to = Destinations(1 + world.random.below(3) as u64);
+            let _ = world.multicast(ClientNumber(0), to, 16);
+            world.run(2_000);
+        }
+        assert!(world.run_until(400_000, |world| missing(world).is_empty()), "seed {seed}");
+        assert_eq!(safety(&world), Vec::<String>::new(), "seed {seed}: it is not delivered");
+    }
+}
+
+/// A replica that says that the client's place is another's by now. It is never given back.
+#[test]
+fn a_client_whose_place_another_has_is_closed() {
+    let mut world = World::new(&[None], 3, Settings::default());
+    let (number, to) = (ClientNumber(1), Destinations::of(GroupId(0)));
+    assert!(world.multicast(number, to, 8).is_ok());
+    assert!(world.run_until(200_000, |world| missing(world).is_empty()));
+    world.poke_client(number, LinkId(0), OPENED, 2 << 1 | 1);
+    world.step_client(number);
+    assert!(world.clients[&number].client.is_closed());
+    assert_eq!(world.multicast(number, to, 8).err(), Some(SendError::Closed));
+}
+
+/// The highest round that a timestamp can have.
+#[test]
+fn a_replica_that_is_shown_the_last_round_takes_it_once() {
+    let mut world = World::new(&[None], 3, Settings::default());
+    assert!(world.run_until(200_000, |world| world.leader(GroupId(0)).is_some()));
+    let most = Timestamp::new(u64::MAX, 0, Rank(0)).round();
+    for _ in 0..200 {
+        for id in world.ids() {
+            for peer in 0..3 {
+                world.poke(id, LinkId(peer), PROMISED, (most << 24) - 1);
+            }
+        }
+        world.run(200);
+    }
+    // They are at the end of all rounds: who has promised one promises no lower one.
+    let rounds = world.replicas.values().map(|running| running.replica.promised().round());
+    assert_eq!(rounds.max(), Some(most));
+    world.run(50_000);
+    assert_eq!(safety(&world), Vec::<String>::new());
+}
+
+/// A change of a cell that a hostile process might make.
+fn change(world: &mut World) -> impl Fn(u64) -> u64 + use<> {
+    let (kind, bit) = (world.random.below(6), world.random.below(64) as u32);
+    let random = world.random.next().checked_shr(bit).unwrap_or(0);
+    move |before: u64| match kind {
+        0 => random,
+        1 => before ^ 1_u64.checked_shl(bit).unwrap_or(0),
+        2 => before.wrapping_add(1),
+        3 => before.wrapping_sub(1),
+        4 => u64::MAX,
+        _ => random & 0xff,
+    }
+}
+
+/// Changes one cell that another process can write: of a row, of a log's control line, or of an
+/// entry, whose seal is made right.
+fn spoil(world: &mut World) {
+    let ids = world.ids();
+    let id = ids[world.random.below(ids.len())];
+    let change = change(world);
+    match world.random.below(8) {
+        0..=3 => {
             let links = ReplicaLinks::of(world.overlay, id.group).len();
             let link = LinkId(world.random.below(links) as u16);
-            let offset = 8 * world.random.below(24);
-            let bits = world.random.below(65) as u32;
-            let value = world.random.next().checked_shr(bits).unwrap_or(0);
-            world.poke(id, link, offset, value);
-            world.run(30);
+            let cells = if world.random.chance(80) { 24 } else { 1_000 };
+            let offset = 8 * world.random.below(cells);
+            world.poke(id, link, offset, change(0));
         }
-        // Whatever they made of it: they are all there, and whoever could not go on has said so.
-        assert!(world.replicas.contains_key(&ReplicaId { group: GroupId(0), rank: Rank(0) }));
+        4 => {
+            let number = ClientNumber(world.random.below(2) as u16);
+            let link = LinkId(world.random.below(ids.len()) as u16);
+            let offset = 8 * world.random.below(16);
+            world.poke_client(number, link, offset, change(0));
+        }
+        5 => {
+            let offset = 8 * world.random.below(6);
+            world.poke_log(id, offset, change);
+        }
+        _ if !world.replicas.contains_key(&id) => {}
+        _ => {
+            let [_, tail, _] = world.log_control(id);
+            let place = tail.saturating_sub(world.random.below(4) as u64);
+            let offset = world.header_at(id, place) + 8 * world.random.below(10);
+            world.poke_log(id, offset, change);
+            if world.random.chance(80) {
+                world.seal(id, place);
+            }
+        }
     }
+}
+
+/// Rows, logs and entries of any content. Whatever the replicas make of it: none panics or reads
+/// outside of its memory, and none takes a place twice. Leaders fail meanwhile, so that logs are
+/// read by others.
+#[test]
+fn rows_and_logs_of_any_content_make_no_replica_panic() {
+    let mut halts = 0;
+    for seed in 0..120 {
+        let references_from = if seed % 2 == 0 { REFERENCES_FROM } else { 0 };
+        let settings = Settings { seed, references_from, ..Settings::default() };
+        let mut world = World::new(&[None, Some(0)], 3, settings);
+        world.run(3_000);
+        for turn in 0..200 {
+            let to = Destinations(1 + world.random.below(3) as u64);
+            let length = world.random.below(60);
+            let _ = world.multicast(ClientNumber(0), to, length);
+            spoil(&mut world);
+            world.run(40);
+            let ids = world.ids();
+            let id = ids[world.random.below(ids.len())];
+            let leader = world.leader(id.group).unwrap_or(id);
+            match turn % 30 {
+                11 if world.may_crash(leader) => world.crash_replica(leader),
+                25 if !world.replicas.contains_key(&id) => world.start_replica(id, false),
+                _ => {}
+            }
+        }
+        let is_outside = |complaint: &&String| complaint.contains("does not fit");
+        assert_eq!(world.complaints.iter().find(is_outside), None, "seed {seed}");
+        halts += usize::from(world.complaints.iter().any(|one| one.contains("a decided entry")));
+        for (id, history) in &world.histories {
+            let rises = history.messages.windows(2).all(|two| two[0].0 < two[1].0);
+            assert!(rises, "seed {seed}: {id}");
+        }
+    }
+    assert!(halts > 5, "logs that contradict themselves stop their replicas: {halts}");
 }

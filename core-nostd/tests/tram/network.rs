@@ -4,7 +4,7 @@
 mod end;
 
 use std::cell::RefCell;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 
 use tramontane_core::fabric::{ErrorKind, Event, LossCause, PermissionEvent, Region, Token};
@@ -83,6 +83,10 @@ pub struct Network {
     pub refuses: usize,
     pub refusals: u64,
     whims: Random,
+    /// Lists that were taken, by the process that posted them.
+    pub lists: BTreeMap<usize, u64>,
+    /// The most bytes of a write, of a list to a log, and of a read.
+    pub write_bytes_max: usize,
 }
 
 impl Network {
@@ -100,6 +104,8 @@ impl Network {
             refuses: 0,
             refusals: 0,
             whims: Random::new(seed ^ 0x77),
+            lists: BTreeMap::new(),
+            write_bytes_max: 32_768,
         }))
     }
 
@@ -115,7 +121,9 @@ impl Network {
     /// An event that says nothing to anybody.
     fn idle_event(&mut self) -> Option<Event> {
         self.refuse().err()?;
-        let (view, peer) = (ViewId(u64::MAX), Rank(0));
+        // No view has these ids, not even a link that has none.
+        let view = ViewId(if self.whims.chance(50) { 0 } else { u64::MAX });
+        let peer = Rank(0);
         Some(match self.whims.below(4) {
             0 => Event::Woken,
             1 => Event::Ready { view, peer },

@@ -1,11 +1,15 @@
 //! What replicas and clients are opened with and asked for: what is refused, and what they say of
 //! themselves.
 
+use std::rc::Rc;
+
 use tramontane_core::fabric::{Capabilities, Promises};
 use tramontane_core::ids::{ClientNumber, GroupId, Rank, Time, ViewId};
+use tramontane_core::memory::Line;
 use tramontane_core::tram::{
-    Answers, Attachment, Client, ClientLinks, ClientOptions, Destinations, LentState, LinkId,
-    OpenError, Overlay, Replica, ReplicaId, ReplicaLinks, ReplicaOptions, SendError, Shape, Stage,
+    Answers, Attachment, Client, ClientLinks, ClientOptions, Destinations, Group, LentState,
+    Limits, LinkId, OpenError, Overlay, OverlayError, REPLICAS_MAX, Replica, ReplicaId,
+    ReplicaLinks, ReplicaOptions, SendError, Shape, Stage,
 };
 
 use super::judge::{missing, safety};
@@ -233,4 +237,74 @@ fn a_snapshot_of_another_length_or_an_older_moment_is_not_taken() {
     }
     assert_eq!(running.replica.restore(&old, &running.memory), Ok(false), "it is older");
     assert_eq!(running.replica.delivered(), before);
+    // Of a later moment; but the second client has an incarnation that there is not.
+    let saved = |replica: &Replica<'_>| {
+        let mut cells = vec![0; count];
+        replica.snapshot(&mut cells).expect("as many cells");
+        cells
+    };
+    let now = saved(&running.replica);
+    let mut later = now.clone();
+    (later[0], later[1], later[6]) = (before + 9, 77, u64::MAX);
+    assert_eq!(running.replica.restore(&later, &running.memory), Ok(false), "no such client");
+    assert_eq!(saved(&running.replica), now, "nothing of it is taken over");
+    later[6] = now[6];
+    let leader = world.leader(ROOT).expect("a leader");
+    let running = world.replicas.get_mut(&leader).expect("it runs");
+    let now = saved(&running.replica);
+    assert_eq!(running.replica.restore(&later, &running.memory), Ok(false), "it leads");
+    assert_eq!(saved(&running.replica), now);
+}
+
+/// A header of a group with many children is longer than a slot of a short message.
+#[test]
+fn a_fabric_carries_the_longest_header_in_one_write() {
+    let of = |parent: Option<u16>| Group { parent: parent.map(GroupId), replicas: 1 };
+    let groups: Vec<Group> = [of(None)].into_iter().chain((0..16).map(|_| of(Some(0)))).collect();
+    let limits =
+        Limits { clients: 1, log_entries: 2, client_window: 1, parent_window: 1, payload_max: 1 };
+    let overlay = Overlay::new(&groups, limits).expect("a tree");
+    let links = ReplicaLinks::of(&overlay, ROOT).len();
+    let open = |write_bytes_max| {
+        let state = (Lent::new(links), Lent::new(2), Lent::new(2), Lent::new(1));
+        let lent = LentState {
+            links: state.0.lend(),
+            sources: state.1.lend(),
+            replies: state.2.lend(),
+            payload: state.3.lend(),
+        };
+        let limits = Capabilities { write_bytes_max, ..capabilities() };
+        Replica::open(&overlay, FIRST, ReplicaOptions::default(), limits, lent).err()
+    };
+    assert_eq!(open(128), Some(OpenError::FabricTooSmall), "a slot, and no header");
+    assert_eq!(open(192), None);
+}
+
+#[test]
+fn an_overlay_has_clients_and_groups_of_some_replicas_and_not_too_many() {
+    let limits = *overlay().limits();
+    let with = |replicas: usize, clients| {
+        let replicas = u16::try_from(replicas).expect("few");
+        Overlay::new(&[Group { parent: None, replicas }], Limits { clients, ..limits }).err()
+    };
+    for replicas in [1, REPLICAS_MAX] {
+        assert_eq!(with(replicas, 1), None);
+    }
+    for replicas in [0, REPLICAS_MAX + 1] {
+        assert_eq!(with(replicas, 1), Some(OverlayError::Replicas(ROOT)));
+    }
+    assert_eq!(with(1, 0), Some(OverlayError::Limits));
+}
+
+/// Memory that a host lends, and that is shorter than it was asked for.
+#[test]
+fn a_replica_whose_log_is_too_short_stops_and_says_so() {
+    let mut world = World::new(&[None], 3, Settings::default());
+    let running = world.replicas.get_mut(&FIRST).expect("it runs");
+    running.memory.log = Rc::new(vec![Line::new()]);
+    world.multicast(NUMBER, Destinations::of(ROOT), 8).expect("there is room");
+    world.run(50_000);
+    let said: Vec<&String> = world.complaints.iter().filter(|one| one.contains("fit")).collect();
+    assert!(!said.is_empty() && said.len() == world.complaints.len(), "{:?}", world.complaints);
+    assert!(said.iter().all(|one| one.starts_with(&FIRST.to_string())), "the others go on");
 }

@@ -6,6 +6,9 @@ use tramontane_core::tram::{LinkId, MessageId, ReplicaId, Shape};
 
 use super::world::{RunningReplica, World};
 
+/// Which cell of a header is its seal.
+const SEAL: usize = 7;
+
 impl World {
     pub fn leader(&self, group: GroupId) -> Option<ReplicaId> {
         let of_group = self.replicas.iter().filter(|(id, _)| id.group == group);
@@ -58,6 +61,43 @@ impl World {
     /// Whether a replica has delivered a message.
     pub fn has_delivered(&self, id: ReplicaId, message: MessageId) -> bool {
         self.histories[&id].messages.iter().any(|(_, other)| *other == message)
+    }
+
+    /// Whoever may write a replica's log puts a cell there.
+    pub fn poke_log(&mut self, id: ReplicaId, offset: usize, change: impl Fn(u64) -> u64) {
+        let Some(running) = self.replicas.get(&id) else { return };
+        if let Ok(cell) = RowWriter::from_lines(&running.memory.log).cell(offset) {
+            cell.publish(change(cell.load()));
+        }
+    }
+
+    /// The header at a place of a replica's log gets the seal that its cells ask for.
+    pub fn seal(&mut self, id: ReplicaId, place: u64) {
+        let at = self.header_at(id, place);
+        let cells = 8 + usize::from(self.overlay.children_count(id.group));
+        let log = Row::from_lines(&self.replicas[&id].memory.log);
+        let sealed = (0..cells).filter(|cell| *cell != SEAL).map(|cell| at + 8 * cell);
+        let seal = sealed.fold(0xcbf2_9ce4_8422_2325_u64, |seal, offset| {
+            let cell = log.cell(offset).map_or(0, |cell| cell.load());
+            (seal ^ cell).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
+        });
+        self.poke_log(id, at + 8 * SEAL, |_| seal);
+    }
+
+    /// Where the header of a place is in a replica's log.
+    pub fn header_at(&self, id: ReplicaId, place: u64) -> usize {
+        let cells = 8 + usize::from(self.overlay.children_count(id.group));
+        let index = (place % u64::from(self.settings.log_entries)) as usize;
+        64 + index * (cells * 8).next_multiple_of(64)
+    }
+
+    /// A replica shows something to a client.
+    pub fn poke_client(&mut self, number: ClientNumber, link: LinkId, offset: usize, value: u64) {
+        let Some(running) = self.clients.get(&number) else { return };
+        let Some(Some(rows)) = running.memory.links.get(link.index()) else { return };
+        if let Ok(cell) = RowWriter::from_lines(&rows.copy).cell(offset) {
+            cell.publish(value);
+        }
     }
 
     /// A link's peer shows something to a replica.

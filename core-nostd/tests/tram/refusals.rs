@@ -2,8 +2,9 @@
 //! once. Both are free to: what is refused is tried again at a later step.
 
 use super::faults::{REFERENCES_FROM, faulty_run, settings_of, shape_of, thirty_faults};
-use super::judge::safety;
+use super::judge::{missing, safety};
 use super::world::{Settings, World};
+use tramontane_core::ids::ClientNumber;
 
 /// Half of the seeds with references.
 fn settings(seed: u64) -> Settings {
@@ -38,4 +39,42 @@ fn a_link_without_rows_harms_no_order() {
         delivered += world.ever.len();
     }
     assert!(delivered > 200, "{delivered}");
+}
+
+/// TRM-3: lists to a log, and reads of one, are no longer than its fabric takes: what has no room
+/// goes with the next. The network of these tests sees to that.
+#[test]
+fn a_log_is_written_and_read_in_pieces_that_its_fabric_takes() {
+    for seed in 1..12 {
+        let (parents, replicas) = shape_of(seed);
+        // Payloads that stand so close that a list has several.
+        let settings = Settings { write_bytes_max: 640, payload_max: 100, ..settings(seed) };
+        let mut world = World::new(parents, replicas, settings);
+        thirty_faults(&mut world);
+        world.network.borrow_mut().heal();
+        for id in world.ids() {
+            if !world.replicas.contains_key(&id) {
+                world.start_replica(id, false);
+            }
+        }
+        let is_over = world.run_until(3_000_000, |world| missing(world).is_empty());
+        assert_eq!(safety(&world), Vec::<String>::new(), "seed {seed}");
+        assert!(is_over, "seed {seed}: {:?}", missing(&world));
+    }
+}
+
+/// A client that is about to leave, and has no rows of any replica: nobody has shown it that its
+/// place is closed.
+#[test]
+fn a_client_that_sees_no_replica_has_not_left() {
+    let mut world = World::new(&[None, Some(0)], 3, Settings::default());
+    let number = ClientNumber(0);
+    world.multicast(number, world.overlay.all(), 8).expect("there is room");
+    world.leave(number);
+    assert!(world.run_until(400_000, |world| world.has_left(number)));
+    let running = world.clients.get_mut(&number).expect("it runs");
+    running.memory.hide(100, &mut world.random);
+    assert!(!world.has_left(number));
+    world.clients.get_mut(&number).expect("it runs").memory.show();
+    assert!(world.has_left(number));
 }

@@ -7,6 +7,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use tramontane_core::fabric::Fabric;
 use tramontane_core::ids::{ClientNumber, GroupId, Rank, Time};
 use tramontane_core::tram::{
     Answers, Attachment, Client, ClientLink, ClientLinks, ClientOptions, Delivered, Destinations,
@@ -71,6 +72,8 @@ pub struct Settings {
     pub hides: usize,
     /// How many bytes of payloads a step copies before it takes no more.
     pub run_bytes: u64,
+    /// How many bytes the fabric takes in one write, and in one list to a log.
+    pub write_bytes_max: usize,
 }
 
 impl Default for Settings {
@@ -89,6 +92,7 @@ impl Default for Settings {
             refuses: 0,
             hides: 0,
             run_bytes: ReplicaOptions::default().run_bytes,
+            write_bytes_max: capabilities().write_bytes_max,
         }
     }
 }
@@ -127,6 +131,8 @@ pub struct World {
     pub most_copied: u64,
     /// Lists that clients have posted.
     pub clients_lists: u32,
+    /// Steps of replicas that say that they did nothing.
+    pub idle_steps: u32,
 }
 
 /// A tree by its groups' parents, with so many replicas each.
@@ -173,8 +179,10 @@ impl World {
             given_up: 0,
             most_copied: 0,
             clients_lists: 0,
+            idle_steps: 0,
         };
         world.network.borrow_mut().refuses = settings.refuses;
+        world.network.borrow_mut().write_bytes_max = settings.write_bytes_max;
         for id in world.ids() {
             world.start_replica(id, true);
         }
@@ -221,11 +229,11 @@ impl World {
             replies: state.2.lend(),
             payload: state.3.lend(),
         };
-        let replica = Replica::open(self.overlay, id, options, capabilities(), lent)
-            .expect("a replica of the overlay");
         let process = self.network.borrow_mut().add(shape.log_bytes());
         let memory = Lending::new(self.network.borrow().log(process), links.len());
         let end = NetworkEnd { network: Rc::clone(&self.network), process };
+        let replica = Replica::open(self.overlay, id, options, end.capabilities(), lent)
+            .expect("a replica of the overlay");
         let mut running = RunningReplica { replica, memory, end, incarnation, _state: state };
         self.histories.insert(id, History::default());
         if !is_founder {
@@ -415,6 +423,9 @@ impl World {
             message.id.number as u8
         };
         running.memory.hide(self.settings.hides, &mut self.random);
+        let process = running.end.process;
+        let lists = |network: &Network| network.lists.get(&process).copied();
+        let lists_before = lists(&self.network.borrow());
         let stepped =
             running.replica.step(Time(self.now), &mut running.end, &running.memory, &mut deliver);
         running.memory.show();
@@ -426,6 +437,13 @@ impl World {
                 self.fetched += did.fetched;
                 self.given_up += did.given_up;
                 self.most_copied = self.most_copied.max(did.copied_bytes);
+                let has_done = did.delivered > 0
+                    || did.copied_bytes > 0
+                    || lists(&self.network.borrow()) != lists_before;
+                if did.is_idle() && has_done {
+                    self.complaints.push(format!("{id}: it says that it did nothing: {did:?}"));
+                }
+                self.idle_steps += u32::from(did.is_idle());
             }
             Err(halt) => self.complaints.push(format!("{id}: {halt}")),
         }

@@ -403,6 +403,20 @@ impl Arena {
         self.with(rank, |change, _, _| change.peer_lost(Rank(peer as u16)));
     }
 
+    /// A peer takes no writes from a member any more.
+    pub fn deny(&mut self, rank: usize, peer: usize) {
+        self.with(rank, |change, _, _| change.denied_by(Rank(peer as u16)));
+    }
+
+    /// Whom a member suspects, and how far it says that it is.
+    pub fn suspected(&mut self, rank: usize) -> (Vec<usize>, Status) {
+        let count = self.members.len();
+        self.with(rank, |change, cells, _| {
+            let is_suspected = |peer: &usize| change.suspects(cells, Rank(*peer as u16));
+            ((0..count).filter(is_suspected).collect(), change.status())
+        })
+    }
+
     pub fn leave(&mut self, rank: usize) {
         self.with(rank, |change, cells, _| change.leave(cells));
     }

@@ -5,16 +5,19 @@
 use std::cell::Cell;
 
 use tramontane_core::ids::{Frontier, NodeId, Rank, SubgroupId, Time, ViewId};
-use tramontane_core::layout::{Delivery, Group, Layout, Subgroup, ViewColumn};
+use tramontane_core::layout::{Delivery, Group, JOINS_MAX, Layout, Subgroup, ViewColumn};
 use tramontane_core::memory::{Line, Row, RowWriter};
 use tramontane_core::multicast::Misbehaved;
 use tramontane_core::view::{
-    Accepted, Ballot, Cause, Change, Halt, Host, NextView, PeerState, RowTable, Stance, Status,
-    Table, ViewChange, ViewOptions, ViewState,
+    Accepted, Ballot, Cause, Change, Committed, Halt, Host, NextView, PeerState, RowTable, Stance,
+    Status, Table, ViewChange, ViewOptions, ViewState,
 };
 
 use crate::arena::timeless;
 use crate::chain::Random;
+
+mod columns;
+mod decisions;
 
 const MEMBERS: [NodeId; 3] = [NodeId(1), NodeId(2), NodeId(3)];
 const RANKS: [Rank; 3] = [Rank(0), Rank(1), Rank(2)];
@@ -33,6 +36,11 @@ const LINES: usize = 32;
 struct Quiet {
     delivered: u64,
     causes: Vec<(Rank, Cause)>,
+    /// Calls of `promise`, and at which of them its log finds that member 2 has changed a message.
+    promises: u32,
+    fails_at: Option<u32>,
+    /// The memory of the next view is not ready.
+    is_unprepared: bool,
 }
 
 impl Host for Quiet {
@@ -48,7 +56,7 @@ impl Host for Quiet {
 
     fn prepare(&mut self, next: NextView<'_>) -> bool {
         assert!(next.members.len() <= 8, "more members than memory was lent for");
-        true
+        !self.is_unprepared
     }
 
     fn deliver_to(&mut self, _: SubgroupId, trim: Frontier) -> Result<bool, Misbehaved> {
@@ -59,6 +67,46 @@ impl Host for Quiet {
 
     fn cut(&mut self, peer: Rank, cause: Cause) {
         self.causes.push((peer, cause));
+    }
+}
+
+/// The same with a log.
+struct Logging<'q>(&'q mut Quiet);
+
+impl Host for Logging<'_> {
+    fn received(&self, subgroup: SubgroupId) -> Frontier {
+        self.0.received(subgroup)
+    }
+
+    fn delivered(&self, subgroup: SubgroupId) -> Frontier {
+        self.0.delivered(subgroup)
+    }
+
+    fn wedge(&mut self) {
+        self.0.wedge();
+    }
+
+    fn prepare(&mut self, next: NextView<'_>) -> bool {
+        self.0.prepare(next)
+    }
+
+    fn promise(
+        &mut self,
+        _: NextView<'_>,
+        _: Ballot,
+        _: impl Fn(SubgroupId) -> Option<Frontier>,
+    ) -> Result<bool, Misbehaved> {
+        self.0.promises += 1;
+        let fails = self.0.fails_at == Some(self.0.promises);
+        if fails { Err(Misbehaved(Rank(2))) } else { Ok(true) }
+    }
+
+    fn deliver_to(&mut self, subgroup: SubgroupId, trim: Frontier) -> Result<bool, Misbehaved> {
+        self.0.deliver_to(subgroup, trim)
+    }
+
+    fn cut(&mut self, peer: Rank, cause: Cause) {
+        self.0.cut(peer, cause);
     }
 }
 
@@ -145,11 +193,20 @@ impl Victim {
         let writer = RowWriter::from_lines(self.lines(1));
         let table = RowTable::new(&self.layout, Rank(1), &rows, writer);
         let mut table = Changing { table, victim: self, looks: Cell::new(0), change };
-        let status = ViewChange::new(&self.layout, &mut state, &mut peers, &mut next)
-            .expect("state that fits")
-            .step(Time(now), &mut table, &mut host);
+        let mut change = ViewChange::new(&self.layout, &mut state, &mut peers, &mut next)
+            .expect("state that fits");
+        let status = match host.fails_at {
+            None => change.step(Time(now), &mut table, &mut host),
+            Some(_) => change.step(Time(now), &mut table, &mut Logging(&mut host)),
+        };
         (self.state, self.peers, self.next, self.host) = (state, peers, next, host);
         status
+    }
+
+    fn lose(&mut self, peer: u16) {
+        ViewChange::new(&self.layout, &mut self.state, &mut self.peers, &mut self.next)
+            .expect("state that fits")
+            .peer_lost(Rank(peer));
     }
 
     fn stance(&self) -> Stance {
@@ -198,6 +255,7 @@ fn lists_that_nobody_can_propose_make_their_owner_suspected() {
         ("a member that joins", vec![Change::Join(NodeId(2)).encode(own)], 1, 0),
         ("a joiner twice", vec![Change::Join(NodeId(9)).encode(own); 2], 2, 0),
         ("a stranger taken back", vec![Change::Withdraw(NodeId(9)).encode(own)], 1, 0),
+        ("a member taken back", vec![Change::Withdraw(NodeId(2)).encode(own)], 1, 0),
         ("a change after the seal", vec![seal, remove(2)], 2, 6),
         ("a seal without trims", vec![remove(2), seal], 2, 0),
         ("a trim beyond what is here", vec![remove(2), seal], 2, 12),
@@ -208,6 +266,15 @@ fn lists_that_nobody_can_propose_make_their_owner_suspected() {
     }
     let many: Vec<u64> = (0..6).map(|node| Change::Join(NodeId(20 + node)).encode(own)).collect();
     assert_eq!(leader_shows(&many, 6, 0), misbehaved, "more members than there is memory for");
+    // Each is taken back at once.
+    let turns = |count: u32| -> Vec<u64> {
+        let in_and_out = |node| [Change::Join(NodeId(node)), Change::Withdraw(NodeId(node))];
+        (20..20 + count).flat_map(in_and_out).map(|change| change.encode(own)).collect()
+    };
+    let most = JOINS_MAX as u32;
+    assert_eq!(leader_shows(&turns(most), 2 * most as u16, 0), []);
+    let more = leader_shows(&turns(most + 1), 2 * most as u16 + 2, 0);
+    assert_eq!(more, misbehaved, "more joins than a change has");
 }
 
 #[test]
@@ -421,6 +488,13 @@ fn flags_of_members_that_there_are_not_make_their_owner_suspected() {
 
 #[test]
 fn a_sealed_list_is_never_exchanged_for_another() {
+    for last in [Change::Seal, Change::Join(NodeId(10))] {
+        sealed_and_then(last);
+    }
+}
+
+/// A leader that has sealed a list shows a longer one, which ends with this.
+fn sealed_and_then(last: Change) {
     let own = Ballot(1);
     let mut victim = Victim::new();
     victim.step();
@@ -432,11 +506,11 @@ fn a_sealed_list_is_never_exchanged_for_another() {
     victim.step();
     assert_eq!(victim.stance().accepted, Accepted { ballot: own, count: 2 });
     victim.put(0, ViewColumn::Entry(1), Change::Join(NodeId(9)).encode(own));
-    victim.put(0, ViewColumn::Entry(2), Change::Seal.encode(own));
+    victim.put(0, ViewColumn::Entry(2), last.encode(own));
     victim.put_stance(0, 0, 1, 3);
     victim.step();
     assert_eq!(victim.stance().accepted, Accepted { ballot: own, count: 2 });
-    assert!(victim.host.causes.contains(&(Rank(0), Cause::Misbehaved)));
+    assert!(victim.host.causes.contains(&(Rank(0), Cause::Misbehaved)), "{last:?}");
 }
 
 /// A leader's own entries bear its own ballot from the moment that its stance says so.

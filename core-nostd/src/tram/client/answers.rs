@@ -51,7 +51,7 @@ impl Client<'_> {
         // bound: a window: no more messages are taken than it has
         for number in self.released..self.next {
             let index = modulo(number, limits.client_window);
-            let Some(message) = self.messages.get_mut(index) else { break };
+            let message = self.messages.at_mut(index);
             if message.is_used && message.is_answered {
                 message.is_used = false;
                 let destinations = message.destinations;
@@ -90,8 +90,7 @@ impl Client<'_> {
         // bound: a window
         for _ in 0..window {
             let index = modulo(self.released, window);
-            let is_free = self.messages.get(index).is_some_and(|message| !message.is_used);
-            if self.released >= self.next || !is_free {
+            if self.released >= self.next || self.messages.at(index).is_used {
                 break;
             }
             self.released = self.released.saturating_add(1);
@@ -108,14 +107,13 @@ impl Client<'_> {
         // bound: a window: no more messages are taken than it has
         for number in self.released..self.next {
             let index = modulo(number, self.overlay.limits().client_window);
-            let Some(message) = self.messages.get(index) else { break };
-            if message.is_answered {
+            if self.messages.at(index).is_answered {
                 continue;
             }
             let silent = self.look_for_answers_to(index, memory)?;
-            let is_silent = self.messages.get(index).is_some_and(|message| {
-                message.waiting == message.destinations && message.waiting.0 & !silent.0 == 0
-            });
+            let message = self.messages.at(index);
+            let is_silent =
+                message.waiting == message.destinations && message.waiting.0 & !silent.0 == 0;
             if is_silent && number >= self.alike_from {
                 break;
             }
@@ -130,11 +128,8 @@ impl Client<'_> {
         index: usize,
         memory: &M,
     ) -> Result<Destinations, Halt> {
-        let Some(message) = self.messages.get(index).copied() else {
-            return Ok(Destinations::default());
-        };
-        let first = message.first.index();
-        let mut silent = self.groups.get(first).map_or(Destinations::default(), |of| of.silent);
+        let message = *self.messages.at(index);
+        let mut silent = self.groups.at(message.first).silent;
         let mut waiting = message.waiting;
         // bound: the groups of the overlay
         for group in Destinations(message.waiting.0 & !silent.0).iter() {
@@ -146,14 +141,11 @@ impl Client<'_> {
                 }
             }
         }
-        if let Some(group) = self.groups.get_mut(first) {
-            group.silent = silent;
-        }
-        if let Some(message) = self.messages.get_mut(index) {
-            message.waiting = waiting;
-            message.is_answered = waiting == Destinations::default();
-            self.answered = self.answered.saturating_add(u64::from(message.is_answered));
-        }
+        self.groups.at_mut(message.first).silent = silent;
+        let message = self.messages.at_mut(index);
+        message.waiting = waiting;
+        message.is_answered = waiting == Destinations::default();
+        self.answered = self.answered.saturating_add(u64::from(message.is_answered));
         Ok(silent)
     }
 

@@ -13,7 +13,7 @@ use super::{Client, ClientLink, MessageState};
 use crate::fabric::{Area, Fabric, Region, WRITES_MAX};
 use crate::ids::index_from_u32;
 use crate::memory::RowWriter;
-use crate::tram::link::{LinkId, Memory, OfLinks};
+use crate::tram::link::{LinkId, Memory};
 use crate::tram::overlay::ReplicaId;
 use crate::tram::posting::Posting;
 use crate::tram::progress::Halt;
@@ -34,7 +34,7 @@ impl Client<'_> {
         fabric: &mut F,
         memory: &M,
     ) -> Result<(), Halt> {
-        let mut state = *self.state.at(link)?;
+        let mut state = *self.state.at(link);
         let (replica, shape, _) = self.other_end(link)?;
         if !shape.has_references() {
             return Ok(());
@@ -52,7 +52,7 @@ impl Client<'_> {
                 break;
             }
         }
-        *self.state.at_mut(link)? = state;
+        *self.state.at_mut(link) = state;
         Ok(())
     }
 
@@ -117,7 +117,7 @@ impl Client<'_> {
         // bound: a window
         for number in state.given..self.next {
             let index = modulo(number, shape.client_window());
-            let Some(message) = self.messages.get(index).copied() else { break };
+            let message = *self.messages.at(index);
             if self.is_due(&message, link, replica, shape, memory)? {
                 // For this body, and for a name of each.
                 let writes = numbers.len().saturating_add(2);

@@ -22,9 +22,12 @@ impl<'o> ClientLinks<'o> {
     /// How many links.
     #[must_use]
     pub fn len(&self) -> usize {
-        let groups = self.overlay.all().iter();
-        let replicas = groups.map(|group| usize::from(self.overlay.replicas(group)));
-        replicas.fold(0, usize::saturating_add)
+        usize::from(self.count())
+    }
+
+    pub(super) fn count(&self) -> u16 {
+        let replicas = self.overlay.all().iter().map(|group| self.overlay.replicas(group));
+        replicas.fold(0, u16::saturating_add)
     }
 
     /// Never: an overlay has a replica.

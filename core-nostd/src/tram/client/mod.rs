@@ -24,8 +24,9 @@ pub use links::ClientLinks;
 pub use send::SendError;
 
 use super::entry::MessageId;
-use super::link::{Attached, Attachment, LinkId, Memory, OfLinks, Stage};
+use super::link::{Attached, Attachment, LinkId, Memory, Stage};
 use super::overlay::{Destinations, Overlay, ReplicaId};
+use super::places::Places;
 use super::progress::{Halt, OpenError, Progress};
 use super::replica::put;
 use super::shape::{Shape, feed_row, taken_row};
@@ -92,9 +93,9 @@ pub struct Client<'s> {
     options: ClientOptions,
     capabilities: Capabilities,
     links: ClientLinks<'s>,
-    state: &'s mut [ClientLink],
-    groups: &'s mut [GroupState],
-    messages: &'s mut [MessageState],
+    state: Places<'s, ClientLink>,
+    groups: Places<'s, GroupState>,
+    messages: Places<'s, MessageState>,
     /// Payloads of the messages under way, one after the other.
     payloads: &'s mut [u8],
     /// The number of the next message.
@@ -161,9 +162,9 @@ impl<'s> Client<'s> {
             options,
             capabilities,
             links,
-            state,
-            groups,
-            messages,
+            state: Places::new(state),
+            groups: Places::new(groups),
+            messages: Places::new(messages),
             payloads,
             next: 0,
             released: 0,
@@ -187,7 +188,10 @@ impl<'s> Client<'s> {
         attachment: Attachment,
         memory: &M,
     ) -> Result<(), Halt> {
-        let Some(state) = self.state.get_mut(link.index()) else { return Ok(()) };
+        if self.links.replica(link).is_none() {
+            return Ok(());
+        }
+        let state = self.state.at_mut(link);
         *state = ClientLink { replica: state.replica, ..ClientLink::default() };
         state.attached = Attached {
             stage: Stage::Waiting,
@@ -205,15 +209,14 @@ impl<'s> Client<'s> {
 
     /// Gives up a view with a replica.
     pub fn detach(&mut self, link: LinkId) {
-        if let Some(state) = self.state.get_mut(link.index()) {
-            *state = ClientLink { replica: state.replica, ..ClientLink::default() };
-        }
+        let state = self.state.at_mut(link);
+        *state = ClientLink { replica: state.replica, ..ClientLink::default() };
     }
 
     /// How far a link is.
     #[must_use]
     pub fn stage(&self, link: LinkId) -> Stage {
-        self.state.get(link.index()).map_or(Stage::Absent, |state| state.attached.stage)
+        self.state.at(link).attached.stage
     }
 
     /// Its links.
@@ -248,12 +251,9 @@ impl<'s> Client<'s> {
         self.progress = Progress::default();
         self.given_bytes = 0;
         self.take_events(now, fabric);
-        let count = self.links.len();
-        let first = self.first_link(count);
         // bound: the links
-        for index in (first..count).chain(0..first) {
-            let Ok(link) = u16::try_from(index).map(LinkId) else { break };
-            let attached = &mut self.state.at_mut(link)?.attached;
+        for link in self.links_in_turn() {
+            let attached = &mut self.state.at_mut(link).attached;
             if attached.stage == Stage::Waiting && fabric.ready(attached.view, attached.peer) {
                 attached.stage = Stage::Ready;
             }
@@ -267,12 +267,15 @@ impl<'s> Client<'s> {
         Ok(self.progress)
     }
 
-    /// The link with which a step begins. Each client has another: if all began with the same
-    /// replica, their long messages would wait for its port, and the ports of others would idle.
-    fn first_link(&self, count: usize) -> usize {
-        let clients = usize::from(self.overlay.limits().clients).max(1);
-        let before = self.options.number.index().saturating_mul(count);
-        before.checked_div(clients).map_or(0, |first| first.min(count))
+    /// All links, from the one on with which a step begins. Each client has another: if all began
+    /// with the same replica, their long messages would wait for its port, and the ports of others
+    /// would idle.
+    fn links_in_turn(&self) -> impl Iterator<Item = LinkId> + use<> {
+        let count = self.links.count();
+        let before = u32::from(self.options.number.0).saturating_mul(u32::from(count));
+        let first = before.checked_div(u32::from(self.overlay.limits().clients)).unwrap_or(0);
+        let first = u16::try_from(first).unwrap_or(0).min(count);
+        (first..count).chain(0..first).map(LinkId)
     }
 
     /// Says that no more messages come. Steps go on to send those that were multicast. The groups
@@ -313,8 +316,8 @@ impl<'s> Client<'s> {
     /// The replica at the other end of a link, the shape of its group, and the ordinal of the next
     /// message to it.
     fn other_end(&self, link: LinkId) -> Result<(ReplicaId, Shape, Ordinal), Halt> {
-        let replica = self.state.at(link)?.replica.ok_or(Halt::OutOfRow)?;
-        let group = self.groups.get(replica.group.index()).ok_or(Halt::OutOfRow)?;
+        let replica = self.state.at(link).replica.ok_or(Halt::OutOfRow)?;
+        let group = self.groups.at(replica.group);
         Ok((replica, group.shape.ok_or(Halt::OutOfRow)?, group.next))
     }
 

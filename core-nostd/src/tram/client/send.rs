@@ -10,7 +10,7 @@ use crate::layout::CACHE_LINE;
 use crate::memory::{Row, RowWriter};
 use crate::tram::entry::MessageId;
 use crate::tram::feed::{Fed, Payload, Ring};
-use crate::tram::link::{LinkId, Memory, OfLinks};
+use crate::tram::link::{LinkId, Memory};
 use crate::tram::overlay::Destinations;
 use crate::tram::posting::Posting;
 use crate::tram::progress::Halt;
@@ -80,7 +80,7 @@ impl Client<'_> {
         }
         let number = self.next;
         let index = modulo(number, limits.client_window);
-        let ordinal = self.groups.get(first.index()).map_or(Ordinal::ZERO, |group| group.next);
+        let ordinal = self.groups.at(first).next;
         let place = self.payload_mut(index, length).ok_or(SendError::TooLong)?;
         // Not `copy_from_slice`: at each level of optimisation the compiler sees that this cannot
         // panic.
@@ -89,11 +89,10 @@ impl Client<'_> {
             *to = *from;
         }
         let last = modulo(number.saturating_sub(1), limits.client_window);
-        if self.messages.get(last).is_none_or(|last| last.destinations != destinations) {
+        if self.messages.at(last).destinations != destinations {
             self.alike_from = number;
         }
-        let Some(message) = self.messages.get_mut(index) else { return Err(SendError::Full) };
-        *message = MessageState {
+        *self.messages.at_mut(index) = MessageState {
             number,
             is_used: true,
             is_answered: false,
@@ -104,9 +103,7 @@ impl Client<'_> {
             length,
             answers,
         };
-        if let Some(group) = self.groups.get_mut(first.index()) {
-            group.next = ordinal.next();
-        }
+        self.groups.at_mut(first).next = ordinal.next();
         self.next = number.saturating_add(1);
         Ok(self.id_of(number))
     }
@@ -119,7 +116,7 @@ impl Client<'_> {
 
     /// Stores in one replica's ring what it has room for.
     pub(super) fn store<M: Memory>(&mut self, link: LinkId, memory: &M) -> Result<(), Halt> {
-        let mut state = *self.state.at(link)?;
+        let mut state = *self.state.at(link);
         let (replica, shape, next) = self.other_end(link)?;
         if state.stored >= next {
             return Ok(());
@@ -142,7 +139,7 @@ impl Client<'_> {
             }
             state.stored = state.stored.next();
         }
-        *self.state.at_mut(link)? = state;
+        *self.state.at_mut(link) = state;
         Ok(())
     }
 
@@ -157,7 +154,7 @@ impl Client<'_> {
     ) -> Result<bool, Halt> {
         let ordinal = state.stored;
         let Some(index) = self.find(group, state) else { return Ok(true) };
-        let Some(message) = self.messages.get(index).copied() else { return Ok(true) };
+        let message = *self.messages.at(index);
         let is_reference = shape.is_reference(message.length);
         if is_reference && state.given <= message.number {
             return Ok(false);
@@ -186,7 +183,7 @@ impl Client<'_> {
         // bound: a window: no more messages are taken than it has
         for number in state.number.max(self.released)..self.next {
             let index = modulo(number, self.overlay.limits().client_window);
-            let message = self.messages.get(index)?;
+            let message = self.messages.at(index);
             if message.first == group && message.ordinal >= state.stored {
                 state.number = number;
                 return (message.is_used && message.ordinal == state.stored).then_some(index);
@@ -211,7 +208,7 @@ impl Client<'_> {
         }
         let standing = (u64::from(self.options.incarnation) << 1) | 1;
         let (_, _, next) = self.other_end(link)?;
-        let state = self.state.at_mut(link)?;
+        let state = self.state.at_mut(link);
         if !state.shows_leaving && state.posted >= next {
             put(row, feed_row::STANDING, standing)?;
             state.shows_leaving = true;
@@ -233,7 +230,7 @@ impl Client<'_> {
         self.show_leaving(link, row)?;
         // bound: a window
         for _ in 0..shape.client_window() {
-            let state = *self.state.at(link)?;
+            let state = *self.state.at(link);
             if state.posted >= state.stored && !state.attached.dirty {
                 break;
             }
@@ -250,7 +247,7 @@ impl Client<'_> {
             self.progress.lists = self.progress.lists.saturating_add(1);
             let writes = u32::try_from(posting.writes().len()).unwrap_or(u32::MAX);
             self.progress.writes = self.progress.writes.saturating_add(writes);
-            let state = self.state.at_mut(link)?;
+            let state = self.state.at_mut(link);
             (state.posted, state.attached.dirty) = (to, false);
         }
         Ok(())

@@ -1,8 +1,10 @@
 //! Where the cells of channels lie.
 
 use tramontane_core::fabric::Channel;
-use tramontane_core::ids::{NodeId, Rank};
-use tramontane_core::layout::{BLOCK, CHANNEL_BYTES, Layout, LayoutError};
+use tramontane_core::ids::{NodeId, Rank, SenderRank, SubgroupId};
+use tramontane_core::layout::{
+    BLOCK, CHANNEL_BYTES, Delivery, Group, Layout, LayoutError, Subgroup,
+};
 
 #[test]
 fn channels_stand_before_the_subgroups_at_one_place_in_every_row() {
@@ -25,4 +27,28 @@ fn channels_stand_before_the_subgroups_at_one_place_in_every_row() {
     let twice = [NodeId(3), NodeId(3)];
     assert_eq!(Layout::of_channels(&twice, 1).err(), Some(LayoutError::DuplicateMember));
     assert_eq!(Layout::of_channels(&[], 1).err(), Some(LayoutError::NoMembers));
+}
+
+/// RDM-7: each sender of a subgroup with large messages has a channel, by a number of 16 bits.
+#[test]
+fn more_senders_of_large_messages_than_there_are_channels_are_refused() {
+    let nodes: Vec<NodeId> = (0..1024).map(NodeId).collect();
+    let ranks: Vec<Rank> = (0..1024).map(Rank).collect();
+    let subgroup = Subgroup {
+        members: &ranks,
+        senders: &ranks,
+        window: 1,
+        message_max: 1,
+        delivery: Delivery::Ordered,
+    };
+    let subgroups = [subgroup; 64];
+    let group = Group { members: &nodes, subgroups: &subgroups };
+    let layout = Layout::new(group).expect("a good group");
+    let ids: Vec<SubgroupId> = (0..64).map(SubgroupId).collect();
+    let most = layout.with_large(&ids[..63]).expect("one less than 64 times 1,024");
+    let last = most.large_channel(SubgroupId(62), SenderRank(1023));
+    assert_eq!(last, Some(Channel(63 * 1024 - 1)));
+    assert_eq!(most.large_channel(SubgroupId(62), SenderRank(1024)), None, "no such sender");
+    assert_eq!(most.large_channel(SubgroupId(63), SenderRank(0)), None, "it was not named");
+    assert_eq!(layout.with_large(&ids).err(), Some(LayoutError::TooManyChannels));
 }

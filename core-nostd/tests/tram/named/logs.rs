@@ -4,6 +4,7 @@ use tramontane_core::ids::{GroupId, Rank};
 use tramontane_core::tram::ReplicaId;
 
 use super::script::{DECIDED, P, STAMP, Script, TAIL, here};
+use crate::world::World;
 
 /// TRM-4: leader 1 puts A on its own log alone, leader 2 puts B on its own alone. Leader 3 takes A
 /// and delivers it. Leader 4 finds A and B, and must take A.
@@ -259,5 +260,42 @@ fn a_copy_ends_with_the_replica_that_it_was_made_of() {
     script.world.crash_replica(P[2]);
     script.world.start_replica(P[2], false);
     script.does_come(&next, &[], 100, |_| false);
+    script.end();
+}
+
+/// Replica 1 has reads of payloads under way, from a replica that it hears, when a later candidate
+/// asks for its log. It gives its log away only once they have landed: they would replace what the
+/// next leader writes there.
+#[test]
+fn a_log_is_given_away_once_what_is_read_into_it_has_landed() {
+    let mut script = Script::of(&[None], 5);
+    let [three, four] = [3, 4].map(|rank| ReplicaId { rank: Rank(rank), ..P[0] });
+    let (others, next) = ([P[0], P[2], three, four], [P[1], P[2], three]);
+    for _ in 0..3 {
+        let message = script.multicast(0, here());
+        for id in others {
+            script.delivers(id, message, &others, &[0]);
+        }
+    }
+    script.among(&next, &[], |world| world.reads_payloads(P[1]));
+    let promised = |world: &World| world.replicas[&P[1]].replica.promised();
+    let before = promised(&script.world);
+    // The leader before hears nothing of replica 1, and sees that it was passed over: it asks for
+    // all logs again.
+    let without_it = [P[0], P[1], three, four];
+    script.world.allow_only(&without_it, &[]);
+    let [from, to] = [P[1], P[0]].map(|id| script.world.process_of(id).expect("it runs"));
+    script.world.network.borrow_mut().block(from, to);
+    for _ in 0..60 {
+        for id in without_it {
+            script.world.step_replica(id);
+            while script.world.network.borrow_mut().deliver_if_any_can() {}
+        }
+        script.world.now += 200;
+    }
+    assert!(script.world.replicas[&P[0]].replica.promised() > before, "it asks");
+    assert!(script.world.reads_payloads(P[1]) && promised(&script.world) == before);
+    script.among(&[P[1], P[2]], &[], |world| promised(world) > before);
+    assert!(!script.world.reads_payloads(P[1]));
     script.end();
 }

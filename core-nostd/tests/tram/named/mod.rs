@@ -7,6 +7,7 @@
 
 mod children;
 mod clients;
+mod fetching;
 mod logs;
 mod references;
 mod script;

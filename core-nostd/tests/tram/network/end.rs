@@ -46,7 +46,7 @@ impl Fabric for NetworkEnd {
     type Error = ErrorKind;
 
     fn capabilities(&self) -> Capabilities {
-        capabilities()
+        Capabilities { write_bytes_max: self.network.borrow().write_bytes_max, ..capabilities() }
     }
 
     fn open(&mut self, _: ViewId, _: &ViewMemory<'_>) -> Result<(), ErrorKind> {
@@ -85,6 +85,11 @@ impl Fabric for NetworkEnd {
         let end = Self::end(network, view, self.process)?;
         network.refuse()?;
         assert!(writes.len() <= capabilities().writes_max);
+        let to_log = writes.iter().filter(|write| write.target.region != Region::ROW);
+        let bytes: usize = to_log.map(|write| write.length).sum();
+        assert!(bytes <= network.write_bytes_max, "a list of {bytes} bytes to a log");
+        let longest = writes.iter().map(|write| write.length).max().unwrap_or(0);
+        assert!(longest <= network.write_bytes_max, "a write of {longest} bytes");
         let log = Rc::clone(&network.processes[self.process].log);
         let is_late = network.random.below(2) == 0 || network.reads_late;
         let open = network.view_mut(view).ok_or(ErrorKind::Other)?;
@@ -115,6 +120,7 @@ impl Fabric for NetworkEnd {
         }
         open.flights[end].extend(token.map(Flight::Done));
         network.is_busy(view, end, had);
+        *network.lists.entry(self.process).or_default() += 1;
         Ok(())
     }
 
@@ -164,7 +170,10 @@ impl Permissions for NetworkEnd {
     ) -> Result<(), ErrorKind> {
         let network = &mut *self.network.borrow_mut();
         let end = Self::end(network, view, self.process)?;
-        network.refuse()?;
+        assert!(length <= network.write_bytes_max, "a read of {length} bytes");
+        if let Err(kind) = network.refuse() {
+            return Err(if network.whims.chance(30) { ErrorKind::Revoked } else { kind });
+        }
         let open = network.view_mut(view).ok_or(ErrorKind::Other)?;
         let had = open.flights[end].len();
         let (source, into) = (source.offset, into.offset);

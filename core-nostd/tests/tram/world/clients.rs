@@ -23,19 +23,19 @@ impl World {
             Lent::new(window),
             Lent::new(window * self.settings.payload_max as usize),
         );
+        let process = self.network.borrow_mut().add(64);
+        let memory = Lending::new(self.network.borrow().log(process), links.len());
+        let end = NetworkEnd { network: Rc::clone(&self.network), process };
         let client = Client::open(
             self.overlay,
             ClientOptions { number, incarnation },
-            capabilities(),
+            end.capabilities(),
             state.0.lend(),
             state.1.lend(),
             state.2.lend(),
             state.3.lend(),
         )
         .expect("a client of the overlay");
-        let process = self.network.borrow_mut().add(64);
-        let memory = Lending::new(self.network.borrow().log(process), links.len());
-        let end = NetworkEnd { network: Rc::clone(&self.network), process };
         let running = RunningClient { client, memory, end, incarnation, _state: state };
         self.clients.insert(number, running);
         for id in replicas {

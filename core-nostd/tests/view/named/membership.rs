@@ -2,6 +2,8 @@
 
 use super::*;
 
+use tramontane_core::layout::JOINS_MAX;
+
 #[test]
 fn a_joiner_that_dies_during_its_state_transfer_is_not_let_in() {
     let mut arena = group(3);
@@ -199,4 +201,83 @@ fn a_failure_during_a_change_goes_into_the_same_change() {
     tell(&mut arena, &[0, 1, 2], 3);
     settle(&mut arena, &[0, 1, 2]);
     assert_eq!(arena.decision.expect("decided").members, nodes(&[1, 2, 3]));
+}
+
+/// VIE-3: to suspect the members that cut this one off would take down the first that reads of it.
+#[test]
+fn a_member_that_is_denied_halts_and_suspects_nobody() {
+    let mut arena = group(3);
+    settle(&mut arena, &[0, 1, 2]);
+    arena.deny(1, 0);
+    assert_eq!(step(&mut arena, 1, 0, None), Status::Halted(Halt::SuspectedBy(Rank(0))));
+    assert_eq!(arena.suspected(1), (vec![], Status::Halted(Halt::SuspectedBy(Rank(0)))));
+    // The others find out, and go on.
+    tell(&mut arena, &[0, 2], 1);
+    settle(&mut arena, &[0, 2]);
+    assert_eq!(arena.decision.as_ref().expect("decided").members, nodes(&[1, 3]));
+    assert_eq!(arena.suspected(0), (vec![1], Status::Installed));
+}
+
+/// A host's mistake, or an event that came late.
+#[test]
+fn a_report_of_a_member_that_there_is_not_changes_nothing() {
+    let mut arena = group(3);
+    settle(&mut arena, &[0, 1, 2]);
+    let before = arena.fingerprint();
+    arena.lose(1, 3);
+    arena.deny(1, 3);
+    settle(&mut arena, &[0, 1, 2]);
+    assert_eq!(arena.fingerprint(), before);
+    assert_eq!(arena.suspected(1), (vec![], Status::Steady));
+}
+
+/// VIE-9: where nobody asks for a majority, each half of a group goes on.
+#[test]
+fn without_a_majority_each_part_of_a_group_goes_on_by_itself() {
+    let options = ViewOptions { majority: false, ..timeless() };
+    for (part, members) in [([0], nodes(&[1])), ([1], nodes(&[2]))] {
+        let mut arena = group_with(2, options);
+        settle(&mut arena, &[0, 1]);
+        tell(&mut arena, &part, 1 - part[0]);
+        // The oracle asks for the majority that these options give up.
+        for _ in 0..10 {
+            arena.step(part[0], Time(0), |_| None);
+        }
+        assert_eq!(arena.status(part[0]), Status::Installed);
+        assert_eq!(arena.next_view(part[0]), Some(members));
+    }
+}
+
+/// VIE-3: suspicions of more than 64 members take several cells.
+#[test]
+fn a_group_of_more_members_than_a_cell_has_flags_drops_one_that_fails() {
+    let everyone: Vec<usize> = (0..67).collect();
+    for lost in [3, 66] {
+        let mut arena = group(67);
+        let rest: Vec<usize> = everyone.iter().copied().filter(|rank| *rank != lost).collect();
+        settle(&mut arena, &everyone);
+        arena.crash_now(lost);
+        // One is told by its fabric, the others by it.
+        tell(&mut arena, &[5], lost);
+        settle(&mut arena, &rest);
+        let next = arena.decision.as_ref().expect("decided").members.len();
+        assert_eq!(next, 66);
+        assert!(rest.iter().all(|rank| arena.status(*rank) == Status::Installed));
+        assert!(rest.iter().all(|rank| arena.suspected(*rank).0 == [lost]));
+    }
+}
+
+/// VIE-10: one change lets in so many; the others wait for the next.
+#[test]
+fn more_joins_than_a_change_takes_wait() {
+    let most = JOINS_MAX;
+    let mut arena = group((most + 2) as u16);
+    let everyone: Vec<usize> = (0..most + 2).collect();
+    settle(&mut arena, &everyone);
+    for rank in &everyone {
+        arena.wish(*rank, NodeId(100 + *rank as u32));
+    }
+    settle(&mut arena, &everyone);
+    let decided = arena.decision.as_ref().expect("decided").members.len();
+    assert_eq!(decided, most + 2 + most);
 }

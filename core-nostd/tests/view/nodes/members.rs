@@ -127,6 +127,8 @@ pub fn open_with(
 /// What a layout of these tests may have, and its nodes' options.
 pub struct Laid {
     pub subgroups: usize,
+    /// Subgroups without order behind those, and as many in which nobody sends.
+    pub unordered: usize,
     pub node_options: Options,
     pub checks: Checks,
     /// Whether members log what they deliver.
@@ -138,25 +140,34 @@ pub struct Laid {
 impl Default for Laid {
     fn default() -> Self {
         let node_options = Options::default();
-        Self { subgroups: 1, node_options, checks: Checks::Off, is_logged: false, is_large: false }
+        Self {
+            subgroups: 1,
+            unordered: 0,
+            node_options,
+            checks: Checks::Off,
+            is_logged: false,
+            is_large: false,
+        }
     }
 }
 
 /// The same with a layout as it is described.
 pub fn open_laid(id: u64, ids: &[NodeId], shared: bool, seed: u64, laid: Laid) -> Vec<Member> {
-    let Laid { subgroups, node_options, checks, is_logged, is_large } = laid;
+    let Laid { subgroups, unordered, node_options, checks, is_logged, is_large } = laid;
     let count = ids.len();
     let ranks: &'static [Rank] = leak((0..count as u16).map(Rank).collect());
-    let subgroups: &'static [Subgroup<'static>] = leak(vec![
-        Subgroup {
-            members: ranks,
-            senders: ranks,
-            window: WINDOW,
-            message_max: 16,
-            delivery: Delivery::Ordered,
-        };
-        subgroups
-    ]);
+    let subgroup = |delivery| Subgroup {
+        members: ranks,
+        senders: ranks,
+        window: WINDOW,
+        message_max: 16,
+        delivery,
+    };
+    let ordered = vec![subgroup(Delivery::Ordered); subgroups];
+    let unordered = vec![subgroup(Delivery::Unordered); unordered];
+    let silent = Subgroup { senders: &[], ..subgroup(Delivery::Ordered) };
+    let silent = vec![silent; unordered.len()];
+    let subgroups: &'static [Subgroup<'static>] = leak([ordered, unordered, silent].concat());
     let members: &'static [NodeId] = leak(ids.to_vec());
     let layout = Layout::with_views(Group { members, subgroups }).expect("a good group");
     #[cfg(feature = "durable")]

@@ -19,7 +19,7 @@ use tramontane_core::node::{Progress, UndeliveredMessage};
 use tramontane_core::smc::Outbox;
 use tramontane_core::view::{Halt, NextView, Status};
 
-use members::{Member, open};
+use members::{Laid, Member, open, open_laid};
 
 const SUBGROUP: SubgroupId = SubgroupId(0);
 
@@ -57,6 +57,14 @@ impl Run {
             resent: 0,
             dropped_after_they_were_sent: 0,
         }
+    }
+
+    /// The same with a subgroup without order beside the other.
+    fn with_unordered(count: u32, shared: bool, seed: u64) -> Self {
+        let mut run = Self::new(count, shared, seed);
+        let laid = Laid { unordered: 1, ..Laid::default() };
+        run.members = open_laid(1, &run.ids, shared, seed, laid);
+        run
     }
 
     fn send(&mut self, rank: usize) {
@@ -216,6 +224,75 @@ fn a_member_dies_under_load_and_the_others_lose_nothing() {
     }
     assert!(resent > 20, "only {resent} messages were in flight");
     assert!(sent > 0 && sent < resent, "the trim drops some, and others were never sent: {sent}");
+}
+
+/// DEL-3: without order there is no place where a view ends. What is sent there is delivered while
+/// the view lasts, and a change waits for none of it.
+#[test]
+fn a_subgroup_without_order_has_no_trim_and_holds_up_no_change() {
+    const UNORDERED: SubgroupId = SubgroupId(1);
+    for seed in 0..20 {
+        let shared = seed % 2 == 0;
+        let mut run = Run::with_unordered(4, shared, seed * 613 + 1);
+        let send = |run: &mut Run, rank: usize, message: u8| {
+            let outbox = run.members[rank].node.node().outbox(UNORDERED).expect("a sender");
+            let mut slot = outbox.reserve(1).expect("a slot is free");
+            slot.payload()[0] = message;
+            slot.commit();
+        };
+        for rank in 0..4 {
+            send(&mut run, rank, 100 + rank as u8);
+        }
+        run.run(30, true);
+        for delivered in run.delivered.values() {
+            let mut unordered: Vec<u8> =
+                delivered.iter().filter(|one| one.len() == 1).map(|one| one[0]).collect();
+            unordered.sort_unstable();
+            assert_eq!(unordered, [100, 101, 102, 103], "seed {seed}");
+        }
+        let victim = seed as usize % 4;
+        run.stopped.insert(run.ids[victim].0);
+        // What nobody can deliver everywhere any more.
+        send(&mut run, (victim + 1) % 4, 7);
+        run.run_to_the_end_of_the_view(true);
+        for (rank, member) in run.members.iter().enumerate().filter(|(rank, _)| *rank != victim) {
+            assert_eq!(member.node.status(), Status::Installed, "seed {seed}: {rank}");
+            assert!(member.node.trim(SUBGROUP).is_some());
+            assert_eq!(member.node.trim(UNORDERED), None);
+        }
+    }
+}
+
+/// VIE-3: for a view it is all one why a peer is gone.
+#[test]
+fn a_member_that_the_fabric_reports_as_lost_is_dropped() {
+    for cause in [LossCause::Exited, LossCause::Left, LossCause::Unreachable] {
+        let mut run = Run::new(3, false, 11);
+        run.run(5, true);
+        run.stopped.insert(3);
+        let lost = Event::PeerLost { view: ViewId(1), peer: Rank(2), cause };
+        run.members[0].fabric.events.push_back(lost);
+        // At once, and not after the time in which a silent member is found.
+        let steps = (1..).find(|_| {
+            run.step(0);
+            run.members[0].node.suspects(Rank(2))
+        });
+        assert!(steps.is_some_and(|steps| steps <= 3), "{cause:?}: {steps:?}");
+        run.run_to_the_end_of_the_view(true);
+        run.go_on();
+        assert_eq!(run.ids, [NodeId(1), NodeId(2)], "{cause:?}");
+    }
+}
+
+/// A host's mistake: no member has that rank.
+#[test]
+fn a_report_of_a_member_that_there_is_not_ends_no_view() {
+    let mut run = Run::new(3, false, 5);
+    run.run(5, true);
+    run.members[0].node.peer_lost(Rank(3));
+    run.members[0].node.denied_by(Rank(9));
+    run.run(30, true);
+    assert!((0..4).all(|rank| !run.members[0].node.suspects(Rank(rank))));
 }
 
 #[test]

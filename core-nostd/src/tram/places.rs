@@ -1,0 +1,66 @@
+//! State that is lent as a list with one element for each of something: for each link, each message
+//! of a window, each group.
+//!
+//! Whoever is opened checks once that a list is long enough. What is asked of a place behind its
+//! end is a vacant element, that of a link without a view or of a message that is not there.
+//!
+//! Requirement: TRM-8.
+
+use super::link::LinkId;
+use crate::ids::GroupId;
+
+/// What a list can be asked by.
+pub(super) trait Place {
+    /// The place in the list.
+    fn index(self) -> usize;
+}
+
+impl Place for usize {
+    fn index(self) -> usize {
+        self
+    }
+}
+
+impl Place for LinkId {
+    fn index(self) -> usize {
+        Self::index(self)
+    }
+}
+
+impl Place for GroupId {
+    fn index(self) -> usize {
+        Self::index(self)
+    }
+}
+
+/// A list that was lent.
+#[derive(Debug)]
+pub(super) struct Places<'s, S> {
+    all: &'s mut [S],
+    vacant: S,
+}
+
+impl<'s, S: Default> Places<'s, S> {
+    pub(super) fn new(all: &'s mut [S]) -> Self {
+        Self { all, vacant: S::default() }
+    }
+
+    /// What is kept at a place.
+    pub(super) fn at(&self, place: impl Place) -> &S {
+        self.all.get(place.index()).unwrap_or(&self.vacant)
+    }
+
+    /// The same, to be changed. What is stored behind the end of the list is kept nowhere that
+    /// matters: only what is here is ever attached or taken.
+    pub(super) fn at_mut(&mut self, place: impl Place) -> &mut S {
+        self.all.get_mut(place.index()).unwrap_or(&mut self.vacant)
+    }
+
+    pub(super) fn iter(&self) -> core::slice::Iter<'_, S> {
+        self.all.iter()
+    }
+
+    pub(super) fn iter_mut(&mut self) -> core::slice::IterMut<'_, S> {
+        self.all.iter_mut()
+    }
+}

@@ -1,0 +1,120 @@
+//! TRM-9: a new leader fetches payloads that its log refers to, and its peers or its fabric do not
+//! help it. Nor does every child that asks for a payload lack it.
+
+use tramontane_core::ids::ClientNumber;
+use tramontane_core::tram::{LinkId, MessageId, ReplicaLinks, Role};
+
+use super::script::{C, P, Script, TAIL, both, here};
+
+/// Two of three have delivered a message, and its client is gone. The third is about to lead, and
+/// has the header alone.
+fn lacking_at_the_first() -> (Script, MessageId) {
+    let mut script = Script::by_reference(&[None]);
+    script.leads(P[1], &P[1..]);
+    let a = script.multicast(0, here());
+    for id in &P[1..] {
+        script.delivers(*id, a, &P[1..], &[0]);
+    }
+    script.world.crash_client(ClientNumber(0));
+    (script, a)
+}
+
+#[test]
+fn a_fetch_that_the_fabric_refuses_is_tried_again() {
+    let mut refusals = 0;
+    for percent in [20, 40, 60, 80] {
+        let (mut script, a) = lacking_at_the_first();
+        script.world.network.borrow_mut().refuses = percent;
+        script.delivers(P[0], a, &[P[0], P[2]], &[]);
+        assert_eq!(script.world.fetched, 1);
+        refusals += script.world.network.borrow().refusals;
+        script.world.network.borrow_mut().refuses = 0;
+        script.end();
+    }
+    assert!(refusals > 20, "{refusals}");
+}
+
+/// The replica that was asked goes in the middle of it. The other one has the payload too.
+#[test]
+fn a_fetch_ends_with_the_replica_that_was_asked() {
+    let (mut script, a) = lacking_at_the_first();
+    script.among(&[P[0], P[2]], &[], |world| world.reads_payloads(P[0]));
+    script.world.crash_replica(P[2]);
+    script.world.step_replica(P[0]);
+    assert!(!script.world.replicas[&P[0]].replica.is_leader(), "half of it may be here");
+    script.delivers(P[0], a, &P[..2], &[]);
+    script.end();
+}
+
+/// Nobody has the payload, and a voter shows that it has delivered the entry: the replica lacks
+/// what was decided, and must not lead without it.
+#[test]
+fn a_reference_that_somebody_has_delivered_is_not_given_up() {
+    const DELIVERED: usize = 40;
+    let mut script = Script::by_reference(&[None]);
+    let tails = P.map(|id| script.world.log_control(id)[TAIL]);
+    script.ordered_by(P[0], 0, here());
+    script.world.crash_client(ClientNumber(0));
+    script.among(&P, &[], |world| (0..3).all(|at| world.log_control(P[at])[TAIL] > tails[at]));
+    script.world.crash_replica(P[0]);
+    script.world.gives_snapshots = false;
+    for _ in 0..400 {
+        script.world.poke(P[1], LinkId(2), DELIVERED, tails[1] + 1);
+        script.does_come(&P[1..], &[], 1, |_| false);
+        assert!(!script.world.replicas[&P[1]].replica.is_leader());
+        if script.world.replicas[&P[1]].replica.needs_snapshot() {
+            assert_eq!(script.world.given_up, 0);
+            return;
+        }
+    }
+    panic!("it never asks for a snapshot");
+}
+
+/// A child's replica asks for positions of short messages and of nulls, for those that it has long
+/// taken, and for those that there are not yet.
+#[test]
+fn what_a_child_asks_for_without_lacking_it_harms_nobody() {
+    const WANTED: usize = 24;
+    for refuses in [0, 40] {
+        let mut script = Script::by_reference(&[None, Some(0)]);
+        script.world.network.borrow_mut().refuses = refuses;
+        let mut sent = 0_u64;
+        for turn in 0..60 {
+            for parent in P {
+                for rank in C.map(|id| id.rank) {
+                    let links = ReplicaLinks::of(script.world.overlay, parent.group);
+                    let link = links.find(Role::Child { child: 0, rank }).expect("a link");
+                    let near = (sent + 3).saturating_sub(u64::from(rank.0) + turn % 3);
+                    let wanted = if turn % 7 == 6 { u64::MAX } else { near };
+                    script.world.poke(parent, link, WANTED, wanted);
+                }
+            }
+            let length = if turn % 2 == 0 { 8 } else { 40 };
+            sent += u64::from(script.world.multicast(ClientNumber(1), both(), length).is_ok());
+            script.does_come(&[P, C].concat(), &[1], 2, |_| false);
+        }
+        script.world.network.borrow_mut().refuses = 0;
+        script.end();
+    }
+}
+
+/// The client reaches the parent alone and dies, and the fabric refuses what the parent carries now
+/// and then.
+#[test]
+fn what_is_carried_to_a_child_is_carried_again_if_it_was_refused() {
+    let mut refusals = 0;
+    for percent in [10, 30, 50] {
+        let mut script = Script::by_reference(&[None, Some(0)]);
+        let a = script.multicast(0, both());
+        script.delivers(P[0], a, &P, &[0]);
+        script.world.crash_client(ClientNumber(0));
+        script.world.network.borrow_mut().refuses = percent;
+        for id in C {
+            script.delivers(id, a, &[P, C].concat(), &[]);
+        }
+        refusals += script.world.network.borrow().refusals;
+        script.world.network.borrow_mut().refuses = 0;
+        script.end();
+    }
+    assert!(refusals > 20, "{refusals}");
+}

@@ -1,0 +1,47 @@
+//! Columns that a row has not, and cells that fail their check.
+
+use super::*;
+
+/// What a row cannot hold is not published, and reads as if nobody had published it.
+#[test]
+fn a_column_that_a_layout_has_not_is_published_nowhere() {
+    let plain = Layout::with_views(GROUP).expect("a good group");
+    for layout in [plain, plain.with_checks().expect("small")] {
+        let bytes = layout.row_bytes(Rank(1));
+        let lines: Vec<Line> = (0..bytes / 64).map(|_| Line::new()).collect();
+        let rows = [Row::from_lines(&lines); 3];
+        let mut table = RowTable::new(&layout, Rank(1), &rows, RowWriter::from_lines(&lines));
+        let nowhere = ViewColumn::Trim(SubgroupId(9));
+        table.publish(nowhere, 3);
+        assert_eq!((table.version(), table.heartbeats()), (0, 0));
+        assert_eq!(table.load(Rank(1), nowhere), 0);
+        assert_eq!(table.load(Rank(7), ViewColumn::Heartbeat), 0, "of no member");
+        table.publish(ViewColumn::Heartbeat, 3);
+        table.publish(ViewColumn::Trim(SubgroupId(0)), 4);
+        assert_eq!((table.version(), table.heartbeats()), (1, 1));
+        assert_eq!(table.load(Rank(1), ViewColumn::Heartbeat), 3);
+    }
+}
+
+/// What fails its check in the middle of a step counts as not there yet, or as what no correct
+/// member shows: never as something that was promised.
+#[test]
+fn a_cell_that_fails_its_check_is_read_as_nothing_or_as_nonsense() {
+    let layout = Layout::with_views(GROUP).and_then(Layout::with_checks).expect("small");
+    let lines: Vec<Line> = (0..layout.row_bytes(Rank(0)) / 64).map(|_| Line::new()).collect();
+    let rows = [Row::from_lines(&lines); 3];
+    let table = RowTable::new(&layout, Rank(1), &rows, RowWriter::from_lines(&lines));
+    for (column, read) in [
+        (ViewColumn::Stance, u64::MAX),
+        (ViewColumn::Suspicions(0), u64::MAX),
+        (ViewColumn::Heartbeat, 0),
+        (ViewColumn::Committed, 0),
+        (ViewColumn::Entry(1), 0),
+        (ViewColumn::Wedged(SubgroupId(0)), 0),
+        (ViewColumn::Trim(SubgroupId(0)), 0),
+    ] {
+        let offset = layout.view_offset(Rank(0), column).expect("a column");
+        RowWriter::from_lines(&lines).cell(offset).expect("inside the row").publish(77);
+        assert_eq!(table.load(Rank(0), column), read, "{column:?}");
+    }
+}

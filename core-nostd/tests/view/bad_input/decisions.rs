@@ -1,0 +1,97 @@
+//! Decisions that a row shows, and what a member is about to promise when it learns them.
+
+use super::*;
+
+/// A leader that shows a decision: on its list before that is sealed, or with other trims or
+/// another member than it sealed.
+#[test]
+fn a_decision_that_nobody_can_have_made_makes_its_owner_suspected() {
+    let own = Ballot(1);
+    let (join, seal) = (Change::Join(NodeId(8)).encode(own), Change::Seal.encode(own));
+    for (count, trim, node, decides) in
+        [(2, 6, 8, true), (1, 6, 8, false), (1, 0, 8, false), (2, 5, 8, false), (2, 6, 9, false)]
+    {
+        let mut victim = Victim::new();
+        victim.step();
+        victim.put(0, ViewColumn::Entry(0), join);
+        victim.put(0, ViewColumn::Entry(1), seal);
+        victim.put(0, ViewColumn::Trim(SubgroupId(0)), 6);
+        victim.put_stance(0, 0, 1, count);
+        // It accepts the list. 2 has not, so nothing is decided.
+        victim.step();
+        let accepted = Accepted { ballot: own, count };
+        assert_eq!(victim.stance().accepted, accepted);
+        victim.put(0, ViewColumn::Trim(SubgroupId(0)), trim);
+        victim.put(0, ViewColumn::Entry(0), Change::Join(NodeId(node)).encode(own));
+        let committed = Committed { decided: true, accepted };
+        victim.put(0, ViewColumn::Committed, committed.encode());
+        let status = victim.step();
+        let is_accused = victim.host.causes.contains(&(Rank(0), Cause::Misbehaved));
+        assert_eq!(is_accused, !decides, "{count} {trim}");
+        assert_eq!(status == Status::Installed, decides, "{count} {trim}: {status:?}");
+    }
+}
+
+/// A decision that is learnt before the own memory of the next view is ready waits for it, and its
+/// owner is not accused.
+#[test]
+fn a_decision_waits_for_the_memory_of_the_next_view() {
+    let own = Ballot(1);
+    let mut victim = Victim::new();
+    victim.step();
+    victim.put(0, ViewColumn::Entry(0), Change::Join(NodeId(8)).encode(own));
+    victim.put(0, ViewColumn::Entry(1), Change::Seal.encode(own));
+    victim.put(0, ViewColumn::Trim(SubgroupId(0)), 6);
+    victim.put_stance(0, 0, 1, 2);
+    let accepted = Accepted { ballot: own, count: 2 };
+    let committed = Committed { decided: true, accepted };
+    victim.put(0, ViewColumn::Committed, committed.encode());
+    victim.host.is_unprepared = true;
+    for _ in 0..5 {
+        assert_eq!(victim.step(), Status::Steady);
+        assert_eq!(victim.stance().accepted, Accepted::default());
+    }
+    victim.host.is_unprepared = false;
+    assert_eq!(victim.step(), Status::Installed);
+    assert_eq!(victim.host.causes, []);
+}
+
+/// What the log was about to keep is not what it was any more: a member that cannot promise halts,
+/// at whichever call it finds that out, and has accepted nothing.
+#[test]
+fn a_member_whose_log_cannot_keep_what_is_sealed_halts() {
+    let own = Ballot(1);
+    let halted = Status::Halted(Halt::ChangedBy(Rank(2)));
+    let mut halts = 0;
+    for (is_reported, is_decided) in [(false, false), (false, true), (true, false), (true, true)] {
+        for fails_at in 1..5 {
+            let mut victim = Victim::new();
+            victim.step();
+            victim.put(0, ViewColumn::Entry(0), Change::Join(NodeId(8)).encode(own));
+            victim.put(0, ViewColumn::Entry(1), Change::Seal.encode(own));
+            victim.put(0, ViewColumn::Trim(SubgroupId(0)), 6);
+            victim.put_stance(0, 0, 1, 2);
+            if is_decided {
+                let accepted = Accepted { ballot: own, count: 2 };
+                let committed = Committed { decided: true, accepted };
+                victim.put(0, ViewColumn::Committed, committed.encode());
+            }
+            if is_reported {
+                // Before it suspects the leader, it accepts what the leader has shown.
+                victim.lose(0);
+            }
+            victim.host.fails_at = Some(fails_at);
+            let status = (0..3).map(|_| victim.step()).last().expect("three steps");
+            let has_failed = victim.host.promises >= fails_at;
+            let is_halted = status == halted;
+            assert_eq!(is_halted, has_failed, "{is_reported} {is_decided} {fails_at}: {status:?}");
+            if has_failed {
+                halts += 1;
+                assert_eq!(victim.stance().accepted, Accepted::default());
+                assert_eq!(victim.host.causes, [], "it accuses nobody");
+                assert_eq!(victim.own(ViewColumn::Suspicions(0)), 0);
+            }
+        }
+    }
+    assert!(halts >= 8, "{halts} of 16");
+}
