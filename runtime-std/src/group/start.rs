@@ -102,6 +102,9 @@ pub fn start_stepped<R: Replica>(
 /// How long a node meets others before it asks again whether one of them restarts.
 const FORMING_TURN: Duration = Duration::from_secs(2);
 
+/// Between two looks at nodes that may restart.
+const LOOK_PAUSE: Duration = Duration::from_millis(200);
+
 /// How a process finds its group.
 pub(super) enum Met {
     /// A member runs, which lets it in.
@@ -226,7 +229,12 @@ impl Place {
             let met = self.meet_unless_running(description, until_asked, cancel);
             let is_over = until_asked >= until || Instant::now() < until_asked;
             match met {
-                Ok(met) => return Ok(met.map_or(Met::Running, Met::First)),
+                Ok(Some(sessions)) => return Ok(Met::First(sessions)),
+                // To those that meet, a node that restarts looks as if it ran.
+                Ok(None) if self.may_restart(description) && !self.probe().is_running => {
+                    std::thread::sleep(LOOK_PAUSE);
+                }
+                Ok(None) => return Ok(Met::Running),
                 Err(error) if is_over => return Err(error),
                 // Nobody came in this turn.
                 Err(_) => {}

@@ -151,11 +151,12 @@ enum Formed {
 #[test]
 fn power_is_lost_while_a_group_is_formed() {
     use Formed::{Decided, Noted, Nothing};
-    for (carrier, found) in [
-        (Carrier::SharedMemory, [Decided, Noted, Noted]),
-        (Carrier::TcpWithKey, [Noted, Decided, Decided]),
-        (Carrier::TcpWithKey, [Noted, Noted, Noted]),
-        (Carrier::SharedMemory, [Nothing, Noted, Nothing]),
+    for (carrier, found, pause_ms) in [
+        (Carrier::SharedMemory, [Decided, Noted, Noted], 0),
+        (Carrier::SharedMemory, [Decided, Noted, Noted], 700),
+        (Carrier::TcpWithKey, [Noted, Decided, Decided], 700),
+        (Carrier::TcpWithKey, [Noted, Noted, Noted], 0),
+        (Carrier::SharedMemory, [Nothing, Noted, Nothing], 0),
     ] {
         let group = logged_group(carrier, 3);
         let nodes = start(&group, &[0, 1, 2]);
@@ -164,7 +165,9 @@ fn power_is_lost_while_a_group_is_formed() {
         for (id, found) in found.iter().enumerate() {
             leave(&group.place.path().join(format!("data-{id}/view/membership.json")), *found);
         }
-        let mut nodes = start(&group, &[0, 1, 2]);
+        let mut nodes = start(&group, &[1, 2]);
+        std::thread::sleep(std::time::Duration::from_millis(pause_ms));
+        nodes.extend(start(&group, &[0]));
         group.await_members(&[0, 1, 2]);
         nodes[1].1.write(&lines(1, 0..10));
         let all = same_lines(&group, &nodes, 10);
