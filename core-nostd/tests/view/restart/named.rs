@@ -168,6 +168,24 @@ fn a_view_whose_decision_one_member_alone_knows_restarts_once_a_majority_is_ther
 }
 
 #[test]
+fn the_first_view_restarts_though_one_member_alone_knows_that_it_is_decided() {
+    // Power was lost while the group was formed. 2 and 3 have noted that it was, and have logs with
+    // nothing in them: they are no new nodes.
+    let knows = Disk::of(1, &[1, 2, 3], &[Some((1, 0))]);
+    let noted = Disk { logs: vec![Some(OwnedLog::new(0, 0))], ..Disk::default() };
+    let subgroups = [vec![1, 2, 3]];
+    let alone = waits(&[(1, &knows)], &subgroups);
+    assert_eq!(alone, Some((Want::Majority, 1, vec![2, 3])));
+    let (members, is_adopted, logs) = goes_on(&[(1, &knows), (3, &noted)], &subgroups);
+    assert_eq!((members, is_adopted, logs), (vec![1, 3], false, vec![Some((1, 0))]));
+    // Without 1 they cannot know of it: the group is still to be formed, with all initial nodes.
+    let unknown = with_restart(&[(2, &noted), (3, &noted)], &subgroups, |restart| {
+        matches!(restart.verdict(), Verdict::NoGroup)
+    });
+    assert!(unknown);
+}
+
+#[test]
 fn a_damaged_record_is_taken_from_another_member_or_waited_for() {
     let members = [1, 2, 3];
     let subgroups = [members.to_vec()];
