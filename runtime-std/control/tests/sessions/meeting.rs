@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::support::{LONG, SHORT, error, group, join_all, joined, key};
-use tramontane_control::{Listener, MESSAGE_MAX, Mesh, MeshError, MeshOptions};
+use tramontane_control::{Address, Listener, MESSAGE_MAX, Mesh, MeshError, MeshOptions};
 use tramontane_core::ids::NodeId;
 
 #[test]
@@ -68,7 +68,7 @@ fn a_late_member_is_waited_for() {
                     let address = listener.address().clone();
                     drop(listener);
                     std::thread::sleep(Duration::from_millis(300));
-                    return part.join(Some(Listener::bind(&address).expect("the port again")));
+                    return part.join(Some(bind_again(&address)));
                 }
                 part.join(Some(listener))
             })
@@ -76,6 +76,18 @@ fn a_late_member_is_waited_for() {
         .collect();
     for thread in joining {
         assert!(thread.join().expect("no panic").is_ok());
+    }
+}
+
+/// A connection of somebody else may have been given the port meanwhile, for a moment.
+fn bind_again(address: &Address) -> Listener {
+    let until = Instant::now() + Duration::from_secs(20);
+    loop {
+        match Listener::bind(address) {
+            Ok(listener) => return listener,
+            Err(error) => assert!(Instant::now() < until, "the port again: {error}"),
+        }
+        std::thread::sleep(Duration::from_millis(50));
     }
 }
 
