@@ -286,7 +286,7 @@ impl Description {
             Self { shm_dir: None, key_file: None, allow_clear: false, rdma, ..self.clone() };
         // What can be parsed can be written.
         let text = serde_json::to_string(&alike).unwrap_or_default();
-        let format = self.overlay().map_or(0, |overlay| overlay.digest());
+        let format = alike.overlay().map_or(0, |overlay| overlay.digest());
         xxh3_64_with_seed(text.as_bytes(), format)
     }
 
