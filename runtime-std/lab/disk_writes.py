@@ -91,7 +91,7 @@ class Disk:
             for write in self.writes[self.safe : safe]:
                 apply(write, record, image)
         self.safe = safe
-        subprocess.run(["cp", "--sparse=always", self.image, target], check=True)
+        copy(self.image, target)
         unsafe = self.writes[safe:point]
         with open(target, "r+b") as image, open(self.record, "rb") as record:
             for write in unsafe:
@@ -100,6 +100,11 @@ class Disk:
                 elif way == "some":
                     apply(write, record, image, lambda: draw.random() < 0.5)
         return sum(write.sectors for write in unsafe)
+
+
+def copy(source: str, target: str):
+    """Copies an image without the room that nothing was written to."""
+    subprocess.run(["cp", "--sparse=always", source, target], check=True)
 
 
 def apply(write, record, image, keeps=None):

@@ -236,9 +236,9 @@ impl Replica<'_> {
     }
 }
 
-/// The first position of a child that the own log has kept. Those before it have been decided
-/// there: an entry is given up only once the child showed that, and a log that counts has all that
-/// are kept. The replica of the child that showed it may be gone.
+/// The first position of a child that this replica's log has kept. The child has decided those
+/// before it: an entry is given up only once the child showed that, and a log that counts has all
+/// that are kept. The replica of the child that showed it may be gone.
 fn first_kept(child: usize, lowest: u64, tail: u64, log: Log<'_>) -> Result<Option<Ordinal>, Halt> {
     let mut first = None;
     let mut place = lowest;

@@ -1,8 +1,8 @@
 //! State that is lent as a list with one element for each of something: for each link, each message
 //! of a window, each group.
 //!
-//! Whoever is opened checks once that a list is long enough. What is asked of a place behind its
-//! end is a vacant element, that of a link without a view or of a message that is not there.
+//! Opening a replica or a client checks once that each list is long enough. A place behind the end
+//! of a list reads as a vacant element: a link without a view, or a message that is not there.
 //!
 //! Requirement: TRM-8.
 

@@ -162,7 +162,7 @@ pub struct Replica<'s> {
 
     /// The highest timestamp that this replica has granted, or chosen itself.
     pub(super) promised: Timestamp,
-    /// Who may write to the own log, over the view that is attached.
+    /// Who may write to this replica's log, over the view that is attached.
     pub(super) granted_to: Option<LinkId>,
     /// Whether this replica counts in quorums.
     pub(super) is_voter: bool,

@@ -24,8 +24,8 @@ struct ImpossibleCountOf(Rank);
 
 impl<T: Table, H: Host> ViewStep<'_, T, H> {
     /// Sets the trims and seals the own list, of which `count` entries are committed: every
-    /// unsuspected member accepted them. Does not seal before the own memory of the next view is
-    /// ready and the own promise durable. The list must be the one last read.
+    /// unsuspected member accepted them. Does not seal before this member's memory of the next view
+    /// is ready and its promise durable. The list must be the one last read.
     pub(super) fn seal(&mut self, count: u16) {
         let mut id = SubgroupId::ZERO;
         // bound: the subgroups

@@ -78,7 +78,7 @@ pub struct Member {
     /// For each member: its row after each write that has not landed here.
     pub landing: [Vec<Row>; MEMBERS_MAX],
     /// For each sender: its rounds that have arrived here, and how many of its slots were taken and
-    /// handed over. For the own ring: the rounds used and the slots published.
+    /// handed over. For this member's ring: the rounds used and the slots published.
     pub rounds: [u8; MEMBERS_MAX],
     pub taken: [u8; MEMBERS_MAX],
     pub handed: [u8; MEMBERS_MAX],

@@ -63,7 +63,7 @@ impl World {
         self.histories[&id].messages.iter().any(|(_, other)| *other == message)
     }
 
-    /// Whoever may write a replica's log puts a cell there.
+    /// Puts a cell into a replica's log, as a process with the right to it does.
     pub fn poke_log(&mut self, id: ReplicaId, offset: usize, change: impl Fn(u64) -> u64) {
         let Some(running) = self.replicas.get(&id) else { return };
         if let Ok(cell) = RowWriter::from_lines(&running.memory.log).cell(offset) {

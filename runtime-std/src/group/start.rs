@@ -36,6 +36,7 @@ use super::parts::Parts;
 use super::peer_connector::{Calls, PeerConnector};
 use super::replica::Replica;
 use super::request::Requests;
+use super::restart;
 use super::restoring::Restoring;
 use super::running::{Handle, Running, Stepped};
 use super::send_state::SendState;
@@ -101,9 +102,6 @@ pub fn start_stepped<R: Replica>(
 
 /// How long a node meets others before it asks again whether one of them restarts.
 const FORMING_TURN: Duration = Duration::from_secs(2);
-
-/// Between two looks at nodes that may restart.
-const LOOK_PAUSE: Duration = Duration::from_millis(200);
 
 /// How a process finds its group.
 pub(super) enum Met {
@@ -225,18 +223,18 @@ impl Place {
                 return Ok(met);
             }
             let turn = Instant::now() + FORMING_TURN;
-            let until_asked = if may_restart { until.min(turn) } else { until };
-            let met = self.meet_unless_running(description, until_asked, cancel);
-            let is_over = until_asked >= until || Instant::now() < until_asked;
+            let turn = if may_restart { until.min(turn) } else { until };
+            let met = self.meet_unless_running(description, turn, cancel);
+            let is_only_over = turn < until && Instant::now() >= turn;
             match met {
                 Ok(Some(sessions)) => return Ok(Met::First(sessions)),
                 // To those that meet, a node that restarts looks as if it ran.
                 Ok(None) if self.may_restart(description) && !self.probe().is_running => {
-                    std::thread::sleep(LOOK_PAUSE);
+                    std::thread::sleep(restart::LOOK_PAUSE);
                 }
                 Ok(None) => return Ok(Met::Running),
-                Err(error) if is_over => return Err(error),
-                // Nobody came in this turn.
+                Err(error) if !is_only_over => return Err(error),
+                // Not all came in this turn.
                 Err(_) => {}
             }
         }

@@ -32,20 +32,14 @@ fn a_decision_that_nobody_can_have_made_makes_its_owner_suspected() {
     }
 }
 
-/// A decision that is learnt before the own memory of the next view is ready waits for it, and its
-/// owner is not accused.
+/// A member that learns of a decision before its memory of the next view is ready waits for that
+/// memory, and does not accuse the owner.
 #[test]
 fn a_decision_waits_for_the_memory_of_the_next_view() {
-    let own = Ballot(1);
     let mut victim = Victim::new();
     victim.step();
-    victim.put(0, ViewColumn::Entry(0), Change::Join(NodeId(8)).encode(own));
-    victim.put(0, ViewColumn::Entry(1), Change::Seal.encode(own));
-    victim.put(0, ViewColumn::Trim(SubgroupId(0)), 6);
-    victim.put_stance(0, 0, 1, 2);
-    let accepted = Accepted { ballot: own, count: 2 };
-    let committed = Committed { decided: true, accepted };
-    victim.put(0, ViewColumn::Committed, committed.encode());
+    victim.is_shown_a_sealed_list();
+    victim.is_shown_its_decision();
     victim.host.is_unprepared = true;
     for _ in 0..5 {
         assert_eq!(victim.step(), Status::Steady);
@@ -60,21 +54,15 @@ fn a_decision_waits_for_the_memory_of_the_next_view() {
 /// at whichever call it finds that out, and has accepted nothing.
 #[test]
 fn a_member_whose_log_cannot_keep_what_is_sealed_halts() {
-    let own = Ballot(1);
     let halted = Status::Halted(Halt::ChangedBy(Rank(2)));
     let mut halts = 0;
     for (is_reported, is_decided) in [(false, false), (false, true), (true, false), (true, true)] {
         for fails_at in 1..5 {
             let mut victim = Victim::new();
             victim.step();
-            victim.put(0, ViewColumn::Entry(0), Change::Join(NodeId(8)).encode(own));
-            victim.put(0, ViewColumn::Entry(1), Change::Seal.encode(own));
-            victim.put(0, ViewColumn::Trim(SubgroupId(0)), 6);
-            victim.put_stance(0, 0, 1, 2);
+            victim.is_shown_a_sealed_list();
             if is_decided {
-                let accepted = Accepted { ballot: own, count: 2 };
-                let committed = Committed { decided: true, accepted };
-                victim.put(0, ViewColumn::Committed, committed.encode());
+                victim.is_shown_its_decision();
             }
             if is_reported {
                 // Before it suspects the leader, it accepts what the leader has shown.

@@ -22,16 +22,16 @@ use crate::reader::ReaderCore;
 use crate::time::Now;
 use crate::topic::TopicState;
 
-/// So few messages are handed to it with the topic's lock.
+/// The reader is handed at most so many messages while the topic is locked.
 const LAST_MAX: usize = 64;
 
-/// So many are handed to it at a time.
+/// The reader is handed at most so many messages at a time.
 const TOGETHER_MAX: usize = 256;
 
-/// Between two looks whether reader and participant are there.
+/// The pause between two looks whether the reader and the participant are still there.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Until the topic comes as far as the log has.
+/// The pause between two looks whether the topic has come as far as the log.
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// Where what was written before is read.

@@ -167,14 +167,16 @@ impl OutsideParticipant {
         let found = known.directory.find(name).filter(|_| known.has_open(name));
         let Some((index, generation, topic)) = found else {
             return Err(DdsError::PreconditionNotMet(format!(
-                "the domain declares no topic \"{name}\", and none of that name was created; look at the name"
+                "the domain declares no topic \"{name}\", and none of that name was created; look at the \
+                 name"
             )));
         };
         if topic.clients {
             return Ok((index, generation, topic.clone()));
         }
         Err(DdsError::PreconditionNotMet(format!(
-            "topic \"{name}\" takes no participants outside; set clients = true for it in the domain, or create it so"
+            "topic \"{name}\" takes no participants outside; set clients = true for it in the domain, \
+             or create it so"
         )))
     }
 

@@ -45,7 +45,7 @@ use super::view::View;
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// Between two looks at the others.
-const LOOK_PAUSE: Duration = Duration::from_millis(200);
+pub(super) const LOOK_PAUSE: Duration = Duration::from_millis(200);
 
 /// How long a majority waits for those members that may still come.
 const GRACE: Duration = Duration::from_secs(3);
