@@ -46,9 +46,14 @@ impl Replica for Counter {
     }
 
     fn restore(&mut self, _: SubgroupId, state: &mut dyn Read) -> std::io::Result<()> {
-        let mut bytes = [0; 8];
-        state.read_exact(&mut bytes)?;
-        self.0.store(u64::from_le_bytes(bytes), Ordering::Relaxed);
+        let mut bytes = Vec::new();
+        state.read_to_end(&mut bytes)?;
+        let sum = match bytes.as_slice() {
+            // The state of the beginning.
+            [] => 0,
+            bytes => u64::from_le_bytes(bytes.try_into().map_err(std::io::Error::other)?),
+        };
+        self.0.store(sum, Ordering::Relaxed);
         Ok(())
     }
 }

@@ -35,6 +35,10 @@ pub(super) const PAUSE: Duration = Duration::from_millis(50);
 /// of the group that runs.
 const REFUSED_FOR: Duration = Duration::from_secs(2);
 
+/// How long no member is found before a node takes the group for over: one that leaves does not
+/// let others in any more, and the next may not know yet that it is alone.
+const NOBODY_FOR: Duration = Duration::from_secs(1);
+
 /// Between two checks whether a join is to end.
 const LOOK_PAUSE: Duration = Duration::from_millis(10);
 
@@ -46,6 +50,8 @@ pub(super) const AROUND: u64 = 4096;
 pub(super) enum AttemptError {
     #[error("no member of the group was found")]
     Nobody,
+    #[error("no process is a member of the group any more")]
+    AllGone,
     #[error("node {node}: {why}")]
     Refused { node: NodeId, why: OpenSessionError },
     #[error("{0}")]
@@ -94,6 +100,7 @@ impl AttemptError {
             Self::NoSupplier(_)
             | Self::Restore(_)
             | Self::Log(_)
+            | Self::AllGone
             | Self::Outdated(_)
             | Self::ViewOver
             | Self::TimeUp => false,
@@ -126,13 +133,14 @@ impl LetIn {
     }
 }
 
-/// Tries until the group admits this node, the time is up, or `cancel` is true: whatever is under
-/// way ends then.
+/// Tries until the group admits this node, all its members are gone, the time is up, or `cancel` is
+/// true: whatever is under way ends then. `progress` is that of earlier joins of this process.
 pub(super) fn join<R: Replica>(
     description: &Description,
     own: NodeId,
     connector: &PeerConnector,
     restoring: Restoring<'_, R>,
+    progress: &mut TransferProgress,
     until: Instant,
     cancel: &AtomicBool,
 ) -> Result<LetIn, AttemptError> {
@@ -148,7 +156,9 @@ pub(super) fn join<R: Replica>(
         });
         // An application that panics as it restores must not leave the other thread running.
         let _over = Over(&is_over);
-        try_to_join(description, own, connector, restoring, &stop)
+        let stop = &stop;
+        let transfer = StateTransfer { description, own, connector, stop, restoring, progress };
+        try_to_join(transfer)
     });
     match joined {
         // What is left to be said is not part of the join.
@@ -171,24 +181,10 @@ impl Drop for Over<'_> {
     }
 }
 
-/// Tries until the group admits this node, or until it is to stop: then it reports the failure of
-/// the attempt before.
-fn try_to_join<R: Replica>(
-    description: &Description,
-    own: NodeId,
-    connector: &PeerConnector,
-    restoring: Restoring<'_, R>,
-    stop: &Arc<AtomicBool>,
-) -> Result<LetIn, AttemptError> {
-    let (mut refused_since, mut before) = (None, None);
-    let mut transfer = StateTransfer {
-        description,
-        own,
-        connector,
-        stop,
-        restoring,
-        progress: TransferProgress::default(),
-    };
+/// Tries until the group admits this node or is over, or until it is to stop: then it reports the
+/// failure of the attempt before.
+fn try_to_join<R: Replica>(mut transfer: StateTransfer<'_, R>) -> Result<LetIn, AttemptError> {
+    let (mut refused_since, mut nobody_since, mut before) = (None, None, None);
     loop {
         let error = match attempt(&mut transfer) {
             Ok(let_in) => return Ok(let_in),
@@ -208,8 +204,15 @@ fn try_to_join<R: Replica>(
                 false
             }
         };
-        if is_final || stop.load(Ordering::Relaxed) {
+        if is_final || transfer.stop.load(Ordering::Relaxed) {
             return Err(error);
+        }
+        if !matches!(error, AttemptError::Nobody) {
+            nobody_since = None;
+        } else if nobody_since.get_or_insert_with(Instant::now).elapsed() > NOBODY_FOR
+            && !transfer.has_group_members()
+        {
+            return Err(AttemptError::AllGone);
         }
         before = Some(error);
         std::thread::sleep(PAUSE);

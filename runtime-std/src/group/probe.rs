@@ -20,6 +20,8 @@ const LOOK: Duration = Duration::from_millis(500);
 pub(super) struct Probed {
     /// A node is a member of a view without this node.
     pub(super) is_running: bool,
+    /// A node is a member, of whatever view.
+    pub(super) has_members: bool,
     /// A process is there that has this digest, another one.
     pub(super) other_configuration: Option<(NodeId, u64)>,
     /// A process is there with another key or program. It may be any process.
@@ -41,7 +43,8 @@ pub(super) fn probe(
         for (node, look) in looks {
             match look.join() {
                 Ok(Ok(Some(status))) => {
-                    probed.is_running |= !status.members.contains(&identity.node.get())
+                    probed.is_running |= !status.members.contains(&identity.node.get());
+                    probed.has_members |= !status.is_over();
                 }
                 Ok(Err(OpenSessionError::OtherConfiguration { digest })) => {
                     probed.other_configuration = Some((node, digest));

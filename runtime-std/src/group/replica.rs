@@ -74,8 +74,9 @@ pub trait Replica: Send {
     }
 
     /// Takes over the state of a subgroup, instead of whatever it holds: a join that was broken off
-    /// begins again. In a logged subgroup, and in a reserved one, it may have no bytes: then it is
-    /// the state of the beginning, before any message.
+    /// begins again. It may have no bytes: then it is the state of the beginning, before any
+    /// message. That comes in a logged subgroup, in a reserved one, and in any whose members are
+    /// all lost while this node takes over their state.
     ///
     /// # Errors
     /// If the state makes no sense: this member does not start then.

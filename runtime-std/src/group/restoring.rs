@@ -14,6 +14,7 @@ use super::durable::{Both, DataFolder, TakeOverError};
 use super::join_messages::Delivered;
 use super::joining::{AttemptError, STALL};
 use super::replica::{Message, Messages, Replica};
+use super::transfer_progress::TransferProgress;
 
 /// A member that is not up yet, as what it restores sees it.
 pub(super) struct Restoring<'t, R> {
@@ -81,8 +82,15 @@ impl<R: Replica> Restoring<'_, R> {
         Ok(())
     }
 
-    /// Hands over all logs.
-    pub(super) fn hand_over_logs(mut self) -> Result<(), AttemptError> {
+    /// The group goes on from its logs, or begins anew with empty ones: the application is handed
+    /// these, and goes back to the beginning of all else that it took over.
+    pub(super) fn reset(mut self, progress: &mut TransferProgress) -> Result<(), AttemptError> {
+        for subgroup in std::mem::take(progress).subgroups() {
+            if self.data.log(subgroup).is_none() {
+                let begun = self.replica.restore(subgroup, &mut std::io::empty());
+                begun.map_err(AttemptError::Restore)?;
+            }
+        }
         let logged: Vec<SubgroupId> = self.data.logs.iter().map(|log| log.subgroup).collect();
         logged.into_iter().try_for_each(|subgroup| self.hand_over_log(subgroup))
     }

@@ -10,34 +10,30 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use tramontane_control::{
-    Address, Identity, Listener, OpenSessionError, Session, SharedKey, incarnation,
-};
+use tramontane_control::{Address, Identity, Listener, Session, SharedKey, incarnation};
 use tramontane_core::ids::{NodeId, SubgroupId};
 
-use super::admission::Admission;
 use super::changing::{ChangingParts, Engine};
 use super::clients::ClientOrders;
 use super::control_endpoints::ControlEndpoints;
-use super::control_service::{ControlService, MemberAccess};
+use super::control_service::MemberAccess;
 use super::description::{Description, Membership};
 use super::durable::{DataFolder, Logs, VIEW_FOLDER};
+use super::entering::{Entered, Reception};
 use super::fabric::GroupFabric;
 use super::forming::Forming;
-use super::joining::{self, AttemptError, LetIn};
+use super::joining::LetIn;
 use super::large::{Large, LargeSendQueue, LargeSendQueueReader};
 use super::membership_record::{Record, StateFolder};
 use super::participant::Participant;
 use super::parts::Parts;
-use super::peer_connector::{Calls, PeerConnector};
+use super::probe::Probed;
 use super::replica::Replica;
-use super::request::Requests;
 use super::restart;
-use super::restoring::Restoring;
 use super::running::{Handle, Running, Stepped};
 use super::send_state::SendState;
 use super::start_options::{StartError, StartOptions};
@@ -207,7 +203,7 @@ impl Place {
     /// A node that has noted that the group was being formed cannot know whether it was: another
     /// one may have become a member, and restarts. So it asks the others and meets those that form
     /// the group, in turn.
-    fn find_group(
+    pub(super) fn find_group(
         &mut self,
         description: &Description,
         until: Instant,
@@ -228,11 +224,16 @@ impl Place {
             let is_only_over = turn < until && Instant::now() >= turn;
             match met {
                 Ok(Some(sessions)) => return Ok(Met::First(sessions)),
-                // To those that meet, a node that restarts looks as if it ran.
-                Ok(None) if self.may_restart(description) && !self.probe().is_running => {
+                // To those that meet, a node that restarts or joins looks as if it ran.
+                Ok(None) => {
+                    let Probed { is_running, has_members, .. } = self.probe();
+                    let is_there = is_running || has_members && !self.may_restart(description);
+                    // The join says that the time is up.
+                    if is_there || cancel.load(Ordering::Relaxed) || Instant::now() >= until {
+                        return Ok(Met::Running);
+                    }
                     std::thread::sleep(restart::LOOK_PAUSE);
                 }
-                Ok(None) => return Ok(Met::Running),
                 Err(error) if !is_only_over => return Err(error),
                 // Not all came in this turn.
                 Err(_) => {}
@@ -249,22 +250,11 @@ impl Place {
         until: Instant,
         cancel: &AtomicBool,
     ) -> Result<Stepped<R>, StartError> {
-        let met = self.find_group(&description, until, cancel)?;
-        let mut data = self.data;
-        let (client_orders, mut replica) = ClientOrders::before(&description, self.own, replica)?;
-        let service = ControlService::default();
-        let nodes = description.nodes.iter().map(|node| NodeId(node.id));
-        let server =
-            service.open(self.listener.try_clone()?, self.identity, nodes, self.key.clone())?;
         let bell = fabric.fabric.local_bell();
-        let (requests, receiver) = Requests::new(bell.clone());
-        let connector = Arc::new(PeerConnector {
-            identity: self.identity,
-            addresses: self.addresses,
-            key: self.key,
-            requests: requests.clone(),
-            calls: Calls::default(),
-        });
+        let (client_orders, mut replica) = ClientOrders::before(&description, self.own, replica)?;
+        let entered = self.enter(&description, &mut fabric, &bell, &mut replica, until, cancel)?;
+        let Entered { admission, reception, let_in } = entered;
+        let Reception { service, server, requests, receiver, connector } = reception;
         let record = Record {
             folder: self.state,
             group: description.name.clone(),
@@ -272,39 +262,11 @@ impl Place {
             node: self.own,
             incarnation: self.identity.incarnation,
         };
-        let mut let_in = None;
-        let admission = match met {
-            Met::First(sessions) => {
-                data.begin_anew()?;
-                for (node, session) in sessions {
-                    fabric.connect(node, session);
-                }
-                Admission::first(View::first(&description))
-            }
-            Met::Again(view, sessions) => {
-                let restoring = Restoring { replica: &mut replica, data: &mut data };
-                let handed_over = restoring.hand_over_logs();
-                handed_over.map_err(|error| not_let_in(&self.identity, error))?;
-                for (node, session) in sessions {
-                    fabric.connect(node, session);
-                }
-                Admission::first(view)
-            }
-            Met::Running => {
-                let restoring = Restoring { replica: &mut replica, data: &mut data };
-                let joined =
-                    joining::join(&description, self.own, &connector, restoring, until, cancel);
-                let joined = joined.map_err(|error| not_let_in(&self.identity, error))?;
-                let admission = joined.admission.clone();
-                let_in = Some(joined);
-                admission
-            }
-        };
         let ending = Arc::default();
         let store = fabric.fabric.block_store();
         let Senders { send_states, sending, large_queues } =
             Senders::new(&description, self.own, &store, &ending, &bell);
-        let DataFolder { logs, notices: log_notices, keep_bytes, .. } = data;
+        let DataFolder { logs, notices: log_notices, keep_bytes, .. } = self.data;
         let logs = Logs::start(logs, &description, &bell, keep_bytes)?;
         let large = Large::new(&description, store, large_queues.into_iter());
         let participant =
@@ -352,17 +314,6 @@ impl Place {
             _server: server,
         };
         Ok(Running::changing(handle, engine))
-    }
-}
-
-fn not_let_in(own: &Identity, error: AttemptError) -> StartError {
-    match error {
-        AttemptError::Refused { node, why: OpenSessionError::OtherConfiguration { digest } } => {
-            StartError::other_configuration(node, own.digest, digest)
-        }
-        AttemptError::OpenSession(OpenSessionError::Cancelled) => StartError::Cancelled,
-        AttemptError::Refused { node, why } => StartError::Refused { node: node.get(), why },
-        error => StartError::NotLetIn { node: own.node.get(), why: error.to_string() },
     }
 }
 

@@ -13,6 +13,7 @@ use super::description::Description;
 use super::join_messages::{JoinReply, JoinRequest};
 use super::joining::{AROUND, AttemptError, PAUSE, STALL, welcome};
 use super::peer_connector::PeerConnector;
+use super::probe::probe;
 use super::queue::TOGETHER_MAX;
 use super::replica::Replica;
 use super::restoring::Restoring;
@@ -72,10 +73,16 @@ pub(super) struct StateTransfer<'t, R> {
     pub(super) connector: &'t PeerConnector,
     pub(super) stop: &'t Arc<AtomicBool>,
     pub(super) restoring: Restoring<'t, R>,
-    pub(super) progress: TransferProgress,
+    pub(super) progress: &'t mut TransferProgress,
 }
 
 impl<R: Replica> StateTransfer<'_, R> {
+    /// Whether a process answers that it is a member.
+    pub(super) fn has_group_members(&self) -> bool {
+        let PeerConnector { identity, addresses, key, .. } = self.connector;
+        probe(identity, addresses, key.as_ref()).has_members
+    }
+
     /// Takes the states of all subgroups that have members, and of those that come to have some
     /// meanwhile; and asks to be admitted, until a view does.
     pub(super) fn be_let_in(
@@ -445,7 +452,7 @@ mod tests {
         let mut replica = |messages: &mut Messages<'_, '_>| {
             messages.for_each(|message| delivered.push(message.payload.to_vec()));
         };
-        let (mut data, progress) = (DataFolder::default(), TransferProgress::default());
+        let (mut data, mut progress) = (DataFolder::default(), TransferProgress::default());
         let restoring = Restoring { replica: &mut replica, data: &mut data };
         let (own, stop) = (JOINER, &stop);
         let mut transfer = StateTransfer {
@@ -454,7 +461,7 @@ mod tests {
             connector: &connector,
             stop,
             restoring,
-            progress,
+            progress: &mut progress,
         };
         let (_, session) = welcome(NodeId(0), &connector, stop)?;
         let mut lead = Supplier::new(NodeId(0), session, Vec::new());

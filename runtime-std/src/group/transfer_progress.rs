@@ -34,6 +34,11 @@ impl TransferProgress {
         self.0.insert(subgroup.0, Part::default());
     }
 
+    /// The subgroups whose state came.
+    pub(super) fn subgroups(&self) -> impl Iterator<Item = SubgroupId> {
+        self.0.keys().copied().map(SubgroupId)
+    }
+
     /// A message came. False if it is of a subgroup whose state did not.
     #[must_use]
     pub(super) fn message(&mut self, subgroup: u16) -> bool {

@@ -236,6 +236,11 @@ impl Directory {
         DirectoryState { held: self.held.clone(), generations: self.generations }
     }
 
+    /// The same of a domain that begins: no place has a topic.
+    pub(crate) fn first_state(&self) -> DirectoryState {
+        DirectoryState { held: self.places.iter().map(|_| None).collect(), generations: 0 }
+    }
+
     /// Takes that over. False if it is of other places.
     #[must_use]
     pub(crate) fn restore(&mut self, state: DirectoryState) -> bool {

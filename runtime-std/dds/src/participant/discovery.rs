@@ -131,6 +131,11 @@ impl Discovery {
         Ok(directory)
     }
 
+    /// The domain begins anew: nobody is known yet.
+    pub(super) fn begin_anew(&mut self) {
+        self.forget(|_| true);
+    }
+
     /// The same for a participant outside, which may know most of it: what it knows and is so
     /// still stays matched.
     pub(super) fn take_over(&mut self, bytes: &[u8]) -> Result<DirectoryState, DdsError> {

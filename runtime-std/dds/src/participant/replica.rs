@@ -117,10 +117,16 @@ impl TopicReplica {
         self.shared.alarm.ring();
     }
 
-    /// Takes over what another participant knows of readers and topics.
+    /// Takes over what another participant knows of readers and topics: nothing at the beginning.
     fn restore_discovery(&self, bytes: &[u8]) -> Result<(), DdsError> {
-        let state = upcall(|| lock(&self.shared.discovery).restore(bytes))?;
+        let state = if bytes.is_empty() {
+            upcall(|| lock(&self.shared.discovery).begin_anew());
+            None
+        } else {
+            Some(upcall(|| lock(&self.shared.discovery).restore(bytes))?)
+        };
         let mut known = self.shared.known.lock();
+        let state = state.unwrap_or_else(|| known.directory.first_state());
         if !known.directory.restore(state) {
             return Err(DdsError::Domain("another member has other places for topics".into()));
         }

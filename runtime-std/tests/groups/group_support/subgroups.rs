@@ -243,6 +243,11 @@ impl Nodes {
         statuses.collect()
     }
 
+    /// Whether a node was started, and has neither left nor been killed.
+    pub fn is_up(&self, node: u32) -> bool {
+        self.running.lock().expect("nobody panics").contains_key(&node)
+    }
+
     /// Who is a member, as a node sees it, in rank order; nobody where it is none itself.
     pub fn members(&self, at: u32) -> Vec<u32> {
         let running = self.running.lock().expect("nobody panics");
