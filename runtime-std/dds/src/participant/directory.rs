@@ -251,3 +251,6 @@ impl Directory {
         fits
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -21,8 +21,6 @@
 //! | `handles` | names of writers and readers |
 
 mod directory;
-#[cfg(test)]
-mod directory_tests;
 mod discovery;
 mod domain_participant;
 mod entities;

@@ -407,5 +407,4 @@ fn is_more(limit: Option<u32>, count: usize) -> bool {
 }
 
 #[cfg(test)]
-#[path = "cache_tests.rs"]
 mod tests;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 
-use super::directory::{Created, Directory, Due, Refusal};
+use super::{Created, Directory, Due, Refusal};
 use crate::domain::{Level, TopicDescription, TopicPlaces};
 
 const DECLARED: &str = "declared";
@@ -242,4 +242,12 @@ impl TopicDescription {
     fn keep_deeper(self) -> Self {
         Self { keep_depth: Some(9), ..self }
     }
+}
+
+#[test]
+fn a_domain_that_begins_anew_has_the_declared_topics_alone() {
+    let mut own = directory();
+    own.create(0, 1, topic("a", Level::Atomic, 8)).expect("a place");
+    assert!(own.restore(own.first_state()));
+    assert_eq!(own, directory());
 }
