@@ -110,8 +110,10 @@ pub(super) fn all<'m>(
     let greet =
         |stream, address, permit: &Permit<'_>| greet(&common, stream, address, permit, &sender);
     let met = std::thread::scope(|scope| {
-        let met = start(scope, &common, &listener, &sender, &greet)
-            .and_then(|()| collect(&common, &receiver, cancel, started));
+        let call = |rank| start_call(scope, &common, rank, &sender);
+        let met = start_accepting(scope, &common, &listener, &greet)
+            .and_then(|()| (0..own.0).map(Rank).try_for_each(call))
+            .and_then(|()| collect(&common, &receiver, call, cancel, started));
         common.stop.store(true, Ordering::Relaxed);
         common.limit.close();
         met
@@ -126,35 +128,46 @@ fn listen(address: &Address) -> Result<Listener, MeshError> {
     })
 }
 
-fn start<'s, 'e: 's, G>(
+fn start_accepting<'s, 'e: 's, G>(
     scope: &'s Scope<'s, 'e>,
     common: &'e Common<'_>,
     listener: &'e Listener,
-    sender: &Sender<Found>,
     greet: &'e G,
 ) -> Result<(), MeshError>
 where
     G: Fn(Stream, Address, &Permit<'e>) + Sync,
 {
-    let failed = |source| MeshError::Io { action: "start a thread", source };
-    for rank in (0..common.own.0).map(Rank) {
-        let sender = sender.clone();
-        std::thread::Builder::new()
-            .name("tramontane-meet".into())
-            .spawn_scoped(scope, move || reach(common, rank, &sender))
-            .map_err(failed)?;
-    }
     std::thread::Builder::new()
         .name("tramontane-listen".into())
         .spawn_scoped(scope, move || accept_connections(scope, listener, &common.limit, greet))
-        .map_err(failed)?;
+        .map_err(no_thread)?;
     Ok(())
 }
 
-/// Collects members until none is missing.
+/// Starts to call a member, until it is there.
+fn start_call<'s, 'e: 's>(
+    scope: &'s Scope<'s, 'e>,
+    common: &'e Common<'_>,
+    rank: Rank,
+    sender: &Sender<Found>,
+) -> Result<(), MeshError> {
+    let sender = sender.clone();
+    std::thread::Builder::new()
+        .name("tramontane-meet".into())
+        .spawn_scoped(scope, move || reach(common, rank, &sender))
+        .map_err(no_thread)?;
+    Ok(())
+}
+
+fn no_thread(source: std::io::Error) -> MeshError {
+    MeshError::Io { action: "start a thread", source }
+}
+
+/// Collects members until none is missing. `call` begins to call one.
 fn collect(
     common: &Common<'_>,
     receiver: &Receiver<Found>,
+    call: impl Fn(Rank) -> Result<(), MeshError>,
     cancel: &AtomicBool,
     started: Instant,
 ) -> Result<Vec<Option<Met>>, MeshError> {
@@ -164,8 +177,11 @@ fn collect(
     let mut strangers: Vec<(Rank, Refusal)> = Vec::new();
     loop {
         // A member that arrived and gave up since is missing again, and may come back.
-        for place in &mut arrived {
-            place.take_if(|met| !met.channel.stream().is_open());
+        for (rank, place) in (0..).map(Rank).zip(&mut arrived) {
+            let is_gone = place.take_if(|met| !met.channel.stream().is_open()).is_some();
+            if is_gone && rank < common.own {
+                call(rank)?;
+            }
         }
         if arrived.iter().flatten().count() + 1 >= common.members.len() {
             break;

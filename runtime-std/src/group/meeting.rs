@@ -52,7 +52,7 @@ enum Met {
     /// All came, and may not form the group.
     NotFormed(NotFormed),
     /// One that had come went away again.
-    Again,
+    Again(MeshError),
 }
 
 impl Place {
@@ -69,7 +69,7 @@ impl Place {
         let is_hopeless =
             description.nodes.iter().all(|node| description.initial.contains(&node.id));
         let telling = Telling::new(self.forming.told);
-        let mut not_formed = None;
+        let (mut not_formed, mut gone) = (None, None);
         // Operators are answered meanwhile; where nodes meet, by the meeting.
         let server = || {
             let nodes = description.nodes.iter().map(|node| NodeId(node.id));
@@ -97,7 +97,7 @@ impl Place {
                     Ok(Met::Running) => return Ok(None),
                     Ok(Met::NotFormed(why)) if is_hopeless => return Err(why.into()),
                     Ok(Met::NotFormed(why)) => not_formed = Some(why),
-                    Ok(Met::Again) => {}
+                    Ok(Met::Again(why)) => gone = Some(why),
                     Err(StartError::Meet(MeshError::Missing { .. })) if not_formed.is_some() => {}
                     Err(error) => return Err(error),
                 }
@@ -113,6 +113,9 @@ impl Place {
                 }
                 if let Some((node, why)) = probed.refused {
                     return Err(StartError::Refused { node: node.get(), why });
+                }
+                if let Some(why) = gone {
+                    return Err(why.into());
                 }
                 let group = description.name.clone();
                 return Err(StartError::NobodyRuns { group, node: self.own.get() });
@@ -174,7 +177,7 @@ impl Place {
             Ok(Met::Running) | Err(MeshError::Running { .. }) => {
                 Err(StartError::FixedRuns { node: self.own.get() })
             }
-            Ok(Met::Again) => Err(StartError::Cancelled),
+            Ok(Met::Again(why)) => Err(why.into()),
             Err(MeshError::Cancelled) => Err(StartError::Cancelled),
             Err(MeshError::WrongDigest { peer, digest }) => {
                 let own = description.forming_digest() ^ self.terms;
@@ -282,7 +285,9 @@ impl Place {
                 Err(error.into())
             }
             (Err(MeshError::Running { .. }), _) => Ok(Met::Running),
-            (Err(MeshError::PeerGone { .. } | MeshError::Silent { .. }), _) => Ok(Met::Again),
+            (Err(why @ (MeshError::PeerGone { .. } | MeshError::Silent { .. })), _) => {
+                Ok(Met::Again(why))
+            }
             (Err(MeshError::Cancelled), Some(error)) => Err(error),
             (Err(MeshError::Cancelled), None) => Err(StartError::Cancelled),
             (Err(MeshError::WrongDigest { peer, digest }), _) => {

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::support::{LONG, SHORT, error, group, join_all, joined, key};
+use crate::support::{LONG, Part, SHORT, error, group, join_all, joined, key};
 use tramontane_control::{Address, Listener, MESSAGE_MAX, Mesh, MeshError, MeshOptions};
 use tramontane_core::ids::NodeId;
 
@@ -107,23 +107,27 @@ fn missing_members_are_named() {
     assert!(started.elapsed() < LONG / 2, "{:?}", started.elapsed());
 }
 
+/// Whichever it is: some call the one that died, and some are called by it.
 #[test]
 fn a_member_that_died_while_starting_may_come_again() {
-    let (parts, mut listeners) = group(3, None);
-    let (last, middle, first) =
-        (listeners.pop().expect("3"), listeners.pop().expect("2"), listeners.pop().expect("1"));
-    let waiting = {
-        let part = parts[0].clone();
-        std::thread::spawn(move || part.join(Some(first)))
-    };
-    let mut short = parts[2].clone();
-    short.time_limit = SHORT;
-    // It gives up, since 11 is not there, and its connections close.
-    let early = error(short.join(Some(last.try_clone().expect("a handle"))));
-    assert!(matches!(early, MeshError::Missing { .. }), "{early}");
-    let others = join_all(vec![parts[1].clone(), parts[2].clone()], vec![middle, last]);
-    assert!(others.iter().all(Result::is_ok), "{others:?}");
-    assert!(waiting.join().expect("no panic").is_ok());
+    for dying in 0..3 {
+        let (late, waiting) = ((dying + 1) % 3, (dying + 2) % 3);
+        let (parts, listeners) = group(3, None);
+        let join = |member: usize, time_limit| {
+            let part = Part { time_limit, ..parts[member].clone() };
+            let listener = listeners[member].try_clone().expect("a handle");
+            std::thread::spawn(move || part.join(Some(listener)))
+        };
+        let first = join(waiting, LONG);
+        // It gives up, since one is not there, and its connections close.
+        let early = error(join(dying, SHORT).join().expect("no panic"));
+        assert!(matches!(early, MeshError::Missing { .. }), "{dying}: {early}");
+        let (second, third) = (join(dying, LONG), join(late, LONG));
+        for member in [first, second, third] {
+            let met = member.join().expect("no panic");
+            assert!(met.is_ok(), "{dying} came again: {met:?}");
+        }
+    }
 }
 
 #[test]
