@@ -28,6 +28,7 @@ mod node_forming;
 mod node_input;
 mod node_large;
 mod node_operators;
+mod node_random_lives;
 mod node_refusals;
 mod node_restarts;
 mod node_returns;

@@ -1,0 +1,168 @@
+//! Nodes are killed, leave, stop for a moment, and start, at random and often all at once. In the
+//! end all are started, as often as they end, and then they are members with the same lines.
+//!
+//! A plan follows from its seed; what comes of it depends on the machine too. A failure prints the
+//! seed. `TRAMONTANE_SEED` is the first seed, and `TRAMONTANE_SEEDS` how many there are.
+
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use tramontane_fixtures::random::Random;
+
+use crate::node_durable::{durable_lines, durable_node, logged_group};
+use crate::support::group::{Carrier, Group, Node, lines};
+use crate::support::wait_for;
+
+const NODES: usize = 3;
+
+/// For how long nodes that end are started again until all are members: less than the time that a
+/// node waits for the others, since a node that is stuck ends then, and may fare better as another.
+const RETURN_MAX: Duration = Duration::from_secs(40);
+
+const PAUSES_MS: [u64; 6] = [0, 0, 20, 100, 300, 1000];
+
+struct Lives {
+    random: Random,
+    group: Group,
+    is_logged: bool,
+    nodes: [Option<Node>; NODES],
+    /// Lines that were written so far.
+    written: usize,
+    /// So many were durable at a majority.
+    durable: u64,
+}
+
+impl Lives {
+    fn new(seed: u64, is_logged: bool) -> Self {
+        let mut random = Random::stream(seed, "lives");
+        let carrier = Carrier::ALL[random.index(Carrier::ALL.len())];
+        let group =
+            if is_logged { logged_group(carrier, NODES) } else { Group::of(carrier, NODES) };
+        Self { random, group, is_logged, nodes: [const { None }; NODES], written: 0, durable: 0 }
+    }
+
+    fn start(&mut self, id: usize) {
+        if self.is_up(id) {
+            return;
+        }
+        self.nodes[id] = Some(if self.is_logged {
+            durable_node(&self.group, id, &[])
+        } else {
+            self.group.node(id, &["--new-group"])
+        });
+    }
+
+    fn is_up(&mut self, id: usize) -> bool {
+        self.nodes[id].as_mut().is_some_and(Node::is_running)
+    }
+
+    fn signal(&mut self, id: usize, signal: Signal) {
+        if self.is_up(id)
+            && let Some(node) = &self.nodes[id]
+        {
+            node.signal(signal);
+        }
+    }
+
+    fn write(&mut self) {
+        for id in 0..NODES {
+            if self.is_up(id)
+                && let Some(node) = &mut self.nodes[id]
+            {
+                node.write(&lines(id, self.written..self.written + 3));
+            }
+        }
+        self.written += 3;
+    }
+
+    /// What was reported counts, whatever became of the node.
+    fn note_durable(&mut self) {
+        if self.is_logged {
+            let reported = self.nodes.iter().flatten();
+            let reported = reported.filter_map(|node| Some(durable_lines(node).last()?[1]));
+            self.durable = reported.max().unwrap_or(0).max(self.durable);
+        }
+    }
+
+    fn step(&mut self) {
+        let id = self.random.index(NODES);
+        match self.random.index(12) {
+            0 | 1 => self.signal(id, Signal::KILL),
+            2 => self.signal(id, Signal::TERM),
+            3 => (0..NODES).for_each(|id| self.signal(id, Signal::KILL)),
+            4 => {
+                self.signal(id, Signal::STOP);
+                std::thread::sleep(Duration::from_millis(200));
+                self.signal(id, Signal::CONT);
+            }
+            5..=7 => self.write(),
+            _ => self.start(id),
+        }
+        self.note_durable();
+        let pause_ms = PAUSES_MS[self.random.index(PAUSES_MS.len())];
+        std::thread::sleep(Duration::from_millis(pause_ms));
+    }
+
+    /// Starts all that are down, until all are members.
+    fn come_back(&mut self) {
+        let until = Instant::now() + RETURN_MAX;
+        loop {
+            (0..NODES).for_each(|id| self.start(id));
+            let status = self.group.run("status", &["--json"]);
+            let status = serde_json::from_slice(&status.output).unwrap_or_default();
+            if (0..NODES).all(|id| has_all_members(&status, id)) {
+                return;
+            }
+            assert!(Instant::now() < until, "not all are members: {status}");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+
+    /// All write, and all get the same lines.
+    fn agree(&mut self) {
+        self.write();
+        let last = format!("{}-{}", NODES - 1, self.written - 1);
+        let log = wait_for("all have the same lines", || {
+            let logs: Vec<String> = (0..NODES).map(|id| self.group.log(id)).collect();
+            let is_same = logs.iter().all(|log| *log == logs[0]);
+            (is_same && logs[0].contains(&last)).then(|| logs[0].clone())
+        });
+        let lines = log.lines().count() as u64;
+        assert!(lines >= self.durable, "{lines} lines of {} that were durable", self.durable);
+    }
+}
+
+fn has_all_members(status: &serde_json::Value, id: usize) -> bool {
+    let members = status["nodes"][id]["status"]["members"].as_array();
+    members.is_some_and(|members| members.len() == NODES)
+}
+
+fn seeds(count: u64) -> Range<u64> {
+    let number = |name| std::env::var(name).ok().and_then(|number| number.parse().ok());
+    let first = number("TRAMONTANE_SEED").unwrap_or(1);
+    first..first + number("TRAMONTANE_SEEDS").unwrap_or(count)
+}
+
+fn live(is_logged: bool, count: u64) {
+    for seed in seeds(count) {
+        eprintln!("TRAMONTANE_SEED={seed}");
+        let mut lives = Lives::new(seed, is_logged);
+        (0..NODES).for_each(|id| lives.start(id));
+        for _ in 0..lives.random.between(5, 25) {
+            lives.step();
+        }
+        lives.come_back();
+        lives.agree();
+    }
+}
+
+#[test]
+fn nodes_that_die_leave_and_start_at_random_come_back_to_one_group() {
+    live(false, 4);
+}
+
+#[test]
+fn nodes_that_log_and_die_leave_and_start_at_random_lose_nothing_that_was_durable() {
+    live(true, 3);
+}
