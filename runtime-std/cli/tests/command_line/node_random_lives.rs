@@ -39,6 +39,10 @@ impl Lives {
         let carrier = Carrier::ALL[random.index(Carrier::ALL.len())];
         let group =
             if is_logged { logged_group(carrier, NODES) } else { Group::of(carrier, NODES) };
+        if random.chance(30) {
+            // The last one is let in by the others.
+            group.write(&format!("initial = [0, 1]\n{}", group.text()));
+        }
         Self { random, group, is_logged, nodes: [const { None }; NODES], written: 0, durable: 0 }
     }
 
