@@ -31,7 +31,6 @@ use super::large::{Large, LargeSendQueue, LargeSendQueueReader};
 use super::membership_record::{Record, StateFolder};
 use super::participant::Participant;
 use super::parts::Parts;
-use super::probe::Probed;
 use super::replica::Replica;
 use super::restart;
 use super::running::{Handle, Running, Stepped};
@@ -226,10 +225,12 @@ impl Place {
                 Ok(Some(sessions)) => return Ok(Met::First(sessions)),
                 // To those that meet, a node that restarts or joins looks as if it ran.
                 Ok(None) => {
-                    let Probed { is_running, has_members, .. } = self.probe();
-                    let is_there = is_running || has_members && !self.may_restart(description);
-                    // The join says that the time is up.
-                    if is_there || cancel.load(Ordering::Relaxed) || Instant::now() >= until {
+                    let probed = self.probe();
+                    let has_members = probed.has_members && !self.may_restart(description);
+                    // The join says what is wrong with another process, and that the time is up.
+                    let is_wrong = probed.other_configuration.is_some() || probed.refused.is_some();
+                    let is_over = cancel.load(Ordering::Relaxed) || Instant::now() >= until;
+                    if probed.is_running || has_members || is_wrong || is_over {
                         return Ok(Met::Running);
                     }
                     std::thread::sleep(restart::LOOK_PAUSE);
