@@ -70,9 +70,4 @@ impl System {
             Self::Core => "our core",
         }
     }
-
-    /// Whether it is modelled: of our core's members there is no log in the simulator.
-    pub(super) const fn has(self, level: Level) -> bool {
-        !matches!((self, level), (Self::CoreBaseline | Self::Core, Level::Logged))
-    }
 }

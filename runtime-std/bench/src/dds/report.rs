@@ -75,7 +75,7 @@ impl Report {
         for level in Level::ALL {
             let with = [(System::Spindle, System::Baseline), (System::Core, System::CoreBaseline)];
             let ratios = with.map(|(with, without)| self.ratios((with, level), (without, level)));
-            for ((system, _), ratios) in with.iter().zip(&ratios).filter(|(_, of)| !of.is_empty()) {
+            for ((system, _), ratios) in with.iter().zip(&ratios) {
                 let least = ratios.iter().copied().fold(f64::INFINITY, f64::min);
                 goals.push(Goal {
                     words: format!("{}, {}: better than without", system.name(), level.name()),
@@ -83,12 +83,14 @@ impl Report {
                     is_reached: least > 1.0,
                 });
             }
-            if let [paper, own] = &ratios
-                && !own.is_empty()
-            {
-                let (paper, own) = (median(paper), median(own));
+            let [paper, own] = ratios.map(|ratios| median(&ratios));
+            let over_paper = self.ratios((System::Core, level), (System::Baseline, level));
+            for (baseline, own) in [("Derecho's", median(&over_paper)), ("its own", own)] {
                 goals.push(Goal {
-                    words: format!("our core, {}: gains at least what Derecho does", level.name()),
+                    words: format!(
+                        "our core over {baseline} baseline, {}: at least what Derecho gains",
+                        level.name()
+                    ),
                     seen: format!("{own:.2} times, and Derecho {paper:.2}"),
                     is_reached: own >= paper,
                 });
@@ -128,8 +130,11 @@ impl Report {
              A log holds a member up only when 4 MiB wait for the disk. Medians of {} seeds, {}\n\
              samples each. GB/s that a subscriber is handed, by number of subscribers.\n\
              The figure's own numbers are in no text, and nothing is read off a plot; so the paper's\n\
-             relation is taken to be the gain of Derecho's model.\n\n\
-             Made by `tramontane bench dds --output`. The simulator has no log for our own core.\n",
+             relation is taken to be the gain of Derecho's model. Our core is held against it twice:\n\
+             over the baseline of that model, and over our core without the techniques, which is\n\
+             faster than that baseline. The simulated members of our core do not tell each other what\n\
+             is durable; the real ones do, once a sync.\n\n\
+             Made by `tramontane bench dds --output`.\n",
             self.bytes,
             self.machine,
             self.disk_bytes_per_us,
@@ -144,7 +149,7 @@ impl Report {
                 let _ = write!(page, " {count} |");
             }
             let _ = write!(page, "\n|---|{}", "---|".repeat(subscribers.len()));
-            for level in Level::ALL.into_iter().filter(|level| system.has(*level)) {
+            for level in Level::ALL {
                 let _ = write!(page, "\n| {} |", level.name());
                 for count in &subscribers {
                     let rate = self.rate(system, level, *count).unwrap_or_default();

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use tramontane_core::ids::NodeId;
 use tramontane_core::multicast::Switches;
-use tramontane_fixtures::derecho::{self, Variant};
+use tramontane_fixtures::derecho::{self, Storage, Variant};
 use tramontane_fixtures::payload::Checked;
 use tramontane_fixtures::profile::Profile;
 use tramontane_fixtures::world::{self, Ending, Load, Plan};
@@ -39,8 +39,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<(), Ben
         (profile.disk_bytes_per_us, profile.disk_sync_ns) = (DISK_BYTES_PER_US, DISK_SYNC_NS);
     }
     let cases = System::ALL.iter().flat_map(|system| {
-        let levels = Level::ALL.iter().filter(|level| system.has(**level));
-        levels.flat_map(|level| {
+        Level::ALL.iter().flat_map(|level| {
             arguments.subscribers.iter().map(|subscribers| (*system, *level, *subscribers))
         })
     });
@@ -130,7 +129,8 @@ fn core_rate(
     plan.profile = profile.clone();
     plan.switches = switches;
     plan.subgroups[0].delivery = level.delivery();
-    plan.payloads.copied = level != Level::Unordered && level != Level::Atomic;
+    plan.payloads.copied = level.storage() != Storage::Nowhere;
+    plan.payloads.logged = level.storage() == Storage::Disk;
     plan.until_ns = LIMIT_NS;
     plan.checked = Checked::Ends;
     plan.keep_history = false;
