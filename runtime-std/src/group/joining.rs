@@ -207,7 +207,13 @@ fn try_to_join<R: Replica>(mut transfer: StateTransfer<'_, R>) -> Result<LetIn, 
         if is_final || transfer.stop.load(Ordering::Relaxed) {
             return Err(error);
         }
-        if !matches!(error, AttemptError::Nobody) {
+        let is_nobody_there = match &error {
+            AttemptError::Nobody => true,
+            // A stranger at the address of a member says nothing of the group.
+            AttemptError::Refused { why, .. } => !is_for_good(why),
+            _ => false,
+        };
+        if !is_nobody_there {
             nobody_since = None;
         } else if nobody_since.get_or_insert_with(Instant::now).elapsed() > NOBODY_FOR
             && !transfer.has_group_members()

@@ -226,11 +226,12 @@ impl Place {
                 // To those that meet, a node that restarts or joins looks as if it ran.
                 Ok(None) => {
                     let probed = self.probe();
-                    let has_members = probed.has_members && !self.may_restart(description);
                     // The join says what is wrong with another process, and that the time is up.
-                    let is_wrong = probed.other_configuration.is_some() || probed.refused.is_some();
+                    let is_told = probed.has_members
+                        || probed.other_configuration.is_some()
+                        || probed.refused.is_some();
                     let is_over = cancel.load(Ordering::Relaxed) || Instant::now() >= until;
-                    if probed.is_running || has_members || is_wrong || is_over {
+                    if probed.is_running || is_told && !self.may_restart(description) || is_over {
                         return Ok(Met::Running);
                     }
                     std::thread::sleep(restart::LOOK_PAUSE);
