@@ -1,5 +1,5 @@
-//! Who may write to this replica's log: requests are answered in the order of their timestamps
-//! (TRM-3).
+//! The right to write to this replica's log. Requests for it are answered in the order of their
+//! timestamps (TRM-3).
 //!
 //! The right of the one before is taken back first, and only then is the next given. So what a
 //! candidate reads after the grant is all that the one before can ever have written here. The

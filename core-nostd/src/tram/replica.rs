@@ -162,7 +162,7 @@ pub struct Replica<'s> {
 
     /// The highest timestamp that this replica has granted, or chosen itself.
     pub(super) promised: Timestamp,
-    /// Who may write to this replica's log, over the view that is attached.
+    /// The replica that may write to this replica's log in the attached view.
     pub(super) granted_to: Option<LinkId>,
     /// Whether this replica counts in quorums.
     pub(super) is_voter: bool,

@@ -22,7 +22,7 @@ use super::peer_connector::{Calls, PeerConnector};
 use super::replica::Replica;
 use super::request::{Request, Requests};
 use super::restoring::Restoring;
-use super::start::{Met, Place};
+use super::start::{Found, Place};
 use super::start_options::StartError;
 use super::transfer_progress::TransferProgress;
 use super::view::View;
@@ -80,7 +80,7 @@ impl Place {
             let reception = Reception::open(self, description, bell)?;
             let restoring = Restoring { replica: &mut *replica, data: &mut self.data };
             let (admission, sessions, let_in) = match met {
-                Met::First(sessions) => {
+                Found::First(sessions) => {
                     restoring.data.begin_anew()?;
                     if is_again {
                         let reset = restoring.reset(&mut progress);
@@ -88,12 +88,12 @@ impl Place {
                     }
                     (Admission::first(View::first(description)), sessions, None)
                 }
-                Met::Again(view, sessions) => {
+                Found::Again(view, sessions) => {
                     let reset = restoring.reset(&mut progress);
                     reset.map_err(|error| not_let_in(&self.identity, error))?;
                     (Admission::first(view), sessions, None)
                 }
-                Met::Running => {
+                Found::Running => {
                     let (own, connector) = (self.own, &reception.connector);
                     match joining::join(
                         description,

@@ -99,7 +99,7 @@ pub fn start_stepped<R: Replica>(
 const FORMING_TURN: Duration = Duration::from_secs(2);
 
 /// How a process finds its group.
-pub(super) enum Met {
+pub(super) enum Found {
     /// A member runs, which lets it in.
     Running,
     /// The group begins with its first view, on these sessions.
@@ -207,7 +207,7 @@ impl Place {
         description: &Description,
         until: Instant,
         cancel: &AtomicBool,
-    ) -> Result<Met, StartError> {
+    ) -> Result<Found, StartError> {
         loop {
             let may_restart = self.may_restart(description);
             let is_note = self.state.as_ref().is_some_and(StateFolder::is_note);
@@ -222,7 +222,7 @@ impl Place {
             let met = self.meet_unless_running(description, turn, cancel);
             let is_only_over = turn < until && Instant::now() >= turn;
             match met {
-                Ok(Some(sessions)) => return Ok(Met::First(sessions)),
+                Ok(Some(sessions)) => return Ok(Found::First(sessions)),
                 // To those that meet, a node that restarts or joins looks as if it ran.
                 Ok(None) => {
                     let probed = self.probe();
@@ -232,7 +232,7 @@ impl Place {
                         || probed.refused.is_some();
                     let is_over = cancel.load(Ordering::Relaxed) || Instant::now() >= until;
                     if probed.is_running || is_told && !self.may_restart(description) || is_over {
-                        return Ok(Met::Running);
+                        return Ok(Found::Running);
                     }
                     std::thread::sleep(restart::LOOK_PAUSE);
                 }

@@ -123,17 +123,17 @@ impl Discovery {
     }
 
     /// Takes over what another participant knows of readers, instead of what is known here. Gives
-    /// what it knows of topics.
-    pub(super) fn restore(&mut self, bytes: &[u8]) -> Result<DirectoryState, DdsError> {
+    /// what it knows of topics. No bytes are the state of a domain that begins: nobody knows
+    /// anything then.
+    pub(super) fn restore(&mut self, bytes: &[u8]) -> Result<Option<DirectoryState>, DdsError> {
+        if bytes.is_empty() {
+            self.forget(|_| true);
+            return Ok(None);
+        }
         let (readers, directory, _): State = decode(bytes, Encoding::NATIVE)?;
         self.forget(|_| true);
         readers.into_iter().for_each(|reader| self.add(reader));
-        Ok(directory)
-    }
-
-    /// The domain begins anew: nobody is known yet.
-    pub(super) fn begin_anew(&mut self) {
-        self.forget(|_| true);
+        Ok(Some(directory))
     }
 
     /// The same for a participant outside, which may know most of it: what it knows and is so

@@ -117,14 +117,9 @@ impl TopicReplica {
         self.shared.alarm.ring();
     }
 
-    /// Takes over what another participant knows of readers and topics: nothing at the beginning.
+    /// Takes over what another participant knows of readers and topics.
     fn restore_discovery(&self, bytes: &[u8]) -> Result<(), DdsError> {
-        let state = if bytes.is_empty() {
-            upcall(|| lock(&self.shared.discovery).begin_anew());
-            None
-        } else {
-            Some(upcall(|| lock(&self.shared.discovery).restore(bytes))?)
-        };
+        let state = upcall(|| lock(&self.shared.discovery).restore(bytes))?;
         let mut known = self.shared.known.lock();
         let state = state.unwrap_or_else(|| known.directory.first_state());
         if !known.directory.restore(state) {

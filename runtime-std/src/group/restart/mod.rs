@@ -37,7 +37,7 @@ use super::durable::{DataError, SharedLogError, TakeOverError, logged_subgroups}
 use super::forming::{RestartWaiting, Waiting};
 use super::meeting::Telling;
 use super::operator;
-use super::start::{Met, Place};
+use super::start::{Found, Place};
 use super::start_options::StartError;
 use super::view::View;
 
@@ -156,17 +156,17 @@ impl Place {
         description: &Description,
         until: Instant,
         cancel: &AtomicBool,
-    ) -> Result<Option<Met>, StartError> {
+    ) -> Result<Option<Found>, StartError> {
         let telling = Telling::new(self.forming.told);
         loop {
             let view = match self.agree(description, &telling, until, cancel)? {
                 Agreed::View(view) => view,
-                Agreed::Running => return Ok(Some(Met::Running)),
+                Agreed::Running => return Ok(Some(Found::Running)),
                 Agreed::NoGroup => return Ok(None),
             };
             let meeting_until = until.min(Instant::now() + MEETING);
             match self.meet_in(description, &view, meeting_until, cancel) {
-                Ok(sessions) => return Ok(Some(Met::Again(view, sessions))),
+                Ok(sessions) => return Ok(Some(Found::Again(view, sessions))),
                 Err(MeshError::Cancelled) => return Err(StartError::Cancelled),
                 // One of them died: those that are left decide on another view.
                 Err(error) => tracing::info!(%error, "the members of a view did not meet"),
