@@ -53,7 +53,8 @@ pub enum PermissionEvent {
 /// - No call blocks.
 pub trait Permissions: Fabric {
     /// The most bytes of one list to a region, all its writes together, and of one read. A list
-    /// that is longer is [`ErrorKind::OutOfRange`](super::ErrorKind::OutOfRange).
+    /// that is longer is [`ErrorKind::OutOfRange`](super::ErrorKind::OutOfRange). At least as many
+    /// as an entry of a log has, with its header and its control line.
     fn region_list_bytes_max(&self) -> usize {
         self.capabilities().write_bytes_max
     }

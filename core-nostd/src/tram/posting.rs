@@ -12,10 +12,10 @@ use crate::fabric::{Area, Capabilities, Kind, WRITES_MAX, Write, WriteList};
 /// The longest gap that travels with its neighbours, in bytes.
 const GAP_MAX: usize = 192;
 
-/// The most bytes of a control line that goes to a region behind its contents. A name that follows
-/// a content has the room that is kept there for a gap: nothing is joined with what follows a name.
-const CONTROL_BYTES: usize = 24;
-const _: () = assert!(NAME_BYTES <= GAP_MAX);
+/// The most bytes of a control line that goes to a region behind its contents, or of a name behind
+/// its body: a list keeps room for it.
+pub(super) const CONTROL_BYTES: usize = 24;
+const _: () = assert!(NAME_BYTES <= CONTROL_BYTES);
 
 /// The writes of one post, as they come together.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub struct Posting {
     writes: WriteList,
     writes_max: usize,
     bytes_max: usize,
-    /// How many bytes of content the list has still room for.
+    /// How many bytes the list has still room for, with those that are kept for guards.
     room_bytes: usize,
     /// The write that nothing is joined to: it goes before all others.
     headers: Option<usize>,
@@ -44,8 +44,7 @@ impl Posting {
 
     /// A list for a region, which has room for so many bytes in all.
     pub(super) fn to_region(capabilities: &Capabilities, list_bytes_max: usize) -> Self {
-        let room_bytes = list_bytes_max.saturating_sub(CONTROL_BYTES);
-        Self { room_bytes, ..Self::new(capabilities) }
+        Self { room_bytes: list_bytes_max, ..Self::new(capabilities) }
     }
 
     /// The writes so far.
@@ -65,17 +64,17 @@ impl Posting {
         if length == 0 {
             return true;
         }
-        let Some(room_bytes) = self.room_bytes.checked_sub(length.saturating_add(GAP_MAX)) else {
-            return false;
-        };
         let is_open = self.headers.is_none_or(|at| at.saturating_add(1) < self.writes.len());
         if let Some(last) = self.writes.last_mut().filter(|_| is_open)
             && let Some(longer) = joined(last, source, target, length, self.bytes_max)
         {
+            let more = longer.saturating_sub(last.length);
+            let Some(room_bytes) = room_behind(self.room_bytes, more) else { return false };
             last.length = longer;
             self.room_bytes = room_bytes;
             return true;
         }
+        let Some(room_bytes) = room_behind(self.room_bytes, length) else { return false };
         let has_room = self.push(Write { source, target, length, kind: Kind::Content });
         if has_room {
             self.room_bytes = room_bytes;
@@ -86,7 +85,7 @@ impl Posting {
     /// Adds a header that goes before the contents which follow, or makes room for one more behind
     /// it. False if there is no room.
     pub(super) fn header(&mut self, area: Area, bytes: usize) -> bool {
-        let Some(room_bytes) = self.room_bytes.checked_sub(bytes) else { return false };
+        let Some(room_bytes) = room_behind(self.room_bytes, bytes) else { return false };
         match self.headers.and_then(|at| self.writes.get_mut(at)) {
             Some(headers) => headers.length = headers.length.saturating_add(bytes),
             None => {
@@ -116,12 +115,18 @@ impl Posting {
 
     /// Adds cells that travel as they are now. False if there is no room for them.
     pub fn guard(&mut self, source: Area, target: Area, length: usize) -> bool {
+        self.room_bytes = self.room_bytes.saturating_sub(length);
         self.push(Write { source, target, length, kind: Kind::Guard })
     }
 
     fn push(&mut self, write: Write) -> bool {
         self.room() > 0 && self.writes.push(write).is_ok()
     }
+}
+
+/// What is left of a list's room behind so many bytes, if that is enough for its guards.
+fn room_behind(room_bytes: usize, bytes: usize) -> Option<usize> {
+    room_bytes.checked_sub(bytes).filter(|left| *left >= CONTROL_BYTES)
 }
 
 /// The length of a write that takes in another behind it, if that is worth it.
@@ -194,13 +199,30 @@ mod tests {
         );
         assert!(list.header(at(2000), 100) && list.content(at(2100), at(2100), 500));
         assert_eq!(list.writes().len(), 2, "a header goes before, and is joined with nothing");
-        assert!(!list.content(at(2600), at(2600), 300), "with a gap that may come with it");
+        assert!(!list.content(at(2600), at(2600), 377), "with the control line behind it");
+        assert!(!list.content(at(2610), at(2610), 367), "with the gap that comes with it");
         assert!(!list.header(at(2100), 400) && list.content(at(500), at(500), 0));
         assert!(list.header(at(2100), 50));
         assert_eq!(list.writes()[0].length, 150);
         list.drop_header(50);
         assert_eq!(list.writes()[0].length, 100);
         assert!(list.guard(at(0), at(0), 8), "guards are short, and have room of their own");
+    }
+
+    /// One byte less, and the entry would never go.
+    #[test]
+    fn a_list_has_room_for_one_entry_whose_bytes_are_all_it_takes() {
+        let capabilities = Capabilities {
+            promises: Promises::all(),
+            writes_max: 4,
+            write_bytes_max: 4096,
+            guard_bytes_max: 24,
+        };
+        for (room_bytes, fits) in [(300 + 24, true), (300 + 23, false)] {
+            let mut list = Posting::to_region(&capabilities, room_bytes);
+            assert!(list.header(at(64), 64));
+            assert_eq!(list.content(at(256), at(256), 236), fits, "{room_bytes}");
+        }
     }
 
     #[test]

@@ -22,6 +22,7 @@ use super::link::{Attached, Attachment, LinkId, Memory, ReplicaLinks, Stage};
 use super::log::Log;
 use super::overlay::{CHILDREN_MAX, Destinations, Overlay, ReplicaId};
 use super::places::Places;
+use super::posting::CONTROL_BYTES;
 use super::progress::{Application, Halt, OpenError, Progress};
 use super::replies::Replies;
 use super::shape::Shape;
@@ -467,8 +468,10 @@ fn check_fabric(capabilities: &Capabilities, shape: &Shape) -> Result<(), OpenEr
     if !capabilities.promises.contains(needed) {
         return Err(OpenError::FabricPromises);
     }
+    // A list to a log has an entry at least: a fabric takes as many bytes in it as in a write.
+    let entry = shape.header_bytes().saturating_add(index_from_u32(shape.payload_max()));
     let is_too_small = capabilities.write_bytes_max < shape.slot_bytes()
-        || capabilities.write_bytes_max < shape.header_bytes()
+        || capabilities.write_bytes_max < entry.saturating_add(CONTROL_BYTES)
         || capabilities.writes_max < 4
         || capabilities.guard_bytes_max < 24;
     if is_too_small { Err(OpenError::FabricTooSmall) } else { Ok(()) }

@@ -213,6 +213,37 @@ fn a_link_that_is_none_is_attached_and_detached_without_effect() {
     assert_eq!(safety(&world), Vec::<String>::new());
 }
 
+/// A host that has no rows of a link yet when it attaches it: what the client multicasts meanwhile
+/// goes once it has them.
+#[test]
+fn a_client_that_is_attached_before_its_rows_are_there_multicasts_once_they_are() {
+    let mut world = World::new(&[None], 3, Settings { clients: 1, ..Settings::default() });
+    let is_calm =
+        |world: &World| world.leader(ROOT).is_some() && world.written_to(NUMBER).is_empty();
+    assert!(world.run_until(200_000, is_calm));
+    let hide = |world: &mut World| {
+        world.clients.get_mut(&NUMBER).expect("it runs").memory.hide(100, &mut world.random);
+    };
+    hide(&mut world);
+    for id in world.ids() {
+        world.connect_client(NUMBER, id);
+    }
+    let to = Destinations::of(ROOT);
+    let first = world.multicast(NUMBER, to, 8).expect("there is room");
+    for _ in 0..10 {
+        hide(&mut world);
+        world.step_client(NUMBER);
+    }
+    assert!(world.written_to(NUMBER).is_empty(), "it has no rows");
+    // Its steps have rows again.
+    world.multicast(NUMBER, to, 8).expect("there is room");
+    world.leave(NUMBER);
+    assert!(world.run_until(400_000, |world| missing(world).is_empty()));
+    assert!(world.ids().iter().all(|id| world.has_delivered(*id, first)));
+    assert_eq!(safety(&world), Vec::<String>::new());
+    assert!(world.run_until(400_000, |world| world.has_left(NUMBER)), "and it leaves as any");
+}
+
 /// TRM-5: cells that are not of this overlay, or of an older moment, change nothing.
 #[test]
 fn a_snapshot_of_another_length_or_an_older_moment_is_not_taken() {
@@ -258,7 +289,7 @@ fn a_snapshot_of_another_length_or_an_older_moment_is_not_taken() {
 
 /// A header of a group with many children is longer than a slot of a short message.
 #[test]
-fn a_fabric_carries_the_longest_header_in_one_write() {
+fn a_fabric_carries_the_longest_header_with_its_payload_in_one_list() {
     let of = |parent: Option<u16>| Group { parent: parent.map(GroupId), replicas: 1 };
     let groups: Vec<Group> = [of(None)].into_iter().chain((0..16).map(|_| of(Some(0)))).collect();
     let limits =
@@ -277,7 +308,10 @@ fn a_fabric_carries_the_longest_header_in_one_write() {
         Replica::open(&overlay, FIRST, ReplicaOptions::default(), limits, lent).err()
     };
     assert_eq!(open(128), Some(OpenError::FabricTooSmall), "a slot, and no header");
-    assert_eq!(open(192), None);
+    // A list to a log has the header, the payload, and the control line: else it would never go.
+    let entry = 192 + 1 + 24;
+    assert_eq!(open(entry - 1), Some(OpenError::FabricTooSmall));
+    assert_eq!(open(entry), None);
 }
 
 #[test]
