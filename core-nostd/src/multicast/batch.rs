@@ -72,7 +72,11 @@ pub(crate) struct Ended {
 /// What a turn turned out to be.
 enum Found<'a> {
     Message(Message<'a>),
-    Null,
+    /// No message: the sender used the round in silence, or dropped the reservation that has a slot
+    /// in its ring.
+    Null {
+        has_slot: bool,
+    },
     End,
 }
 
@@ -144,10 +148,8 @@ impl<'a> Batch<'a> {
         if state.hand == state.take {
             return None;
         }
-        match counter_of(&self.ring_of(state)?, state.hand.slot) {
-            SlotCounter::Message(round) => Some(round),
-            SlotCounter::UsedBelow(_) => None,
-        }
+        // Were the slot changed now, its turn would show it.
+        Some(counter_of(&self.ring_of(state)?, state.hand.slot).round())
     }
 
     /// One turn on. Neither sum wraps: a turn that is passed has a place below the stable frontier
@@ -171,7 +173,7 @@ impl<'a> Batch<'a> {
         }
         let Some(state) = self.senders.get(self.sender.index()) else { return Found::End };
         if state.hand == state.take {
-            return Found::Null;
+            return Found::Null { has_slot: false };
         }
         let Some(ring) = self.ring_of(state) else { return Found::End };
         let RingCursor { slot, position } = state.hand;
@@ -189,7 +191,7 @@ impl<'a> Batch<'a> {
                     SlotLength::Message(_) | SlotLength::Large(_) => {
                         return self.end_at(state.rank, Impossible::SlotChanged);
                     }
-                    SlotLength::Null => return Found::Null,
+                    SlotLength::Null => return Found::Null { has_slot: true },
                 };
                 Found::Message(Message {
                     place,
@@ -199,7 +201,9 @@ impl<'a> Batch<'a> {
                     large,
                 })
             }
-            SlotCounter::Message(round) if round > self.round && round < state.taken => Found::Null,
+            SlotCounter::Message(round) if round > self.round && round < state.taken => {
+                Found::Null { has_slot: false }
+            }
             // It was a message of this round or a later one when it was received, and of one that
             // counted as received.
             SlotCounter::Message(_) | SlotCounter::UsedBelow(_) => {
@@ -215,17 +219,7 @@ impl<'a> Batch<'a> {
         Found::End
     }
 
-    /// Leaves the slot of the turn behind, if its message is of this round.
-    #[inline]
-    fn pass(&mut self) {
-        let state = self.senders.get(self.sender.index());
-        let round = state.and_then(|state| self.next_round_of(state));
-        if round == Some(self.round) {
-            self.leave_slot();
-        }
-        self.turn_over();
-    }
-
+    /// Leaves the slot of the turn behind.
     #[inline]
     fn leave_slot(&mut self) {
         if let Some(state) = self.senders.get_mut(self.sender.index()) {
@@ -254,8 +248,11 @@ impl<'a> Batch<'a> {
             match self.look() {
                 Found::Message(message) => return Some(message),
                 Found::End => return None,
-                Found::Null => {
-                    self.pass();
+                Found::Null { has_slot } => {
+                    if has_slot {
+                        self.leave_slot();
+                    }
+                    self.turn_over();
                     idle_turns = idle_turns.saturating_add(1);
                     if idle_turns >= senders {
                         self.jump();

@@ -65,12 +65,9 @@ impl Hypercube {
         corner.0 & bit != 0
     }
 
-    /// The block that a corner sends in a step, to its neighbour: the closed form of the paper's
-    /// 4.4.
+    /// The block that a corner sends in one of the steps, to its neighbour: the closed form of the
+    /// paper's 4.4.
     pub(super) fn sent(self, corner: Corner, step: Step) -> Option<Block> {
-        if step.0 >= self.steps() {
-            return None;
-        }
         let last = u64::from(self.shape.last_block());
         if corner == Corner::ROOT {
             return block(step.0.min(last));
@@ -85,7 +82,7 @@ impl Hypercube {
         block(number.min(last))
     }
 
-    /// The block that a corner receives in a step.
+    /// The block that a corner receives in one of the steps.
     pub(super) fn received(self, corner: Corner, step: Step) -> Option<Block> {
         self.sent(self.across(corner, step), step)
     }

@@ -33,6 +33,14 @@ impl SlotCounter {
         if counter & 1 == 1 { Self::Message(round) } else { Self::UsedBelow(round) }
     }
 
+    /// The round that it names: that of the message, or the first that is not used.
+    #[inline]
+    pub(crate) const fn round(self) -> Round {
+        match self {
+            Self::Message(round) | Self::UsedBelow(round) => round,
+        }
+    }
+
     /// The number, or nothing where the round needs all 64 bits.
     #[inline]
     #[must_use]
@@ -44,5 +52,48 @@ impl SlotCounter {
             },
             Self::UsedBelow(round) => round.0.checked_mul(2),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The first round of which there is no counter: twice it is one number too many.
+    const FIRST_WITHOUT: u64 = 1 << 63;
+
+    proptest! {
+        /// SMC-5: each number says one thing, and each thing is said by one number.
+        #[test]
+        fn a_counter_is_the_number_of_what_it_says(counter: u64) {
+            prop_assert_eq!(SlotCounter::decode(counter).encode(), Some(counter));
+        }
+
+        #[test]
+        fn what_a_counter_says_is_twice_its_round_and_one_more_of_a_message(
+            round in 0..FIRST_WITHOUT,
+        ) {
+            let twice = u128::from(round).wrapping_mul(2);
+            let encoded = |counter: SlotCounter| counter.encode().map(u128::from);
+            prop_assert_eq!(encoded(SlotCounter::UsedBelow(Round(round))), Some(twice));
+            let of_message = encoded(SlotCounter::Message(Round(round)));
+            prop_assert_eq!(of_message, Some(twice.wrapping_add(1)));
+        }
+
+        #[test]
+        fn a_round_that_needs_all_bits_has_no_counter(round in FIRST_WITHOUT..) {
+            prop_assert_eq!(SlotCounter::Message(Round(round)).encode(), None);
+            prop_assert_eq!(SlotCounter::UsedBelow(Round(round)).encode(), None);
+        }
+    }
+
+    /// One less has counters: the two greatest there are.
+    #[test]
+    fn the_last_round_with_counters_has_the_greatest() {
+        let last = Round(FIRST_WITHOUT.wrapping_sub(1));
+        assert_eq!(SlotCounter::UsedBelow(last).encode(), Some(u64::MAX.wrapping_sub(1)));
+        assert_eq!(SlotCounter::Message(last).encode(), Some(u64::MAX));
+        assert_eq!(SlotCounter::Message(last.next()).encode(), None);
     }
 }

@@ -180,10 +180,6 @@ impl Replica<'_> {
         if !self.shape.is_reference(length) || log.has_body(place, id)? {
             return Ok(None);
         }
-        // The body that it replaces may be wanted here still.
-        if place >= self.delivered.saturating_add(u64::from(self.shape.entries())) {
-            return Ok(Some(message));
-        }
         // What comes late, to one that has delivered the message without it, may be another's.
         let given = if place < self.delivered { None } else { self.given(id, memory)? };
         if let Some((row, offset)) = given {
@@ -318,9 +314,12 @@ impl Replica<'_> {
                 held.below = held.below.max(row.cell(peer_row::BODIES_FROM)?.load());
             }
         }
+        // What a leader may not have written yet would replace bodies that are wanted here still.
+        let room = self.delivered.saturating_add(u64::from(self.shape.entries()));
+        let end = control.tail.min(room);
         // bound: the entries of the log
         for _ in 0..self.shape.entries() {
-            if held.below >= control.tail {
+            if held.below >= end {
                 break;
             }
             match log.load(held.below)? {
@@ -331,7 +330,7 @@ impl Replica<'_> {
                 Some(_) if self.has_taken_enough() => break,
                 Some(entry) => {
                     if !self.has_whole(held.below, &entry, log, memory)? {
-                        self.ask_for_bodies(held.below, control.tail, log, memory)?;
+                        self.ask_for_bodies(held.below, end, log, memory)?;
                         break;
                     }
                     if self.shape.is_reference(entry.length()) {
@@ -357,19 +356,16 @@ impl Replica<'_> {
     fn ask_for_bodies<M: Memory>(
         &mut self,
         from: u64,
-        tail: u64,
+        end: u64,
         log: Log<'_>,
         memory: &M,
     ) -> Result<(), Halt> {
         let Some(link) = self.granted_to else { return Ok(()) };
         let Some((row, _)) = memory.link(link) else { return Ok(()) };
-        if from >= self.delivered.saturating_add(u64::from(self.shape.entries())) {
-            return Ok(());
-        }
         let (mut place, mut asked) = (from, 0);
         // bound: the entries of the log
         for _ in 0..self.shape.entries() {
-            if place >= tail {
+            if place >= end {
                 break;
             }
             if let Some(message) = self.reference(place, log)?

@@ -364,13 +364,14 @@ impl Replica<'_> {
         self.reads.map_or(0, |(_, count)| count)
     }
 
-    /// A payload that was read is there.
-    pub(super) fn payload_came(&mut self, link: LinkId) {
-        if let Some((from, count)) = self.reads
-            && from == link
-        {
-            self.reads = count.checked_sub(1).filter(|rest| *rest > 0).map(|rest| (from, rest));
-        }
+    /// A payload that this campaign has read is there: it reads from one peer at a time. No other
+    /// begins before all have landed, or the connection to that peer was given up. What is reported
+    /// after that is of an earlier one.
+    pub(super) const fn payload_came(&mut self) {
+        self.reads = match self.reads {
+            Some((from, count)) if count > 1 => Some((from, count.saturating_sub(1))),
+            _ => None,
+        };
     }
 
     /// A peer is gone, or has denied a write: not all that is read there comes. A campaign that

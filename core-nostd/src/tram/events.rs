@@ -53,7 +53,11 @@ impl Replica<'_> {
                     follow.copied(ticket.sequence);
                 }
             }
-            Work::CopyPayload => self.payload_came(ticket.link),
+            Work::CopyPayload => {
+                if is_of_this_campaign {
+                    self.payload_came();
+                }
+            }
         }
     }
 

@@ -33,6 +33,8 @@ pub struct Willing {
     pub posts: Vec<Rank>,
     /// The numbers of what was sent.
     pub numbers: Vec<u32>,
+    /// Bytes of block memory: what is posted lies in it.
+    pub memory_bytes: usize,
 }
 
 impl Willing {
@@ -46,6 +48,7 @@ impl Willing {
             absent: None,
             posts: Vec::new(),
             numbers: Vec::new(),
+            memory_bytes: MEMORY_BYTES,
         }
     }
 }
@@ -80,7 +83,7 @@ impl Blocks for Willing {
         length: usize,
         token: Token,
     ) -> Result<(), ErrorKind> {
-        assert!(into.offset + length <= MEMORY_BYTES, "a receive outside the memory");
+        assert!(into.offset + length <= self.memory_bytes, "a receive outside the memory");
         self.receives.push((from.peer, token));
         Ok(())
     }
@@ -93,7 +96,7 @@ impl Blocks for Willing {
         number: u32,
         _: Token,
     ) -> Result<(), ErrorKind> {
-        assert!(from.offset + length <= MEMORY_BYTES, "a send from outside the memory");
+        assert!(from.offset + length <= self.memory_bytes, "a send from outside the memory");
         self.sends += 1;
         self.numbers.push(number);
         self.refuses.map_or(Ok(()), Err)

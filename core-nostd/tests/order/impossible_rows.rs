@@ -80,6 +80,36 @@ fn rounds_further_ahead_than_all_rings_hold_messages_make_their_sender_misbehave
     }
 }
 
+/// ORD-2, DEL-3: a sender that leaves out rounds which nobody made it use, but no more of them than
+/// messages elsewhere could explain. All deliver what it sent, in one order. One upcall goes over
+/// the rounds between, in which nobody sends.
+#[test]
+fn rounds_that_a_sender_leaves_out_are_gone_over_alike_by_all() {
+    with_three(Delivery::Ordered, |layout, nodes, outboxes, rows| {
+        for message in [2, 3] {
+            send(outboxes[2].as_ref().expect("a sender"), &[message]).expect("room");
+        }
+        step(nodes, 2);
+        // Its rounds 2 and 3 are left out.
+        let ring = layout.ring(Rank(2), ALL).expect("it sends");
+        let counter = SlotCounter::Message(Round(4)).encode().expect("it fits");
+        rows[2].cell(ring.offset + 3 * ring.stride - 8).expect("a counter").publish(counter);
+        let received = layout.control_offset(Rank(2), ALL).expect("its own");
+        rows[2].cell(received).expect("a cell").publish(5 * 3);
+        let mut upcalls = [Vec::new(), Vec::new()];
+        for turn in 0..8 {
+            let mut upcall = |batch: &mut Batch<'_>| {
+                let messages = batch.map(|message| (message.place.0, message.payload.to_vec()));
+                upcalls[turn % 2].push(messages.collect::<Vec<_>>());
+            };
+            let did = nodes[turn % 2].step(Time(0), &mut OneMemory, &mut upcall);
+            assert_eq!(did.expect("it steps").lost, None);
+        }
+        let expected = vec![(3 + 2, vec![2]), (3 * 4 + 2, vec![3])];
+        assert_eq!(upcalls, [vec![expected.clone()], vec![expected]]);
+    });
+}
+
 /// Nobody makes a lone sender use a round but by a message, so its counters are known in advance.
 #[test]
 fn of_a_lone_sender_every_counter_but_the_next_is_refused() {

@@ -20,6 +20,7 @@ mod checked_rows;
 mod durable;
 mod edges;
 mod forwarding;
+mod full_lists;
 mod impossible_rows;
 mod layout;
 mod lent;

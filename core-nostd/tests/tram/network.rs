@@ -87,6 +87,11 @@ pub struct Network {
     pub lists: BTreeMap<usize, u64>,
     /// The most bytes of a write, of a list to a log, and of a read.
     pub write_bytes_max: usize,
+    /// How often of a hundred times a piece lands when a process, in the middle of its step, asks
+    /// for the rows of a link.
+    pub lands_within: usize,
+    /// Nobody is ready for a view that is connected now.
+    pub is_slow_to_open: bool,
 }
 
 impl Network {
@@ -106,6 +111,8 @@ impl Network {
             whims: Random::new(seed ^ 0x77),
             lists: BTreeMap::new(),
             write_bytes_max: 32_768,
+            lands_within: 0,
+            is_slow_to_open: false,
         }))
     }
 
@@ -199,17 +206,23 @@ impl Network {
         self.blocked.clear();
     }
 
-    /// Whether a process reads something into the same place of its own log.
-    pub fn reads_in_place(&self, process: usize) -> bool {
-        self.views.iter().flatten().any(|view| {
-            view.ends.iter().zip(&view.flights).any(|(end, flights)| {
-                let is_in_place = |flight: &Flight| match flight {
-                    Flight::Read { source, into, .. } => source == into,
-                    Flight::Write { .. } | Flight::Done(_) => false,
-                };
-                end.process == process && flights.iter().any(is_in_place)
-            })
-        })
+    /// How much a process reads into the same place of its own log.
+    pub fn reads_in_place(&self, process: usize) -> usize {
+        let is_in_place = |flight: &&Flight| match flight {
+            Flight::Read { source, into, .. } => source == into,
+            Flight::Write { .. } | Flight::Done(_) => false,
+        };
+        let of_view = |view: &View| {
+            let ends = view.ends.iter().zip(&view.flights);
+            let own = ends.filter(|(end, _)| end.process == process);
+            own.map(|(_, flights)| flights.iter().filter(is_in_place).count()).sum::<usize>()
+        };
+        self.views.iter().flatten().map(of_view).sum()
+    }
+
+    /// How many events a process has not taken.
+    pub fn events(&self, process: usize) -> usize {
+        self.processes[process].events.len()
     }
 
     /// The processes to which a process has something under way.
@@ -220,6 +233,13 @@ impl Network {
             (0..2).find(|end| is_writing(*end)).map(|end| view.ends[1 - end].process)
         };
         self.views.iter().flatten().filter_map(of_view).collect()
+    }
+
+    /// A process is in the middle of its step.
+    pub fn move_within_a_step(&mut self) {
+        if self.lands_within > 0 && self.whims.chance(self.lands_within) {
+            self.deliver_if_any_can();
+        }
     }
 
     /// Lets one piece of something under way land. False if nothing that was tried can move.

@@ -34,6 +34,11 @@ impl World {
 
     /// Whether reads of payloads into a replica's log are under way.
     pub fn reads_payloads(&self, id: ReplicaId) -> bool {
+        self.payloads_read(id) > 0
+    }
+
+    /// How many.
+    pub fn payloads_read(&self, id: ReplicaId) -> usize {
         self.network.borrow().reads_in_place(self.process_of(id).expect("it runs"))
     }
 
@@ -69,6 +74,22 @@ impl World {
         if let Ok(cell) = RowWriter::from_lines(&running.memory.log).cell(offset) {
             cell.publish(change(cell.load()));
         }
+    }
+
+    /// What a replica shows to a link's peer in a cell of its row.
+    pub fn shown(&self, id: ReplicaId, link: LinkId, offset: usize) -> u64 {
+        let rows = self.replicas[&id].memory.links[link.index()].as_ref().expect("connected");
+        Row::from_lines(&rows.own).cell(offset).expect("in the row").load()
+    }
+
+    /// Where the copied header of a place of a peer's log is in a replica's, in a group without
+    /// children.
+    pub fn copied_header_at(&self, id: ReplicaId, peer: ReplicaId, place: u64) -> usize {
+        let entries = self.settings.log_entries as usize;
+        let payloads = 64 + 64 * entries;
+        let payload = (self.settings.payload_max as usize).next_multiple_of(64);
+        let copy = payloads + entries * payload + usize::from(peer.rank.0) * payloads;
+        copy + self.header_at(id, place)
     }
 
     /// The header at a place of a replica's log gets the seal that its cells ask for.

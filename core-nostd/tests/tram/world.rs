@@ -19,6 +19,9 @@ use super::network::{Network, NetworkEnd, capabilities};
 use super::random::Random;
 pub use lending::{Lending, Lent};
 
+/// How long a client may be away.
+pub const LEASE_NS: u64 = 300_000;
+
 /// One running replica.
 pub struct RunningReplica {
     pub replica: Replica<'static>,
@@ -70,6 +73,8 @@ pub struct Settings {
     pub refuses: usize,
     /// How many of a hundred links a process has no rows of, in a step, although it is attached.
     pub hides: usize,
+    /// How often of a hundred times something lands in the middle of a step.
+    pub lands_within: usize,
     /// How many bytes of payloads a step copies before it takes no more.
     pub run_bytes: u64,
     /// How many bytes the fabric takes in one write, and in one list to a log.
@@ -91,6 +96,7 @@ impl Default for Settings {
             heartbeat_ns: 2_500,
             refuses: 0,
             hides: 0,
+            lands_within: 0,
             run_bytes: ReplicaOptions::default().run_bytes,
             write_bytes_max: capabilities().write_bytes_max,
         }
@@ -183,6 +189,7 @@ impl World {
         };
         world.network.borrow_mut().refuses = settings.refuses;
         world.network.borrow_mut().write_bytes_max = settings.write_bytes_max;
+        world.network.borrow_mut().lands_within = settings.lands_within;
         for id in world.ids() {
             world.start_replica(id, true);
         }
@@ -216,7 +223,7 @@ impl World {
             heartbeat_ns,
             suspect_ns: 10 * heartbeat_ns,
             campaign_ns: 20 * heartbeat_ns,
-            lease_ns: 300_000,
+            lease_ns: LEASE_NS,
             incarnation,
             is_founder,
             batching: self.settings.batching,
@@ -230,7 +237,8 @@ impl World {
             payload: state.3.lend(),
         };
         let process = self.network.borrow_mut().add(shape.log_bytes());
-        let memory = Lending::new(self.network.borrow().log(process), links.len());
+        let log = self.network.borrow().log(process);
+        let memory = Lending::new(log, links.len(), &self.network);
         let end = NetworkEnd { network: Rc::clone(&self.network), process };
         let replica = Replica::open(self.overlay, id, options, end.capabilities(), lent)
             .expect("a replica of the overlay");

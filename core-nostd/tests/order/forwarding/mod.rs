@@ -9,10 +9,10 @@ use core::time::Duration;
 use std::collections::BTreeSet;
 use std::fmt::Debug;
 
-use recorder::{Recorder, Silent, StaticRows, TOLD, static_rows};
+use recorder::{Recorder, Silent, StaticRows, TOLD, Unhurried, static_rows};
 use tramontane_core::fabric::{
-    Area, Event, Fabric, HostRegions, Kind, Permissions, Region, Routed, Token, ViewPlan, ViewRows,
-    Write,
+    Area, Event, Fabric, HostFabric, HostRegions, Kind, Permissions, Region, Routed, Token,
+    ViewPlan, ViewRows, Write,
 };
 use tramontane_core::ids::{NodeId, Rank, ViewId};
 
@@ -135,4 +135,16 @@ fn the_host_of_a_routed_fabric_chooses_its_events() {
     assert_eq!(routed.poll(), None);
     assert_eq!(routed.fabric.calls.borrow().len(), 2, "each poll went to the fabric once");
     assert_eq!(others, [Event::Completed(Token(77))]);
+}
+
+/// A member that finds no work polls on for the millisecond of Spindle II-D, if its fabric does not
+/// know better: also where the fabric is borrowed.
+#[test]
+fn a_fabric_that_names_no_time_is_polled_for_a_millisecond_without_work() {
+    let mut fabric = Unhurried;
+    assert_eq!(fabric.idle_time(), Duration::from_millis(1));
+    let mut borrowed = &mut fabric;
+    assert_eq!(HostFabric::idle_time(&borrowed), Duration::from_millis(1));
+    let mut knows_better = Recorder::new(true);
+    assert_ne!(HostFabric::idle_time(&&mut knows_better), HostFabric::idle_time(&&mut borrowed));
 }

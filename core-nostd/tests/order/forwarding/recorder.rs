@@ -5,6 +5,7 @@ use core::time::Duration;
 use std::cell::RefCell;
 use std::fmt::Debug;
 
+use crate::common::{Carries, OneMemory, fabric};
 use tramontane_core::fabric::{
     Area, Capabilities, ErrorKind, Event, Fabric, HostFabric, HostRegions, LocalBell,
     PermissionEvent, Permissions, Promises, Region, RegionMemory, Token, ViewMemory, ViewPlan,
@@ -193,4 +194,35 @@ impl HostRegions for Recorder {
         let _ = self.note("views_max", &());
         6
     }
+}
+
+/// A host's fabric that leaves to its trait what it can.
+pub struct Unhurried;
+
+impl Carries for Unhurried {
+    fn limits(&self) -> Capabilities {
+        OneMemory.limits()
+    }
+}
+
+fabric!(Unhurried);
+
+impl HostFabric for Unhurried {
+    type Bell = Silent;
+    type Rows = StaticRows;
+    type MemoryError = ErrorKind;
+
+    fn rows(&mut self, _: &ViewPlan<'_>) -> Result<StaticRows, ErrorKind> {
+        Ok(static_rows())
+    }
+    fn local_bell(&self) -> Silent {
+        Silent
+    }
+    fn sleep(&mut self, _: Duration) -> bool {
+        false
+    }
+    fn check_peers(&mut self) -> bool {
+        false
+    }
+    fn leave(&mut self) {}
 }

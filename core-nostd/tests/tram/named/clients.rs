@@ -4,6 +4,7 @@ use tramontane_core::ids::ClientNumber;
 use tramontane_core::tram::Answers;
 
 use super::script::{DECIDED, P, Script, TAIL, here};
+use crate::world::LEASE_NS;
 
 /// TRM-7: all connections of a client break before a reply to its message comes. The replicas show
 /// their replies over the new ones, also one that took a snapshot instead of the message.
@@ -88,5 +89,24 @@ fn what_an_old_incarnation_left_unordered_is_void() {
     assert!(!is_ordered, "its client has come again");
     script.world.connect_client(client, P[1]);
     script.world.connect_client(client, P[2]);
+    script.end();
+}
+
+/// TRM-7: a client's new connections take longer to open than its lease is. It has not gone, so its
+/// place is not closed.
+#[test]
+fn a_client_whose_connections_open_slowly_keeps_its_place() {
+    let mut script = Script::new(&[None]);
+    let number = ClientNumber(0);
+    script.world.network.borrow_mut().is_slow_to_open = true;
+    P.iter().for_each(|id| script.world.connect_client(number, *id));
+    let begun = script.world.now;
+    while script.world.now < begun + 3 * LEASE_NS {
+        script.does_come(&P, &[1], 50, |_| false);
+    }
+    script.world.network.borrow_mut().is_slow_to_open = false;
+    let message = script.multicast(0, here());
+    script.delivers(P[2], message, &P, &[0, 1]);
+    assert!(!script.world.clients[&number].client.is_closed());
     script.end();
 }

@@ -46,6 +46,21 @@ fn a_fetch_ends_with_the_replica_that_was_asked() {
     script.end();
 }
 
+/// Replica 1 goes while replica 0 fetches from replica 2. It was not asked for its log: what it had
+/// is not needed, and the campaign goes on.
+#[test]
+fn a_fetch_goes_on_without_a_replica_that_was_not_asked() {
+    let (mut script, a) = lacking_at_the_first();
+    script.among(&[P[0], P[2]], &[], |world| world.reads_payloads(P[0]));
+    let promised = script.world.replicas[&P[0]].replica.promised();
+    script.world.crash_replica(P[1]);
+    script.delivers(P[0], a, &[P[0], P[2]], &[]);
+    let replica = &script.world.replicas[&P[0]].replica;
+    assert!(replica.is_leader() && replica.promised() == promised, "by the same campaign");
+    assert_eq!(script.world.fetched, 1);
+    script.end();
+}
+
 /// Nobody has the payload, and a voter shows that it has delivered the entry: the replica lacks
 /// what was decided, and must not lead without it.
 #[test]

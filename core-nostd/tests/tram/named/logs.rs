@@ -1,7 +1,9 @@
 //! Histories of logs: what leaders write to them, and what candidates read there.
 
+use std::cell::Cell;
+
 use tramontane_core::ids::{GroupId, Rank};
-use tramontane_core::tram::ReplicaId;
+use tramontane_core::tram::{LinkId, MessageId, ReplicaId, Stage};
 
 use super::script::{DECIDED, P, STAMP, Script, TAIL, here};
 use crate::world::World;
@@ -297,5 +299,121 @@ fn a_log_is_given_away_once_what_is_read_into_it_has_landed() {
     assert!(script.world.reads_payloads(P[1]) && promised(&script.world) == before);
     script.among(&[P[1], P[2]], &[], |world| promised(world) > before);
     assert!(!script.world.reads_payloads(P[1]));
+    script.end();
+}
+
+/// Replica 0 lacks so many messages that replicas 1 and 2 have delivered, and comes to read their
+/// payloads from replica 2. Gives the last of them.
+fn reads_of(messages: u32) -> (Script, MessageId) {
+    let mut script = Script::new(&[None]);
+    script.leads(P[1], &P[1..]);
+    let last = script.go_on(&P[1..], 1, messages);
+    script.among(&[P[0], P[2]], &[], |world| world.reads_payloads(P[0]));
+    (script, last)
+}
+
+/// The reads of a campaign are bounded, however much it copies.
+#[test]
+fn a_candidate_reads_sixteen_payloads_at_a_time() {
+    let (mut script, last) = reads_of(20);
+    let most = Cell::new(0);
+    script.among(&[P[0], P[2]], &[], |world| {
+        most.set(world.payloads_read(P[0]).max(most.get()));
+        world.has_delivered(P[0], last)
+    });
+    assert_eq!(most.get(), 16);
+    script.end();
+}
+
+/// The payloads come so slowly that a campaign is given up meanwhile, from a replica that is heard.
+/// No other begins before they are there: they would land in a log that has another's entries.
+#[test]
+fn a_campaign_is_not_begun_anew_before_what_is_read_is_there() {
+    let (mut script, last) = reads_of(3);
+    let promised = |world: &World| world.replicas[&P[0]].replica.promised();
+    let before = promised(&script.world);
+    script.world.allow_only(&[P[0], P[2]], &[]);
+    let [from, to] = [P[0], P[2]].map(|id| script.world.process_of(id).expect("it runs"));
+    script.world.network.borrow_mut().block(from, to);
+    for _ in 0..400 {
+        for id in [P[0], P[2]] {
+            script.world.step_replica(id);
+            while script.world.network.borrow_mut().deliver_if_any_can() {}
+        }
+        script.world.now += 1_000;
+    }
+    assert!(script.world.reads_payloads(P[0]) && promised(&script.world) == before);
+    script.delivers(P[0], last, &[P[0], P[2]], &[]);
+    script.end();
+}
+
+/// The replica that is read is silent, and the candidate gives up its connection. What is read
+/// lands in the middle of that very step: it counts for no later campaign, whose payloads are not
+/// there.
+#[test]
+fn what_lands_as_its_connection_is_given_up_counts_for_no_later_campaign() {
+    let (mut script, last) = reads_of(3);
+    let before = script.world.replicas[&P[0]].replica.promised();
+    let [reader, silent] = [P[0], P[2]].map(|id| script.world.process_of(id).expect("it runs"));
+    // Longer than a silence that is suspected, and shorter than a campaign may take.
+    script.does_come(&P[..2], &[], 250, |_| false);
+    assert!(script.world.reads_payloads(P[0]));
+    // Replica 1 shows life until the campaign has taken too long.
+    for _ in 0..400 {
+        script.world.step_replica(P[1]);
+        while script.world.network.borrow_mut().deliver_if_any_can() {}
+        script.world.now += 2_000;
+    }
+    script.world.allow_only(&[P[0], P[2]], &[]);
+    script.world.network.borrow_mut().block(silent, reader);
+    script.world.network.borrow_mut().lands_within = 100;
+    script.world.step_replica(P[0]);
+    script.world.network.borrow_mut().lands_within = 0;
+    let replica = &script.world.replicas[&P[0]].replica;
+    assert!(replica.promised() > before, "it begins another campaign");
+    assert_eq!(replica.stage(LinkId(2)), Stage::Absent, "it has given the connection up");
+    assert!(script.world.network.borrow().events(reader) > 0, "of what has landed");
+    script.delivers(P[0], last, &[P[0], P[2]], &[]);
+    script.end();
+}
+
+/// A header that was copied is not there any more when the entries are taken over. The replica does
+/// not lead with what is left: it copies all anew.
+#[test]
+fn a_copied_header_that_is_spoilt_ends_the_campaign() {
+    let (mut script, last) = reads_of(3);
+    let before = script.world.replicas[&P[0]].replica.promised();
+    let place = script.world.log_control(P[2])[TAIL] - 2;
+    let at = script.world.copied_header_at(P[0], P[2], place);
+    assert_eq!(script.world.replicas[&P[0]].memory.cell_of_log(at), place + 1, "a header's mark");
+    script.world.poke_log(P[0], at, |_| 0);
+    script.delivers(P[0], last, &[P[0], P[2]], &[]);
+    assert!(script.world.replicas[&P[0]].replica.promised() > before, "by another campaign");
+    script.end();
+}
+
+/// TRM-5: replica 2 comes back without memory, and is told from which place on the log is kept.
+/// When it has come so far, by a snapshot, the log has gone on. It is told anew: else it would wait
+/// for what nobody has.
+#[test]
+fn a_replica_that_is_behind_again_is_told_so_again() {
+    const DELIVERED: usize = 40;
+    const KEPT_FROM: usize = 56;
+    let mut script = Script::new(&[None]);
+    script.world.gives_snapshots = false;
+    script.world.crash_replica(P[2]);
+    script.world.start_replica(P[2], false);
+    let told = |world: &World| world.shown(P[0], LinkId(2), KEPT_FROM);
+    let around = script.world.settings.log_entries + 2;
+    script.go_on(&P[..2], 0, around);
+    script.among(&P, &[], |world| told(world) > 0);
+    let first = told(&script.world);
+    script.go_on(&P[..2], 0, around);
+    assert_eq!(told(&script.world), first, "it has not come there yet");
+    script.world.poke(P[0], LinkId(2), DELIVERED, first);
+    script.among(&P[..2], &[], |world| told(world) > first);
+    let tail = script.world.log_control(P[0])[TAIL];
+    assert_eq!(told(&script.world), tail - u64::from(script.world.settings.log_entries));
+    script.world.gives_snapshots = true;
     script.end();
 }

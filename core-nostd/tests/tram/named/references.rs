@@ -1,10 +1,11 @@
 //! TRM-9: histories of entries that refer to payloads, which clients give to each replica. Messages
 //! of these scripts are long enough.
 
-use tramontane_core::ids::{ClientNumber, GroupId};
-use tramontane_core::tram::{Destinations, MessageId};
+use tramontane_core::ids::{ClientNumber, GroupId, Rank};
+use tramontane_core::tram::{Destinations, LinkId, MessageId, ReplicaId};
 
 use super::script::{C, P, Script, TAIL, both, here};
+use crate::world::World;
 
 /// A message reaches the leader alone, and its client dies.
 fn known_to_the_leader_alone(script: &mut Script, to: Destinations) -> MessageId {
@@ -56,6 +57,24 @@ fn a_follower_that_lacks_a_payload_gets_it_before_it_delivers() {
     assert_eq!(script.world.carried, 0);
     script.delivers(P[2], a, &P, &[]);
     assert!(script.world.carried > 0);
+    script.end();
+}
+
+/// The same with two messages, where a list to a log is so short that it carries one payload: the
+/// other goes with the next.
+#[test]
+fn what_is_carried_and_has_no_room_in_a_list_goes_with_the_next() {
+    let mut script = Script::by_reference_in_short_lists(&[None]);
+    let messages = [script.multicast(0, here()), script.multicast(0, here())];
+    for message in messages {
+        script.delivers(P[1], message, &P[..2], &[0]);
+    }
+    script.world.crash_client(ClientNumber(0));
+    assert_eq!(script.world.carried, 0);
+    for message in messages {
+        script.delivers(P[2], message, &P, &[]);
+    }
+    assert!(script.world.carried >= 2);
     script.end();
 }
 
@@ -160,5 +179,44 @@ fn a_follower_shows_no_payload_that_it_has_left_to_its_next_step() {
     let delivered = messages.map(|message| script.world.has_delivered(P[0], message));
     let is_at_follower = messages.map(|message| script.world.has_bytes(P[1], message));
     assert_eq!((delivered, is_at_follower), ([true, false], [true, false]));
+    script.end();
+}
+
+/// Replica 2 has taken A and B, under leader 0 and nobody else. Leader 1 orders X in A's place, and
+/// B behind it as before. X's client goes before it has reached replica 2, which asks for X, and
+/// not for B: it has that.
+#[test]
+fn a_follower_asks_for_those_payloads_alone_that_it_lacks() {
+    const ASKS: usize = 16;
+    let mut script = Script::by_reference_of(5, 3);
+    let [three, four] = [3, 4].map(|rank| ReplicaId { rank: Rank(rank), ..P[0] });
+    let (first, second) = ([P[0], P[2]], [P[1], three, four]);
+    let place = script.world.log_control(P[0])[TAIL];
+    let [a, b] = [0, 1].map(|client| script.multicast(client, here()));
+    script.among(&first, &[0], |world| world.ordered_at(P[2], place) == Some(a));
+    script.among(&first, &[1], |world| world.ordered_at(P[2], place + 1) == Some(b));
+    script.among(&first, &[0, 1], |world| [a, b].iter().all(|one| world.has_bytes(P[2], *one)));
+    script.leads(P[1], &second);
+    let x = script.multicast(2, here());
+    script.delivers(P[1], x, &second, &[2]);
+    script.world.crash_client(ClientNumber(2));
+    script.delivers(P[1], b, &second, &[1]);
+    let ordered = [0, 1].map(|behind| script.world.ordered_at(P[1], place + behind));
+    assert_eq!(ordered, [Some(x), Some(b)]);
+    assert!(!script.world.has_bytes(P[2], x));
+    // Replica 2 looks after each write: its leader carries what it lacks behind the headers.
+    script.world.allow_only(&[P[1], P[2]], &[]);
+    let asks = |world: &World| world.shown(P[2], LinkId(1), ASKS);
+    for _ in 0..400 {
+        script.world.step_replica(P[1]);
+        while asks(&script.world) == 0 {
+            script.world.step_replica(P[2]);
+            if !script.world.network.borrow_mut().deliver_if_any_can() {
+                break;
+            }
+        }
+        script.world.now += 400;
+    }
+    assert_eq!(asks(&script.world), place + 1, "up to behind X");
     script.end();
 }

@@ -48,6 +48,19 @@ impl Script {
         Self::with(parents, 3, settings)
     }
 
+    /// The same with more replicas, and more clients.
+    pub(super) fn by_reference_of(replicas: u16, clients: u16) -> Self {
+        let settings = Settings { references_from: 16, clients, ..Settings::default() };
+        Self::with(&[None], replicas, settings)
+    }
+
+    /// The same, and a list to a log has room for one payload.
+    pub(super) fn by_reference_in_short_lists(parents: &[Option<u16>]) -> Self {
+        let settings =
+            Settings { references_from: 16, write_bytes_max: 400, ..Settings::default() };
+        Self::with(parents, 3, settings)
+    }
+
     fn with(parents: &[Option<u16>], replicas: u16, settings: Settings) -> Self {
         let settings = Settings { log_entries: 32, ..settings };
         let mut world = World::new(parents, replicas, settings);
@@ -126,6 +139,21 @@ impl Script {
             self.world.reconnect();
         }
         false
+    }
+
+    /// Some replicas go on with messages of a client, one after the other, while the others hear
+    /// nothing of it.
+    pub(super) fn go_on(&mut self, among: &[ReplicaId], client: u16, messages: u32) -> MessageId {
+        let mut last = None;
+        for _ in 0..messages {
+            let message = self.multicast(client, here());
+            self.among(among, &[client], |world| {
+                let is_there = |id: &ReplicaId| world.has_delivered(*id, message);
+                world.sent[&message].answered && among.iter().all(is_there)
+            });
+            last = Some(message);
+        }
+        last.expect("some")
     }
 
     /// Some replicas step so many times, and writes and reads land between more of them.

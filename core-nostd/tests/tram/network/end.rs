@@ -55,7 +55,8 @@ impl Fabric for NetworkEnd {
 
     fn ready(&self, view: ViewId, _: Rank) -> bool {
         let network = &mut *self.network.borrow_mut();
-        network.views.len() > view.0 as usize && network.refuse().is_ok()
+        let is_open = network.views.len() > view.0 as usize && !network.is_slow_to_open;
+        is_open && network.refuse().is_ok()
     }
 
     fn cut(&mut self, view: ViewId, _: Rank) {

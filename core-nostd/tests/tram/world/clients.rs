@@ -24,7 +24,8 @@ impl World {
             Lent::new(window * self.settings.payload_max as usize),
         );
         let process = self.network.borrow_mut().add(64);
-        let memory = Lending::new(self.network.borrow().log(process), links.len());
+        let log = self.network.borrow().log(process);
+        let memory = Lending::new(log, links.len(), &self.network);
         let end = NetworkEnd { network: Rc::clone(&self.network), process };
         let client = Client::open(
             self.overlay,

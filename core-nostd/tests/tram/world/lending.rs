@@ -1,11 +1,12 @@
 //! What a process of a world is lent: its state, and the memory of its links.
 
+use std::cell::RefCell;
 use std::rc::Rc;
 
 use tramontane_core::memory::{Line, Row, RowWriter};
 use tramontane_core::tram::{LinkId, Memory};
 
-use crate::network::Rows;
+use crate::network::{Network, Rows};
 use crate::random::Random;
 
 /// State that is lent for as long as its owner lives, and freed behind it.
@@ -36,12 +37,20 @@ pub struct Lending {
     pub links: Vec<Option<Rc<Rows>>>,
     /// Links whose rows it says that it does not have.
     hidden: Vec<bool>,
+    /// What moves while its process steps.
+    network: Rc<RefCell<Network>>,
 }
 
 impl Lending {
     /// No link is attached yet.
-    pub fn new(log: Rc<Vec<Line>>, links: usize) -> Self {
-        Self { log, links: vec![None; links], hidden: vec![false; links] }
+    pub fn new(log: Rc<Vec<Line>>, links: usize, network: &Rc<RefCell<Network>>) -> Self {
+        let network = Rc::clone(network);
+        Self { log, links: vec![None; links], hidden: vec![false; links], network }
+    }
+
+    /// A cell of the log.
+    pub fn cell_of_log(&self, offset: usize) -> u64 {
+        Row::from_lines(&self.log).cell(offset).expect("in the log").load()
     }
 
     /// Hides so many of a hundred links.
@@ -63,6 +72,7 @@ impl Memory for Lending {
     }
 
     fn link(&self, link: LinkId) -> Option<(RowWriter<'_>, Row<'_>)> {
+        self.network.borrow_mut().move_within_a_step();
         let rows = self.links.get(link.index())?.as_ref()?;
         if self.hidden[link.index()] {
             return None;

@@ -1,6 +1,6 @@
 //! What a member says of its view, what it may be asked, and what it carries over into the next.
 
-use super::members::{Member, open};
+use super::members::{Laid, Member, open, open_laid};
 use super::{Run, SUBGROUP};
 use tramontane_core::fabric::{Capabilities, Promises};
 use tramontane_core::ids::{NodeId, Position, Rank, ViewId};
@@ -138,11 +138,42 @@ fn what_does_not_fit_into_the_next_view_is_refused_and_stays() {
     assert_eq!(remains.get(&old), Some(UndeliveredMessage::Message(&[1])));
 }
 
+/// VIE-7: where the host hands in another outbox than that of the view that ended, nothing is read
+/// there: what lies in it may be built in, or be another view's message.
+#[test]
+fn of_another_views_outbox_nothing_is_carried_over() {
+    let ended_with = |window, says: u8| {
+        let ids = [NodeId(1), NodeId(2)];
+        let laid = Laid { window, ..Laid::default() };
+        let members = open_laid(1, &ids, true, 5, laid);
+        let outbox = outbox(&members[0]);
+        reserve(&outbox, says).commit();
+        let remains = members[0].node.node().undelivered(SUBGROUP).expect("it sends");
+        (members, outbox, remains)
+    };
+    let (_one, first, of_first) = ended_with(4, 1);
+    let (_two, second, of_second) = ended_with(5, 2);
+    // Both are closed, and at the same position.
+    assert_eq!(of_first.get(&first), Some(UndeliveredMessage::Message(&[1])));
+    assert_eq!(of_second.get(&second), Some(UndeliveredMessage::Message(&[2])));
+    assert_eq!(of_first.get(&second), Some(UndeliveredMessage::Building));
+    assert_eq!(of_second.get(&first), Some(UndeliveredMessage::Building));
+    // One that is not closed, or was closed with more in it.
+    let open = open_laid(1, &[NodeId(1), NodeId(2)], true, 5, Laid::default());
+    let third = outbox(&open[0]);
+    for says in [3, 4] {
+        reserve(&third, says).commit();
+        assert_eq!(of_first.get(&third), Some(UndeliveredMessage::Building));
+    }
+    let of_third = open[0].node.node().undelivered(SUBGROUP).expect("it sends");
+    assert_eq!(of_first.get(&third), Some(UndeliveredMessage::Building));
+    assert_eq!(of_third.get(&third), Some(UndeliveredMessage::Message(&[3])));
+}
+
 /// RDM-7: as at a node of a fixed membership.
 #[cfg(feature = "blocks")]
 #[test]
 fn a_large_message_waits_for_its_blocks_in_a_view_too() {
-    use super::members::{Laid, open_laid};
     use tramontane_core::ids::SenderRank;
     let mut run = Run::new(3, true, 5);
     let laid = Laid { is_large: true, ..Laid::default() };
@@ -161,7 +192,6 @@ fn a_large_message_waits_for_its_blocks_in_a_view_too() {
 #[cfg(feature = "durable")]
 #[test]
 fn what_all_have_made_durable_in_a_view_is_durable_everywhere() {
-    use super::members::{Laid, open_laid};
     use tramontane_core::ids::DurableCount;
     let mut run = Run::new(3, true, 5);
     let laid = Laid { is_logged: true, ..Laid::default() };

@@ -129,6 +129,8 @@ pub struct Laid {
     pub subgroups: usize,
     /// Subgroups without order behind those, and as many in which nobody sends.
     pub unordered: usize,
+    /// Slots of a ring.
+    pub window: u32,
     pub node_options: Options,
     pub checks: Checks,
     /// Whether members log what they deliver.
@@ -143,6 +145,7 @@ impl Default for Laid {
         Self {
             subgroups: 1,
             unordered: 0,
+            window: WINDOW,
             node_options,
             checks: Checks::Off,
             is_logged: false,
@@ -153,16 +156,11 @@ impl Default for Laid {
 
 /// The same with a layout as it is described.
 pub fn open_laid(id: u64, ids: &[NodeId], shared: bool, seed: u64, laid: Laid) -> Vec<Member> {
-    let Laid { subgroups, unordered, node_options, checks, is_logged, is_large } = laid;
+    let Laid { subgroups, unordered, window, node_options, checks, is_logged, is_large } = laid;
     let count = ids.len();
     let ranks: &'static [Rank] = leak((0..count as u16).map(Rank).collect());
-    let subgroup = |delivery| Subgroup {
-        members: ranks,
-        senders: ranks,
-        window: WINDOW,
-        message_max: 16,
-        delivery,
-    };
+    let subgroup =
+        |delivery| Subgroup { members: ranks, senders: ranks, window, message_max: 16, delivery };
     let ordered = vec![subgroup(Delivery::Ordered); subgroups];
     let unordered = vec![subgroup(Delivery::Unordered); unordered];
     let silent = Subgroup { senders: &[], ..subgroup(Delivery::Ordered) };

@@ -1,0 +1,100 @@
+//! When a member completes a message: once all of it is in its place, and once it owes nobody a
+//! notice.
+
+use super::member::{BLOCK, OTHER, ROOT, Willing, area, setup, way, with_member};
+use tramontane_core::fabric::{Area, BlockEvent, ErrorKind, Promises, ViewMemory};
+use tramontane_core::ids::{NodeId, Rank};
+use tramontane_core::memory::{Line, Row, RowWriter};
+use tramontane_core::rdmc::Algorithm;
+use tramontane_core::rdmc::transfer::{BlockGroup, MessageMemory, Setup};
+
+/// Longer than what one step copies, and no multiple of it.
+const LONG: usize = 150_000;
+
+/// Where its messages go.
+const PLACE: usize = 200_000;
+
+/// Remembers what is copied where, and what was there when a message was completed.
+#[derive(Default)]
+struct Copied {
+    pieces: Vec<(Area, Area, usize)>,
+    completed_after: Option<usize>,
+}
+
+impl MessageMemory for Copied {
+    fn incoming(&mut self, _: u64, _: usize) -> Option<Area> {
+        Some(area(PLACE))
+    }
+    fn place(&mut self, from: Area, to: Area, length: usize) {
+        self.pieces.push((from, to, length));
+    }
+    fn completed(&mut self, _: u64, bytes: usize) {
+        assert_eq!(bytes, LONG);
+        self.completed_after = Some(self.pieces.len());
+    }
+}
+
+/// RDM-5: the first block of a message is copied from staging in pieces, so that no step is long. It
+/// goes on to the next member before.
+#[test]
+fn a_long_first_block_comes_to_its_place_in_pieces_and_only_then_is_its_message_complete() {
+    let lines: [[Line; 1]; 4] = Default::default();
+    let nodes = [NodeId(1), NodeId(2), NodeId(3), NodeId(4)];
+    let ranks = [Rank(0), Rank(1), Rank(2), Rank(3)];
+    let rows: Vec<Row<'_>> = lines.iter().map(|lines| Row::from_lines(lines)).collect();
+    let row = RowWriter::from_lines(&lines[1]);
+    let memory = ViewMemory { own: Rank(1), members: &nodes, row, rows: &rows };
+    let mut fabric = Willing::new(Promises::WRITE_ORDER);
+    fabric.memory_bytes = PLACE + LONG;
+    let setup = Setup { block_bytes: LONG, ..setup(&ranks, Algorithm::Chain) };
+    let (mut words, mut copied) = ([0; 1], Copied::default());
+    let mut group = BlockGroup::open(setup, &memory, &fabric, &mut words).expect("a group");
+    group.step(&mut fabric, &mut copied);
+    let token = fabric.receives[0].1;
+    let whole = BlockEvent::Received { way: way(ROOT), token, immediate: 1, length: LONG };
+    group.take(&whole, &mut copied);
+    // The next in the chain is ready for it.
+    RowWriter::from_lines(&lines[2]).cell(0).expect("in the line").publish(1);
+    let mut sent_before = None;
+    for _ in 0..10 {
+        let progress = group.step(&mut fabric, &mut copied);
+        if copied.completed_after.is_some() {
+            break;
+        }
+        sent_before = sent_before.or((!copied.pieces.is_empty()).then_some(fabric.sends));
+        assert!(progress.has_more || progress.posts > 0, "nothing else wakes it");
+        if std::mem::take(&mut fabric.sends) > 0 {
+            let sent = BlockEvent::Sent { way: way(OTHER), token };
+            group.take(&sent, &mut copied);
+        }
+    }
+    assert_eq!(sent_before, Some(0), "it was sent in a step before");
+    assert_eq!(fabric.numbers, [1]);
+    let at = |offset: usize, length| (area(offset), area(PLACE + offset), length);
+    let piece = 1 << 16;
+    assert_eq!(copied.pieces, [at(0, piece), at(piece, piece), at(2 * piece, LONG - 2 * piece)]);
+    assert_eq!((copied.completed_after, group.completed()), (Some(3), 1));
+}
+
+/// A peer on shared memory sees that a receive is posted before its notice goes, and sends. The
+/// message is whole then; but its member first gives the notice that it owes: the next message
+/// would owe another.
+#[test]
+fn a_message_that_overtakes_the_notice_of_its_receive_completes_after_that() {
+    with_member(Algorithm::Sequential, Default::default(), |mut group, fabric, messages| {
+        fabric.refuses = Some(ErrorKind::QueueFull);
+        group.step(fabric, messages);
+        let token = fabric.receives[0].1;
+        let whole = BlockEvent::Received { way: way(ROOT), token, immediate: 1, length: BLOCK };
+        group.take(&whole, messages);
+        for _ in 0..3 {
+            fabric.posts.clear();
+            assert!(group.step(fabric, messages).has_more);
+            assert_eq!((&fabric.posts[..], &messages.completed[..]), (&[ROOT][..], &[][..]));
+        }
+        fabric.refuses = None;
+        fabric.posts.clear();
+        group.step(fabric, messages);
+        assert_eq!((&fabric.posts[..], &messages.completed[..]), (&[ROOT][..], &[BLOCK][..]));
+    });
+}
