@@ -34,8 +34,8 @@ impl MessageMemory for Copied {
     }
 }
 
-/// RDM-5: the first block of a message is copied from staging in pieces, so that no step is long. It
-/// goes on to the next member before.
+/// RDM-5: the first block of a message is copied from staging in pieces, so that no step is long.
+/// It goes on to the next member before.
 #[test]
 fn a_long_first_block_comes_to_its_place_in_pieces_and_only_then_is_its_message_complete() {
     let lines: [[Line; 1]; 4] = Default::default();

@@ -2,9 +2,10 @@
 //! help it. Nor does every child that asks for a payload lack it.
 
 use tramontane_core::ids::ClientNumber;
-use tramontane_core::tram::{LinkId, MessageId, ReplicaLinks, Role};
+use tramontane_core::tram::{LinkId, MessageId, ReplicaLinks, Role, Stage};
 
 use super::script::{C, P, Script, TAIL, both, here};
+use crate::world::World;
 
 /// Two of three have delivered a message, and its client is gone. The third is about to lead, and
 /// has the header alone.
@@ -53,6 +54,14 @@ fn a_fetch_goes_on_without_a_replica_that_was_not_asked() {
     let (mut script, a) = lacking_at_the_first();
     script.among(&[P[0], P[2]], &[], |world| world.reads_payloads(P[0]));
     let promised = script.world.replicas[&P[0]].replica.promised();
+    // They meet again, and nothing comes of that.
+    script.world.allow_only(&[], &[]);
+    let stage = |world: &World| world.replicas[&P[0]].replica.stage(LinkId(1));
+    while stage(&script.world) != Stage::Ready {
+        P[..2].iter().for_each(|id| script.world.step_replica(*id));
+        script.world.reconnect();
+    }
+    assert!(script.world.reads_payloads(P[0]));
     script.world.crash_replica(P[1]);
     script.delivers(P[0], a, &[P[0], P[2]], &[]);
     let replica = &script.world.replicas[&P[0]].replica;

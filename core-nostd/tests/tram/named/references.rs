@@ -65,7 +65,8 @@ fn a_follower_that_lacks_a_payload_gets_it_before_it_delivers() {
 #[test]
 fn what_is_carried_and_has_no_room_in_a_list_goes_with_the_next() {
     let mut script = Script::by_reference_in_short_lists(&[None]);
-    let messages = [script.multicast(0, here()), script.multicast(0, here())];
+    let mut long = || script.world.multicast(ClientNumber(0), here(), 190).expect("there is room");
+    let messages = [long(), long()];
     for message in messages {
         script.delivers(P[1], message, &P[..2], &[0]);
     }
