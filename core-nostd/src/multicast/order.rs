@@ -112,6 +112,21 @@ mod tests {
             let order = Order::new(senders).expect("at least one");
             let (round, sender) = order.turn(Place(place));
             prop_assert_eq!(order.place(round, sender), Place(place));
+            prop_assert!(u64::from(sender.0) < order.senders());
+            prop_assert_eq!(order.senders(), senders as u64);
+        }
+
+        /// There are as many rounds as have places, and no fewer.
+        #[test]
+        fn the_limit_is_the_last_round_whose_places_are_there(senders in 1_usize..1024) {
+            let of = |places: u64| u128::from(places) + 1;
+            let order = Order::new(senders).expect("at least one");
+            for (order, places) in
+                [(order, u64::MAX >> 2), (order.with_checks(Checks::On), SEALED_MAX >> 2)]
+            {
+                let used = u128::from(order.round_limit().0) * senders as u128;
+                prop_assert!(used < of(places) && used + senders as u128 >= of(places));
+            }
         }
 
         /// The naive reading of ORD-1: count places from zero until one is missing.

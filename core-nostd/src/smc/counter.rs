@@ -79,6 +79,8 @@ mod tests {
             prop_assert_eq!(encoded(SlotCounter::UsedBelow(Round(round))), Some(twice));
             let of_message = encoded(SlotCounter::Message(Round(round)));
             prop_assert_eq!(of_message, Some(twice.wrapping_add(1)));
+            let named = [SlotCounter::UsedBelow(Round(round)), SlotCounter::Message(Round(round))];
+            prop_assert_eq!(named.map(SlotCounter::round), [Round(round); 2]);
         }
 
         #[test]

@@ -66,6 +66,7 @@ mod tests {
             let mut at = stepped;
             for count in 0..=7 {
                 assert_eq!(stepped.advanced(count, 7), at, "{count} from {start}");
+                assert_eq!(at.since(stepped), u64::from(count), "{count} from {start}");
                 at = at.next(7);
             }
             stepped = stepped.next(7);

@@ -72,3 +72,33 @@ impl SlotLength {
 
 // No message's length has the mark.
 const _: () = assert!(crate::layout::MESSAGE_MAX < LARGE);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// RDM-7: each number says one thing, and each thing is said by one number.
+        #[test]
+        fn a_length_is_the_number_of_what_it_says(length: u32) {
+            prop_assert_eq!(SlotLength::decode(length).encode(), length);
+        }
+
+        #[test]
+        fn below_the_mark_are_messages_and_from_it_on_what_describes_large_ones(
+            length in 0..LARGE.wrapping_sub(1),
+        ) {
+            prop_assert_eq!(SlotLength::decode(length), SlotLength::Message(length));
+            let large = SlotLength::decode(length.wrapping_add(1 << 31));
+            prop_assert_eq!(large, SlotLength::Large(length));
+            prop_assert_eq!((large.bytes(), SlotLength::Message(length).bytes()), (length, length));
+        }
+    }
+
+    #[test]
+    fn the_greatest_number_is_no_message_and_has_no_bytes() {
+        assert_eq!(SlotLength::decode(u32::MAX), SlotLength::Null);
+        assert_eq!((SlotLength::Null.encode(), SlotLength::Null.bytes()), (u32::MAX, 0));
+    }
+}
