@@ -25,6 +25,8 @@ pub(super) struct Row {
     pub(super) seen: String,
     pub(super) ratio: Option<f64>,
     pub(super) verdict: Verdict,
+    /// Whether the number was looked at while the parameters were chosen.
+    pub(super) is_in_view: bool,
     /// Our own core's number, if it was asked for.
     pub(super) own: Option<f64>,
     /// How the words were understood, or why no run can answer.
@@ -36,6 +38,9 @@ pub(super) struct Row {
 pub(super) struct Summary {
     pub(super) numbers_held: usize,
     pub(super) numbers: usize,
+    /// Of the numbers: those that were looked at while the parameters were chosen.
+    pub(super) in_view_held: usize,
+    pub(super) in_view: usize,
     pub(super) directions_held: usize,
     pub(super) directions: usize,
     pub(super) inputs: usize,
@@ -69,6 +74,10 @@ impl Summary {
                 Verdict::Held | Verdict::Failed => {
                     summary.numbers += 1;
                     summary.numbers_held += held;
+                    if row.is_in_view {
+                        summary.in_view += 1;
+                        summary.in_view_held += held;
+                    }
                 }
             }
         }
@@ -78,9 +87,19 @@ impl Summary {
     /// In a sentence.
     pub(super) fn words(&self) -> String {
         let percent = |part: usize, whole: usize| 100.0 * part as f64 / whole.max(1) as f64;
+        let in_view = match self.in_view {
+            0 => String::new(),
+            in_view => format!(
+                "\nOf the {in_view} numbers that were in view when parameters were chosen {} hold, \
+                 of the other {} {}.",
+                self.in_view_held,
+                self.numbers - in_view,
+                self.numbers_held - self.in_view_held
+            ),
+        };
         format!(
             "{} of {} predicted numbers hold ({:.0} %); {} of {} directions hold ({:.0} %);\n{} \
-             inputs, {} fitted, {} not modelled.",
+             inputs, {} fitted, {} not modelled.{in_view}",
             self.numbers_held,
             self.numbers,
             percent(self.numbers_held, self.numbers),
@@ -119,6 +138,11 @@ impl Row {
 
     fn ratio(&self) -> String {
         self.ratio.map_or_else(String::new, |ratio| format!("{ratio:.2}"))
+    }
+
+    fn verdict(&self) -> String {
+        let in_view = if self.is_in_view { ", in view" } else { "" };
+        format!("{}{in_view}", self.verdict.words())
     }
 
     fn own(&self) -> String {
@@ -170,7 +194,7 @@ impl Report {
                     &row.stated,
                     &row.simulated(),
                     &row.ratio(),
-                    row.verdict.words(),
+                    &row.verdict(),
                     &row.own(),
                     &row.note,
                 ];
@@ -198,6 +222,7 @@ mod tests {
             seen: String::new(),
             ratio: Some(0.93),
             verdict,
+            is_in_view: false,
             own: None,
             note: String::new(),
         }
@@ -225,6 +250,25 @@ mod tests {
             words.contains("2 of 3 predicted") && words.contains("1 of 2 directions"),
             "{words}"
         );
+    }
+
+    #[test]
+    fn numbers_that_were_in_view_are_counted_apart_and_say_so() {
+        let in_view = |verdict| Row { is_in_view: true, ..row(verdict, false) };
+        let rows = vec![
+            in_view(Verdict::Held),
+            in_view(Verdict::Failed),
+            row(Verdict::Held, false),
+            row(Verdict::Held, false),
+        ];
+        let summary = Summary::of(&rows, Paper::Spindle);
+        assert_eq!((summary.in_view_held, summary.in_view), (1, 2));
+        assert!(summary.words().contains("Of the 2 numbers"), "{}", summary.words());
+        assert!(summary.words().ends_with("1 hold, of the other 2 2."), "{}", summary.words());
+        let report = Report { seeds: 1, runs: 1, summaries: Vec::new(), rows };
+        assert_eq!(report.text().matches("in view").count(), 0);
+        let none = Summary::of(&[row(Verdict::Held, false)], Paper::Spindle).words();
+        assert!(none.ends_with("not modelled."), "{none}");
     }
 
     #[test]

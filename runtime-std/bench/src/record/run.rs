@@ -111,6 +111,7 @@ fn row(
         seen: String::new(),
         ratio: None,
         verdict: Verdict::NotModelled,
+        is_in_view: super::spindle::IN_VIEW.contains(&claim.id),
         own: None,
         note: claim.note.to_owned(),
     };

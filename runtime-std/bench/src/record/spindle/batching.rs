@@ -155,10 +155,6 @@ pub(super) const CLAIMS: &[Claim] = &[
         52.7,
         "%",
         |runs| Ok(100.0 * of(runs, Sending::new(Batching, 16), Figure::BlockedShare)?),
-    )
-    .note(
-        "senders wait for the slowest, one whose threads are on two sockets; with four times \
-             the way between sockets (socket_percent=400) 30 %. The paper's differ more than that",
     ),
     Claim::number(
         "spindle-blocked-before",

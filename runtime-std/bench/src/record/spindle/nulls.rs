@@ -30,9 +30,8 @@ pub(super) const CLAIMS: &[Claim] = &[
         ),
     delayed!("spindle-delay-1us-half", "increases (1 us, half)", MICROSECOND, Who::Half),
     delayed!("spindle-delay-100us-one", "increases (100 us, one)", HUNDRED, Who::One).note(
-        "a sender marks a message only when it finds the lock free, once or twice a turn of \
-             the polling thread, however few senders there are: those that do not wait send no \
-             more than before",
+        "fewer senders fill a turn of the polling thread with fewer messages, and its posts and \
+             looks cost the same",
     ),
     delayed!("spindle-delay-100us-half", "increases (100 us, half)", HUNDRED, Who::Half)
         .note("as with one that waits 100 us"),
@@ -98,7 +97,10 @@ pub(super) const CLAIMS: &[Claim] = &[
         "us",
         |runs| of(runs, one_waits(2), Figure::BetweenUs),
     )
-    .note("as with delays: the sender that does not wait is not faster"),
+    .note(
+        "the sender that waits is the first of a round here, so the time between two deliveries \
+             is what comes before its message",
+    ),
     Claim::number("spindle-between-8", "IV-B.1", "to 1.617 us for 8 nodes", 1.617, "us", |runs| {
         of(runs, one_waits(8), Figure::BetweenUs)
     })
@@ -110,7 +112,8 @@ pub(super) const CLAIMS: &[Claim] = &[
         1.192,
         "us",
         |runs| of(runs, one_waits(16), Figure::BetweenUs),
-    ),
+    )
+    .note("as with 2 nodes"),
     Claim::number(
         "spindle-nulls-cost",
         "IV-B.2, Fig. 11",
@@ -146,8 +149,8 @@ pub(super) const CLAIMS: &[Claim] = &[
         },
     )
     .note(
-        "nulls free fast senders of slow ones, but these send no more: the lock is what they \
-             wait for",
+        "nulls free fast senders of slow ones, but these send no more: the polling thread is busy \
+             all the time",
     ),
     Claim::direction(
         "spindle-nulls-half",
@@ -181,7 +184,10 @@ pub(super) const CLAIMS: &[Claim] = &[
             Ok(Seen { holds: gapped >= 0.9 * alone, words })
         },
     )
-    .note("half of 8 declared senders never send; the others beside a group of them alone"),
+    .note(
+        "half of 8 declared senders never send; the others beside a group of them alone. Each \
+             null is looked at when its turn comes",
+    ),
     Claim::not_modelled(
         "spindle-spin-lock",
         "III-B, IV-B.3",

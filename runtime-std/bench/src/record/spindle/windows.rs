@@ -13,12 +13,6 @@ const WINDOWS: [u32; 6] = [5, 20, 50, 100, 500, 1000];
 /// The sizes at which runs of many subgroups are compared.
 const FEW: [u16; 4] = [2, 4, 8, 16];
 
-/// Why batches beside idle subgroups are too small.
-const BURSTS: &str = "a sender has the lock while idle subgroups are looked at, and what it can \
-    send meanwhile is less. No lock that was tried gives all four means; what they say of a turn \
-    stands in docs/lab-notes/simulation.md";
-const AS_BURSTS: &str = "as with 2 subgroups' sends";
-
 /// A batch's mean size at 16 senders in so many subgroups.
 macro_rules! batch {
     ($id:literal, $words:literal, $value:literal, $subgroups:literal, $figure:ident) => {
@@ -149,7 +143,7 @@ pub(super) const CLAIMS: &[Claim] = &[
     )
     .note(
         "the delivery predicate takes the lock in each idle subgroup (Derecho's source), and \
-             waits about 6 us for it there; where it does not (tests_delivery) 8.8 %",
+             waits there for a sender that takes it again and again",
     ),
     Claim::number(
         "spindle-idle-50",
@@ -162,10 +156,7 @@ pub(super) const CLAIMS: &[Claim] = &[
             Ok(left.iter().map(|(_, left)| left).sum::<f64>() / left.len() as f64)
         },
     )
-    .note(
-        "the average over 2, 4, 8 and 16 members; as with one idle subgroup, and 0.30 where \
-             the predicate takes no lock",
-    ),
+    .note("the average over 2, 4, 8 and 16 members; as with one idle subgroup"),
     Claim::direction(
         "spindle-idle-declines",
         "IV-A.3, Fig. 8",
@@ -234,23 +225,21 @@ pub(super) const CLAIMS: &[Claim] = &[
     Claim::number("spindle-active-share-50", "IV-A.3", "48% for 50 subgroups", 48.0, "%", |runs| {
         active(runs, Batching, 50)
     })
-    .note("idle subgroups cost 0.8 us each"),
+    .note("idle subgroups cost 0.6 us each"),
     batch!("spindle-send-batch-1", "from {1.72, ...} for 1 subgroup", 1.72, 1, SendBatch)
         .fitted()
         .note("through `lock_handoff_ns`: an application that finds the lock sooner sends more"),
     batch!("spindle-receive-batch-1", "{..., 22.18, ...}", 22.18, 1, ReceiveBatch),
     batch!("spindle-delivery-batch-1", "{..., 35.19}", 35.19, 1, DeliveryBatch),
-    batch!("spindle-send-batch-2", "{6.20, ...} ... for 2", 6.20, 2, SendBatch).note(BURSTS),
-    batch!("spindle-receive-batch-2", "{..., 49.36, ...}", 49.36, 2, ReceiveBatch).note(AS_BURSTS),
-    batch!("spindle-delivery-batch-2", "{..., 127.74}", 127.74, 2, DeliveryBatch).note(AS_BURSTS),
-    batch!("spindle-send-batch-10", "{21.67, ...} ... 10", 21.67, 10, SendBatch).note(AS_BURSTS),
-    batch!("spindle-receive-batch-10", "{..., 79.15, ...}", 79.15, 10, ReceiveBatch)
-        .note(AS_BURSTS),
+    batch!("spindle-send-batch-2", "{6.20, ...} ... for 2", 6.20, 2, SendBatch),
+    batch!("spindle-receive-batch-2", "{..., 49.36, ...}", 49.36, 2, ReceiveBatch),
+    batch!("spindle-delivery-batch-2", "{..., 127.74}", 127.74, 2, DeliveryBatch),
+    batch!("spindle-send-batch-10", "{21.67, ...} ... 10", 21.67, 10, SendBatch),
+    batch!("spindle-receive-batch-10", "{..., 79.15, ...}", 79.15, 10, ReceiveBatch),
     batch!("spindle-delivery-batch-10", "{..., 334.48}", 334.48, 10, DeliveryBatch),
-    batch!("spindle-send-batch-50", "{50.45, ...} ... 50 subgroups", 50.45, 50, SendBatch)
-        .note("the windows decide it, and not the lock: without a lock 37"),
+    batch!("spindle-send-batch-50", "{50.45, ...} ... 50 subgroups", 50.45, 50, SendBatch),
     batch!("spindle-receive-batch-50", "{..., 207.46, ...}", 207.46, 50, ReceiveBatch),
-    batch!("spindle-delivery-batch-50", "{..., 638.57}", 638.57, 50, DeliveryBatch).note(AS_BURSTS),
+    batch!("spindle-delivery-batch-50", "{..., 638.57}", 638.57, 50, DeliveryBatch),
     Claim::direction(
         "spindle-batches-grow",
         "IV-A.3",
