@@ -110,10 +110,13 @@ class RabbitMq:
         return home
 
     def await_servers(self):
-        """The stream gets its replicas at the servers that there are when it is made.
+        """The stream gets its replicas at the servers that run when it is made. One that the others
+        count as running may not serve yet, and gets none.
 
-        What `rabbitmqctl await_online_nodes` calls, without the seconds of processor time that
-        `rabbitmqctl` takes to start."""
+        The call is what `rabbitmqctl await_online_nodes` does, which takes seconds of processor
+        time to start."""
+        for name in self.node.present:
+            self.connect(name).close()
         call = f"rabbit_nodes await_running_count [{len(self.node.present)}, {AWAIT_MS}]"
         said = subprocess.run(["erl_call", "-sname", server(self.node.name), "-c", COOKIE, "-a",
                                call], check=True, capture_output=True, text=True).stdout
@@ -126,13 +129,20 @@ class RabbitMq:
                 "x-queue-type": "stream", "x-initial-cluster-size": len(self.node.present)})
 
     def find_stream(self):
+        """Whether it is there, and has a replica here, which a reader needs."""
         with self.connect() as connection:
-            connection.channel().queue_declare(STREAM, passive=True)
+            channel = connection.channel()
+            channel.queue_declare(STREAM, passive=True)
+            if self.node.has_server():
+                channel.basic_qos(prefetch_count=1)
+                channel.basic_consume(STREAM, lambda *message: None,
+                                      arguments={"x-stream-offset": "next"})
 
-    def connect(self):
+    def connect(self, name=None):
         hosts = [self.node.name] if self.node.has_server() else self.node.present
         self.turn += 1
-        host, port = self.node.endpoint(hosts[self.turn % len(hosts)], CLIENT).split(":")
+        name = name or hosts[self.turn % len(hosts)]
+        host, port = self.node.endpoint(name, CLIENT).split(":")
         return pika.BlockingConnection(pika.ConnectionParameters(
             host=host, port=int(port), socket_timeout=2, blocked_connection_timeout=5))
 

@@ -1,6 +1,7 @@
-"""A multicast over datagrams: the first node orders every message, and sends it to all. Each datagram
-is sent again until it is acknowledged. With `--trust` it is sent once: that is wrong only where the
-network loses some. It claims `crash` so that the plan of random faults is for it, and survives none.
+"""A multicast over datagrams: the first node orders every message, and sends it to all. Each
+datagram is sent again until it is acknowledged. With `--trust` it is sent once: that is wrong only
+where the network loses some. It claims `crash` so that the plan of random faults is for it, and
+survives none.
 """
 import hashlib
 import json
