@@ -64,7 +64,7 @@ class Node:
         self.number = self.names.index(self.name) + 1
         self.addresses = {node["node"]: node["address"] for node in init["nodes"]}
         self.address = self.addresses[self.name]
-        self.processes = []
+        self.processes, self.reserved = [], []
         self.storage, self.shared = init["storage"], init["shared"]
         self.deadline_s = init["limits"]["deadline_ms"] / 1000
         self.groups_of_all = {group["group"]: group for group in init["groups"]}
@@ -93,11 +93,22 @@ class Node:
             port = chance.choice(PORTS[self.number % NODES_MAX::NODES_MAX])
             with socket.socket() as trial:
                 if port not in ports and not _is_taken(trial, self.address, port):
-                    ports.append(port)
+                    if self._reserve(port):
+                        ports.append(port)
         with open(self._ports_file(self.name) + ".new", "w") as file:
             json.dump(ports, file)
         os.rename(file.name, self._ports_file(self.name))
         return ports
+
+    def _reserve(self, port):
+        """Keeps other runs on this machine from the port until a server listens there."""
+        holder = socket.socket(socket.AF_UNIX)
+        try:
+            holder.bind(f"\0tramontane-conformance-port-{port}")
+        except OSError:
+            return False
+        self.reserved.append(holder)
+        return True
 
     def ports_of(self, name):
         """The ports of another node, once it has them."""
@@ -131,9 +142,10 @@ class Node:
             process.kill()
             process.wait()
 
-    def keep_trying(self, attempt, patience=1):
+    def keep_trying(self, attempt, patience=1, pause_s=0.1):
         """Tries something until it succeeds, for as long as `init` may take, or so many times as
-        long: the driver's time goes slower on a machine with much to do."""
+        long: the driver's time goes slower on a machine with much to do. Where a server takes
+        long to start, frequent attempts take its processor time."""
         until = time.monotonic() + self.deadline_s * patience
         while True:
             try:
@@ -142,7 +154,7 @@ class Node:
                 if time.monotonic() > until:
                     raise
                 log(f"not yet: {error!r}")
-                time.sleep(0.1)
+                time.sleep(pause_s)
 
 
 def _is_taken(trial, address, port):

@@ -3,7 +3,7 @@
 //!
 //! Every node has a port at the first bridge. To part nodes is to move the ports of one side to the
 //! second bridge, which is connected to nothing else; to heal is to move them back. No packet
-//! filter is needed.
+//! filter is needed for that.
 //!
 //! # Nothing is left behind
 //! The namespaces have no names. With the last process in it a namespace and its links are gone,
@@ -12,6 +12,10 @@
 use std::io::Write as _;
 
 use super::holder::{self, Holder, first_line, spawn};
+
+mod losses;
+
+pub(super) use losses::Slowness;
 
 /// A hardware address that no node has.
 const NOBODY: &str = "02:00:00:00:00:01";
@@ -142,38 +146,6 @@ impl Network {
         self.ip(holder, &format!("neigh del {} dev eth0\n", Self::address(to)))
     }
 
-    /// Delays what a node sends, and loses some of it.
-    ///
-    /// # Errors
-    /// What the system says: not every kernel can do it.
-    pub(super) fn slow(&self, node: usize, delay_ms: u64, loss_percent: u64) -> Result<(), String> {
-        let (delay, loss) = (format!("{delay_ms}ms"), format!("{loss_percent}%"));
-        let jitter = format!("{}ms", delay_ms / 2);
-        self.tc(
-            node,
-            &["add", "dev", "eth0", "root", "netem", "delay", &delay, &jitter, "loss", &loss],
-        )
-    }
-
-    /// Ends that.
-    ///
-    /// # Errors
-    /// What the system says.
-    pub(super) fn steady(&self, node: usize) -> Result<(), String> {
-        self.tc(node, &["del", "dev", "eth0", "root"])
-    }
-
-    fn tc(&self, node: usize, arguments: &[&str]) -> Result<(), String> {
-        let Some(holder) = self.nodes.get(node) else { return Ok(()) };
-        let mut words = self.enter(holder, true);
-        words.extend(["tc", "qdisc"].iter().chain(arguments).map(ToString::to_string));
-        let output = spawn(&words)?.wait_with_output().map_err(|error| format!("tc: {error}"))?;
-        if output.status.success() {
-            return Ok(());
-        }
-        Err(format!("tc: {}", first_line(&output.stderr)))
-    }
-
     /// How nodes are parted, for people.
     pub(super) fn means(&self) -> &'static str {
         match self.means {
@@ -203,18 +175,24 @@ impl Network {
 
     /// Runs commands of `ip` in a namespace.
     fn ip(&self, holder: &Holder, commands: &str) -> Result<(), String> {
+        self.run(holder, &["ip", "-batch", "-"], commands)
+    }
+
+    /// Runs a program in a namespace, which reads this.
+    fn run(&self, holder: &Holder, program: &[&str], input: &str) -> Result<(), String> {
+        let name = program.first().copied().unwrap_or_default();
         let mut words = self.enter(holder, true);
-        words.extend(["ip", "-batch", "-"].map(str::to_owned));
+        words.extend(program.iter().map(ToString::to_string));
         let mut child = spawn(&words)?;
-        if let Some(mut input) = child.stdin.take() {
+        if let Some(mut stream) = child.stdin.take() {
             // If it does not read, its status says so.
-            let _ = input.write_all(commands.as_bytes());
+            let _ = stream.write_all(input.as_bytes());
         }
-        let output = child.wait_with_output().map_err(|error| format!("ip: {error}"))?;
+        let output = child.wait_with_output().map_err(|error| format!("{name}: {error}"))?;
         if output.status.success() {
             return Ok(());
         }
-        Err(format!("ip: {}", first_line(&output.stderr)))
+        Err(format!("{name}: {}", first_line(&output.stderr)))
     }
 }
 
@@ -253,7 +231,7 @@ mod tests {
     }
 
     /// Builds one, or says why not: not every system allows it.
-    fn built(means: Means, nodes: usize) -> Option<Network> {
+    pub(super) fn built(means: Means, nodes: usize) -> Option<Network> {
         Network::build_by(means, nodes).map_err(|why| eprintln!("skipped: {why}")).ok()
     }
 

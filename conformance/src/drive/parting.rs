@@ -1,7 +1,7 @@
 //! What is done to the network between members and to their disks, and how it ends.
 
 use super::DriveError;
-use super::network::Network;
+use super::network::{Network, Slowness};
 use super::stage::{Ending, Stage, node_name};
 use crate::history::FaultKind;
 
@@ -12,8 +12,10 @@ pub(super) struct Parting {
     side: Vec<usize>,
     /// The links that are cut, from and to.
     links: Vec<(usize, usize)>,
-    /// The nodes that are slow.
-    slow: Vec<usize>,
+    /// The nodes that are slow, and how.
+    slow: Vec<(usize, Slowness)>,
+    /// The nodes that lose packets.
+    lossy: Vec<usize>,
     /// The nodes whose disks are full.
     full: Vec<usize>,
 }
@@ -22,8 +24,10 @@ impl Parting {
     /// The nodes of which the history says that something is wrong with their network.
     fn nodes(&self) -> Vec<usize> {
         let senders = self.links.iter().map(|(from, _)| *from);
+        let slow = self.slow.iter().map(|(node, _)| *node);
+        let lossy = self.lossy.iter().copied();
         let mut nodes: Vec<usize> =
-            self.side.iter().chain(&self.slow).copied().chain(senders).collect();
+            self.side.iter().copied().chain(senders).chain(slow).chain(lossy).collect();
         nodes.sort_unstable();
         nodes.dedup();
         nodes
@@ -63,22 +67,37 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// Delays what a node sends, and loses some of it, where the system can do that.
-    pub(super) fn slow(
-        &mut self,
-        node: usize,
-        delay_ms: u64,
-        loss_percent: u64,
-    ) -> Result<(), Ending> {
-        if let Err(why) = self.network()?.slow(node, delay_ms, loss_percent) {
-            self.note(format!("nothing was delayed, as this system cannot do it: {why}"));
+    /// Makes what a node sends late, where the system can do that.
+    pub(super) fn slow(&mut self, node: usize, delay_ms: u64) -> Result<(), Ending> {
+        let slowness = match self.network()?.slow(node, delay_ms) {
+            Ok(slowness) => slowness,
+            Err(why) => {
+                self.note(format!("nothing was delayed, as this system cannot do it: {why}"));
+                return Ok(());
+            }
+        };
+        self.parting.slow.push((node, slowness));
+        let how = match slowness {
+            Slowness::Netem => format!("{delay_ms} ms late"),
+            Slowness::Queue => format!("some packets late, by {delay_ms} ms or more"),
+        };
+        self.tell_slow(node, &how)
+    }
+
+    /// Loses some of what a node sends, where the system can do that.
+    pub(super) fn lose(&mut self, node: usize, percent: u64) -> Result<(), Ending> {
+        if let Err(why) = self.network()?.lose(node, percent) {
+            self.note(format!("nothing was lost, as this system cannot do it: {why}"));
             return Ok(());
         }
+        self.parting.lossy.push(node);
+        self.tell_slow(node, &format!("{percent} % lost"))
+    }
+
+    fn tell_slow(&mut self, node: usize, how: &str) -> Result<(), Ending> {
         self.had_faults = true;
-        self.parting.slow.push(node);
-        let how = format!("{delay_ms} ms, {loss_percent} % lost");
         let now_ns = self.clock.now_ns();
-        self.history_file.fault_told(FaultKind::Slow, &[node], now_ns, Some(&how))?;
+        self.history_file.fault_told(FaultKind::Slow, &[node], now_ns, Some(how))?;
         Ok(())
     }
 
@@ -99,8 +118,11 @@ impl Stage<'_> {
         for (from, to) in parting.links {
             network.mend(from, to).map_err(failed)?;
         }
-        for node in parting.slow {
-            network.steady(node).map_err(failed)?;
+        for (node, slowness) in parting.slow {
+            network.steady(node, slowness).map_err(failed)?;
+        }
+        for node in parting.lossy {
+            network.lose_no_more(node).map_err(failed)?;
         }
         Ok(())
     }

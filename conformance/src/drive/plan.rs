@@ -95,13 +95,15 @@ pub(super) enum Step {
     Part(Vec<usize>),
     /// Lose what goes from the first of each of these pairs to the second.
     Cut(Vec<(usize, usize)>),
-    /// Delay what a node sends, and lose so much of it.
-    Slow { node: usize, delay_ms: u64, loss_percent: u64 },
+    /// Delay what a node sends.
+    Slow { node: usize, delay_ms: u64 },
+    /// Lose so much of what a node sends.
+    Lose { node: usize, percent: u64 },
     /// Leave no room on a node's disk.
     Fill(usize),
     /// Make room on it again.
     MakeRoom(usize),
-    /// Join all nodes again, and slow none.
+    /// Join all nodes again; nothing is lost or late any more.
     Heal,
     /// End all faults that last.
     EndFaults,
@@ -280,7 +282,8 @@ impl Draft {
 
     /// Adds a step.
     pub(super) fn then(&mut self, step: Step) {
-        self.plan.parts |= matches!(step, Step::Part(_) | Step::Cut(_) | Step::Slow { .. });
+        self.plan.parts |=
+            matches!(step, Step::Part(_) | Step::Cut(_) | Step::Slow { .. } | Step::Lose { .. });
         self.plan.fills |= matches!(step, Step::Fill(_));
         self.plan.steps.push(step);
     }

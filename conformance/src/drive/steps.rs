@@ -64,9 +64,8 @@ impl Stage<'_> {
             Step::ToChosen(deed) => self.do_to_chosen(*deed)?,
             Step::Part(side) => self.part(side)?,
             Step::Cut(links) => self.cut(links)?,
-            Step::Slow { node, delay_ms, loss_percent } => {
-                self.slow(*node, *delay_ms, *loss_percent)?;
-            }
+            Step::Slow { node, delay_ms } => self.slow(*node, *delay_ms)?,
+            Step::Lose { node, percent } => self.lose(*node, *percent)?,
             Step::Fill(node) => self.fill(*node)?,
             Step::MakeRoom(node) => self.make_room(*node)?,
             Step::Heal => self.heal()?,

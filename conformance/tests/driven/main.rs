@@ -6,6 +6,7 @@
 
 mod driver;
 mod example_adapter;
+mod losses;
 mod mutants;
 mod replicated_log;
 mod runs;
@@ -60,6 +61,9 @@ fn main() -> ExitCode {
         the_example_passes_what_it_claims_and_the_rest_is_unsupported
         the_example_has_less_than_a_hundred_lines
     };
+    let losses = tests! { losses:
+        what_trusts_datagrams_is_wrong_only_where_some_are_lost
+    };
     let replicated_log = tests! { replicated_log:
         a_start_that_is_killed_while_it_replays_does_not_put_the_place_back
     };
@@ -72,6 +76,7 @@ fn main() -> ExitCode {
         .chain(starved)
         .chain(driver)
         .chain(example)
+        .chain(losses)
         .chain(replicated_log)
         .chain(mutants);
     let named = named.map(|(name, test)| {

@@ -7,7 +7,7 @@
 //!   than half of the nodes in all.
 
 use crate::drive::feature::Feature;
-use crate::drive::plan::{Condition, Draft, Step};
+use crate::drive::plan::{Condition, Draft, Sending, Step};
 use crate::drive::reach::Reach;
 
 /// The most faults of a plan.
@@ -22,6 +22,16 @@ const SHORT_MS: u64 = 100;
 /// The longest suspension, cut or slowness.
 const LONG_MS: u64 = 3000;
 
+/// The most that is lost, in percent.
+const LOST_MAX: u64 = 30;
+
+/// While packets are lost, everyone sends so often, one message each: none were lost if all had
+/// been sent before.
+const LOSSY_ROUNDS: u64 = 10;
+
+/// How long these messages are.
+const LOSSY_BYTES: u64 = 200;
+
 /// Two faults that are to meet come within this time.
 const MEET_MS: u64 = 5;
 
@@ -32,7 +42,8 @@ enum Fault {
     Stop { node: usize, ms: u64 },
     Part { side: Vec<usize>, ms: u64 },
     Cut { links: Vec<(usize, usize)>, ms: u64 },
-    Slow { node: usize, delay_ms: u64, loss_percent: u64, ms: u64 },
+    Slow { node: usize, delay_ms: u64, ms: u64 },
+    Lose { node: usize, percent: u64, senders: Vec<usize>, ms: u64 },
     Fill { node: usize, ms: u64 },
     Leave { node: usize },
     Join { node: usize },
@@ -94,7 +105,7 @@ pub(super) fn faults(draft: &mut Draft) {
 /// The next fault, if chance has one that may still come.
 fn draw(draft: &mut Draft, budget: &mut Budget) -> Option<Fault> {
     let ms = lasts(draft);
-    let (delay_ms, loss_percent) = (draft.chance.between(1, 60), draft.chance.between(0, 20));
+    let (delay_ms, percent) = (draft.chance.between(1, 60), draft.chance.between(1, LOST_MAX));
     let aims = draft.chance.chance(40);
     let choice = draft.chance.between(0, 99);
     let picked = draft.chance.index(draft.nodes.max(1));
@@ -139,10 +150,13 @@ fn draw(draft: &mut Draft, budget: &mut Budget) -> Option<Fault> {
             };
             Some(Fault::Cut { links, ms })
         }
-        80..85 if claims(Feature::Network) => {
-            Some(Fault::Slow { node, delay_ms, loss_percent, ms })
+        80..84 if claims(Feature::Network) => Some(Fault::Slow { node, delay_ms, ms }),
+        84..89 if claims(Feature::Network) && can_lose => {
+            let senders = budget.whole.clone();
+            budget.lose(&[node]);
+            Some(Fault::Lose { node, percent, senders, ms })
         }
-        85..90 if claims(Feature::FullDisk) && can_lose => {
+        89..92 if claims(Feature::FullDisk) && can_lose => {
             budget.lose(&[node]);
             Some(Fault::Fill { node, ms })
         }
@@ -196,10 +210,19 @@ fn begin(draft: &mut Draft, fault: &Fault) {
             draft.then(Step::Wait { ms: *ms });
             draft.then(Step::Heal);
         }
-        Fault::Slow { node, delay_ms, loss_percent, ms } => {
-            let (node, delay_ms, loss_percent) = (*node, *delay_ms, *loss_percent);
-            draft.then(Step::Slow { node, delay_ms, loss_percent });
+        Fault::Slow { node, delay_ms, ms } => {
+            draft.then(Step::Slow { node: *node, delay_ms: *delay_ms });
             draft.then(Step::Wait { ms: *ms });
+            draft.then(Step::Heal);
+        }
+        Fault::Lose { node, percent, senders, ms } => {
+            draft.then(Step::Lose { node: *node, percent: *percent });
+            for _ in 0..LOSSY_ROUNDS {
+                // Their sizes are fixed: what follows must not depend on whether this fault comes.
+                let one = |&sender: &usize| Sending { sender, groups: vec![0], bytes: LOSSY_BYTES };
+                draft.then(Step::Send(senders.iter().map(one).collect()));
+                draft.then(Step::Wait { ms: ms.div_ceil(LOSSY_ROUNDS) });
+            }
             draft.then(Step::Heal);
         }
     }
@@ -222,11 +245,12 @@ impl std::fmt::Display for Fault {
                     links.iter().map(|(from, to)| format!("n{from} to n{to}")).collect();
                 write!(out, "what goes from {} is lost for {ms} ms", links.join(", "))
             }
-            Self::Slow { node, delay_ms, loss_percent, ms } => write!(
-                out,
-                "what n{node} sends comes {delay_ms} ms later, and {loss_percent} % of it not, for \
-                 {ms} ms"
-            ),
+            Self::Slow { node, delay_ms, ms } => {
+                write!(out, "what n{node} sends is late by about {delay_ms} ms, for {ms} ms")
+            }
+            Self::Lose { node, percent, ms, .. } => {
+                write!(out, "{percent} % of what n{node} sends is lost for {ms} ms")
+            }
         }
     }
 }

@@ -1,0 +1,226 @@
+//! What nodes send is lost by chance, or late.
+//!
+//! Packets are lost behind the node's link, at the port of the first bridge's side: the node is not
+//! told, as it would be if its own packet filter did it.
+//!
+//! Packets are late by netem. Few kernels for virtual machines have it. Without it a share of them
+//! goes through a queue of its own, which is slow: they wait for those before them in that queue,
+//! and all others overtake them.
+
+use super::Network;
+
+/// The share of packets that goes through the slow queue, in percent.
+const QUEUED_PERCENT: u64 = 20;
+
+/// So many bits pass the slow queue in the time by which packets are to be late: a packet of this
+/// size makes the next one wait that long.
+const QUEUED_BITS: u64 = 8 * 250;
+
+/// How packets are made late.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::drive) enum Slowness {
+    /// All of them, by netem.
+    Netem,
+    /// A share of them, by a slow queue.
+    Queue,
+}
+
+impl Network {
+    /// Loses so much of what a node sends.
+    ///
+    /// # Errors
+    /// What the system says: not every one has nftables.
+    pub(in crate::drive) fn lose(&self, node: usize, percent: u64) -> Result<(), String> {
+        let table = table(node);
+        let rules = format!(
+            "add table {table}\n\
+             add chain {table} from {{ type filter hook ingress device port{node} priority 0; }}\n\
+             add rule {table} from numgen random mod 100 < {percent} drop\n"
+        );
+        self.run(&self.hub, &["nft", "-f", "-"], &rules)
+    }
+
+    /// Ends that.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(in crate::drive) fn lose_no_more(&self, node: usize) -> Result<(), String> {
+        self.run(&self.hub, &["nft", "-f", "-"], &format!("delete table {}\n", table(node)))
+    }
+
+    /// Makes what a node sends late, and says how.
+    ///
+    /// # Errors
+    /// What the system says: it needs netem, or HTB and nftables.
+    pub(in crate::drive) fn slow(&self, node: usize, delay_ms: u64) -> Result<Slowness, String> {
+        let (delay, jitter) = (format!("{delay_ms}ms"), format!("{}ms", delay_ms / 2));
+        let netem = ["netem", "delay", delay.as_str(), jitter.as_str()];
+        let Err(lacking) =
+            self.qdisc(node, &[&["add", "dev", "eth0", "root"], &netem[..]].concat())
+        else {
+            return Ok(Slowness::Netem);
+        };
+        match self.queue(node, delay_ms) {
+            Ok(()) => Ok(Slowness::Queue),
+            Err(why) => Err(format!("{lacking}; and by a queue: {why}")),
+        }
+    }
+
+    /// Ends that.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(in crate::drive) fn steady(&self, node: usize, how: Slowness) -> Result<(), String> {
+        if how == Slowness::Queue {
+            // First nothing new goes there.
+            self.filter(node, "delete table ip slow\n")?;
+        }
+        self.qdisc(node, &["del", "dev", "eth0", "root"])
+    }
+
+    /// A slow queue beside the usual one, for packets that the packet filter chooses.
+    fn queue(&self, node: usize, delay_ms: u64) -> Result<(), String> {
+        let Some(holder) = self.nodes.get(node) else { return Ok(()) };
+        let rate = format!("{}bit", QUEUED_BITS * 1000 / delay_ms.max(1));
+        let commands = format!(
+            "qdisc add dev eth0 root handle 1: htb default 1\n\
+             class add dev eth0 parent 1: classid 1:1 htb rate 10gbit burst 100k quantum 60000\n\
+             class add dev eth0 parent 1: classid 1:2 htb rate {rate} burst 250 quantum 1500\n\
+             qdisc add dev eth0 parent 1:2 pfifo limit 1000\n"
+        );
+        let rules = format!(
+            "add table ip slow\n\
+             add chain ip slow out {{ type filter hook postrouting priority 0; }}\n\
+             add rule ip slow out numgen random mod 100 < {QUEUED_PERCENT} meta priority set 1:2\n"
+        );
+        let made = self
+            .run(holder, &["tc", "-batch", "-"], &commands)
+            .and_then(|()| self.filter(node, &rules));
+        if made.is_err() {
+            // Whatever of it there is. It may be nothing, which is an error too.
+            let _ = self.qdisc(node, &["del", "dev", "eth0", "root"]);
+        }
+        made
+    }
+
+    fn qdisc(&self, node: usize, arguments: &[&str]) -> Result<(), String> {
+        let Some(holder) = self.nodes.get(node) else { return Ok(()) };
+        self.run(holder, &[&["tc", "qdisc"], arguments].concat(), "")
+    }
+
+    /// Has a node's own packet filter do this.
+    fn filter(&self, node: usize, rules: &str) -> Result<(), String> {
+        let Some(holder) = self.nodes.get(node) else { return Ok(()) };
+        self.run(holder, &["nft", "-f", "-"], rules)
+    }
+}
+
+/// The table that loses what comes from a node.
+fn table(node: usize) -> String {
+    format!("netdev loss{node}")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+    use std::path::Path;
+    use std::process::{Child, Command, Stdio};
+    use std::time::Duration;
+
+    use tempfile::TempDir;
+
+    use super::super::Means;
+    use super::super::tests::built;
+    use super::*;
+
+    /// Tells the test below what to be, and where: `send ADDRESS`, or `receive FILE`.
+    const VISIT: &str = "TRAMONTANE_TEST_DATAGRAMS";
+
+    const PORT: u16 = 9009;
+    const SENT: u32 = 300;
+
+    /// The silence after which nothing more comes.
+    const SILENCE: Duration = Duration::from_secs(2);
+
+    /// Not a test, but what [`passed`] runs inside a namespace.
+    #[test]
+    fn visitor() {
+        let Ok(task) = std::env::var(VISIT) else { return };
+        match task.split_once(' ').expect("a task and its object") {
+            ("send", address) => send(address),
+            (_, file) => receive(Path::new(file)),
+        }
+    }
+
+    fn send(address: &str) {
+        let socket = UdpSocket::bind("0.0.0.0:0").expect("a socket");
+        for number in 0..SENT {
+            let mut datagram = [0; 500];
+            datagram[..4].copy_from_slice(&number.to_le_bytes());
+            socket.send_to(&datagram, (address, PORT)).expect("the sender is not told of losses");
+            std::thread::sleep(Duration::from_micros(500));
+        }
+    }
+
+    fn receive(file: &Path) {
+        let socket = UdpSocket::bind(("0.0.0.0", PORT)).expect("a socket");
+        std::fs::write(file, "").expect("a file");
+        socket.set_read_timeout(Some(SILENCE)).expect("a limit");
+        let (mut numbers, mut datagram) = (Vec::new(), [0; 500]);
+        while socket.recv(&mut datagram).is_ok() {
+            numbers.push(u32::from_le_bytes(datagram[..4].try_into().expect("four bytes")));
+        }
+        let overtaken = numbers.windows(2).filter(|pair| pair[0] > pair[1]).count();
+        std::fs::write(file, format!("{} {overtaken}", numbers.len())).expect("a file");
+    }
+
+    fn start(network: &Network, node: usize, task: &str) -> Child {
+        let program = std::env::current_exe().expect("this test").to_string_lossy().into_owned();
+        let visitor = [program.as_str(), "drive::network::losses::tests::visitor", "--exact"];
+        let words = network.within(node, &visitor.map(str::to_owned));
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]).env(VISIT, task).stdout(Stdio::null()).stderr(Stdio::null());
+        command.spawn().expect("nsenter was there before")
+    }
+
+    /// How many datagrams the first node gets to the second, and how many of those come after one
+    /// that was sent later.
+    fn passed(network: &Network) -> (u32, u32) {
+        let folder = TempDir::new().expect("a folder");
+        let file = folder.path().join("count");
+        let mut receiver = start(network, 1, &format!("receive {}", file.display()));
+        while !file.exists() && receiver.try_wait().expect("a child").is_none() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let mut sender = start(network, 0, &format!("send {}", Network::address(1)));
+        assert!(sender.wait().expect("a child").success() && receiver.wait().is_ok());
+        let text = std::fs::read_to_string(file).expect("what it counted");
+        let (count, overtaken) = text.split_once(' ').expect("two numbers");
+        (count.parse().expect("a number"), overtaken.parse().expect("a number"))
+    }
+
+    #[test]
+    fn some_is_lost_and_the_sender_is_not_told() {
+        let Some(network) = built(Means::Privileged, 2) else { return };
+        if let Err(why) = network.lose(0, 30) {
+            return eprintln!("skipped: {why}");
+        }
+        let (count, _) = passed(&network);
+        assert!((1..SENT).contains(&count), "{count} of {SENT}");
+        network.lose_no_more(0).expect("it was there");
+        assert_eq!(passed(&network), (SENT, 0));
+    }
+
+    #[test]
+    fn what_is_late_is_overtaken() {
+        let Some(network) = built(Means::Privileged, 2) else { return };
+        let slowness = match network.slow(0, 20) {
+            Ok(slowness) => slowness,
+            Err(why) => return eprintln!("skipped: {why}"),
+        };
+        let (count, overtaken) = passed(&network);
+        assert!(count == SENT && overtaken > 0, "{count} of {SENT}, {overtaken}: {slowness:?}");
+        network.steady(0, slowness).expect("it was there");
+        assert_eq!(passed(&network), (SENT, 0));
+    }
+}

@@ -1,0 +1,62 @@
+//! A multicast over datagrams that trusts the network is wrong where some are lost, and nowhere
+//! else.
+
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use tramontane_conformance::drive::{Interrupts, Options, drive};
+use tramontane_conformance::report::{Case, CaseStatus};
+
+const ADAPTER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/driven/datagrams.py");
+
+/// With this seed the first fault is a loss of a quarter of what the node sends that orders all.
+const SEED: u64 = 2;
+
+/// Plays a plan of random faults, of which these come.
+fn played(options: &str, faults: &[usize]) -> Case {
+    let folder = tempfile::tempdir().expect("a folder");
+    let options = Options {
+        adapter: format!("python3 '{ADAPTER}' {options}"),
+        hosts: Vec::new(),
+        nodes: 3,
+        scenarios: vec!["random-faults".to_owned()],
+        seed: SEED,
+        repeat: 1,
+        soak: None,
+        until_failed: false,
+        rounds_max: usize::MAX,
+        require: Vec::new(),
+        faults: Some(faults.to_vec()),
+        deadline: Duration::from_secs(4),
+        messages: 40,
+        output: folder.path().to_owned(),
+    };
+    let run = drive(&options, &Interrupts::default(), &|_| {}).expect("a run").run;
+    run.cases.into_iter().next().expect("a case")
+}
+
+/// Whether it passed, or nothing can be said as the machine has no time.
+fn is_well(case: &Case) -> bool {
+    matches!(case.status, CaseStatus::Passed | CaseStatus::Inconclusive(_))
+}
+
+pub fn what_trusts_datagrams_is_wrong_only_where_some_are_lost() {
+    let python = Command::new("python3").arg("--version").stdout(Stdio::null()).status();
+    if python.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound) {
+        return println!("SKIPPED: this test needs python3, and there is none");
+    }
+    let right = played("", &[0]);
+    if let CaseStatus::Unsupported(why) = &right.status {
+        return println!("SKIPPED: this test needs {why}");
+    }
+    if right.notes.iter().any(|note| note.starts_with("nothing was lost")) {
+        return println!("SKIPPED: {:?}", right.notes);
+    }
+    assert!(right.notes.iter().any(|note| note.contains("n0 sends is lost")), "{right:?}");
+    assert!(is_well(&right), "{right:?}");
+    let without_loss = played("--trust", &[]);
+    assert!(is_well(&without_loss), "{without_loss:?}");
+    // On a machine without time, what never comes may only be late: that is not called broken.
+    let wrong = played("--trust", &[0]);
+    assert!(!matches!(wrong.status, CaseStatus::Passed), "{wrong:?}");
+}
