@@ -39,8 +39,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         4.0,
         "members",
         |runs| Ok(best(runs)?.0),
-    )
-    .note("the rate peaks at 6 members, where posts cost little yet"),
+    ),
     Claim::direction(
         "spindle-stays",
         "IV-C",
@@ -51,11 +50,7 @@ pub(super) const CLAIMS: &[Claim] = &[
             Ok(Seen::stays(&rates, 0.1))
         },
     )
-    .note(
-        "GB/s; stable is read as within a tenth. A message costs the polling thread 0.65 us at 8 \
-         members, where the paper's flat rate speaks of about 1 us: with delivered_ns=500 no size \
-         is above 9.7 GB/s",
-    ),
+    .note("GB/s; stable is read as within a tenth"),
     Claim::direction(
         "spindle-subgroups-scale",
         "IV-C, Fig. 13",
