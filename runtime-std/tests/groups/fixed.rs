@@ -1,7 +1,7 @@
 //! Groups with fixed membership, each member driven by a thread of its own, over each fabric.
 
 use std::collections::BTreeMap;
-use std::sync::mpsc;
+use std::sync::{Barrier, mpsc};
 use std::time::Duration;
 
 use tramontane_core::fabric::LossCause;
@@ -98,11 +98,14 @@ fn an_upcall_that_panics_stops_its_member_and_the_others_learn_of_it() {
     }
 }
 
-/// The first that goes ends the group, and what could not be delivered comes back.
+/// The first that goes ends the group, and what could not be delivered comes back. The others read
+/// nothing more of it once they know that it left: so it stays until the other has delivered what
+/// it delivered itself.
 #[test]
 fn a_member_that_leaves_ends_the_group_and_undelivered_messages_come_back() {
     for fabric in carriers() {
         let meeting = Meeting::new(fabric, 2);
+        let both_delivered = Barrier::new(2);
         let ends = meeting.run(shape(2, 8, 16), 2, |node, description, options| {
             let (told, heard) = mpsc::channel();
             let replica = move |messages: &mut Messages<'_, '_>| {
@@ -112,6 +115,7 @@ fn a_member_that_leaves_ends_the_group_and_undelivered_messages_come_back() {
             let mut sender = running.sender(SubgroupId(0)).expect("a sender");
             if node == 1 {
                 heard.recv_timeout(PATIENCE).expect("it comes");
+                both_delivered.wait();
                 return running.leave(PATIENCE).map(|unsent| (None, unsent.len()));
             }
             let receipt = sender.send(b"before", PATIENCE).expect("it is sent");
@@ -119,6 +123,7 @@ fn a_member_that_leaves_ends_the_group_and_undelivered_messages_come_back() {
             while receipt.fate() != Fate::Delivered {
                 std::thread::sleep(Duration::from_millis(1));
             }
+            both_delivered.wait();
             let mut last = None;
             while running.stopped().is_none() {
                 last = sender.send(b"after", Duration::from_millis(1)).ok().or(last);
