@@ -47,7 +47,10 @@ impl Replica<'_> {
             let shown_to = Timestamp::from_cell(row.cell(peer_row::BODIES_FOR)?.load());
             let count = row.cell(peer_row::BODIES)?.load();
             let shown = if shown_to == self.promised { count } else { 0 };
-            follow.covered = follow.covered.max(shown);
+            // What it has delivered may be gone from the own log. What is gone and not delivered is
+            // lacking.
+            let delivered = self.delivered_by(link, memory)?;
+            follow.covered = follow.covered.max(shown).max(delivered);
             self.cover(&mut follow, log)?;
             let asked = row.cell(peer_row::ASKS)?.load();
             self.notice_lack(&mut follow, asked, now);
@@ -94,13 +97,15 @@ impl Replica<'_> {
         Ok(())
     }
 
-    /// Entries that are no references need no body.
+    /// Entries that are no references need no body. One that is not in the own log any more may
+    /// have been a reference.
     fn cover(&self, follow: &mut Follow, log: Log<'_>) -> Result<(), Halt> {
         // bound: the entries of the log
         for _ in 0..self.shape.entries() {
-            if follow.covered >= follow.acknowledged
-                || self.reference(follow.covered, log)?.is_some()
-            {
+            let may_cover = follow.covered < follow.acknowledged
+                && log.load(follow.covered)?.is_some()
+                && self.reference(follow.covered, log)?.is_none();
+            if !may_cover {
                 break;
             }
             follow.covered = follow.covered.saturating_add(1);

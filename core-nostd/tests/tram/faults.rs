@@ -176,15 +176,19 @@ pub const REFERENCES_FROM: u32 = 30;
 /// Shorter than most of them: a step takes one, and leaves the rest to the next.
 const SHORT_RUN: u64 = 40;
 
+fn faulty_settings(seed: u64, references_from: u32) -> Settings {
+    let mut settings = Settings { references_from, ..settings_of(seed) };
+    if references_from > 0 && seed.is_multiple_of(2) {
+        settings.run_bytes = SHORT_RUN;
+    }
+    settings
+}
+
 fn faulty_runs(count: u64, references_from: u32) -> Reached {
     let mut all = Reached::default();
     for seed in seeds(count) {
         let (parents, replicas) = shape_of(seed);
-        let mut settings = Settings { references_from, ..settings_of(seed) };
-        if references_from > 0 && seed.is_multiple_of(2) {
-            settings.run_bytes = SHORT_RUN;
-        }
-        let reached = faulty_run(parents, replicas, settings);
+        let reached = faulty_run(parents, replicas, faulty_settings(seed, references_from));
         all.leaders += reached.leaders;
         all.restored += reached.restored;
         all.admitted += reached.admitted;
@@ -216,10 +220,16 @@ fn by_reference_nothing_is_lost_either() {
 const FAILED_ONCE: [u64; 10] =
     [10_347, 34_419, 37_423, 42_222, 45_996, 52_449, 313_855, 443_292, 756_876, 1_029_962];
 
+/// The same of plans whose entries refer to payloads. In the first a follower lacks the body of an
+/// entry that its leader's log has no more, and has to be told that it needs a snapshot.
+const FAILED_BY_REFERENCE: [u64; 1] = [30_010_185];
+
 #[test]
 fn plans_that_failed_once_pass() {
-    for seed in FAILED_ONCE {
+    let plain = FAILED_ONCE.map(|seed| (seed, 0));
+    let by_reference = FAILED_BY_REFERENCE.map(|seed| (seed, REFERENCES_FROM));
+    for (seed, references_from) in plain.into_iter().chain(by_reference) {
         let (parents, replicas) = shape_of(seed);
-        faulty_run(parents, replicas, settings_of(seed));
+        faulty_run(parents, replicas, faulty_settings(seed, references_from));
     }
 }
