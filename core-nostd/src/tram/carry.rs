@@ -47,8 +47,8 @@ impl Replica<'_> {
             let shown_to = Timestamp::from_cell(row.cell(peer_row::BODIES_FOR)?.load());
             let count = row.cell(peer_row::BODIES)?.load();
             let shown = if shown_to == self.promised { count } else { 0 };
-            // What it has delivered may be gone from the own log. What is gone and not delivered is
-            // lacking.
+            // The own log may have dropped an entry that the follower has delivered. An entry that
+            // the log has dropped and the follower has not delivered counts as lacking.
             let delivered = self.delivered_by(link, memory)?;
             follow.covered = follow.covered.max(shown).max(delivered);
             self.cover(&mut follow, log)?;
@@ -97,15 +97,16 @@ impl Replica<'_> {
         Ok(())
     }
 
-    /// Entries that are no references need no body. One that is not in the own log any more may
-    /// have been a reference.
+    /// Counts entries that are no references as covered, since they need no body. An entry that the
+    /// own log has dropped may have been a reference, and ends the count.
     fn cover(&self, follow: &mut Follow, log: Log<'_>) -> Result<(), Halt> {
         // bound: the entries of the log
         for _ in 0..self.shape.entries() {
-            let may_cover = follow.covered < follow.acknowledged
-                && log.load(follow.covered)?.is_some()
-                && self.reference(follow.covered, log)?.is_none();
-            if !may_cover {
+            if follow.covered >= follow.acknowledged {
+                break;
+            }
+            let entry = log.load(follow.covered)?;
+            if entry.is_none_or(|entry| self.shape.is_reference(entry.length())) {
                 break;
             }
             follow.covered = follow.covered.saturating_add(1);

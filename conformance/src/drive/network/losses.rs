@@ -12,8 +12,8 @@ use super::Network;
 /// The share of packets that goes through the slow queue, in percent.
 const QUEUED_PERCENT: u64 = 20;
 
-/// So many bits pass the slow queue in the time by which packets are to be late: a packet of this
-/// size makes the next one wait that long.
+/// The slow queue passes this many bits in the time of the delay. A packet of this size makes the
+/// next one wait for that time.
 const QUEUED_BITS: u64 = 8 * 250;
 
 /// How packets are made late.
