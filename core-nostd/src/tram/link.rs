@@ -243,6 +243,13 @@ impl ReplicaLinks {
         (0..self.clients).map(ClientNumber)
     }
 
+    /// Those who feed this replica: the replicas of the parent, and the clients.
+    pub(super) fn feeders(&self) -> impl Iterator<Item = LinkId> + use<> {
+        let first = self.first_client();
+        let clients = (first..first.saturating_add(self.clients)).map(LinkId);
+        self.parents().chain(clients)
+    }
+
     pub(super) fn below(&self) -> &[Below] {
         &self.children
     }

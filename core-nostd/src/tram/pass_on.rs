@@ -6,7 +6,10 @@
 //! out.
 //!
 //! Messages go early, while they are being replicated, or once they are decided: an option. How
-//! many are decided goes with them (see `confirm`).
+//! many are decided goes with them (see `confirm`). Only a child's leader gets them early, and it
+//! is served first: nobody waits for what the child's other replicas get, which have it for the
+//! case that they lead. Which replica leads the child is what its replicas show, and a hint: each
+//! of them is served in the end.
 //!
 //! An entry is kept in the log until one replica of each child that it is for shows that its group
 //! has decided it. A new leader begins with all that is kept: what its predecessor has passed on
@@ -27,7 +30,34 @@ use super::replica::{ChildState, Passing, Replica, put};
 use super::shape::{Shape, feed_row, taken_row};
 use crate::fabric::Fabric;
 use crate::ids::{Ordinal, Time};
-use crate::memory::{Row, RowWriter};
+use crate::memory::{OutOfRow, Row, RowWriter};
+
+/// Which replicas of the children are served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Served {
+    /// Those that show that they lead.
+    Leaders,
+    /// The others.
+    Others,
+    /// Leaders and others.
+    All,
+}
+
+impl Served {
+    /// Whether the replica that has written a row is one of them.
+    pub(super) fn includes(self, theirs: Row<'_>) -> Result<bool, OutOfRow> {
+        Ok(match self {
+            Self::All => true,
+            Self::Leaders => leads(theirs)?,
+            Self::Others => !leads(theirs)?,
+        })
+    }
+}
+
+/// Whether a child's replica shows that it leads.
+fn leads(theirs: Row<'_>) -> Result<bool, OutOfRow> {
+    Ok(theirs.cell(taken_row::LEADS)?.load() != 0)
+}
 
 impl Replica<'_> {
     /// A new leader looks for what the children lack from the lowest entry on that it has.
@@ -48,16 +78,17 @@ impl Replica<'_> {
         Ok(())
     }
 
-    /// Stores for each replica of each child what it lacks and has room for.
+    /// Stores for replicas of each child what they lack and have room for.
     pub(super) fn pass_on<F: Fabric, M: Memory>(
         &mut self,
+        served: Served,
         now: Time,
         fabric: &mut F,
         log: Log<'_>,
         memory: &M,
     ) -> Result<(), Halt> {
-        let limit = if self.options.passes_on_early { self.tail } else { log.decided()? };
-        self.look_at_settled(memory)?;
+        let is_early = self.options.passes_on_early && served == Served::Leaders;
+        let limit = if is_early { self.tail } else { log.decided()? };
         let mut child = 0_usize;
         // bound: the children
         while let Some(ChildState { shape, settled, .. }) = self.children.get(child).copied() {
@@ -67,6 +98,9 @@ impl Replica<'_> {
                     continue;
                 }
                 let Some(rows) = memory.link(link) else { continue };
+                if !served.includes(rows.1)? {
+                    continue;
+                }
                 if self.pass_to(child, &shape, link, rows, limit, log)? {
                     self.show_confirmed(child, link, settled, rows.0)?;
                     self.carry_to_child(child, &shape, link, rows, fabric, log)?;

@@ -21,6 +21,7 @@ use super::follow::Follow;
 use super::link::{Attached, Attachment, LinkId, Memory, ReplicaLinks, Stage};
 use super::log::Log;
 use super::overlay::{CHILDREN_MAX, Destinations, Overlay, ReplicaId};
+use super::pass_on::Served;
 use super::places::Places;
 use super::posting::CONTROL_BYTES;
 use super::progress::{Application, Halt, OpenError, Progress};
@@ -368,15 +369,16 @@ impl<'s> Replica<'s> {
                 self.decide(log, memory)?;
                 self.deliver(log, memory, application)?;
                 self.propose(now, fabric, log, memory)?;
-                // What others wait for goes first: entries, then messages for children and replies,
-                // then what the followers may deliver.
+                // What others wait for goes first: messages for the children's leaders, entries,
+                // then replies, then what the followers may deliver.
+                self.pass_on(Served::Leaders, now, fabric, log, memory)?;
+                self.post_children(Served::Leaders, fabric, memory)?;
                 self.stream_all(Stream::Entries, fabric, log, memory)?;
                 self.decide(log, memory)?;
-                self.pass_on(now, fabric, log, memory)?;
                 self.show_leading(memory)?;
-                self.post_children(fabric, memory)?;
                 self.post_clients(fabric, memory)?;
                 self.stream_all(Stream::All, fabric, log, memory)?;
+                self.pass_on(Served::Others, now, fabric, log, memory)?;
                 if self.is_contradicted {
                     self.begin_campaign(now, fabric, memory)?;
                 }
@@ -384,7 +386,7 @@ impl<'s> Replica<'s> {
         }
         self.show_leading(memory)?;
         self.show_standing(memory)?;
-        self.post_children(fabric, memory)?;
+        self.post_children(Served::All, fabric, memory)?;
         self.post_clients(fabric, memory)?;
         self.post_lines(fabric, memory)?;
         self.progress.delivered_total = self.delivered;

@@ -10,6 +10,7 @@
 
 use super::feed::Ring;
 use super::link::{LinkId, Memory};
+use super::pass_on::Served;
 use super::posting::Posting;
 use super::progress::Halt;
 use super::replica::{ChildState, Replica};
@@ -22,6 +23,7 @@ impl Replica<'_> {
     /// Posts what was stored for replicas of children, and what is decided of it.
     pub(super) fn post_children<F: Fabric, M: Memory>(
         &mut self,
+        served: Served,
         fabric: &mut F,
         memory: &M,
     ) -> Result<(), Halt> {
@@ -30,7 +32,10 @@ impl Replica<'_> {
         while let Some(ChildState { shape, .. }) = self.children.get(child).copied() {
             // bound: the replicas of a child
             for link in self.links.child(child) {
-                if let (true, Some((row, _))) = (self.is_due(link), memory.link(link)) {
+                let Some((row, theirs)) = memory.link(link).filter(|_| self.is_due(link)) else {
+                    continue;
+                };
+                if served.includes(theirs)? {
                     self.post_passed(link, row, &shape, fabric)?;
                 }
             }

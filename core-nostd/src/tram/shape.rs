@@ -108,7 +108,7 @@ pub(super) mod taken_row {
     pub(in crate::tram) const TAKEN: usize = 0;
     /// Towards a client: the incarnation whose messages are taken.
     pub(in crate::tram) const OPENED: usize = 8;
-    /// Towards a client: whether the replica leads its group.
+    /// Whether the replica leads its group.
     pub(in crate::tram) const LEADS: usize = 16;
     /// Towards the parent: the position, plus one, of the message whose payload is wanted.
     pub(in crate::tram) const WANTED: usize = 24;

@@ -29,7 +29,10 @@ impl Replica<'_> {
                     self.ask(link);
                 }
             }
-            Some(Role::Parent(_)) => self.show_taken_by_parent(row)?,
+            Some(Role::Parent(_)) => {
+                self.show_taken_by_parent(row)?;
+                put(row, taken_row::LEADS, u64::from(self.is_leader()))?;
+            }
             Some(Role::Client(client)) => {
                 self.show_taken_by_client(client, link, row)?;
                 self.show_replies(client, link, row)?;
@@ -131,16 +134,15 @@ impl Replica<'_> {
         put(row, taken_row::LEADS, u64::from(self.is_leader()))
     }
 
-    /// Shows the clients whether this replica leads, once that has changed.
+    /// Shows the clients and the parent whether this replica leads, once that has changed.
     pub(super) fn show_leading<M: Memory>(&mut self, memory: &M) -> Result<(), Halt> {
         let leads = self.is_leader();
         if leads == self.shown_leading {
             return Ok(());
         }
         self.shown_leading = leads;
-        // bound: the clients
-        for client in self.links.clients() {
-            let link = self.links.client(client);
+        // bound: the replicas of the parent and the clients
+        for link in self.links.feeders() {
             if let Some((row, _)) = memory.link(link) {
                 put(row, taken_row::LEADS, u64::from(leads))?;
                 self.touch(link);

@@ -235,6 +235,23 @@ impl Network {
         self.views.iter().flatten().filter_map(of_view).collect()
     }
 
+    /// The same, in the order in which the first of what is under way to each was posted.
+    pub fn writes_in_order(&self, process: usize) -> Vec<usize> {
+        let target = |(id, end): &(usize, usize)| {
+            let view = self.views[*id].as_ref()?;
+            let is_writing = view.ends[*end].process == process && !view.flights[*end].is_empty();
+            is_writing.then(|| view.ends[1 - end].process)
+        };
+        let mut targets = Vec::new();
+        // A way on which nothing was under way in between may be there twice.
+        for process in self.busy.iter().rev().filter_map(target) {
+            if !targets.contains(&process) {
+                targets.insert(0, process);
+            }
+        }
+        targets
+    }
+
     /// A process is in the middle of its step.
     pub fn move_within_a_step(&mut self) {
         if self.lands_within > 0 && self.whims.chance(self.lands_within) {

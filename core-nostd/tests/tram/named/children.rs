@@ -1,7 +1,7 @@
 //! Histories of a parent and its child: what is passed on, and kept until it is taken.
 
 use tramontane_core::ids::{ClientNumber, GroupId};
-use tramontane_core::tram::Destinations;
+use tramontane_core::tram::{Destinations, MessageId, ReplicaId};
 
 use super::script::{C, DECIDED, P, Script, TAIL, both, here};
 
@@ -122,5 +122,72 @@ fn what_a_deposed_leader_passed_on_is_not_taken_behind_the_next_ones_null() {
     script.leads(P[1], &P[1..]);
     let message = script.multicast(1, Destinations::of(GroupId(1)));
     script.delivers(C[1], message, &[P[1], P[2], C[0], C[1], C[2]], &[1]);
+    script.end();
+}
+
+/// TRM-1: a child's leader is the only one of its group to whom a message is of use before the
+/// parent has decided it, and gets it before anybody else gets anything. The others have it once it
+/// is decided, since the leader may be lost.
+#[test]
+fn a_childs_leader_is_served_first_and_the_others_once_a_message_is_decided() {
+    for leader in [0, 1] {
+        let mut script = Script::new(&[None, Some(0)]);
+        if leader != 0 {
+            script.leads(C[1], &C[1..]);
+        }
+        let (served, message) = served_first(&mut script);
+        assert_eq!(served, C[leader]);
+        script.world.crash_replica(C[leader]);
+        let others: Vec<_> = script.world.ids().into_iter().filter(|id| *id != C[leader]).collect();
+        script.delivers(C[2], message, &others, &[]);
+        script.world.start_replica(C[leader], false);
+        script.end();
+    }
+}
+
+/// TRM-1: a replica that has come back is shown by the child's leader that it leads.
+#[test]
+fn a_parents_leader_that_is_new_to_a_child_serves_its_leader_first() {
+    let mut script = Script::new(&[None, Some(0)]);
+    let all = script.world.ids();
+    script.world.crash_replica(P[0]);
+    script.among(&all, &[0, 1], |world| world.leader(GroupId(0)) == Some(P[1]));
+    script.world.start_replica(P[0], false);
+    script.among(&all, &[0, 1], |world| world.replicas[&P[0]].replica.is_voter());
+    script.leads(P[0], &[P[0], P[2], C[0], C[1], C[2]]);
+    served_first(&mut script);
+    script.end();
+}
+
+/// The parent's leader orders a message, and then its group decides it: of the child, the leader
+/// alone is written to before, and ahead of all others. Gives it with the message.
+fn served_first(script: &mut Script) -> (ReplicaId, MessageId) {
+    let all = script.world.ids();
+    script.does_come(&all, &[0, 1], 400, |_| false);
+    let leader = script.world.leader(GroupId(1)).expect("a leader");
+    let process = |script: &Script, id| script.world.process_of(id).expect("it runs");
+    let children = C.map(|id| process(script, id));
+    let message = script.ordered_by(P[0], 0, both());
+    let served = script.world.network.borrow().writes_in_order(process(script, P[0]));
+    assert_eq!(served[0], process(script, leader), "{served:?}");
+    for id in [P[1], P[2]] {
+        assert!(served.contains(&process(script, id)), "{served:?}");
+    }
+    assert!(!served[1..].iter().any(|to| children.contains(to)), "{served:?}");
+    script.delivers(P[0], message, &P, &[]);
+    (leader, message)
+}
+
+/// TRM-1: a child in which nobody leads gets what is decided, and has it when somebody does.
+#[test]
+fn a_child_without_a_leader_gets_what_is_decided() {
+    let mut script = Script::new(&[None, Some(0)]);
+    script.world.crash_replica(C[0]);
+    let message = script.multicast(0, both());
+    script.delivers(P[0], message, &P, &[0]);
+    script.moves(&P[..1], &[P[0], C[1], C[2]], 20);
+    // The parent has no part in what follows.
+    script.delivers(C[1], message, &C[1..], &[]);
+    script.world.start_replica(C[0], false);
     script.end();
 }
