@@ -177,7 +177,7 @@ impl Replica<'_> {
         let waited = self.campaign_at.is_none_or(|at| now.since(at) >= self.pause_ns());
         let is_stuck = matches!(self.leadership, Leadership::Candidate(_))
             && self.campaign_at.is_some_and(|at| now.since(at) >= self.patience_ns());
-        if (is_needed && waited) || is_stuck {
+        if is_stuck || (is_needed && waited) {
             self.begin_campaign(now, fabric, memory)?;
         }
         Ok(())

@@ -354,7 +354,7 @@ impl<'s> Client<'s> {
         let incarnation = opened >> 1;
         let own = u64::from(self.options.incarnation);
         let is_over = incarnation == own && opened & 1 == 0;
-        if (is_over && !self.is_leaving) || incarnation > own {
+        if incarnation > own || (is_over && !self.is_leaving) {
             self.is_closed = true;
         }
         Ok(())
