@@ -371,7 +371,8 @@ impl Replica<'_> {
             if let Some(message) = self.reference(place, log)?
                 && !log.has_body(place, message.id)?
             {
-                if self.comes(message.id, memory)? {
+                // What comes to one that has delivered the message is not taken: see `lacking`.
+                if place >= self.delivered && self.comes(message.id, memory)? {
                     break;
                 }
                 asked = place.saturating_add(1);

@@ -47,10 +47,8 @@ impl Replica<'_> {
             let shown_to = Timestamp::from_cell(row.cell(peer_row::BODIES_FOR)?.load());
             let count = row.cell(peer_row::BODIES)?.load();
             let shown = if shown_to == self.promised { count } else { 0 };
-            // The own log may have dropped an entry that the follower has delivered. An entry that
-            // the log has dropped and the follower has not delivered counts as lacking.
-            let delivered = self.delivered_by(link, memory)?;
-            follow.covered = follow.covered.max(shown).max(delivered);
+            follow.covered = follow.covered.max(shown);
+            self.pass_over_dropped(link, &mut follow, log, memory)?;
             self.cover(&mut follow, log)?;
             let asked = row.cell(peer_row::ASKS)?.load();
             self.notice_lack(&mut follow, asked, now);
@@ -58,6 +56,36 @@ impl Replica<'_> {
             if follow.lacks.is_some() && !self.is_kept(follow.covered, log)? {
                 self.fall_behind(link, log, memory)?;
             }
+        }
+        Ok(())
+    }
+
+    /// What the own log has dropped, or has no body of, and the follower has delivered, cannot be
+    /// carried, and nobody wants it there: the follower is told to go on behind it. What it has not
+    /// delivered counts as lacking.
+    fn pass_over_dropped<M: Memory>(
+        &mut self,
+        link: LinkId,
+        follow: &mut Follow,
+        log: Log<'_>,
+        memory: &M,
+    ) -> Result<(), Halt> {
+        let Some((row, _)) = memory.link(link) else { return Ok(()) };
+        let delivered = self.delivered_by(link, memory)?.min(self.tail);
+        let lowest = self.tail.saturating_sub(u64::from(self.shape.entries()));
+        let mut place = follow.covered.max(lowest.min(delivered));
+        // bound: the entries of the log
+        for _ in 0..self.shape.entries() {
+            if place >= delivered || self.is_kept(place, log)? {
+                break;
+            }
+            place = place.saturating_add(1);
+        }
+        if place > follow.covered {
+            follow.covered = place;
+            put(row, peer_row::BODIES_FROM, place)?;
+            self.state.at_mut(link).has_bodies = true;
+            self.touch(link);
         }
         Ok(())
     }
@@ -147,9 +175,10 @@ impl Replica<'_> {
     }
 
     /// Adds payloads that are carried to a follower to a list. Gives the place of the first, if
-    /// there is one.
+    /// there is one. Places of which there is no payload here are passed over in any case.
     pub(super) fn add_carried(
         &mut self,
+        link: LinkId,
         follow: &mut Follow,
         posting: &mut Posting,
         log: Log<'_>,
@@ -179,6 +208,9 @@ impl Replica<'_> {
                 first = first.or(Some(place));
             }
             follow.carry = place.saturating_add(1);
+            if first.is_none() {
+                self.state.at_mut(link).follow.carry = follow.carry;
+            }
         }
         Ok(first)
     }

@@ -1,15 +1,16 @@
 //! What a leader passes on to its children: messages in the order of their positions.
 //!
-//! Each replica of a child has a ring in the leader's row towards it. A position is stored there
-//! once the replica has taken the one that it replaces. A replica that is slow, or gone, holds up
-//! its own ring alone. Positions that it has taken meanwhile, since its group had them, are left
-//! out.
+//! Each replica of a child has a ring in the leader's row towards it. The child's leader is served
+//! before anybody else, and the child's other replicas are not served at all: they can do nothing
+//! with a message, and a post takes the leader's time. Which replica leads is what the child's
+//! replicas show. One that comes to lead later is served from what its group lacks on, since that
+//! is kept. The paper writes to all replicas of a child: an option.
+//!
+//! A position is stored once the replica has taken the one that it replaces. Positions that it has
+//! taken meanwhile, since its group had them, are left out.
 //!
 //! Messages go early, while they are being replicated, or once they are decided: an option. How
-//! many are decided goes with them (see `confirm`). Only a child's leader gets them early, and it
-//! is served first: nobody waits for what the child's other replicas get, which have it for the
-//! case that they lead. Which replica leads the child is what its replicas show, and a hint: each
-//! of them is served in the end.
+//! many are decided goes with them (see `confirm`).
 //!
 //! An entry is kept in the log until one replica of each child that it is for shows that its group
 //! has decided it. A new leader begins with all that is kept: what its predecessor has passed on
@@ -39,18 +40,12 @@ pub(super) enum Served {
     Leaders,
     /// The others.
     Others,
-    /// Leaders and others.
-    All,
 }
 
 impl Served {
     /// Whether the replica that has written a row is one of them.
     pub(super) fn includes(self, theirs: Row<'_>) -> Result<bool, OutOfRow> {
-        Ok(match self {
-            Self::All => true,
-            Self::Leaders => leads(theirs)?,
-            Self::Others => !leads(theirs)?,
-        })
+        Ok(leads(theirs)? == (self == Self::Leaders))
     }
 }
 
@@ -78,7 +73,8 @@ impl Replica<'_> {
         Ok(())
     }
 
-    /// Stores for replicas of each child what they lack and have room for.
+    /// Stores for replicas of each child what they lack and have room for. Nobody but a leader can
+    /// do anything with what is not decided.
     pub(super) fn pass_on<F: Fabric, M: Memory>(
         &mut self,
         served: Served,
@@ -130,6 +126,10 @@ impl Replica<'_> {
             passing.stored = Ordinal(taken);
             passing.posted = passing.posted.max(Ordinal(taken));
         }
+        // What the log has dropped, the child has decided. A replica that has not led for long was
+        // served before that.
+        passing.place =
+            passing.place.max(self.tail.saturating_sub(u64::from(self.shape.entries())));
         // bound: the entries of the log
         for _ in 0..self.shape.entries() {
             if passing.place >= end || passing.stored.0 >= limit || passing.is_spoilt {

@@ -54,6 +54,9 @@ pub struct ReplicaOptions {
     /// Passes messages on to children while they are being replicated, and not only once they are
     /// decided. The children do the same work earlier, and deliver once their parent has decided.
     pub passes_on_early: bool,
+    /// Passes messages on to the leader of a child alone. Off: to its other replicas too, behind
+    /// all that anybody waits for and once they are decided, as the paper does.
+    pub serves_leaders_alone: bool,
     /// A step takes no more payloads once it has copied so many bytes of them: what it has goes out
     /// first, and others copy theirs meanwhile. It always takes one.
     pub run_bytes: u64,
@@ -70,6 +73,7 @@ impl Default for ReplicaOptions {
             is_founder: true,
             batching: true,
             passes_on_early: true,
+            serves_leaders_alone: true,
             run_bytes: 16 << 10,
         }
     }
@@ -378,7 +382,10 @@ impl<'s> Replica<'s> {
                 self.show_leading(memory)?;
                 self.post_clients(fabric, memory)?;
                 self.stream_all(Stream::All, fabric, log, memory)?;
-                self.pass_on(Served::Others, now, fabric, log, memory)?;
+                if !self.options.serves_leaders_alone {
+                    self.pass_on(Served::Others, now, fabric, log, memory)?;
+                    self.post_children(Served::Others, fabric, memory)?;
+                }
                 if self.is_contradicted {
                     self.begin_campaign(now, fabric, memory)?;
                 }
@@ -386,7 +393,7 @@ impl<'s> Replica<'s> {
         }
         self.show_leading(memory)?;
         self.show_standing(memory)?;
-        self.post_children(Served::All, fabric, memory)?;
+        self.post_children(Served::Leaders, fabric, memory)?;
         self.post_clients(fabric, memory)?;
         self.post_lines(fabric, memory)?;
         self.progress.delivered_total = self.delivered;

@@ -108,7 +108,7 @@ impl Replica<'_> {
         } else if follow.lacking < follow.lacking_end {
             let (from, to) = (follow.lacking, follow.lacking_end);
             follow.lacking = self.add_entries(from, to, &mut posting, log)?;
-        } else if let Some(from) = self.add_carried(&mut follow, &mut posting, log)? {
+        } else if let Some(from) = self.add_carried(link, &mut follow, &mut posting, log)? {
             carried_from = Some(from);
         } else if !self.fill(&mut follow, delivered, decided, &mut posting, log, row)? {
             return Ok(false);

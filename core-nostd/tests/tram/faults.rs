@@ -163,6 +163,7 @@ pub fn settings_of(seed: u64) -> Settings {
         seed,
         batching: !seed.is_multiple_of(3),
         early: !seed.is_multiple_of(7),
+        leaders_alone: !seed.is_multiple_of(5),
         log_entries: 8 << (seed % 3),
         window: 2 + (seed % 4) as u32,
         clients: 2,
@@ -221,8 +222,10 @@ const FAILED_ONCE: [u64; 10] =
     [10_347, 34_419, 37_423, 42_222, 45_996, 52_449, 313_855, 443_292, 756_876, 1_029_962];
 
 /// The same of plans whose entries refer to payloads. In the first a follower lacks the body of an
-/// entry that its leader's log has no more, and has to be told that it needs a snapshot.
-const FAILED_BY_REFERENCE: [u64; 1] = [30_010_185];
+/// entry that its leader's log has no more, and has to be told that it needs a snapshot. In the
+/// second it has had a snapshot behind such an entry, and in the third its leader waits to carry
+/// what it has not got either.
+const FAILED_BY_REFERENCE: [u64; 3] = [30_010_185, 40_021_011, 40_080_643];
 
 #[test]
 fn plans_that_failed_once_pass() {

@@ -63,6 +63,17 @@ impl World {
         bytes.windows(payload.len()).any(|window| window == payload)
     }
 
+    /// A replica's log has no name any more for the body that it keeps for a place. Names have a
+    /// line each, behind the headers, which begin alike.
+    pub fn forget_body(&self, id: ReplicaId, place: u64) {
+        let log = RowWriter::from_lines(&self.replicas[&id].memory.log);
+        let bytes = Shape::of(self.overlay, id.group).log_bytes();
+        let cell = |offset: usize| log.cell(offset).expect("in the log");
+        let begins = |offset: &usize| cell(*offset).load() == place + 1;
+        let name = (0..bytes / 64).rev().map(|line| 64 * line).find(begins);
+        cell(name.expect("a name")).publish(0);
+    }
+
     /// Whether a replica has delivered a message.
     pub fn has_delivered(&self, id: ReplicaId, message: MessageId) -> bool {
         self.histories[&id].messages.iter().any(|(_, other)| *other == message)

@@ -60,6 +60,7 @@ pub struct Settings {
     pub seed: u64,
     pub batching: bool,
     pub early: bool,
+    pub leaders_alone: bool,
     pub log_entries: u32,
     pub window: u32,
     pub clients: u16,
@@ -87,6 +88,7 @@ impl Default for Settings {
             seed: 1,
             batching: true,
             early: true,
+            leaders_alone: true,
             log_entries: 16,
             window: 4,
             clients: 2,
@@ -228,6 +230,7 @@ impl World {
             is_founder,
             batching: self.settings.batching,
             passes_on_early: self.settings.early,
+            serves_leaders_alone: self.settings.leaders_alone,
             run_bytes: self.settings.run_bytes,
         };
         let lent = LentState {

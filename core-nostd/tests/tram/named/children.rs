@@ -4,6 +4,7 @@ use tramontane_core::ids::{ClientNumber, GroupId};
 use tramontane_core::tram::{Destinations, MessageId, ReplicaId};
 
 use super::script::{C, DECIDED, P, Script, TAIL, both, here};
+use crate::world::World;
 
 /// TRM-6: a child's group has a message that its parent's leader passed on early. The next leader
 /// of the parent decides another in its place: the child must replace it, and deliver the first
@@ -125,15 +126,18 @@ fn what_a_deposed_leader_passed_on_is_not_taken_behind_the_next_ones_null() {
     script.end();
 }
 
-/// TRM-1: a child's leader is the only one of its group to whom a message is of use before the
-/// parent has decided it, and gets it before anybody else gets anything. The others have it once it
-/// is decided, since the leader may be lost.
+/// TRM-1: nobody but a child's leader can do anything with a message of the parent, and it gets it
+/// before anybody else gets anything. Whoever leads after it gets what the group lacks.
 #[test]
-fn a_childs_leader_is_served_first_and_the_others_once_a_message_is_decided() {
+fn a_childs_leader_alone_is_served_and_before_all_others() {
     for leader in [0, 1] {
         let mut script = Script::new(&[None, Some(0)]);
+        let all = script.world.ids();
         if leader != 0 {
-            script.leads(C[1], &C[1..]);
+            script.world.crash_replica(C[0]);
+            script.among(&all, &[0, 1], |world| world.leader(GroupId(1)) == Some(C[1]));
+            script.world.start_replica(C[0], false);
+            script.among(&all, &[0, 1], |world| world.replicas[&C[0]].replica.is_voter());
         }
         let (served, message) = served_first(&mut script);
         assert_eq!(served, C[leader]);
@@ -159,8 +163,42 @@ fn a_parents_leader_that_is_new_to_a_child_serves_its_leader_first() {
     script.end();
 }
 
-/// The parent's leader orders a message, and then its group decides it: of the child, the leader
-/// alone is written to before, and ahead of all others. Gives it with the message.
+/// TRM-1: what the parent has ordered since a child's replica last led is not gone through entry by
+/// entry once it leads again: its group has decided what the log has dropped.
+#[test]
+fn a_child_that_follows_another_leader_is_served_at_once() {
+    let mut script = Script::new(&[None, Some(0)]);
+    let all = script.world.ids();
+    for _ in 0..20 * script.world.settings.log_entries {
+        let message = script.multicast(0, both());
+        script.among(&all, &[0], |world| world.sent[&message].answered);
+    }
+    script.world.crash_replica(C[0]);
+    script.among(&all, &[0, 1], |world| world.leader(GroupId(1)) == Some(C[1]));
+    script.does_come(&all, &[0, 1], 3, |_| false);
+    let message = script.multicast(0, both());
+    let is_there = |world: &World| world.has_delivered(C[1], message);
+    assert!(script.does_come(&all, &[0, 1], 10, is_there), "within few steps");
+    script.world.start_replica(C[0], false);
+    script.end();
+}
+
+/// TRM-1: where all replicas of a child are served, as in the paper, the others get a message once
+/// it is decided, and whoever leads them then needs nothing more of the parent.
+#[test]
+fn a_childs_other_replicas_may_be_served_too() {
+    let mut script = Script::serving_all(&[None, Some(0)]);
+    let (leader, message) = served_first(&mut script);
+    assert_eq!(leader, C[0]);
+    script.moves(&P[..1], &[P[0], C[1], C[2]], 20);
+    script.world.crash_replica(C[0]);
+    script.delivers(C[1], message, &C[1..], &[]);
+    script.world.start_replica(C[0], false);
+    script.end();
+}
+
+/// The parent's leader orders a message, and its group decides it. Of the child, the leader is
+/// written to ahead of all others; the rest is not, or not before. Gives it with the message.
 fn served_first(script: &mut Script) -> (ReplicaId, MessageId) {
     let all = script.world.ids();
     script.does_come(&all, &[0, 1], 400, |_| false);
@@ -168,26 +206,18 @@ fn served_first(script: &mut Script) -> (ReplicaId, MessageId) {
     let process = |script: &Script, id| script.world.process_of(id).expect("it runs");
     let children = C.map(|id| process(script, id));
     let message = script.ordered_by(P[0], 0, both());
-    let served = script.world.network.borrow().writes_in_order(process(script, P[0]));
-    assert_eq!(served[0], process(script, leader), "{served:?}");
+    let served =
+        |script: &Script| script.world.network.borrow().writes_in_order(process(script, P[0]));
+    let of_child = |script: &Script| {
+        served(script).into_iter().filter(|to| children.contains(to)).collect::<Vec<_>>()
+    };
+    assert_eq!(served(script)[0], process(script, leader));
+    assert_eq!(of_child(script), [process(script, leader)]);
     for id in [P[1], P[2]] {
-        assert!(served.contains(&process(script, id)), "{served:?}");
+        assert!(served(script).contains(&process(script, id)));
     }
-    assert!(!served[1..].iter().any(|to| children.contains(to)), "{served:?}");
     script.delivers(P[0], message, &P, &[]);
+    let all = if script.world.settings.leaders_alone { 1 } else { 3 };
+    assert_eq!(of_child(script).len(), all);
     (leader, message)
-}
-
-/// TRM-1: a child in which nobody leads gets what is decided, and has it when somebody does.
-#[test]
-fn a_child_without_a_leader_gets_what_is_decided() {
-    let mut script = Script::new(&[None, Some(0)]);
-    script.world.crash_replica(C[0]);
-    let message = script.multicast(0, both());
-    script.delivers(P[0], message, &P, &[0]);
-    script.moves(&P[..1], &[P[0], C[1], C[2]], 20);
-    // The parent has no part in what follows.
-    script.delivers(C[1], message, &C[1..], &[]);
-    script.world.start_replica(C[0], false);
-    script.end();
 }

@@ -142,3 +142,46 @@ fn what_is_carried_to_a_child_is_carried_again_if_it_was_refused() {
     }
     assert!(refusals > 20, "{refusals}");
 }
+
+/// Two of three have delivered a message, and its client is gone. The third got the header alone,
+/// and then a snapshot behind it.
+fn passed_by_a_snapshot() -> Script {
+    const KEPT_FROM: usize = 56;
+    let mut script = Script::by_reference(&[None]);
+    let tail = script.world.log_control(P[2])[TAIL];
+    let message = script.multicast(0, here());
+    for id in &P[..2] {
+        script.delivers(*id, message, &P[..2], &[0]);
+    }
+    script.world.crash_client(ClientNumber(0));
+    script.among(&P, &[], |world| world.log_control(P[2])[TAIL] > tail);
+    script.world.poke(P[2], LinkId(0), KEPT_FROM, tail + 1);
+    script.among(&P[2..], &[], |world| world.has_delivered(P[2], message));
+    assert!(!script.world.has_bytes(P[2], message));
+    script
+}
+
+/// What it shows of later entries waits for the payload that it lacks: its leader carries that.
+#[test]
+fn a_payload_that_a_snapshot_has_passed_is_carried_all_the_same() {
+    let mut script = passed_by_a_snapshot();
+    script.world.crash_replica(P[1]);
+    let message = script.multicast(1, here());
+    script.delivers(P[2], message, &[P[0], P[2]], &[1]);
+    script.world.start_replica(P[1], false);
+    script.end();
+}
+
+/// The leader lacks it too, as one that has had a snapshot does. Nobody wants it there: what comes
+/// later counts without it.
+#[test]
+fn a_payload_that_a_snapshot_has_passed_and_nobody_has_holds_nothing_up() {
+    let mut script = passed_by_a_snapshot();
+    script.world.crash_replica(P[1]);
+    let place = script.world.replicas[&P[0]].replica.delivered() - 1;
+    script.world.forget_body(P[0], place);
+    let message = script.multicast(1, here());
+    script.delivers(P[2], message, &[P[0], P[2]], &[1]);
+    script.world.start_replica(P[1], false);
+    script.end();
+}

@@ -37,6 +37,11 @@ impl Script {
         Self::with(parents, replicas, Settings::default())
     }
 
+    /// The same. A child's other replicas are written to, and not its leader alone.
+    pub(super) fn serving_all(parents: &[Option<u16>]) -> Self {
+        Self::with(parents, 3, Settings { leaders_alone: false, ..Settings::default() })
+    }
+
     /// The same. Entries of the messages that the text multicasts refer to their payloads.
     pub(super) fn by_reference(parents: &[Option<u16>]) -> Self {
         Self::with(parents, 3, Settings { references_from: 16, ..Settings::default() })
@@ -82,8 +87,9 @@ impl Script {
         for group in [P, C].iter().take(parents.len()) {
             let leader = script.world.leader(group[0].group);
             if leader != Some(group[0]) {
+                // All others go on, so that those of the other group hear each other.
                 let others: Vec<ReplicaId> =
-                    group.iter().copied().filter(|id| Some(*id) != leader).collect();
+                    all.iter().copied().filter(|id| Some(*id) != leader).collect();
                 script.leads(group[0], &others);
             }
         }

@@ -137,6 +137,7 @@ impl Case {
                 let options = TramOptions {
                     batching: switches.batching,
                     passes_on_early: switches.passes_on_early,
+                    serves_leaders_alone: switches.serves_leaders_alone,
                     suspect_ns: self.suspect_ns(),
                     ..TramOptions::default()
                 };

@@ -64,12 +64,13 @@ Each process has a processor of its own, and all protocols are charged by one ta
 says that it did costs what the profile says (`fixtures/src/shards/cost.rs`). Clients wait for the
 answers of all leaders of a message before they send the next. Latency is that of one client.
 Messages a second are those of 48 clients, or of 24 for messages of more than 1 KiB. A message has
-64 bytes. `paper` is TRAM as the paper has it: one entry at a time, passed on once it is decided.
-`early` passes messages on while they are replicated, `batching` takes all that is there in each
-step, and `both` is what this project runs. `references` is that with payloads of 4 KiB or more by
-reference: each client gives them to all replicas by its own port (TRM-9). RamCast has its paper's
-form and one with batching, which its paper has not. Skeen and ByzCast are not replicated, and run
-on the profile `r320-tcp`.
+64 bytes. `paper` is TRAM as the paper has it: one entry at a time, passed on once it is decided, to
+all replicas of a child, its leader before anybody else. `early` passes messages on while they are
+replicated, `batching` takes all that is there in each step, `leaders` passes on to the leaders of
+children alone, and `all` is what this project runs. `references` is that with payloads of 4 KiB or
+more by reference: each client gives them to all replicas by its own port (TRM-9). RamCast has its
+paper's form and one with batching, which its paper has not. Skeen and ByzCast are not replicated,
+and run on the profile `r320-tcp`.
 `tramontane bench parameters --profile r320-fdr` says where each parameter comes from.
 
 ";

@@ -19,44 +19,56 @@ pub(super) enum System {
 pub(super) struct Switches {
     pub(super) batching: bool,
     pub(super) passes_on_early: bool,
+    /// Of a child, the leader alone is written to.
+    pub(super) serves_leaders_alone: bool,
     /// Entries refer to large payloads, which clients give to all replicas (TRM-9).
     pub(super) references: bool,
 }
 
 impl Switches {
     /// TRAM as the paper has it.
-    pub(super) const PAPER: Self =
-        Self { batching: false, passes_on_early: false, references: false };
+    pub(super) const PAPER: Self = Self {
+        batching: false,
+        passes_on_early: false,
+        serves_leaders_alone: false,
+        references: false,
+    };
     /// Messages are passed on while they are replicated.
-    pub(super) const EARLY: Self =
-        Self { batching: false, passes_on_early: true, references: false };
+    pub(super) const EARLY: Self = Self { passes_on_early: true, ..Self::PAPER };
     /// A step takes all that is there.
-    pub(super) const BATCHING: Self =
-        Self { batching: true, passes_on_early: false, references: false };
-    /// Both.
-    pub(super) const ALL: Self = Self { batching: true, passes_on_early: true, references: false };
-    /// Both, and references to large payloads.
-    pub(super) const REFERENCES: Self =
-        Self { batching: true, passes_on_early: true, references: true };
+    pub(super) const BATCHING: Self = Self { batching: true, ..Self::PAPER };
+    /// Messages are passed on to the leaders of children alone.
+    pub(super) const LEADERS: Self = Self { serves_leaders_alone: true, ..Self::PAPER };
+    /// All three.
+    pub(super) const ALL: Self = Self {
+        batching: true,
+        passes_on_early: true,
+        serves_leaders_alone: true,
+        references: false,
+    };
+    /// All three, and references to large payloads.
+    pub(super) const REFERENCES: Self = Self { references: true, ..Self::ALL };
 
-    /// The paper's, each switch alone, and both.
-    pub(super) const EACH: [Self; 4] = [Self::PAPER, Self::EARLY, Self::BATCHING, Self::ALL];
+    /// The paper's, each switch alone, and all.
+    pub(super) const EACH: [Self; 5] =
+        [Self::PAPER, Self::EARLY, Self::BATCHING, Self::LEADERS, Self::ALL];
 
-    /// The paper's, and both.
+    /// The paper's, and all.
     pub(super) const ENDS: [Self; 2] = [Self::PAPER, Self::ALL];
 
-    /// The paper's, both, and those that large payloads are measured with.
+    /// The paper's, all, and those that large payloads are measured with.
     pub(super) const OF_PAYLOADS: [Self; 3] = [Self::PAPER, Self::ALL, Self::REFERENCES];
 
     const fn name(self) -> &'static str {
         if self.references {
             return "references";
         }
-        match (self.batching, self.passes_on_early) {
-            (false, false) => "paper",
-            (false, true) => "early",
-            (true, false) => "batching",
-            (true, true) => "both",
+        match (self.batching, self.passes_on_early, self.serves_leaders_alone) {
+            (false, false, false) => "paper",
+            (false, true, false) => "early",
+            (true, false, false) => "batching",
+            (false, false, true) => "leaders",
+            _ => "all",
         }
     }
 }

@@ -37,7 +37,7 @@ fn a_quick_run_measures_judges_and_draws() {
         };
         rows.iter().find(is_it).unwrap_or_else(|| panic!("{system}, {over}, {demand}"))
     };
-    for system in ["TRAM breadth, paper", "TRAM breadth, both", "RamCast", "RamCast, batching"] {
+    for system in ["TRAM breadth, paper", "TRAM breadth, all", "RamCast", "RamCast, batching"] {
         let [one, all] = [1, 8].map(|over| median(of(system, over, "low"), "latency_us"));
         assert!(one > 0.0 && all > one, "{system}: {one} us to one group, {all} us to all");
         assert!(median(of(system, 8, "saturating"), "messages_per_s") > 0.0, "{system}");
@@ -53,7 +53,7 @@ fn a_quick_run_measures_judges_and_draws() {
     assert!(goals.iter().any(|goal| goal["verdict"] != "not-run"));
 
     let page = std::fs::read_to_string(page).expect("a page");
-    for words in ["## The goals", "## Random groups (figure 5)", "| TRAM breadth, both |"] {
+    for words in ["## The goals", "## Random groups (figure 5)", "| TRAM breadth, all |"] {
         assert!(page.contains(words), "{words}: {page}");
     }
     let drawing = folder.path().join("shards-random-rate.svg");
