@@ -456,6 +456,10 @@ mod tests {
         let none = Limits { client_window: 0, ..LIMITS };
         let group = Group { parent: None, replicas: 1 };
         assert_eq!(Overlay::new(&[group], none).err(), Some(OverlayError::Limits));
+        for (entries, is_refused) in [(1 << 30, false), ((1 << 30) + 1, true)] {
+            let limits = Limits { log_entries: entries, ..LIMITS };
+            assert_eq!(Overlay::new(&[group], limits).is_err(), is_refused, "{entries}");
+        }
     }
 
     #[test]
