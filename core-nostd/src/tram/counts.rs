@@ -225,6 +225,7 @@ mod tests {
     use crate::ids::Rank;
     use crate::tram::entry::{Message, MessageId, Positions};
     use crate::tram::overlay::Destinations;
+    use crate::tram::timestamp::Timestamp;
 
     fn message(source: Source, incarnation: u32, ordinal: u64, position: Option<u64>) -> Entry {
         let client = ClientNumber(0);
@@ -269,6 +270,26 @@ mod tests {
         assert_eq!(count(change(Content::Admit { rank: Rank(1), incarnation: 1 })), Ok(()));
         assert_eq!(counts.child(0, UpTo::Delivered), Ordinal(2));
         assert_eq!(counts.child(0, UpTo::Proposed), Ordinal(0));
+    }
+
+    /// What a leader of the parent passed on early is taken until the null of another.
+    #[test]
+    fn the_parents_leader_is_that_of_its_last_null() {
+        let mut sources = [SourceState::default(); 2];
+        let mut counts = Counts::new(&mut sources, 1);
+        let up_to = UpTo::Delivered;
+        let mut leader = |entry: &Entry| {
+            counts.count(entry, up_to).expect("it continues");
+            counts.source(Source::Parent, up_to).incarnation
+        };
+        assert_eq!(leader(&message(Source::Parent, 0, 0, None)), 0, "no null was there");
+        let mut null = message(Source::Parent, 0, 1, None);
+        let timestamp = Timestamp::new(5, 1, Rank(2));
+        if let Content::Message(message) = &mut null.content {
+            message.id = MessageId::of_null(timestamp);
+        }
+        assert_eq!(leader(&null), parent_leader(Some(Rank(2))));
+        assert_eq!(leader(&message(Source::Parent, 0, 2, None)), parent_leader(Some(Rank(2))));
     }
 
     #[test]

@@ -366,6 +366,33 @@ mod tests {
     }
 
     #[test]
+    fn a_log_is_stamped_once_the_list_with_the_stamp_is_done_and_no_other() {
+        let mut follow = Follow { stage: FollowStage::Repairing, ..Follow::default() };
+        let lists = [1, 2, 3, 4].map(|tail| follow.took(tail));
+        (follow.stamp_sent, follow.stamped_by) = (true, lists[3]);
+        for list in &lists[..3] {
+            follow.appended(*list);
+            assert_eq!(follow.stage, FollowStage::Repairing, "{list}");
+        }
+        follow.appended(lists[3]);
+        assert_eq!(follow.stage, FollowStage::Synced);
+    }
+
+    /// Sequence numbers begin anew at some time, also in the middle of this.
+    #[test]
+    fn what_a_list_carries_is_there_once_that_list_or_a_later_one_is_done() {
+        for from in [0, SEQUENCES - 2, SEQUENCES - 1] {
+            let mut follow = Follow { posted: from, done: from, ..Follow::default() };
+            let [before, carrying, behind] = [3, 4, 5].map(|tail| follow.took(tail));
+            follow.carrying = Some((carrying, 2));
+            follow.appended(before);
+            assert_eq!(follow.carrying, Some((carrying, 2)), "from {from}");
+            follow.appended(behind);
+            assert_eq!(follow.carrying, None, "from {from}");
+        }
+    }
+
+    #[test]
     fn a_read_that_comes_late_is_not_taken_for_the_one_that_is_under_way() {
         let mut follow = Follow { stage: FollowStage::Reading, ..Follow::default() };
         let first = follow.next_copy();

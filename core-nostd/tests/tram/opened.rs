@@ -213,6 +213,26 @@ fn a_link_that_is_none_is_attached_and_detached_without_effect() {
     assert_eq!(safety(&world), Vec::<String>::new());
 }
 
+/// A client waits for its fabric, and what was detached comes back by no step.
+#[test]
+fn a_clients_link_is_ready_once_it_is_attached_and_its_fabric_has_the_peer() {
+    let mut world = World::new(&[None], 3, Settings { clients: 1, ..Settings::default() });
+    let stages =
+        |world: &World| [0, 1, 2].map(|at| world.clients[&NUMBER].client.stage(LinkId(at)));
+    world.network.borrow_mut().is_slow_to_open = true;
+    for id in world.ids() {
+        world.connect_client(NUMBER, id);
+    }
+    world.step_client(NUMBER);
+    assert_eq!(stages(&world), [Stage::Waiting; 3]);
+    world.network.borrow_mut().is_slow_to_open = false;
+    world.step_client(NUMBER);
+    assert_eq!(stages(&world), [Stage::Ready; 3]);
+    world.clients.get_mut(&NUMBER).expect("it runs").client.detach(LinkId(1));
+    world.step_client(NUMBER);
+    assert_eq!(stages(&world), [Stage::Ready, Stage::Absent, Stage::Ready]);
+}
+
 /// A host that has no rows of a link yet when it attaches it: what the client multicasts meanwhile
 /// goes once it has them.
 #[test]
