@@ -1,7 +1,7 @@
 //! Members of a logged subgroup: what is on disk before a view is sealed (DUR-6).
 //!
 //! Each member's log is a list that grows by what is shown ahead and by what is delivered. Its disk
-//! is slow: a promise takes a few steps.
+//! is slow: a promise takes a few steps, and so does the next view's memory (VIE-11).
 
 use std::collections::BTreeMap;
 
@@ -40,12 +40,15 @@ impl Application for &mut Log {
 /// A disk that has a promise some calls after it was asked for.
 struct Disk<'d> {
     calls: &'d mut u32,
+    /// How often it was asked for the next view's memory.
+    prepared: &'d mut u32,
     asked: &'d mut Option<(Ballot, Vec<NodeId>)>,
 }
 
 impl Preparation for Disk<'_> {
     fn prepare(&mut self, _: NextView<'_>) -> bool {
-        true
+        *self.prepared += 1;
+        *self.prepared > 4
     }
 
     fn promise(&mut self, next: NextView<'_>, ballot: Ballot) -> bool {
@@ -59,18 +62,21 @@ impl Preparation for Disk<'_> {
     }
 }
 
-/// Steps a member, and checks that it has no seal in its row before its promise is on disk.
+/// Steps a member, and checks that it has no seal in its row before its promise is on disk and it
+/// has the next view's memory.
 fn step(
     member: &mut Member,
     log: &mut Log,
+    prepared: &mut u32,
     asked: &mut Option<(Ballot, Vec<NodeId>)>,
     now: u64,
 ) -> Status {
     let Member { node, fabric, calls, .. } = member;
-    let disk = Disk { calls, asked };
+    let disk = Disk { calls, prepared: &mut *prepared, asked };
     let (_, status) = node.step_logged(Time(now), fabric, &mut &mut *log, disk).expect("it steps");
     if matches!(status, Status::Decided | Status::Installed) {
         assert!(*calls > 4, "it goes on without its promise");
+        assert!(*prepared > 4, "it goes on without memory");
     }
     status
 }
@@ -83,7 +89,7 @@ fn what_a_view_ends_with_is_shown_to_each_log_before_the_view_is_sealed() {
         let laid = Laid { is_logged: true, ..Laid::default() };
         let mut members = open_laid(1, &ids, seed % 2 == 0, seed * 7919 + 1, laid);
         let mut logs: Vec<Log> = (0..4).map(|_| Log::default()).collect();
-        let mut asked = vec![None; 4];
+        let (mut asked, mut prepared) = (vec![None; 4], [0; 4]);
         let (mut now, mut sent) = (0, BTreeMap::<usize, u8>::new());
         let victim = seed as usize % 4;
         for turn in 0..4_000_u64 {
@@ -104,7 +110,8 @@ fn what_a_view_ends_with_is_shown_to_each_log_before_the_view_is_sealed() {
                 }
                 now += 100;
                 let before = logs[rank].delivered.len();
-                let status = step(&mut members[rank], &mut logs[rank], &mut asked[rank], now);
+                let (log, prepared) = (&mut logs[rank], &mut prepared[rank]);
+                let status = step(&mut members[rank], log, prepared, &mut asked[rank], now);
                 let decided = matches!(status, Status::Decided | Status::Installed);
                 if decided && logs[rank].delivered.len() == before {
                     behind += logs[rank].ahead.len();
