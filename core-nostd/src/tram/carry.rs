@@ -60,9 +60,9 @@ impl Replica<'_> {
         Ok(())
     }
 
-    /// What the own log has dropped, or has no body of, and the follower has delivered, cannot be
-    /// carried, and nobody wants it there: the follower is told to go on behind it. What it has not
-    /// delivered counts as lacking.
+    /// A leader cannot carry the body of an entry that its log has dropped, or whose body it lacks.
+    /// Where the follower has delivered that entry, nobody needs the body there, and the leader
+    /// tells the follower to go on behind it. An entry that is not delivered counts as lacking.
     fn pass_over_dropped<M: Memory>(
         &mut self,
         link: LinkId,
@@ -175,7 +175,7 @@ impl Replica<'_> {
     }
 
     /// Adds payloads that are carried to a follower to a list. Gives the place of the first, if
-    /// there is one. Places of which there is no payload here are passed over in any case.
+    /// there is one. If there is none, these places are not looked at again.
     pub(super) fn add_carried(
         &mut self,
         link: LinkId,
@@ -208,9 +208,9 @@ impl Replica<'_> {
                 first = first.or(Some(place));
             }
             follow.carry = place.saturating_add(1);
-            if first.is_none() {
-                self.state.at_mut(link).follow.carry = follow.carry;
-            }
+        }
+        if first.is_none() {
+            self.state.at_mut(link).follow.carry = follow.carry;
         }
         Ok(first)
     }

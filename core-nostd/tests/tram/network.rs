@@ -227,12 +227,7 @@ impl Network {
 
     /// The processes to which a process has something under way.
     pub fn writes_to(&self, process: usize) -> BTreeSet<usize> {
-        let of_view = |view: &View| {
-            let is_writing =
-                |end: usize| view.ends[end].process == process && !view.flights[end].is_empty();
-            (0..2).find(|end| is_writing(*end)).map(|end| view.ends[1 - end].process)
-        };
-        self.views.iter().flatten().filter_map(of_view).collect()
+        self.writes_in_order(process).into_iter().collect()
     }
 
     /// The same, in the order in which the first of what is under way to each was posted.

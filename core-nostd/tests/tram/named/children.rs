@@ -126,8 +126,8 @@ fn what_a_deposed_leader_passed_on_is_not_taken_behind_the_next_ones_null() {
     script.end();
 }
 
-/// TRM-1: nobody but a child's leader can do anything with a message of the parent, and it gets it
-/// before anybody else gets anything. Whoever leads after it gets what the group lacks.
+/// TRM-1: only a child's leader can use a message of its parent, so it is served alone, and before
+/// anybody else. A replica that leads later gets what its group lacks.
 #[test]
 fn a_childs_leader_alone_is_served_and_before_all_others() {
     for leader in [0, 1] {

@@ -161,7 +161,8 @@ fn passed_by_a_snapshot() -> Script {
     script
 }
 
-/// What it shows of later entries waits for the payload that it lacks: its leader carries that.
+/// The replica shows later entries only once it has the payload that it lacks. So its leader carries
+/// that payload.
 #[test]
 fn a_payload_that_a_snapshot_has_passed_is_carried_all_the_same() {
     let mut script = passed_by_a_snapshot();
@@ -172,8 +173,8 @@ fn a_payload_that_a_snapshot_has_passed_is_carried_all_the_same() {
     script.end();
 }
 
-/// The leader lacks it too, as one that has had a snapshot does. Nobody wants it there: what comes
-/// later counts without it.
+/// The leader lacks the payload too, as a leader may that has had a snapshot. Nobody needs it there:
+/// later entries count without it.
 #[test]
 fn a_payload_that_a_snapshot_has_passed_and_nobody_has_holds_nothing_up() {
     let mut script = passed_by_a_snapshot();
