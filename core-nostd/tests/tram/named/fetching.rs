@@ -161,8 +161,8 @@ fn passed_by_a_snapshot() -> Script {
     script
 }
 
-/// The replica shows later entries only once it has the payload that it lacks. So its leader carries
-/// that payload.
+/// The replica shows later entries only once it has the payload that it lacks. So its leader
+/// carries that payload.
 #[test]
 fn a_payload_that_a_snapshot_has_passed_is_carried_all_the_same() {
     let mut script = passed_by_a_snapshot();
@@ -173,8 +173,8 @@ fn a_payload_that_a_snapshot_has_passed_is_carried_all_the_same() {
     script.end();
 }
 
-/// The leader lacks the payload too, as a leader may that has had a snapshot. Nobody needs it there:
-/// later entries count without it.
+/// The leader lacks the payload too, as a leader may that has had a snapshot. Nobody needs it
+/// there: later entries count without it.
 #[test]
 fn a_payload_that_a_snapshot_has_passed_and_nobody_has_holds_nothing_up() {
     let mut script = passed_by_a_snapshot();
