@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `memory` | block memory, and the regions of a member |
 //! | `channels` | what there is of each channel with one peer |
-//! | `departures`, `arrivals` | blocks that go to a peer, and those that come from it |
+//! | `sending`, `receiving` | blocks that go to a peer, and those that come from it |
 //!
 //! # How a block travels
 //! In pieces of 256 KiB, each straight from block memory into the socket, and from the socket into
@@ -18,7 +18,8 @@
 //!
 //! # Limits
 //! For each peer and channel 16 receives and 16 blocks under way; more are `QueueFull`. `Sent` says
-//! that the kernel, or the cipher, has all of the block, and nothing of the peer.
+//! that the kernel, or the cipher, has all of the block, and nothing of the peer. What the cipher has
+//! and the socket did not take goes with the next polls: a member polls on after it was told.
 
 mod channels;
 mod memory;
