@@ -157,7 +157,8 @@ fn groups_that_cannot_be_are_refused() {
     assert_eq!(wrong(Setup { members: &[Rank(0), Rank(2)], ..good }), Some(OpenError::Members));
     assert_eq!(wrong(Setup { members: &[Rank(1)], ..good }), Some(OpenError::NotMember));
     assert_eq!(wrong(Setup { block_bytes: 0, ..good }), Some(OpenError::BlockBytes));
-    assert_eq!(wrong(Setup { block_bytes: 2 << 20, ..good }), Some(OpenError::BlockBytes));
+    assert_eq!(wrong(Setup { block_bytes: 1 << 20, ..good }), None, "as long as may be");
+    assert_eq!(wrong(Setup { block_bytes: (1 << 20) + 1, ..good }), Some(OpenError::BlockBytes));
     assert_eq!(wrong(Setup { cells: 8, ..good }), Some(OpenError::Cells));
     assert_eq!(wrong(Setup { cells: CELLS_BYTES, ..good }), Some(OpenError::Cells));
     assert_eq!(

@@ -49,3 +49,20 @@ fn a_cell_that_is_mended_in_time_says_what_it_says() {
         assert_eq!(group.outcome(), Some(Outcome::Closed));
     });
 }
+
+/// The memory of a group that is over may be another's already.
+#[test]
+fn cells_of_a_group_that_is_over_are_not_looked_at() {
+    with_checks(Checks::On, Algorithm::Chain, sealed(), |mut group, fabric, messages, say| {
+        group.lost(VIEW, ROOT, LossCause::Left);
+        group.step(fabric, messages);
+        let outcome = group.outcome();
+        assert!(matches!(outcome, Some(Outcome::Failed(_))), "{outcome:?}");
+        (0..8).for_each(|_| _ = group.step(fabric, messages));
+        say(OTHER, 0, 12345);
+        for _ in 0..STEPS_UNREADABLE {
+            assert!(group.step(fabric, messages).is_idle());
+        }
+        assert_eq!(group.outcome(), outcome);
+    });
+}

@@ -1,7 +1,7 @@
 //! When a member completes a message: once all of it is in its place, and once it owes nobody a
 //! notice.
 
-use super::member::{BLOCK, OTHER, ROOT, Willing, area, setup, way, with_member};
+use super::member::{BLOCK, OTHER, ROOT, Willing, area, setup, way, with_member, with_peers};
 use tramontane_core::fabric::{Area, BlockEvent, ErrorKind, Promises, ViewMemory};
 use tramontane_core::ids::{NodeId, Rank};
 use tramontane_core::memory::{Line, Row, RowWriter};
@@ -74,6 +74,26 @@ fn a_long_first_block_comes_to_its_place_in_pieces_and_only_then_is_its_message_
     let piece = 1 << 16;
     assert_eq!(copied.pieces, [at(0, piece), at(piece, piece), at(2 * piece, LONG - 2 * piece)]);
     assert_eq!((copied.completed_after, group.completed()), (Some(3), 1));
+}
+
+/// Its memory is its owner's again once a message is complete, so no block may be on its way from
+/// there.
+#[test]
+fn a_message_is_complete_once_its_last_block_has_left() {
+    with_peers(Algorithm::Chain, Default::default(), |mut group, fabric, messages, say| {
+        group.step(fabric, messages);
+        let token = fabric.receives[0].1;
+        let whole = BlockEvent::Received { way: way(ROOT), token, immediate: 1, length: BLOCK };
+        group.take(&whole, messages);
+        say(OTHER, 0, 1);
+        for _ in 0..3 {
+            group.step(fabric, messages);
+        }
+        assert_eq!((fabric.sends, &messages.completed[..]), (1, &[][..]));
+        group.take(&BlockEvent::Sent { way: way(OTHER), token }, messages);
+        group.step(fabric, messages);
+        assert_eq!(messages.completed, [BLOCK]);
+    });
 }
 
 /// A peer on shared memory sees that a receive is posted before its notice goes, and sends. The

@@ -13,35 +13,54 @@ const MEMBERS: u16 = 150;
 /// The place in a member's line where it says that the group failed.
 const FAILED: usize = 8;
 
+/// Opens a group of so many members.
+fn with_members(
+    count: u16,
+    own: Rank,
+    test: impl FnOnce(BlockGroup<'_>, &mut Willing, &mut Messages, &dyn Fn(Rank, u64)),
+) {
+    let lines: Vec<[Line; 1]> = (0..count).map(|_| Default::default()).collect();
+    let nodes: Vec<NodeId> = (1..).map(NodeId).take(lines.len()).collect();
+    let ranks: Vec<Rank> = (0..count).map(Rank).collect();
+    let rows: Vec<Row<'_>> = lines.iter().map(|lines| Row::from_lines(lines)).collect();
+    let writer = |rank: Rank| RowWriter::from_lines(&lines[rank.index()]);
+    let memory = ViewMemory { own, members: &nodes, row: writer(own), rows: &rows };
+    let mut fabric = Willing::new(Promises::WRITE_ORDER);
+    let mut words = [0; 4];
+    let setup = setup(&ranks, Algorithm::Chain);
+    let group = BlockGroup::open(setup, &memory, &fabric, &mut words).expect("a group");
+    let say_failed =
+        |rank: Rank, value| writer(rank).cell(FAILED).expect("in the line").publish(value);
+    test(group, &mut fabric, &mut Messages::default(), &say_failed);
+}
+
 /// After how many steps of member 1 the group has failed, if `said_by` says so of the root before
 /// the first. A step that knows of no failure, and has not read all cells, has more to do.
 fn steps_until_heard(said_by: Rank) -> usize {
-    let lines: Vec<[Line; 1]> = (0..MEMBERS).map(|_| Default::default()).collect();
-    let nodes: Vec<NodeId> = (1..).map(NodeId).take(lines.len()).collect();
-    let ranks: Vec<Rank> = (0..MEMBERS).map(Rank).collect();
-    let rows: Vec<Row<'_>> = lines.iter().map(|lines| Row::from_lines(lines)).collect();
-    let writer = |rank: Rank| RowWriter::from_lines(&lines[rank.index()]);
-    let memory = ViewMemory { own: Rank(1), members: &nodes, row: writer(Rank(1)), rows: &rows };
-    let mut fabric = Willing::new(Promises::WRITE_ORDER);
-    let (mut words, mut messages) = ([0; 4], Messages::default());
-    let setup = setup(&ranks, Algorithm::Chain);
-    let mut group = BlockGroup::open(setup, &memory, &fabric, &mut words).expect("a group");
-    // Its receives are posted, and all cells were read once.
-    for _ in 0..3 {
-        group.step(&mut fabric, &mut messages);
-    }
-    // The lowest bit, the cause, and the rank of the member that left.
-    writer(said_by).cell(FAILED).expect("in the line").publish(1 | (2 << 8));
-    for steps in 1..10 {
-        let progress = group.step(&mut fabric, &mut messages);
-        if let Some(outcome) = group.outcome() {
-            let cause = Cause::Lost(LossCause::Left);
-            assert_eq!(outcome, Outcome::Failed(Failure { member: ROOT, cause }));
-            return steps;
+    let mut heard = 0;
+    with_members(MEMBERS, Rank(1), |mut group, fabric, messages, say_failed| {
+        // Its receives are posted, and all cells were read once.
+        for _ in 0..3 {
+            group.step(fabric, messages);
         }
-        assert!(progress.has_more, "{said_by} was not looked at, and nothing wakes this member");
-    }
-    panic!("{said_by} is never heard, in view {VIEW}");
+        // The lowest bit, the cause, and the rank of the member that left.
+        say_failed(said_by, 1 | (2 << 8));
+        for steps in 1..10 {
+            let progress = group.step(fabric, messages);
+            if let Some(outcome) = group.outcome() {
+                let cause = Cause::Lost(LossCause::Left);
+                assert_eq!(outcome, Outcome::Failed(Failure { member: ROOT, cause }));
+                heard = steps;
+                return;
+            }
+            assert!(
+                progress.has_more,
+                "{said_by} was not looked at, and nothing wakes this member"
+            );
+        }
+        panic!("{said_by} is never heard, in view {VIEW}");
+    });
+    heard
 }
 
 /// RDM-6.
@@ -49,4 +68,21 @@ fn steps_until_heard(said_by: Rank) -> usize {
 fn each_of_many_members_is_heard_within_the_steps_that_read_all_of_them() {
     let heard = [0, 2, 63, 64, 127, 128, 149].map(|rank| steps_until_heard(Rank(rank)));
     assert_eq!(heard, [1, 1, 1, 2, 2, 3, 3]);
+}
+
+/// A step posts to 32 places at most, the own one included, and says whether that was all.
+#[test]
+fn a_root_tells_many_members_of_the_close_in_several_steps() {
+    for (count, posts) in [(31, &[30][..]), (32, &[31]), (33, &[31, 1]), (64, &[31, 32])] {
+        with_members(count, ROOT, |mut group, fabric, messages, _| {
+            group.close().expect("it is the root's to close");
+            for (step, posted) in posts.iter().enumerate() {
+                fabric.posts.clear();
+                let progress = group.step(fabric, messages);
+                assert_eq!(fabric.posts.len(), *posted, "{count} members, step {step}");
+                assert_eq!(progress.has_more, step + 1 < posts.len(), "{count} members");
+            }
+            assert!(group.step(fabric, messages).is_idle(), "{count} members");
+        });
+    }
 }

@@ -130,6 +130,7 @@ impl MessageMemory for Messages {
     }
 
     fn place(&mut self, from: Area, to: Area, length: usize) {
+        assert!(length > 0, "there is nothing to place");
         assert!(from.offset + length <= BLOCK && to.offset + length <= MEMORY_BYTES);
     }
 

@@ -141,6 +141,7 @@ impl MessageMemory for Kept {
     }
 
     fn place(&mut self, from: Area, to: Area, length: usize) {
+        assert!(length > 0, "there is nothing to place");
         let memory = &mut self.shared.borrow_mut().memory[self.own.index()];
         memory.copy_within(from.offset..from.offset + length, to.offset);
     }

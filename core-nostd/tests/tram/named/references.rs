@@ -5,7 +5,7 @@ use tramontane_core::ids::{ClientNumber, GroupId, Rank};
 use tramontane_core::tram::{Destinations, LinkId, MessageId, ReplicaId};
 
 use super::script::{C, P, Script, TAIL, both, here};
-use crate::world::World;
+use crate::world::{LEASE_NS, World};
 
 /// A message reaches the leader alone, and its client dies.
 fn known_to_the_leader_alone(script: &mut Script, to: Destinations) -> MessageId {
@@ -60,6 +60,20 @@ fn a_follower_that_lacks_a_payload_gets_it_before_it_delivers() {
     script.end();
 }
 
+/// The client lives and gives nothing to the third, which therefore asks for nothing. The leader
+/// carries the payload once its patience ends, long before the client's lease does.
+#[test]
+fn a_payload_that_its_client_does_not_give_is_carried_unasked() {
+    let mut script = Script::by_reference(&[None]);
+    let a = script.multicast(0, here());
+    script.delivers(P[1], a, &P[..2], &[0]);
+    let since = script.world.now;
+    script.delivers(P[2], a, &P, &[]);
+    assert!(script.world.now - since < LEASE_NS / 2);
+    assert_eq!(script.world.carried, 1);
+    script.end();
+}
+
 /// The same with two messages, where a list to a log is so short that it carries one payload: the
 /// other goes with the next.
 #[test]
@@ -75,7 +89,7 @@ fn what_is_carried_and_has_no_room_in_a_list_goes_with_the_next() {
     for message in messages {
         script.delivers(P[2], message, &P, &[]);
     }
-    assert!(script.world.carried >= 2);
+    assert_eq!(script.world.carried, 2, "each once");
     script.end();
 }
 

@@ -4,7 +4,7 @@ use super::members::{Laid, Member, open, open_laid};
 use super::{Run, SUBGROUP};
 use tramontane_core::fabric::{Capabilities, Promises};
 use tramontane_core::ids::{NodeId, Position, Rank, ViewId};
-use tramontane_core::layout::{Delivery, Group, Layout, Subgroup, ViewColumn};
+use tramontane_core::layout::{Delivery, Group, Layout, Subgroup, ViewBlock, ViewColumn};
 use tramontane_core::memory::{Line, NodeMemory, Row, RowWriter};
 use tramontane_core::multicast::{Link, MemberState, SenderState, SubgroupState};
 use tramontane_core::node::{
@@ -304,6 +304,14 @@ fn a_node_opens_no_view_on_less_than_it_needs() {
     // The columns of two members and a subgroup take more than a slot.
     let columns = Capabilities { write_bytes_max: 128, ..limits };
     assert_eq!(small(columns), Some(ViewError::FabricTooSmall));
+    // Just as much as they take is enough, where the node itself needs less.
+    let bytes = ViewBlock::new(2, 1).bytes();
+    let outside = |bytes| {
+        let capabilities = Capabilities { write_bytes_max: bytes, ..limits };
+        opened(Lent { in_subgroup: false, capabilities, ..right })
+    };
+    assert_eq!(outside(bytes - 1), Some(ViewError::FabricTooSmall));
+    assert_eq!(outside(bytes), None);
     for few in
         [Capabilities { writes_max: 3, ..limits }, Capabilities { guard_bytes_max: 16, ..limits }]
     {

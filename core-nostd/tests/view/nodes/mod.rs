@@ -284,6 +284,28 @@ fn a_member_that_the_fabric_reports_as_lost_is_dropped() {
     }
 }
 
+/// VIE-3: none of several that are lost in one step counts as one that shuts this member out.
+#[test]
+fn two_members_that_are_lost_in_one_step_are_both_dropped() {
+    let mut run = Run::new(5, false, 13);
+    run.run(5, true);
+    let lost = [4, 3].map(|peer| Event::PeerLost {
+        view: ViewId(1),
+        peer: Rank(peer),
+        cause: LossCause::Exited,
+    });
+    run.stopped.extend([4, 5]);
+    run.members[0].fabric.events.extend(lost);
+    let steps = (1..).find(|_| {
+        run.step(0);
+        run.members[0].node.suspects(Rank(3)) && run.members[0].node.suspects(Rank(4))
+    });
+    assert!(steps.is_some_and(|steps| steps <= 3), "{steps:?}");
+    run.run_to_the_end_of_the_view(true);
+    run.go_on();
+    assert_eq!(run.ids, [NodeId(1), NodeId(2), NodeId(3)]);
+}
+
 /// A host's mistake: no member has that rank.
 #[test]
 fn a_report_of_a_member_that_there_is_not_ends_no_view() {
