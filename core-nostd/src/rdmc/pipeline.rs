@@ -101,7 +101,8 @@ impl Pipeline {
         self.received(rank, Step(settled.saturating_add(later))).map(|hop| hop.block)
     }
 
-    /// What a member gives the other of its corner in a step.
+    /// What a member gives the other of its corner in a step. Asked of the inlet, and of the outlet
+    /// in the step after the last of the cube alone: before, the outlet sends for the corner.
     fn given(self, corner: Corner, rank: Rank, step: Step) -> Option<Hop> {
         let pair = self.pair(corner, step);
         let changed = self.changes_before(corner, step);
@@ -113,9 +114,7 @@ impl Pipeline {
             self.fresh(corner, step)
         };
         let peer = if rank == pair.inlet { pair.outlet } else { pair.inlet };
-        // The outlet gives in the step after the last alone: before, it sends for the corner.
-        let gives = rank == pair.inlet || step.0 >= self.cube.steps();
-        block.filter(|_| gives).map(|block| Hop { peer, block })
+        block.map(|block| Hop { peer, block })
     }
 
     /// The block that the corner received in the last step.

@@ -429,6 +429,22 @@ mod tests {
     }
 
     #[test]
+    fn lists_read_on_until_they_land_or_their_reader_has_granted_its_log_again() {
+        let mut follow = Follow { stage: FollowStage::Synced, ..Follow::default() };
+        assert!(!follow.reads_on());
+        follow.flying = 1;
+        assert!(follow.reads_on());
+        for stage in [FollowStage::Reading, FollowStage::Read] {
+            follow.stage = stage;
+            assert!(!follow.reads_on());
+        }
+        follow.stage = FollowStage::Idle;
+        assert!(follow.reads_on());
+        follow.landed();
+        assert!(!follow.reads_on());
+    }
+
+    #[test]
     fn only_so_many_lists_are_under_way() {
         let mut follow = Follow::default();
         for list in 0..40_u64 {

@@ -80,6 +80,10 @@ fn refused_after(
             assert!(!waits || !nodes[1].is_settled(), "what waits does not rest");
             progress.refused.map(|refused| (steps, refused))
         });
+        if refused.is_some() {
+            let progress = step(&mut nodes[1]);
+            assert!(!progress.unreadable, "a lost member's cells are waited for no more");
+        }
     });
     refused
 }

@@ -62,6 +62,37 @@ fn a_message_that_no_correct_client_writes_is_not_ordered_and_its_client_is_clos
     }
 }
 
+/// A replica of the parent shows a message that goes to no group that the child reaches. The child
+/// takes nothing from that replica, and what the others pass on in its place.
+#[test]
+fn what_a_parent_passes_on_that_is_not_for_the_child_is_not_ordered() {
+    for seed in 1..4 {
+        let settings = Settings { seed, early: false, ..Settings::default() };
+        let mut world = World::new(&[None, Some(0)], 3, settings);
+        assert!(world.run_until(200_000, |world| {
+            world.leader(GroupId(0)).is_some() && world.leader(GroupId(1)).is_some()
+        }));
+        let follower = (0..3)
+            .map(Rank)
+            .find(|rank| world.leader(GroupId(0)).is_some_and(|leader| leader.rank != *rank));
+        let follower = follower.expect("two follow");
+        for id in world.ids().into_iter().filter(|id| id.group == GroupId(1)) {
+            let link = ReplicaLinks::of(world.overlay, id.group).find(Role::Parent(follower));
+            let link = link.expect("a link");
+            let slot = [(SLOT, 1), (PARTY, 1 << 32), (DESTINATIONS, 1), (LENGTH, 8)];
+            for (offset, value) in slot.into_iter().chain([(WRITTEN, 1)]) {
+                world.poke(id, link, offset, value);
+            }
+        }
+        world.run(2_000);
+        for _ in 0..3 {
+            world.multicast(ClientNumber(0), Destinations(3), 16).expect("there is room");
+            assert!(world.run_until(400_000, |world| missing(world).is_empty()), "seed {seed}");
+        }
+        assert_eq!(safety(&world), Vec::<String>::new(), "seed {seed}");
+    }
+}
+
 /// A reference whose body its client gives to nobody waits, and nobody else with it.
 #[test]
 fn a_reference_without_its_body_holds_up_no_other_client() {

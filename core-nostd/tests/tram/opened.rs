@@ -9,7 +9,7 @@ use tramontane_core::memory::Line;
 use tramontane_core::tram::{
     Answers, Attachment, Client, ClientLinks, ClientOptions, Destinations, Group, LentState,
     Limits, LinkId, OpenError, Overlay, OverlayError, REPLICAS_MAX, Replica, ReplicaId,
-    ReplicaLinks, ReplicaOptions, SendError, Shape, Stage,
+    ReplicaLinks, ReplicaOptions, Role, SendError, Shape, Stage,
 };
 
 use super::judge::{missing, safety};
@@ -193,6 +193,20 @@ fn a_replica_says_how_far_its_log_is_and_who_counts() {
     let votes = [0, 1, 2, 3]
         .map(|rank| running.replica.is_voting_here(Rank(rank), &&running.memory).expect("it fits"));
     assert_eq!(votes, [true, true, false, false], "one is gone, and one is none");
+    // It comes back. It is connected before it counts again.
+    world.start_replica(gone, false);
+    let mut before = 0;
+    while !world.replicas[&gone].replica.is_voter() {
+        let running = &world.replicas[&FIRST];
+        let link = running.replica.links().find(Role::Peer(gone.rank)).expect("a link");
+        if running.replica.stage(link) == Stage::Ready {
+            let is_voting = running.replica.is_voting_here(gone.rank, &&running.memory);
+            assert_eq!(is_voting, Ok(false));
+            before += 1;
+        }
+        world.advance();
+    }
+    assert!(before > 0);
 }
 
 /// A host's mistake: its own links are not touched.

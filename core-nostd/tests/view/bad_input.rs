@@ -114,6 +114,40 @@ fn an_impossible_final_count_makes_its_owner_suspected() {
     assert_eq!(victim.step(), Status::Halted(Halt::NoMajority));
 }
 
+/// The last that agrees is this member alone, once both others drop out in the same step: one is
+/// reported lost, and the leader shows what cannot be. One of three decides nothing.
+#[test]
+fn a_member_that_is_left_alone_within_a_step_decides_nothing() {
+    let mut victim = Victim::new();
+    victim.put(0, ViewColumn::Entry(0), Change::Join(NodeId(9)).encode(Ballot(1)));
+    victim.put(0, ViewColumn::Entry(1), Change::Seal.encode(Ballot(1)));
+    victim.put(0, ViewColumn::Trim(SubgroupId(0)), 6);
+    victim.put_stance(0, 0, 1, 2);
+    victim.step();
+    assert_eq!(victim.stance().accepted, Accepted { ballot: Ballot(1), count: 2 });
+    victim.put_stance(0, 2, 1, 2);
+    let mut change =
+        ViewChange::new(&victim.layout, &mut victim.state, &mut victim.peers, &mut victim.next)
+            .unwrap();
+    change.peer_lost(Rank(2));
+    assert_ne!(victim.step(), Status::Decided);
+    assert!(victim.host.causes.contains(&(Rank(0), Cause::Misbehaved)));
+    assert_eq!(victim.step(), Status::Halted(Halt::NoMajority));
+}
+
+/// A member asks to let in a node that is in the view. It must be out of it first.
+#[test]
+fn a_request_for_a_member_lets_nobody_in() {
+    for (node, count) in [(9, 2), (3, 1), (1, 1)] {
+        let mut victim = leading();
+        // The first request: its sequence, and the node.
+        victim.put(2, ViewColumn::JoinRequest, 1 << 33 | node);
+        victim.put_stance(2, 1, 2, 1);
+        victim.step();
+        assert_eq!(victim.stance().accepted.count, count, "node {node}");
+    }
+}
+
 /// A member 1 that leads, since 0 is lost, and has proposed so; 2 has promised and accepted that.
 fn leading() -> Victim {
     let mut victim = Victim::new();

@@ -119,9 +119,7 @@ impl Setup<'_> {
         fabric: &impl Blocks,
         words: usize,
     ) -> Result<Rank, OpenError> {
-        let count = u16_from_index(self.members.len())
-            .filter(|count| *count > 0)
-            .ok_or(OpenError::Members)?;
+        let count = u16_from_index(self.members.len()).ok_or(OpenError::Members)?;
         let known = memory.members.len().min(memory.rows.len());
         let mut rest = self.members;
         // bound: the members

@@ -205,6 +205,18 @@ fn a_damaged_record_is_taken_from_another_member_or_waited_for() {
     let short = Disk::of(1, &members, &[Some((1, 3))]);
     let come = [(1, &one), (2, &two), (3, &short)];
     assert_eq!(goes_on(&come, &subgroups).2, [Some((1, 3))]);
+    // Each record is had from those alone that have it intact, up to their next damaged one.
+    with_restart(&come, &subgroups, |restart| {
+        let Verdict::Go(plan) = restart.verdict() else { panic!("it goes on") };
+        let has = |at| {
+            let (node, up_to) = restart.has_intact(&plan, 0, DurableCount(at))?;
+            Some((node.0, up_to.0))
+        };
+        let all: Vec<_> = (0..9).map(has).collect();
+        let (one, two) = (Some((1, 6)), Some((2, 8)));
+        let first = Some((3, 3));
+        assert_eq!(all, [first, first, first, None, one, one, two, two, None]);
+    });
     // A majority's intact logs lack it: nobody is waited for.
     let five = Disk::of(1, &ALL, &[Some((1, 3))]);
     let mut bad = Disk::of(1, &ALL, &[Some((1, 5))]);
