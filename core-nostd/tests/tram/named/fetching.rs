@@ -5,7 +5,7 @@ use tramontane_core::ids::ClientNumber;
 use tramontane_core::tram::{LinkId, MessageId, ReplicaLinks, Role, Stage};
 
 use super::script::{C, P, Script, TAIL, both, here};
-use crate::world::World;
+use crate::world::{LEASE_NS, World};
 
 /// Two of three have delivered a message, and its client is gone. The third is about to lead, and
 /// has the header alone.
@@ -219,4 +219,35 @@ fn an_entry_that_a_snapshot_stands_for_holds_no_payload_up() {
     script.delivers(P[2], later, &[P[0], P[2]], &[1]);
     script.world.start_replica(P[1], false);
     script.end();
+}
+
+/// The replica asks for a payload that a snapshot has passed. Its leader is about to carry it, and
+/// has it no more when its fabric takes posts again. Later the replica asks for another payload,
+/// whose client has died meanwhile. The leader carries that one.
+#[test]
+fn a_payload_that_is_gone_before_it_is_carried_holds_up_no_other() {
+    let mut refusals = 0;
+    for (percent, rounds) in [60, 80, 90].into_iter().flat_map(|one| (1..6).map(move |r| (one, r)))
+    {
+        let mut script = passed_by_a_snapshot();
+        script.world.crash_replica(P[1]);
+        let rest = [P[0], P[2]];
+        let place = script.world.replicas[&P[0]].replica.delivered() - 1;
+        let later = script.ordered_by(P[0], 1, here());
+        let tail = script.world.log_control(P[0])[TAIL];
+        script.among(&rest, &[], |world| world.log_control(P[2])[TAIL] == tail);
+        script.world.network.borrow_mut().refuses = percent;
+        script.moves(&rest, &rest, rounds);
+        refusals += script.world.network.borrow().refusals;
+        script.world.forget_body(P[0], place);
+        script.world.network.borrow_mut().refuses = 0;
+        script.moves(&rest, &rest, 40);
+        script.world.crash_client(ClientNumber(1));
+        let since = script.world.now;
+        script.delivers(P[2], later, &rest, &[]);
+        assert!(script.world.now - since < LEASE_NS / 2, "before an entry ends the client's place");
+        script.world.start_replica(P[1], false);
+        script.end();
+    }
+    assert!(refusals > 50, "{refusals}");
 }
