@@ -90,6 +90,7 @@ fn a_message_is_complete_once_its_last_block_has_left() {
             group.step(fabric, messages);
         }
         assert_eq!((fabric.sends, &messages.completed[..]), (1, &[][..]));
+        assert!(group.step(fabric, messages).is_idle(), "it waits for that alone");
         group.take(&BlockEvent::Sent { way: way(OTHER), token }, messages);
         group.step(fabric, messages);
         assert_eq!(messages.completed, [BLOCK]);

@@ -221,3 +221,32 @@ fn a_member_without_room_ends_the_group_and_says_so_of_itself() {
         assert_eq!(group.outcome(), Some(Outcome::Failed(failure)));
     });
 }
+
+/// RDM-5: no more blocks are on their way than the window has sends, however many are awaited.
+#[test]
+fn a_window_limits_the_blocks_that_are_on_their_way() {
+    root(|group, fabric, messages, say| {
+        say(Rank(1), READY, 100);
+        group.send(area(BLOCK), 10 * BLOCK).expect("between messages");
+        for sent in [2, 3] {
+            for _ in 0..10 {
+                group.step(fabric, messages);
+            }
+            assert_eq!(fabric.sends, sent);
+            group.take(&BlockEvent::Sent { way: way(Rank(1)), token: Token(0) }, messages);
+        }
+    });
+}
+
+/// RDM-6: whoever learns of a failure tells all others.
+#[test]
+fn a_failure_is_posted_to_all_members_once() {
+    root(|group, fabric, messages, _| {
+        group.lost(VIEW, OTHER, LossCause::Exited);
+        group.step(fabric, messages);
+        assert_eq!(fabric.posts, MEMBERS);
+        for _ in 0..3 {
+            assert!(group.step(fabric, messages).is_idle());
+        }
+    });
+}

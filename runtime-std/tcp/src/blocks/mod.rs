@@ -18,8 +18,8 @@
 //!
 //! # Limits
 //! For each peer and channel 16 receives and 16 blocks under way; more are `QueueFull`. `Sent` says
-//! that the kernel, or the cipher, has all of the block, and nothing of the peer. What the cipher has
-//! and the socket did not take goes with the next polls: a member polls on after it was told.
+//! that the kernel, or the cipher, has all of the block, and nothing of the peer. What the cipher
+//! has and the socket did not take goes with the next polls: a member polls on after it was told.
 
 mod channels;
 mod memory;
