@@ -90,6 +90,31 @@ fn each_stage_takes_all_that_is_ready_or_one_message_where_its_switch_is_off() {
     assert_eq!(taken_at_once(all.difference(Switches::DELIVERY_BATCHING)), (WAITING, WAITING, 1));
 }
 
+/// BAT-1: one message is received a step where that switch is off, from whichever sender has one.
+#[test]
+fn a_step_that_receives_one_message_passes_over_senders_that_have_none() {
+    let ranks = [Rank(0), Rank(1), Rank(2)];
+    let subgroups = [Subgroup {
+        members: &ranks,
+        senders: &ranks,
+        window: 8,
+        message_max: 16,
+        delivery: Delivery::Ordered,
+    }];
+    let group = Group { members: &[NodeId(0), NodeId(1), NodeId(2)], subgroups: &subgroups };
+    let layout = Layout::new(group).expect("a good group");
+    let switches = Switches::all().difference(Switches::RECEIVE_BATCHING);
+    let options = Options { switches, ..Options::default() };
+    with_options(&layout, options, |nodes, outboxes, _| {
+        send_all(outboxes[2].as_ref().expect("a sender"));
+        step(&mut nodes[2]);
+        for _ in 0..WAITING {
+            assert_eq!(step(&mut nodes[0]).0.received, 1);
+        }
+        assert_eq!(step(&mut nodes[0]).0.received, 0);
+    });
+}
+
 /// BAT-2, BAT-4: the frontiers of what was received and delivered go out together, as one write.
 #[test]
 fn a_receiver_answers_a_window_of_messages_with_one_write() {

@@ -280,6 +280,29 @@ fn a_slot_that_changes_after_it_was_received_makes_its_sender_misbehave() {
     }
 }
 
+/// A sender changes its slot while a batch is handed over. Nothing that is ordered behind it comes
+/// in its place.
+#[test]
+fn behind_a_slot_that_changes_during_an_upcall_nothing_is_delivered() {
+    for counter in [1, 2, 2 * 9 + 1, u64::MAX] {
+        with_three(Delivery::Ordered, |layout, nodes, outboxes, rows| {
+            let ring = layout.ring(Rank(0), ALL).expect("it sends");
+            for rank in [0, 1] {
+                send(outboxes[rank].as_ref().expect("a sender"), &[2]).expect("room");
+            }
+            assert_eq!([0, 1, 2, 0].map(|rank| step(nodes, rank)), [None; 4]);
+            let mut delivered = 0;
+            let mut tamper = |batch: &mut Batch<'_>| {
+                let at = ring.offset + 2 * ring.stride - 8;
+                rows[0].cell(at).expect("a counter").publish(counter);
+                delivered += batch.count();
+            };
+            let said = nodes[1].step(Time(0), &mut OneMemory, &mut tamper).expect("it steps").lost;
+            assert_eq!((said, delivered), (MISBEHAVED, 0), "{counter}");
+        });
+    }
+}
+
 /// RDM-7: what describes a large message is no longer than a slot's message.
 #[cfg(feature = "blocks")]
 #[test]
