@@ -3,8 +3,9 @@
 use crate::common::{Carries, OneMemory, fabric, send, with_options};
 use core::cell::RefCell;
 use tramontane_core::fabric::{Capabilities, ErrorKind, Write};
-use tramontane_core::ids::{NodeId, Rank, Time};
+use tramontane_core::ids::{NodeId, Rank, SubgroupId, Time};
 use tramontane_core::layout::{Delivery, Group, Layout, Subgroup};
+use tramontane_core::memory::RowWriter;
 use tramontane_core::multicast::{Application, Batch, EachMessage, Message, Switches};
 use tramontane_core::node::{Node, Options, Progress};
 use tramontane_core::smc::Outbox;
@@ -168,4 +169,57 @@ fn one_upcall_hands_over_a_batch_and_the_wrapper_makes_it_one_a_message() {
     let mut messages = Vec::new();
     calls(&mut EachMessage(|message: Message<'_>| messages.push(message.payload.to_vec())));
     assert_eq!(messages, expected);
+}
+
+/// A reader whose barrier lets it see a counter that a peer has published long before (HAL-1).
+struct Late<'r> {
+    row: &'r RowWriter<'r>,
+    at: usize,
+    counter: u64,
+}
+
+impl Carries for Late<'_> {
+    fn limits(&self) -> Capabilities {
+        OneMemory.limits()
+    }
+    fn barrier(&self) {
+        self.row.cell(self.at).expect("a counter").publish(self.counter);
+    }
+}
+
+fabric!(Late<'_>);
+
+/// HAL-1: rounds that are used in silence speak for all messages that were published before them.
+/// So whoever sees that there are more of them looks for those messages behind a barrier.
+#[test]
+fn a_message_that_is_visible_later_than_the_silence_behind_it_is_not_taken_for_a_null() {
+    let ranks = [Rank(0), Rank(1), Rank(2)];
+    let subgroups = [Subgroup {
+        members: &ranks,
+        senders: &ranks,
+        window: 8,
+        message_max: 16,
+        delivery: Delivery::Ordered,
+    }];
+    let group = Group { members: &[NodeId(0), NodeId(1), NodeId(2)], subgroups: &subgroups };
+    let layout = Layout::new(group).expect("a good group");
+    let ring = layout.ring(Rank(0), SubgroupId(0)).expect("it sends");
+    let at = ring.offset + ring.stride - 8;
+    with_options(&layout, Options::default(), |nodes, outboxes, rows| {
+        let outbox = outboxes[0].as_ref().expect("a sender");
+        send(outbox, &[7]).expect("room");
+        step(&mut nodes[0]);
+        outbox.declare_silence(u64::from(WAITING));
+        let cell = rows[0].cell(at).expect("a counter");
+        let mut late = Late { row: &rows[0], at, counter: cell.load() };
+        cell.publish(0);
+        send_all(outboxes[1].as_ref().expect("a sender"));
+        step(&mut nodes[1]);
+        assert_eq!(step(&mut nodes[2]).0.received, WAITING);
+        // Its message uses its first round, and it uses later ones of member 1 in silence.
+        assert!(step(&mut nodes[0]).0.nulls > 0);
+        let mut nothing = |_: &mut Batch<'_>| {};
+        let did = nodes[2].step(Time(0), &mut late, &mut nothing).expect("it steps");
+        assert_eq!(did.received, 1);
+    });
 }
