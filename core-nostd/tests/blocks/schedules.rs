@@ -64,6 +64,19 @@ fn each_block_reaches_each_member_once_and_from_one_that_has_it() {
     }
 }
 
+/// RDMC 4.3: the pipelines of the racks begin in the step after that in which the last leader gets
+/// its first block: as many as the racks' number has binary digits, less one for a power of two.
+#[test]
+fn the_racks_of_a_hybrid_begin_as_soon_as_all_leaders_have_a_block() {
+    for (racks, begins) in [(1, 0), (2, 1), (3, 2), (4, 2), (5, 3), (7, 3), (8, 3), (9, 4)] {
+        let shape = Shape::new(4 * racks, 6).expect("there are some");
+        let algorithm = Algorithm::Hybrid { racks: NonZeroU16::new(racks).expect("not zero") };
+        let schedule = Schedule::new(algorithm, shape).expect("four members a rack");
+        let first = (0..racks).filter_map(|rack| schedule.first_received(Rank(4 * rack + 1)));
+        assert_eq!(first.map(|(step, _)| step).min(), Some(Step(begins)), "{racks} racks");
+    }
+}
+
 #[test]
 fn there_is_no_schedule_of_nobody_of_nothing_or_of_an_empty_rack() {
     assert!(Shape::new(0, 1).is_none());
