@@ -64,6 +64,20 @@ fn each_block_reaches_each_member_once_and_from_one_that_has_it() {
     }
 }
 
+/// RDM-1.1: the same of cubes in which a corner's number has more ones.
+#[test]
+fn in_larger_pipelines_each_block_reaches_each_member_once_too() {
+    for members in [16, 17, 24, 29, 31, 32, 33, 48, 57, 63] {
+        for blocks in [1, 2, 5, 11] {
+            let shape = Shape::new(members, blocks).expect("there are some");
+            let schedule = Schedule::new(Algorithm::Pipeline, shape).expect("a schedule");
+            let has = taken(schedule, members, blocks);
+            let all = usize::try_from(blocks).expect("few");
+            assert!(has.iter().all(|one| one.len() == all), "{schedule:?}");
+        }
+    }
+}
+
 /// RDMC 4.3: the pipelines of the racks begin in the step after that in which the last leader gets
 /// its first block: as many as the racks' number has binary digits, less one for a power of two.
 #[test]
