@@ -189,6 +189,13 @@ impl Carries for Late<'_> {
 
 fabric!(Late<'_>);
 
+/// VIE-2: where an application has no clock, no time passes during a step.
+#[test]
+fn an_application_without_a_clock_answers_with_the_time_of_its_step() {
+    let mut application = |_: &mut Batch<'_>| {};
+    assert_eq!(application.now(Time(7)), Time(7));
+}
+
 /// HAL-1: rounds that are used in silence speak for all messages that were published before them.
 /// So whoever sees that there are more of them looks for those messages behind a barrier.
 #[test]

@@ -4,8 +4,8 @@
 use proptest::prelude::*;
 use tramontane_core::ids::{NodeId, Rank, SubgroupId};
 use tramontane_core::layout::{
-    BLOCK, CACHE_LINE, ControlCell, Delivery, Group, Layout, LayoutError, SLOT_ALIGN, SLOT_HEADER,
-    Subgroup,
+    BLOCK, CACHE_LINE, ControlCell, Delivery, Group, Layout, LayoutError, MESSAGE_MAX, SLOT_ALIGN,
+    SLOT_HEADER, Subgroup, WINDOW_MAX,
 };
 
 #[cfg(feature = "blocks")]
@@ -173,14 +173,16 @@ fn what_is_wrong_with_a_group_is_said() {
         Some(LayoutError::SenderOutsideSubgroup)
     );
     assert_eq!(error(&nodes, Subgroup { window: 0, ..good }), Some(LayoutError::ZeroWindow));
-    assert_eq!(
-        error(&nodes, Subgroup { window: u32::MAX, ..good }),
-        Some(LayoutError::WindowTooLarge)
-    );
-    assert_eq!(
-        error(&nodes, Subgroup { message_max: u32::MAX, ..good }),
-        Some(LayoutError::MessageTooLarge)
-    );
+    for (window, expected) in
+        [(WINDOW_MAX, None), (WINDOW_MAX + 1, Some(LayoutError::WindowTooLarge))]
+    {
+        assert_eq!(error(&nodes, Subgroup { window, ..good }), expected);
+    }
+    for (message_max, expected) in
+        [(MESSAGE_MAX, None), (MESSAGE_MAX + 1, Some(LayoutError::MessageTooLarge))]
+    {
+        assert_eq!(error(&nodes, Subgroup { message_max, ..good }), expected);
+    }
     #[cfg(feature = "views")]
     assert_eq!(
         Layout::with_views(Group { members: &[], subgroups: &[good] }).err(),
