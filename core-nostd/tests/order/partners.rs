@@ -310,11 +310,14 @@ fn three_cannot_go_on_without_a_view_and_a_monitor_needs_its_layout() {
         assert_eq!(nodes[0].go_on_alone(), Err(AloneError::NotAPair));
     });
     // Two with views agree on who goes on.
-    let fixed = layout(Checks::Off);
-    let with_views = Layout::with_views(*fixed.group()).expect("a pair");
-    crate::common::with_rows(&with_views, |nodes, _, _| {
-        assert_eq!(nodes[0].go_on_alone(), Err(AloneError::NotAPair));
-    });
+    #[cfg(feature = "views")]
+    {
+        let fixed = layout(Checks::Off);
+        let with_views = Layout::with_views(*fixed.group()).expect("a pair");
+        crate::common::with_rows(&with_views, |nodes, _, _| {
+            assert_eq!(nodes[0].go_on_alone(), Err(AloneError::NotAPair));
+        });
+    }
     let layout = layout(Checks::On);
     let memory = Memory::new(&layout);
     let rows = [Row::from_lines(memory.own), Row::from_lines(memory.copy)];
