@@ -3,9 +3,8 @@
 use crate::common::{Carries, OneMemory, fabric, send, with_options};
 use core::cell::RefCell;
 use tramontane_core::fabric::{Capabilities, ErrorKind, Write};
-use tramontane_core::ids::{NodeId, Rank, SubgroupId, Time};
+use tramontane_core::ids::{NodeId, Rank, Time};
 use tramontane_core::layout::{Delivery, Group, Layout, Subgroup};
-use tramontane_core::memory::RowWriter;
 use tramontane_core::multicast::{Application, Batch, EachMessage, Message, Switches};
 use tramontane_core::node::{Node, Options, Progress};
 use tramontane_core::smc::Outbox;
@@ -34,20 +33,24 @@ impl Carries for Recorder<'_> {
 
 fabric!(Recorder<'_>);
 
-/// Two members of which the first sends, with some of the techniques.
-fn with_pair(switches: Switches, body: impl FnOnce(&mut Node<'_>, &mut Node<'_>, &Outbox<'_>)) {
-    let (members, senders) = ([Rank(0), Rank(1)], [Rank(0)]);
-    let subgroups = [Subgroup {
-        members: &members,
-        senders: &senders,
-        window: 8,
-        message_max: 16,
-        delivery: Delivery::Ordered,
-    }];
-    let group = Group { members: &[NodeId(0), NodeId(1)], subgroups: &subgroups };
-    let layout = Layout::new(group).expect("a good group");
+/// A group of these members and senders, with some of the techniques.
+fn with_senders(
+    members: &[Rank],
+    senders: &[Rank],
+    switches: Switches,
+    body: impl FnOnce(&mut [Node<'_>], &[Option<Outbox<'_>>]),
+) {
+    let ids: Vec<NodeId> = members.iter().map(|rank| NodeId(u32::from(rank.0))).collect();
+    let delivery = Delivery::Ordered;
+    let subgroups = [Subgroup { members, senders, window: 8, message_max: 16, delivery }];
+    let layout = Layout::new(Group { members: &ids, subgroups: &subgroups }).expect("a good group");
     let options = Options { switches, ..Options::default() };
-    with_options(&layout, options, |nodes, outboxes, _| {
+    with_options(&layout, options, |nodes, outboxes, _| body(nodes, outboxes));
+}
+
+/// Two members of which the first sends.
+fn with_pair(switches: Switches, body: impl FnOnce(&mut Node<'_>, &mut Node<'_>, &Outbox<'_>)) {
+    with_senders(&[Rank(0), Rank(1)], &[Rank(0)], switches, |nodes, outboxes| {
         let [sender, receiver] = nodes else { panic!("two members") };
         body(sender, receiver, outboxes[0].as_ref().expect("a sender"));
     });
@@ -95,18 +98,8 @@ fn each_stage_takes_all_that_is_ready_or_one_message_where_its_switch_is_off() {
 #[test]
 fn a_step_that_receives_one_message_passes_over_senders_that_have_none() {
     let ranks = [Rank(0), Rank(1), Rank(2)];
-    let subgroups = [Subgroup {
-        members: &ranks,
-        senders: &ranks,
-        window: 8,
-        message_max: 16,
-        delivery: Delivery::Ordered,
-    }];
-    let group = Group { members: &[NodeId(0), NodeId(1), NodeId(2)], subgroups: &subgroups };
-    let layout = Layout::new(group).expect("a good group");
     let switches = Switches::all().difference(Switches::RECEIVE_BATCHING);
-    let options = Options { switches, ..Options::default() };
-    with_options(&layout, options, |nodes, outboxes, _| {
+    with_senders(&ranks, &ranks, switches, |nodes, outboxes| {
         send_all(outboxes[2].as_ref().expect("a sender"));
         step(&mut nodes[2]);
         for _ in 0..WAITING {
@@ -169,64 +162,4 @@ fn one_upcall_hands_over_a_batch_and_the_wrapper_makes_it_one_a_message() {
     let mut messages = Vec::new();
     calls(&mut EachMessage(|message: Message<'_>| messages.push(message.payload.to_vec())));
     assert_eq!(messages, expected);
-}
-
-/// A reader whose barrier lets it see a counter that a peer has published long before (HAL-1).
-struct Late<'r> {
-    row: &'r RowWriter<'r>,
-    at: usize,
-    counter: u64,
-}
-
-impl Carries for Late<'_> {
-    fn limits(&self) -> Capabilities {
-        OneMemory.limits()
-    }
-    fn barrier(&self) {
-        self.row.cell(self.at).expect("a counter").publish(self.counter);
-    }
-}
-
-fabric!(Late<'_>);
-
-/// VIE-2: where an application has no clock, no time passes during a step.
-#[test]
-fn an_application_without_a_clock_answers_with_the_time_of_its_step() {
-    let mut application = |_: &mut Batch<'_>| {};
-    assert_eq!(application.now(Time(7)), Time(7));
-}
-
-/// HAL-1: rounds that are used in silence speak for all messages that were published before them.
-/// So whoever sees that there are more of them looks for those messages behind a barrier.
-#[test]
-fn a_message_that_is_visible_later_than_the_silence_behind_it_is_not_taken_for_a_null() {
-    let ranks = [Rank(0), Rank(1), Rank(2)];
-    let subgroups = [Subgroup {
-        members: &ranks,
-        senders: &ranks,
-        window: 8,
-        message_max: 16,
-        delivery: Delivery::Ordered,
-    }];
-    let group = Group { members: &[NodeId(0), NodeId(1), NodeId(2)], subgroups: &subgroups };
-    let layout = Layout::new(group).expect("a good group");
-    let ring = layout.ring(Rank(0), SubgroupId(0)).expect("it sends");
-    let at = ring.offset + ring.stride - 8;
-    with_options(&layout, Options::default(), |nodes, outboxes, rows| {
-        let outbox = outboxes[0].as_ref().expect("a sender");
-        send(outbox, &[7]).expect("room");
-        step(&mut nodes[0]);
-        outbox.declare_silence(u64::from(WAITING));
-        let cell = rows[0].cell(at).expect("a counter");
-        let mut late = Late { row: &rows[0], at, counter: cell.load() };
-        cell.publish(0);
-        send_all(outboxes[1].as_ref().expect("a sender"));
-        step(&mut nodes[1]);
-        assert_eq!(step(&mut nodes[2]).0.received, WAITING);
-        // Its message uses its first round, and it uses later ones of member 1 in silence.
-        assert!(step(&mut nodes[0]).0.nulls > 0);
-        let mut nothing = |_: &mut Batch<'_>| {};
-        let did = nodes[2].step(Time(0), &mut late, &mut nothing).expect("it steps");
-        assert_eq!(did.received, 1);
-    });
 }

@@ -29,4 +29,5 @@ mod nodes;
 mod one_memory;
 mod partners;
 mod promises;
+mod weak_order;
 mod words;

@@ -200,27 +200,6 @@ fn a_payload_is_asked_for_once() {
     script.end();
 }
 
-/// Two of three have delivered a message. The third got a snapshot behind it, and nothing of it in
-/// its log. Its leader has the entry still. The replica shows later payloads all the same.
-#[test]
-fn an_entry_that_a_snapshot_stands_for_holds_no_payload_up() {
-    const KEPT_FROM: usize = 56;
-    let mut script = Script::by_reference(&[None]);
-    let tail = script.world.log_control(P[2])[TAIL];
-    let message = script.multicast(0, here());
-    for id in &P[..2] {
-        script.delivers(*id, message, &P[..2], &[0]);
-    }
-    script.world.poke(P[2], LinkId(0), KEPT_FROM, tail + 1);
-    script.among(&P[2..], &[], |world| world.has_delivered(P[2], message));
-    assert_eq!(script.world.log_control(P[2])[TAIL], tail, "the entry is not there");
-    script.world.crash_replica(P[1]);
-    let later = script.multicast(1, here());
-    script.delivers(P[2], later, &[P[0], P[2]], &[1]);
-    script.world.start_replica(P[1], false);
-    script.end();
-}
-
 /// The replica asks for a payload that a snapshot has passed. Its leader is about to carry it, and
 /// has it no more when its fabric takes posts again. Later the replica asks for another payload,
 /// whose client has died meanwhile. The leader carries that one.

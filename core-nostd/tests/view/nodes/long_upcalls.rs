@@ -181,3 +181,10 @@ fn who_shows_life_between_long_calls_is_not_missed_and_who_does_not_is() {
         assert_eq!(others.all(|status| status == Status::Steady), shows_life);
     }
 }
+
+/// VIE-2: where an application has no clock, no time passes during a step.
+#[test]
+fn an_application_without_a_clock_answers_with_the_time_of_its_step() {
+    let mut application = |_: &mut Batch<'_>| {};
+    assert_eq!(application.now(Time(7)), Time(7));
+}

@@ -1,0 +1,71 @@
+//! What a node reads behind a barrier (HAL-1), on a machine where a peer's writes become visible
+//! late.
+
+use crate::common::{Carries, OneMemory, fabric, send, with_rows};
+use tramontane_core::fabric::{Capabilities, Fabric};
+use tramontane_core::ids::{NodeId, Rank, SubgroupId, Time};
+use tramontane_core::layout::{Delivery, Group, Layout, Subgroup};
+use tramontane_core::memory::RowWriter;
+use tramontane_core::multicast::Batch;
+use tramontane_core::node::{Node, Progress};
+
+/// A reader whose barrier lets it see a counter that a peer has published long before (HAL-1).
+struct Late<'r> {
+    row: &'r RowWriter<'r>,
+    at: usize,
+    counter: u64,
+}
+
+impl Carries for Late<'_> {
+    fn limits(&self) -> Capabilities {
+        OneMemory.limits()
+    }
+    fn barrier(&self) {
+        self.row.cell(self.at).expect("a counter").publish(self.counter);
+    }
+}
+
+fabric!(Late<'_>);
+
+/// Messages of another member behind the one that is visible late.
+const LATER: u8 = 5;
+
+fn step(node: &mut Node<'_>, fabric: &mut impl Fabric) -> Progress {
+    node.step(Time(0), fabric, &mut |_: &mut Batch<'_>| {}).expect("it steps")
+}
+
+/// HAL-1: rounds that are used in silence speak for all messages that were published before them.
+/// So whoever sees that there are more of them looks for those messages behind a barrier.
+#[test]
+fn a_message_that_is_visible_later_than_the_silence_behind_it_is_not_taken_for_a_null() {
+    let ranks = [Rank(0), Rank(1), Rank(2)];
+    let subgroups = [Subgroup {
+        members: &ranks,
+        senders: &ranks,
+        window: 8,
+        message_max: 16,
+        delivery: Delivery::Ordered,
+    }];
+    let group = Group { members: &[NodeId(0), NodeId(1), NodeId(2)], subgroups: &subgroups };
+    let layout = Layout::new(group).expect("a good group");
+    let ring = layout.ring(Rank(0), SubgroupId(0)).expect("it sends");
+    let at = ring.offset + ring.stride - 8;
+    with_rows(&layout, |nodes, outboxes, rows| {
+        let outbox = outboxes[0].as_ref().expect("a sender");
+        send(outbox, &[7]).expect("room");
+        step(&mut nodes[0], &mut OneMemory);
+        outbox.declare_silence(u64::from(LATER));
+        let cell = rows[0].cell(at).expect("a counter");
+        let mut late = Late { row: &rows[0], at, counter: cell.load() };
+        cell.publish(0);
+        let other = outboxes[1].as_ref().expect("a sender");
+        for message in 0..LATER {
+            send(other, &[message]).expect("room");
+        }
+        step(&mut nodes[1], &mut OneMemory);
+        assert_eq!(step(&mut nodes[2], &mut OneMemory).received, u32::from(LATER));
+        // Its message uses its first round, and it uses later ones of member 1 in silence.
+        assert!(step(&mut nodes[0], &mut OneMemory).nulls > 0);
+        assert_eq!(step(&mut nodes[2], &mut late).received, 1);
+    });
+}
