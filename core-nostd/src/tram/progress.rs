@@ -144,3 +144,26 @@ impl core::fmt::Display for Halt {
 }
 
 impl core::error::Error for Halt {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A member that has done one thing alone has not been idle: else it would fall asleep with
+    /// work left.
+    #[test]
+    fn each_thing_that_is_done_counts_as_work() {
+        let done = [
+            Progress { events: 1, ..Progress::default() },
+            Progress { granted: 1, ..Progress::default() },
+            Progress { campaigns: 1, ..Progress::default() },
+            Progress { proposed: 1, ..Progress::default() },
+            Progress { processed: 1, ..Progress::default() },
+            Progress { passed_on: 1, ..Progress::default() },
+            Progress { lists: 1, ..Progress::default() },
+            Progress { copied_bytes: 1, ..Progress::default() },
+        ];
+        assert!(done.iter().all(|one| !one.is_idle()));
+        assert!(Progress { delivered_total: 7, ..Progress::default() }.is_idle());
+    }
+}

@@ -179,6 +179,7 @@ fn pair(checks: Checks) -> (Layout<'static>, [Memory; 2], [Life; 2], u64) {
         assert_eq!(life.delivered.len(), 4);
         assert_eq!(life.kinds(), [HealthKind::Started]);
         assert!(life.node.is_settled());
+        assert!(RANKS.iter().all(|peer| !life.monitor.is_over(*peer)));
     }
     (layout, memory, lives, now)
 }
@@ -223,6 +224,14 @@ fn a_partner_that_is_never_scheduled_again_is_silent_since_its_last_heartbeat() 
     let silent = one.events[1];
     assert!(silent.since.get() <= last && silent.since.get() + 14 > last, "{silent:?}");
     assert_eq!(silent.detail, 9);
+    // Silent is who shows nothing for longer than the timeout, and not for just as long.
+    let (_, _, [mut early, _], now_early) = pair(Checks::Off);
+    let heard = silent.since.get();
+    assert_eq!(now_early, last);
+    early.step(heard + 50);
+    assert_eq!(early.kinds(), [HealthKind::Started]);
+    early.step(heard + 51);
+    assert_eq!(early.kinds(), [HealthKind::Started, HealthKind::Silent]);
     // It was only late.
     other.step(now);
     one.step(now + 1);

@@ -52,6 +52,8 @@ struct View {
     flights: [VecDeque<Flight>; 2],
     /// By the rank of the writer: its peer's logs take nothing until the writer knows.
     denied: [bool; 2],
+    /// By the rank of the writer: it has been told that its peer is ready.
+    knows_ready: [bool; 2],
 }
 
 struct Process {
@@ -165,7 +167,7 @@ impl Network {
         let ends =
             [0, 1].map(|end: usize| End { process: processes[end], rows: Rc::clone(&rows[end]) });
         let flights = [VecDeque::new(), VecDeque::new()];
-        self.views.push(Some(View { ends, flights, denied: [false; 2] }));
+        self.views.push(Some(View { ends, flights, denied: [false; 2], knows_ready: [false; 2] }));
         (view, rows)
     }
 

@@ -192,6 +192,27 @@ fn a_slot_is_not_reused_while_a_write_reads_it() {
     script.end();
 }
 
+/// TRM-6: replica 2 stands still, and what is written to its log lands. As long as its heartbeat is
+/// not overdue, the leader takes no slot again whose entry replica 2 has not delivered.
+#[test]
+fn a_slot_is_not_reused_while_a_replica_that_is_heard_has_not_delivered_it() {
+    let mut script = Script::new(&[None]);
+    let delivered = script.world.log_control(P[2])[DECIDED];
+    let limit = delivered + u64::from(script.world.settings.log_entries);
+    script.world.pause(P[2], u64::MAX);
+    // As many as both windows hold: the log is full before the heartbeat is overdue.
+    for _ in 0..8 {
+        let last = [0, 1, 0, 1, 0, 1, 0, 1].map(|client| script.multicast(client, here()));
+        let are_answered = |world: &World| last.iter().all(|id| world.sent[id].answered);
+        if !script.does_come(&P, &[0, 1], 20, are_answered) {
+            break;
+        }
+    }
+    assert_eq!(script.world.log_control(P[0])[TAIL], limit, "the log is full");
+    script.world.pause(P[2], 0);
+    script.end();
+}
+
 /// Replica 1 has copied the headers of a log that it was given, and its reads of payloads are under
 /// way when that log is given to replica 0. Replica 0 goes once around the log. Replica 1 must not
 /// lead with what it reads there then.

@@ -56,7 +56,11 @@ impl Fabric for NetworkEnd {
     fn ready(&self, view: ViewId, _: Rank) -> bool {
         let network = &mut *self.network.borrow_mut();
         let is_open = network.views.len() > view.0 as usize && !network.is_slow_to_open;
-        is_open && network.refuse().is_ok()
+        let is_ready = is_open && network.refuse().is_ok();
+        if let Some(open) = network.view_mut(view).filter(|_| is_ready) {
+            open.knows_ready[usize::from(open.ends[1].process == self.process)] = true;
+        }
+        is_ready
     }
 
     fn cut(&mut self, view: ViewId, _: Rank) {
@@ -94,6 +98,7 @@ impl Fabric for NetworkEnd {
         let log = Rc::clone(&network.processes[self.process].log);
         let is_late = network.random.below(2) == 0 || network.reads_late;
         let open = network.view_mut(view).ok_or(ErrorKind::Other)?;
+        assert!(open.knows_ready[end], "a post to a peer that is not known to be ready");
         let had = open.flights[end].len();
         if writes.iter().any(|write| write.target.region != Region::ROW) && open.denied[end] {
             open.denied[end] = false;
