@@ -1,0 +1,218 @@
+"""Puts mutants of a Rust file into the file, each behind a switch that is chosen at run time.
+
+So one build serves all mutants. `switched` gives the new text of a file; what it leaves out, the
+caller has to build one by one: mutants of what the compiler computes, since no switch is known
+there, and those of a chain with `let`, whose parts are no expressions.
+
+An expression `a < b` whose mutants 7 and 8 have other operators becomes
+
+    (if crate::mutant_is(7) {/*<7*/a <= b/*>7*/} else if crate::mutant_is(8) {...} else {a < b})
+
+where each mutant stands between marks, by which `culprit` finds what does not compile. A function
+that would give something else back returns it first; a match arm or a guard asks in its guard.
+"""
+
+import importlib
+import os
+import re
+import subprocess
+import sys
+
+PARSER = ("tree-sitter==0.26.1", "tree-sitter-rust==0.24.2")
+SWITCH = "crate::mutant_is"
+# At the end of the crate's root. The number is read once, since the core has no environment.
+ROOT_BEHIND = '''
+/// Whether this mutant is the one that is tried. None is while the compiler computes.
+#[inline(always)]
+pub const fn mutant_is(number: u32) -> bool {
+    core::intrinsics::const_eval_select((number,), mutant_never, mutant_now)
+}
+const fn mutant_never(_: u32) -> bool {
+    false
+}
+#[inline(always)]
+fn mutant_now(number: u32) -> bool {
+    let tried = MUTANT.load(core::sync::atomic::Ordering::Relaxed);
+    tried == number || tried == u32::MAX && mutant_read() == number
+}
+static MUTANT: core::sync::atomic::AtomicU32 = core::sync::atomic::AtomicU32::new(u32::MAX);
+#[cold]
+#[inline(never)]
+fn mutant_read() -> u32 {
+    unsafe extern "C" {
+        fn getenv(name: *const u8) -> *const u8;
+    }
+    let (mut read, mut at) = (0, unsafe { getenv(c"TRAMONTANE_MUTANT".as_ptr().cast()) });
+    while !at.is_null() && unsafe { *at } != 0 {
+        read = read * 10 + u32::from(unsafe { *at } - b'0');
+        at = unsafe { at.add(1) };
+    }
+    MUTANT.store(read, core::sync::atomic::Ordering::Relaxed);
+    read
+}
+'''
+ROOT_BEFORE = "#![feature(core_intrinsics, const_eval_select)]\n#![allow(internal_features)]\n"
+# What the compiler computes, and where a switch would always be off.
+COMPUTED = {"const_item", "static_item", "array_type", "const_block", "enum_variant",
+            "const_parameter"}
+
+
+def parser(folder):
+    """A parser of Rust, which is installed below `folder` if it is missing."""
+    place = os.path.join(folder, "python")
+    if place not in sys.path:
+        sys.path.insert(0, place)
+    try:
+        importlib.import_module("tree_sitter_rust")
+    except ImportError:
+        print(f"installing {' and '.join(PARSER)}", file=sys.stderr)
+        subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "--target", place,
+                        *PARSER], check=True)
+        importlib.invalidate_caches()
+    of, rust = importlib.import_module("tree_sitter"), importlib.import_module("tree_sitter_rust")
+    return of.Parser(of.Language(rust.language()))
+
+
+class Source:
+    """A file, its tree, and what is switched where."""
+
+    def __init__(self, text, parse):
+        self.bytes = text.encode()
+        self.root = parse.parse(self.bytes).root_node
+        lines = text.split("\n")
+        self.lines = lines
+        self.starts = [0]
+        for line in lines:
+            self.starts.append(self.starts[-1] + len(line.encode()) + 1)
+        self.by_node = {}
+
+    def offset(self, at):
+        """The byte at a line and a column, as cargo-mutants counts them."""
+        line, column = at["line"] - 1, at["column"] - 1
+        return self.starts[line] + len(self.lines[line][:column].encode())
+
+    def text(self, start, end):
+        """A piece of the file."""
+        return self.bytes[start:end].decode()
+
+    def place(self, mutant):
+        """The node of the tree that is switched for a mutant, if one can be."""
+        start, end = self.offset(mutant.span["start"]), self.offset(mutant.span["end"])
+        node = self.root.descendant_for_byte_range(start, max(start, end - 1))
+        if mutant.genre in ("BinaryOperator", "UnaryOperator"):
+            wanted = {"binary_expression", "compound_assignment_expr", "unary_expression"}
+            node = node.parent
+            return node if node is not None and node.type in wanted else None
+        if mutant.genre == "StructField":
+            return above(node, {"struct_expression"})
+        if mutant.genre == "MatchArm":
+            return above(node, {"match_arm"}, start, end)
+        if mutant.genre == "MatchArmGuard":
+            while node.parent is not None and node.parent.start_byte == start \
+                    and node.parent.end_byte == end:
+                node = node.parent
+            return node if node.parent is not None and node.parent.type == "match_pattern" else None
+        return above(node, {"block"}, start, end)
+
+    def add(self, mutant):
+        """Switches a mutant, if that can be: whether it was."""
+        node = self.place(mutant)
+        if node is None or is_computed(node):
+            return False
+        self.by_node.setdefault(node.id, []).append(mutant)
+        return True
+
+    def rendered(self, node):
+        """The text of a node with its switches."""
+        if node.type == "match_pattern" and node.parent.id in self.by_node:
+            return self.guarded(node, self.by_node[node.parent.id])
+        inner, at = [], node.start_byte
+        for child in node.children:
+            inner += [self.text(at, child.start_byte), self.rendered(child)]
+            at = child.end_byte
+        whole = "".join([*inner, self.text(at, node.end_byte)])
+        mutants = self.by_node.get(node.id)
+        if not mutants or node.type == "match_arm":
+            return whole
+        if node.type == "block":
+            returns = "".join(f"if {SWITCH}({one.number}) {{/*<{one.number}*/return "
+                              f"{one.replacement};/*>{one.number}*/}}\n" for one in mutants)
+            return "{" + returns + whole[1:]
+        arms = "".join(f"if {SWITCH}({one.number}) {{/*<{one.number}*/{self.changed(node, one)}"
+                       f"/*>{one.number}*/}} else " for one in mutants)
+        switched = f"{arms}{{{whole}}}"
+        return switched if node.parent.type == "expression_statement" else f"({switched})"
+
+    def guarded(self, node, mutants):
+        """The pattern of a match arm that does not match if it is to be deleted."""
+        number = mutants[0].number
+        asked = f"!{SWITCH}({number}) /*<{number}*//*>{number}*/"
+        condition = node.child_by_field_name("condition")
+        if condition is None:
+            return f"{self.text(node.start_byte, node.end_byte)} if {asked}"
+        before = self.text(node.start_byte, condition.start_byte)
+        return f"{before}{asked} && ({self.rendered(condition)})"
+
+    def changed(self, node, mutant):
+        """The text of a node as a mutant has it, without other switches."""
+        start, end = self.offset(mutant.span["start"]), self.offset(mutant.span["end"])
+        put = f" {mutant.replacement} " if mutant.genre != "StructField" else ""
+        before, behind = self.text(node.start_byte, start), self.text(end, node.end_byte)
+        if mutant.genre == "StructField":
+            behind = re.sub(r"^\s*,", "", behind)
+        return before + put + behind
+
+
+def above(node, kinds, start=None, end=None):
+    """The node or the nearest around it of some kinds, which holds all of a place."""
+    while node is not None:
+        holds = start is None or node.start_byte <= start and node.end_byte >= end
+        if node.type in kinds and holds:
+            return node
+        node = node.parent
+    return None
+
+
+def is_computed(node):
+    """Whether the compiler computes a node."""
+    while node is not None:
+        if node.type in COMPUTED:
+            return True
+        if node.type == "function_item":
+            return False
+        node = node.parent
+    return False
+
+
+def is_const(source, mutant):
+    """Whether a mutant is in a function that the compiler may run, too."""
+    node = above(source.place(mutant) or source.root, {"function_item"})
+    return node is not None and any(
+        child.type == "function_modifiers" and b"const" in child.text for child in node.children)
+
+
+def switched(text, mutants, parse, is_root):
+    """The text with its mutants, and those that cannot be switched."""
+    source = Source(text, parse)
+    left = [mutant for mutant in mutants if not source.add(mutant)]
+    # What stands before the first item, as the documentation, is no part of the root's children.
+    done = source.text(0, source.root.start_byte) + source.rendered(source.root) \
+        + source.text(source.root.end_byte, len(source.bytes))
+    if is_root:
+        done = ROOT_BEFORE + done + ROOT_BEHIND
+    return done, left
+
+
+def culprit(text, offset):
+    """The number of the mutant that a byte of a switched file is in, if it is in one."""
+    opened = re.findall(r"/\*([<>])(\d+)\*/", text.encode()[:offset + 1].decode(errors="ignore"))
+    return int(opened[-1][1]) if opened and opened[-1][0] == "<" else None
+
+
+def neighbours(text, offset, parse):
+    """The numbers of all mutants in the function that a byte of a switched file is in."""
+    data = text.encode()
+    node = above(parse.parse(data).root_node.descendant_for_byte_range(offset, offset),
+                 {"function_item"})
+    inside = data[node.start_byte:node.end_byte].decode() if node is not None else ""
+    return {int(number) for number in re.findall(r"/\*<(\d+)\*/", inside)}
