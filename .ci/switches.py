@@ -66,7 +66,8 @@ def parser(folder):
         importlib.import_module("tree_sitter_rust")
     except ImportError:
         print(f"installing {' and '.join(PARSER)}", file=sys.stderr)
-        subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "--target", place,
+        quietly = ("--quiet", "--root-user-action=ignore", "--disable-pip-version-check")
+        subprocess.run([sys.executable, "-m", "pip", "install", *quietly, "--target", place,
                         *PARSER], check=True)
         importlib.invalidate_caches()
     of, rust = importlib.import_module("tree_sitter"), importlib.import_module("tree_sitter_rust")
@@ -216,3 +217,67 @@ def neighbours(text, offset, parse):
                  {"function_item"})
     inside = data[node.start_byte:node.end_byte].decode() if node is not None else ""
     return {int(number) for number in re.findall(r"/\*<(\d+)\*/", inside)}
+
+
+SAMPLE = """
+pub fn tried(a: u32) -> u32 {
+    let mut more = a + 2;
+    if !(a < 3) && more != 7 {
+        more -= 1;
+        return more;
+    }
+    match a { 0 => 10, 1 if more > 2 => 20, 2 => 30, _ => Two { one: 3, ..TWO }.one }
+}
+#[derive(Clone, Copy)]
+struct Two { one: u32 }
+const TWO: Two = Two { one: 5 };
+fn main() {
+    println!("{:?}", (0..9).map(tried).collect::<Vec<_>>());
+}
+"""
+# What is changed, by what, and what kind of change it is.
+CHANGES = (
+    ("+", "*", "BinaryOperator"), ("!", "", "UnaryOperator"), ("<", "<=", "BinaryOperator"),
+    ("&&", "||", "BinaryOperator"), ("!=", "==", "BinaryOperator"), ("-=", "+=", "BinaryOperator"),
+    ("more > 2", "false", "MatchArmGuard"), ("2 => 30,", "", "MatchArm"),
+    ("one: 3,", "", "StructField"))
+
+
+class Change:
+    """A mutant of the sample."""
+
+    def __init__(self, number, text, replacement, genre):
+        self.number, self.replacement, self.genre = number, replacement, genre
+        start = SAMPLE.index(f" {text}") + 1
+        self.changed = SAMPLE[:start] + replacement + SAMPLE[start + len(text):]
+        self.span = {"start": self.at(start), "end": self.at(start + len(text))}
+
+    @staticmethod
+    def at(offset):
+        """A place as cargo-mutants says it."""
+        before = SAMPLE[:offset].split("\n")
+        return {"line": len(before), "column": len(before[-1]) + 1}
+
+
+def said(folder, text, number):
+    """What a program says, with a mutant."""
+    path = os.path.join(folder, "sample")
+    with open(path + ".rs", "w", encoding="utf-8") as file:
+        file.write(text)
+    subprocess.run(["rustc", "--edition=2024", "--cap-lints=allow", "-o", path, path + ".rs"],
+                   check=True, env=dict(os.environ, RUSTC_BOOTSTRAP="1"))
+    return subprocess.run([path], check=True, stdout=subprocess.PIPE,
+                          env=dict(os.environ, TRAMONTANE_MUTANT=str(number))).stdout
+
+
+def self_test(folder, parse):
+    """What is wrong: each change of a sample has to do behind its switch what it does alone."""
+    changes = [Change(number, *change) for number, change in enumerate(CHANGES, 1)]
+    text, left = switched(SAMPLE, changes, parse, True)
+    wrong = [f"no switch: {change.replacement}" for change in left]
+    alone = {change.number: said(folder, change.changed, 0) for change in changes}
+    alone[0] = said(folder, SAMPLE, 0)
+    if len(set(alone.values())) != len(alone):
+        wrong.append("two changes of the sample do the same")
+    return wrong + [f"with switch {number} on, the sample does something else"
+                    for number, words in alone.items() if said(folder, text, number) != words]

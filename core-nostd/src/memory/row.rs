@@ -397,9 +397,9 @@ mod tests {
         let source = RowWriter::from_lines(&from);
         for offset in 0..=5 {
             let bytes: [u8; 8] = core::array::from_fn(|i| u8::try_from(i + 40).unwrap_or(0));
-            assert!(source.apply(offset, &bytes).is_ok() && writer.apply(0, &[0; 13]).is_ok());
+            assert!(source.apply(offset, &bytes).is_ok() && writer.apply(0, &[0xa5; 13]).is_ok());
             assert!(writer.copy_from(offset, &source.reader(), offset, 8).is_ok());
-            let mut expected = [0; 13];
+            let mut expected = [0xa5; 13];
             expected[offset..offset + 8].copy_from_slice(&bytes);
             let mut seen = [0; 13];
             assert!(writer.reader().read(0, &mut seen).is_ok());
@@ -415,10 +415,10 @@ mod tests {
         assert!(source.apply(0, &bytes).is_ok());
         for (offset, source_offset) in (0..16).flat_map(|one| (0..16).map(move |two| (one, two))) {
             for length in [0, 1, 5, 7, 8, 9, 15, 16, 17, 24, 61, 100, 112] {
-                assert!(target.apply(0, &[0; 128]).is_ok());
+                assert!(target.apply(0, &[0xa5; 128]).is_ok());
                 let copied = target.copy_from(offset, &source.reader(), source_offset, length);
                 assert!(copied.is_ok());
-                let mut expected = [0; 128];
+                let mut expected = [0xa5; 128];
                 expected[offset..offset + length]
                     .copy_from_slice(&bytes[source_offset..source_offset + length]);
                 let mut seen = [0; 128];

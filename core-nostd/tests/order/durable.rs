@@ -100,6 +100,12 @@ fn a_count_that_shrinks_is_misbehaviour_and_counts_for_nothing() {
         let lost = step.expect("it steps").lost;
         assert_eq!(lost, Some((Rank(2), LossCause::Misbehaved)));
         assert_eq!(nodes[1].durable(LOGGED), Some(known), "what was durable there stays so");
+        // Whatever a lost member shows later counts for nothing.
+        cell.publish(20);
+        nodes[1].set_durable(LOGGED, DurableCount(12));
+        let step = nodes[1].step(Time(0), &mut OneMemory, &mut |_: &mut Batch<'_>| {});
+        assert_eq!(step.expect("it steps").lost, None);
+        assert_eq!(nodes[1].durable(LOGGED).expect("it is logged").majority, DurableCount(9));
     });
 }
 
