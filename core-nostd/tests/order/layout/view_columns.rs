@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use tramontane_core::ids::{NodeId, Rank, SubgroupId};
-use tramontane_core::layout::{Group, Layout, ViewColumn};
+use tramontane_core::layout::{Group, JOINS_MAX, Layout, ViewColumn};
 
 use super::{group, lent};
 
@@ -18,6 +18,8 @@ proptest! {
         prop_assert_eq!(fixed.view_block(), None);
         prop_assert_ne!(fixed.digest(), views.digest());
         let block = views.view_block().expect("it has views");
+        // Each member fails or leaves, each join is proposed and taken back, and one entry seals.
+        prop_assert_eq!(block.entries(), members.len() + JOINS_MAX + JOINS_MAX + 1);
         let ids = (0..subgroups.len()).map(|id| SubgroupId(id as u16));
         let mut columns = vec![
             ViewColumn::Heartbeat, ViewColumn::Leaving, ViewColumn::JoinRequest,
