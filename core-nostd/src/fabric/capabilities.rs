@@ -26,8 +26,25 @@ bitflags::bitflags! {
 
 #[cfg(feature = "defmt")]
 impl defmt::Format for Promises {
+    /// The names, as `Debug` has them.
     fn format(&self, out: defmt::Formatter<'_>) {
-        defmt::write!(out, "Promises({=u32:b})", self.bits());
+        defmt::write!(out, "Promises(");
+        if self.is_empty() {
+            defmt::write!(out, "0x0");
+        }
+        // bound: the promises that there are
+        for (at, promise) in self.iter().enumerate() {
+            if at > 0 {
+                defmt::write!(out, " | ");
+            }
+            match promise {
+                Self::ADDRESS_ORDER => defmt::write!(out, "ADDRESS_ORDER"),
+                Self::WRITE_ORDER => defmt::write!(out, "WRITE_ORDER"),
+                Self::COMPLETION_VISIBLE => defmt::write!(out, "COMPLETION_VISIBLE"),
+                _ => defmt::write!(out, "SHARED"),
+            }
+        }
+        defmt::write!(out, ")");
     }
 }
 

@@ -6,7 +6,9 @@
 #[macro_export]
 macro_rules! each_value {
     ($say:ident) => {{
-        use tramontane_core::fabric::{ErrorKind, Event, Kind, LossCause, Token, Write};
+        use tramontane_core::fabric::{
+            Capabilities, ErrorKind, Event, Kind, LossCause, Promises, Token, Write,
+        };
         use tramontane_core::health::{HealthKind, Policy};
         use tramontane_core::ids::{
             Frontier, NodeId, Position, Rank, Round, SenderRank, Slot, SubgroupId, Time, ViewId,
@@ -35,6 +37,13 @@ macro_rules! each_value {
         $say!(Event::Completed(Token(77)));
         $say!(Event::Woken);
         $say!(ErrorKind::QueueFull);
+        $say!(Promises::empty());
+        $say!(Capabilities {
+            promises: Promises::all(),
+            writes_max: 4,
+            write_bytes_max: 4096,
+            guard_bytes_max: 24,
+        });
         $say!(Write::of_row(64, 8, Kind::Guard));
         $say!(LayoutError::BadLoggedSubgroup);
         $say!(DigestMismatch::ByteOrderAndLineSize);
