@@ -54,6 +54,7 @@ macro_rules! fabric {
                 writes: &[tramontane_core::fabric::Write],
                 _: Option<tramontane_core::fabric::Token>,
             ) -> Result<(), Self::Error> {
+                assert!(!writes.is_empty(), "a post of nothing");
                 $crate::common::Carries::carry(self, to, writes)
             }
             fn poll(&mut self) -> Option<tramontane_core::fabric::Event> {

@@ -109,6 +109,53 @@ fn a_step_that_receives_one_message_passes_over_senders_that_have_none() {
     });
 }
 
+/// Three members, all of which send, and whose steps take so many messages.
+fn with_limit(
+    delivery: Delivery,
+    messages_max: u32,
+    body: impl FnOnce(&mut [Node<'_>], &[Option<Outbox<'_>>]),
+) {
+    let ranks = [Rank(0), Rank(1), Rank(2)];
+    let subgroups =
+        [Subgroup { members: &ranks, senders: &ranks, window: 8, message_max: 16, delivery }];
+    let group = Group { members: &[NodeId(0), NodeId(1), NodeId(2)], subgroups: &subgroups };
+    let layout = Layout::new(group).expect("a good group");
+    let options = Options { messages_max, ..Options::default() };
+    with_options(&layout, options, |nodes, outboxes, _| body(nodes, outboxes));
+}
+
+/// COR-1: a step that takes so many messages takes them from as many senders as it needs.
+#[test]
+fn a_step_with_a_limit_takes_messages_of_several_senders() {
+    with_limit(Delivery::Ordered, 3, |nodes, outboxes| {
+        for (outbox, node) in outboxes[1..].iter().flatten().zip(&mut nodes[1..]) {
+            send(outbox, &[1]).expect("a slot is free");
+            send(outbox, &[2]).expect("a slot is free");
+            step(node);
+        }
+        assert_eq!([step(&mut nodes[0]).0.received, step(&mut nodes[0]).0.received], [3, 1]);
+    });
+}
+
+/// COR-1: a sender that always has messages does not keep a step with a limit from another's.
+#[test]
+fn steps_with_a_limit_take_senders_in_turn() {
+    with_limit(Delivery::Unordered, 1, |nodes, outboxes| {
+        for (outbox, node) in outboxes[1..].iter().flatten().zip(&mut nodes[1..]) {
+            for _ in 0..3 {
+                send(outbox, &[1]).expect("a slot is free");
+                step(node);
+            }
+        }
+        let mut ranks = Vec::new();
+        for _ in 0..6 {
+            let mut take = |batch: &mut Batch<'_>| ranks.extend(batch.map(|one| one.rank.0));
+            nodes[0].step(Time(0), &mut OneMemory, &mut take).expect("it steps");
+        }
+        assert_eq!(ranks, [1, 2, 1, 2, 1, 2]);
+    });
+}
+
 /// BAT-2, BAT-4: the frontiers of what was received and delivered go out together, as one write.
 #[test]
 fn a_receiver_answers_a_window_of_messages_with_one_write() {

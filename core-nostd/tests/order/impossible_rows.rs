@@ -1,8 +1,8 @@
 //! Rows of a member's subgroup that no correct member publishes: their owner is reported as
 //! misbehaving, and never just waited for. Until then nothing comes of what it says.
 
-use crate::common::{OneMemory, send, settle, with_group, with_rows};
-use tramontane_core::fabric::LossCause;
+use crate::common::{Carries, OneMemory, fabric, send, settle, with_group, with_rows};
+use tramontane_core::fabric::{Capabilities, ErrorKind, LossCause, Write};
 use tramontane_core::ids::{NodeId, Rank, Round, SenderRank, SubgroupId, Time};
 use tramontane_core::layout::{ControlCell, Delivery, Group, Layout, SLOT_HEADER, Subgroup};
 use tramontane_core::memory::RowWriter;
@@ -260,6 +260,7 @@ fn a_slot_that_changes_after_it_was_received_makes_its_sender_misbehave() {
     for (name, counter) in [
         ("an older round", 1),
         ("no message any more", 2),
+        ("the round behind its last", 2 * 2 + 1),
         ("a round that it has not reached", 2 * 9 + 1),
         ("a round that nobody can reach", u64::MAX),
     ] {
@@ -284,7 +285,7 @@ fn a_slot_that_changes_after_it_was_received_makes_its_sender_misbehave() {
 /// in its place.
 #[test]
 fn behind_a_slot_that_changes_during_an_upcall_nothing_is_delivered() {
-    for counter in [1, 2, 2 * 9 + 1, u64::MAX] {
+    for counter in [1, 2, 2 * 2 + 1, 2 * 9 + 1, u64::MAX] {
         with_three(Delivery::Ordered, |layout, nodes, outboxes, rows| {
             let ring = layout.ring(Rank(0), ALL).expect("it sends");
             for rank in [0, 1] {
@@ -362,6 +363,42 @@ fn what_a_lost_member_may_lack_is_not_stable_and_its_slot_is_not_free() {
             }
         }
         assert_eq!(sent, WINDOW - 1, "one slot holds what 2 did not hand over");
+    });
+}
+
+/// Notes to whom something is posted.
+struct Posts(Vec<Rank>);
+
+impl Carries for Posts {
+    fn limits(&self) -> Capabilities {
+        OneMemory.limits()
+    }
+    fn carry(&mut self, to: Rank, _: &[Write]) -> Result<(), ErrorKind> {
+        self.0.push(to);
+        Ok(())
+    }
+}
+
+fabric!(Posts);
+
+/// What a lost member sends later is not taken, for the change of view says which of its messages
+/// count; and nothing is posted to it.
+#[test]
+fn a_lost_member_is_neither_received_from_nor_posted_to() {
+    with_three(Delivery::Ordered, |layout, nodes, outboxes, rows| {
+        let at =
+            layout.control_offset(Rank(0), ALL).expect("a member") + ControlCell::Received.offset();
+        rows[0].cell(at).expect("a control cell").publish(0);
+        send(outboxes[1].as_ref().expect("a sender"), &[2]).expect("room");
+        assert_eq!(step(nodes, 1), MISBEHAVED);
+        for rank in [0, 1] {
+            send(outboxes[rank].as_ref().expect("a sender"), &[3]).expect("room");
+        }
+        step(nodes, 0);
+        let (mut posts, mut ignore) = (Posts(Vec::new()), |_: &mut Batch<'_>| {});
+        let progress = nodes[1].step(Time(0), &mut posts, &mut ignore).expect("it steps");
+        assert_eq!((progress.received, progress.lost), (0, None));
+        assert_eq!(posts.0, [Rank(2)]);
     });
 }
 

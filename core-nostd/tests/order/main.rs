@@ -27,6 +27,7 @@ mod lent;
 mod lone_sender;
 mod nodes;
 mod one_memory;
+mod owed_rounds;
 mod partners;
 mod promises;
 mod weak_order;

@@ -1,0 +1,74 @@
+//! When a member uses the rounds that it owes, as nulls, and when it tells the others (NUL-1,
+//! NUL-2).
+
+use crate::common::{OneMemory, send, with_group};
+use tramontane_core::ids::Time;
+use tramontane_core::layout::Delivery;
+use tramontane_core::multicast::Batch;
+use tramontane_core::node::{Node, Progress};
+
+/// Slots of each sender.
+const WINDOW: u32 = 4;
+
+fn step(node: &mut Node<'_>) -> Progress {
+    node.step(Time(0), &mut OneMemory, &mut |_: &mut Batch<'_>| {}).expect("it steps")
+}
+
+/// NUL-1: whoever waits for a null waits for its post. So it is posted at once, also where the
+/// frontier of what is here does not move, since another member owes the place before.
+#[test]
+fn a_null_is_posted_in_the_step_that_uses_the_round() {
+    with_group(3, &[0, 1, 2], (WINDOW, 16), Delivery::Ordered, |nodes, outboxes| {
+        let outbox = outboxes[0].as_ref().expect("a sender");
+        for owed in [0, 1, 1] {
+            send(outbox, &[1]).expect("a slot is free");
+            step(&mut nodes[0]);
+            let progress = step(&mut nodes[2]);
+            assert_eq!(progress.nulls, owed);
+            assert!(progress.writes > 0, "member 1 has used no round");
+        }
+    });
+}
+
+/// NUL-2: rounds that are owed wait for a free slot, and nothing is posted meanwhile.
+#[test]
+fn a_member_that_owes_rounds_and_has_no_free_slot_posts_nothing() {
+    with_group(3, &[0, 2], (WINDOW, 16), Delivery::Ordered, |nodes, outboxes| {
+        let [first, _, last] = outboxes else { panic!("three members") };
+        let fill = |outbox: &Option<_>| {
+            while send(outbox.as_ref().expect("a sender"), &[1]).is_ok() {}
+        };
+        // Member 1 does not step, so no slot becomes free. Member 0 uses the rounds of the other's
+        // messages as nulls, and sends in later ones.
+        fill(last);
+        step(&mut nodes[2]);
+        assert_eq!(step(&mut nodes[0]).nulls, u64::from(WINDOW));
+        fill(first);
+        step(&mut nodes[0]);
+        step(&mut nodes[2]);
+        for _ in 0..3 {
+            let progress = step(&mut nodes[2]);
+            assert_eq!((progress.nulls, progress.writes), (0, 0));
+        }
+    });
+}
+
+/// NUL-1: a member that sends as well may catch up by its messages. For three steps it uses no
+/// round as a null.
+#[test]
+fn a_member_that_sends_leaves_rounds_unused_for_three_steps() {
+    with_group(2, &[0, 1], (32, 16), Delivery::Ordered, |nodes, outboxes| {
+        let [fast, slow] = outboxes else { panic!("two members") };
+        let (fast, slow) = (fast.as_ref().expect("a sender"), slow.as_ref().expect("a sender"));
+        send(fast, &[1]).expect("a slot is free");
+        let nulls = [(); 4].map(|()| {
+            send(fast, &[1]).expect("a slot is free");
+            send(fast, &[1]).expect("a slot is free");
+            step(&mut nodes[0]);
+            send(slow, &[2]).expect("a slot is free");
+            step(&mut nodes[1]).nulls
+        });
+        assert_eq!(nulls[..3], [0; 3]);
+        assert!(nulls[3] > 0, "{nulls:?}");
+    });
+}
