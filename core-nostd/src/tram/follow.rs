@@ -460,4 +460,18 @@ mod tests {
         follow.appended(sequence);
         assert!(!follow.is_full(), "all before are done with it");
     }
+
+    /// With two such lists under way, the place from which the first one reads would be forgotten.
+    #[test]
+    fn payloads_are_carried_in_one_list_at_a_time() {
+        let mut follow = Follow { carry: 2, carry_end: 5, ..Follow::default() };
+        assert!(follow.carries());
+        let list = follow.took(5);
+        (follow.carrying, follow.carry) = (Some((list, 2)), 4);
+        assert!(!follow.carries());
+        follow.appended(list);
+        assert!(follow.carries());
+        follow.carry = 5;
+        assert!(!follow.carries(), "all are there");
+    }
 }

@@ -298,4 +298,28 @@ mod tests {
         assert_eq!(links.find_replica(&overlay, GroupId(2), grandparent), None);
         assert_eq!(links.client(ClientNumber(4)), LinkId(14));
     }
+
+    /// A link behind the last of a kind is the first of the next kind: it would be another's.
+    #[test]
+    fn who_is_not_in_the_overlay_has_no_link() {
+        let limits = Limits {
+            clients: 5,
+            log_entries: 2,
+            client_window: 1,
+            parent_window: 1,
+            payload_max: 64,
+        };
+        let of = |parent: Option<u16>, replicas| Group { parent: parent.map(GroupId), replicas };
+        let groups = [of(None, 3), of(Some(0), 2), of(Some(1), 4)];
+        let overlay = Overlay::new(&groups, limits).expect("a tree");
+        let links = ReplicaLinks::of(&overlay, GroupId(1));
+        let none = [
+            Role::Peer(Rank(2)),
+            Role::Parent(Rank(3)),
+            Role::Child { child: 0, rank: Rank(4) },
+            Role::Child { child: 1, rank: Rank(0) },
+            Role::Client(ClientNumber(5)),
+        ];
+        assert_eq!(none.map(|role| links.find(role)), [None; 5]);
+    }
 }

@@ -209,6 +209,23 @@ fn a_replica_says_how_far_its_log_is_and_who_counts() {
     assert!(before > 0);
 }
 
+/// TRM-5: a replica whose connection is not open yet is not here, whatever its row says. A host
+/// that counted it would take its group for whole.
+#[test]
+fn a_replica_that_is_not_connected_yet_does_not_count_as_here() {
+    const STANDING: usize = 48;
+    let mut world = World::new(&[None], 3, Settings::default());
+    world.poke(FIRST, LinkId(1), STANDING, 1 << 2 | 1);
+    let is_voting = |world: &World| {
+        let running = &world.replicas[&FIRST];
+        let stage = running.replica.stage(LinkId(1));
+        (stage, running.replica.is_voting_here(Rank(1), &&running.memory))
+    };
+    assert_eq!(is_voting(&world), (Stage::Waiting, Ok(false)));
+    world.step_replica(FIRST);
+    assert_eq!(is_voting(&world), (Stage::Ready, Ok(true)));
+}
+
 /// A host's mistake: its own links are not touched.
 #[test]
 fn a_link_that_is_none_is_attached_and_detached_without_effect() {

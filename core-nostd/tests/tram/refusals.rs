@@ -4,7 +4,8 @@
 use super::faults::{REFERENCES_FROM, faulty_run, settings_of, shape_of, thirty_faults};
 use super::judge::{missing, safety};
 use super::world::{Settings, World};
-use tramontane_core::ids::ClientNumber;
+use tramontane_core::ids::{ClientNumber, GroupId};
+use tramontane_core::tram::LinkId;
 
 /// Half of the seeds with references.
 fn settings(seed: u64) -> Settings {
@@ -92,4 +93,27 @@ fn a_client_that_sees_no_replica_has_not_left() {
     assert!(!world.has_left(number));
     world.clients.get_mut(&number).expect("it runs").memory.show();
     assert!(world.has_left(number));
+}
+
+/// A client that has come again, and leaves at once. Until a group has met it, its replicas show
+/// the place of the client before it, open or closed. What it has multicast is not taken there: it
+/// would be lost if the client went.
+#[test]
+fn a_client_whose_former_self_alone_is_known_has_not_left() {
+    const OPENED: usize = 8;
+    let mut world = World::new(&[None], 3, Settings::default());
+    let number = ClientNumber(0);
+    assert!(world.run_until(200_000, |world| world.leader(GroupId(0)).is_some()));
+    world.crash_client(number);
+    world.start_client(number);
+    world.allow_only(&[], &[]);
+    world.multicast(number, world.overlay.all(), 8).expect("there is room");
+    world.leave(number);
+    world.step_client(number);
+    for (shown, has_left) in [(1 << 1, false), (1 << 1 | 1, false), (2 << 1, true)] {
+        for link in 0..3 {
+            world.poke_client(number, LinkId(link), OPENED, shown);
+        }
+        assert_eq!(world.has_left(number), has_left, "{shown}");
+    }
 }

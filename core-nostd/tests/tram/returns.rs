@@ -7,6 +7,8 @@ use super::judge::{missing, safety};
 use super::world::{Settings, World};
 
 const GROUP: GroupId = GroupId(0);
+const TAIL: usize = 1;
+const DECIDED: usize = 2;
 
 /// Clients multicast on while the world goes on, until something holds.
 fn load_until(world: &mut World, holds: impl Fn(&World) -> bool) {
@@ -55,4 +57,45 @@ fn a_leader_that_comes_back_deposes_nobody() {
         assert!(killed.rank < Rank(3));
     }
     assert_eq!(later, 0, "campaigns after a return");
+}
+
+/// TRM-5: replicas 3 and 4 have both come back, in incarnation 2. Replica 4 finds the admission of
+/// replica 3 in the log. It must not count by that: it may lack what its former self had shown.
+#[test]
+fn a_replica_that_comes_back_counts_by_its_own_admission_alone() {
+    let mut world = World::new(&[None], 5, Settings::default());
+    load_until(&mut world, |world| world.leader(GROUP).is_some());
+    let ids = world.ids();
+    let (third, fourth) = (ids[3], ids[4]);
+    for id in [third, fourth] {
+        world.crash_replica(id);
+    }
+    world.run(2_000);
+    world.start_replica(third, false);
+    world.start_replica(fourth, false);
+    // Replica 4 has its snapshot, and hears nobody.
+    let clients = [ClientNumber(0)];
+    world.allow_only(&ids[..4], &clients);
+    assert!(!world.replicas[&fourth].replica.is_voter());
+    load_until(&mut world, |world| world.replicas[&third].replica.is_voter());
+    // Nothing more comes, so what is behind this is the admission of replica 4.
+    let is_quiet = |world: &World| {
+        let first = world.log_control(ids[0]);
+        first[TAIL] == first[DECIDED] && ids[1..4].iter().all(|id| world.log_control(*id) == first)
+    };
+    assert!(world.run_until(200_000, is_quiet));
+    let tail = world.log_control(ids[0])[TAIL];
+    assert!(world.replicas[&fourth].replica.delivered() < tail);
+    world.network.borrow_mut().heal();
+    for _ in 0..200_000 {
+        world.advance();
+        let replica = &world.replicas[&fourth].replica;
+        if replica.is_voter() {
+            assert!(replica.delivered() > tail);
+            break;
+        }
+    }
+    assert!(world.replicas[&fourth].replica.is_voter());
+    assert!(world.run_until(200_000, |world| missing(world).is_empty()));
+    assert_eq!(safety(&world), Vec::<String>::new());
 }

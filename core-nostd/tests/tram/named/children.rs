@@ -197,6 +197,30 @@ fn a_childs_other_replicas_may_be_served_too() {
     script.end();
 }
 
+/// TRM-1: the parent passes on as much as the child has room for. The child says how much it has
+/// taken before that room is full: else the parent would wait for the child's next heartbeat.
+#[test]
+fn a_child_makes_room_for_its_parent_without_a_heartbeat() {
+    let mut script = Script::new(&[None, Some(0)]);
+    let all = script.world.ids();
+    script.does_come(&all, &[0, 1], 400, |_| false);
+    let now = script.world.now;
+    let mut last = None;
+    for _ in 0..3 * script.world.settings.window {
+        let message = script.multicast(0, both());
+        for _ in 0..40 {
+            script.moves(&all, &all, 1);
+            script.world.now = now;
+            script.world.allow_only(&all, &[ClientNumber(0)]);
+            script.world.step_client(ClientNumber(0));
+            while script.world.network.borrow_mut().deliver_if_any_can() {}
+        }
+        last = Some(message);
+    }
+    assert!(script.world.has_delivered(C[0], last.expect("some")));
+    script.end();
+}
+
 /// The parent's leader orders a message, and its group decides it. Of the child, the leader is
 /// written to ahead of all others; the rest is not, or not before. Gives it with the message.
 fn served_first(script: &mut Script) -> (ReplicaId, MessageId) {

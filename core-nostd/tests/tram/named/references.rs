@@ -177,6 +177,24 @@ fn a_body_is_not_replaced_before_its_replica_has_delivered_it() {
     script.end();
 }
 
+/// A client has reached two of three. The third gets the header ahead of the payload, and waits: a
+/// leader that carried what a client is giving would send each long message twice.
+#[test]
+fn a_follower_asks_for_no_payload_that_its_client_may_be_giving() {
+    const ASKS: usize = 16;
+    let mut script = Script::by_reference(&[None]);
+    let a = script.multicast(0, here());
+    script.delivers(P[0], a, &P[..2], &[0]);
+    let tail = script.world.log_control(P[0])[TAIL];
+    script.among(&P, &[], |world| world.log_control(P[2])[TAIL] == tail);
+    script.moves(&P, &P, 10);
+    assert_eq!(script.world.shown(P[2], LinkId(0), ASKS), 0);
+    assert!(!script.world.has_delivered(P[2], a));
+    script.delivers(P[2], a, &P, &[0]);
+    assert_eq!(script.world.carried, 0);
+    script.end();
+}
+
 /// Two messages are at all replicas. A follower takes the payload of the first, and leaves the
 /// other to its next step. Its leader must not count the other as there.
 #[test]
