@@ -406,6 +406,10 @@ mod tests {
         assert_eq!((follow.is_copying, follow.copied_bytes), (false, 128));
         follow.copied(second);
         assert_eq!(follow.copied_bytes, 128, "none is under way");
+        for _ in 0..3 {
+            follow.copy_begins(64);
+            assert!(follow.copies != first && follow.copies != second, "each has its own number");
+        }
     }
 
     #[test]
@@ -417,6 +421,8 @@ mod tests {
         assert_eq!(follow.under_way(), Some(5));
         follow.read_again();
         assert_eq!(follow.under_way(), Some(5), "which was posted before");
+        follow.read_again();
+        assert_eq!((follow.flying, follow.under_way()), (1, Some(5)), "however often it is read");
         follow.first = 8;
         follow.took(10);
         follow.flying = 2;

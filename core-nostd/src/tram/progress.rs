@@ -162,6 +162,13 @@ mod tests {
             Progress { passed_on: 1, ..Progress::default() },
             Progress { lists: 1, ..Progress::default() },
             Progress { copied_bytes: 1, ..Progress::default() },
+            // As often as another, as in a group of one.
+            Progress { events: 1, granted: 1, ..Progress::default() },
+            Progress { granted: 1, campaigns: 1, ..Progress::default() },
+            Progress { proposed: 1, processed: 1, ..Progress::default() },
+            Progress { processed: 1, passed_on: 1, ..Progress::default() },
+            Progress { passed_on: 1, lists: 1, ..Progress::default() },
+            Progress { campaigns: 1, lists: 1, ..Progress::default() },
         ];
         assert!(done.iter().all(|one| !one.is_idle()));
         assert!(Progress { delivered_total: 7, ..Progress::default() }.is_idle());

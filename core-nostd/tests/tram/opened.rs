@@ -365,6 +365,31 @@ fn a_fabric_carries_the_longest_header_with_its_payload_in_one_list() {
     assert_eq!(open(entry), None);
 }
 
+/// Slots have whole lines. Where messages are short, they are longer than an entry.
+#[test]
+fn a_fabric_carries_a_slot_in_one_write() {
+    let settings = Settings { payload_max: 1, ..Settings::default() };
+    let overlay = tree(&[None], 3, &settings);
+    let links = ReplicaLinks::of(&overlay, ROOT).len();
+    let sources = usize::from(settings.clients) + 1;
+    let open = |write_bytes_max| {
+        let replies = Lent::new(Replica::reply_cells(&overlay));
+        let state = (Lent::new(links), Lent::new(sources), replies, Lent::new(1));
+        let lent = LentState {
+            links: state.0.lend(),
+            sources: state.1.lend(),
+            replies: state.2.lend(),
+            payload: state.3.lend(),
+        };
+        let limits = Capabilities { write_bytes_max, ..capabilities() };
+        Replica::open(&overlay, FIRST, ReplicaOptions::default(), limits, lent).err()
+    };
+    for write_bytes_max in [64, 100, 127] {
+        assert_eq!(open(write_bytes_max), Some(OpenError::FabricTooSmall), "{write_bytes_max}");
+    }
+    assert_eq!(open(128), None);
+}
+
 #[test]
 fn an_overlay_has_clients_and_groups_of_some_replicas_and_not_too_many() {
     let limits = *overlay().limits();

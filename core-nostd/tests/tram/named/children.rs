@@ -1,7 +1,7 @@
 //! Histories of a parent and its child: what is passed on, and kept until it is taken.
 
 use tramontane_core::ids::{ClientNumber, GroupId};
-use tramontane_core::tram::{Destinations, MessageId, ReplicaId};
+use tramontane_core::tram::{Destinations, MessageId, ReplicaId, ReplicaLinks, Role};
 
 use super::script::{C, DECIDED, P, Script, TAIL, both, here};
 use crate::world::World;
@@ -59,6 +59,51 @@ fn a_log_keeps_what_a_child_has_not_taken() {
     }
     assert!(!script.world.has_delivered(P[0], last), "the log is full");
     assert!(script.world.log_control(P[0])[TAIL] < place + entries);
+    script.end();
+}
+
+/// TRM-6: the log is full of what comes behind a message that the child has not taken. The next
+/// leader of the parent owes its children a null, which has to wait: it would replace that message.
+#[test]
+fn a_new_leaders_null_waits_until_there_is_room() {
+    let mut script = Script::new(&[None, Some(0)]);
+    let all = script.world.ids();
+    script.does_come(&all, &[0, 1], 400, |_| false);
+    let entries = u64::from(script.world.settings.log_entries);
+    let place = script.world.log_control(P[0])[TAIL];
+    let first = script.multicast(0, both());
+    script.delivers(P[0], first, &P, &[0]);
+    for _ in 1..entries {
+        let message = script.multicast(1, here());
+        script.among(&P, &[1], |world| world.sent[&message].answered);
+    }
+    let tail = |world: &World| world.log_control(P[1])[TAIL];
+    script.does_come(&P, &[], 100, |_| false);
+    assert_eq!(tail(&script.world), place + entries);
+    script.leads(P[1], &P[1..]);
+    script.does_come(&P[1..], &[], 40, |_| false);
+    assert_eq!(tail(&script.world), place + entries, "there is no room");
+    script.delivers(C[1], first, &[P[1], P[2], C[0], C[1], C[2]], &[]);
+    script.end();
+}
+
+/// TRM-1: messages wait for no round trip to the child, as long as it has room for them.
+#[test]
+fn a_parent_passes_on_a_whole_window_at_once() {
+    const WRITTEN: usize = 0;
+    let mut script = Script::new(&[None, Some(0)]);
+    let all = script.world.ids();
+    script.does_come(&all, &[0, 1], 400, |_| false);
+    let links = ReplicaLinks::of(script.world.overlay, P[0].group);
+    let link = links.find(Role::Child { child: 0, rank: C[0].rank }).expect("a link");
+    let written = |world: &World| world.shown(P[0], link, WRITTEN);
+    let before = written(&script.world);
+    let window = script.world.settings.window;
+    for _ in 0..window {
+        script.multicast(0, both());
+    }
+    script.does_come(&P, &[0], 40, |_| false);
+    assert_eq!(written(&script.world) - before, u64::from(window));
     script.end();
 }
 

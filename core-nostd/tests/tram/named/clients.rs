@@ -110,3 +110,44 @@ fn a_client_whose_connections_open_slowly_keeps_its_place() {
     assert!(!script.world.clients[&number].client.is_closed());
     script.end();
 }
+
+/// TRM-7: a client is gone. Its place is kept for as long as its lease is, and then closed.
+#[test]
+fn the_place_of_a_client_that_is_gone_is_kept_for_its_lease() {
+    let mut script = Script::new(&[None]);
+    script.world.crash_client(ClientNumber(0));
+    script.world.allow_only(&[], &[]);
+    let tail = |script: &mut Script, later: u64| {
+        script.world.now += later;
+        script.world.step_replica(P[0]);
+        script.world.log_control(P[0])[TAIL]
+    };
+    let before = tail(&mut script, 0);
+    assert_eq!(tail(&mut script, LEASE_NS), before, "it may come back still");
+    assert_eq!(tail(&mut script, 1), before + 1);
+    script.end();
+}
+
+/// TRM-7: a client hears nothing of the leader that delivers its messages, and the followers'
+/// replies come. Who waits for the leader's reply has no answer yet. Who waits for anybody's has
+/// one, also behind another message that waits for the leader.
+#[test]
+fn a_followers_reply_answers_those_alone_that_wait_for_no_leader() {
+    let mut script = Script::new(&[None]);
+    script.does_come(&P, &[0, 1], 40, |_| false);
+    let [first, second] =
+        [Answers::Leaders, Answers::OneOfEach].map(|to| script.multicast_for(0, here(), to));
+    script.world.allow_only(&P, &[ClientNumber(0)]);
+    let leader = script.world.process_of(P[0]).expect("it runs");
+    let client = script.world.process_of_client(ClientNumber(0));
+    script.world.network.borrow_mut().block(leader, client);
+    for _ in 0..40 {
+        script.world.step_client(ClientNumber(0));
+        P.iter().for_each(|id| script.world.step_replica(*id));
+        while script.world.network.borrow_mut().deliver_if_any_can() {}
+        script.world.now += 400;
+    }
+    let answered = [first, second].map(|message| script.world.sent[&message].answered);
+    assert_eq!(answered, [false, true]);
+    script.end();
+}

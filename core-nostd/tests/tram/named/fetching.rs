@@ -7,6 +7,9 @@ use tramontane_core::tram::{LinkId, MessageId, ReplicaLinks, Role, Stage};
 use super::script::{C, P, Script, TAIL, both, here};
 use crate::world::{LEASE_NS, World};
 
+/// Of a leader's row towards a peer: from where on it has what the peer's log lacks.
+const KEPT_FROM: usize = 56;
+
 /// Two of three have delivered a message, and its client is gone. The third is about to lead, and
 /// has the header alone.
 fn lacking_at_the_first() -> (Script, MessageId) {
@@ -146,7 +149,6 @@ fn what_is_carried_to_a_child_is_carried_again_if_it_was_refused() {
 /// Two of three have delivered a message, and its client is gone. The third got the header alone,
 /// and then a snapshot behind it.
 fn passed_by_a_snapshot() -> Script {
-    const KEPT_FROM: usize = 56;
     let mut script = Script::by_reference(&[None]);
     let tail = script.world.log_control(P[2])[TAIL];
     let message = script.multicast(0, here());
@@ -183,6 +185,7 @@ fn a_payload_that_a_snapshot_has_passed_and_nobody_has_holds_nothing_up() {
     script.world.forget_body(P[0], place);
     let message = script.multicast(1, here());
     script.delivers(P[2], message, &[P[0], P[2]], &[1]);
+    assert_eq!(script.world.shown(P[0], LinkId(2), KEPT_FROM), 0, "it needs no other snapshot");
     script.world.start_replica(P[1], false);
     script.end();
 }

@@ -434,8 +434,12 @@ fn a_replica_that_is_behind_again_is_told_so_again() {
     script.world.start_replica(P[2], false);
     let told = |world: &World| world.shown(P[0], LinkId(2), KEPT_FROM);
     let around = script.world.settings.log_entries + 2;
+    let tail = script.world.log_control(P[0])[TAIL];
     script.go_on(&P[..2], 0, around);
     script.among(&P, &[], |world| told(world) > 0);
+    script.does_come(&P, &[], 20, |_| false);
+    let is_admitted = script.world.log_control(P[0])[TAIL] > tail + u64::from(around);
+    assert!(!is_admitted, "it counts again once it has all that is kept");
     let first = told(&script.world);
     script.go_on(&P[..2], 0, around);
     assert_eq!(told(&script.world), first, "it has not come there yet");

@@ -5,6 +5,7 @@
 //!
 //! At the end all reach all, and each message must be delivered everywhere, once and in one order.
 
+mod behind;
 mod children;
 mod clients;
 mod fetching;

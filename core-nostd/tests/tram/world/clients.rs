@@ -145,6 +145,10 @@ impl World {
         }
     }
 
+    pub fn process_of_client(&self, number: ClientNumber) -> usize {
+        self.clients[&number].end.process
+    }
+
     /// Whether no group keeps a place for a client.
     pub fn has_left(&self, number: ClientNumber) -> bool {
         let running = &self.clients[&number];

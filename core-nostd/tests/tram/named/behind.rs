@@ -1,0 +1,102 @@
+//! TRM-4: histories of logs that are far apart: what one has dropped, and another lacks.
+
+use tramontane_core::ids::Rank;
+use tramontane_core::tram::ReplicaId;
+
+use super::script::{P, STAMP, Script, TAIL, here};
+use crate::world::World;
+
+/// Replica 0 is away for exactly as many entries as a log has. Leader 1 orders one more, which
+/// reaches replica 3 alone. Replica 2 is about to copy it, and its payload is there: where the
+/// payload was of the first entry that replica 0 lacks. Then replica 0 reads the log of replica 2.
+/// It must not find the header of that entry beside the payload of the other.
+#[test]
+fn a_slot_whose_payload_is_replaced_has_no_longer_the_entry_of_before() {
+    let mut script = Script::of(&[None], 5);
+    let [three, four] = [3, 4].map(|rank| ReplicaId { rank: Rank(rank), ..P[0] });
+    let others = [P[1], P[2], three, four];
+    script.leads(P[1], &others);
+    let first = script.world.log_control(P[0])[TAIL];
+    let entries = script.world.settings.log_entries;
+    script.go_on(&others, 0, entries);
+    let tail = script.world.log_control(P[1])[TAIL];
+    assert_eq!(tail, first + u64::from(entries));
+    script.multicast(1, here());
+    script.among(&[P[1], three], &[1], |world| world.log_control(three)[TAIL] > tail);
+    script.among(&[P[2], three, four], &[], |world| world.reads_payloads(P[2]));
+    while script.world.reads_payloads(P[2]) {
+        assert!(script.world.network.borrow_mut().deliver_if_any_can());
+    }
+    assert_eq!(script.world.log_control(P[2])[TAIL], tail);
+    let last = script.world.ordered_at(four, tail - 1).expect("a message");
+    let before = script.world.restored;
+    script.delivers(P[0], last, &[P[0], P[2], four], &[]);
+    assert!(script.world.restored > before, "nobody has that entry any more");
+    script.end();
+}
+
+/// A replica comes back when the log has gone around a few times. What it is to be given begins
+/// where the log does, and not at its first entry.
+#[test]
+fn a_replica_that_comes_back_late_is_given_what_is_kept() {
+    let mut script = Script::new(&[None]);
+    let messages = 3 * script.world.settings.log_entries;
+    script.go_on(&P, 0, messages);
+    script.world.crash_replica(P[2]);
+    script.world.start_replica(P[2], false);
+    script.among(&P, &[], |world| world.replicas[&P[2]].replica.is_voter());
+    script.end();
+}
+
+/// The fabric refuses reads of payloads that a candidate lacks, now and then. It must not lead with
+/// a header beside a payload that it has not read.
+#[test]
+fn a_payload_whose_read_is_refused_is_read_later() {
+    let mut refusals = 0;
+    for percent in [20, 50, 80] {
+        let mut script = Script::new(&[None]);
+        script.leads(P[1], &P[1..]);
+        let last = script.go_on(&P[1..], 1, 20);
+        script.world.network.borrow_mut().refuses = percent;
+        script.delivers(P[0], last, &[P[0], P[2]], &[]);
+        refusals += script.world.network.borrow().refusals;
+        script.world.network.borrow_mut().refuses = 0;
+        script.end();
+    }
+    assert!(refusals > 20, "{refusals}");
+}
+
+/// Replica 0 has an entry that it has not delivered. Replica 2 has it by a snapshot and not in its
+/// log, which is ahead. Replica 0 needs a snapshot, too. Until it has one it must keep what it has:
+/// it may have been counted.
+#[test]
+fn a_candidate_that_lacks_a_snapshot_keeps_its_entries() {
+    let mut script = Script::of(&[None], 5);
+    let [three, four] = [3, 4].map(|rank| ReplicaId { rank: Rank(rank), ..P[0] });
+    let (all, others) = ([P[0], P[1], P[2], three, four], [P[1], P[2], three, four]);
+    script.leads(P[1], &others);
+    let stamp = |world: &World, id: ReplicaId| world.log_control(id)[STAMP];
+    script.among(&all, &[], |world| stamp(world, P[0]) == stamp(world, P[1]));
+    let before = script.world.log_control(P[0])[TAIL];
+    let message = script.multicast(0, here());
+    script.among(&all, &[0], |world| world.log_control(P[0])[TAIL] > before);
+    let delivered = script.world.replicas[&P[0]].replica.delivered();
+    assert!(!script.world.has_delivered(P[0], message));
+    others.iter().for_each(|id| script.delivers(*id, message, &others, &[0]));
+    // It has the snapshot of one of the others, in the end.
+    script.world.crash_replica(P[2]);
+    script.world.start_replica(P[2], false);
+    while !script.world.has_delivered(P[2], message) {
+        script.world.crash_replica(P[2]);
+        script.world.start_replica(P[2], false);
+    }
+    script.among(&others, &[], |world| world.replicas[&P[2]].replica.is_voter());
+    script.go_on(&others, 1, 2);
+    script.world.gives_snapshots = false;
+    let needs = |world: &World| world.replicas[&P[0]].replica.needs_snapshot();
+    script.among(&[P[0], P[2], four], &[], needs);
+    assert_eq!(script.world.replicas[&P[0]].replica.delivered(), delivered);
+    assert_eq!(script.world.log_control(P[0])[TAIL], before + 1);
+    script.world.gives_snapshots = true;
+    script.end();
+}
