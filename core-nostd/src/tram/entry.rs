@@ -345,6 +345,16 @@ mod tests {
         }
     }
 
+    /// A client's message that passed for a null would say that another leader has begun.
+    #[test]
+    fn the_names_of_nulls_and_of_messages_are_told_apart() {
+        let message = MessageId { client: ClientNumber(3), incarnation: 7, number: 9 };
+        assert_eq!((message.is_null(), message.null_of()), (false, None));
+        assert_eq!(std::format!("{message}"), "3/7/9");
+        let leader = Timestamp::new(7, 3, Rank(2));
+        assert_eq!(MessageId::of_null(leader).null_of(), Some(leader));
+    }
+
     #[test]
     fn a_header_that_makes_no_sense_is_no_entry() {
         let shape = shape();

@@ -378,6 +378,19 @@ mod tests {
         assert_eq!(follow.stage, FollowStage::Synced);
     }
 
+    /// The first list of all has number zero, which is also that of no list with a stamp.
+    #[test]
+    fn a_log_without_its_stamp_does_not_count_nor_one_that_was_given_to_another() {
+        let mut follow = Follow { stage: FollowStage::Repairing, ..Follow::default() };
+        let first = follow.took(3);
+        follow.appended(first);
+        assert_eq!(follow.stage, FollowStage::Repairing);
+        (follow.stamped_by, follow.stamp_sent) = (follow.took(3), true);
+        follow.refused();
+        follow.appended(follow.stamped_by);
+        assert_eq!(follow.stage, FollowStage::Idle);
+    }
+
     /// Sequence numbers begin anew at some time, also in the middle of this.
     #[test]
     fn what_a_list_carries_is_there_once_that_list_or_a_later_one_is_done() {

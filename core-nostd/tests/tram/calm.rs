@@ -140,3 +140,13 @@ fn what_a_client_multicast_before_it_left_is_delivered() {
         assert_eq!(safety(&world), Vec::<String>::new());
     }
 }
+
+/// A place takes an entry of the log, and is kept while its client is connected.
+#[test]
+fn a_client_that_multicasts_nothing_takes_no_place() {
+    let mut world = World::new(&[None], 3, Settings::default());
+    let leads = |world: &World| world.leader(GroupId(0)).map(|id| world.log_control(id)[1]);
+    assert!(world.run_until(200_000, |world| leads(world).is_some()));
+    world.run(20_000);
+    assert_eq!(leads(&world), Some(0));
+}

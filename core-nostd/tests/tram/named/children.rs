@@ -1,5 +1,7 @@
 //! Histories of a parent and its child: what is passed on, and kept until it is taken.
 
+use std::rc::Rc;
+
 use tramontane_core::ids::{ClientNumber, GroupId};
 use tramontane_core::tram::{Destinations, MessageId, ReplicaId, ReplicaLinks, Role};
 
@@ -62,10 +64,9 @@ fn a_log_keeps_what_a_child_has_not_taken() {
     script.end();
 }
 
-/// TRM-6: the log is full of what comes behind a message that the child has not taken. The next
-/// leader of the parent owes its children a null, which has to wait: it would replace that message.
-#[test]
-fn a_new_leaders_null_waits_until_there_is_room() {
+/// The log of the parent is full of what comes behind a message that the child has not taken. Gives
+/// that message, and the end of the log.
+fn full_log() -> (Script, MessageId, u64) {
     let mut script = Script::new(&[None, Some(0)]);
     let all = script.world.ids();
     script.does_come(&all, &[0, 1], 400, |_| false);
@@ -77,13 +78,111 @@ fn a_new_leaders_null_waits_until_there_is_room() {
         let message = script.multicast(1, here());
         script.among(&P, &[1], |world| world.sent[&message].answered);
     }
-    let tail = |world: &World| world.log_control(P[1])[TAIL];
     script.does_come(&P, &[], 100, |_| false);
-    assert_eq!(tail(&script.world), place + entries);
+    assert!(P.iter().all(|id| script.world.log_control(*id)[TAIL] == place + entries));
+    (script, first, place + entries)
+}
+
+/// TRM-6: the next leader of the parent owes its children a null, which has to wait: it would
+/// replace that message.
+#[test]
+fn a_new_leaders_null_waits_until_there_is_room() {
+    let (mut script, first, tail) = full_log();
     script.leads(P[1], &P[1..]);
     script.does_come(&P[1..], &[], 40, |_| false);
-    assert_eq!(tail(&script.world), place + entries, "there is no room");
+    assert_eq!(script.world.log_control(P[1])[TAIL], tail, "there is no room");
     script.delivers(C[1], first, &[P[1], P[2], C[0], C[1], C[2]], &[]);
+    script.end();
+}
+
+/// TRM-5, TRM-6: neither does the admission of a replica that comes back replace it.
+#[test]
+fn an_admission_waits_until_there_is_room() {
+    let (mut script, first, tail) = full_log();
+    script.world.crash_replica(P[2]);
+    script.world.start_replica(P[2], false);
+    script.does_come(&P, &[], 200, |_| false);
+    assert_eq!(script.world.log_control(P[2])[TAIL], tail, "it has the log");
+    assert_eq!(script.world.log_control(P[0])[TAIL], tail, "there is no room");
+    let all = script.world.ids();
+    script.among(&all, &[], |world| world.replicas[&P[2]].replica.is_voter());
+    script.delivers(C[1], first, &all, &[]);
+    script.end();
+}
+
+/// Nor is it the peers' fault. Replica 2 is silent from some time on, and everything that was
+/// written to its log is there: it does not hold the log up, and keeps its connection.
+#[test]
+fn a_full_log_ends_no_connection_of_a_peer_that_does_not_hold_it_up() {
+    let (mut script, _, _) = full_log();
+    let message = script.multicast(1, here());
+    script.world.allow_only(&P, &[ClientNumber(1)]);
+    let views = |world: &World| {
+        let links = &world.replicas[&P[0]].memory.links;
+        [1, 2].map(|rank: usize| links[rank].clone().expect("connected"))
+    };
+    let before = views(&script.world);
+    for round in 0..800 {
+        for id in &P[..if round < 200 { 3 } else { 2 }] {
+            // What it posts to the others is under way as it looks again.
+            script.world.step_replica(*id);
+            script.world.step_replica(*id);
+            while script.world.network.borrow_mut().deliver_if_any_can() {}
+        }
+        script.world.step_client(ClientNumber(1));
+        script.world.now += 600;
+    }
+    assert!(!script.world.has_delivered(P[0], message));
+    let now = views(&script.world);
+    assert!(before.iter().zip(&now).all(|(before, now)| Rc::ptr_eq(before, now)));
+    script.end();
+}
+
+/// TRM-6: the parent's leader leads anew, and its row has what it passed on before, at the same
+/// position. The connection to the child stays as it is.
+#[test]
+fn a_parents_leader_that_leads_again_keeps_a_row_that_is_right() {
+    let mut script = Script::new(&[None, Some(0)]);
+    let all = script.world.ids();
+    script.does_come(&all, &[0, 1], 400, |_| false);
+    let first = script.multicast(0, both());
+    script.delivers(P[1], first, &[P[0], P[1], P[2], C[0]], &[0]);
+    let link = ReplicaLinks::of(script.world.overlay, P[0].group)
+        .find(Role::Child { child: 0, rank: C[0].rank })
+        .expect("a link");
+    let row = |world: &World| world.replicas[&P[0]].memory.links[link.index()].clone();
+    let before = row(&script.world).expect("connected");
+    script.leads(P[1], &P[1..]);
+    script.leads(P[0], &[P[0], P[2]]);
+    script.delivers(C[1], first, &[P[0], P[2], C[0], C[1], C[2]], &[]);
+    assert!(row(&script.world).is_some_and(|now| Rc::ptr_eq(&before, &now)));
+    script.end();
+}
+
+/// TRM-9: a child's replica asks for the payload of a position that it has taken. Its slot has a
+/// later message by now, whose payload must not be replaced by that one.
+#[test]
+fn what_a_child_asks_for_late_replaces_no_other_payload() {
+    const WRITTEN: usize = 0;
+    const WANTED: usize = 24;
+    let mut script = Script::by_reference(&[None, Some(0)]);
+    let all = script.world.ids();
+    let first = script.multicast(0, both());
+    C.iter().for_each(|id| script.delivers(*id, first, &all, &[0]));
+    script.does_come(&all, &[0, 1], 400, |_| false);
+    let links = ReplicaLinks::of(script.world.overlay, P[0].group);
+    let link = links.find(Role::Child { child: 0, rank: C[0].rank }).expect("a link");
+    let wanted = script.world.shown(P[0], link, WRITTEN);
+    // Too short for references.
+    let window = script.world.settings.window;
+    let short = |script: &mut Script| script.world.multicast(ClientNumber(0), both(), 8);
+    let last = (0..window).map(|_| short(&mut script).expect("there is room")).last();
+    let written = wanted + u64::from(window);
+    script.among(&P, &[0], |world| world.shown(P[0], link, WRITTEN) == written);
+    script.moves(&P[..1], &[P[0], C[0]], 4);
+    script.world.poke(P[0], link, WANTED, wanted);
+    script.moves(&P[..1], &[P[0], C[0]], 4);
+    script.delivers(C[1], last.expect("some"), &all, &[0]);
     script.end();
 }
 

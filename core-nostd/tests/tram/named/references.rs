@@ -2,7 +2,7 @@
 //! of these scripts are long enough.
 
 use tramontane_core::ids::{ClientNumber, GroupId, Rank};
-use tramontane_core::tram::{Destinations, LinkId, MessageId, ReplicaId};
+use tramontane_core::tram::{Destinations, LinkId, MessageId, ReplicaId, ReplicaLinks, Role};
 
 use super::script::{C, P, Script, TAIL, both, here};
 use crate::world::{LEASE_NS, World};
@@ -123,6 +123,8 @@ fn a_child_that_lacks_a_payload_gets_it_from_its_parent() {
     for id in C {
         script.delivers(id, a, &all, &[]);
     }
+    script.does_come(&all, &[], 40, |_| false);
+    assert!(script.world.carried <= 3, "once to each replica of the child, at most");
     script.end();
 }
 
@@ -192,6 +194,26 @@ fn a_follower_asks_for_no_payload_that_its_client_may_be_giving() {
     assert!(!script.world.has_delivered(P[2], a));
     script.delivers(P[2], a, &P, &[0]);
     assert_eq!(script.world.carried, 0);
+    script.end();
+}
+
+/// The same with a child, whose leader finds a reference in its parent's ring. It asks the parent
+/// once it has waited for too long.
+#[test]
+fn a_child_asks_for_no_payload_before_it_has_waited_for_its_client() {
+    const WANTED: usize = 24;
+    let mut script = Script::by_reference(&[None, Some(0)]);
+    let all = script.world.ids();
+    script.does_come(&all, &[0, 1], 100, |_| false);
+    let links = ReplicaLinks::of(script.world.overlay, C[0].group);
+    let link = links.find(Role::Parent(P[0].rank)).expect("a link");
+    let a = script.multicast(0, both());
+    script.delivers(P[0], a, &P, &[0]);
+    script.moves(&P, &all, 4);
+    script.moves(&all, &all, 6);
+    assert_eq!(script.world.shown(C[0], link, WANTED), 0);
+    script.delivers(C[0], a, &all, &[]);
+    assert!(script.world.shown(C[0], link, WANTED) > 0);
     script.end();
 }
 
