@@ -197,6 +197,33 @@ fn a_follower_asks_for_no_payload_that_its_client_may_be_giving() {
     script.end();
 }
 
+/// A follower lacks what a client that is gone has not given, and also what another client may be
+/// giving. A list carries as many of the first as it has room for, and none of the other.
+#[test]
+fn a_list_carries_all_that_was_asked_for_and_nothing_else() {
+    for lost in [1, 2] {
+        let mut script = Script::by_reference(&[None]);
+        let gone: Vec<MessageId> = (0..lost).map(|_| script.multicast(0, here())).collect();
+        gone.iter().for_each(|id| script.delivers(P[1], *id, &P[..2], &[0]));
+        script.world.crash_client(ClientNumber(0));
+        let comes = script.multicast(1, here());
+        script.delivers(P[1], comes, &P[..2], &[1]);
+        script.world.allow_only(&P, &[]);
+        let mut most = 0;
+        for _ in 0..20 {
+            for id in P {
+                let before = script.world.carried;
+                script.world.step_replica(id);
+                most = most.max(script.world.carried - before);
+                while script.world.network.borrow_mut().deliver_if_any_can() {}
+            }
+            script.world.now += 200;
+        }
+        assert_eq!((most, script.world.carried), (lost, lost));
+        script.end();
+    }
+}
+
 /// The same with a child, whose leader finds a reference in its parent's ring. It asks the parent
 /// once it has waited for too long.
 #[test]
