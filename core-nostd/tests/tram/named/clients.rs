@@ -151,3 +151,22 @@ fn a_followers_reply_answers_those_alone_that_wait_for_no_leader() {
     assert_eq!(answered, [false, true]);
     script.end();
 }
+
+/// A client waits for its reply, and nobody for how much the followers may deliver: the reply is
+/// posted first.
+#[test]
+fn a_leader_replies_before_it_tells_its_followers_what_is_decided() {
+    let mut script = Script::new(&[None]);
+    script.does_come(&P, &[0, 1], 40, |_| false);
+    let message = script.ordered_by(P[0], 0, here());
+    script.world.allow_only(&P, &[ClientNumber(0)]);
+    while script.world.network.borrow_mut().deliver_if_any_can() {}
+    assert!(!script.world.has_delivered(P[0], message));
+    script.world.step_replica(P[0]);
+    assert!(script.world.has_delivered(P[0], message));
+    let leader = script.world.process_of(P[0]).expect("it runs");
+    let order = script.world.network.borrow().writes_in_order(leader);
+    assert_eq!(order.first(), Some(&script.world.process_of_client(ClientNumber(0))));
+    assert_eq!(order.len(), 3, "and to both followers");
+    script.end();
+}
