@@ -75,3 +75,29 @@ impl core::fmt::Display for StepError {
 }
 
 impl core::error::Error for StepError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A node that has done one thing alone has not been idle: else it would fall asleep with work
+    /// left.
+    #[test]
+    fn each_thing_that_is_done_counts_as_work() {
+        let done = [
+            Progress { sent: 1, ..Progress::default() },
+            Progress { received: 1, ..Progress::default() },
+            Progress { nulls: 1, ..Progress::default() },
+            Progress { delivered: 1, ..Progress::default() },
+            Progress { freed: 1, ..Progress::default() },
+            Progress { writes: 1, ..Progress::default() },
+            Progress { lost: Some((Rank(1), LossCause::Exited)), ..Progress::default() },
+            Progress { unreadable: true, ..Progress::default() },
+        ];
+        for one in done {
+            assert!(!one.is_idle(), "{one:?}");
+        }
+        assert!(Progress { lists: 1, heartbeats: 1, ..Progress::default() }.is_idle());
+        assert!(Progress { overdue: Some(SubgroupId(0)), ..Progress::default() }.is_idle());
+    }
+}

@@ -18,6 +18,7 @@ use crate::chain::Random;
 
 mod columns;
 mod decisions;
+mod foreign;
 mod victim;
 
 use victim::{GROUP, Victim};

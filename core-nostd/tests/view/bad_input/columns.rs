@@ -1,5 +1,6 @@
 //! Columns that a row has not, and cells that fail their check.
 
+use super::victim::SUBGROUPS;
 use super::*;
 
 /// What a row cannot hold is not published, and reads as if nobody had published it.
@@ -43,5 +44,30 @@ fn a_cell_that_fails_its_check_is_read_as_nothing_or_as_nonsense() {
         let offset = layout.view_offset(Rank(0), column).expect("a column");
         RowWriter::from_lines(&lines).cell(offset).expect("inside the row").publish(77);
         assert_eq!(table.load(Rank(0), column), read, "{column:?}");
+    }
+}
+
+/// FLT-2: a word of suspicions takes two cells with checks. A suspicion in the second one that was
+/// read as none would not spread.
+#[test]
+fn a_suspicion_of_any_of_many_members_is_read_with_checks_and_without() {
+    let members: Vec<NodeId> = (1..=70).map(NodeId).collect();
+    let plain =
+        Layout::with_views(Group { members: &members, subgroups: &SUBGROUPS }).expect("good");
+    for layout in [plain, plain.with_checks().expect("small")] {
+        let lines: Vec<Line> = (0..layout.row_bytes(Rank(1)) / 64).map(|_| Line::new()).collect();
+        let rows = [Row::from_lines(&lines); 2];
+        let writer = RowWriter::from_lines(&lines);
+        let (mut own, other) = (
+            RowTable::new(&layout, Rank(1), &rows, writer),
+            RowTable::new(&layout, Rank(0), &rows, writer),
+        );
+        for (word, bit) in [(0, 0), (0, 31), (0, 32), (0, 63), (1, 5)] {
+            let column = ViewColumn::Suspicions(word);
+            let flags = own.load(Rank(1), column) | 1 << bit;
+            own.publish(column, flags);
+            assert_eq!(own.load(Rank(1), column), flags, "{word} {bit}");
+            assert_eq!(other.load(Rank(1), column), flags, "{word} {bit}");
+        }
     }
 }

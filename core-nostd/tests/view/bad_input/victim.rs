@@ -1,8 +1,10 @@
 //! A member whose peers' rows a test fills, and its host.
 
+use std::rc::Rc;
+
 use super::*;
 
-const MEMBERS: [NodeId; 3] = [NodeId(1), NodeId(2), NodeId(3)];
+pub(super) const MEMBERS: [NodeId; 3] = [NodeId(1), NodeId(2), NodeId(3)];
 const RANKS: [Rank; 3] = [Rank(0), Rank(1), Rank(2)];
 pub(super) const SUBGROUPS: [Subgroup<'static>; 1] = [Subgroup {
     members: &RANKS,
@@ -24,6 +26,10 @@ pub(super) struct Quiet {
     pub(super) fails_at: Option<u32>,
     /// The memory of the next view is not ready.
     pub(super) is_unprepared: bool,
+    /// A peer's guard was seen, and no barrier stands behind it yet.
+    unobserved: Rc<Cell<bool>>,
+    /// Barriers that were asked for.
+    pub(super) barriers: Cell<u32>,
 }
 
 impl Host for Quiet {
@@ -46,6 +52,11 @@ impl Host for Quiet {
         assert!(trim.0 <= 10, "a trim beyond what is here");
         self.delivered = trim.0;
         Ok(true)
+    }
+
+    fn observe(&self) {
+        assert!(self.unobserved.replace(false), "a barrier that stands behind no guard");
+        self.barriers.set(self.barriers.get() + 1);
     }
 
     fn cut(&mut self, peer: Rank, cause: Cause) {
@@ -88,6 +99,10 @@ impl Host for Logging<'_> {
         self.0.deliver_to(subgroup, trim)
     }
 
+    fn observe(&self) {
+        self.0.observe();
+    }
+
     fn cut(&mut self, peer: Rank, cause: Cause) {
         self.0.cut(peer, cause);
     }
@@ -108,9 +123,12 @@ pub(super) struct Victim {
 /// Before which look, whose cell, and what it says then.
 pub(super) type CellChange = (u64, u16, ViewColumn, u64);
 
-/// A table in which one cell of another row changes in the middle of a step.
+/// A table in which one cell of another row changes in the middle of a step, and in which nothing
+/// is read between a peer's guard and the barrier behind it (HAL-1), nor any guard of a member that
+/// is suspected (VIE-3).
 struct Changing<'a, 'm> {
     table: RowTable<'m>,
+    unobserved: Rc<Cell<bool>>,
     victim: &'a Victim,
     looks: Cell<u64>,
     change: Option<CellChange>,
@@ -118,6 +136,14 @@ struct Changing<'a, 'm> {
 
 impl Table for Changing<'_, '_> {
     fn load(&self, owner: Rank, column: ViewColumn) -> u64 {
+        assert!(!self.unobserved.get(), "{column:?} of {owner} is read before a barrier");
+        let is_guard =
+            matches!(column, ViewColumn::Stance | ViewColumn::Committed | ViewColumn::Installed);
+        self.unobserved.set(is_guard && owner != Rank(1));
+        if is_guard || column == ViewColumn::Heartbeat {
+            let suspected = self.table.load(Rank(1), ViewColumn::Suspicions(0));
+            assert!(suspected >> owner.0 & 1 == 0, "{column:?} of {owner}, which is suspected");
+        }
         self.looks.set(self.looks.get() + u64::from(owner != Rank(1)));
         if let Some((_, owner, column, value)) =
             self.change.filter(|(look, ..)| self.looks.get() >= *look)
@@ -134,7 +160,12 @@ impl Table for Changing<'_, '_> {
 
 impl Victim {
     pub(super) fn new() -> Self {
-        let layout = Layout::with_views(GROUP).expect("a good group");
+        Self::of(GROUP)
+    }
+
+    /// The same in a group with other subgroups.
+    pub(super) fn of(group: Group<'static>) -> Self {
+        let layout = Layout::with_views(group).expect("a good group");
         assert!(RANKS.iter().all(|rank| layout.row_bytes(*rank) <= LINES * 64));
         let options = ViewOptions { members_max: 8, ..timeless() };
         Self {
@@ -175,7 +206,8 @@ impl Victim {
         let rows: [Row<'_>; 3] = std::array::from_fn(|rank| Row::from_lines(self.lines(rank)));
         let writer = RowWriter::from_lines(self.lines(1));
         let table = RowTable::new(&self.layout, Rank(1), &rows, writer);
-        let mut table = Changing { table, victim: self, looks: Cell::new(0), change };
+        let unobserved = Rc::clone(&host.unobserved);
+        let mut table = Changing { table, unobserved, victim: self, looks: Cell::new(0), change };
         let mut change = ViewChange::new(&self.layout, &mut state, &mut peers, &mut next)
             .expect("state that fits");
         let status = match host.fails_at {

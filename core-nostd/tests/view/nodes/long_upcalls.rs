@@ -33,22 +33,31 @@ struct World<'w> {
 impl World<'_> {
     fn turn(&mut self) {
         self.now += TURN;
-        for (member, delivered) in self.others.iter_mut().zip(&mut self.delivered) {
-            let Member { node, fabric, .. } = &mut **member;
-            for subgroup in (0..SUBGROUPS).map(SubgroupId).filter(|_| self.sending) {
-                let Ok(mut slot) = node.node().outbox(subgroup).expect("it sends").reserve(1)
-                else {
-                    continue;
-                };
-                slot.payload()[0] = self.sent;
-                slot.commit();
-                self.sent = self.sent.wrapping_add(1);
+        for index in 0..self.others.len() {
+            if self.sending {
+                self.send(index);
             }
-            let mut take = |batch: &mut Batch<'_>| take(delivered, batch);
-            let stepped = node.step(Time(self.now), fabric, &mut take, |_| true);
-            let (_, status) = stepped.expect("it steps");
-            assert!(!matches!(status, Status::Halted(_)), "at {}: {status:?}", self.now);
+            self.step(index);
         }
+    }
+
+    /// One of them sends in each subgroup, if there is room.
+    fn send(&mut self, index: usize) {
+        for subgroup in (0..SUBGROUPS).map(SubgroupId) {
+            let outbox = self.others[index].node.node().outbox(subgroup).expect("it sends");
+            let Ok(mut slot) = outbox.reserve(1) else { continue };
+            slot.payload()[0] = self.sent;
+            slot.commit();
+            self.sent = self.sent.wrapping_add(1);
+        }
+    }
+
+    fn step(&mut self, index: usize) {
+        let Member { node, fabric, .. } = &mut *self.others[index];
+        let mut take = |batch: &mut Batch<'_>| take(&mut self.delivered[index], batch);
+        let stepped = node.step(Time(self.now), fabric, &mut take, |_| true);
+        let (_, status) = stepped.expect("it steps");
+        assert!(!matches!(status, Status::Halted(_)), "at {}: {status:?}", self.now);
     }
 }
 
@@ -62,6 +71,8 @@ struct Slow<'s, 'w> {
     world: &'s mut World<'w>,
     delivered: &'s mut Delivered,
     upcalls: &'s mut u32,
+    /// How often it was asked what time it is.
+    asked: u32,
 }
 
 impl Application for Slow<'_, '_> {
@@ -75,11 +86,13 @@ impl Application for Slow<'_, '_> {
     }
 
     fn now(&mut self, _: Time) -> Time {
+        self.asked += 1;
         Time(self.world.now)
     }
 }
 
-/// A step of the slow member, at the time that it is.
+/// A step of the slow member, at the time that it is. To read a clock costs time: the application
+/// is asked once for each upcall, and not where there was none.
 fn step_slowly(
     slow: &mut Member,
     world: &mut World<'_>,
@@ -87,8 +100,11 @@ fn step_slowly(
 ) -> Status {
     let Member { node, fabric, .. } = slow;
     let now = Time(world.now);
-    let mut application = Slow { world, delivered: told.0, upcalls: told.1 };
-    node.step(now, fabric, &mut application, |_| true).expect("it steps").1
+    let before = *told.1;
+    let mut application = Slow { world, delivered: told.0, upcalls: told.1, asked: 0 };
+    let (_, status) = node.step(now, fabric, &mut application, |_| true).expect("it steps");
+    assert_eq!(application.asked, *application.upcalls - before, "{status:?}");
+    status
 }
 
 fn members(count: u32, batching: bool) -> Vec<Member> {
@@ -153,6 +169,43 @@ fn long_upcalls_under_a_trim_are_survived() {
                 assert_eq!(*delivered, here, "all of the trim");
             }
         }
+    }
+}
+
+/// A member that has wedged delivers what is stable, in one step in each of its subgroups. Without a
+/// heartbeat between those upcalls the others would miss it, and go on without it.
+#[test]
+fn long_upcalls_of_what_is_stable_when_a_view_ends_are_survived() {
+    for batching in [true, false] {
+        let mut members = members(3, batching);
+        let mut slow = members.remove(2);
+        let others: Vec<&mut Member> = members.iter_mut().collect();
+        let delivered = vec![Delivered::default(); 2];
+        let mut world = World { others, delivered, now: 0, sending: false, sent: 0 };
+        let (mut here, mut upcalls) = (Delivered::default(), 0);
+        for _ in 0..10 {
+            world.turn();
+            step_slowly(&mut slow, &mut world, (&mut here, &mut upcalls));
+        }
+        // It receives what 0 sends, then 1 does, and then 0 begins a change: what is stable here is
+        // delivered by the step that wedges.
+        world.send(0);
+        world.step(0);
+        let status = step_slowly(&mut slow, &mut world, (&mut here, &mut upcalls));
+        assert_eq!((status, upcalls), (Status::Steady, 0));
+        world.step(1);
+        world.others[0].node.request_join(NodeId(9)).expect("a stranger");
+        world.now += 1_000;
+        world.step(0);
+        let status = step_slowly(&mut slow, &mut world, (&mut here, &mut upcalls));
+        assert_eq!((status, upcalls), (Status::Wedged, u32::from(SUBGROUPS)));
+        while !slow.node.status().is_final() {
+            world.turn();
+            step_slowly(&mut slow, &mut world, (&mut here, &mut upcalls));
+            assert!(world.now < 200 * FAILURE_TIMEOUT, "the view does not end");
+        }
+        let next = slow.node.next_view().expect("it is not missed").members.to_vec();
+        assert_eq!(next, [1, 2, 3, 9].map(NodeId), "batches: {batching}");
     }
 }
 

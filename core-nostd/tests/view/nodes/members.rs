@@ -32,6 +32,8 @@ pub struct Carrier {
     pub unready: BTreeSet<u16>,
     /// Peers that cut this member off.
     pub denied_by: BTreeSet<u16>,
+    /// Of each list that was posted: to whom, and where in the row it begins.
+    pub posted: Vec<(u16, usize)>,
     /// What there is to poll.
     pub events: VecDeque<Event>,
 }
@@ -62,6 +64,7 @@ impl Carries for Carrier {
         self.cut.insert(peer.0);
     }
     fn carry(&mut self, to: Rank, writes: &[Write]) -> Result<(), ErrorKind> {
+        assert!(!self.unready.contains(&to.0), "{to} has no memory that could be written to");
         if self.cut.contains(&to.0) {
             return Err(ErrorKind::PeerLost);
         }
@@ -71,6 +74,7 @@ impl Carries for Carrier {
         if self.chance(self.full_percent) {
             return Err(ErrorKind::QueueFull);
         }
+        self.posted.push((to.0, writes[0].target.offset));
         let Some(copies) = &self.copies else { return Ok(()) };
         for write in writes {
             let mut bytes = vec![0; write.length];
@@ -228,6 +232,7 @@ pub fn open_laid(id: u64, ids: &[NodeId], shared: bool, seed: u64, laid: Laid) -
             cut: BTreeSet::new(),
             unready: BTreeSet::new(),
             denied_by: BTreeSet::new(),
+            posted: Vec::new(),
             events: VecDeque::new(),
         };
         let view = ViewId(id);

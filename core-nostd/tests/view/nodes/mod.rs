@@ -6,6 +6,7 @@ mod changed_slots;
 mod checked_columns;
 mod long_upcalls;
 mod members;
+mod posts;
 #[cfg(feature = "durable")]
 mod promises;
 mod weak_order;

@@ -147,6 +147,11 @@ fn two_new_members_without_the_state_wait_for_one_that_has_it() {
     let subgroups = [vec![1, 2, 3, 4]];
     let waited = waits(&[(2, &leaver), (3, &joining), (4, &joining)], &subgroups);
     assert_eq!(waited, Some((Want::WholeLog(0), 2, vec![1])));
+    // 1 has promised the view, so it had all that the first one ended with.
+    let promised = Disk { decided: Some((1, vec![1, 2])), ..leaver.clone() };
+    let come = [(2, &leaver), (1, &promised), (3, &joining)];
+    let (members, _, logs) = goes_on(&come, &subgroups);
+    assert_eq!((members, logs), (vec![1, 3], vec![Some((1, 1))]));
     let stays = Disk { promise: None, ..leaver };
     let come = [(1, &stays), (3, &joining)];
     let (members, _, logs) = goes_on(&come, &subgroups);
@@ -223,4 +228,55 @@ fn a_damaged_record_is_taken_from_another_member_or_waited_for() {
     bad.logs[0].as_mut().expect("a log").damaged = vec![(3, 4)];
     let come = [(1, &five), (2, &five), (3, &five), (4, &bad)];
     assert_eq!(goes_on(&come, &[ALL.to_vec()]).2[0].map(|log| log.1), Some(3));
+}
+
+/// It would be waited for, though it has nothing to say: it may be gone for good.
+#[test]
+fn a_node_that_is_in_no_view_that_matters_neither_promises_nor_is_waited_for() {
+    let members = [1, 2, 3];
+    // 4 was removed before, and still knows the first view alone. 5 may belong to the subgroup, and
+    // has never come.
+    let subgroups = [ALL.to_vec()];
+    let knows = Disk::of(2, &members, &[Some((1, 4))]);
+    let removed = Disk::of(1, &[1, 2, 3, 4], &[Some((1, 4))]);
+    let promise_of = |come: &[(u32, &Disk)]| {
+        with_restart(come, &subgroups, |restart| {
+            let Verdict::Go(plan) = restart.verdict() else { panic!("a majority is there") };
+            restart.participants(&plan).map(|node| node.0).collect::<Vec<_>>()
+        })
+    };
+    assert_eq!(promise_of(&[(1, &knows), (2, &knows), (4, &removed)]), [1, 2]);
+    // A view that is adopted counts as well: it lets 4 in again.
+    let adopts = knows.clone().promising(FIRST, 3, &[1, 2, 4], &[Some(4)]);
+    assert_eq!(promise_of(&[(1, &adopts), (2, &adopts), (4, &removed)]), [1, 2, 4]);
+    // A record that all members of the view have lost is given up without 4 and 5.
+    let mut damaged = knows;
+    damaged.logs[0].as_mut().expect("a log").damaged = vec![(3, 4)];
+    let come = [(1, &damaged), (2, &damaged), (3, &damaged)];
+    assert_eq!(goes_on(&come, &subgroups).2, [Some((1, 3))]);
+}
+
+/// DUR-7: otherwise a group could never go on whose operator says that the others do not come back.
+#[test]
+fn with_less_a_damaged_record_that_others_may_have_is_given_up() {
+    let members = [1, 2, 3];
+    let mut one = Disk::of(1, &members, &[Some((1, 8))]);
+    one.logs[0].as_mut().expect("a log").damaged = vec![(2, 4)];
+    let subgroups = [members.to_vec()];
+    assert_eq!(waits(&[(1, &one)], &subgroups), Some((Want::Majority, 1, vec![2, 3])));
+    let two = one.clone();
+    let come = [(1, &one), (2, &two)];
+    assert_eq!(
+        waits(&come, &subgroups),
+        Some((Want::Record(0, DurableCount(2)), 1, vec![3])),
+        "3 may have it"
+    );
+    for come in [&come[..1], &come[..]] {
+        with_restart(come, &subgroups, |restart| {
+            let restart = restart.with_less();
+            let Verdict::Go(plan) = restart.verdict() else { panic!("it is enough") };
+            let taken = restart.log_of(&plan, 0).expect("no record is waited for");
+            assert_eq!(taken.map(|taken| taken.end.end), Some(DurableCount(2)));
+        });
+    }
 }

@@ -1,0 +1,94 @@
+//! What a member posts to its peers, and to whom, while a view ends.
+
+use super::Run;
+use super::members::Member;
+use tramontane_core::fabric::LossCause;
+use tramontane_core::ids::{NodeId, Rank};
+use tramontane_core::layout::ViewColumn;
+use tramontane_core::view::Status;
+
+/// Every queue is full.
+const FULL: u64 = 101;
+
+/// A member 1 that wedges with its next step. It has received a message and sent one, and neither
+/// got into its queues.
+fn about_to_wedge() -> Run {
+    let mut run = Run::new(3, false, 5);
+    for member in &mut run.members {
+        member.fabric.full_percent = 0;
+    }
+    run.run(5, false);
+    run.send(0);
+    run.step(0);
+    run.members[1].fabric.full_percent = FULL;
+    run.send(1);
+    assert_eq!(run.step(1), Status::Steady);
+    run.members[0].node.request_join(NodeId(9)).expect("a stranger");
+    run.now += 1_000;
+    run.step(0);
+    run.now += 1_000;
+    run
+}
+
+/// VIE-6: what became stable before a view ended is delivered without waiting for the decision, so
+/// each peer has to hear of what was received here.
+#[test]
+fn a_wedged_member_posts_what_a_full_queue_has_held_back() {
+    let mut run = about_to_wedge();
+    assert_eq!(run.step(1), Status::Wedged);
+    assert!(!is_shown_everywhere(&run, 1));
+    run.members[1].fabric.full_percent = 0;
+    assert_eq!(run.step(1), Status::Wedged);
+    assert!(is_shown_everywhere(&run, 1));
+}
+
+/// A peer that reads where this member's part in the view ends has been sent all that comes before.
+#[test]
+fn the_columns_of_a_view_are_posted_behind_all_that_a_step_posts() {
+    let mut run = about_to_wedge();
+    run.members[1].fabric.full_percent = 0;
+    run.members[1].fabric.posted.clear();
+    assert_eq!(run.step(1), Status::Wedged);
+    let Member { fabric, layout, .. } = &run.members[1];
+    let columns = layout.view_offset(Rank(1), ViewColumn::Heartbeat).expect("a column");
+    for peer in [0, 2] {
+        let lists = fabric.posted.iter().filter(|(to, _)| *to == peer);
+        let of_the_view: Vec<bool> = lists.map(|(_, offset)| *offset >= columns).collect();
+        // The heartbeat goes before all else, and guards nothing.
+        assert_eq!(of_the_view, [true, false, true], "to {peer}");
+    }
+}
+
+/// VIE-3: a member that is suspected is cut off at the fabric, whoever found out; and the caller is
+/// told once.
+#[test]
+fn whoever_is_suspected_is_cut_off_and_the_caller_is_told() {
+    let mut run = Run::new(4, false, 5);
+    run.run(5, false);
+    run.members[0].node.peer_lost(Rank(3));
+    let told = |run: &mut Run, rank: usize| -> Vec<_> {
+        (0..12).filter_map(|_| run.step_and_tell(rank).0.lost).collect()
+    };
+    for rank in 0..2 {
+        assert_eq!(told(&mut run, rank), [(Rank(3), LossCause::Unreachable)], "at {rank}");
+        assert_eq!(run.members[rank].fabric.cut, [3].into(), "at {rank}");
+    }
+    // 2 shows what no correct member shows.
+    let offset = run.members[2].layout.view_offset(Rank(2), ViewColumn::Suspicions(0));
+    let row = &run.members[1].fabric.copies.as_ref().expect("copies")[2][1];
+    row.cell(offset.expect("a column")).expect("in the row").publish(1 << 40);
+    assert_eq!(told(&mut run, 1), [(Rank(2), LossCause::Misbehaved)]);
+    assert_eq!(run.members[1].fabric.cut, [2, 3].into());
+}
+
+/// Whether each peer's copy of a member's row says what the row says.
+fn is_shown_everywhere(run: &Run, owner: usize) -> bool {
+    let member = &run.members[owner];
+    let copies = &member.fabric.copies.as_ref().expect("copies")[owner];
+    let read = |at: usize| {
+        let mut bytes = vec![0; copies[at].reader().bytes()];
+        copies[at].reader().read(0, &mut bytes).expect("the whole row");
+        bytes
+    };
+    (0..copies.len()).all(|at| read(at) == read(owner))
+}
