@@ -83,3 +83,37 @@ fn a_member_whose_log_cannot_keep_what_is_sealed_halts() {
     }
     assert!(halts >= 8, "{halts} of 16");
 }
+
+/// VIE-9: a member that leaves is needed until all that stay have gone on, and by nobody else. If it
+/// waited for one that is gone, or leaves as well, it would never end.
+#[test]
+fn a_member_that_leaves_waits_for_those_alone_that_stay_and_live() {
+    const LEAVE: [Change; 2] = [Change::Leave(Rank(1)), Change::Leave(Rank(2))];
+    for (changes, suspected, is_lost, leaves) in [
+        (&LEAVE[..1], 0, false, false),
+        (&LEAVE[..1], 0, true, true),
+        (&LEAVE[..1], 0b100, false, true),
+        (&LEAVE[..], 0, false, true),
+    ] {
+        let mut victim = Victim::new();
+        victim.put(0, ViewColumn::Suspicions(0), suspected);
+        victim.step();
+        let entries = changes.iter().copied().chain([Change::Seal]);
+        for (index, change) in (0..).zip(entries) {
+            victim.put(0, ViewColumn::Entry(index), change.encode(Ballot(1)));
+        }
+        victim.put(0, ViewColumn::Trim(SubgroupId(0)), 6);
+        let count = changes.len() as u16 + 1;
+        victim.put_stance(0, 0, 1, count);
+        let accepted = Accepted { ballot: Ballot(1), count };
+        victim.put(0, ViewColumn::Committed, Committed { decided: true, accepted }.encode());
+        assert_eq!(victim.step(), Status::Decided, "0 has not gone on");
+        victim.put(0, ViewColumn::Installed, 3);
+        if is_lost {
+            assert_eq!(victim.step(), Status::Decided, "nor has 2");
+            victim.lose(2);
+        }
+        let status = if leaves { Status::Left } else { Status::Decided };
+        assert_eq!(victim.step(), status, "{changes:?} {suspected} {is_lost}");
+    }
+}

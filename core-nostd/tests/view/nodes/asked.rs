@@ -186,6 +186,11 @@ fn a_large_message_waits_for_its_blocks_in_a_view_too() {
     }
     run.run(10, false);
     assert!(run.delivered.values().all(|delivered| *delivered == [[7]]));
+    for member in &run.members {
+        let counts =
+            [0, 1].map(SenderRank).map(|one| member.node.node().large_delivered(SUBGROUP, one));
+        assert_eq!(counts, [1, 0], "so many are not needed any more");
+    }
 }
 
 /// DUR-1: as at a node of a fixed membership.

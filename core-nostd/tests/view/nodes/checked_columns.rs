@@ -3,8 +3,8 @@
 
 use tramontane_core::check::{Checks, STEPS_UNREADABLE};
 use tramontane_core::fabric::LossCause;
-use tramontane_core::ids::Rank;
-use tramontane_core::layout::ViewColumn;
+use tramontane_core::ids::{NodeId, Rank};
+use tramontane_core::layout::{ControlCell, ViewColumn};
 use tramontane_core::multicast::Impossible;
 use tramontane_core::view::Status;
 
@@ -94,4 +94,27 @@ fn a_member_dies_under_load_and_the_others_go_on_with_checks() {
         run.go_on();
         assert_eq!(run.ids.len(), 3, "seed {seed}");
     }
+}
+
+/// It would sleep otherwise, and neither see that the cell is mended nor report it.
+#[test]
+fn a_wedged_member_steps_on_while_a_cell_of_messages_fails_its_check() {
+    let mut run = steady();
+    run.members[0].node.request_join(NodeId(9)).expect("a stranger");
+    run.now += 1_000;
+    run.step(0);
+    assert_eq!(run.step_and_tell(1).1, Status::Wedged);
+    let member = &run.members[0];
+    let at = member.layout.control_offset(Rank(0), SUBGROUP).expect("a member");
+    let cell = member.row.cell(at + ControlCell::Received.offset()).expect("in the row");
+    cell.publish(cell.load() ^ 1 << 7);
+    for step in 1..STEPS_UNREADABLE {
+        let (progress, status) = run.step_and_tell(1);
+        assert_eq!(status, Status::Wedged, "step {step}");
+        assert!(progress.unreadable && !progress.is_idle(), "step {step}");
+        assert_eq!(progress.lost, None, "step {step}");
+    }
+    let (progress, _) = run.step_and_tell(1);
+    assert_eq!(progress.refused, Some((Rank(0), Impossible::CellCheck)));
+    assert_eq!(progress.lost, Some((Rank(0), LossCause::Misbehaved)));
 }

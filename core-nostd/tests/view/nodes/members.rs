@@ -1,5 +1,6 @@
 //! Members of one view, and what carries their writes.
 
+use std::cell::Cell;
 use std::collections::{BTreeSet, VecDeque};
 
 use crate::common::{Carries, fabric};
@@ -34,6 +35,8 @@ pub struct Carrier {
     pub denied_by: BTreeSet<u16>,
     /// Of each list that was posted: to whom, and where in the row it begins.
     pub posted: Vec<(u16, usize)>,
+    /// Guards of peers that were seen: a barrier stands behind each.
+    pub barriers: Cell<u32>,
     /// What there is to poll.
     pub events: VecDeque<Event>,
 }
@@ -85,6 +88,9 @@ impl Carries for Carrier {
                 .map_err(|_| ErrorKind::OutOfRange)?;
         }
         Ok(())
+    }
+    fn barrier(&self) {
+        self.barriers.set(self.barriers.get() + 1);
     }
     fn next_event(&mut self) -> Option<Event> {
         self.events.pop_front()
@@ -233,6 +239,7 @@ pub fn open_laid(id: u64, ids: &[NodeId], shared: bool, seed: u64, laid: Laid) -
             unready: BTreeSet::new(),
             denied_by: BTreeSet::new(),
             posted: Vec::new(),
+            barriers: Cell::new(0),
             events: VecDeque::new(),
         };
         let view = ViewId(id);

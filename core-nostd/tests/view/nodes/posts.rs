@@ -59,6 +59,27 @@ fn the_columns_of_a_view_are_posted_behind_all_that_a_step_posts() {
     }
 }
 
+/// VIE-2: a view in which nothing happens is looked at a few times a heartbeat, and costs other steps
+/// nothing; once it ends, each step brings it on.
+#[test]
+fn a_steady_view_is_looked_at_now_and_then_and_one_that_ends_in_each_step() {
+    let mut run = about_to_wedge();
+    let looks = |run: &mut Run, rank: usize| {
+        let before = run.members[rank].fabric.barriers.get();
+        // Nothing but the view is read behind a barrier here.
+        let status = run.step(rank);
+        (status, run.members[rank].fabric.barriers.get() - before)
+    };
+    // The interval of a heartbeat is ten steps.
+    assert_eq!(run.step(2), Status::Wedged);
+    let of_the_wedged = (0..9).map(|_| looks(&mut run, 2));
+    assert!(of_the_wedged.into_iter().all(|(status, looks)| status == Status::Wedged && looks > 0));
+    let mut run = Run::new(3, true, 5);
+    run.run(30, false);
+    let of_the_steady = (0..10).map(|_| looks(&mut run, 2)).filter(|(_, looks)| *looks > 0).count();
+    assert!((2..=4).contains(&of_the_steady), "{of_the_steady}");
+}
+
 /// VIE-3: a member that is suspected is cut off at the fabric, whoever found out; and the caller is
 /// told once.
 #[test]
