@@ -9,6 +9,7 @@ mod members;
 mod posts;
 #[cfg(feature = "durable")]
 mod promises;
+mod timing;
 mod weak_order;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,0 +1,64 @@
+//! When members show that they live, and when one that does not is missed.
+
+use super::Run;
+use tramontane_core::ids::{Rank, Time};
+use tramontane_core::view::Status;
+
+/// Of the members of these tests.
+const HEARTBEAT: u64 = 1_000;
+const FAILURE_TIMEOUT: u64 = 20_000;
+const FIRST_TIMEOUT: u64 = 40_000;
+
+fn shows_life(run: &mut Run, rank: usize) -> u32 {
+    let member = &mut run.members[rank];
+    member.fabric.full_percent = 0;
+    member.node.show_life(Time(run.now), &mut member.fabric).heartbeats
+}
+
+/// VIE-2: a heartbeat before the first step would be one of a member that has not begun, and one
+/// after the last step of a member that is needed no more.
+#[test]
+fn a_member_shows_life_in_its_view_alone_and_no_more_often_than_it_has_to() {
+    let mut run = Run::new(3, false, 5);
+    run.now = 5 * HEARTBEAT;
+    assert_eq!(shows_life(&mut run, 0), 0, "its view has not begun");
+    assert_eq!(run.members[0].node.table().heartbeats(), 0);
+    run.run(2, false);
+    assert_eq!(shows_life(&mut run, 0), 0, "none is due");
+    run.now += HEARTBEAT;
+    let before = run.members[0].node.table().heartbeats();
+    assert_eq!(shows_life(&mut run, 0), 2, "one a peer");
+    assert_eq!(run.members[0].node.table().heartbeats(), before + 1);
+    assert_eq!(shows_life(&mut run, 0), 0, "it has just done so");
+    run.stopped.insert(3);
+    run.members[0].node.peer_lost(Rank(2));
+    run.run_to_the_end_of_the_view(false);
+    assert_eq!(run.members[0].node.status(), Status::Installed);
+    run.now += 10 * HEARTBEAT;
+    let before = run.members[0].node.table().heartbeats();
+    assert_eq!(shows_life(&mut run, 0), 0, "its view is over");
+    assert_eq!(run.members[0].node.table().heartbeats(), before);
+}
+
+/// VIE-2: a clock may have any time when a view begins. A member that is not there yet is waited for
+/// as long as at any other time, and one that was there for the shorter time.
+#[test]
+fn a_silent_member_is_missed_after_its_timeout_whenever_the_view_began() {
+    for began in [0, 1_000_000_000] {
+        for (was_there, timeout) in [(false, FIRST_TIMEOUT), (true, FAILURE_TIMEOUT)] {
+            let mut run = Run::new(3, true, 5);
+            run.now = began;
+            if was_there {
+                run.step(2);
+            }
+            while !run.members[0].node.suspects(Rank(2)) {
+                run.step(0);
+                run.step(1);
+                assert!(run.now - began < 2 * FIRST_TIMEOUT, "nobody misses it");
+            }
+            let missed_after = run.now - began;
+            let due = timeout + HEARTBEAT;
+            assert!((due..due + HEARTBEAT).contains(&missed_after), "{began}: {missed_after}");
+        }
+    }
+}
