@@ -196,6 +196,9 @@ impl Table for Cells<'_> {
 
     fn publish(&mut self, column: ViewColumn, value: u64) {
         let cell = self.setting.cell(column).expect("a column of the view");
+        // What is published is posted to all members. A wish alone may be repeated.
+        let is_new = column == ViewColumn::Leaving || self.row[cell] != value;
+        assert!(is_new, "{column:?} of {}: nothing new", self.own);
         self.put(cell, value);
     }
 }

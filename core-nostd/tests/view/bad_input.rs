@@ -19,6 +19,7 @@ use crate::chain::Random;
 mod columns;
 mod decisions;
 mod foreign;
+mod silence;
 mod victim;
 
 use victim::{GROUP, Victim};

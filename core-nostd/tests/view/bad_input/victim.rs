@@ -154,6 +154,8 @@ impl Table for Changing<'_, '_> {
     }
 
     fn publish(&mut self, column: ViewColumn, value: u64) {
+        // Whatever is published is posted to all members.
+        assert_ne!(self.table.load(Rank(1), column), value, "{column:?}: nothing new");
         self.table.publish(column, value);
     }
 }

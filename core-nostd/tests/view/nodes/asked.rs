@@ -198,21 +198,23 @@ fn a_large_message_waits_for_its_blocks_in_a_view_too() {
 #[test]
 fn what_all_have_made_durable_in_a_view_is_durable_everywhere() {
     use tramontane_core::ids::DurableCount;
-    let mut run = Run::new(3, true, 5);
-    let laid = Laid { is_logged: true, ..Laid::default() };
-    run.members = open_laid(1, &run.ids, true, 5, laid);
-    run.send(0);
-    run.run(10, false);
-    let everywhere = |run: &Run| {
-        let counts = run.members[0].node.node().durable(SUBGROUP).expect("it is logged");
-        (counts.here, counts.everywhere)
-    };
-    for rank in 0..3 {
-        assert_eq!(everywhere(&run).1, DurableCount(0), "{rank} has not");
-        run.members[rank].node.set_durable(SUBGROUP, DurableCount(1));
-        run.run(5, false);
+    for shared in [true, false] {
+        let mut run = Run::new(3, shared, 5);
+        let laid = Laid { is_logged: true, ..Laid::default() };
+        run.members = open_laid(1, &run.ids, shared, 5, laid);
+        run.send(0);
+        run.run(20, false);
+        let everywhere = |run: &Run| {
+            let counts = run.members[0].node.node().durable(SUBGROUP).expect("it is logged");
+            (counts.here, counts.everywhere)
+        };
+        for rank in 0..3 {
+            assert_eq!(everywhere(&run).1, DurableCount(0), "{rank} has not");
+            run.members[rank].node.set_durable(SUBGROUP, DurableCount(1));
+            run.run(20, false);
+        }
+        assert_eq!(everywhere(&run), (DurableCount(1), DurableCount(1)));
     }
-    assert_eq!(everywhere(&run), (DurableCount(1), DurableCount(1)));
 }
 
 /// What a node of two is opened with.

@@ -62,3 +62,33 @@ fn a_silent_member_is_missed_after_its_timeout_whenever_the_view_began() {
         }
     }
 }
+
+/// VIE-3: a fabric may find out about a peer before the view begins here.
+#[test]
+fn a_loss_that_was_reported_before_the_first_step_is_not_forgotten() {
+    let mut run = Run::new(3, true, 5);
+    run.members[0].node.peer_lost(Rank(2));
+    run.step(0);
+    assert!(run.members[0].node.suspects(Rank(2)));
+}
+
+/// IDL-1: a node that has nothing to do but to show life may sleep between two heartbeats.
+#[test]
+fn a_step_that_shows_life_alone_counts_as_no_work() {
+    let mut run = Run::new(3, true, 5);
+    for member in &mut run.members {
+        member.fabric.full_percent = 0;
+    }
+    run.run(30, false);
+    let version = run.members[0].node.table().version();
+    run.now += HEARTBEAT;
+    let (progress, _) = run.step_and_tell(0);
+    assert_eq!((progress.heartbeats, progress.writes, progress.lists), (2, 0, 2));
+    assert!(progress.is_idle());
+    assert_eq!(run.members[0].node.table().version(), version, "nothing else is published");
+    // A wish to leave is three writes a peer: what guards others goes with it.
+    run.members[0].node.leave();
+    let (progress, _) = run.step_and_tell(0);
+    assert_eq!((progress.heartbeats, progress.lists), (0, 2));
+    assert!(progress.writes == 6 && !progress.is_idle(), "{progress:?}");
+}
