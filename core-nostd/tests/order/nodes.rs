@@ -118,6 +118,13 @@ fn a_node_opens_on_what_its_layout_asks_for_and_on_a_fabric_that_can_guard() {
     ] {
         assert_eq!(open(Rank(0), 2, small), Err(OpenError::FabricTooSmall), "{small:?}");
     }
+    // Just as much as a slot and the guards take is enough.
+    let slot = layout.ring(Rank(0), SubgroupId(0)).expect("it sends").stride;
+    let least =
+        Capabilities { writes_max: 4, write_bytes_max: slot.max(24), guard_bytes_max: 24, ..good };
+    assert_eq!(open(Rank(0), 2, least), Ok(()));
+    let less = Capabilities { write_bytes_max: least.write_bytes_max - 1, ..least };
+    assert_eq!(open(Rank(0), 2, less), Err(OpenError::FabricTooSmall));
 }
 
 /// COR-3.1.

@@ -117,3 +117,25 @@ fn a_member_that_leaves_waits_for_those_alone_that_stay_and_live() {
         assert_eq!(victim.step(), status, "{changes:?} {suspected} {is_lost}");
     }
 }
+
+/// VIE-5: what all have accepted is committed, and closed to new wishes though it cannot be sealed
+/// yet. A list that each new wish made longer might never be sealed.
+#[test]
+fn a_list_that_is_committed_takes_no_more_wishes() {
+    let mut victim = leading();
+    victim.host.is_unprepared = true;
+    victim.put(2, ViewColumn::Wedged(SubgroupId(0)), 6);
+    victim.put_stance(2, 1, 2, 1);
+    victim.step();
+    let accepted = Accepted { ballot: Ballot(2), count: 1 };
+    let committed = Committed { decided: false, accepted };
+    assert_eq!(Committed::decode(victim.own(ViewColumn::Committed)), committed);
+    victim.put(2, ViewColumn::JoinRequest, 1 << 33 | 9);
+    victim.step();
+    assert_eq!(victim.stance().accepted, accepted);
+    victim.host.is_unprepared = false;
+    victim.step();
+    assert_eq!(victim.stance().accepted.count, 2);
+    let last = Change::decode(victim.own(ViewColumn::Entry(1)));
+    assert_eq!(last, Some(Change::Seal));
+}

@@ -55,6 +55,10 @@ fn a_trim_of_a_foreign_subgroup_must_be_a_place_that_there_can_be() {
         let is_accused = victim.host.causes.contains(&(Rank(0), Cause::Misbehaved));
         let is_accepted = victim.stance().accepted == Accepted { ballot: Ballot(1), count: 2 };
         assert_eq!((is_accepted, is_accused), (is_possible, !is_possible), "{cell:x}");
+        if is_accepted {
+            let shown = [0, 1].map(|id| victim.own(ViewColumn::Wedged(SubgroupId(id))));
+            assert_eq!(shown, [1 + 10, 0], "it has a final count where it is a member alone");
+        }
     }
 }
 

@@ -86,6 +86,14 @@ fn a_step_that_shows_life_alone_counts_as_no_work() {
     assert_eq!((progress.heartbeats, progress.writes, progress.lists), (2, 0, 2));
     assert!(progress.is_idle());
     assert_eq!(run.members[0].node.table().version(), version, "nothing else is published");
+    // The same where its first post found the queues full.
+    run.now += HEARTBEAT;
+    run.members[0].fabric.full_percent = 101;
+    assert_eq!(run.step_and_tell(0).0.heartbeats, 0);
+    run.members[0].fabric.full_percent = 0;
+    let (progress, _) = run.step_and_tell(0);
+    assert_eq!((progress.heartbeats, progress.writes, progress.lists), (2, 0, 2));
+    assert!(progress.is_idle());
     // A wish to leave is three writes a peer: what guards others goes with it.
     run.members[0].node.leave();
     let (progress, _) = run.step_and_tell(0);
