@@ -2,9 +2,11 @@
 //! on. A member that has not can never deliver what the others did, and must not wait for it.
 
 use tramontane_core::fabric::LossCause;
-use tramontane_core::ids::Rank;
-use tramontane_core::view::{Halt, Status};
+use tramontane_core::ids::{NodeId, Rank};
+use tramontane_core::layout::ViewColumn;
+use tramontane_core::view::{Accepted, Ballot, Change, Halt, Stance, Status};
 
+use super::members::Member;
 #[cfg(feature = "durable")]
 use super::members::{Laid, open_laid};
 use super::{Run, SUBGROUP};
@@ -101,4 +103,33 @@ fn a_slot_that_changes_once_the_view_ends_makes_its_owner_suspected() {
     }
     assert_eq!(lost, Some((Rank(0), LossCause::Misbehaved)));
     assert!(run.members[1].node.suspects(Rank(0)));
+}
+
+/// VIE-6: what was delivered here cannot be behind the end of the view. A leader that sets the trim
+/// before it would have the others deliver less.
+#[test]
+fn a_trim_that_is_below_what_a_node_has_delivered_makes_its_leader_suspected() {
+    for (is_below, suspected) in [(false, false), (true, true)] {
+        let mut run = Run::new(3, true, 5);
+        run.run(3, false);
+        run.send(0);
+        run.run(20, false);
+        let delivered = run.members[1].node.node().frontiers(SUBGROUP).expect("its own").delivered;
+        assert!(delivered.0 > 0);
+        let Member { row, layout, .. } = &run.members[0];
+        let put = |column, value| {
+            let at = layout.view_offset(Rank(0), column).expect("a column");
+            row.cell(at).expect("in the row").publish(value);
+        };
+        let own = Ballot(1);
+        put(ViewColumn::Entry(0), Change::Join(NodeId(9)).encode(own));
+        put(ViewColumn::Entry(1), Change::Seal.encode(own));
+        put(ViewColumn::Trim(SUBGROUP), if is_below { delivered.0 } else { delivered.0 + 1 });
+        let accepted = Accepted { ballot: own, count: 2 };
+        put(ViewColumn::Stance, Stance { promise: Rank(0), accepted }.encode());
+        for _ in 0..12 {
+            run.step(1);
+        }
+        assert_eq!(run.members[1].node.suspects(Rank(0)), suspected);
+    }
 }
