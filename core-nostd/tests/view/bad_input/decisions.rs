@@ -84,8 +84,8 @@ fn a_member_whose_log_cannot_keep_what_is_sealed_halts() {
     assert!(halts >= 8, "{halts} of 16");
 }
 
-/// VIE-9: a member that leaves is needed until all that stay have gone on, and by nobody else. If it
-/// waited for one that is gone, or leaves as well, it would never end.
+/// VIE-9: a member that leaves is needed until all that stay have gone on, and by nobody else. If
+/// it waited for one that is gone, or leaves as well, it would never end.
 #[test]
 fn a_member_that_leaves_waits_for_those_alone_that_stay_and_live() {
     const LEAVE: [Change; 2] = [Change::Leave(Rank(1)), Change::Leave(Rank(2))];

@@ -4,9 +4,9 @@
 use super::victim::{MEMBERS, SUBGROUPS};
 use super::*;
 
-/// VIE-4: the member that is about to be suspected may have shown a list under the ballot of another
-/// one. Were that accepted, a list would count that no leader proposed, or one of a leader that this
-/// member has promised not to follow any more.
+/// VIE-4: the member that is about to be suspected may have shown a list under the ballot of
+/// another one. Were that accepted, a list would count that no leader proposed, or one of a leader
+/// that this member has promised not to follow any more.
 #[test]
 fn of_a_peer_that_is_lost_the_present_leaders_own_list_alone_is_accepted() {
     let join = Change::Join(NodeId(8));

@@ -172,8 +172,8 @@ fn long_upcalls_under_a_trim_are_survived() {
     }
 }
 
-/// A member that has wedged delivers what is stable, in one step in each of its subgroups. Without a
-/// heartbeat between those upcalls the others would miss it, and go on without it.
+/// A member that has wedged delivers what is stable, in one step in each of its subgroups. Without
+/// a heartbeat between those upcalls the others would miss it, and go on without it.
 #[test]
 fn long_upcalls_of_what_is_stable_when_a_view_ends_are_survived() {
     for batching in [true, false] {

@@ -59,8 +59,8 @@ fn the_columns_of_a_view_are_posted_behind_all_that_a_step_posts() {
     }
 }
 
-/// VIE-2: a view in which nothing happens is looked at a few times a heartbeat, and costs other steps
-/// nothing; once it ends, each step brings it on.
+/// VIE-2: a view in which nothing happens is looked at a few times a heartbeat, and costs other
+/// steps nothing; once it ends, each step brings it on.
 #[test]
 fn a_steady_view_is_looked_at_now_and_then_and_one_that_ends_in_each_step() {
     let mut run = about_to_wedge();

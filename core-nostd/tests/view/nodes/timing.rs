@@ -1,6 +1,7 @@
 //! When members show that they live, and when one that does not is missed.
 
 use super::Run;
+use tramontane_core::fabric::Event;
 use tramontane_core::ids::{Rank, Time};
 use tramontane_core::view::Status;
 
@@ -40,8 +41,8 @@ fn a_member_shows_life_in_its_view_alone_and_no_more_often_than_it_has_to() {
     assert_eq!(run.members[0].node.table().heartbeats(), before);
 }
 
-/// VIE-2: a clock may have any time when a view begins. A member that is not there yet is waited for
-/// as long as at any other time, and one that was there for the shorter time.
+/// VIE-2: a clock may have any time when a view begins. A member that is not there yet is waited
+/// for as long as at any other time, and one that was there for the shorter time.
 #[test]
 fn a_silent_member_is_missed_after_its_timeout_whenever_the_view_began() {
     for began in [0, 1_000_000_000] {
@@ -99,4 +100,16 @@ fn a_step_that_shows_life_alone_counts_as_no_work() {
     let (progress, _) = run.step_and_tell(0);
     assert_eq!((progress.heartbeats, progress.lists), (0, 2));
     assert!(progress.writes == 6 && !progress.is_idle(), "{progress:?}");
+}
+
+/// A fabric that always has something to tell must not hold up a step for ever.
+#[test]
+fn a_step_takes_a_bounded_number_of_events() {
+    let mut run = Run::new(3, true, 5);
+    run.members[0].fabric.events.extend([Event::Woken; 130]);
+    let left = [66, 2, 0].map(|left| {
+        run.step(0);
+        (run.members[0].fabric.events.len(), left)
+    });
+    assert!(left.iter().all(|(is, left)| is == left), "{left:?}");
 }

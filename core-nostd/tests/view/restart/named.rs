@@ -222,7 +222,7 @@ fn a_damaged_record_is_taken_from_another_member_or_waited_for() {
         let first = Some((3, 3));
         assert_eq!(all, [first, first, first, None, one, one, two, two, None]);
     });
-    // Half of the members' intact logs lack a record: that is no majority, and the last may have it.
+    // Half of the members' intact logs lack a record: that is no majority, and 4 may have it.
     let four = Disk::of(1, &[1, 2, 3, 4], &[Some((1, 3))]);
     let mut bad = Disk::of(1, &[1, 2, 3, 4], &[Some((1, 5))]);
     bad.logs[0].as_mut().expect("a log").damaged = vec![(3, 4)];
