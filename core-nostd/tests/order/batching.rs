@@ -202,6 +202,8 @@ fn calls(application: &mut impl Application) {
 fn one_upcall_hands_over_a_batch_and_the_wrapper_makes_it_one_a_message() {
     let mut batches = Vec::new();
     calls(&mut |batch: &mut Batch<'_>| {
+        let (least, most) = batch.size_hint();
+        assert!(least <= WAITING as usize && most >= Some(WAITING as usize), "{least}, {most:?}");
         batches.push(batch.map(|message| message.payload.to_vec()).collect::<Vec<_>>());
     });
     let expected: Vec<_> = (0..WAITING).map(|message| message.to_le_bytes().to_vec()).collect();

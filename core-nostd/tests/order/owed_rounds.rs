@@ -2,7 +2,7 @@
 //! NUL-2).
 
 use crate::common::{OneMemory, send, with_group};
-use tramontane_core::ids::Time;
+use tramontane_core::ids::{SubgroupId, Time};
 use tramontane_core::layout::Delivery;
 use tramontane_core::multicast::Batch;
 use tramontane_core::node::{Node, Progress};
@@ -30,7 +30,8 @@ fn a_null_is_posted_in_the_step_that_uses_the_round() {
     });
 }
 
-/// NUL-2: rounds that are owed wait for a free slot, and nothing is posted meanwhile.
+/// NUL-2: rounds that are owed wait for a free slot, and nothing is posted meanwhile. Once a slot
+/// is free they are used and told, although nothing else moves then.
 #[test]
 fn a_member_that_owes_rounds_and_has_no_free_slot_posts_nothing() {
     with_group(3, &[0, 2], (WINDOW, 16), Delivery::Ordered, |nodes, outboxes| {
@@ -50,6 +51,13 @@ fn a_member_that_owes_rounds_and_has_no_free_slot_posts_nothing() {
             let progress = step(&mut nodes[2]);
             assert_eq!((progress.nulls, progress.writes), (0, 0));
         }
+        let here = |node: &Node<'_>| node.frontiers(SubgroupId(0)).expect("a subgroup").received;
+        let before = here(&nodes[2]);
+        let nulls = (0..9).find_map(|turn| {
+            let progress = step(&mut nodes[[1, 0, 2][turn % 3]]);
+            (turn % 3 == 2 && progress.nulls > 0).then_some(progress.nulls)
+        });
+        assert!(nulls.is_some() && here(&nodes[2]) > before);
     });
 }
 
