@@ -33,24 +33,25 @@ impl Carries for Recorder<'_> {
 
 fabric!(Recorder<'_>);
 
-/// A group of these members and senders, with some of the techniques.
+/// A group of these members and senders, with these options.
 fn with_senders(
     members: &[Rank],
     senders: &[Rank],
-    switches: Switches,
+    delivery: Delivery,
+    options: Options,
     body: impl FnOnce(&mut [Node<'_>], &[Option<Outbox<'_>>]),
 ) {
     let ids: Vec<NodeId> = members.iter().map(|rank| NodeId(u32::from(rank.0))).collect();
-    let delivery = Delivery::Ordered;
     let subgroups = [Subgroup { members, senders, window: 8, message_max: 16, delivery }];
     let layout = Layout::new(Group { members: &ids, subgroups: &subgroups }).expect("a good group");
-    let options = Options { switches, ..Options::default() };
     with_options(&layout, options, |nodes, outboxes, _| body(nodes, outboxes));
 }
 
 /// Two members of which the first sends.
 fn with_pair(switches: Switches, body: impl FnOnce(&mut Node<'_>, &mut Node<'_>, &Outbox<'_>)) {
-    with_senders(&[Rank(0), Rank(1)], &[Rank(0)], switches, |nodes, outboxes| {
+    let options = Options { switches, ..Options::default() };
+    let ranks = [Rank(0), Rank(1)];
+    with_senders(&ranks, &ranks[..1], Delivery::Ordered, options, |nodes, outboxes| {
         let [sender, receiver] = nodes else { panic!("two members") };
         body(sender, receiver, outboxes[0].as_ref().expect("a sender"));
     });
@@ -99,7 +100,8 @@ fn each_stage_takes_all_that_is_ready_or_one_message_where_its_switch_is_off() {
 fn a_step_that_receives_one_message_passes_over_senders_that_have_none() {
     let ranks = [Rank(0), Rank(1), Rank(2)];
     let switches = Switches::all().difference(Switches::RECEIVE_BATCHING);
-    with_senders(&ranks, &ranks, switches, |nodes, outboxes| {
+    let options = Options { switches, ..Options::default() };
+    with_senders(&ranks, &ranks, Delivery::Ordered, options, |nodes, outboxes| {
         send_all(outboxes[2].as_ref().expect("a sender"));
         step(&mut nodes[2]);
         for _ in 0..WAITING {
@@ -116,12 +118,8 @@ fn with_limit(
     body: impl FnOnce(&mut [Node<'_>], &[Option<Outbox<'_>>]),
 ) {
     let ranks = [Rank(0), Rank(1), Rank(2)];
-    let subgroups =
-        [Subgroup { members: &ranks, senders: &ranks, window: 8, message_max: 16, delivery }];
-    let group = Group { members: &[NodeId(0), NodeId(1), NodeId(2)], subgroups: &subgroups };
-    let layout = Layout::new(group).expect("a good group");
     let options = Options { messages_max, ..Options::default() };
-    with_options(&layout, options, |nodes, outboxes, _| body(nodes, outboxes));
+    with_senders(&ranks, &ranks, delivery, options, body);
 }
 
 /// COR-1: a step that takes so many messages takes them from as many senders as it needs.

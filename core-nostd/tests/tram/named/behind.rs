@@ -35,8 +35,8 @@ fn a_slot_whose_payload_is_replaced_has_no_longer_the_entry_of_before() {
     script.end();
 }
 
-/// A replica comes back when the log has gone around a few times. What it is to be given begins
-/// where the log does, and not at its first entry.
+/// A replica comes back after the log has gone around a few times. The leader gives it the entries
+/// that the log still has, and none before them.
 #[test]
 fn a_replica_that_comes_back_late_is_given_what_is_kept() {
     let mut script = Script::new(&[None]);
