@@ -70,7 +70,7 @@ fn each_of_many_members_is_heard_within_the_steps_that_read_all_of_them() {
     assert_eq!(heard, [1, 1, 1, 2, 2, 3, 3]);
 }
 
-/// A step goes through 32 members at most, the own one included. It says whether some are left.
+/// A step looks at 32 members at most, itself included, and says whether it has left any out.
 #[test]
 fn a_root_tells_many_members_of_the_close_in_several_steps() {
     for (count, posts) in [(31, &[30][..]), (32, &[31]), (33, &[31, 1]), (64, &[31, 32])] {

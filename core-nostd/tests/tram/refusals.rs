@@ -95,9 +95,9 @@ fn a_client_that_sees_no_replica_has_not_left() {
     assert!(world.has_left(number));
 }
 
-/// A client that has come again, and leaves at once. Until a group has met it, its replicas show
-/// the place of the client before it, open or closed. What it has multicast is not taken there: it
-/// would be lost if the client went.
+/// A client comes again and leaves at once. Until its group has met it, replicas show the place of
+/// its former self, open or closed. The group has not taken its messages yet: they would be lost if
+/// the client left now.
 #[test]
 fn a_client_whose_former_self_alone_is_known_has_not_left() {
     const OPENED: usize = 8;

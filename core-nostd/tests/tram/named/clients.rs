@@ -128,9 +128,9 @@ fn the_place_of_a_client_that_is_gone_is_kept_for_its_lease() {
     script.end();
 }
 
-/// TRM-7: a client hears nothing of the leader that delivers its messages, and the followers'
-/// replies come. Who waits for the leader's reply has no answer yet. Who waits for anybody's has
-/// one, also behind another message that waits for the leader.
+/// TRM-7: a client has replies of followers, and none of the leader. A message that asks for the
+/// leader's reply is not answered yet. One that asks for any replica's reply is answered, also
+/// where an earlier message still waits for the leader.
 #[test]
 fn a_followers_reply_answers_those_alone_that_wait_for_no_leader() {
     let mut script = Script::new(&[None]);
