@@ -103,6 +103,10 @@ class Source:
         if mutant.genre in ("BinaryOperator", "UnaryOperator"):
             wanted = {"binary_expression", "compound_assignment_expr", "unary_expression"}
             node = node.parent
+            # Another operator may take other operands: `a || b && c` for `a && b && c`.
+            regroups = binds_otherwise(node, mutant)
+            while regroups and node.parent.type == "binary_expression":
+                node = node.parent
             return node if node is not None and node.type in wanted else None
         if mutant.genre == "StructField":
             return above(node, {"struct_expression"})
@@ -174,6 +178,14 @@ def above(node, kinds, start=None, end=None):
     return None
 
 
+def binds_otherwise(node, mutant):
+    """Whether an operator that takes the place of a node's binds its operands less or more."""
+    if node is None or node.type != "binary_expression" or mutant.genre != "BinaryOperator":
+        return False
+    operator = node.child_by_field_name("operator").text.decode()
+    return not any({operator, mutant.replacement} <= set(level) for level in BINDING)
+
+
 def is_computed(node):
     """Whether the compiler computes a node."""
     while node is not None:
@@ -219,10 +231,13 @@ def neighbours(text, offset, parse):
     return {int(number) for number in re.findall(r"/\*<(\d+)\*/", inside)}
 
 
+# Binary operators, from those that bind their operands least.
+BINDING = (("||",), ("&&",), ("==", "!=", "<", ">", "<=", ">="), ("|",), ("^",), ("&",),
+           ("<<", ">>"), ("+", "-"), ("*", "/", "%"))
 SAMPLE = """
 pub fn tried(a: u32) -> u32 {
     let mut more = a + 2;
-    if !(a < 3) && more != 7 {
+    if !(a < 3) && more != 7 && a != 8 {
         more -= 1;
         return more;
     }

@@ -284,7 +284,10 @@ fn one_of_a_pair_goes_on_alone_behind_all_that_its_partner_delivered() {
             let _ = send(&other.outbox, &[40 + step; 5]);
             other.step(now);
         }
-        let _ = send(&one.outbox, &[60; 5]);
+        // Its window is full, so that it cannot send a null either.
+        for _ in 0..4 {
+            let _ = send(&one.outbox, &[60; 5]);
+        }
         for _ in 0..20 {
             now += 7;
             one.step(now);
@@ -297,6 +300,12 @@ fn one_of_a_pair_goes_on_alone_behind_all_that_its_partner_delivered() {
         assert!(!one.node.is_alone());
         one.node.go_on_alone().expect("a pair");
         assert!(one.node.is_alone() && !one.node.is_lost());
+        // What it sent before is delivered although it sends nothing more.
+        now += 1;
+        one.step(now);
+        assert!(one.node.is_settled(), "stopped after {stop_after}");
+        let sent = one.delivered.iter().filter(|(_, payload)| payload.len() == 5).count();
+        assert!(sent > usize::from(stop_after), "all that was sent here is delivered");
         for _ in 0..10 {
             let _ = send(&one.outbox, &[80; 3]);
             now += 1;
@@ -308,8 +317,6 @@ fn one_of_a_pair_goes_on_alone_behind_all_that_its_partner_delivered() {
         assert_eq!(alone, 10, "stopped after {stop_after}");
         assert!(one.node.is_settled() && one.delivered.len() > before);
         assert_eq!(other.delivered[..], one.delivered[..other.delivered.len()], "{stop_after}");
-        let sent = one.delivered.iter().filter(|(_, payload)| payload.len() == 5).count();
-        assert!(sent > usize::from(stop_after), "all that was sent here is delivered");
     }
 }
 

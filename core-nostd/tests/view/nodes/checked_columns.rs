@@ -2,8 +2,8 @@
 //! number of steps that is stated, and no step is taken on it meanwhile.
 
 use tramontane_core::check::{Checks, STEPS_UNREADABLE};
-use tramontane_core::fabric::LossCause;
-use tramontane_core::ids::{NodeId, Rank};
+use tramontane_core::fabric::{Event, LossCause};
+use tramontane_core::ids::{NodeId, Rank, ViewId};
 use tramontane_core::layout::{ControlCell, ViewColumn};
 use tramontane_core::multicast::Impossible;
 use tramontane_core::view::Status;
@@ -94,6 +94,41 @@ fn a_member_dies_under_load_and_the_others_go_on_with_checks() {
         run.go_on();
         assert_eq!(run.ids.len(), 3, "seed {seed}");
     }
+}
+
+/// Nothing is agreed with it any more.
+#[test]
+fn a_damaged_cell_of_a_member_that_is_lost_holds_up_nobody_and_is_not_reported() {
+    let mut run = steady();
+    report_loss_of_the_first(&mut run);
+    flip(&run, ViewColumn::Heartbeat, 7);
+    for step in 0..STEPS_UNREADABLE {
+        let (progress, _) = run.step_and_tell(1);
+        assert_eq!(progress.refused, None, "step {step}");
+        assert!(step < 3 || run.members[1].node.suspects(Rank(0)), "step {step}");
+    }
+}
+
+#[test]
+fn a_damaged_cell_of_a_member_that_others_suspect_is_not_reported() {
+    let mut run = steady();
+    report_loss_of_the_first(&mut run);
+    for rank in [1, 1, 2] {
+        run.now += 2_000_000;
+        run.step(rank);
+    }
+    assert!(run.members[2].node.suspects(Rank(0)), "another says so");
+    flip(&run, ViewColumn::Heartbeat, 7);
+    for step in 0..2 * STEPS_UNREADABLE {
+        let (progress, _) = run.step_and_tell(2);
+        assert_eq!(progress.refused, None, "step {step}");
+    }
+}
+
+/// The second of three members learns from its fabric that the first is gone.
+fn report_loss_of_the_first(run: &mut Run) {
+    let lost = Event::PeerLost { view: ViewId(1), peer: Rank(0), cause: LossCause::Unreachable };
+    run.members[1].fabric.events.push_back(lost);
 }
 
 /// It would sleep otherwise, and neither see that the cell is mended nor report it.
