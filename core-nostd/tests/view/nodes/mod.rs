@@ -99,7 +99,11 @@ impl Run {
             *calls > 3
         };
         let stepped = node.step(Time(self.now), fabric, &mut application, prepare);
-        stepped.expect("it steps")
+        let (progress, status) = stepped.expect("it steps");
+        if matches!(status, Status::Decided | Status::Installed) {
+            assert!(*calls > 3, "it goes on without memory");
+        }
+        (progress, status)
     }
 
     /// Live members step, and send now and then, until all of them are through with their view.

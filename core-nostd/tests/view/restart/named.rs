@@ -234,6 +234,12 @@ fn a_damaged_record_is_taken_from_another_member_or_waited_for() {
     bad.logs[0].as_mut().expect("a log").damaged = vec![(3, 4)];
     let come = [(1, &five), (2, &five), (3, &five), (4, &bad)];
     assert_eq!(goes_on(&come, &[ALL.to_vec()]).2[0].map(|log| log.1), Some(3));
+    // A log that is damaged itself does not tell what it once had, and counts for nothing.
+    let mut unsure = five.clone();
+    unsure.logs[0].as_mut().expect("a log").damaged = vec![(1, 2)];
+    let come = [(1, &five), (2, &five), (3, &unsure), (4, &bad)];
+    let waited = waits(&come, &[ALL.to_vec()]);
+    assert_eq!(waited, Some((Want::Record(0, DurableCount(3)), 1, vec![5])));
 }
 
 /// It would be waited for, though it has nothing to say: it may be gone for good.
@@ -284,5 +290,20 @@ fn with_less_a_damaged_record_that_others_may_have_is_given_up() {
             let taken = restart.log_of(&plan, 0).expect("no record is waited for");
             assert_eq!(taken.map(|taken| taken.end.end), Some(DurableCount(2)));
         });
+    }
+}
+
+/// DUR-7: what nobody that came has ever had cannot be had from fewer.
+#[test]
+fn with_less_somebody_of_the_view_and_of_each_subgroup_is_needed_still() {
+    let disk = Disk::of(1, &[1, 2, 3], &[None]);
+    let subgroups = [vec![2, 3]];
+    for (node, want) in [(4, Want::Majority), (1, Want::SubgroupMajority(0))] {
+        let waited = with_restart(&[(node, &disk)], &subgroups, |restart| {
+            let restart = restart.with_less();
+            let Verdict::Wait(wait) = restart.verdict() else { panic!("{node} goes on") };
+            wait.want
+        });
+        assert_eq!(waited, want, "{node} alone");
     }
 }
