@@ -348,10 +348,9 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
     pub(crate) fn flags_of_word(&self, word: u16) -> u64 {
         let first = usize::from(word).saturating_mul(FLAGS_PER_WORD);
         let count = u64_from_index(self.layout.members().saturating_sub(first));
-        match u32::try_from(count) {
-            Ok(count) if count < u64::BITS => 1_u64.checked_shl(count).unwrap_or(0).wrapping_sub(1),
-            _ => u64::MAX,
-        }
+        // Of 64 members and more no flag lies behind the last.
+        let behind = u32::try_from(count).ok().and_then(|count| 1_u64.checked_shl(count));
+        behind.unwrap_or(0).wrapping_sub(1)
     }
 }
 

@@ -45,6 +45,8 @@ fn a_cell_that_fails_its_check_is_read_as_nothing_or_as_nonsense() {
         RowWriter::from_lines(&lines).cell(offset).expect("inside the row").publish(77);
         assert_eq!(table.load(Rank(0), column), read, "{column:?}");
     }
+    // Its own cells a member reads without a check: nobody else writes them.
+    assert_eq!(table.load(Rank(1), ViewColumn::Heartbeat), 77);
 }
 
 /// FLT-2: a word of suspicions takes two cells with checks. A suspicion in the second one that was
