@@ -84,6 +84,25 @@ fn a_member_whose_log_cannot_keep_what_is_sealed_halts() {
     assert!(halts >= 8, "{halts} of 16");
 }
 
+/// The same once it has accepted the seal: what it learns then is what it has, and it halts still.
+#[test]
+fn a_member_that_halts_as_it_learns_of_a_decision_does_not_go_on() {
+    let mut victim = Victim::new();
+    victim.step();
+    victim.is_shown_a_sealed_list();
+    assert_eq!(victim.step(), Status::Wedged);
+    // Another leader shows the same list, as decided.
+    let ballot = Ballot(3);
+    victim.put(2, ViewColumn::Entry(0), Change::Join(NodeId(8)).encode(ballot));
+    victim.put(2, ViewColumn::Entry(1), Change::Seal.encode(ballot));
+    victim.put(2, ViewColumn::Trim(SubgroupId(0)), 6);
+    let accepted = Accepted { ballot, count: 2 };
+    victim.put(2, ViewColumn::Committed, Committed { decided: true, accepted }.encode());
+    victim.host.fails_at = Some(2);
+    assert_eq!(victim.step(), Status::Halted(Halt::ChangedBy(Rank(2))));
+    assert_eq!(victim.host.promises, 2, "the second one fails");
+}
+
 /// VIE-9: a member that leaves is needed until all that stay have gone on, and by nobody else. If
 /// it waited for one that is gone, or leaves as well, it would never end.
 #[test]
@@ -131,6 +150,7 @@ fn a_list_that_is_committed_takes_no_more_wishes() {
     let committed = Committed { decided: false, accepted };
     assert_eq!(Committed::decode(victim.own(ViewColumn::Committed)), committed);
     victim.put(2, ViewColumn::JoinRequest, 1 << 33 | 9);
+    victim.put(2, ViewColumn::Leaving, 1);
     victim.step();
     assert_eq!(victim.stance().accepted, accepted);
     victim.host.is_unprepared = false;

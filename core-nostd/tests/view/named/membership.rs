@@ -173,27 +173,6 @@ fn everyone_may_leave_at_once() {
     assert_eq!(arena.decision.expect("decided").members, nodes(&[]));
 }
 
-/// Else a change that members keep adding to would never end.
-#[test]
-fn a_leave_that_comes_once_the_list_is_committed_waits_for_the_next_change() {
-    let mut made = setting(1, &nodes(&[1, 2, 3]), &[(0..3).map(Rank).collect()], timeless());
-    made.prepare_calls = 10;
-    let mut arena = Arena::new(Box::leak(made.into()));
-    settle(&mut arena, &[0, 1, 2]);
-    arena.wish(2, NodeId(9));
-    arena.pull_all(0);
-    step(&mut arena, 0, 0, None);
-    for rank in [1, 2] {
-        arena.pull_all(rank);
-        step(&mut arena, rank, 0, None);
-    }
-    arena.pull_all(0);
-    step(&mut arena, 0, 0, None);
-    arena.leave(1);
-    settle(&mut arena, &[0, 1, 2]);
-    assert_eq!(arena.decision.expect("decided").members, nodes(&[1, 2, 3, 9]));
-}
-
 #[test]
 fn a_crash_a_leave_and_a_join_go_in_one_change() {
     let mut arena = group(5);
