@@ -18,7 +18,7 @@
 //! it first.
 //!
 //! Accessors are total: a slot or a length out of range is brought into range, so that safety never
-//! depends on a caller. Tests: in each file, and the simulated runs with torn writes.
+//! depends on a caller. Tests: in each file, the simulated runs with torn writes, and `.ci/miri`.
 //!
 //! | file | what it holds |
 //! |---|---|

@@ -334,7 +334,7 @@ mod tests {
     #[test]
     fn a_ring_that_is_moved_to_a_thread_and_shared_by_two_reads_what_its_owner_built() {
         const SLOTS: u32 = 4;
-        const MESSAGES: u32 = 300;
+        const MESSAGES: u32 = if cfg!(miri) { 20 } else { 300 };
         let memory = lines::<4>();
         let writer = RowWriter::from_lines(&memory);
         let shape =

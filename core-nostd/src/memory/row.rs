@@ -413,7 +413,9 @@ mod tests {
         let (source, target) = (RowWriter::from_lines(&from), RowWriter::from_lines(&to));
         let bytes: [u8; 128] = core::array::from_fn(|i| u8::try_from(i + 1).unwrap_or(0));
         assert!(source.apply(0, &bytes).is_ok());
-        for (offset, source_offset) in (0..16).flat_map(|one| (0..16).map(move |two| (one, two))) {
+        let pairs = (0..16).flat_map(|one| (0..16).map(move |two| (one, two)));
+        // Miri takes minutes for all of them.
+        for (offset, source_offset) in pairs.step_by(if cfg!(miri) { 11 } else { 1 }) {
             for length in [0, 1, 5, 7, 8, 9, 15, 16, 17, 24, 61, 100, 112] {
                 assert!(target.apply(0, &[0xa5; 128]).is_ok());
                 let copied = target.copy_from(offset, &source.reader(), source_offset, length);

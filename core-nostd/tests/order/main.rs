@@ -30,5 +30,6 @@ mod one_memory;
 mod owed_rounds;
 mod partners;
 mod promises;
+mod threads;
 mod weak_order;
 mod words;
