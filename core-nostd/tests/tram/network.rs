@@ -191,6 +191,24 @@ impl Network {
         }
     }
 
+    /// The connections between two processes end. What is under way there is lost, and both are
+    /// told.
+    pub fn disconnect(&mut self, processes: [usize; 2]) {
+        for (id, place) in self.views.iter_mut().enumerate() {
+            let Some(view) = place else { continue };
+            let ends = [0, 1].map(|end: usize| view.ends[end].process);
+            if !processes.iter().all(|process| ends.contains(process)) {
+                continue;
+            }
+            *place = None;
+            for (end, process) in ends.into_iter().enumerate() {
+                let (view, peer) = (ViewId(id as u64), Rank(1 - end as u16));
+                let lost = Event::PeerLost { view, peer, cause: LossCause::Unreachable };
+                self.processes[process].events.push_back(lost);
+            }
+        }
+    }
+
     pub fn block(&mut self, from: usize, to: usize) {
         self.blocked.insert((from, to));
     }

@@ -171,6 +171,7 @@ fn a_payload_that_a_snapshot_has_passed_is_carried_all_the_same() {
     script.world.crash_replica(P[1]);
     let message = script.multicast(1, here());
     script.delivers(P[2], message, &[P[0], P[2]], &[1]);
+    assert_eq!(script.world.carried, 1);
     script.world.start_replica(P[1], false);
     script.end();
 }
@@ -181,6 +182,8 @@ fn a_payload_that_a_snapshot_has_passed_is_carried_all_the_same() {
 fn a_payload_that_a_snapshot_has_passed_and_nobody_has_holds_nothing_up() {
     let mut script = passed_by_a_snapshot();
     script.world.crash_replica(P[1]);
+    // The leader is told that replica 2 has delivered the entry.
+    script.moves(&P[2..], &[P[0], P[2]], 2);
     let place = script.world.replicas[&P[0]].replica.delivered() - 1;
     script.world.forget_body(P[0], place);
     let message = script.multicast(1, here());

@@ -6,6 +6,8 @@
 //! At the end all reach all, and each message must be delivered everywhere, once and in one order.
 
 mod behind;
+mod bodies;
+mod carrying;
 mod children;
 mod clients;
 mod fetching;

@@ -220,6 +220,8 @@ fn a_list_carries_all_that_was_asked_for_and_nothing_else() {
             script.world.now += 200;
         }
         assert_eq!((most, script.world.carried), (lost, lost));
+        script.delivers(P[2], comes, &P, &[]);
+        assert_eq!(script.world.carried, lost + 1, "the leader's patience ends all the same");
         script.end();
     }
 }

@@ -174,6 +174,12 @@ impl Script {
         }
     }
 
+    /// The connection between two replicas ends.
+    pub(super) fn disconnect(&mut self, replicas: [ReplicaId; 2]) {
+        let processes = replicas.map(|id| self.world.process_of(id).expect("it runs"));
+        self.world.network.borrow_mut().disconnect(processes);
+    }
+
     /// A replica comes to lead, by a campaign among some.
     pub(super) fn leads(&mut self, id: ReplicaId, among: &[ReplicaId]) {
         let before = self

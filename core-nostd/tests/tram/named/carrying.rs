@@ -1,0 +1,137 @@
+//! TRM-9: when a leader carries payloads to a follower that lacks them, and which.
+
+use tramontane_core::ids::ClientNumber;
+use tramontane_core::tram::{Destinations, LinkId, MessageId, ReplicaId};
+
+use super::script::{C, P, STAMP, Script, TAIL, both, here};
+use crate::world::World;
+
+/// Of a leader's row towards a peer: from where on it has what the peer's log lacks.
+const KEPT_FROM: usize = 56;
+
+/// So many messages of a client whose payloads fill a list each, where lists are short.
+fn long(script: &mut Script, to: Destinations, count: usize) -> Vec<MessageId> {
+    let client = ClientNumber(0);
+    let mut one = || script.world.multicast(client, to, 190).expect("there is room");
+    (0..count).map(|_| one()).collect()
+}
+
+/// The parent has delivered messages that the child has not got, and their client is gone. Then
+/// replica 2 comes back by a snapshot behind them.
+fn coming_back() -> (Script, Vec<MessageId>) {
+    let mut script = Script::by_reference_in_short_lists(&[None, Some(0)]);
+    let messages = long(&mut script, both(), 4);
+    for id in P {
+        messages.iter().for_each(|message| script.delivers(id, *message, &P, &[0]));
+    }
+    script.world.crash_client(ClientNumber(0));
+    script.world.crash_replica(P[2]);
+    script.world.start_replica(P[2], false);
+    (script, messages)
+}
+
+fn lacks(world: &World, id: ReplicaId, messages: &[MessageId]) -> usize {
+    messages.iter().filter(|message| !world.has_bytes(id, **message)).count()
+}
+
+/// A child may want them from any replica that counts.
+#[test]
+fn a_replica_that_comes_back_counts_once_it_has_all_payloads() {
+    let (mut script, messages) = coming_back();
+    script.among(&P, &[], |world| world.replicas[&P[2]].replica.is_voter());
+    assert_eq!(lacks(&script.world, P[2], &messages), 0);
+    script.end();
+}
+
+/// The connection to the leader ends when replica 2 has the headers, and not the payloads. The next
+/// connection brings those, though the logs are alike.
+#[test]
+fn a_replica_that_comes_back_with_the_headers_alone_is_given_all_payloads() {
+    let (mut script, messages) = coming_back();
+    let stamp = script.world.log_control(P[0])[STAMP];
+    script.among(&P, &[], |world| world.log_control(P[2])[STAMP] == stamp);
+    assert!(lacks(&script.world, P[2], &messages) > 0);
+    script.disconnect([P[0], P[2]]);
+    script.among(&P, &[], |world| world.replicas[&P[2]].replica.is_voter());
+    assert_eq!(lacks(&script.world, P[2], &messages), 0);
+    script.end();
+}
+
+/// Replica 2 lacks the payload of one message, which its client gives it in the end, and then that
+/// of the next. It has not lacked the second for long: the leader carries neither yet.
+#[test]
+fn a_leader_waits_for_each_payload_anew() {
+    let mut script = Script::by_reference(&[None]);
+    let [a, b] = [0, 1].map(|_| script.multicast(0, here()));
+    for message in [a, b] {
+        script.delivers(P[1], message, &P[..2], &[0]);
+    }
+    script.moves(&P, &P, 150);
+    script.world.allow_only(&P[2..], &[ClientNumber(0)]);
+    while !script.world.has_delivered(P[2], a) {
+        assert!(script.world.network.borrow_mut().deliver_if_any_can());
+        script.world.step_replica(P[2]);
+    }
+    script.moves(&P, &P, 60);
+    assert!(!script.world.has_delivered(P[2], b));
+    assert_eq!(script.world.carried, 0);
+    script.delivers(P[2], b, &P, &[]);
+    assert_eq!(script.world.carried, 1);
+    script.end();
+}
+
+/// What the leader carries lands late, and replica 2 has lacked the first of two payloads for long
+/// by then. The leader carries the second next, and none twice.
+#[test]
+fn what_is_being_carried_is_not_carried_again() {
+    let mut script = Script::by_reference_in_short_lists(&[None]);
+    let messages = long(&mut script, here(), 2);
+    for message in &messages {
+        script.delivers(P[1], *message, &P[..2], &[0]);
+    }
+    script.world.crash_client(ClientNumber(0));
+    script.among(&P, &[], |world| world.carried > 0);
+    script.moves(&P, &P[..2], 250);
+    assert_eq!(script.world.carried, 1);
+    for message in &messages {
+        script.delivers(P[2], *message, &P, &[]);
+    }
+    assert_eq!(script.world.carried, 2);
+    script.end();
+}
+
+/// The child has a message, and the leader has not heard that. Replica 2 has its header, and a
+/// snapshot behind it. Nobody in reach has the payload. They meet over another connection, by which
+/// replica 2 must learn that nothing is to come: else it would show no later payload.
+#[test]
+fn a_follower_is_told_from_where_on_payloads_come() {
+    let mut script = Script::by_reference(&[None, Some(0)]);
+    let tail = script.world.log_control(P[2])[TAIL];
+    let a = script.multicast(0, both());
+    script.delivers(P[0], a, &P[..2], &[0]);
+    let place = script.world.replicas[&P[0]].replica.delivered() - 1;
+    script.world.allow_only(&[P[0], C[0], C[1], C[2]], &[ClientNumber(0)]);
+    for id in C {
+        let [from, to] = [id, P[0]].map(|id| script.world.process_of(id).expect("it runs"));
+        script.world.network.borrow_mut().block(from, to);
+    }
+    for _ in 0..40 {
+        for id in [P[0], C[0], C[1], C[2]] {
+            script.world.step_replica(id);
+            while script.world.network.borrow_mut().deliver_if_any_can() {}
+        }
+        script.world.now += 200;
+    }
+    assert!(C.iter().all(|id| script.world.has_delivered(*id, a)));
+    script.world.crash_client(ClientNumber(0));
+    script.among(&P, &[], |world| world.log_control(P[2])[TAIL] > tail);
+    script.world.poke(P[2], LinkId(0), KEPT_FROM, place + 1);
+    script.among(&P[2..], &[], |world| world.has_delivered(P[2], a));
+    script.moves(&P[2..], &[P[0], P[2]], 2);
+    script.world.forget_body(P[0], place);
+    script.disconnect([P[0], P[2]]);
+    let b = script.multicast(1, here());
+    script.delivers(P[2], b, &[P[0], P[2]], &[1]);
+    assert!(!script.world.has_bytes(P[2], a));
+    script.end();
+}
