@@ -94,6 +94,8 @@ pub struct Network {
     pub lands_within: usize,
     /// Nobody is ready for a view that is connected now.
     pub is_slow_to_open: bool,
+    /// Of the reads that a process has under way at a peer, the last is carried out first.
+    pub reads_last_first: bool,
 }
 
 impl Network {
@@ -115,6 +117,7 @@ impl Network {
             write_bytes_max: 32_768,
             lands_within: 0,
             is_slow_to_open: false,
+            reads_last_first: false,
         }))
     }
 
@@ -189,6 +192,25 @@ impl Network {
                 }
             }
         }
+    }
+
+    /// The tokens of what a process reads of its peers' logs.
+    pub fn reads(&self, process: usize) -> Vec<Token> {
+        let token = |flight: &Flight| match flight {
+            Flight::Read { token, .. } => Some(*token),
+            Flight::Write { .. } | Flight::Done(_) => None,
+        };
+        let of_view = |view: &View| {
+            let ends = view.ends.iter().zip(&view.flights);
+            let own = ends.filter(|(end, _)| end.process == process);
+            own.flat_map(|(_, flights)| flights.iter().filter_map(token)).collect::<Vec<_>>()
+        };
+        self.views.iter().flatten().flat_map(of_view).collect()
+    }
+
+    /// A process is told that something is done.
+    pub fn complete(&mut self, process: usize, token: Token) {
+        self.processes[process].events.push_back(Event::Completed(token));
     }
 
     /// The connections between two processes end. What is under way there is lost, and both are
@@ -332,6 +354,13 @@ impl Network {
         let (writer, target) = (view.ends[end].process, view.ends[1 - end].process);
         let own = Rc::clone(&view.ends[end].rows);
         let theirs = Rc::clone(&view.ends[1 - end].rows);
+        if self.reads_last_first {
+            let is_read = |flight: &Flight| matches!(flight, Flight::Read { .. });
+            let last = view.flights[end].iter().rposition(is_read);
+            if let (Some(last), true) = (last, view.flights[end].front().is_some_and(is_read)) {
+                view.flights[end].swap(0, last);
+            }
+        }
         let Some(flight) = view.flights[end].front_mut() else { return };
         match flight {
             Flight::Done(token) => {

@@ -7,6 +7,7 @@
 
 mod behind;
 mod bodies;
+mod campaigns;
 mod carrying;
 mod children;
 mod clients;

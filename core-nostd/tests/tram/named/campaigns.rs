@@ -1,0 +1,173 @@
+//! TRM-4: what a candidate waits for, and what it goes on without.
+
+use tramontane_core::ids::{ClientNumber, Rank};
+use tramontane_core::tram::{LinkId, MessageId, ReplicaId, Stage, Timestamp};
+
+use super::script::{P, Script, TAIL, here};
+use crate::world::World;
+
+fn promised(world: &World, id: ReplicaId) -> Timestamp {
+    world.replicas[&id].replica.promised()
+}
+
+/// Replica 0 hears others before these hear it, and asks for all logs.
+fn asks_first(script: &mut Script, reached: &[ReplicaId]) {
+    let before = promised(&script.world, P[0]).max(promised(&script.world, P[2]));
+    for _ in 0..400 {
+        if promised(&script.world, P[0]) > before {
+            return;
+        }
+        script.moves(&P[..1], reached, 1);
+    }
+    panic!("it does not ask");
+}
+
+/// Leader 1 has decided a message, since so many others have its payload, too. They do not know
+/// that. The leader is gone, and so is the client. Replica 0 asks for the logs of the rest.
+fn decided_by_one_that_is_gone(
+    mut script: Script,
+    with: &[ReplicaId],
+    rest: &[ReplicaId],
+) -> (Script, MessageId) {
+    script.leads(P[1], with);
+    let message = script.multicast(0, here());
+    script.delivers(P[1], message, with, &[0]);
+    assert!(rest.iter().all(|id| !script.world.has_delivered(*id, message)));
+    script.world.crash_client(ClientNumber(0));
+    script.world.crash_replica(P[1]);
+    asks_first(&mut script, rest);
+    (script, message)
+}
+
+/// Replica 0 has read the logs of replicas 2 and 3. It asks replica 2 for the payload, which
+/// replica 3 lacks, and the connection ends before that is there. Replica 0 hears enough others to
+/// go on. It must not take the message for one whose payload nobody has.
+#[test]
+fn a_payload_is_not_given_up_because_the_replica_that_was_asked_is_out_of_reach() {
+    let script = Script::by_reference_of(5, 2);
+    let [three, four] = [3, 4].map(|rank| ReplicaId { rank: Rank(rank), ..P[0] });
+    let (with, rest) = ([P[1], P[2], four], [P[0], P[2], three, four]);
+    let (mut script, message) = decided_by_one_that_is_gone(script, &with, &rest);
+    script.among(&rest[..3], &[], |world| world.reads_payloads(P[0]));
+    script.disconnect([P[0], P[2]]);
+    script.moves(&P[..1], &[P[0], three, four], 10);
+    assert!(!script.world.replicas[&P[0]].replica.is_leader());
+    assert_eq!(script.world.given_up, 0);
+    script.delivers(P[0], message, &rest, &[]);
+    script.end();
+}
+
+/// Replica 0 asks replica 2 for the payload again and again, since the connection ends. What was
+/// asked for in an earlier campaign is reported as done when the next one waits for the same.
+#[test]
+fn what_is_done_late_counts_for_no_later_campaign() {
+    let script = Script::by_reference(&[None]);
+    let (mut script, message) = decided_by_one_that_is_gone(script, &P[1..], &[P[0], P[2]]);
+    let reader = script.world.process_of(P[0]).expect("it runs");
+    let mut late = Vec::new();
+    for _ in 0..3 {
+        script.among(&[P[0], P[2]], &[], |world| world.reads_payloads(P[0]));
+        let mut network = script.world.network.borrow_mut();
+        late.iter().for_each(|token| network.complete(reader, *token));
+        late.extend(network.reads(reader));
+        drop(network);
+        script.moves(&P[..1], &P[..1], 5);
+        assert!(script.world.reads_payloads(P[0]), "it waits");
+        assert!(!script.world.replicas[&P[0]].replica.is_leader());
+        assert_eq!(script.world.given_up, 0);
+        script.disconnect([P[0], P[2]]);
+        script.world.allow_only(&[], &[]);
+        for _ in 0..6 {
+            [P[0], P[2]].iter().for_each(|id| script.world.step_replica(*id));
+            script.world.reconnect();
+        }
+        asks_first(&mut script, &[P[0], P[2]]);
+    }
+    script.delivers(P[0], message, &[P[0], P[2]], &[]);
+    assert_eq!(script.world.fetched, 1);
+    script.end();
+}
+
+/// Replica 0 lacks messages that the others have. It leads once it has read all their payloads, in
+/// whatever order these come, and not once it has asked for them.
+#[test]
+fn a_candidate_waits_for_all_payloads_in_whatever_order_they_come() {
+    let mut script = Script::new(&[None]);
+    script.leads(P[1], &P[1..]);
+    let last = script.go_on(&P[1..], 1, 3);
+    script.among(&[P[0], P[2]], &[], |world| world.reads_payloads(P[0]));
+    script.moves(&P[..1], &P[..1], 4);
+    script.world.network.borrow_mut().reads_last_first = true;
+    script.world.allow_only(&[P[0], P[2]], &[]);
+    for _ in 0..100 {
+        script.world.network.borrow_mut().deliver_if_any_can();
+        script.world.step_replica(P[0]);
+    }
+    script.delivers(P[0], last, &[P[0], P[2]], &[]);
+    script.end();
+}
+
+/// Leader 0 of five has a write to replica 3 under way. Replica 1 has asked the others for their
+/// logs, and is gone. So leader 0 asks them again, too.
+fn asks_again() -> (Script, [ReplicaId; 3]) {
+    let mut script = Script::of(&[None], 5);
+    let [three, four] = [3, 4].map(|rank| ReplicaId { rank: Rank(rank), ..P[0] });
+    script.ordered_by(P[0], 0, here());
+    script.leads(P[1], &[P[1], P[2], three, four]);
+    script.world.crash_replica(P[1]);
+    let reached = [P[0], P[2], four];
+    asks_first(&mut script, &reached);
+    (script, reached)
+}
+
+/// What is under way to replica 3 reads the log of replica 0, which therefore waits before it leads
+/// again. After a heartbeat it gives up the connection, and not before.
+#[test]
+fn a_candidate_waits_a_heartbeat_for_what_reads_its_log() {
+    let (mut script, reached) = asks_again();
+    let began = script.world.now - 200;
+    script.does_come(&reached, &[], 15, |_| false);
+    let heartbeat_ns = 5 * script.world.settings.heartbeat_ns;
+    assert!(script.world.now < began + heartbeat_ns);
+    for (waited, stage) in [(heartbeat_ns - 1, Stage::Ready), (heartbeat_ns, Stage::Absent)] {
+        script.world.now = began + waited;
+        script.world.step_replica(P[0]);
+        assert_eq!(script.world.replicas[&P[0]].replica.stage(LinkId(3)), stage, "{waited}");
+    }
+    assert!(script.world.replicas[&P[0]].replica.is_leader());
+    script.end();
+}
+
+/// The same, and replica 3 has refused the write since, for which replica 0 need not wait.
+#[test]
+fn a_candidate_waits_for_no_write_that_was_refused() {
+    let (mut script, reached) = asks_again();
+    let three = ReplicaId { rank: Rank(3), ..P[0] };
+    script.world.allow_only(&[P[0], three], &[]);
+    let [from, to] = [three, P[0]].map(|id| script.world.process_of(id).expect("it runs"));
+    script.world.network.borrow_mut().block(from, to);
+    while script.world.network.borrow_mut().deliver_if_any_can() {}
+    assert!(script.world.network.borrow().denials > 0);
+    script.world.step_replica(P[0]);
+    script.among(&reached, &[], |world| world.replicas[&P[0]].replica.is_leader());
+    assert_eq!(script.world.replicas[&P[0]].replica.stage(LinkId(3)), Stage::Ready);
+    script.end();
+}
+
+/// Leader 0 is gone, and nobody has the payload of a message any more that all have delivered, as
+/// after snapshots. The next leader goes on without it.
+#[test]
+fn a_payload_of_what_was_delivered_is_not_needed_to_lead() {
+    let mut script = Script::by_reference(&[None]);
+    let message = script.multicast(0, here());
+    P.iter().for_each(|id| script.delivers(*id, message, &P, &[0]));
+    script.world.crash_client(ClientNumber(0));
+    let place = script.world.log_control(P[0])[TAIL] - 1;
+    P.iter().for_each(|id| script.world.forget_body(*id, place));
+    script.world.crash_replica(P[0]);
+    script.leads(P[1], &P[1..]);
+    assert_eq!((script.world.given_up, script.world.restored), (0, 0));
+    let next = script.multicast(1, here());
+    script.delivers(P[2], next, &P[1..], &[1]);
+    script.end();
+}
