@@ -296,8 +296,9 @@ mod tests {
     fn what_was_saved_is_restored() {
         let mut sources = [SourceState::default(); 3];
         let mut counts = Counts::new(&mut sources, 2);
-        let client = ClientNumber(1);
-        counts.count(&change(Content::Open { client, incarnation: 7 }), UpTo::Delivered).expect("");
+        // As high as they get.
+        let (client, incarnation) = (ClientNumber(1), u32::MAX);
+        counts.count(&change(Content::Open { client, incarnation }), UpTo::Delivered).expect("");
         counts.count(&message(Source::Parent, 0, 0, Some(0)), UpTo::Delivered).expect("");
         let mut cells = [0; 8];
         assert_eq!(counts.cells(), 8);
@@ -309,7 +310,7 @@ mod tests {
         assert_eq!(restored.restore(&cells), Some(()));
         assert_eq!(restored.source(Source::Parent, UpTo::Proposed).next, Ordinal(1));
         let opened = restored.client(client, UpTo::Delivered);
-        assert!(opened.is_open && opened.incarnation == 7);
+        assert!(opened.is_open && opened.incarnation == incarnation);
         assert_eq!(restored.child(0, UpTo::Delivered), Ordinal(1));
         let mut changed = cells;
         // The first ordinal is another, and the last source's incarnation is none.

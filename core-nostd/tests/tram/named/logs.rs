@@ -213,6 +213,19 @@ fn a_slot_is_not_reused_while_a_replica_that_is_heard_has_not_delivered_it() {
     script.end();
 }
 
+/// TRM-6: its peers take slots again only below that.
+#[test]
+fn a_replica_shows_what_it_has_delivered_in_the_step_that_delivers_it() {
+    const DELIVERED: usize = 40;
+    let mut script = Script::new(&[None]);
+    let message = script.multicast(0, here());
+    script.delivers(P[2], message, &P, &[0]);
+    let delivered = script.world.replicas[&P[2]].replica.delivered();
+    let shown = [0, 1].map(|peer| script.world.shown(P[2], LinkId(peer), DELIVERED));
+    assert_eq!(shown, [delivered; 2]);
+    script.end();
+}
+
 /// Replica 1 has copied the headers of a log that it was given, and its reads of payloads are under
 /// way when that log is given to replica 0. Replica 0 goes once around the log. Replica 1 must not
 /// lead with what it reads there then.
