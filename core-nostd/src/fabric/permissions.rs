@@ -82,7 +82,7 @@ pub trait Permissions: Fabric {
 
     /// Reads a piece of a peer's region into the memory of an own region.
     /// [`Event::Completed`](super::Event::Completed) says that it is there; a cell in it may be
-    /// torn.
+    /// torn. Reads that are under way at once may be carried out in any order.
     ///
     /// # Errors
     /// As [`Fabric::post`].

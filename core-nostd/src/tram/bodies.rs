@@ -98,12 +98,6 @@ impl Log<'_> {
         Ok(())
     }
 
-    /// What was read as a name is none.
-    pub(super) fn forget_asked(&self) -> Result<(), OutOfRow> {
-        self.memory().cell(self.shape().asked_name().saturating_add(MARK))?.publish(0);
-        Ok(())
-    }
-
     /// The body that is kept for a place is whole, and a message's.
     pub(super) fn name_body(&self, place: u64, id: MessageId) -> Result<(), OutOfRow> {
         let at = self.shape().body_name(place);

@@ -4,6 +4,7 @@
 //! A candidate takes the bodies that clients gave it. For others it asks the voters whose logs it
 //! has read, one after the other: it reads the name of what the voter keeps for that place, then
 //! the body, and then the name once more. An owner takes the name away before it replaces a body.
+//! Each read is posted once the one before is there, since reads may overtake each other.
 //!
 //! # Why a reference whose body nobody has goes
 //! A decided reference was shown by a quorum to have its body, to the leader that decided it. One
@@ -47,8 +48,16 @@ pub(super) struct Completing {
 struct Asked {
     link: LinkId,
     message: Message,
-    /// The body, and its name after it. Else the name.
-    has_body: bool,
+    part: Part,
+}
+
+/// A part of what a voter keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Name,
+    Body,
+    /// The name once more.
+    NameAfter,
 }
 
 /// What follows from a look at one place.
@@ -143,10 +152,9 @@ impl Replica<'_> {
             if completing.left & bit(rank_of(link)) == 0 {
                 continue;
             }
-            log.forget_asked()?;
             if self.read_of(link, self.shape.body_name(place), true, NAME_BYTES, fabric) {
                 completing.left &= !bit(rank_of(link));
-                completing.asked = Some(Asked { link, message, has_body: false });
+                completing.asked = Some(Asked { link, message, part: Part::Name });
             }
             return Ok(Next::Wait);
         }
@@ -173,34 +181,30 @@ impl Replica<'_> {
         fabric: &mut F,
         log: Log<'_>,
     ) -> Result<Next, Halt> {
-        let Asked { link, message, has_body } = asked;
+        let Asked { link, message, part } = asked;
         let place = completing.place;
-        match (has_body, log.is_asked(place, message.id)?) {
-            (_, false) => {
-                completing.asked = None;
-                Ok(Next::On)
-            }
-            (false, true) => {
+        if part != Part::Body && !log.is_asked(place, message.id)? {
+            completing.asked = None;
+            return Ok(Next::On);
+        }
+        let is_posted = match part {
+            Part::Name => {
                 log.forget_body(place)?;
                 let bytes = whole_cells(message.length);
-                if !self.read_of(link, self.shape.body(place), false, bytes, fabric) {
-                    return Ok(Next::Wait);
-                }
-                log.forget_asked()?;
-                completing.asked = Some(Asked { has_body: true, ..asked });
-                if !self.read_of(link, self.shape.body_name(place), true, NAME_BYTES, fabric) {
-                    // This voter is asked again.
-                    completing.left |= bit(rank_of(link));
-                    completing.asked = None;
-                }
-                Ok(Next::Wait)
+                self.read_of(link, self.shape.body(place), false, bytes, fabric)
             }
-            (true, true) => {
+            Part::Body => self.read_of(link, self.shape.body_name(place), true, NAME_BYTES, fabric),
+            Part::NameAfter => {
                 log.name_body(place, message.id)?;
                 self.progress.fetched = self.progress.fetched.saturating_add(1);
-                Ok(completing.goes_on())
+                return Ok(completing.goes_on());
             }
+        };
+        if is_posted {
+            let next = if part == Part::Name { Part::Body } else { Part::NameAfter };
+            completing.asked = Some(Asked { part: next, ..asked });
         }
+        Ok(Next::Wait)
     }
 
     /// Reads a part of a peer's log into the same place of the own one, or as a name. False if it

@@ -67,11 +67,13 @@ fn what_is_done_late_counts_for_no_later_campaign() {
     let mut late = Vec::new();
     for _ in 0..3 {
         script.among(&[P[0], P[2]], &[], |world| world.reads_payloads(P[0]));
-        let mut network = script.world.network.borrow_mut();
-        late.iter().for_each(|token| network.complete(reader, *token));
-        late.extend(network.reads(reader));
-        drop(network);
-        script.moves(&P[..1], &P[..1], 5);
+        for _ in 0..5 {
+            let mut network = script.world.network.borrow_mut();
+            late.iter().for_each(|token| network.complete(reader, *token));
+            drop(network);
+            script.moves(&P[..1], &P[..1], 1);
+        }
+        late.extend(script.world.network.borrow().reads(reader));
         assert!(script.world.reads_payloads(P[0]), "it waits");
         assert!(!script.world.replicas[&P[0]].replica.is_leader());
         assert_eq!(script.world.given_up, 0);
@@ -169,5 +171,34 @@ fn a_payload_of_what_was_delivered_is_not_needed_to_lead() {
     assert_eq!((script.world.given_up, script.world.restored), (0, 0));
     let next = script.multicast(1, here());
     script.delivers(P[2], next, &P[1..], &[1]);
+    script.end();
+}
+
+/// Replica 1 fetches a payload from replica 2. After it, it reads its name once more, to see that it
+/// is whole. Reads may overtake each other. Meanwhile replica 2 gives its log to replica 0, and
+/// keeps another payload in that place. Replica 1 must not take that for the first.
+#[test]
+fn a_payload_that_was_replaced_while_it_was_fetched_is_not_delivered() {
+    let mut script = Script::by_reference_of(5, 2);
+    let [three, four] = [3, 4].map(|rank| ReplicaId { rank: Rank(rank), ..P[0] });
+    let (others, first, second) =
+        ([P[0], P[2], three, four], [P[1], P[2], three], [P[0], P[2], four]);
+    let message = script.multicast(0, here());
+    others.iter().for_each(|id| script.delivers(*id, message, &others, &[0]));
+    script.world.crash_client(ClientNumber(0));
+    script.among(&first, &[], |world| world.reads_payloads(P[1]));
+    script.world.network.borrow_mut().reads_last_first = true;
+    script.world.allow_only(&[P[1], P[2]], &[]);
+    let reader = script.world.process_of(P[1]).expect("it runs");
+    for _ in 0..20 {
+        if script.world.network.borrow().reads(reader).len() == 1 {
+            break;
+        }
+        script.world.network.borrow_mut().deliver_if_any_can();
+    }
+    assert!(script.world.reads_payloads(P[1]), "the payload comes last");
+    let around = script.world.settings.log_entries + 4;
+    script.go_on(&second, 1, around);
+    script.does_come(&first, &[], 100, |_| false);
     script.end();
 }
