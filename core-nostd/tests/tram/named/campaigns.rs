@@ -39,22 +39,29 @@ fn decided_by_one_that_is_gone(
     (script, message)
 }
 
-/// Replica 0 has read the logs of replicas 2 and 3. It asks replica 2 for the payload, which
-/// replica 3 lacks, and the connection ends before that is there. Replica 0 hears enough others to
-/// go on. It must not take the message for one whose payload nobody has.
+/// Replica 0 has read the logs of replicas 2 and 3. It asks replica 2 whether it has the payload,
+/// which replica 3 lacks, or for the payload itself, and the connection ends before that is there.
+/// Replica 0 hears enough others to go on. It must not take the message for one whose payload
+/// nobody has.
 #[test]
 fn a_payload_is_not_given_up_because_the_replica_that_was_asked_is_out_of_reach() {
-    let script = Script::by_reference_of(5, 2);
-    let [three, four] = [3, 4].map(|rank| ReplicaId { rank: Rank(rank), ..P[0] });
-    let (with, rest) = ([P[1], P[2], four], [P[0], P[2], three, four]);
-    let (mut script, message) = decided_by_one_that_is_gone(script, &with, &rest);
-    script.among(&rest[..3], &[], |world| world.reads_payloads(P[0]));
-    script.disconnect([P[0], P[2]]);
-    script.moves(&P[..1], &[P[0], three, four], 10);
-    assert!(!script.world.replicas[&P[0]].replica.is_leader());
-    assert_eq!(script.world.given_up, 0);
-    script.delivers(P[0], message, &rest, &[]);
-    script.end();
+    for is_payload in [false, true] {
+        let script = Script::by_reference_of(5, 2);
+        let [three, four] = [3, 4].map(|rank| ReplicaId { rank: Rank(rank), ..P[0] });
+        let (with, rest) = ([P[1], P[2], four], [P[0], P[2], three, four]);
+        let (mut script, message) = decided_by_one_that_is_gone(script, &with, &rest);
+        let tail = script.world.log_control(P[0])[TAIL];
+        script.among(&rest[..3], &[], |world| {
+            let has_header = world.log_control(P[0])[TAIL] > tail;
+            has_header && (!is_payload || world.reads_payloads(P[0]))
+        });
+        script.disconnect([P[0], P[2]]);
+        script.moves(&P[..1], &[P[0], three, four], 10);
+        assert!(!script.world.replicas[&P[0]].replica.is_leader());
+        assert_eq!(script.world.given_up, 0);
+        script.delivers(P[0], message, &rest, &[]);
+        script.end();
+    }
 }
 
 /// Replica 0 asks replica 2 for the payload again and again, since the connection ends. What was
@@ -174,8 +181,8 @@ fn a_payload_of_what_was_delivered_is_not_needed_to_lead() {
     script.end();
 }
 
-/// Replica 1 fetches a payload from replica 2. After it, it reads its name once more, to see that it
-/// is whole. Reads may overtake each other. Meanwhile replica 2 gives its log to replica 0, and
+/// Replica 1 fetches a payload from replica 2. After it, it reads its name once more, to see that
+/// it is whole. Reads may overtake each other. Meanwhile replica 2 gives its log to replica 0, and
 /// keeps another payload in that place. Replica 1 must not take that for the first.
 #[test]
 fn a_payload_that_was_replaced_while_it_was_fetched_is_not_delivered() {
