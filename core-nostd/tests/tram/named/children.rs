@@ -348,18 +348,10 @@ fn a_child_makes_room_for_its_parent_without_a_heartbeat() {
     let mut script = Script::new(&[None, Some(0)]);
     let all = script.world.ids();
     script.does_come(&all, &[0, 1], 400, |_| false);
-    let now = script.world.now;
     let mut last = None;
     for _ in 0..3 * script.world.settings.window {
-        let message = script.multicast(0, both());
-        for _ in 0..40 {
-            script.moves(&all, &all, 1);
-            script.world.now = now;
-            script.world.allow_only(&all, &[ClientNumber(0)]);
-            script.world.step_client(ClientNumber(0));
-            while script.world.network.borrow_mut().deliver_if_any_can() {}
-        }
-        last = Some(message);
+        last = Some(script.multicast(0, both()));
+        script.at_one_moment(0, 40);
     }
     assert!(script.world.has_delivered(C[0], last.expect("some")));
     script.end();

@@ -13,5 +13,6 @@ mod children;
 mod clients;
 mod fetching;
 mod logs;
+mod passing_on;
 mod references;
 mod script;

@@ -120,8 +120,19 @@ impl Script {
         rounds: usize,
         holds: impl Fn(&World) -> bool,
     ) -> bool {
-        let clients: Vec<ClientNumber> = clients.iter().copied().map(ClientNumber).collect();
-        self.world.allow_only(ids, &clients);
+        let numbers: Vec<ClientNumber> = clients.iter().copied().map(ClientNumber).collect();
+        self.world.allow_only(ids, &numbers);
+        self.goes_on(ids, clients, rounds, holds)
+    }
+
+    /// The same, over the ways that are open already.
+    pub(super) fn goes_on(
+        &mut self,
+        ids: &[ReplicaId],
+        clients: &[u16],
+        rounds: usize,
+        holds: impl Fn(&World) -> bool,
+    ) -> bool {
         for _ in 0..rounds {
             for id in ids {
                 self.world.step_replica(*id);
@@ -138,8 +149,8 @@ impl Script {
                     }
                 }
             }
-            for number in &clients {
-                self.world.step_client(*number);
+            for number in clients {
+                self.world.step_client(ClientNumber(*number));
             }
             self.world.now += 200 * ids.len() as u64;
             self.world.reconnect();
@@ -178,6 +189,18 @@ impl Script {
     pub(super) fn disconnect(&mut self, replicas: [ReplicaId; 2]) {
         let processes = replicas.map(|id| self.world.process_of(id).expect("it runs"));
         self.world.network.borrow_mut().disconnect(processes);
+    }
+
+    /// All replicas and a client go on, so many times, and no time passes: no heartbeat is due.
+    pub(super) fn at_one_moment(&mut self, client: u16, rounds: usize) {
+        let (all, now) = (self.world.ids(), self.world.now);
+        for _ in 0..rounds {
+            self.moves(&all, &all, 1);
+            self.world.now = now;
+            self.world.allow_only(&all, &[ClientNumber(client)]);
+            self.world.step_client(ClientNumber(client));
+            while self.world.network.borrow_mut().deliver_if_any_can() {}
+        }
     }
 
     /// A replica comes to lead, by a campaign among some.
