@@ -362,7 +362,7 @@ mod tests {
         follow.appended(second);
         assert_eq!((follow.acknowledged, follow.stage), (5, FollowStage::Synced));
         follow.appended(first);
-        assert_eq!(follow.acknowledged, 5);
+        assert_eq!((follow.acknowledged, follow.under_way()), (5, None));
     }
 
     #[test]
@@ -476,6 +476,9 @@ mod tests {
         }
         let sequence = follow.took(40);
         assert!(follow.is_full());
+        // The last one has its place among those under way.
+        follow.appended(sequence.wrapping_sub(16) & (SEQUENCES - 1));
+        assert_eq!(follow.acknowledged, 24, "it was done before");
         follow.appended(sequence);
         assert!(!follow.is_full(), "all before are done with it");
     }

@@ -16,3 +16,4 @@ mod logs;
 mod passing_on;
 mod references;
 mod script;
+mod streams;
