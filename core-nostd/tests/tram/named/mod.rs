@@ -7,7 +7,7 @@
 
 mod behind;
 mod bodies;
-mod campaigns;
+mod candidates;
 mod carrying;
 mod children;
 mod clients;
