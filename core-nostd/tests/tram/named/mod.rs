@@ -9,6 +9,7 @@ mod behind;
 mod bodies;
 mod candidates;
 mod carrying;
+mod campaigns;
 mod children;
 mod clients;
 mod fetching;
