@@ -1,0 +1,38 @@
+//! Histories of counts that replicas show so that others may use memory again. They need not go out
+//! at once, and must before that memory is full: else all would wait for the next heartbeat.
+
+use tramontane_core::ids::GroupId;
+use tramontane_core::tram::Destinations;
+
+use super::script::{C, P, Script, here};
+
+/// TRM-6: followers make room in the log.
+#[test]
+fn followers_make_room_in_their_leaders_log_without_a_heartbeat() {
+    let mut script = Script::new(&[None]);
+    script.does_come(&P, &[0, 1], 400, |_| false);
+    let mut last = None;
+    for _ in 0..2 * script.world.settings.log_entries {
+        last = Some(script.multicast(0, here()));
+        script.at_one_moment(0, 6);
+    }
+    assert!(script.world.has_delivered(P[0], last.expect("some")));
+    script.end();
+}
+
+/// TRM-7: a group orders messages that are for its children alone, so it does not reply to them. It
+/// makes room in its client's ring all the same.
+#[test]
+fn a_group_that_delivers_nothing_makes_room_for_its_client_without_a_heartbeat() {
+    let mut script = Script::new(&[None, Some(0), Some(0)]);
+    let all = script.world.ids();
+    script.does_come(&all, &[0, 1], 400, |_| false);
+    let to = Destinations::of(GroupId(1)).with(GroupId(2));
+    let mut last = None;
+    for _ in 0..3 * script.world.settings.window {
+        last = Some(script.multicast(0, to));
+        script.at_one_moment(0, 20);
+    }
+    assert!(script.world.has_delivered(C[0], last.expect("some")));
+    script.end();
+}
