@@ -1,7 +1,7 @@
 //! Answers reach a client as soon as they are there, whatever it waits for beside them.
 
 use tramontane_core::ids::{ClientNumber, GroupId, Rank};
-use tramontane_core::tram::{Destinations, ReplicaId};
+use tramontane_core::tram::{Answers, Destinations, ReplicaId};
 
 use super::judge::missing;
 use super::world::{Settings, World};
@@ -26,4 +26,37 @@ fn a_group_that_is_silent_holds_up_no_answer_of_another() {
         world.network.borrow_mut().heal();
         assert!(world.run_until(200_000, |world| world.sent[&first].answered), "seed {seed}");
     }
+}
+
+/// Nobody of groups 1 and 2 has delivered the first message. That says nothing of groups 0 and 3,
+/// whose followers have replied to the others: the second waits for the leaders, and the third for
+/// anybody.
+#[test]
+fn groups_that_are_silent_hold_up_no_followers_replies_of_other_groups() {
+    let mut world = World::new(&[None, Some(0), Some(0), Some(0)], 3, Settings::default());
+    let client = ClientNumber(0);
+    for group in world.overlay.all().iter() {
+        world.multicast(client, Destinations::of(group), 8).expect("there is room");
+    }
+    assert!(world.run_until(400_000, |world| missing(world).is_empty()));
+    let groups = [0, 3].map(GroupId);
+    let reached: Vec<ReplicaId> =
+        world.ids().into_iter().filter(|id| groups.contains(&id.group)).collect();
+    world.allow_only(&reached, &[client]);
+    for group in groups {
+        let leader = world.leader(group).and_then(|id| world.process_of(id)).expect("it has one");
+        let to = world.process_of_client(client);
+        world.network.borrow_mut().block(leader, to);
+    }
+    let mut multicast = |groups: [u16; 2], answers| {
+        let to = Destinations::of(GroupId(groups[0])).with(GroupId(groups[1]));
+        world.multicast_for(client, to, 8, answers).expect("there is room")
+    };
+    let first = multicast([1, 2], Answers::OneOfEach);
+    let second = multicast([0, 3], Answers::Leaders);
+    let third = multicast([0, 3], Answers::OneOfEach);
+    assert!(world.run_until(100_000, |world| world.sent[&third].answered));
+    assert_eq!([first, second].map(|message| world.sent[&message].answered), [false; 2]);
+    world.network.borrow_mut().heal();
+    assert!(world.run_until(400_000, |world| missing(world).is_empty()));
 }

@@ -75,6 +75,34 @@ fn one_entry_at_a_time() {
     }
 }
 
+/// TRM-3: without batching, as in the paper, an entry waits until the one before it is decided.
+#[test]
+fn one_entry_at_a_time_is_not_decided() {
+    let settings = Settings { batching: false, ..Settings::default() };
+    let mut world = World::new(&[None], 3, settings);
+    assert!(world.run_until(100_000, |world| world.leader(GroupId(0)).is_some()));
+    let leader = world.leader(GroupId(0)).expect("a leader");
+    let mut most = 0;
+    for _ in 0..20_000 {
+        let _ = world.multicast(ClientNumber(0), Destinations::of(GroupId(0)), 8);
+        world.advance();
+        let [_, tail, decided] = world.log_control(leader);
+        most = most.max(tail - decided);
+    }
+    assert_eq!(most, 1);
+    assert!(world.run_until(100_000, |world| missing(world).is_empty()));
+    assert_eq!(world.leader(GroupId(0)), Some(leader));
+}
+
+/// A step always takes one payload, however few bytes it may copy.
+#[test]
+fn steps_that_may_copy_nothing_take_one_message_each() {
+    for references_from in [0, 40] {
+        let settings = Settings { run_bytes: 0, references_from, ..Settings::default() };
+        calm_run(&[None, Some(0)], 3, settings, 20);
+    }
+}
+
 #[test]
 fn trees_of_groups() {
     for seed in 1..10 {

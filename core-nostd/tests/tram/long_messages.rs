@@ -65,22 +65,25 @@ fn a_step_of_a_replica_copies_one_long_message_however_many_are_there() {
     assert_eq!(world.most_copied, u64::from(LENGTH));
 }
 
+/// A list has room for two bodies, or for three slots.
 #[test]
-fn a_list_gives_several_short_messages() {
-    let settings = Settings { clients: 1, references_from: 40, ..Settings::default() };
-    let mut world = World::new(&[None], 3, settings);
-    assert!(world.run_until(100_000, |world| world.leader(GroupId(0)).is_some()));
-    let (client, messages) = (ClientNumber(0), 2);
-    let before = world.clients_lists;
-    for _ in 0..messages {
-        world.multicast(client, Destinations::of(GroupId(0)), 100).expect("there is room");
+fn a_list_gives_several_short_messages_and_a_step_all_of_them() {
+    for (messages, lists) in [(2, 1 + 1), (4, 2 + 2)] {
+        let settings = Settings { clients: 1, references_from: 40, ..Settings::default() };
+        let mut world = World::new(&[None], 3, settings);
+        assert!(world.run_until(100_000, |world| world.leader(GroupId(0)).is_some()));
+        let client = ClientNumber(0);
+        let before = world.clients_lists;
+        for _ in 0..messages {
+            world.multicast(client, Destinations::of(GroupId(0)), 100).expect("there is room");
+        }
+        world.step_client(client);
+        assert_eq!(world.clients_lists - before, 3 * lists, "to three replicas");
+        let is_over = world.run_until(400_000, |world| missing(world).is_empty());
+        assert!(is_over, "{:?}", missing(&world));
+        assert_eq!(safety(&world), Vec::<String>::new());
+        assert_eq!(world.references, messages);
     }
-    world.step_client(client);
-    // To each replica one list of bodies, and one of slots.
-    assert_eq!(world.clients_lists - before, 3 * 2);
-    assert!(world.run_until(400_000, |world| missing(world).is_empty()), "{:?}", missing(&world));
-    assert_eq!(safety(&world), Vec::<String>::new());
-    assert_eq!(world.references, messages);
 }
 
 /// A stream of messages to a group of which one follower is slow: how long it takes, and how many

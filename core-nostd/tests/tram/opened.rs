@@ -132,6 +132,15 @@ fn a_client_opens_under_a_number_of_the_overlay_with_room_for_its_window() {
     assert_eq!(client(options, right, limits), Err(OpenError::FabricPromises));
 }
 
+/// A client's links to the replicas of one group follow those of another.
+#[test]
+fn a_client_has_no_link_to_a_replica_that_is_none() {
+    let overlay = overlay();
+    let links = ClientLinks::of(&overlay);
+    let found = [2, 3].map(|rank| links.find(ReplicaId { rank: Rank(rank), ..FIRST }));
+    assert_eq!(found, [Some(LinkId(2)), None]);
+}
+
 #[test]
 fn what_no_group_can_deliver_is_not_taken() {
     let settings = Settings::default();

@@ -2,7 +2,7 @@
 
 use crate::words_apart::tell_apart;
 use tramontane_core::ids::{GroupId, Rank};
-use tramontane_core::tram::{Halt, OpenError, OverlayError, SendError, Timestamp};
+use tramontane_core::tram::{Halt, OpenError, OverlayError, ReplicaId, SendError, Timestamp};
 
 #[test]
 fn each_refusal_and_halt_of_an_overlay_says_what_is_wrong() {
@@ -32,4 +32,10 @@ fn a_timestamp_says_its_round_and_its_owner() {
     assert_eq!(stamp.to_string(), "12.4");
     assert_eq!(Timestamp::from_cell(0).to_string(), "none");
     tell_apart(&[&stamp, &Timestamp::new(13, 3, Rank(4)), &Timestamp::new(12, 3, Rank(5))]);
+}
+
+#[test]
+fn a_replica_is_named_by_its_group_and_its_rank() {
+    let replica = ReplicaId { group: GroupId(6), rank: Rank(2) };
+    assert_eq!(replica.to_string(), "g6.2");
 }
