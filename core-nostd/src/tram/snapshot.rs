@@ -43,7 +43,7 @@ impl Replica<'_> {
             return Ok(false);
         };
         let is_whole = replies.len() == self.replies.all().len();
-        if *place < self.delivered || self.is_leader() || !is_whole {
+        if *place <= self.delivered || self.is_leader() || !is_whole {
             return Ok(false);
         }
         if self.counts.restore(counts).is_none() {

@@ -99,3 +99,30 @@ fn a_replica_that_comes_back_counts_by_its_own_admission_alone() {
     assert!(world.run_until(200_000, |world| missing(world).is_empty()));
     assert_eq!(safety(&world), Vec::<String>::new());
 }
+
+/// TRM-5: both followers take a snapshot in which nothing is new to them. Their logs are as whole
+/// as before, so one of them leads when their leader is gone.
+#[test]
+fn a_snapshot_that_is_no_newer_keeps_nobody_from_leading() {
+    let mut world = World::new(&[None], 3, Settings::default());
+    let ids = world.ids();
+    load_until(&mut world, |world| world.leader(GROUP).is_some());
+    let is_quiet = |world: &World| {
+        let delivered = |id: &ReplicaId| world.replicas[id].replica.delivered();
+        missing(world).is_empty() && ids.iter().all(|id| delivered(id) == delivered(&ids[0]))
+    };
+    assert!(world.run_until(200_000, is_quiet));
+    let leader = world.leader(GROUP).expect("a leader");
+    let replica = &world.replicas[&leader].replica;
+    let mut cells = vec![0; replica.snapshot_cells()];
+    replica.snapshot(&mut cells).expect("as many cells");
+    let taken: Vec<_> = world
+        .replicas
+        .values_mut()
+        .map(|running| running.replica.restore(&cells, &running.memory))
+        .collect();
+    world.crash_replica(leader);
+    assert!(world.run_until(200_000, |world| world.leader(GROUP).is_some()));
+    assert_eq!(taken, [Ok(false); 3]);
+    assert_eq!(safety(&world), Vec::<String>::new());
+}
