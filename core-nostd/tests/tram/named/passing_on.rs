@@ -1,5 +1,5 @@
-//! Histories of a parent and its child whose leaders change: what the parent's next leader passes on,
-//! and what the child's next leader learns of it.
+//! Histories of a parent and its child whose leaders change: what the parent's next leader passes
+//! on, and what the child's next leader learns of it.
 
 use tramontane_core::ids::ClientNumber;
 use tramontane_core::tram::{LinkId, ReplicaId, ReplicaLinks, Role, Shape};
