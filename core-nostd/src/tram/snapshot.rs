@@ -57,7 +57,8 @@ impl Replica<'_> {
         let stamp = Log::new(memory.log(), self.shape).control()?.stamp;
         self.delivered = *place;
         self.needs_snapshot = false;
-        self.gapped = Some(stamp);
+        // Without children nobody needs what stands below.
+        self.gapped = (!self.children.is_empty()).then_some(stamp);
         self.held = Held::default();
         // bound: the links
         for link in self.links.all() {

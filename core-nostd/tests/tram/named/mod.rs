@@ -19,4 +19,5 @@ mod logs;
 mod passing_on;
 mod references;
 mod script;
+mod snapshots;
 mod streams;
