@@ -243,7 +243,8 @@ impl Replica<'_> {
         let own = log.control()?;
         let both = own.tail.min(end);
         let start = log.differs_from(rank_of(from), self.delivered, both)?;
-        let is_held = end.saturating_sub(start) <= u64::from(self.shape.entries())
+        let is_held = self.delivered >= log.copied_begins(rank_of(from))?
+            && end.saturating_sub(start) <= u64::from(self.shape.entries())
             && (start >= end || log.load_copied(rank_of(from), start)?.is_some());
         if !is_held {
             // The others' logs begin above what this replica has delivered.

@@ -247,7 +247,7 @@ impl Replica<'_> {
     ) -> Result<(), Halt> {
         let Some((row, _)) = memory.link(link) else { return Ok(()) };
         let delivered = self.delivered_by(link, memory)?;
-        if !self.is_kept(delivered, log)? {
+        if !self.has_from(delivered, log)? {
             let told = row.reader().cell(peer_row::KEPT_FROM)?.load();
             return if told > delivered { Ok(()) } else { self.fall_behind(link, log, memory) };
         }
@@ -277,11 +277,11 @@ impl Replica<'_> {
         memory: &M,
     ) -> Result<(), Halt> {
         let mut at = self.tail.saturating_sub(u64::from(self.shape.entries()));
-        let mut place = at;
+        let mut place = at.max(log.begins()?);
         // bound: the entries of the log
         for _ in 0..self.shape.entries() {
             if !self.is_kept(at, log)? {
-                place = at.saturating_add(1);
+                place = place.max(at.saturating_add(1));
             }
             at = at.saturating_add(1);
         }
@@ -313,7 +313,7 @@ impl Replica<'_> {
         let copied = log.copied_control(rank_of(link))?;
         // What a peer shows as delivered is in its log, or in its snapshot.
         let delivered = self.delivered_by(link, memory)?;
-        let is_kept = self.is_kept(delivered, log)?;
+        let is_kept = self.has_from(delivered, log)?;
         let both = copied.tail.min(self.tail);
         let cut = log.differs_from(rank_of(link), delivered, both)?;
         let floor = self.floor(log, memory)?.min(delivered);

@@ -108,6 +108,21 @@ impl<'m> Log<'m> {
         Ok(Timestamp::from_cell(self.memory.reader().cell(cell)?.load()))
     }
 
+    /// The owner has taken a snapshot: what others need begins there.
+    pub(super) fn set_begins(&self, begins: u64) -> Result<(), OutOfRow> {
+        self.set(log_control::BEGINS, begins)
+    }
+
+    pub(super) fn begins(&self) -> Result<u64, OutOfRow> {
+        Ok(self.memory.reader().cell(log_control::BEGINS)?.load())
+    }
+
+    /// The same of a peer's log, when its control line was read.
+    pub(super) fn copied_begins(&self, peer: Rank) -> Result<u64, OutOfRow> {
+        let cell = self.shape.copy_at(peer).saturating_add(log_control::BEGINS);
+        Ok(self.memory.reader().cell(cell)?.load())
+    }
+
     /// The entry at a place, if it is there.
     pub(super) fn load(&self, place: u64) -> Result<Option<Entry>, OutOfRow> {
         entry::load(self.memory.reader(), &self.shape, 0, place)
@@ -159,4 +174,4 @@ impl<'m> Log<'m> {
     }
 }
 
-const _: () = assert!(log_control::PROMISED + 8 <= CACHE_LINE);
+const _: () = assert!(log_control::BEGINS + 8 <= CACHE_LINE);

@@ -32,7 +32,7 @@ use crate::layout::CACHE_LINE;
 /// Cells of eight bytes of an entry's header beside the children's positions.
 const HEADER_CELLS: usize = 8;
 
-/// The control line of a log, written by the group's leader but for one cell of the owner's.
+/// The control line of a log, written by the group's leader but for two cells of the owner's.
 pub(super) mod log_control {
     /// The leader whose log this is a beginning of.
     pub(in crate::tram) const STAMP: usize = 0;
@@ -42,6 +42,9 @@ pub(super) mod log_control {
     pub(in crate::tram) const DECIDED: usize = 16;
     /// The owner's: the highest timestamp that it has granted this log to, stored before the grant.
     pub(in crate::tram) const PROMISED: usize = 24;
+    /// The owner's: the place of the last snapshot that it has taken. Below it the log may have
+    /// gaps, and entries that were never decided.
+    pub(in crate::tram) const BEGINS: usize = 32;
 }
 
 /// Cells of a replica's row towards a replica of its own group.

@@ -54,7 +54,9 @@ impl Replica<'_> {
             *to = *from;
         }
         // The log stays as it is: it may be another's to write.
-        let stamp = Log::new(memory.log(), self.shape).control()?.stamp;
+        let log = Log::new(memory.log(), self.shape);
+        let stamp = log.control()?.stamp;
+        log.set_begins(*place)?;
         self.delivered = *place;
         self.needs_snapshot = false;
         // Without children nobody needs what stands below.
@@ -65,5 +67,12 @@ impl Replica<'_> {
             self.show_all(link, memory)?;
         }
         Ok(true)
+    }
+
+    /// Whether a peer that has delivered so much can go on with the own log. Not with what stands
+    /// there from before a snapshot: leaders have replaced what children may lack of it, and the
+    /// rest may never have been decided.
+    pub(super) fn has_from(&self, delivered: u64, log: Log<'_>) -> Result<bool, Halt> {
+        Ok(delivered >= log.begins()? && self.is_kept(delivered, log)?)
     }
 }

@@ -1,7 +1,10 @@
 //! Histories of replicas that took a snapshot, and whose logs have gaps below it, or entries that
 //! were never decided.
 
-use super::script::{P, STAMP, Script};
+use tramontane_core::ids::Rank;
+use tramontane_core::tram::ReplicaId;
+
+use super::script::{P, STAMP, Script, TAIL, here};
 
 /// Two followers, one after the other, are away for longer than a log is, and take snapshots. Their
 /// leader brings their logs up to date. When it is gone, one of them leads.
@@ -23,5 +26,56 @@ fn followers_that_took_snapshots_lead_when_their_leader_is_gone() {
     script.world.crash_replica(P[0]);
     script.among(&P[1..], &[], |world| world.leader(P[0].group).is_some());
     script.world.start_replica(P[0], false);
+    script.end();
+}
+
+/// Replicas 2 and 4 of five are away for longer than a log is, and replica 4 has delivered less.
+/// Replica 2 comes back, by a snapshot, and then leads. Its log has what replica 4 lacks next, and
+/// a gap behind that: replica 4 needs a snapshot too.
+#[test]
+fn a_leader_with_a_gap_in_its_log_sends_nothing_from_below_it() {
+    let mut script = Script::of(&[None], 5);
+    let [three, four] = [3, 4].map(|rank| ReplicaId { rank: Rank(rank), ..P[0] });
+    let delivered = |script: &Script, id| script.world.replicas[&id].replica.delivered();
+    script.go_on(&[P[0], P[1], P[2], three], 0, 3);
+    assert!(delivered(&script, four) < delivered(&script, P[2]));
+    let others = [P[0], P[1], three];
+    let around = script.world.settings.log_entries + 8;
+    let last = script.go_on(&others, 0, around);
+    script.among(&[P[0], P[1], P[2], three], &[], |world| world.has_delivered(P[2], last));
+    script.does_come(&[P[0], P[1], P[2], three], &[], 400, |_| false);
+    script.world.crash_replica(P[0]);
+    script.world.crash_replica(P[1]);
+    script.among(&[P[2], three, four], &[], |world| {
+        world.replicas[&P[2]].replica.is_leader() && world.has_delivered(four, last)
+    });
+    P[..2].iter().for_each(|id| script.world.start_replica(*id, false));
+    script.end();
+}
+
+/// Leader 0 of five has X on its own log and that of replica 2. Leader 1 decides Y in its place
+/// with replicas 3 and 4, and cuts X off the log of replica 0. Replica 2 comes back once the log has
+/// gone around, by a snapshot, and then leads. It must not give X to replica 0.
+#[test]
+fn a_leader_gives_nobody_what_its_log_had_before_its_snapshot() {
+    let mut script = Script::of(&[None], 5);
+    let [three, four] = [3, 4].map(|rank| ReplicaId { rank: Rank(rank), ..P[0] });
+    let place = script.world.log_control(P[0])[TAIL];
+    let x = script.multicast(0, here());
+    script.among(&[P[0], P[2]], &[0], |world| world.log_control(P[2])[TAIL] > place);
+    assert_eq!(script.world.ordered_at(P[2], place), Some(x));
+    let others = [P[1], three, four];
+    script.leads(P[1], &others);
+    let y = script.go_on(&others, 1, 1);
+    assert_eq!(script.world.ordered_at(P[1], place), Some(y));
+    script.among(&[P[0], P[1]], &[], |world| world.log_control(P[0])[TAIL] == place);
+    let around = script.world.settings.log_entries + 8;
+    let last = script.go_on(&others, 1, around);
+    let back = [P[1], P[2], three, four];
+    script.among(&back, &[], |world| world.has_delivered(P[2], last));
+    script.does_come(&back, &[], 400, |_| false);
+    assert_eq!(script.world.ordered_at(P[2], place), Some(x));
+    script.leads(P[2], &back[1..]);
+    script.delivers(P[0], last, &[P[0], P[2], three, four], &[]);
     script.end();
 }
