@@ -5,6 +5,7 @@ use tramontane_core::ids::Rank;
 use tramontane_core::tram::ReplicaId;
 
 use super::script::{P, STAMP, Script, TAIL, here};
+use crate::world::World;
 
 /// Two followers, one after the other, are away for longer than a log is, and take snapshots. Their
 /// leader brings their logs up to date. When it is gone, one of them leads.
@@ -54,8 +55,8 @@ fn a_leader_with_a_gap_in_its_log_sends_nothing_from_below_it() {
 }
 
 /// Leader 0 of five has X on its own log and that of replica 2. Leader 1 decides Y in its place
-/// with replicas 3 and 4, and cuts X off the log of replica 0. Replica 2 comes back once the log has
-/// gone around, by a snapshot, and then leads. It must not give X to replica 0.
+/// with replicas 3 and 4, and cuts X off the log of replica 0. Replica 2 comes back once the log
+/// has gone around, by a snapshot, and then leads. It must not give X to replica 0.
 #[test]
 fn a_leader_gives_nobody_what_its_log_had_before_its_snapshot() {
     let mut script = Script::of(&[None], 5);
@@ -77,5 +78,48 @@ fn a_leader_gives_nobody_what_its_log_had_before_its_snapshot() {
     assert_eq!(script.world.ordered_at(P[2], place), Some(x));
     script.leads(P[2], &back[1..]);
     script.delivers(P[0], last, &[P[0], P[2], three, four], &[]);
+    script.end();
+}
+
+/// Leader 0 of five has A, B, X and Y on its own log and that of replica 2, and decides A and B
+/// with replica 3. Leader 1 decides others in the places of X and Y. Replica 2 has delivered none
+/// of them. It takes a snapshot behind them, and its log is brought up to date from there on.
+/// Replica 0 reads that log, and must not take X and Y for decided.
+#[test]
+fn a_candidate_takes_from_a_log_nothing_that_is_below_its_owners_snapshot() {
+    let mut script = Script::of(&[None], 5);
+    let [three, four] = [3, 4].map(|rank| ReplicaId { rank: Rank(rank), ..P[0] });
+    let delivered = |world: &World, id| world.replicas[&id].replica.delivered();
+    let place = script.world.log_control(P[0])[TAIL];
+    let [_, b, x, y] = [(); 4].map(|()| script.multicast(0, here()));
+    script.among(&[P[0], P[2]], &[0], |world| world.log_control(P[2])[TAIL] == place + 4);
+    script.world.allow_only(&[P[0], three], &[]);
+    while !script.world.has_delivered(P[0], b) {
+        assert!(script.world.network.borrow_mut().deliver_if_any_can());
+        script.world.step_replica(P[0]);
+    }
+    assert_eq!(script.world.log_control(three)[TAIL], place + 2);
+    let others = [P[1], three, four];
+    script.leads(P[1], &others);
+    script.go_on(&others, 1, 2);
+    let end = place + 4;
+    assert_eq!(delivered(&script.world, P[1]), end);
+    let mut cells = vec![0; script.world.replicas[&P[1]].replica.snapshot_cells()];
+    script.world.replicas[&P[1]].replica.snapshot(&mut cells).expect("as many cells");
+    let history = script.world.histories[&P[1]].clone();
+    let entries = script.world.settings.log_entries;
+    script.go_on(&others, 1, entries - 3);
+    script.world.gives_snapshots = false;
+    let back = [P[1], P[2], three, four];
+    script.among(&back, &[], |world| world.replicas[&P[2]].replica.needs_snapshot());
+    assert_eq!(delivered(&script.world, P[2]), place);
+    let running = script.world.replicas.get_mut(&P[2]).expect("it runs");
+    assert_eq!(running.replica.restore(&cells, &running.memory), Ok(true));
+    script.world.histories.insert(P[2], history);
+    script.among(&back, &[], |world| world.log_control(P[2]) == world.log_control(P[1]));
+    let stale = [2, 3].map(|behind| script.world.ordered_at(P[2], place + behind));
+    assert_eq!(stale, [Some(x), Some(y)]);
+    script.world.gives_snapshots = true;
+    script.leads(P[0], &[P[0], P[2], four]);
     script.end();
 }
