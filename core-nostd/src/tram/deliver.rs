@@ -42,6 +42,8 @@ impl Replica<'_> {
             self.progress.processed = self.progress.processed.saturating_add(1);
         }
         if self.delivered > before {
+            // Whoever said that it lacks something meant what came now, or says so again.
+            self.needs_snapshot = false;
             self.show_delivered(memory)?;
         }
         Ok(())

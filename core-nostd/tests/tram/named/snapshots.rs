@@ -2,7 +2,7 @@
 //! were never decided.
 
 use tramontane_core::ids::Rank;
-use tramontane_core::tram::ReplicaId;
+use tramontane_core::tram::{LinkId, ReplicaId};
 
 use super::script::{P, STAMP, Script, TAIL, here};
 use crate::world::World;
@@ -121,5 +121,25 @@ fn a_candidate_takes_from_a_log_nothing_that_is_below_its_owners_snapshot() {
     assert_eq!(stale, [Some(x), Some(y)]);
     script.world.gives_snapshots = true;
     script.leads(P[0], &[P[0], P[2], four]);
+    script.end();
+}
+
+/// Replica 2 is told that it lacks what its leader has no more. The next leader has it. Once
+/// replica 2 has delivered that it needs no snapshot, and asks for none.
+#[test]
+fn a_replica_that_gets_what_it_lacked_needs_no_snapshot() {
+    const KEPT_FROM: usize = 56;
+    let mut script = Script::new(&[None]);
+    script.world.gives_snapshots = false;
+    let message = script.multicast(0, here());
+    script.delivers(P[1], message, &P[..2], &[0]);
+    let tail = script.world.log_control(P[0])[TAIL];
+    script.world.poke(P[2], LinkId(0), KEPT_FROM, tail);
+    script.world.step_replica(P[2]);
+    assert!(script.world.replicas[&P[2]].replica.needs_snapshot());
+    script.leads(P[1], &P[1..]);
+    script.delivers(P[2], message, &P[1..], &[]);
+    assert!(!script.world.replicas[&P[2]].replica.needs_snapshot());
+    script.world.gives_snapshots = true;
     script.end();
 }
