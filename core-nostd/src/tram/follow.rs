@@ -317,7 +317,7 @@ impl Replica<'_> {
         let both = copied.tail.min(self.tail);
         let cut = log.differs_from(rank_of(link), delivered, both)?;
         let floor = self.floor(log, memory)?.min(delivered);
-        let lacking = log.differs_from(rank_of(link), floor, delivered)?;
+        let lacking = self.lacking_from(rank_of(link), floor, delivered, log)?;
         let state = self.state.at_mut(link);
         let follow = &mut state.follow;
         if !is_kept || delivered > self.tail {

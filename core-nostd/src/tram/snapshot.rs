@@ -6,6 +6,7 @@ use super::link::Memory;
 use super::log::Log;
 use super::progress::Halt;
 use super::replica::Replica;
+use crate::ids::Rank;
 
 impl Replica<'_> {
     /// How many cells a snapshot has.
@@ -67,6 +68,32 @@ impl Replica<'_> {
             self.show_all(link, memory)?;
         }
         Ok(true)
+    }
+
+    /// From where on a peer's log is replaced below what the peer has delivered: where it lacks
+    /// what children may lack, above a floor, or where it has something else than the own one. That
+    /// stands there from before a snapshot. The peer would pass it on to children, once it leads.
+    pub(super) fn lacking_from(
+        &self,
+        peer: Rank,
+        floor: u64,
+        delivered: u64,
+        log: Log<'_>,
+    ) -> Result<u64, Halt> {
+        let entries = self.shape.entries();
+        let mut place = log.begins()?.max(self.tail.saturating_sub(u64::from(entries)));
+        // bound: the entries of the log
+        for _ in 0..entries {
+            if place >= floor {
+                break;
+            }
+            let copied = log.load_copied(peer, place)?;
+            if copied.is_some() && copied != log.load(place)? {
+                return Ok(place);
+            }
+            place = place.saturating_add(1);
+        }
+        Ok(log.differs_from(peer, floor, delivered)?)
     }
 
     /// Whether a peer that has delivered so much can go on with the own log. Not with what stands
