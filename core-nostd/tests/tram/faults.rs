@@ -1,6 +1,6 @@
 //! Runs with faults that a seed chooses: crashes of leaders, followers and clients, restarts
 //! without memory, pauses and cut links, one way or both. At the end all is healed, and nothing may
-//! be missing.
+//! be missing; nor after all leaders have failed once more.
 
 use tramontane_core::ids::ClientNumber;
 use tramontane_core::tram::ReplicaId;
@@ -73,6 +73,7 @@ fn one_fault(world: &mut World) {
                 world.start_client(number);
             }
         }
+        _ if world.settings.offers_snapshots => world.offer_snapshot(some),
         _ => world.run(2_000),
     }
 }
@@ -95,7 +96,6 @@ pub fn thirty_faults(world: &mut World) {
 /// A run of thirty faults. The judge has found nothing wrong, and nothing is missing at the end.
 pub fn faulty_run(parents: &[Option<u16>], replicas: u16, settings: Settings) -> Reached {
     let mut world = World::new(parents, replicas, settings);
-    let seed = settings.seed;
     thirty_faults(&mut world);
     world.network.borrow_mut().heal();
     for id in world.ids() {
@@ -103,9 +103,9 @@ pub fn faulty_run(parents: &[Option<u16>], replicas: u16, settings: Settings) ->
             world.start_replica(id, false);
         }
     }
-    let is_over = world.run_until(3_000_000, |world| missing(world).is_empty());
-    assert_eq!(safety(&world), Vec::<String>::new(), "seed {seed}");
-    assert!(is_over, "seed {seed}: {:?} {}", missing(&world), report(&world));
+    settle(&mut world, "once all are back");
+    leaders_fail_once_more(&mut world);
+    settle(&mut world, "without the last leaders");
     Reached {
         refusals: world.network.borrow().refusals,
         leaders: world.leaders,
@@ -118,6 +118,26 @@ pub fn faulty_run(parents: &[Option<u16>], replicas: u16, settings: Settings) ->
         carried: world.carried,
         fetched: world.fetched,
         given_up: world.given_up,
+    }
+}
+
+fn settle(world: &mut World, when: &str) {
+    let seed = world.settings.seed;
+    let is_over = world.run_until(3_000_000, |world| missing(world).is_empty());
+    assert_eq!(safety(world), Vec::<String>::new(), "seed {seed}, {when}");
+    assert!(is_over, "seed {seed}, {when}: {:?} {}", missing(world), report(world));
+}
+
+/// All is quiet. Whatever became of the others' logs meanwhile, one of them has to lead now.
+fn leaders_fail_once_more(world: &mut World) {
+    for group in world.overlay.all().iter() {
+        if let Some(id) = world.leader(group).filter(|id| world.may_crash(*id)) {
+            world.crash_replica(id);
+        }
+    }
+    let clients: Vec<ClientNumber> = world.clients.keys().copied().collect();
+    for client in clients {
+        let _ = world.multicast(client, world.overlay.all(), 24);
     }
 }
 
@@ -189,7 +209,9 @@ fn faulty_runs(count: u64, references_from: u32) -> Reached {
     let mut all = Reached::default();
     for seed in seeds(count) {
         let (parents, replicas) = shape_of(seed);
-        let reached = faulty_run(parents, replicas, faulty_settings(seed, references_from));
+        let offers_snapshots = (seed / 8).is_multiple_of(2);
+        let settings = Settings { offers_snapshots, ..faulty_settings(seed, references_from) };
+        let reached = faulty_run(parents, replicas, settings);
         all.leaders += reached.leaders;
         all.restored += reached.restored;
         all.admitted += reached.admitted;

@@ -2,6 +2,7 @@
 
 mod clients;
 mod lending;
+mod snapshots;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -70,6 +71,8 @@ pub struct Settings {
     pub payload_max: u32,
     /// From heartbeat to heartbeat, for each replica of the overlay.
     pub heartbeat_ns: u64,
+    /// Replicas are given snapshots now and then for which they have not asked.
+    pub offers_snapshots: bool,
     /// How many of a hundred calls the fabric refuses.
     pub refuses: usize,
     /// How many of a hundred links a process has no rows of, in a step, although it is attached.
@@ -96,6 +99,7 @@ impl Default for Settings {
             payload_max: 200,
             // Long enough that this network carries them beside everything else.
             heartbeat_ns: 2_500,
+            offers_snapshots: false,
             refuses: 0,
             hides: 0,
             lands_within: 0,
@@ -252,32 +256,6 @@ impl World {
         }
         self.replicas.insert(id, running);
         self.connect_replica(id);
-    }
-
-    /// A new replica takes over the state of one that counts.
-    fn restore(&mut self, id: ReplicaId, running: &mut RunningReplica) {
-        if !self.gives_snapshots {
-            return;
-        }
-        let voters: Vec<ReplicaId> = self
-            .replicas
-            .iter()
-            .filter(|(other, peer)| other.group == id.group && peer.replica.is_voter())
-            .map(|(other, _)| *other)
-            .filter(|other| *other != id)
-            .collect();
-        if voters.is_empty() {
-            return;
-        }
-        let from = voters[self.random.below(voters.len())];
-        let peer = &self.replicas[&from].replica;
-        let mut cells = vec![0; peer.snapshot_cells()];
-        peer.snapshot(&mut cells).expect("as many cells");
-        if running.replica.restore(&cells, &running.memory).expect("it fits") {
-            let history = self.histories[&from].clone();
-            self.histories.insert(id, history);
-            self.restored += 1;
-        }
     }
 
     fn connect_replica(&mut self, id: ReplicaId) {

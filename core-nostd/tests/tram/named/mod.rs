@@ -7,9 +7,9 @@
 
 mod behind;
 mod bodies;
+mod campaigns;
 mod candidates;
 mod carrying;
-mod campaigns;
 mod children;
 mod clients;
 mod counts;
