@@ -67,14 +67,17 @@ impl Replica<'_> {
     }
 
     /// Whether the own log has all that a leader may have to pass on: not after a snapshot, before
-    /// a leader has filled it.
+    /// a leader has filled it. A leader writes what is missing before its stamp; and where its
+    /// stamp is there already, before the log says that all that the snapshot has is decided.
     fn is_whole<M: Memory>(&mut self, memory: &M) -> Result<bool, Halt> {
-        if let Some(stamp) = self.gapped
-            && Log::new(memory.log(), self.shape).control()?.stamp != stamp
-        {
+        let Some(stamp) = self.gapped else { return Ok(true) };
+        let log = Log::new(memory.log(), self.shape);
+        let control = log.control()?;
+        let is_filled = control.stamp != stamp || control.decided >= log.begins()?;
+        if is_filled {
             self.gapped = None;
         }
-        Ok(self.gapped.is_none())
+        Ok(is_filled)
     }
 
     /// Which replicas of the group this one hears, itself included: a bit a rank.

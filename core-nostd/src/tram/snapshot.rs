@@ -32,9 +32,18 @@ impl Replica<'_> {
         self.counts.save(counts)
     }
 
+    /// Whether this replica would go on from a snapshot: one that has more than it has delivered,
+    /// as long as it [needs one](Self::needs_snapshot) or does not count in quorums yet. Others get
+    /// what they lack by their logs, which have no gaps then.
+    #[must_use]
+    pub fn wants_snapshot(&self, cells: &[u64]) -> bool {
+        let is_newer = cells.first().is_some_and(|place| *place > self.delivered);
+        is_newer && !self.is_leader() && (self.needs_snapshot || !self.is_voter)
+    }
+
     /// Goes on from a snapshot of another replica, whose application's state the caller has taken
-    /// over. A snapshot that is no newer than what this replica has delivered changes nothing, and
-    /// neither do cells of another overlay.
+    /// over. A snapshot that is [not wanted](Self::wants_snapshot) changes nothing, and neither do cells
+    /// of another overlay.
     ///
     /// # Errors
     /// The memory does not fit.
@@ -44,7 +53,7 @@ impl Replica<'_> {
             return Ok(false);
         };
         let is_whole = replies.len() == self.replies.all().len();
-        if *place <= self.delivered || self.is_leader() || !is_whole {
+        if !self.wants_snapshot(cells) || !is_whole {
             return Ok(false);
         }
         if self.counts.restore(counts).is_none() {

@@ -2,7 +2,7 @@
 //! without memory, pauses and cut links, one way or both. At the end all is healed, and nothing may
 //! be missing; nor after all leaders have failed once more.
 
-use tramontane_core::ids::ClientNumber;
+use tramontane_core::ids::{ClientNumber, GroupId};
 use tramontane_core::tram::ReplicaId;
 
 use super::calm::some_groups;
@@ -73,8 +73,21 @@ fn one_fault(world: &mut World) {
                 world.start_client(number);
             }
         }
-        _ if world.settings.offers_snapshots => world.offer_snapshot(some),
+        _ if world.settings.more_snapshots => match world.random.below(4) {
+            0 => world.offer_snapshots(some.group),
+            1 => world.fall_behind(some),
+            _ => followers_fall_behind(world, some.group),
+        },
         _ => world.run(2_000),
+    }
+}
+
+/// One after the other, so that one leader may bring all of them back.
+fn followers_fall_behind(world: &mut World, group: GroupId) {
+    let leader = world.leader(group);
+    for id in world.ids().into_iter().filter(|id| id.group == group && Some(*id) != leader) {
+        world.fall_behind(id);
+        world.run(1_000);
     }
 }
 
@@ -104,6 +117,12 @@ pub fn faulty_run(parents: &[Option<u16>], replicas: u16, settings: Settings) ->
         }
     }
     settle(&mut world, "once all are back");
+    if settings.more_snapshots {
+        for group in world.overlay.all().iter() {
+            followers_fall_behind(&mut world, group);
+        }
+        settle(&mut world, "once all have fallen behind");
+    }
     leaders_fail_once_more(&mut world);
     settle(&mut world, "without the last leaders");
     Reached {
@@ -209,8 +228,8 @@ fn faulty_runs(count: u64, references_from: u32) -> Reached {
     let mut all = Reached::default();
     for seed in seeds(count) {
         let (parents, replicas) = shape_of(seed);
-        let offers_snapshots = (seed / 8).is_multiple_of(2);
-        let settings = Settings { offers_snapshots, ..faulty_settings(seed, references_from) };
+        let more_snapshots = (seed / 8).is_multiple_of(2);
+        let settings = Settings { more_snapshots, ..faulty_settings(seed, references_from) };
         let reached = faulty_run(parents, replicas, settings);
         all.leaders += reached.leaders;
         all.restored += reached.restored;

@@ -71,8 +71,9 @@ pub struct Settings {
     pub payload_max: u32,
     /// From heartbeat to heartbeat, for each replica of the overlay.
     pub heartbeat_ns: u64,
-    /// Replicas are given snapshots now and then for which they have not asked.
-    pub offers_snapshots: bool,
+    /// Replicas fall behind now and then by more than a log, or are given snapshots for which they
+    /// have not asked.
+    pub more_snapshots: bool,
     /// How many of a hundred calls the fabric refuses.
     pub refuses: usize,
     /// How many of a hundred links a process has no rows of, in a step, although it is attached.
@@ -99,7 +100,7 @@ impl Default for Settings {
             payload_max: 200,
             // Long enough that this network carries them beside everything else.
             heartbeat_ns: 2_500,
-            offers_snapshots: false,
+            more_snapshots: false,
             refuses: 0,
             hides: 0,
             lands_within: 0,

@@ -246,10 +246,7 @@ impl<F: ShardFabric, R: Replica> Engine<F, R> {
     /// Takes over what another replica knew, if that is more.
     fn restore(&mut self, snapshot: &Snapshot) -> Result<(), Stopped> {
         let Parts { cell, links, application, .. } = &mut self.parts;
-        let is_wanted = cell.with_dependent(|_, replica| {
-            !replica.is_leader() && snapshot.place() > replica.delivered()
-        });
-        if !is_wanted {
+        if !cell.with_dependent(|_, replica| replica.wants_snapshot(&snapshot.cells)) {
             return Ok(());
         }
         application

@@ -11,22 +11,47 @@ use crate::world::World;
 /// leader brings their logs up to date. When it is gone, one of them leads.
 #[test]
 fn followers_that_took_snapshots_lead_when_their_leader_is_gone() {
-    let mut script = Script::new(&[None]);
-    let stamp = script.world.log_control(P[0])[STAMP];
-    let around = script.world.settings.log_entries + 4;
-    for away in [2, 1] {
-        let last = script.go_on(&[P[0], P[3 - away]], 0, around);
-        let before = script.world.restored;
-        let back = [P[0], P[away]];
-        script.among(&back, &[], |world| world.has_delivered(P[away], last));
-        assert!(script.world.restored > before, "by a snapshot");
-        script.does_come(&back, &[], 400, |_| false);
-        assert_eq!(script.world.log_control(P[away]), script.world.log_control(P[0]));
+    for (tree, child) in [(&[None][..], &C[..0]), (&[None, Some(0)], &C)] {
+        let mut script = Script::new(tree);
+        let with_child = |ids: [ReplicaId; 2]| [&ids[..], child].concat();
+        let stamp = script.world.log_control(P[0])[STAMP];
+        let around = script.world.settings.log_entries + 4;
+        for away in [2, 1] {
+            let (there, back) = (with_child([P[0], P[3 - away]]), with_child([P[0], P[away]]));
+            let before = script.world.restored;
+            let mut last = script.multicast(0, here());
+            for _ in 1..around {
+                script.delivers(P[0], last, &there, &[0]);
+                last = script.multicast(0, here());
+            }
+            script.delivers(P[0], last, &there, &[0]);
+            script.among(&back, &[], |world| world.has_delivered(P[away], last));
+            assert!(script.world.restored > before, "by a snapshot");
+            script.does_come(&back, &[], 400, |_| false);
+            assert_eq!(script.world.log_control(P[away]), script.world.log_control(P[0]));
+        }
+        assert_eq!(script.world.log_control(P[0])[STAMP], stamp, "it led all the time");
+        script.world.crash_replica(P[0]);
+        script.among(&P[1..], &[], |world| world.leader(P[0].group).is_some());
+        script.world.start_replica(P[0], false);
+        script.end();
     }
-    assert_eq!(script.world.log_control(P[0])[STAMP], stamp, "it led all the time");
-    script.world.crash_replica(P[0]);
-    script.among(&P[1..], &[], |world| world.leader(P[0].group).is_some());
-    script.world.start_replica(P[0], false);
+}
+
+/// A host may give a replica a snapshot that it does not need, or does not need any more.
+#[test]
+fn a_replica_that_needs_no_snapshot_takes_none() {
+    let mut script = Script::new(&[None]);
+    script.go_on(&P[..2], 0, 1);
+    let before = script.world.replicas[&P[2]].replica.delivered();
+    let newer = &script.world.replicas[&P[0]].replica;
+    assert!(newer.delivered() > before);
+    let mut cells = vec![0; newer.snapshot_cells()];
+    newer.snapshot(&mut cells).expect("as many cells");
+    let running = script.world.replicas.get_mut(&P[2]).expect("it runs");
+    assert!(!running.replica.wants_snapshot(&cells));
+    assert_eq!(running.replica.restore(&cells, &running.memory), Ok(false));
+    assert_eq!(running.replica.delivered(), before);
     script.end();
 }
 

@@ -1,16 +1,42 @@
-//! How replicas of a world get snapshots.
+//! How replicas of a world come to need snapshots, and get them.
 
-use tramontane_core::tram::ReplicaId;
+use tramontane_core::ids::GroupId;
+use tramontane_core::tram::{Destinations, ReplicaId};
 
 use super::{RunningReplica, World};
 
 impl World {
-    /// A replica is given a snapshot for which it has not asked.
-    pub fn offer_snapshot(&mut self, id: ReplicaId) {
-        if let Some(mut running) = self.replicas.remove(&id) {
-            self.restore(id, &mut running);
-            self.replicas.insert(id, running);
+    /// The replicas of a group are given snapshots for which they have not asked. Those that are
+    /// behind take them.
+    pub fn offer_snapshots(&mut self, group: GroupId) {
+        for id in self.ids().into_iter().filter(|id| id.group == group) {
+            if let Some(mut running) = self.replicas.remove(&id) {
+                self.restore(id, &mut running);
+                self.replicas.insert(id, running);
+            }
         }
+    }
+
+    /// A replica does nothing while its group goes twice around its log. Once around is what its
+    /// leader has written there before it waits no more.
+    pub fn fall_behind(&mut self, id: ReplicaId) {
+        let Some(client) = self.clients.keys().next().copied() else { return };
+        let delivered = |world: &Self| {
+            let of_group = world.replicas.iter().filter(|(other, _)| other.group == id.group);
+            of_group.map(|(_, running)| running.replica.delivered()).max().unwrap_or(0)
+        };
+        let entries = u64::from(self.settings.log_entries);
+        let around = delivered(self) + 2 * entries + 2;
+        self.pause(id, u64::MAX);
+        // A group without a quorum gets nowhere.
+        for _ in 0..40 * entries {
+            if delivered(self) >= around {
+                break;
+            }
+            let _ = self.multicast(client, Destinations::of(id.group), 8);
+            self.run(100);
+        }
+        self.pause(id, self.now);
     }
 
     /// A new replica takes over the state of one that counts.
