@@ -42,8 +42,8 @@ impl Replica<'_> {
     }
 
     /// Goes on from a snapshot of another replica, whose application's state the caller has taken
-    /// over. A snapshot that is [not wanted](Self::wants_snapshot) changes nothing, and neither do cells
-    /// of another overlay.
+    /// over. A snapshot that is [not wanted](Self::wants_snapshot) changes nothing, and neither do
+    /// cells of another overlay.
     ///
     /// # Errors
     /// The memory does not fit.
