@@ -100,8 +100,8 @@ fn a_replica_that_comes_back_counts_by_its_own_admission_alone() {
     assert_eq!(safety(&world), Vec::<String>::new());
 }
 
-/// TRM-5: both followers take a snapshot in which nothing is new to them. Their logs are as whole
-/// as before, so one of them leads when their leader is gone.
+/// TRM-5: both followers are given a snapshot in which nothing is new to them. Their logs are as
+/// whole as before, so one of them leads when their leader is gone.
 #[test]
 fn a_snapshot_that_is_no_newer_keeps_nobody_from_leading() {
     let mut world = World::new(&[None], 3, Settings::default());

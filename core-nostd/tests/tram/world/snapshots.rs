@@ -6,8 +6,7 @@ use tramontane_core::tram::{Destinations, ReplicaId};
 use super::{RunningReplica, World};
 
 impl World {
-    /// The replicas of a group are given snapshots for which they have not asked. Those that are
-    /// behind take them.
+    /// The replicas of a group are given snapshots. Those that need none must not be changed by it.
     pub fn offer_snapshots(&mut self, group: GroupId) {
         for id in self.ids().into_iter().filter(|id| id.group == group) {
             if let Some(mut running) = self.replicas.remove(&id) {
