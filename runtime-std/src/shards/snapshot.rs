@@ -39,13 +39,6 @@ pub(super) struct Snapshot {
     pub(super) state: Vec<u8>,
 }
 
-impl Snapshot {
-    /// The place up to which it holds everything.
-    pub(super) fn place(&self) -> u64 {
-        self.cells.first().copied().unwrap_or(0)
-    }
-}
-
 /// Where a snapshot is to go, and where it comes from.
 pub(super) type Order = SyncSender<Option<Taken>>;
 
