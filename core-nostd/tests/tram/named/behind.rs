@@ -1,7 +1,7 @@
 //! TRM-4: histories of logs that are far apart: what one has dropped, and another lacks.
 
 use tramontane_core::ids::Rank;
-use tramontane_core::tram::ReplicaId;
+use tramontane_core::tram::{MessageId, ReplicaId};
 
 use super::script::{P, STAMP, Script, TAIL, here};
 use crate::world::World;
@@ -67,36 +67,47 @@ fn a_payload_whose_read_is_refused_is_read_later() {
 }
 
 /// Replica 0 has an entry that it has not delivered. Replica 2 has it by a snapshot and not in its
-/// log, which is ahead. Replica 0 needs a snapshot, too. Until it has one it must keep what it has:
-/// it may have been counted.
+/// log, which is ahead; or has had it, and its log has gone around since. Replica 0 needs a
+/// snapshot, too. Until it has one it must keep what it has: it may have been counted.
 #[test]
 fn a_candidate_that_lacks_a_snapshot_keeps_its_entries() {
-    let mut script = Script::of(&[None], 5);
-    let [three, four] = [3, 4].map(|rank| ReplicaId { rank: Rank(rank), ..P[0] });
-    let (all, others) = ([P[0], P[1], P[2], three, four], [P[1], P[2], three, four]);
-    script.leads(P[1], &others);
-    let stamp = |world: &World, id: ReplicaId| world.log_control(id)[STAMP];
-    script.among(&all, &[], |world| stamp(world, P[0]) == stamp(world, P[1]));
-    let before = script.world.log_control(P[0])[TAIL];
-    let message = script.multicast(0, here());
-    script.among(&all, &[0], |world| world.log_control(P[0])[TAIL] > before);
-    let delivered = script.world.replicas[&P[0]].replica.delivered();
-    assert!(!script.world.has_delivered(P[0], message));
-    others.iter().for_each(|id| script.delivers(*id, message, &others, &[0]));
-    // It has the snapshot of one of the others, in the end.
+    for by_snapshot in [true, false] {
+        let mut script = Script::of(&[None], 5);
+        let [three, four] = [3, 4].map(|rank| ReplicaId { rank: Rank(rank), ..P[0] });
+        let (all, others) = ([P[0], P[1], P[2], three, four], [P[1], P[2], three, four]);
+        script.leads(P[1], &others);
+        let stamp = |world: &World, id: ReplicaId| world.log_control(id)[STAMP];
+        script.among(&all, &[], |world| stamp(world, P[0]) == stamp(world, P[1]));
+        let before = script.world.log_control(P[0])[TAIL];
+        let message = script.multicast(0, here());
+        script.among(&all, &[0], |world| world.log_control(P[0])[TAIL] > before);
+        let delivered = script.world.replicas[&P[0]].replica.delivered();
+        assert!(!script.world.has_delivered(P[0], message));
+        others.iter().for_each(|id| script.delivers(*id, message, &others, &[0]));
+        if by_snapshot {
+            comes_back_with_a_snapshot_of(&mut script, message);
+            script.among(&others, &[], |world| world.replicas[&P[2]].replica.is_voter());
+            script.go_on(&others, 1, 2);
+        } else {
+            let around = script.world.settings.log_entries + 4;
+            script.go_on(&others, 1, around);
+        }
+        script.world.gives_snapshots = false;
+        let needs = |world: &World| world.replicas[&P[0]].replica.needs_snapshot();
+        script.among(&[P[0], P[2], four], &[], needs);
+        assert_eq!(script.world.replicas[&P[0]].replica.delivered(), delivered);
+        assert_eq!(script.world.log_control(P[0])[TAIL], before + 1, "{by_snapshot}");
+        script.world.gives_snapshots = true;
+        script.end();
+    }
+}
+
+/// Replica 2 has the snapshot of one of the others that has a message, in the end.
+fn comes_back_with_a_snapshot_of(script: &mut Script, message: MessageId) {
     script.world.crash_replica(P[2]);
     script.world.start_replica(P[2], false);
     while !script.world.has_delivered(P[2], message) {
         script.world.crash_replica(P[2]);
         script.world.start_replica(P[2], false);
     }
-    script.among(&others, &[], |world| world.replicas[&P[2]].replica.is_voter());
-    script.go_on(&others, 1, 2);
-    script.world.gives_snapshots = false;
-    let needs = |world: &World| world.replicas[&P[0]].replica.needs_snapshot();
-    script.among(&[P[0], P[2], four], &[], needs);
-    assert_eq!(script.world.replicas[&P[0]].replica.delivered(), delivered);
-    assert_eq!(script.world.log_control(P[0])[TAIL], before + 1);
-    script.world.gives_snapshots = true;
-    script.end();
 }
