@@ -430,6 +430,7 @@ fn snapshot(replicas: &mut [Replica<'_>], peers: &[[Option<usize>; LINKS]; PROCE
     if let Some(cells) = cells.get_mut(..count) {
         black_box(first.snapshot(cells));
         if let Some(peers) = peers.get(1) {
+            black_box(second.wants_snapshot(black_box(cells)));
             black_box(second.restore(cells, &Lent { process: 1, peers }).is_ok());
         }
     }
