@@ -154,7 +154,7 @@ impl Replica<'_> {
             if granted != self.promised || promised != self.promised {
                 continue;
             }
-            if matches!(state.follow.stage, FollowStage::Asked | FollowStage::Idle) {
+            if state.follow.stage == FollowStage::Idle {
                 // What is read from here on comes after the grant. An idle one was denied, for what
                 // an earlier campaign had under way.
                 fabric.observe_barrier();

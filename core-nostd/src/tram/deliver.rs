@@ -42,7 +42,7 @@ impl Replica<'_> {
             self.progress.processed = self.progress.processed.saturating_add(1);
         }
         if self.delivered > before {
-            // Whoever said that it lacks something meant what came now, or says so again.
+            // What this replica was told that it lacks has come. If it lacks more, it is told again.
             self.needs_snapshot = false;
             self.show_delivered(memory)?;
         }

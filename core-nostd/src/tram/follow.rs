@@ -27,10 +27,9 @@ const UNDER_WAY_MAX: usize = 16;
 /// How far a leader, or a candidate, is with a peer's log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum FollowStage {
-    /// It was not asked for, or was given to another leader.
+    /// It was not granted yet, or was given to another leader.
     #[default]
     Idle,
-    Asked,
     Reading,
     Read,
     /// It ends below all that the leader has kept: the peer needs a snapshot.
@@ -95,7 +94,7 @@ pub(super) struct Follow {
 
 impl Follow {
     pub(super) fn ask(&mut self) {
-        *self = Self { stage: FollowStage::Asked, ..self.with_lists_alone() };
+        *self = self.with_lists_alone();
     }
 
     /// Its log is to be read, for the first time or once more. Lists that were posted before count

@@ -79,9 +79,10 @@ impl Replica<'_> {
         Ok(true)
     }
 
-    /// From where on a peer's log is replaced below what the peer has delivered: where it lacks
-    /// what children may lack, above a floor, or where it has something else than the own one. That
-    /// stands there from before a snapshot. The peer would pass it on to children, once it leads.
+    /// From which place on a leader replaces a peer's log below what the peer has delivered. Above
+    /// `floor` the peer may lack entries that children need. Below it the peer's log may differ from
+    /// the leader's: such entries were there before the peer took a snapshot, and were never
+    /// decided. The peer would pass them on to children if it led.
     pub(super) fn lacking_from(
         &self,
         peer: Rank,
@@ -105,9 +106,8 @@ impl Replica<'_> {
         Ok(log.differs_from(peer, floor, delivered)?)
     }
 
-    /// Whether a peer that has delivered so much can go on with the own log. Not with what stands
-    /// there from before a snapshot: leaders have replaced what children may lack of it, and the
-    /// rest may never have been decided.
+    /// Whether the own log has all that a peer lacks which has delivered up to a place. Entries below
+    /// the own snapshot do not count, since they may never have been decided.
     pub(super) fn has_from(&self, delivered: u64, log: Log<'_>) -> Result<bool, Halt> {
         Ok(delivered >= log.begins()? && self.is_kept(delivered, log)?)
     }

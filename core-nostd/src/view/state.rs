@@ -348,7 +348,7 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
     pub(crate) fn flags_of_word(&self, word: u16) -> u64 {
         let first = usize::from(word).saturating_mul(FLAGS_PER_WORD);
         let count = u64_from_index(self.layout.members().saturating_sub(first));
-        // Of 64 members and more no flag lies behind the last.
+        // With 64 members or more all flags of the word are of members.
         let behind = u32::try_from(count).ok().and_then(|count| 1_u64.checked_shl(count));
         behind.unwrap_or(0).wrapping_sub(1)
     }

@@ -300,7 +300,7 @@ fn one_of_a_pair_goes_on_alone_behind_all_that_its_partner_delivered() {
         assert!(!one.node.is_alone());
         one.node.go_on_alone().expect("a pair");
         assert!(one.node.is_alone() && !one.node.is_lost());
-        // What it sent before is delivered although it sends nothing more.
+        // Its earlier messages are delivered although it sends no more.
         now += 1;
         one.step(now);
         assert!(one.node.is_settled(), "stopped after {stop_after}");

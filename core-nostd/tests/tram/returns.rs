@@ -113,16 +113,10 @@ fn a_snapshot_that_is_no_newer_keeps_nobody_from_leading() {
     };
     assert!(world.run_until(200_000, is_quiet));
     let leader = world.leader(GROUP).expect("a leader");
-    let replica = &world.replicas[&leader].replica;
-    let mut cells = vec![0; replica.snapshot_cells()];
-    replica.snapshot(&mut cells).expect("as many cells");
-    let taken: Vec<_> = world
-        .replicas
-        .values_mut()
-        .map(|running| running.replica.restore(&cells, &running.memory))
-        .collect();
+    let snapshot = world.snapshot_of(leader);
+    let taken: Vec<bool> = ids.iter().map(|id| world.give(*id, &snapshot)).collect();
     world.crash_replica(leader);
     assert!(world.run_until(200_000, |world| world.leader(GROUP).is_some()));
-    assert_eq!(taken, [Ok(false); 3]);
+    assert_eq!(taken, [false; 3]);
     assert_eq!(safety(&world), Vec::<String>::new());
 }

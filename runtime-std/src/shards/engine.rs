@@ -243,7 +243,7 @@ impl<F: ShardFabric, R: Replica> Engine<F, R> {
         })
     }
 
-    /// Takes over what another replica knew, if that is more.
+    /// Takes over what another replica knew, if the core wants it.
     fn restore(&mut self, snapshot: &Snapshot) -> Result<(), Stopped> {
         let Parts { cell, links, application, .. } = &mut self.parts;
         if !cell.with_dependent(|_, replica| replica.wants_snapshot(&snapshot.cells)) {

@@ -106,7 +106,8 @@ fn what_a_follower_has_shown_to_a_leader_is_shown_anew_when_that_one_leads_again
     script.end();
 }
 
-/// A step takes the payload of one message. What it has taken it delivers, if that is decided.
+/// A step takes the payload of one message. It delivers that message in the same step if the
+/// message is decided.
 #[test]
 fn a_step_that_takes_no_more_payloads_delivers_what_it_has_taken() {
     let mut script = Script::by_reference_one_a_step(&[None]);

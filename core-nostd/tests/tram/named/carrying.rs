@@ -9,7 +9,7 @@ use crate::world::World;
 /// Of a leader's row towards a peer: from where on it has what the peer's log lacks.
 const KEPT_FROM: usize = 56;
 
-/// So many messages of a client whose payloads fill a list each, where lists are short.
+/// A client's messages, in a world of short lists: the payload of each fills a list.
 fn long(script: &mut Script, to: Destinations, count: usize) -> Vec<MessageId> {
     let client = ClientNumber(0);
     let mut one = || script.world.multicast(client, to, 190).expect("there is room");

@@ -44,14 +44,11 @@ fn a_replica_that_needs_no_snapshot_takes_none() {
     let mut script = Script::new(&[None]);
     script.go_on(&P[..2], 0, 1);
     let before = script.world.replicas[&P[2]].replica.delivered();
-    let newer = &script.world.replicas[&P[0]].replica;
-    assert!(newer.delivered() > before);
-    let mut cells = vec![0; newer.snapshot_cells()];
-    newer.snapshot(&mut cells).expect("as many cells");
-    let running = script.world.replicas.get_mut(&P[2]).expect("it runs");
-    assert!(!running.replica.wants_snapshot(&cells));
-    assert_eq!(running.replica.restore(&cells, &running.memory), Ok(false));
-    assert_eq!(running.replica.delivered(), before);
+    let newer = script.world.snapshot_of(P[0]);
+    assert!(newer.cells[0] > before);
+    assert!(!script.world.replicas[&P[2]].replica.wants_snapshot(&newer.cells));
+    assert!(!script.world.give(P[2], &newer));
+    assert_eq!(script.world.replicas[&P[2]].replica.delivered(), before);
     script.end();
 }
 
@@ -129,18 +126,14 @@ fn a_candidate_takes_from_a_log_nothing_that_is_below_its_owners_snapshot() {
     script.go_on(&others, 1, 2);
     let end = place + 4;
     assert_eq!(delivered(&script.world, P[1]), end);
-    let mut cells = vec![0; script.world.replicas[&P[1]].replica.snapshot_cells()];
-    script.world.replicas[&P[1]].replica.snapshot(&mut cells).expect("as many cells");
-    let history = script.world.histories[&P[1]].clone();
+    let snapshot = script.world.snapshot_of(P[1]);
     let entries = script.world.settings.log_entries;
     script.go_on(&others, 1, entries - 3);
     script.world.gives_snapshots = false;
     let back = [P[1], P[2], three, four];
     script.among(&back, &[], |world| world.replicas[&P[2]].replica.needs_snapshot());
     assert_eq!(delivered(&script.world, P[2]), place);
-    let running = script.world.replicas.get_mut(&P[2]).expect("it runs");
-    assert_eq!(running.replica.restore(&cells, &running.memory), Ok(true));
-    script.world.histories.insert(P[2], history);
+    assert!(script.world.give(P[2], &snapshot));
     script.among(&back, &[], |world| world.log_control(P[2]) == world.log_control(P[1]));
     script.world.gives_snapshots = true;
     script.leads(P[0], &[P[0], P[2], four]);
@@ -160,11 +153,9 @@ fn a_replica_that_gets_what_it_lacked_needs_no_snapshot() {
     script.world.poke(P[2], LinkId(0), KEPT_FROM, tail);
     script.world.step_replica(P[2]);
     // One that has no more than it has itself does not help.
-    let running = script.world.replicas.get_mut(&P[2]).expect("it runs");
-    let mut cells = vec![0; running.replica.snapshot_cells()];
-    running.replica.snapshot(&mut cells).expect("as many cells");
-    assert_eq!(running.replica.restore(&cells, &running.memory), Ok(false));
-    assert!(running.replica.needs_snapshot());
+    let own = script.world.snapshot_of(P[2]);
+    assert!(!script.world.give(P[2], &own));
+    assert!(script.world.replicas[&P[2]].replica.needs_snapshot());
     script.leads(P[1], &P[1..]);
     script.delivers(P[2], message, &P[1..], &[]);
     assert!(!script.world.replicas[&P[2]].replica.needs_snapshot());
@@ -201,18 +192,14 @@ fn a_parents_leader_passes_on_nothing_that_its_log_had_before_its_snapshot() {
     script.does_come(&[&others[..], &child].concat(), &[], 400, |_| false);
     let end = place + 4;
     assert_eq!(script.world.replicas[&P[1]].replica.delivered(), end);
-    let mut cells = vec![0; script.world.replicas[&P[1]].replica.snapshot_cells()];
-    script.world.replicas[&P[1]].replica.snapshot(&mut cells).expect("as many cells");
-    let history = script.world.histories[&P[1]].clone();
+    let snapshot = script.world.snapshot_of(P[1]);
     let entries = script.world.settings.log_entries;
     // Leader 1 has nothing below X any more.
     script.go_on(&others, 1, entries - 2);
     script.world.gives_snapshots = false;
     let back = [P[1], P[2], three, four];
     script.among(&back, &[], |world| world.replicas[&P[2]].replica.needs_snapshot());
-    let running = script.world.replicas.get_mut(&P[2]).expect("it runs");
-    assert_eq!(running.replica.restore(&cells, &running.memory), Ok(true));
-    script.world.histories.insert(P[2], history);
+    assert!(script.world.give(P[2], &snapshot));
     script.among(&back, &[], |world| world.log_control(P[2]) == world.log_control(P[1]));
     script.world.gives_snapshots = true;
     script.leads(P[2], &back[1..]);

@@ -3,9 +3,39 @@
 use tramontane_core::ids::GroupId;
 use tramontane_core::tram::{Destinations, ReplicaId};
 
-use super::{RunningReplica, World};
+use super::{History, RunningReplica, World};
+
+/// What a replica knows, for another one. The judge needs what it has delivered, too.
+pub struct Snapshot {
+    pub cells: Vec<u64>,
+    history: History,
+}
 
 impl World {
+    pub fn snapshot_of(&self, id: ReplicaId) -> Snapshot {
+        let replica = &self.replicas[&id].replica;
+        let mut cells = vec![0; replica.snapshot_cells()];
+        replica.snapshot(&mut cells).expect("as many cells");
+        Snapshot { cells, history: self.histories[&id].clone() }
+    }
+
+    /// Gives a replica a snapshot. False if it takes none.
+    pub fn give(&mut self, id: ReplicaId, snapshot: &Snapshot) -> bool {
+        let Some(mut running) = self.replicas.remove(&id) else { return false };
+        let is_taken = self.give_to(id, &mut running, snapshot);
+        self.replicas.insert(id, running);
+        is_taken
+    }
+
+    fn give_to(&mut self, id: ReplicaId, to: &mut RunningReplica, snapshot: &Snapshot) -> bool {
+        let is_taken = to.replica.restore(&snapshot.cells, &to.memory).expect("it fits");
+        if is_taken {
+            self.histories.insert(id, snapshot.history.clone());
+            self.restored += 1;
+        }
+        is_taken
+    }
+
     /// The replicas of a group are given snapshots. Those that need none must not be changed by it.
     pub fn offer_snapshots(&mut self, group: GroupId) {
         for id in self.ids().into_iter().filter(|id| id.group == group) {
@@ -54,13 +84,7 @@ impl World {
             return;
         }
         let from = voters[self.random.below(voters.len())];
-        let peer = &self.replicas[&from].replica;
-        let mut cells = vec![0; peer.snapshot_cells()];
-        peer.snapshot(&mut cells).expect("as many cells");
-        if running.replica.restore(&cells, &running.memory).expect("it fits") {
-            let history = self.histories[&from].clone();
-            self.histories.insert(id, history);
-            self.restored += 1;
-        }
+        let snapshot = self.snapshot_of(from);
+        self.give_to(id, running, &snapshot);
     }
 }
