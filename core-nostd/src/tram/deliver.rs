@@ -42,7 +42,7 @@ impl Replica<'_> {
             self.progress.processed = self.progress.processed.saturating_add(1);
         }
         if self.delivered > before {
-            // What this replica was told that it lacks has come. If it lacks more, it is told again.
+            // What this replica lacked has come. If it lacks more, it is told again.
             self.needs_snapshot = false;
             self.show_delivered(memory)?;
         }

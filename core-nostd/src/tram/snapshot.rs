@@ -80,8 +80,8 @@ impl Replica<'_> {
     }
 
     /// From which place on a leader replaces a peer's log below what the peer has delivered. Above
-    /// `floor` the peer may lack entries that children need. Below it the peer's log may differ from
-    /// the leader's: such entries were there before the peer took a snapshot, and were never
+    /// `floor` the peer may lack entries that children need. Below it the peer's log may differ
+    /// from the leader's: such entries were there before the peer took a snapshot, and were never
     /// decided. The peer would pass them on to children if it led.
     pub(super) fn lacking_from(
         &self,
@@ -106,8 +106,8 @@ impl Replica<'_> {
         Ok(log.differs_from(peer, floor, delivered)?)
     }
 
-    /// Whether the own log has all that a peer lacks which has delivered up to a place. Entries below
-    /// the own snapshot do not count, since they may never have been decided.
+    /// Whether the own log has all that a peer lacks which has delivered up to a place. Entries
+    /// below the own snapshot do not count, since they may never have been decided.
     pub(super) fn has_from(&self, delivered: u64, log: Log<'_>) -> Result<bool, Halt> {
         Ok(delivered >= log.begins()? && self.is_kept(delivered, log)?)
     }
