@@ -155,8 +155,8 @@ impl Replica<'_> {
                 continue;
             }
             if state.follow.stage == FollowStage::Idle {
-                // What is read from here on comes after the grant. It may have been denied before, for
-                // what an earlier campaign had under way.
+                // What is read from here on comes after the grant. It may have been denied before,
+                // for what an earlier campaign had under way.
                 fabric.observe_barrier();
                 state.follow.read_again();
             }
