@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use crate::blocks;
-use crate::calibration::command::{CALIBRATE_EXAMPLES, Calibrate, PREDICT_EXAMPLES, Predict};
 use crate::experiment::Kind;
 use crate::options::{Drive, FabricKind, Senders, Technique, Variant};
 use crate::profiles::ProfileArguments;
@@ -49,13 +48,6 @@ pub enum Command {
     /// all members takes.
     #[command(after_help = crate::durable::command::EXAMPLES)]
     Durable(crate::durable::command::Arguments),
-    /// Measure what parts of this machine cost, and fill a profile for the simulator.
-    #[command(after_help = CALIBRATE_EXAMPLES)]
-    Calibrate(Calibrate),
-    /// Measure runs that were not used to calibrate, simulate them, and print how far off the
-    /// simulator is.
-    #[command(after_help = PREDICT_EXAMPLES)]
-    Predict(Predict),
     /// One process of an experiment; started by the others.
     #[command(hide = true)]
     Worker(Worker),

@@ -24,7 +24,6 @@
 
 pub mod baselines;
 mod blocks;
-mod calibration;
 pub mod command;
 mod dds;
 mod durable;

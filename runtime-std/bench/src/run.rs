@@ -15,8 +15,8 @@ use crate::report::{Report, Row, Simulated};
 use crate::steady::SteadyReport;
 use crate::views::report::ViewsReport;
 use crate::{
-    blocks, calibration, dds, durable, large, low_rate, real, record, report, shards, simulated,
-    steady, views, worker,
+    blocks, dds, durable, large, low_rate, real, record, report, shards, simulated, steady, views,
+    worker,
 };
 use tramontane_local::group::LocalError;
 use tramontane_local::interrupt::Interrupts;
@@ -62,8 +62,6 @@ pub fn run(command: &Command, out: &mut impl Write) -> Result<(), BenchError> {
             let report = durable::run::run(arguments, &Interrupts::watch()?)?;
             Ok(print(out, arguments.json, &report, DurableReport::text)?)
         }
-        Command::Calibrate(arguments) => calibration::run::calibrate(arguments, out),
-        Command::Predict(arguments) => calibration::run::predict(arguments, out),
         Command::Worker(arguments) => worker::run(arguments),
     }
 }

@@ -1,7 +1,6 @@
 //! The format of a profile, and the profiles that this program brings.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::path::Path;
 
 use serde::Deserialize;
@@ -21,8 +20,6 @@ const PROFILES: &[(&str, &str)] = &[
     ("r320-fdr", include_str!("../../profiles/r320-fdr.toml")),
     ("r320-tcp", include_str!("../../profiles/r320-tcp.toml")),
     ("apt", include_str!("../../profiles/apt.toml")),
-    ("here-shared-memory", include_str!("../../profiles/here-shared-memory.toml")),
-    ("here-tcp", include_str!("../../profiles/here-tcp.toml")),
 ];
 
 /// The longest chain of profiles of which one is the next one's base.
@@ -46,7 +43,6 @@ pub(crate) struct Setting {
 struct Contents {
     about: String,
     base: Option<String>,
-    state_ns: Option<u64>,
     #[serde(default)]
     parameters: BTreeMap<Spanned<String>, Setting>,
 }
@@ -106,7 +102,6 @@ fn parse(name: &str, text: &str, depth: usize) -> Result<Machine, BenchError> {
     };
     machine.name = name.into();
     machine.about = in_one_line(&contents.about);
-    machine.state_ns = contents.state_ns;
     for (parameter, mut setting) in contents.parameters {
         setting.source = in_one_line(&setting.source);
         let (at, parameter) = (parameter.span().start, parameter.into_inner());
@@ -118,37 +113,6 @@ fn parse(name: &str, text: &str, depth: usize) -> Result<Machine, BenchError> {
 /// A text that may be broken into lines in its file.
 fn in_one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-impl Machine {
-    /// The text of a file of this machine, in which stands what its own profile or the command line
-    /// set; the rest is its base's.
-    #[must_use]
-    pub fn to_file(&self, base: &str) -> String {
-        let mut text = format!("about = {}\nbase = {}\n", quoted(&self.about), quoted(base));
-        if let Some(state_ns) = self.state_ns {
-            // Writing to a string cannot fail.
-            let _ = writeln!(text, "state_ns = {state_ns}");
-        }
-        text += "\n[parameters]\n";
-        for row in self.rows.iter().filter(|row| row.set_by == self.name || row.set_by == "--set") {
-            // Writing to a string cannot fail.
-            let _ = writeln!(
-                text,
-                "{} = {{ value = {}, source = {}, uncertainty = {:?} }}",
-                row.name,
-                row.value,
-                quoted(&row.source),
-                row.uncertainty
-            );
-        }
-        text
-    }
-}
-
-/// As TOML writes a text.
-fn quoted(text: &str) -> String {
-    toml::Value::from(text).to_string()
 }
 
 #[cfg(test)]
@@ -244,17 +208,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_back() {
-        let text = "about = \"a \\\"b\\\"\"\nbase = \"usual\"\n[parameters]\n\
-                    post_ns = { value = 237, source = \"\"\"\nline\n  line \"c\"\"\"\", uncertainty = 1.1 }\n";
-        let mut machine = parse("some", text, 0).expect("right");
-        let set = Setting { value: 9, source: "the command line".into(), uncertainty: None };
-        machine.set("look_ns", "--set", set).expect("set");
-        let again = parse("some", &machine.to_file("usual"), 0).expect("right");
-        assert_eq!((&again.about, &again.profile), (&machine.about, &machine.profile));
-        assert_eq!(again.row("post_ns"), machine.row("post_ns"));
+    fn source_of_several_lines_becomes_one_line() {
+        let text = "about = \"a\"\nbase = \"usual\"\n[parameters]\n\
+                    post_ns = { value = 237, source = \"\"\"\nline\n  line \"c\"\"\"\" }\n";
+        let machine = parse("some", text, 0).expect("right");
         assert_eq!(machine.row("post_ns").expect("a row").source, "line line \"c\"");
-        let own = again.rows.iter().filter(|row| row.set_by == "some").count();
-        assert_eq!(own, 2, "the rest is the base's");
     }
 }

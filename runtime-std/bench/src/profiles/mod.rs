@@ -39,9 +39,6 @@ pub struct Machine {
     pub name: String,
     /// What it stands for.
     pub about: String,
-    /// What a line took that another processor wrote while the profile was measured, in ns: by that
-    /// a machine's states are told apart.
-    pub state_ns: Option<u64>,
     /// The hardware.
     pub profile: Profile,
     /// What is known of each parameter, in the order of [`PARAMETERS`].
@@ -81,7 +78,7 @@ impl Machine {
             about: parameter.about.trim(),
         };
         let rows = PARAMETERS.iter().map(row).collect();
-        Self { name: name.into(), about: about.into(), state_ns: None, profile, rows }
+        Self { name: name.into(), about: about.into(), profile, rows }
     }
 
     /// What is known of a parameter.

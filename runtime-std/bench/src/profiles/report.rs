@@ -16,7 +16,7 @@ pub(crate) struct ParametersReport {
 impl ParametersReport {
     /// Of a machine.
     pub(crate) fn of(machine: Machine) -> Self {
-        let Machine { name, about, rows, state_ns: _, profile: _ } = machine;
+        let Machine { name, about, rows, profile: _ } = machine;
         Self { profile: name, about, parameters: rows }
     }
 

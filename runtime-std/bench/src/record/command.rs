@@ -13,8 +13,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
     tramontane bench record --paper rdmc --seeds 1
     tramontane bench record --only spindle-batching-16,spindle-final-gain --own
     tramontane bench record --set post_ns=1000 --json
-    tramontane bench record --output docs/evaluation/record.md
-    tramontane bench record --tornado tornado.svg";
+    tramontane bench record --output docs/evaluation/record.md";
 
 /// `bench record`.
 #[derive(Args, Clone, Debug)]
@@ -37,11 +36,6 @@ pub struct Arguments {
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
-    /// Halve and double each parameter instead, and draw into this SVG file how far each main
-    /// conclusion moves
-    #[arg(long, value_name = "FILE", value_parser = crate::output::file,
-          conflicts_with_all = ["paper", "only", "own", "seeds"])]
-    pub tornado: Option<PathBuf>,
     /// Write the record into this file too, as Markdown
     #[arg(long, value_parser = crate::output::file)]
     pub output: Option<PathBuf>,

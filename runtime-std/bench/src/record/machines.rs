@@ -37,23 +37,6 @@ impl Machines {
         // All are there: `load` is the only way to make one.
         &self.0[&machine]
     }
-
-    /// Whether a parameter of a machine is not zero: zero charges or limits nothing.
-    pub(super) fn has(&self, machine: Machine, parameter: &str) -> bool {
-        self.of(machine).get(parameter).is_some_and(|value| value > 0)
-    }
-
-    /// The same machines, with a parameter of each times so much. A parameter that does not take
-    /// that stays.
-    pub(super) fn times(&self, parameter: &str, factor: f64) -> Self {
-        let mut changed = self.clone();
-        for profile in changed.0.values_mut() {
-            let value = profile.get(parameter).unwrap_or_default() as f64 * factor;
-            // One of 0 and 1 is not doubled.
-            let _ = profile.set(parameter, value.round() as u64);
-        }
-        changed
-    }
 }
 
 #[cfg(test)]
@@ -66,15 +49,5 @@ mod tests {
         let port = |machine| machines.of(machine).port_bytes_per_us;
         assert_eq!((port(Machine::Spindle), port(Machine::Sierra)), (12_500, 4_000));
         assert_eq!(machines.of(Machine::Apt).rack_members, 4);
-    }
-
-    #[test]
-    fn a_parameter_is_doubled_on_all_machines_and_zero_stays_zero() {
-        let machines = Machines::load(&ProfileArguments::default()).expect("they are here");
-        let double = machines.times("port_bytes_per_us", 2.0);
-        assert_eq!(double.of(Machine::Sierra).port_bytes_per_us, 8_000);
-        assert_eq!(double.of(Machine::Spindle).port_bytes_per_us, 25_000);
-        assert!(machines.has(Machine::Apt, "rack_members"));
-        assert!(!machines.times("rack_members", 2.0).has(Machine::Spindle, "rack_members"));
     }
 }

@@ -13,7 +13,6 @@
 //! | `senders`, `own`, `multicasts` | how a case is run: the papers' variants, our core, blocks |
 //! | `verdict` | when a claim holds |
 //! | `machines` | the papers' machines |
-//! | `tornado` | what each conclusion depends on |
 //! | `report` | the record for programs, for people, and for the documentation |
 //! | `command`, `run` | `bench record` |
 
@@ -29,5 +28,4 @@ pub(crate) mod run;
 mod runs;
 mod senders;
 mod spindle;
-mod tornado;
 mod verdict;

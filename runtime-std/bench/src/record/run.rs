@@ -10,7 +10,6 @@ use super::own::Own;
 use super::report::{Report, Row, Summary, stated};
 use super::runs::{Cache, Missing, Runs, asked};
 use super::senders::Papers;
-use super::tornado;
 use super::verdict::{Verdict, holds, leaves, ratio};
 use crate::error::BenchError;
 use crate::progress::Progress;
@@ -22,9 +21,6 @@ use tramontane_local::print::print;
 /// # Errors
 /// [`BenchError`].
 pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<(), BenchError> {
-    if let Some(drawing) = &arguments.tornado {
-        return tornado::run(arguments, drawing, out);
-    }
     let machines = Machines::load(&arguments.machine)?;
     let claims = chosen(arguments)?;
     let seeds: Vec<u64> = (1..=arguments.seeds).collect();

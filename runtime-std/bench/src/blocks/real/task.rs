@@ -48,11 +48,6 @@ pub(crate) struct BlockTask {
 }
 
 impl BlockTask {
-    /// The same with so many messages of each root.
-    pub(crate) const fn of(self, messages: u64) -> Self {
-        Self { messages, ..self }
-    }
-
     pub(crate) fn options(&self) -> Result<GroupOptions, BenchError> {
         let algorithm = self.algorithm.of_no_racks();
         let algorithm = algorithm.ok_or_else(|| BenchError::Arguments(RACKS.into()))?;
