@@ -15,7 +15,7 @@ pub const PIECE_BYTES: usize = 256 * 1024;
 
 /// From this size on, block memory is stored into past the caches. Where both are as fast, a
 /// smaller one is faster with usual stores.
-pub const COLD_BYTES_MIN: usize = 8 << 20;
+const COLD_BYTES_MIN: usize = 8 << 20;
 
 /// Blocks that are shorter are stored as usual: what streaming gains is less than what its fence
 /// costs.
@@ -59,18 +59,6 @@ pub unsafe fn copy(source: NonNull<u8>, target: NonNull<u8>, bytes: usize, store
     let _ = stores;
     // SAFETY: the caller's promise.
     unsafe { source.copy_to_nonoverlapping(target, bytes) };
-}
-
-/// Copies between memories of one process as a receiver copies a block, to measure what that takes.
-///
-/// # Panics
-/// If they are not equally long.
-pub fn copy_slice(source: &[u8], target: &mut [u8], stores: Stores) {
-    assert_eq!(source.len(), target.len(), "a copy is as long as what is copied");
-    let from = NonNull::from(source).cast();
-    let to = NonNull::from(&mut *target).cast();
-    // SAFETY: both are slices of that length; one is borrowed exclusively, so they do not overlap.
-    unsafe { copy(from, to, source.len(), stores) };
 }
 
 /// Streaming stores of x86-64.

@@ -121,24 +121,4 @@ fn what_is_no_log_or_is_in_use_is_told_in_one_line() {
     }
     run(&place, &folder, &[]).failed(5, &["has format 9"]);
     run(&place, &folder, &["--check", "--count", "3"]).failed(2, &["--check"]);
-    run(&place, &folder, &["--logs", "3"]).failed(2, &["--measure"]);
-}
-
-#[test]
-fn a_measurement_compares_and_leaves_nothing() {
-    let place = Place::new();
-    let folder = place.path().join("empty");
-    std::fs::create_dir(&folder).expect("a folder");
-    let report = run(&place, &folder, &["--measure", "--logs", "2", "--json"]).succeeded();
-    let report: Value = serde_json::from_slice(&report).expect("JSON");
-    let cases = report["cases"].as_array().expect("cases");
-    assert_eq!(cases.len(), 3);
-    for case in cases {
-        let rate = |name: &str| case[name].as_f64().expect("a number");
-        assert_eq!(case["logs"], 2);
-        assert!(rate("log_bytes_per_s") > 0.0 && rate("plain_bytes_per_s") > 0.0);
-        assert!(rate("of_plain") > 0.0);
-    }
-    assert_eq!(std::fs::read_dir(&folder).expect("a folder").count(), 0);
-    run(&place, Path::new("/nowhere"), &["--measure"]).failed(4, &["/nowhere"]);
 }
