@@ -58,9 +58,35 @@ pub struct LogState<'a> {
     /// Records of it that are damaged: runs, in order, each from its first record up to the one
     /// behind its last.
     pub damaged: &'a [(DurableCount, DurableCount)],
+    /// What its owner noted of it, in another place.
+    pub note: LogNote,
+}
+
+/// What the owner of a log noted of it beside its promises: lower bounds, which may be behind.
+///
+/// A disk may come back other than it was: lost, emptied, shortened, damaged, or as an older copy.
+/// The log alone does not tell. All zero where nothing was noted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct LogNote {
+    /// The note is of another log than the one that is there.
+    pub is_of_another: bool,
+    /// How many messages came before the log's end.
+    pub end: DurableCount,
+    /// How many messages the rows of the decided view showed to be durable with a majority.
+    pub majority: DurableCount,
+    /// How many they showed to be durable with all of the view's members in the subgroup. Zero
+    /// until all have shown one.
+    pub everywhere: DurableCount,
 }
 
 impl LogState<'_> {
+    /// Whether it is not the log that its owner had: another one, or one that ends before it did.
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        self.note.is_of_another || self.end.end < self.note.end
+    }
+
     /// Up to where it has intact records, from one on; nothing if it does not have that one.
     pub(super) fn intact_from(&self, from: DurableCount) -> Option<DurableCount> {
         if from < self.first || from >= self.end.end {
@@ -90,6 +116,9 @@ pub struct Answer<'a> {
     /// Its log of each logged subgroup, nothing where it has none: the state of a joining node that
     /// was not handed over whole is none.
     pub logs: &'a [Option<LogState<'a>>],
+    /// The newest view that was begun with less than a majority because somebody said so, as far as
+    /// the node was in it.
+    pub with_less: Option<ViewId>,
 }
 
 impl<'a> Answer<'a> {
@@ -98,6 +127,17 @@ impl<'a> Answer<'a> {
     #[must_use]
     pub fn is_new(&self) -> bool {
         self.decided.is_none() && self.logs.iter().all(Option::is_none)
+    }
+
+    /// Whether one of its logs is not the one that it had.
+    pub(super) fn has_lost_log(&self) -> bool {
+        self.logs.iter().flatten().any(LogState::is_lost)
+    }
+
+    /// Whether it took part in an attempt to restart up to its promise. Its logs are those of the
+    /// attempt since, and may end before what the view had shown of them.
+    pub(super) fn has_promised_restart(&self) -> bool {
+        self.promise.is_some_and(|promise| promise.ballot.attempt > 0)
     }
 
     /// Its log of a logged subgroup.

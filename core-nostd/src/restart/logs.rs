@@ -2,7 +2,7 @@
 //!
 //! Requirement: DUR-6.
 
-use super::answer::{Answer, LogEnd, LogState};
+use super::answer::{Answer, KnownView, LogEnd, LogState};
 use super::verdict::{Plan, Restart};
 use crate::ids::{DurableCount, NodeId};
 
@@ -18,7 +18,7 @@ pub struct TakenLog {
 
 impl<'a> Restart<'a> {
     /// The log of a subgroup that is taken: the one with the highest end. Nothing where no member
-    /// of the base has one.
+    /// of the base has one. With less, a log that is not the one that its owner had comes last.
     ///
     /// # Errors
     /// This record of it is damaged wherever it was found, and a node that did not answer may have
@@ -33,7 +33,8 @@ impl<'a> Restart<'a> {
         // bound: the answers, one a node
         for (answer, log) in self.logs_of(plan, subgroup) {
             let end = LogEnd { end: log.end.end.min(limit), ..log.end };
-            if taken.is_none_or(|(taken, _)| end > taken.end) {
+            let rank = (!log.note.is_of_another, end);
+            if taken.is_none_or(|(taken, best)| rank > (!best.note.is_of_another, taken.end)) {
                 taken = Some((TakenLog { node: answer.node, end }, log));
             }
         }
@@ -86,6 +87,13 @@ impl<'a> Restart<'a> {
         count.filter_map(move |answer| Some((answer, answer.log(subgroup)?)))
     }
 
+    /// How much of a subgroup's log the base had shown to be durable at a majority: at least so much
+    /// has to be in the log that is taken.
+    pub(super) fn durable_at_majority(&self, base: KnownView<'a>, subgroup: usize) -> DurableCount {
+        let logs = self.answers_in(base).filter_map(|answer| answer.log(subgroup));
+        logs.map(|log| log.note.majority).max().unwrap_or_default()
+    }
+
     /// Where the view that is adopted ends the log. A node that promised it knows, if it logs the
     /// subgroup.
     fn limit_of(&self, plan: &Plan<'a>, subgroup: usize) -> DurableCount {
@@ -118,24 +126,20 @@ impl<'a> Restart<'a> {
         None
     }
 
-    /// Whether a record that nobody has intact may go, with all behind it: a majority's intact logs
-    /// lack it, so it was never durable at one; or nobody else can have it.
+    /// Whether a record that nobody has intact may go, with all behind it: half of the intact logs
+    /// lack it, so it was never durable at a majority.
     fn may_cut(&self, plan: &Plan<'a>, subgroup: usize, sequence: DurableCount) -> bool {
         if self.is_with_less() {
             return true;
         }
-        let (mut members, mut lacking, mut all_here) = (0_usize, 0_usize, true);
+        let (mut members, mut lacking) = (0_usize, 0_usize);
         let lacks = |log: &LogState<'_>| log.end.end <= sequence && log.damaged.is_empty();
         // bound: the members of the subgroup
-        for node in self.members_of(subgroup).filter(|node| plan.concerns(*node)) {
-            let answer = self.answer_of(node);
-            all_here &= answer.is_some();
-            if plan.base.members.contains(&node) {
-                members = members.saturating_add(1);
-                let log = answer.and_then(|answer| answer.log(subgroup));
-                lacking = lacking.saturating_add(usize::from(log.is_some_and(lacks)));
-            }
+        for node in self.members_of(subgroup).filter(|node| plan.base.members.contains(node)) {
+            members = members.saturating_add(1);
+            let log = self.answer_of(node).and_then(|answer| answer.log(subgroup));
+            lacking = lacking.saturating_add(usize::from(log.is_some_and(lacks)));
         }
-        all_here || lacking.saturating_mul(2) > members
+        lacking.saturating_mul(2) >= members
     }
 }

@@ -48,6 +48,6 @@ mod answer;
 mod logs;
 mod verdict;
 
-pub use answer::{Answer, KnownView, LogEnd, LogState, Promise, PromiseBallot};
+pub use answer::{Answer, KnownView, LogEnd, LogNote, LogState, Promise, PromiseBallot};
 pub use logs::TakenLog;
 pub use verdict::{Plan, Restart, Verdict, Wait, Want};

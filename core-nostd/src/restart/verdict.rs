@@ -49,8 +49,15 @@ pub enum Want {
     /// None of this logged subgroup's members that answer is known to have all that the view before
     /// ended with.
     WholeLog(usize),
-    /// A record of this logged subgroup is damaged at all that have it, and others may have it.
+    /// A record of this logged subgroup is damaged at all that have it, and may have been durable at
+    /// a majority.
     Record(usize, DurableCount),
+    /// So many messages of this logged subgroup were durable at a majority, and no log that counts
+    /// has them.
+    Durable(usize, DurableCount),
+    /// This node alone knows of the view. Most members of the view before, as the others know it,
+    /// are here and never went on from it.
+    Support(NodeId),
 }
 
 /// How a group goes on.
@@ -90,8 +97,11 @@ impl<'a> Restart<'a> {
     /// What is to be done, or waited for.
     #[must_use]
     pub fn verdict(&self) -> Verdict<'a> {
-        let decided = self.answers.iter().filter_map(|answer| answer.decided);
-        let Some(base) = decided.max_by_key(|view| view.id) else { return Verdict::NoGroup };
+        let Some(base) = self.base() else { return Verdict::NoGroup };
+        if let Some(node) = self.unsupported(base) {
+            let want = Want::Support(node);
+            return Verdict::Wait(Wait { view: base, is_adopted: false, want });
+        }
         let adopted = self.latest_promise(base);
         let views = [(Some(base), false), (adopted.map(|promise| promise.next), true)];
         // bound: two views
@@ -112,8 +122,7 @@ impl<'a> Restart<'a> {
         let mut subgroup = 0;
         // bound: the logged subgroups
         while subgroup < self.subgroups.len() {
-            if let Err(sequence) = self.log_of(&plan, subgroup) {
-                let want = Want::Record(subgroup, sequence);
+            if let Some(want) = self.lacks_records(&plan, subgroup) {
                 return Verdict::Wait(Wait { view: base, is_adopted: false, want });
             }
             subgroup = subgroup.saturating_add(1);
@@ -125,14 +134,25 @@ impl<'a> Restart<'a> {
     /// have nothing of the group. None, where all are there and what is wanted is lost.
     pub fn missing(&self, wait: Wait<'a>) -> impl Iterator<Item = NodeId> {
         let subgroup = match wait.want {
-            Want::Majority => None,
+            Want::Majority | Want::Support(_) => None,
             Want::SubgroupMajority(subgroup)
             | Want::WholeLog(subgroup)
-            | Want::Record(subgroup, _) => Some(subgroup),
+            | Want::Record(subgroup, _)
+            | Want::Durable(subgroup, _) => Some(subgroup),
         };
         wait.view.members.iter().copied().filter(move |node| {
-            self.is_concerned(*node, subgroup) && self.answer_of(*node).is_none()
+            let is_here = self.answers.iter().any(|known| known.node == *node && !known.is_new());
+            self.is_concerned(*node, subgroup) && !is_here
         })
+    }
+
+    /// The members that are waited for and are here, and count in no majority: one of their logs is
+    /// not the one that they had, or what they know is older than what they had shown to others.
+    pub fn uncounted(&self, wait: Wait<'a>) -> impl Iterator<Item = NodeId> {
+        let old = self.answers.iter().filter(|answer| !answer.is_new());
+        let members = old.map(|answer| answer.node);
+        let members = members.filter(move |node| wait.view.members.contains(node));
+        members.filter(|node| self.answer_of(*node).is_none())
     }
 
     /// The members of the next view, in rank order.
@@ -148,8 +168,82 @@ impl<'a> Restart<'a> {
     /// that answer, and those of an adopted view.
     pub fn participants(&self, plan: &Plan<'a>) -> impl Iterator<Item = NodeId> {
         let plan = *plan;
-        let old = self.answers.iter().filter(|answer| !answer.is_new());
+        let old = self.answers.iter().filter(|answer| self.counts(answer));
         old.map(|answer| answer.node).filter(move |node| plan.concerns(*node))
+    }
+
+    /// The newest view that anybody knows to be decided.
+    fn base(&self) -> Option<KnownView<'a>> {
+        self.answers.iter().filter_map(|answer| answer.decided).max_by_key(|view| view.id)
+    }
+
+    /// The node that knows of the base, if it is the only one, and the base cannot have been
+    /// decided: most members of the view before it answer, as the others know that view, and none
+    /// of them has promised to leave it. A view that somebody began with less needs no majority.
+    fn unsupported(&self, base: KnownView<'a>) -> Option<NodeId> {
+        let mut knowing = self.answers_in(base);
+        let claimant = knowing.next()?;
+        let others = || self.answers.iter().filter(move |answer| answer.node != claimant.node);
+        let before = others().filter_map(|answer| answer.decided).max_by_key(|view| view.id)?;
+        let is_forced = claimant.with_less.is_some_and(|id| id > before.id);
+        if before.id >= base.id || is_forced || self.with_less {
+            return None;
+        }
+        let stays = |answer: &&Answer<'_>| {
+            let is_there = answer.decided.is_some_and(|view| view.id == before.id);
+            let has_left = answer.promise.is_some_and(|promise| promise.next.id > before.id);
+            is_there && !has_left && before.members.contains(&answer.node)
+        };
+        let most = others().filter(stays).count().saturating_mul(2) > before.members.len();
+        most.then_some(claimant.node)
+    }
+
+    /// The answers of those that know the base.
+    pub(super) fn answers_in(&self, base: KnownView<'a>) -> impl Iterator<Item = &'a Answer<'a>> {
+        let is_there =
+            move |answer: &&Answer<'_>| answer.decided.is_some_and(|decided| decided.id == base.id);
+        self.answers.iter().filter(is_there)
+    }
+
+    /// Whether a node counts: it has something of the group, its logs are those that it had, and it
+    /// knows all that it had shown to others. With less, what there is has to be enough.
+    fn counts(&self, answer: &Answer<'_>) -> bool {
+        let is_as_it_was = || !answer.has_lost_log() && !self.is_outdated(answer);
+        !answer.is_new() && (self.with_less || is_as_it_was())
+    }
+
+    /// Whether another node saw more of this one in the base than it has: its disk came back as it
+    /// was before.
+    fn is_outdated(&self, answer: &Answer<'_>) -> bool {
+        let Some(base) = self.base() else { return false };
+        let is_in_base = answer.decided.is_some_and(|decided| decided.id >= base.id);
+        if !base.members.contains(&answer.node) || answer.has_promised_restart() {
+            return false;
+        }
+        let mut subgroup = 0;
+        // bound: the logged subgroups
+        while subgroup < self.subgroups.len() {
+            let of_subgroup = self.answers_in(base).filter_map(|other| other.log(subgroup));
+            let shown = of_subgroup.map(|log| log.note.everywhere).max().unwrap_or_default();
+            let has = answer.log(subgroup).map_or(DurableCount::ZERO, |log| log.end.end);
+            let is_shown = shown > DurableCount::ZERO && self.belongs(answer.node, subgroup);
+            if is_shown && (!is_in_base || has < shown) {
+                return true;
+            }
+            subgroup = subgroup.saturating_add(1);
+        }
+        false
+    }
+
+    /// What is lacking of a subgroup's records.
+    fn lacks_records(&self, plan: &Plan<'a>, subgroup: usize) -> Option<Want> {
+        let taken = match self.log_of(plan, subgroup) {
+            Ok(taken) => taken?,
+            Err(sequence) => return Some(Want::Record(subgroup, sequence)),
+        };
+        let durable = self.durable_at_majority(plan.base, subgroup);
+        let is_short = taken.end.end < durable && !self.with_less;
+        is_short.then_some(Want::Durable(subgroup, durable))
     }
 
     /// The promise with the latest ballot that ends this view.
@@ -176,7 +270,7 @@ impl<'a> Restart<'a> {
         None
     }
 
-    /// A member of the view that answers counts, whatever it knows: had it delivered or promised
+    /// A member of the view that counts, counts whatever it knows: had it delivered or promised
     /// anything in the view, it would say so.
     fn has_majority(&self, view: KnownView<'a>, subgroup: Option<usize>) -> bool {
         let (mut all, mut here) = (0_usize, 0_usize);
@@ -230,9 +324,9 @@ impl<'a> Restart<'a> {
         self.subgroups.get(subgroup).copied().unwrap_or_default().iter().copied()
     }
 
-    /// What a node answered, if it has anything of the group.
+    /// What a node answered, if it counts.
     pub(super) fn answer_of(&self, node: NodeId) -> Option<&'a Answer<'a>> {
-        self.answers.iter().find(|answer| answer.node == node && !answer.is_new())
+        self.answers.iter().find(|answer| answer.node == node && self.counts(answer))
     }
 
     pub(super) const fn answers(&self) -> &'a [Answer<'a>] {

@@ -3,8 +3,8 @@
 //! A start and a scrub both do this; nothing is changed here.
 //!
 //! # What holds
-//! - A last batch that is torn is left out: it was never reported durable. Any other batch counts,
-//!   with its damaged records by name.
+//! - A last batch that is torn is left out, unless it is known to have been durable. Any other batch
+//!   counts, with its damaged records by name.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -71,13 +71,15 @@ pub(crate) enum ExamineError {
     Newer { file: String, found: u32 },
 }
 
-/// Reads everything of a log with that metadata.
+/// Reads everything of a log with that metadata. Records before `durable` are known to have been
+/// durable: a batch of them is never torn.
 pub(crate) fn examine<L: FileLayer>(
     layer: &L,
     content: &Content,
+    durable: Sequence,
 ) -> Result<Examined, ExamineError> {
     let names = layer.list().map_err(|source| ExamineError::Io { file: ".".into(), source })?;
-    let mut reading = Reading::new(content, &names);
+    let mut reading = Reading::new(content, &names, durable);
     let numbers: Vec<u64> = reading.found.segments.keys().copied().collect();
     for number in numbers {
         let file = segment_name(number);
@@ -98,6 +100,7 @@ pub(crate) fn examine<L: FileLayer>(
 struct Reading {
     log: u64,
     base: Sequence,
+    durable: Sequence,
     found: Examined,
     is_begun: bool,
     last_number: Option<u64>,
@@ -106,7 +109,7 @@ struct Reading {
 }
 
 impl Reading {
-    fn new(content: &Content, names: &[String]) -> Self {
+    fn new(content: &Content, names: &[String], durable: Sequence) -> Self {
         let numbers = names.iter().filter_map(|name| segment_number(name));
         let (kept, old): (Vec<u64>, Vec<u64>) =
             numbers.partition(|number| *number >= content.first_segment);
@@ -130,6 +133,7 @@ impl Reading {
         Self {
             log: content.log,
             base: content.base,
+            durable,
             found,
             is_begun: false,
             last_number,
@@ -159,7 +163,7 @@ impl Reading {
             let bytes = SegmentHeader { key, incarnation, first }.encode().to_vec();
             self.found.mends.push(Mend { segment: number, offset: 0, bytes });
         }
-        if let Some(torn) = batches.batches.pop_if(|batch| batch.is_torn()) {
+        if let Some(torn) = batches.batches.pop_if(|batch| self.is_torn(batch)) {
             batches.end = torn.mark.start;
             self.torn = Some((number, torn));
         }
@@ -174,6 +178,12 @@ impl Reading {
         let last = last.flatten().map(|(offset, bytes)| Mend { segment: number, offset, bytes });
         self.found.tail = Some(FoundTail { number, used: batches.end, last });
         Ok(())
+    }
+
+    /// Whether a last batch was never durable. One batch is one sync: if some of it was, all was.
+    fn is_torn(&self, batch: &FoundBatch) -> bool {
+        let was_durable = batch.mark.kind == BatchKind::Records && batch.mark.first < self.durable;
+        batch.is_torn() && !was_durable
     }
 
     /// Names the segments before one that are not there, or have nothing that is sound.

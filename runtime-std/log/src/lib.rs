@@ -10,6 +10,7 @@
 //! | `index` | which records there are, and where |
 //! | `metadata` | whose log it is, where it begins, and named values of the group |
 //! | `snapshot` | states of the application, below which the log may go |
+//! | `noted` | what a log's owner noted of it elsewhere, and whether it is still that log |
 //! | `examine` | reading a whole log: what is there, what is damaged, where it goes on |
 //! | `open`, `log`, `read` | opening a log; committing to it; reading records |
 //! | `cut`, `scrub` | records that the group went on without; damage that is named and put right |
@@ -24,10 +25,10 @@
 //! - **Durable means synced.** [`Log::end`] is never ahead of what a sync has returned for, the
 //!   folder's sync for a new file too. A sync that failed makes the log unusable. The next process
 //!   writes the last batch again before it calls it durable.
-//! - **Recovery.** A last batch without its trailer is torn, and left out. Everything else that is
-//!   damaged is named, and never served: a peer has it ([`Log::replace`]). Where all of the last
-//!   batch that can tell (both marks, or the trailer and a record) is damaged, it looks torn: only
-//!   the peers know then that the log once had more.
+//! - **Recovery.** A last batch without its trailer is torn, and left out, unless its owner noted
+//!   that it was durable ([`Noted`]). Everything else that is damaged is named, and never served: a
+//!   peer has it ([`Log::replace`]). Where both marks of the last batch are damaged, the log ends
+//!   before it: only the note, and the peers, know then that it once had more ([`Fit`]).
 //! - **Nothing old comes back.** The seed of every checksum has the log, the segment and the
 //!   incarnation in it. So what a recycled file had before, and what a torn batch left behind the
 //!   end, never passes.
@@ -50,6 +51,7 @@ mod layer;
 mod log;
 mod mark;
 mod metadata;
+mod noted;
 mod open;
 #[cfg(feature = "power-loss")]
 pub mod power_loss;
@@ -70,6 +72,7 @@ pub use group_commit::{AppendError, GroupCommit, GroupCommitOptions};
 pub use layer::{Access, FileLayer, LayerFile, SystemFile, SystemFolder, SystemLock};
 pub use log::{Log, Options, SEGMENT_BYTES_DEFAULT, SPARES_MAX_DEFAULT};
 pub use metadata::Identity;
+pub use noted::{Fit, Noted};
 pub use open::Recovery;
 pub use read::Records;
 pub use record::{RECORD_HEADER_BYTES, Record, Sequence};

@@ -15,6 +15,7 @@ use crate::index::{BatchPlace, Index};
 use crate::layer::{FileLayer, LayerFile as _};
 use crate::mark::{BatchKind, SegmentKey};
 use crate::metadata::{Identity, Metadata};
+use crate::noted::Noted;
 use crate::record::{Record, Sequence};
 use crate::segment::{SegmentHeader, segment_name, spare_name};
 use crate::snapshot::{self, SnapshotPlace, SnapshotWriter, WrittenSnapshot};
@@ -32,11 +33,13 @@ pub struct Options {
     pub segment_bytes: u64,
     /// How many segments that were let go are kept to be used again.
     pub spares_max: usize,
+    /// What its owner noted of the log, if it did.
+    pub noted: Option<Noted>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { segment_bytes: SEGMENT_BYTES_DEFAULT, spares_max: SPARES_MAX_DEFAULT }
+        Self { segment_bytes: SEGMENT_BYTES_DEFAULT, spares_max: SPARES_MAX_DEFAULT, noted: None }
     }
 }
 
@@ -89,6 +92,13 @@ impl<L: FileLayer> Log<L> {
     #[must_use]
     pub fn incarnation(&self) -> u64 {
         self.metadata.content.incarnation
+    }
+
+    /// What its owner may note of it now.
+    #[must_use]
+    pub fn note(&self) -> Noted {
+        let content = &self.metadata.content;
+        Noted { log: content.log, incarnation: content.incarnation, end: self.end() }
     }
 
     /// The snapshot that it has.

@@ -16,6 +16,7 @@ use crate::layer::{FileLayer, LayerFile as _};
 use crate::log::{Log, Options, Tail};
 use crate::mark::SegmentKey;
 use crate::metadata::{self, Content, Found, Identity, Metadata};
+use crate::noted::{Fit, Noted};
 use crate::record::Sequence;
 use crate::segment::{SegmentHeader, is_spare, segment_name, segment_number};
 
@@ -25,8 +26,11 @@ pub struct Recovery {
     /// There was no log, and one was made. A member with a new log knows nothing: it joins as new,
     /// and counts in no majority before it has taken over the group's state.
     pub is_new: bool,
-    /// A last batch was not whole, and was left out. It was never reported durable.
+    /// A last batch was not whole, and was left out. It was never reported durable, as far as the
+    /// log and what was noted of it can tell.
     pub is_torn: bool,
+    /// Whether it is the log that its owner noted.
+    pub fit: Fit,
     /// What is damaged. Of what is no record, the log has put right what it could.
     pub damage: Vec<Damage>,
     /// How many batches were read, and their bytes.
@@ -70,7 +74,7 @@ impl<L: FileLayer> Log<L> {
     }
 
     /// Opens a log to be read alone, whosever it is. Nothing in the folder changes.
-    pub fn open_to_read(layer: L) -> Result<(Self, Recovery), OpenError> {
+    pub fn open_to_read(layer: L, noted: Option<Noted>) -> Result<(Self, Recovery), OpenError> {
         let path = layer.path().to_owned();
         let names = layer.list();
         let names = names
@@ -88,7 +92,7 @@ impl<L: FileLayer> Log<L> {
             Found::Nothing => Err(OpenError::NoLog { path }),
             Found::Metadata { content, state, damage } => {
                 let metadata = Metadata::to_read(content, state);
-                let options = Options::default();
+                let options = Options { noted, ..Options::default() };
                 let (log, recovery, _) = Self::take_over(layer, metadata, options, lock, damage)?;
                 Ok((log, recovery))
             }
@@ -103,7 +107,9 @@ impl<L: FileLayer> Log<L> {
         lock: Option<L::Lock>,
         mut damage: Vec<Damage>,
     ) -> Result<(Self, Recovery, Remaining), OpenError> {
-        let found = examine(&layer, &metadata.content).map_err(|error| match error {
+        let durable = options.noted.map(|noted| noted.durable(&metadata.content));
+        let durable = durable.unwrap_or(Sequence::ZERO);
+        let found = examine(&layer, &metadata.content, durable).map_err(|error| match error {
             ExamineError::Io { file, source } => {
                 At { path: layer.path(), file: &file, action: "read" }.open_error(source)
             }
@@ -114,9 +120,12 @@ impl<L: FileLayer> Log<L> {
         })?;
         let Examined { index, segments, spares, snapshot, next_segment, .. } = found;
         damage.extend(found.damage);
+        let fit = options.noted.map(|noted| noted.fit(&metadata.content, index.end()));
+        let fit = fit.unwrap_or_default();
         let recovery = Recovery {
             is_new: false,
             is_torn: found.is_torn,
+            fit,
             damage,
             batches: found.batches,
             batch_bytes: found.batch_bytes,

@@ -19,7 +19,7 @@ impl<L: FileLayer> Log<L> {
     /// read alone.
     pub fn scrub(&mut self) -> Result<Vec<Damage>, ScrubError> {
         let content = &self.metadata.content;
-        let mut found = examine(&self.layer, content).map_err(|error| {
+        let mut found = examine(&self.layer, content, self.end()).map_err(|error| {
             let (file, source) = match error {
                 ExamineError::Io { file, source } => (file, source),
                 ExamineError::Newer { file, .. } => {

@@ -16,6 +16,7 @@ use tramontane_core::ids::NodeId;
 use super::admission::Admission;
 use super::control_service::ControlService;
 use super::description::Description;
+use super::durable::logged_subgroups;
 use super::fabric::GroupFabric;
 use super::joining::{self, AttemptError, LetIn};
 use super::peer_connector::{Calls, PeerConnector};
@@ -94,6 +95,10 @@ impl Place {
                     (Admission::first(view), sessions, None)
                 }
                 Found::Running => {
+                    let logged = logged_subgroups(description);
+                    let aside = logged.map(|of| restoring.data.set_other_aside(of));
+                    let aside = aside.collect::<Result<(), _>>();
+                    aside.map_err(|error| not_let_in(&self.identity, error.into()))?;
                     let (own, connector) = (self.own, &reception.connector);
                     match joining::join(
                         description,

@@ -83,7 +83,7 @@ impl fmt::Display for RestartWaiting {
         let Self { view, missing, why } = self;
         match (missing.is_empty(), why.is_empty()) {
             (true, true) => return out.write_str("restarting; waiting for the other nodes"),
-            (true, false) => return write!(out, "restarting; all nodes are here, but {why}"),
+            (true, false) => return write!(out, "restarting; {why}"),
             (false, _) => {}
         }
         write!(out, "restarting view {view}; waiting for {}: {why}", List(missing))
@@ -138,16 +138,20 @@ pub(super) enum Remembers {
     Fresh,
     /// It was a member.
     View { view: u64, members: Vec<u32>, end: Option<End> },
+    /// It has logs of so many records, and has forgotten of which view.
+    Log { records: u64 },
 }
 
-impl From<Option<&LastMembership>> for Remembers {
-    fn from(last: Option<&LastMembership>) -> Self {
-        let last = last.filter(|last| !last.is_note());
-        last.map_or(Self::Fresh, |LastMembership { view, members, end, .. }| Self::View {
-            view: *view,
-            members: members.clone(),
-            end: *end,
-        })
+impl Remembers {
+    /// What a node knows that has such a record, and so many records in its logs.
+    pub(super) fn of(last: Option<&LastMembership>, records: u64) -> Self {
+        match last.filter(|last| !last.is_note()) {
+            Some(LastMembership { view, members, end, .. }) => {
+                Self::View { view: *view, members: members.clone(), end: *end }
+            }
+            None if records > 0 => Self::Log { records },
+            None => Self::Fresh,
+        }
     }
 }
 
@@ -179,6 +183,17 @@ pub enum NotFormed {
         members: Vec<u32>,
         /// How it ended.
         how: &'static str,
+    },
+    /// A node has a log of the group, and has lost its record of the membership.
+    #[error(
+        "node {node} has a log of {records} records of this group, and no record of the membership; start a member that \
+         still has one, or start the node whose log goes furthest with --restart-with-less"
+    )]
+    HasLog {
+        /// The node.
+        node: u32,
+        /// How many records.
+        records: u64,
     },
     /// A node has no folder to remember anything.
     #[error(
@@ -224,6 +239,7 @@ pub(super) fn reason(node: NodeId, statement: &Statement) -> Option<NotFormed> {
     match &statement.remembers {
         Remembers::Fresh => None,
         Remembers::Nothing => Some(NotFormed::NoState { node }),
+        Remembers::Log { records } => Some(NotFormed::HasLog { node, records: *records }),
         Remembers::View { view, members, end } => {
             let how = match end {
                 Some(End::Left) => "left it",
@@ -298,6 +314,7 @@ mod tests {
             NotFormed::Lives { node: 2 },
             NotFormed::WasMember { node: 1, view: 3, members: vec![0, 1], how: "left it" },
             NotFormed::NoState { node: 0 },
+            NotFormed::HasLog { node: 1, records: 7 },
             NotFormed::NotTold { node: 0 },
         ];
         for reason in reasons {

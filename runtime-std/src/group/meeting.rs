@@ -199,7 +199,7 @@ impl Place {
     /// What this node states at the barrier.
     fn statement(&self, description: &Description) -> Result<Statement, StartError> {
         let remembers = match (&self.state, &self.residence) {
-            (Some(state), _) => Remembers::from(state.last_membership()),
+            (Some(state), _) => Remembers::of(state.last_membership(), self.data.records()),
             // Locks tell which members live.
             (None, Some(_)) => Remembers::Fresh,
             (None, None) => Remembers::Nothing,

@@ -1,39 +1,36 @@
 //! What a node remembers of its membership, in a folder of its own that outlives its process.
 //!
 //! # Invariants
-//! - A view stands on disk before the member does anything in it: the file is written beside its
-//!   place and synced, then it gets its name, and the folder is synced. So a node that took part in
-//!   a group knows it at its next start.
+//! - A view stands on disk before the member does anything in it (`state_file`). So a node that took
+//!   part in a group knows it at its next start.
+//! - Each log is named, with a lower bound of its end: a disk may come back without a part of it. The
+//!   bound is raised as the log grows, by a thread of its own, some times in a second at most.
 //! - In a group that logs, all initial nodes have a note on disk that the group is being formed,
 //!   before any of them is a member. So if power is lost when one knows of the first view and the
 //!   others do not, they are no new nodes, and count in its majority.
 //! - The folder has one process: it holds the lock as long as it lives.
 
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
-use std::io::{self, ErrorKind, Write as _};
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use tramontane_core::ids::{NodeId, SubgroupId, ViewId};
+use tramontane_log::{Noted, Sequence};
 
 use super::description::Description;
+use super::noting::NotedFolder;
 use super::promising::Promised;
+use super::state_file::{COPIES, StateFile, StateFileError};
 use super::view::{View, WireView};
 use crate::member::Stopped;
 
-/// The file in the folder, and what it is written as.
-const FILE: &str = "membership.json";
-const WRITTEN: &str = "membership.new";
 const LOCK: &str = "lock";
-
-/// The form of the file.
-const FORMAT: u32 = 1;
 
 /// The newest view that a node was a member of.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct LastMembership {
-    format: u32,
     group: String,
     /// Of the description at that time.
     digest: u64,
@@ -57,13 +54,38 @@ pub(super) struct LastMembership {
     /// Views that were begun with less than a majority of the one before, because somebody said so.
     #[serde(default)]
     pub(super) with_less: Vec<u64>,
+    /// The node's logs.
+    #[serde(default)]
+    pub(super) logs: Vec<NotedLog>,
+}
+
+/// A log of a node, as it was at least.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct NotedLog {
+    pub(super) subgroup: String,
+    /// The number that tells it from any other log.
+    pub(super) log: u64,
+    /// How often it was opened to be written.
+    pub(super) incarnation: u64,
+    /// So many records were durable in it.
+    pub(super) end: u64,
+    /// So many were seen to be durable at a majority.
+    pub(super) majority: u64,
+    /// So many were seen to be durable at all members of the subgroup in the view.
+    pub(super) everywhere: u64,
+}
+
+impl NotedLog {
+    /// The same as the log itself has it.
+    pub(super) const fn noted(&self) -> Noted {
+        Noted { log: self.log, incarnation: self.incarnation, end: Sequence(self.end) }
+    }
 }
 
 impl LastMembership {
     /// Of a node that was in no view yet: the note that the group is being formed.
     pub(super) fn empty(description: &Description, node: NodeId) -> Self {
         Self {
-            format: FORMAT,
             group: description.name.clone(),
             digest: description.digest(),
             node: node.get(),
@@ -75,7 +97,13 @@ impl LastMembership {
             promise: None,
             heard: (0, 0),
             with_less: Vec::new(),
+            logs: Vec::new(),
         }
+    }
+
+    /// What was noted of the log of a subgroup.
+    pub(super) fn log(&self, subgroup: &str) -> Option<&NotedLog> {
+        self.logs.iter().find(|log| log.subgroup == subgroup)
     }
 
     /// Whether it says no more than that the group was being formed.
@@ -140,33 +168,65 @@ pub enum StateError {
         /// The group that it is of.
         group: String,
     },
-    /// It is not what a node wrote.
+    /// Neither copy is what a node wrote.
     #[error(
-        "{} is damaged: {why}; if no member of the group runs any more, remove it and start all initial nodes with --new-group",
+        "both copies of {} are damaged: {why}; move them away, and start the node again: it keeps its log, and joins its group as a new node",
         path.display()
     )]
     Damaged {
-        /// The file.
+        /// The file, as its first copy is called.
         path: PathBuf,
         /// What does not fit.
         why: String,
     },
+    /// A newer version wrote it.
+    #[error("{} was written by a newer version, in format {found}; start the node with that version", path.display())]
+    NewerFormat {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        found: u32,
+    },
+}
+
+impl StateError {
+    fn of(path: &Path, error: StateFileError) -> Self {
+        let path = path.to_owned();
+        match error {
+            StateFileError::Io(source) => Self::Io { path, source },
+            StateFileError::Newer(found) => Self::NewerFormat { path: path.join(COPIES[0]), found },
+            StateFileError::Damaged(why) => Self::Damaged { path: path.join(COPIES[0]), why },
+        }
+    }
+}
+
+/// What the node of a folder noted of its log of a subgroup, whether it runs or not; nothing if it
+/// noted nothing.
+///
+/// # Errors
+/// [`StateError`].
+pub fn noted_log(folder: &Path, subgroup: &str) -> Result<Option<Noted>, StateError> {
+    let read = StateFile::read::<LastMembership>(folder);
+    let (_, last, _) = read.map_err(|error| StateError::of(folder, error))?;
+    Ok(last.and_then(|last| last.log(subgroup).map(NotedLog::noted)))
 }
 
 /// A node's folder, its lock held.
 #[derive(Debug)]
 pub(super) struct StateFolder {
     path: PathBuf,
-    folder: File,
+    file: StateFile,
     lock: File,
     last: Option<LastMembership>,
+    /// The copy that was damaged, and is written again.
+    pub(super) repaired: Option<PathBuf>,
 }
 
 impl StateFolder {
     /// Opens the folder of a node of a group; makes it if it is not there.
     pub(super) fn open(path: &Path, group: &str, node: NodeId) -> Result<Self, StateError> {
         let failed = |source| StateError::Io { path: path.to_owned(), source };
-        let folder = make(path).map_err(failed)?;
+        make(path).map_err(failed)?;
         let lock = OpenOptions::new().create(true).append(true).mode(0o600).open(path.join(LOCK));
         let lock = lock.map_err(failed)?;
         match lock.try_lock() {
@@ -176,13 +236,8 @@ impl StateFolder {
             }
             Err(TryLockError::Error(error)) => return Err(failed(error)),
         }
-        let last = match std::fs::read(path.join(FILE)) {
-            Ok(bytes) => Some(
-                parse(&bytes).map_err(|why| StateError::Damaged { path: path.join(FILE), why })?,
-            ),
-            Err(error) if error.kind() == ErrorKind::NotFound => None,
-            Err(error) => return Err(failed(error)),
-        };
+        let opened = StateFile::open::<LastMembership>(path);
+        let (file, last, repaired) = opened.map_err(|error| StateError::of(path, error))?;
         if let Some(LastMembership { group: of, node: whose, .. }) = &last
             && (of != group || *whose != node.get())
         {
@@ -192,7 +247,8 @@ impl StateFolder {
                 group: of.clone(),
             });
         }
-        Ok(Self { path: path.to_owned(), folder, lock, last })
+        let repaired = repaired.map(|name| path.join(name));
+        Ok(Self { path: path.to_owned(), file, lock, last, repaired })
     }
 
     /// What was remembered; nothing at a node's first start.
@@ -216,18 +272,29 @@ impl StateFolder {
     }
 
     pub(super) fn write(&mut self, last: LastMembership) -> io::Result<()> {
-        let written = self.path.join(WRITTEN);
-        let mut file = OpenOptions::new()
-            .create(true)
-            .write(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(&written)?;
-        file.write_all(&serde_json::to_vec(&last)?)?;
-        file.sync_all()?;
-        std::fs::rename(&written, self.path.join(FILE))?;
-        self.folder.sync_all()?;
+        self.file.write(&self.path, &last)?;
         self.last = Some(last);
+        Ok(())
+    }
+
+    /// Raises what is noted of the logs that the node writes in that view.
+    pub(super) fn raise(&mut self, view: u64, logs: &[NotedLog]) -> io::Result<()> {
+        let last = self.last.clone().filter(|last| last.view == view);
+        let Some(mut last) = last else { return Ok(()) };
+        let known = |log: &NotedLog| {
+            logs.iter().find(|raised| (&raised.subgroup, raised.log) == (&log.subgroup, log.log))
+        };
+        for log in &mut last.logs {
+            if let Some(raised) = known(log) {
+                log.end = log.end.max(raised.end);
+                log.majority = log.majority.max(raised.majority);
+                log.everywhere = log.everywhere.max(raised.everywhere);
+            }
+        }
+        if self.last.as_ref() != Some(&last) {
+            self.file.write_once(&self.path, &last)?;
+            self.last = Some(last);
+        }
         Ok(())
     }
 }
@@ -253,15 +320,10 @@ fn make(path: &Path) -> io::Result<File> {
     File::open(path)
 }
 
-fn parse(bytes: &[u8]) -> Result<LastMembership, String> {
-    let last: LastMembership = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
-    if last.format == FORMAT { Ok(last) } else { Err(format!("it has format {}", last.format)) }
-}
-
 /// What a member writes down; nothing if it has no folder.
 #[derive(Debug)]
 pub(super) struct Record {
-    pub(super) folder: Option<StateFolder>,
+    pub(super) folder: Option<NotedFolder>,
     pub(super) group: String,
     pub(super) digest: u64,
     pub(super) node: NodeId,
@@ -270,10 +332,9 @@ pub(super) struct Record {
 
 impl Record {
     /// Writes down a view, before this member does anything in it.
-    pub(super) fn begins(&mut self, view: &View) -> Result<(), Stopped> {
-        let before = self.folder.as_ref().and_then(StateFolder::last_membership);
+    pub(super) fn begins(&mut self, view: &View, logs: Vec<NotedLog>) -> Result<(), Stopped> {
+        let before = self.last_membership();
         let last = LastMembership {
-            format: FORMAT,
             group: self.group.clone(),
             digest: self.digest,
             node: self.node.get(),
@@ -283,29 +344,50 @@ impl Record {
             end: None,
             closed: view.closed.iter().map(|subgroup| subgroup.0).collect(),
             promise: None,
-            heard: before.map_or((0, 0), |last| last.heard),
-            with_less: before.map_or_else(Vec::new, |last| last.with_less.clone()),
+            heard: before.as_ref().map_or((0, 0), |last| last.heard),
+            with_less: before.map_or_else(Vec::new, |last| last.with_less),
+            logs,
         };
         self.write(last)
     }
 
     /// Writes down a promise, before others see it.
     pub(super) fn promises(&mut self, promise: Promised) -> Result<(), Stopped> {
-        let last = self.folder.as_ref().and_then(StateFolder::last_membership).cloned();
-        let Some(last) = last else { return Ok(()) };
+        let Some(last) = self.last_membership() else { return Ok(()) };
         self.write(LastMembership { promise: Some(promise), ..last })
     }
 
-    fn write(&mut self, last: LastMembership) -> Result<(), Stopped> {
-        let Some(folder) = &mut self.folder else { return Ok(()) };
+    fn write(&self, last: LastMembership) -> Result<(), Stopped> {
+        let Some(folder) = &self.folder else { return Ok(()) };
+        let mut folder = folder.lock();
         folder
             .write(last)
             .map_err(|error| Stopped::NoState(format!("{}: {error}", folder.path.display())))
     }
 
+    fn last_membership(&self) -> Option<LastMembership> {
+        self.folder.as_ref()?.lock().last.clone()
+    }
+
+    /// Whether what is noted of the logs may be raised now.
+    pub(super) fn may_raise(&self) -> bool {
+        self.folder.as_ref().is_some_and(NotedFolder::is_free)
+    }
+
+    /// Has what is noted of the logs raised, beside all else.
+    pub(super) fn raises(&self, view: ViewId, logs: Vec<NotedLog>) {
+        if let Some(folder) = &self.folder {
+            folder.raises(view.0, logs);
+        }
+    }
+
     /// Writes down how this membership ended, if that can be written.
-    pub(super) fn ends(&mut self, why: &Stopped) {
-        let Some(folder) = &mut self.folder else { return };
+    pub(super) fn ends(&mut self, why: &Stopped, view: ViewId, logs: &[NotedLog]) {
+        let Some(folder) = &self.folder else { return };
+        let mut folder = folder.lock();
+        if let Err(error) = folder.raise(view.0, logs) {
+            tracing::warn!(folder = %folder.path.display(), %error, "cannot note where the logs end");
+        }
         let is_own =
             |last: &LastMembership| last.incarnation == self.incarnation && last.end.is_none();
         let Some(last) = folder.last.clone().filter(is_own) else { return };
@@ -329,11 +411,12 @@ mod tests {
 
     fn record(path: &Path, incarnation: u64) -> Record {
         let folder = StateFolder::open(path, "g", NodeId(3)).expect("its own");
+        let folder = NotedFolder::new(folder, false).expect("no thread");
         Record { folder: Some(folder), group: "g".into(), digest: 7, node: NodeId(3), incarnation }
     }
 
     fn last_membership(record: &Record) -> Option<LastMembership> {
-        record.folder.as_ref().expect("it has one").last_membership().cloned()
+        record.last_membership()
     }
 
     #[test]
@@ -360,9 +443,9 @@ mod tests {
         let mut first = record(&path, 1);
         assert_eq!(last_membership(&first), None);
         // An end before any view is none.
-        first.ends(&Stopped::Closed);
+        first.ends(&Stopped::Closed, FIRST_VIEW, &[]);
         assert_eq!(last_membership(&first), None);
-        first.begins(&view(&[3, 4])).expect("room");
+        first.begins(&view(&[3, 4]), Vec::new()).expect("room");
         drop(first);
         let mut second = record(&path, 2);
         let remembered = last_membership(&second).expect("it was a member");
@@ -371,13 +454,13 @@ mod tests {
             (1, &[3, 4][..], None)
         );
         // A process that was in no view does not end the membership of the one before it.
-        second.ends(&Stopped::Closed);
+        second.ends(&Stopped::Closed, FIRST_VIEW, &[]);
         assert_eq!(last_membership(&second).expect("as before").end, None);
-        second.begins(&view(&[3, 4])).expect("room");
-        second.ends(&Stopped::Left);
+        second.begins(&view(&[3, 4]), Vec::new()).expect("room");
+        second.ends(&Stopped::Left, FIRST_VIEW, &[]);
         assert_eq!(last_membership(&second).expect("it left").end, Some(End::Left));
-        second.begins(&view(&[3])).expect("room");
-        second.ends(&Stopped::Left);
+        second.begins(&view(&[3]), Vec::new()).expect("room");
+        second.ends(&Stopped::Left, FIRST_VIEW, &[]);
         drop(second);
         assert_eq!(
             last_membership(&record(&path, 3)).expect("it was the last").end,
@@ -391,7 +474,7 @@ mod tests {
         let path = place.path().join("state");
         let mut own = record(&path, 1);
         let view = View { id: FIRST_VIEW, members: vec![NodeId(3)], closed: Vec::new() };
-        own.begins(&view).expect("room");
+        own.begins(&view, Vec::new()).expect("room");
         let error = |group: &str, node| {
             StateFolder::open(&path, group, NodeId(node)).expect_err("not its own")
         };
@@ -399,24 +482,52 @@ mod tests {
         drop(own);
         assert!(matches!(error("g", 4), StateError::Other { node: 3, .. }));
         assert!(matches!(error("h", 3), StateError::Other { .. }));
-        std::fs::write(path.join(FILE), "{").expect("a file");
+        for copy in COPIES {
+            std::fs::write(path.join(copy), "{").expect("a file");
+        }
         assert!(matches!(error("g", 3), StateError::Damaged { .. }));
         let nowhere =
             StateFolder::open(Path::new("/nowhere/state"), "g", NodeId(3)).expect_err("no place");
         assert!(matches!(nowhere, StateError::Io { .. }));
     }
 
-    /// A process that dies as it writes leaves the view before.
+    /// A folder of before had one copy, without a checksum.
     #[test]
-    fn half_a_file_is_not_read() {
+    fn the_first_format_is_read_and_written_in_the_present_one() {
         let place = tempfile::tempdir().expect("a folder");
         let path = place.path().join("state");
+        let old = "{\"format\":1,\"group\":\"g\",\"digest\":7,\"node\":3,\"incarnation\":1,\"view\":5,\
+            \"members\":[3],\"end\":null,\"closed\":[],\"promise\":null,\"heard\":[0,0],\"with_less\":[2]}";
+        std::fs::create_dir(&path).expect("room");
+        std::fs::write(path.join(COPIES[0]), old).expect("a file");
+        let found = last_membership(&record(&path, 2)).expect("it was a member");
+        assert_eq!((found.view, found.with_less.as_slice(), found.logs.len()), (5, &[2][..], 0));
+        std::fs::remove_file(path.join(COPIES[0])).expect("there are two");
+        assert_eq!(last_membership(&record(&path, 2)), Some(found));
+    }
+
+    #[test]
+    fn notes_of_logs_only_rise_and_only_in_their_view() {
+        let place = tempfile::tempdir().expect("a folder");
+        let mut record = record(&place.path().join("state"), 1);
+        let log = |log, end| NotedLog {
+            subgroup: "s".into(),
+            log,
+            incarnation: 1,
+            end,
+            majority: end,
+            everywhere: 0,
+        };
         let view = View { id: FIRST_VIEW, members: vec![NodeId(3)], closed: Vec::new() };
-        record(&path, 1).begins(&view).expect("room");
-        std::fs::write(path.join(WRITTEN), "{\"fo").expect("a file");
-        let mut next = record(&path, 2);
-        assert_eq!(last_membership(&next).expect("it is whole").view, 1);
-        next.begins(&View { id: FIRST_VIEW.next(), ..view }).expect("room");
-        assert_eq!(last_membership(&next).expect("written over").view, 2);
+        record.begins(&view, vec![log(7, 5)]).expect("room");
+        for (view, raised, noted) in [
+            (FIRST_VIEW, log(7, 9), 9),
+            (FIRST_VIEW, log(7, 8), 9),
+            (FIRST_VIEW, log(8, 20), 9),
+            (FIRST_VIEW.next(), log(7, 20), 9),
+        ] {
+            record.folder.as_ref().expect("one").lock().raise(view.0, &[raised]).expect("room");
+            assert_eq!(last_membership(&record).expect("a view").logs, [log(7, noted)]);
+        }
     }
 }

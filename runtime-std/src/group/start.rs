@@ -22,13 +22,14 @@ use super::clients::ClientOrders;
 use super::control_endpoints::ControlEndpoints;
 use super::control_service::MemberAccess;
 use super::description::{Description, Membership};
-use super::durable::{DataFolder, Logs, VIEW_FOLDER};
+use super::durable::{DataFolder, LogNotice, Logs, VIEW_FOLDER};
 use super::entering::{Entered, Reception};
 use super::fabric::GroupFabric;
 use super::forming::Forming;
 use super::joining::LetIn;
 use super::large::{Large, LargeSendQueue, LargeSendQueueReader};
 use super::membership_record::{Record, StateFolder};
+use super::noting::NotedFolder;
 use super::participant::Participant;
 use super::parts::Parts;
 use super::replica::Replica;
@@ -168,18 +169,22 @@ impl Place {
                 source,
             })?,
         };
-        let (data, keep_bytes) = (options.data.as_deref(), options.data_keep_bytes);
-        let data = DataFolder::open(description, own, data, keep_bytes)?;
+        let (path, keep_bytes) = (options.data.as_deref(), options.data_keep_bytes);
+        let mut data = DataFolder::new(description, own, path, keep_bytes)?;
         let mut forming = options.forming;
         let listed = description.nodes.iter().find(|node| node.id == own.get());
-        if let Some(data) = options.data.filter(|_| listed.is_none_or(|node| node.state.is_none()))
-        {
-            forming.state.get_or_insert_with(|| data.join(VIEW_FOLDER));
+        if let Some(path) = path.filter(|_| listed.is_none_or(|node| node.state.is_none())) {
+            forming.state.get_or_insert_with(|| path.join(VIEW_FOLDER));
         }
         let folder = forming.state.as_deref().or(listed.and_then(|node| node.state.as_deref()));
         let folder = folder.filter(|_| description.membership == Membership::Changing);
         let state =
             folder.map(|folder| StateFolder::open(folder, &description.name, own)).transpose()?;
+        if let Some(path) = state.as_ref().and_then(|state| state.repaired.clone()) {
+            data.notices.push(LogNotice::StateRepaired { path });
+        }
+        let noted = state.as_ref().and_then(StateFolder::last_membership);
+        data.open_logs(description, noted.map_or_else(Vec::new, |last| last.logs.clone()))?;
         let (terms, rates) = (options.terms, options.rates);
         let place = Self {
             own,
@@ -257,8 +262,10 @@ impl Place {
         let entered = self.enter(&description, &mut fabric, &bell, &mut replica, until, cancel)?;
         let Entered { admission, reception, let_in } = entered;
         let Reception { service, server, requests, receiver, connector } = reception;
+        let has_logs = !self.data.logs.is_empty();
+        let folder = self.state.map(|folder| NotedFolder::new(folder, has_logs)).transpose()?;
         let record = Record {
-            folder: self.state,
+            folder,
             group: description.name.clone(),
             digest: self.identity.digest,
             node: self.own,

@@ -2,7 +2,7 @@
 
 use tramontane_core::ids::{DurableCount, NodeId, ViewId};
 use tramontane_core::restart::{
-    Answer, KnownView, LogEnd, LogState, Promise, PromiseBallot, Restart,
+    Answer, KnownView, LogEnd, LogNote, LogState, Promise, PromiseBallot, Restart,
 };
 
 pub type Ballot = (u32, u32);
@@ -15,6 +15,7 @@ pub struct Disk {
     pub heard: Ballot,
     /// One a logged subgroup.
     pub logs: Vec<Option<OwnedLog>>,
+    pub with_less: Option<u64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -31,11 +32,18 @@ pub struct OwnedLog {
     pub view: u64,
     pub end: u64,
     pub damaged: Vec<(u64, u64)>,
+    pub note: LogNote,
+}
+
+/// A note of a log that ended there, and of what its view had shown.
+pub fn note(end: u64, majority: u64, everywhere: u64) -> LogNote {
+    let [end, majority, everywhere] = [end, majority, everywhere].map(DurableCount);
+    LogNote { is_of_another: false, end, majority, everywhere }
 }
 
 impl OwnedLog {
     pub fn new(view: u64, end: u64) -> Self {
-        Self { first: 0, view, end, damaged: Vec::new() }
+        Self { first: 0, view, end, ..Self::default() }
     }
 
     pub fn is_damaged(&self, at: u64) -> bool {
@@ -51,7 +59,14 @@ impl Disk {
             promise: None,
             heard: (0, 0),
             logs: logs.iter().map(log).collect(),
+            with_less: None,
         }
+    }
+
+    /// The same with a note of its first log.
+    pub fn noting(mut self, note: LogNote) -> Self {
+        self.logs[0].as_mut().expect("a log").note = note;
+        self
     }
 
     pub fn promising(
@@ -109,6 +124,7 @@ pub fn with_restart<R>(
                         first: DurableCount(log.first),
                         end: LogEnd { view: ViewId(log.view), end: DurableCount(log.end) },
                         damaged,
+                        note: log.note,
                     })
                 })
                 .collect()
@@ -130,6 +146,7 @@ pub fn with_restart<R>(
             }),
             heard: PromiseBallot { attempt: disk.heard.0, leader: disk.heard.1 },
             logs: &logs[at],
+            with_less: disk.with_less.map(ViewId),
         })
         .collect();
     let subgroups: Vec<Vec<NodeId>> = subgroups.iter().map(|ids| nodes(ids)).collect();

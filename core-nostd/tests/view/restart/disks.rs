@@ -36,6 +36,7 @@ impl Store {
             promise: self.promise.clone(),
             heard: self.heard,
             logs: vec![self.records.as_ref().map(end)],
+            with_less: None,
         }
     }
 }

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 
 use super::answers::{Disk, OwnedLog, Promised, with_restart};
-use tramontane_core::restart::{Verdict, Want};
+use tramontane_core::ids::DurableCount;
+use tramontane_core::restart::{LogNote, Verdict, Want};
 
 type Disks = Vec<(u32, Disk)>;
 
@@ -24,9 +25,67 @@ struct Model<'a> {
 }
 
 impl Model<'_> {
-    fn disk(&self, node: u32) -> Option<&Disk> {
+    /// What a node answered, if it has anything of the group.
+    fn any_disk(&self, node: u32) -> Option<&Disk> {
         let found = self.disks.iter().find(|(other, _)| *other == node).map(|(_, disk)| disk);
         found.filter(|disk| disk.decided.is_some() || disk.logs.iter().any(Option::is_some))
+    }
+
+    /// The same, if it counts: each log is the one that was there, and what the newest view has
+    /// seen of it is not more than it has.
+    fn disk(&self, node: u32) -> Option<&Disk> {
+        self.any_disk(node).filter(|disk| {
+            self.with_less
+                || disk.logs.iter().flatten().all(has_its_end) && self.is_up_to_date(node)
+        })
+    }
+
+    fn base(&self) -> Option<(u64, Vec<u32>)> {
+        self.disks.iter().filter_map(|(_, disk)| disk.decided.clone()).max_by_key(|view| view.0)
+    }
+
+    /// The logs of a subgroup at all that know the newest view.
+    fn logs_in_base(&self, at: usize) -> Vec<&OwnedLog> {
+        let base = self.base().map(|base| base.0);
+        let knowing = self.disks.iter().filter(|(_, disk)| {
+            disk.decided.as_ref().is_some_and(|decided| Some(decided.0) == base)
+        });
+        knowing.filter_map(|(_, disk)| disk.logs[at].as_ref()).collect()
+    }
+
+    fn is_up_to_date(&self, node: u32) -> bool {
+        let (Some(base), Some(disk)) = (self.base(), self.any_disk(node)) else { return true };
+        let restarts = disk.promise.as_ref().is_some_and(|promise| promise.ballot.0 > 0);
+        if restarts || !base.1.contains(&node) {
+            return true;
+        }
+        let mut ours = (0..self.subgroups.len()).filter(|at| self.subgroups[*at].contains(&node));
+        ours.all(|at| {
+            let seen = self.logs_in_base(at).iter().map(|log| log.note.everywhere.0).max();
+            let seen = seen.unwrap_or(0);
+            let is_in_base = disk.decided.as_ref().is_some_and(|decided| decided.0 == base.0);
+            let end = disk.logs[at].as_ref().map_or(0, |log| log.end);
+            seen == 0 || is_in_base && end >= seen
+        })
+    }
+
+    /// The only node that knows the newest view, if most of the view before stayed in that.
+    fn unsupported(&self, base: &(u64, Vec<u32>)) -> Option<u32> {
+        let knows = |disk: &Disk| disk.decided.as_ref().map(|decided| decided.0);
+        let of_base: Vec<_> =
+            self.disks.iter().filter(|(_, disk)| knows(disk) == Some(base.0)).collect();
+        let [(claimant, disk)] = of_base[..] else { return None };
+        let others = || self.disks.iter().filter(|(node, _)| node != claimant);
+        let before = others().filter_map(|(_, disk)| disk.decided.clone());
+        let before = before.max_by_key(|view| view.0)?;
+        if self.with_less || disk.with_less.is_some_and(|id| id > before.0) {
+            return None;
+        }
+        let stays = |(node, disk): &&(u32, Disk)| {
+            let promised = disk.promise.as_ref().map_or(0, |promise| promise.id);
+            before.1.contains(node) && knows(disk) == Some(before.0) && promised <= before.0
+        };
+        (others().filter(stays).count() * 2 > before.1.len()).then_some(*claimant)
     }
 
     fn has_whole_log(&self, node: u32, base: u64) -> bool {
@@ -50,7 +109,8 @@ impl Model<'_> {
                 all.iter().partition(|node| self.disk(**node).is_some());
             let enough = if self.with_less { !here.is_empty() } else { here.len() > away.len() };
             if !enough && !all.is_empty() {
-                return Some((want, away));
+                let away = away.into_iter().filter(|node| self.any_disk(*node).is_none());
+                return Some((want, away.collect()));
             }
         }
         None
@@ -59,6 +119,11 @@ impl Model<'_> {
     fn says(&self) -> Said {
         let decided = self.disks.iter().filter_map(|(_, disk)| disk.decided.clone());
         let Some(base) = decided.max_by_key(|view| view.0) else { return Said::NoGroup };
+        if let Some(node) = self.unsupported(&base) {
+            let away = base.1.iter().copied().filter(|of| self.any_disk(*of).is_none()).collect();
+            let want = Want::Support(tramontane_core::ids::NodeId(node));
+            return Said::Waits(base.0, want, away);
+        }
         let mut promises: Vec<&Promised> =
             self.disks.iter().filter_map(|(_, disk)| disk.promise.as_ref()).collect();
         promises.retain(|promise| promise.id == base.0 + 1);
@@ -82,9 +147,17 @@ impl Model<'_> {
         let mut ends = Vec::new();
         for at in 0..self.subgroups.len() {
             match self.end(at, &base, promise) {
-                Ok(end) => ends.push(end),
+                Ok(end) => {
+                    let durable = self.logs_in_base(at).iter().map(|log| log.note.majority.0).max();
+                    let durable = durable.unwrap_or(0);
+                    if end.is_some_and(|end| end < durable) && !self.with_less {
+                        let want = Want::Durable(at, DurableCount(durable));
+                        return Said::Waits(base.0, want, self.concerned(at, &base).1);
+                    }
+                    ends.push(end);
+                }
                 Err(lost) => {
-                    let want = Want::Record(at, tramontane_core::ids::DurableCount(lost));
+                    let want = Want::Record(at, DurableCount(lost));
                     return Said::Waits(base.0, want, self.concerned(at, &base).1);
                 }
             }
@@ -98,7 +171,7 @@ impl Model<'_> {
     fn concerned(&self, at: usize, base: &(u64, Vec<u32>)) -> (BTreeSet<u32>, BTreeSet<u32>) {
         let of_subgroup = base.1.iter().copied().filter(|node| self.subgroups[at].contains(node));
         let all: BTreeSet<u32> = of_subgroup.collect();
-        let away = all.iter().copied().filter(|node| self.disk(*node).is_none()).collect();
+        let away = all.iter().copied().filter(|node| self.any_disk(*node).is_none()).collect();
         (all, away)
     }
 
@@ -119,7 +192,7 @@ impl Model<'_> {
             let same = same.filter(|own| own.ballot == promise.ballot && own.id == promise.id);
             limit = same.filter_map(|own| own.ends[at]).max().unwrap_or(limit);
         }
-        let best = |log: &&&OwnedLog| (log.view, log.end.min(limit));
+        let best = |log: &&&OwnedLog| (!log.note.is_of_another, log.view, log.end.min(limit));
         let mut taken: Option<&OwnedLog> = None;
         for log in &logs {
             if taken.is_none_or(|taken| best(&log) > best(&&taken)) {
@@ -135,16 +208,12 @@ impl Model<'_> {
             if logs.iter().any(has) {
                 continue;
             }
-            let next = promise.iter().flat_map(|promise| &promise.members);
-            let mut concerned =
-                next.chain(&base.1).filter(|node| self.subgroups[at].contains(node));
-            let all_here = concerned.all(|node| self.disk(*node).is_some());
             let lacks = |node: &&u32| {
                 let log = self.disk(**node).and_then(|disk| disk.logs[at].as_ref());
                 log.is_some_and(|log| log.end <= record && log.damaged.is_empty())
             };
-            let majority_lacks = members().filter(lacks).count() * 2 > members().count();
-            if all_here || majority_lacks || self.with_less {
+            let half_lacks = members().filter(lacks).count() * 2 >= members().count();
+            if half_lacks || self.with_less {
                 return Ok(Some(record));
             }
             return Err(record);
@@ -153,12 +222,36 @@ impl Model<'_> {
     }
 }
 
+fn has_its_end(log: &OwnedLog) -> bool {
+    !log.note.is_of_another && log.note.end.0 <= log.end
+}
+
+/// What was noted of a log that ends there: mostly less than it has.
+fn log_note(end: u64) -> impl Strategy<Value = LogNote> {
+    let part = move |more: f64| {
+        (prop::bool::weighted(more), 0..=end, 0_u64..9)
+            .prop_map(|(more, within, any)| DurableCount(if more { any } else { within }))
+    };
+    (prop::bool::weighted(0.05), part(0.1), part(0.1), part(0.1)).prop_map(
+        |(is_of_another, end, majority, everywhere)| LogNote {
+            is_of_another,
+            end,
+            majority,
+            everywhere,
+        },
+    )
+}
+
 fn log() -> impl Strategy<Value = OwnedLog> {
     let runs = prop::collection::btree_set(0_u64..9, 0..3);
-    (0_u64..2, 1_u64..4, 0_u64..9, runs).prop_map(|(first, view, end, starts)| {
+    let plain = (0_u64..2, 1_u64..4, 0_u64..9, runs);
+    let log = |(first, view, end, starts): (u64, u64, u64, BTreeSet<u64>)| {
         let damaged = starts.iter().map(|at| (*at, at + 1)).filter(|run| run.1 <= end).collect();
-        OwnedLog { first: first.min(end), view, end, damaged }
-    })
+        let log = OwnedLog { first: first.min(end), view, end, damaged, ..OwnedLog::default() };
+        let noted = prop_oneof![1 => Just(LogNote::default()), 1 => log_note(end)];
+        noted.prop_map(move |note| OwnedLog { note, ..log.clone() })
+    };
+    plain.prop_flat_map(log)
 }
 
 fn members() -> impl Strategy<Value = Vec<u32>> {
@@ -174,12 +267,13 @@ fn disks() -> impl Strategy<Value = (Disks, Vec<Vec<u32>>)> {
         prop::option::weighted(0.5, (2_usize..5, 0_usize..2)),
         prop::collection::vec(prop::option::weighted(0.9, log()), 2),
         prop::collection::vec(prop::option::weighted(0.7, 0_u64..9), 2),
+        prop::option::weighted(0.1, 1_u64..4),
     );
     let nodes = prop::collection::vec(prop::option::weighted(0.8, node), 5);
     (views, proposals, nodes, members()).prop_map(|(views, proposals, nodes, second)| {
         let mut disks = Vec::new();
         for (node, parts) in (1..).zip(nodes) {
-            let Some((decided, promise, logs, ends)) = parts else { continue };
+            let Some((decided, promise, logs, ends, with_less)) = parts else { continue };
             let decided = decided.map(|at| (at as u64, views[at - 1].clone()));
             let promise = promise.map(|(id, which)| Promised {
                 ballot: (which as u32, 1),
@@ -187,7 +281,7 @@ fn disks() -> impl Strategy<Value = (Disks, Vec<Vec<u32>>)> {
                 members: proposals[(id - 2) * 2 + which].clone(),
                 ends,
             });
-            disks.push((node, Disk { decided, promise, logs, ..Disk::default() }));
+            disks.push((node, Disk { decided, promise, logs, with_less, ..Disk::default() }));
         }
         (disks, vec![vec![1, 2, 3, 4, 5], second])
     })

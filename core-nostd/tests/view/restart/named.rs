@@ -1,6 +1,6 @@
 //! The counterexamples that DUR-6 and DUR-7 give, and cases that broke earlier forms of the rules.
 
-use super::answers::{Ballot, Disk, OwnedLog, with_restart};
+use super::answers::{Ballot, Disk, OwnedLog, note, with_restart};
 use tramontane_core::ids::{DurableCount, NodeId, ViewId};
 use tramontane_core::restart::{Restart, Verdict, Wait, Want};
 
@@ -206,12 +206,20 @@ fn a_damaged_record_is_taken_from_another_member_or_waited_for() {
     let two = damaged(&[(3, 6)]);
     let waited = waits(&[(1, &one), (2, &two)], &subgroups);
     assert_eq!(waited, Some((Want::Record(0, DurableCount(3)), 1, vec![3])));
-    // The third never had it. All are there: it was never durable at a majority, and goes.
+    // The third never had it. All are there, and it may have been durable at the first two.
     let short = Disk::of(1, &members, &[Some((1, 3))]);
     let come = [(1, &one), (2, &two), (3, &short)];
-    assert_eq!(goes_on(&come, &subgroups).2, [Some((1, 3))]);
+    assert_eq!(waits(&come, &subgroups), Some((Want::Record(0, DurableCount(3)), 1, vec![])));
+    // Two never had it: it was never durable at a majority, and goes.
+    let come = [(1, &one), (2, &short), (3, &short)];
+    let mut bad = come;
+    let unread = damaged(&[(3, 8)]);
+    bad[0].1 = &unread;
+    assert_eq!(goes_on(&bad, &subgroups).2, [Some((1, 3))]);
+    let come = [(1, &one), (2, &two), (3, &short)];
     // Each record is had from those alone that have it intact, up to their next damaged one.
     with_restart(&come, &subgroups, |restart| {
+        let restart = restart.with_less();
         let Verdict::Go(plan) = restart.verdict() else { panic!("it goes on") };
         let has = |at| {
             let (node, up_to) = restart.has_intact(&plan, 0, DurableCount(at))?;
@@ -222,12 +230,12 @@ fn a_damaged_record_is_taken_from_another_member_or_waited_for() {
         let first = Some((3, 3));
         assert_eq!(all, [first, first, first, None, one, one, two, two, None]);
     });
-    // Half of the members' intact logs lack a record: that is no majority, and 4 may have it.
+    // Half of the members' intact logs lack a record: the others are no majority.
     let four = Disk::of(1, &[1, 2, 3, 4], &[Some((1, 3))]);
     let mut bad = Disk::of(1, &[1, 2, 3, 4], &[Some((1, 5))]);
     bad.logs[0].as_mut().expect("a log").damaged = vec![(3, 4)];
-    let waited = waits(&[(1, &four), (2, &four), (3, &bad)], &[vec![1, 2, 3, 4]]);
-    assert_eq!(waited, Some((Want::Record(0, DurableCount(3)), 1, vec![4])));
+    let come = [(1, &four), (2, &four), (3, &bad)];
+    assert_eq!(goes_on(&come, &[vec![1, 2, 3, 4]]).2[0].map(|log| log.1), Some(3));
     // A majority's intact logs lack it: nobody is waited for.
     let five = Disk::of(1, &ALL, &[Some((1, 3))]);
     let mut bad = Disk::of(1, &ALL, &[Some((1, 5))]);
@@ -261,11 +269,11 @@ fn a_node_that_is_in_no_view_that_matters_neither_promises_nor_is_waited_for() {
     // A view that is adopted counts as well: it lets 4 in again.
     let adopts = knows.clone().promising(FIRST, 3, &[1, 2, 4], &[Some(4)]);
     assert_eq!(promise_of(&[(1, &adopts), (2, &adopts), (4, &removed)]), [1, 2, 4]);
-    // A record that all members of the view have lost is given up without 4 and 5.
+    // For a record that all members of the view have lost, neither 4 nor 5 is waited for.
     let mut damaged = knows;
     damaged.logs[0].as_mut().expect("a log").damaged = vec![(3, 4)];
     let come = [(1, &damaged), (2, &damaged), (3, &damaged)];
-    assert_eq!(goes_on(&come, &subgroups).2, [Some((1, 3))]);
+    assert_eq!(waits(&come, &subgroups), Some((Want::Record(0, DurableCount(3)), 2, vec![])));
 }
 
 /// DUR-7: otherwise a group could never go on whose operator says that the others do not come back.
@@ -305,5 +313,105 @@ fn with_less_somebody_of_the_view_and_of_each_subgroup_is_needed_still() {
             wait.want
         });
         assert_eq!(waited, want, "{node} alone");
+    }
+}
+
+/// What the answers wait for, who is missing, and who is here and does not count.
+fn waits_beside(disks: &[(u32, &Disk)]) -> (Want, Vec<u32>, Vec<u32>) {
+    with_restart(disks, &[vec![1, 2, 3]], |restart| {
+        let Verdict::Wait(wait) = restart.verdict() else { panic!("{:?}", restart.verdict()) };
+        let uncounted = restart.uncounted(wait).map(|node| node.0).collect();
+        (wait.want, restart.missing(wait).map(|node| node.0).collect(), uncounted)
+    })
+}
+
+/// All was durable everywhere; the logs of 1 and 2 are gone, and their notes are not.
+#[test]
+fn a_lost_log_counts_in_no_majority_and_is_not_lent() {
+    let members = [1, 2, 3];
+    let whole = Disk::of(1, &members, &[Some((1, 6))]).noting(note(6, 6, 6));
+    let emptied = Disk::of(1, &members, &[Some((0, 0))]).noting(note(6, 6, 6));
+    let short = Disk::of(1, &members, &[Some((1, 4))]).noting(note(6, 6, 6));
+    let mut other = whole.clone();
+    other.logs[0].as_mut().expect("a log").note.is_of_another = true;
+    for lost in [&emptied, &short, &other] {
+        let waited = waits_beside(&[(1, lost), (2, lost)]);
+        assert_eq!(waited, (Want::Majority, vec![3], vec![1, 2]));
+        let waited = waits_beside(&[(1, lost), (2, lost), (3, &whole)]);
+        assert_eq!(waited, (Want::Majority, vec![], vec![1, 2]));
+        let (next, _, logs) = goes_on(&[(1, lost), (2, &whole), (3, &whole)], &[members.to_vec()]);
+        assert_eq!((next, logs), (vec![2, 3], vec![Some((2, 6))]), "two of three are as they were");
+    }
+    // An operator says that it is enough: the best log there is, and another one last.
+    for (come, best) in [
+        ([(1, &emptied), (2, &short), (3, &other)], (2, 4)),
+        ([(1, &emptied), (2, &short), (3, &whole)], (3, 6)),
+        ([(1, &other), (2, &other), (3, &other)], (1, 6)),
+    ] {
+        with_restart(&come, &[members.to_vec()], |restart| {
+            let restart = restart.with_less();
+            let Verdict::Go(plan) = restart.verdict() else { panic!("it is enough") };
+            let taken = restart.log_of(&plan, 0).expect("intact").expect("a log");
+            assert_eq!((taken.node.0, taken.end.end.0), best);
+        });
+    }
+}
+
+#[test]
+fn a_disk_older_than_what_it_had_shown_does_not_count() {
+    let members = [1, 2, 3];
+    let seen = Disk::of(2, &members, &[Some((2, 6))]).noting(note(6, 6, 5));
+    // A copy from before: of the view, or of the one before it.
+    let older = Disk::of(2, &members, &[Some((2, 4))]).noting(note(4, 4, 4));
+    let before = Disk::of(1, &members, &[Some((1, 3))]).noting(note(3, 3, 3));
+    for copy in [&older, &before] {
+        assert_eq!(waits_beside(&[(1, copy), (2, &seen)]), (Want::Majority, vec![3], vec![1]));
+        let come = [(1, copy), (2, &seen), (3, &seen)];
+        let (next, _, logs) = goes_on(&come, &[members.to_vec()]);
+        assert_eq!((next, logs), (vec![2, 3], vec![Some((2, 6))]));
+    }
+    // A restart in which it promised may have cut its log.
+    let cut = older.promising((1, 2), 3, &members, &[Some(4)]);
+    let come = [(1, &cut), (2, &seen.clone().promising((1, 2), 3, &members, &[Some(4)]))];
+    assert_eq!(
+        waits(&come, &[members.to_vec()]),
+        Some((Want::Durable(0, DurableCount(6)), 2, vec![3]))
+    );
+}
+
+/// The end of a log looks torn, and others had seen that it was durable at a majority.
+#[test]
+fn records_durable_at_a_majority_are_waited_for_until_a_log_has_them() {
+    let members = [1, 2, 3];
+    let behind = Disk::of(1, &members, &[Some((1, 4))]).noting(note(4, 6, 4));
+    let torn = Disk::of(1, &members, &[Some((1, 5))]).noting(note(5, 5, 4));
+    let whole = Disk::of(1, &members, &[Some((1, 6))]).noting(note(6, 6, 4));
+    let waited = waits_beside(&[(1, &torn), (2, &behind)]);
+    assert_eq!(waited, (Want::Durable(0, DurableCount(6)), vec![3], vec![]));
+    let come = [(1, &torn), (2, &behind), (3, &whole)];
+    assert_eq!(goes_on(&come, &[members.to_vec()]).2, [Some((3, 6))]);
+}
+
+#[test]
+fn a_view_that_one_node_alone_knows_does_not_win_by_itself() {
+    let members = [1, 2, 3];
+    // 1 was removed; its note of view 1 now says view 9.
+    let removed = Disk::of(9, &members, &[Some((1, 2))]);
+    let stays = Disk::of(2, &[2, 3], &[Some((2, 6))]);
+    let come = [(1, &removed), (2, &stays), (3, &stays)];
+    assert_eq!(waits_beside(&come), (Want::Support(NodeId(1)), vec![], vec![]));
+    // Without it the others restart.
+    assert_eq!(goes_on(&come[1..], &[members.to_vec()]).2, [Some((2, 6))]);
+    // Others have promised to go on from view 2, or somebody said that fewer were enough.
+    let promised = stays.clone().promising(FIRST, 3, &members, &[Some(6)]);
+    let forced = Disk { with_less: Some(ViewId(4).get()), ..removed.clone() };
+    let of_one = Disk { decided: Some((9, vec![1])), ..forced };
+    for come in
+        [[(1, &removed), (2, &promised), (3, &stays)], [(1, &of_one), (2, &stays), (3, &stays)]]
+    {
+        let is_supported = with_restart(&come, &[members.to_vec()], |restart| {
+            !matches!(restart.verdict(), Verdict::Wait(Wait { want: Want::Support(_), .. }))
+        });
+        assert!(is_supported);
     }
 }

@@ -1,12 +1,17 @@
 //! What a log has, and what of it is damaged.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use serde::Serialize;
-use tramontane_log::{Damaged, Log, Recovery, SystemFolder};
+use tramontane_log::{Damaged, Fit, Log, Noted, Recovery, SystemFolder};
+use tramontane_runtime::group::{StartError, noted_log};
 
 use crate::exit::{Failure, Status};
 use crate::output::print_result;
+
+/// Where a node with a data folder remembers its membership, if nothing else is said.
+const VIEW: &str = "view";
 
 /// What was found.
 #[derive(Serialize)]
@@ -24,8 +29,12 @@ struct Report {
     /// How often it was opened to be written.
     incarnation: u64,
     snapshot: Option<Snapshot>,
-    /// A last batch that was never durable, and that the next start leaves out.
+    /// A last batch that the next start leaves out: nobody noted that it was durable.
     torn: bool,
+    /// So many records were durable in it, as its node noted; nothing if that is not known.
+    noted: Option<u64>,
+    /// Whether it is the log that its node noted, and has all of it.
+    fit: &'static str,
     /// Records that were set aside: the files.
     aside: Vec<String>,
     values: Vec<String>,
@@ -49,10 +58,16 @@ struct Place {
     what: String,
 }
 
-/// Prints what was found. Damage is a failure.
-pub(super) fn run(log: &Log<SystemFolder>, recovery: &Recovery, json: bool) -> Result<(), Failure> {
-    let report = report(log, recovery)?;
+/// Prints what was found. Damage is a failure, and so is a log that has less than its node noted.
+pub(super) fn run(folder: &Path, state: Option<&Path>, json: bool) -> Result<(), Failure> {
+    let noted = noted(folder, state)?;
+    let (log, recovery) = super::open(folder, noted)?;
+    let report = report(&log, &recovery, noted)?;
     print_result(json, &report, text)?;
+    if recovery.fit != Fit::Whole {
+        let advice = "start the member in its group: its peers have the records";
+        return Err(Failure::new(Status::Input, loss(&report), advice));
+    }
     if report.damage.is_empty() {
         return Ok(());
     }
@@ -62,7 +77,34 @@ pub(super) fn run(log: &Log<SystemFolder>, recovery: &Recovery, json: bool) -> R
     Err(Failure::new(Status::Input, what, advice))
 }
 
-fn report(log: &Log<SystemFolder>, recovery: &Recovery) -> Result<Report, Failure> {
+/// What the node noted of the log in a folder, which has the subgroup's name: in its state's folder,
+/// beside the log as a rule.
+fn noted(folder: &Path, state: Option<&Path>) -> Result<Option<Noted>, Failure> {
+    let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+    let beside = folder.parent().map(|above| above.join(VIEW));
+    let Some(state) = state.map(Path::to_owned).or(beside) else { return Ok(None) };
+    let subgroup = folder.file_name().unwrap_or_default().to_string_lossy();
+    noted_log(&state, &subgroup).map_err(|error| Failure::from(StartError::from(error)))
+}
+
+/// What a log lost, in words.
+fn loss(report: &Report) -> String {
+    let Report { end, fit, .. } = report;
+    let had = report.noted.unwrap_or(0);
+    match *fit {
+        "another" => format!(
+            "it is another log than its node wrote, or an older copy: it ends at {end}, and {had} \
+             records were durable"
+        ),
+        _ => format!("it ends at {end}, and its node noted that {had} records were durable in it"),
+    }
+}
+
+fn report(
+    log: &Log<SystemFolder>,
+    recovery: &Recovery,
+    noted: Option<Noted>,
+) -> Result<Report, Failure> {
     let (segments, segment_bytes) = log.segments();
     let snapshot = log.snapshot().map(|place| Snapshot {
         sequence: place.sequence.0,
@@ -90,6 +132,12 @@ fn report(log: &Log<SystemFolder>, recovery: &Recovery) -> Result<Report, Failur
         incarnation: log.incarnation(),
         snapshot,
         torn: recovery.is_torn,
+        noted: noted.map(|noted| noted.end.0),
+        fit: match recovery.fit {
+            Fit::Whole => "whole",
+            Fit::Short => "short",
+            Fit::Another => "another",
+        },
         aside: log.asides()?,
         values: log.value_names().map(str::to_owned).collect(),
         damage: damage.collect(),
@@ -121,7 +169,14 @@ fn text(report: &Report) -> String {
         let _ = writeln!(text, "snapshot at {}: {} bytes", snapshot.sequence, snapshot.bytes);
     }
     if report.torn {
-        let _ = writeln!(text, "a last batch is torn: it was never durable, and is left out");
+        let known = match report.noted {
+            Some(_) => "its node did not note that it was durable",
+            None => "it was never durable, or it is damaged: only its node's --state folder tells",
+        };
+        let _ = writeln!(text, "a last batch is torn and left out: {known}");
+    }
+    if report.fit != "whole" {
+        let _ = writeln!(text, "{}", loss(report));
     }
     for file in &report.aside {
         let _ = writeln!(text, "{file}: records that the group went on without");

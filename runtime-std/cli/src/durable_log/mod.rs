@@ -6,7 +6,7 @@ mod print;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use tramontane_log::{Log, Recovery, SystemFolder};
+use tramontane_log::{Log, Noted, Recovery, SystemFolder};
 
 use super::exit::{Failure, Status};
 
@@ -32,6 +32,10 @@ pub(super) struct Arguments {
     /// Read all of it, say what there is, and name what is damaged
     #[arg(long, conflicts_with_all = ["from", "count"])]
     check: bool,
+    /// With --check: the node's --state folder, which says how much the log has had [default: the
+    /// folder view beside the log, if there is one]
+    #[arg(long, value_name = "DIR", requires = "check")]
+    state: Option<PathBuf>,
     /// Print JSON: an object per message, or one for a check
     #[arg(long)]
     json: bool,
@@ -39,17 +43,17 @@ pub(super) struct Arguments {
 
 /// Prints or checks.
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let (log, recovery) = open(&arguments.folder)?;
     if arguments.check {
-        return check::run(&log, &recovery, arguments.json);
+        return check::run(&arguments.folder, arguments.state.as_deref(), arguments.json);
     }
+    let (log, _) = open(&arguments.folder, None)?;
     print::run(&log, arguments.from, arguments.count, arguments.json)
 }
 
-fn open(folder: &Path) -> Result<(Log<SystemFolder>, Recovery), Failure> {
+fn open(folder: &Path, noted: Option<Noted>) -> Result<(Log<SystemFolder>, Recovery), Failure> {
     let layer = SystemFolder::read_only(folder).map_err(|error| {
         let what = format_args!("cannot read {}: {error}", folder.display());
         Failure::new(Status::Input, what, "look at the path")
     })?;
-    Ok(Log::open_to_read(layer)?)
+    Ok(Log::open_to_read(layer, noted)?)
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use tramontane_core::ids::{self, NodeId, ViewId};
 use tramontane_log::{Batch, Identity, Log, Options, Record, Sequence, SystemFolder};
 
-const OPTIONS: Options = Options { segment_bytes: 16 * 4096, spares_max: 2 };
+const OPTIONS: Options = Options { segment_bytes: 16 * 4096, spares_max: 2, noted: None };
 
 fn open(folder: &Path) -> Log<SystemFolder> {
     let identity = Identity { group: "air".into(), subgroup: "tracks".into() };

@@ -27,6 +27,7 @@ mod node_durable_returns;
 mod node_forming;
 mod node_input;
 mod node_large;
+mod node_lost_disks;
 mod node_operators;
 mod node_random_lives;
 mod node_refusals;

@@ -71,7 +71,7 @@ fn a_tail_that_the_group_went_on_without_is_set_aside_and_named() {
         let kept = errors.split("kept in ").nth(1).and_then(|rest| rest.lines().next());
         let name = kept.and_then(|kept| kept.rsplit('/').next()).expect("a path").to_owned();
         assert_back(&group, nodes, two, 20);
-        let (log, _) = Log::open_to_read(SystemFolder::read_only(&folder).expect("a log"))
+        let (log, _) = Log::open_to_read(SystemFolder::read_only(&folder).expect("a log"), None)
             .expect("it is whole");
         let mut aside = 0;
         let each = |record: Record<'_>| aside += u32::from(record.bytes == b"never ordered");

@@ -119,7 +119,7 @@ fn two_processes_do_not_share_a_log() {
     commit(&mut log, 10, 1000);
     for error in [
         Log::open(layer.clone(), &identity(), SMALL).expect_err("in use"),
-        Log::open_to_read(layer.clone()).expect_err("in use"),
+        Log::open_to_read(layer.clone(), None).expect_err("in use"),
     ] {
         assert!(matches!(error, OpenError::InUse { .. }), "{error}");
         one_line(&error);
@@ -138,7 +138,7 @@ fn a_folder_that_cannot_be_written_to_is_told_and_can_be_read() {
     commit(&mut log, 4, 50);
     drop(log);
     let layer = SystemFolder::read_only(&path).expect("it is there");
-    let (mut log, _) = Log::open_to_read(layer).expect("it is a log");
+    let (mut log, _) = Log::open_to_read(layer, None).expect("it is a log");
     assert_eq!((log.end().0, check(&log, 50)), (4, vec![]));
     let mut batch = Batch::new();
     batch.push(&record(4, b"more")).expect("in order");
@@ -165,7 +165,7 @@ fn a_folder_that_cannot_be_written_to_is_told_and_can_be_read() {
 fn a_folder_without_a_log_has_none_to_read() {
     let place = tempfile::tempdir().expect("a folder");
     let layer = SystemFolder::read_only(place.path()).expect("it is there");
-    let error = Log::open_to_read(layer).expect_err("empty");
+    let error = Log::open_to_read(layer, None).expect_err("empty");
     assert!(matches!(error, OpenError::NoLog { .. }), "{error}");
     one_line(&error);
     assert_eq!(std::fs::read_dir(place.path()).expect("a folder").count(), 0, "nothing is made");
@@ -212,7 +212,7 @@ fn a_disk_that_was_full_takes_more_once_there_is_space() {
     commit(&mut log, 1, 100);
     drop(log);
     // Other options for a log that is there: segments keep their size, new ones have another.
-    let options = Options { segment_bytes: 16 * 4096, spares_max: 0 };
+    let options = Options { segment_bytes: 16 * 4096, spares_max: 0, noted: None };
     let (mut log, _) = Log::open(layer.clone(), &identity(), options).expect("it opens");
     for _ in 0..30 {
         commit(&mut log, 1, 3000);

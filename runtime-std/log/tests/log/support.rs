@@ -29,7 +29,7 @@ pub fn identity() -> Identity {
 }
 
 /// Small segments, so that a short run uses many.
-pub const SMALL: Options = Options { segment_bytes: 5 * 4096, spares_max: 2 };
+pub const SMALL: Options = Options { segment_bytes: 5 * 4096, spares_max: 2, noted: None };
 
 pub fn open<L: FileLayer>(layer: L) -> (Log<L>, Recovery) {
     Log::open(layer, &identity(), SMALL).expect("it opens")

@@ -367,6 +367,11 @@ impl<R: Replica> Steps for Engine<R> {
 
     fn show_status(&mut self) {
         self.look_for_slow();
+        if self.record.may_raise()
+            && let Some(notes) = self.parts.logs.moved_notes()
+        {
+            self.record.raises(self.view.id, notes);
+        }
         let Self { present, view, joiners, parts, leaving, slow, .. } = self;
         let state = match present.status() {
             Status::Halted(_) => "halted",
@@ -423,7 +428,8 @@ impl<R: Replica> Steps for Engine<R> {
         let undelivered = |subgroup| present.undelivered(subgroup);
         parts.give_back(&why, undelivered, |subgroup, ordinal| large.take(subgroup, ordinal));
         self.connector.end();
-        self.record.ends(&why);
+        let Self { parts, view, .. } = self;
+        self.record.ends(&why, view.id, &parts.logs.notes());
         self.show_status();
         why
     }

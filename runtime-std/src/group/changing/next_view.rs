@@ -112,7 +112,8 @@ impl<R: Replica> Engine<R> {
     pub(super) fn begin(&mut self, joined: &[NodeId], gone: &[NodeId]) -> Result<(), Stopped> {
         self.has_cares = true;
         // Before anything is done in the view.
-        self.record.begins(&self.view)?;
+        self.parts.logs.view_begins();
+        self.record.begins(&self.view, self.parts.logs.notes())?;
         let is_free = logged_subgroups(&self.parts.participant.description).next().is_none();
         self.promising = Promising { is_free, ..Promising::default() };
         for (rank, cause) in self.lost_peers.take(self.view.id) {
@@ -123,7 +124,6 @@ impl<R: Replica> Engine<R> {
             }
         }
         self.parts.statistics.installed();
-        self.parts.logs.view_begins();
         for sending in &mut self.parts.sending {
             let of = self.parts.participant.description.subgroups.get(sending.subgroup().index());
             if of.is_some_and(|of| of.reserved) && self.view.is_closed(sending.subgroup()) {

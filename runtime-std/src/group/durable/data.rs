@@ -9,11 +9,12 @@
 use std::path::{Path, PathBuf};
 
 use tramontane_core::ids::{NodeId, SubgroupId};
-use tramontane_log::{Damage, Identity, Log, OpenError, Options, SystemFolder, WriteError};
+use tramontane_log::{Damage, Fit, Identity, Log, OpenError, Options, SystemFolder, WriteError};
 
 use super::{LogTakenOver, TakeOverError};
 use crate::group::description::{Description, SubgroupDescription};
 use crate::group::join_messages::Delivered;
+use crate::group::membership_record::NotedLog;
 
 /// Where a node with a data folder remembers its membership, if nothing else is said.
 pub(in crate::group) const VIEW_FOLDER: &str = "view";
@@ -101,6 +102,22 @@ pub enum LogNotice {
         /// The one behind the last.
         to: u64,
     },
+    /// One copy of what the node remembers was damaged, and is written again from the other one.
+    StateRepaired {
+        /// The copy.
+        path: PathBuf,
+    },
+    /// The log has less than it had when this node ran before.
+    Lost {
+        /// The folder of the log.
+        path: PathBuf,
+        /// How many records it has.
+        records: u64,
+        /// How many were durable in it, at least.
+        had: u64,
+        /// It is another log than that one, or an older copy of it.
+        is_of_another: bool,
+    },
     /// The group did not go on with records; they are kept.
     SetAside {
         /// How many.
@@ -122,6 +139,21 @@ impl std::fmt::Display for LogNotice {
                 path.display(),
                 to.saturating_sub(1)
             ),
+            Self::StateRepaired { path } => write!(
+                out,
+                "{} was damaged, and is written again from the other copy",
+                path.display()
+            ),
+            Self::Lost { path, records, had, is_of_another } => {
+                let what =
+                    if *is_of_another { "is not the log that was there, and ends" } else { "ends" };
+                write!(
+                    out,
+                    "the log in {} {what} at {records}; {had} records were durable in it, and what it lost comes from \
+                     the others",
+                    path.display()
+                )
+            }
             Self::SetAside { records, kept } => write!(
                 out,
                 "the group went on without {records} records of this node; they are kept in {}",
@@ -141,31 +173,39 @@ pub(in crate::group) struct DataFolder {
     pub(in crate::group) keep_bytes: Option<u64>,
     pub(in crate::group) logs: Vec<LogTakenOver>,
     pub(in crate::group) notices: Vec<LogNotice>,
+    /// What this node noted of its logs.
+    noted: Vec<NotedLog>,
 }
 
 impl DataFolder {
-    /// Opens the logs of a node's subgroups, each made if it is not there.
-    pub(in crate::group) fn open(
+    /// The folder of a node, made if it is not there. Its logs are still to be opened.
+    pub(in crate::group) fn new(
         description: &Description,
         node: NodeId,
         path: Option<&Path>,
         keep_bytes: Option<u64>,
     ) -> Result<Self, DataError> {
-        let subgroups = (0..).map(SubgroupId).zip(&description.subgroups);
-        let is_ours = |of: &SubgroupDescription| of.logged && of.members().contains(&node.get());
-        let mut ours = subgroups.filter(|(_, of)| is_ours(of)).peekable();
-        let path = match (path, ours.peek()) {
+        let path = match (path, logs_of(description, node).next()) {
             (None, None) => return Ok(Self::default()),
             (None, Some((_, of))) => return Err(DataError::NoFolder(of.name.clone())),
             (Some(_), None) => return Err(DataError::NothingLogged(node.get())),
             (Some(path), Some(_)) => path.to_owned(),
         };
+        SystemFolder::create(&path)
+            .map_err(|source| DataError::Folder { path: path.clone(), source })?;
         let group = description.name.clone();
-        let mut folder = Self { path, group, node, keep_bytes, ..Self::default() };
-        for (subgroup, of) in ours {
-            folder.open_log(subgroup, &of.name)?;
-        }
-        Ok(folder)
+        Ok(Self { path, group, node, keep_bytes, ..Self::default() })
+    }
+
+    /// Opens the logs of the node's subgroups, each made if it is not there.
+    pub(in crate::group) fn open_logs(
+        &mut self,
+        description: &Description,
+        noted: Vec<NotedLog>,
+    ) -> Result<(), DataError> {
+        self.noted = noted;
+        logs_of(description, self.node)
+            .try_for_each(|(subgroup, of)| self.open_log(subgroup, &of.name))
     }
 
     fn open_log(&mut self, subgroup: SubgroupId, name: &str) -> Result<(), DataError> {
@@ -177,7 +217,8 @@ impl DataFolder {
         let layer = SystemFolder::create(&path)
             .map_err(|source| DataError::Folder { path: path.clone(), source })?;
         let identity = Identity { group: self.group.clone(), subgroup: name.to_owned() };
-        let mut options = Options::default();
+        let noted = self.noted.iter().find(|noted| noted.subgroup == name);
+        let mut options = Options { noted: noted.map(NotedLog::noted), ..Options::default() };
         if let Some(keep_bytes) = self.keep_bytes {
             // Segments go as wholes.
             let bytes = (keep_bytes / 4).next_multiple_of(BLOCK_BYTES);
@@ -195,8 +236,35 @@ impl DataFolder {
         }
         let noticed = |damage| LogNotice::Damaged { path: path.clone(), damage };
         self.notices.extend(recovery.damage.into_iter().map(noticed));
-        self.logs.push(LogTakenOver::new(subgroup, path, log));
+        let is_of_another = recovery.fit == Fit::Another;
+        if let Some(noted) = noted.filter(|_| recovery.fit != Fit::Whole) {
+            let (path, records, had) = (path.clone(), log.end().0, noted.end);
+            self.notices.push(LogNotice::Lost { path, records, had, is_of_another });
+        }
+        self.logs.push(LogTakenOver::new(subgroup, path, log, is_of_another));
         Ok(())
+    }
+
+    /// How many records there are in all logs.
+    pub(in crate::group) fn records(&self) -> u64 {
+        self.logs.iter().map(|log| log.log.end().0).sum()
+    }
+
+    /// What is to be noted of all logs.
+    pub(in crate::group) fn notes(&self) -> Vec<NotedLog> {
+        self.logs.iter().map(LogTakenOver::note).collect()
+    }
+
+    /// Keeps a log that is not the one that this node noted under another name: what it has in
+    /// common with the group's is not known.
+    pub(in crate::group) fn set_other_aside(
+        &mut self,
+        subgroup: SubgroupId,
+    ) -> Result<(), DataError> {
+        match self.log(subgroup) {
+            Some(log) if log.is_of_another => self.begin_anew_in(subgroup),
+            _ => Ok(()),
+        }
     }
 
     /// The group starts anew: logs of an earlier one are kept under other names.
@@ -221,6 +289,7 @@ impl DataFolder {
             .map_err(|source| DataError::SetAside { path: path.clone(), source })?;
         tracing::info!(%subgroup, records, kept = %kept.display(), "a log of before is set aside");
         self.notices.push(LogNotice::SetAside { records, kept });
+        self.noted.retain(|noted| noted.subgroup != name);
         self.open_log(subgroup, &name)
     }
 
@@ -259,6 +328,15 @@ impl DataFolder {
     pub(in crate::group) fn log(&mut self, subgroup: SubgroupId) -> Option<&mut LogTakenOver> {
         self.logs.iter_mut().find(|log| log.subgroup == subgroup)
     }
+}
+
+/// The logged subgroups of a node.
+fn logs_of(
+    description: &Description,
+    node: NodeId,
+) -> impl Iterator<Item = (SubgroupId, &SubgroupDescription)> {
+    let subgroups = (0..).map(SubgroupId).zip(&description.subgroups);
+    subgroups.filter(move |(_, of)| of.logged && of.members().contains(&node.get()))
 }
 
 /// Gives a folder the first name of `path.1`, `path.2` and so on that is free, for good.

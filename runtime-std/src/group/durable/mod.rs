@@ -41,6 +41,7 @@ pub use self::data::{DataError, LogNotice};
 pub(super) use self::data::{DataFolder, VIEW_FOLDER};
 pub(super) use self::taking_over::{Both, LogTakenOver, TakeOverError};
 use super::description::Description;
+use super::membership_record::NotedLog;
 use super::open_view::OpenView;
 use super::replica::Message;
 use super::status::DurableStatus;
@@ -67,6 +68,10 @@ struct SubgroupLog {
     told: DurableCount,
     /// What was seen to be durable.
     seen: DurableCounts,
+    /// What all members of the subgroup have shown in the present view.
+    shown_by_all: DurableCount,
+    /// What was noted of it last.
+    noted: NotedLog,
     retention: Retention,
 }
 
@@ -88,7 +93,9 @@ impl Logs {
         keep_bytes: Option<u64>,
     ) -> std::io::Result<Self> {
         let has_rung = Arc::new(AtomicBool::new(true));
-        let start = |LogTakenOver { subgroup, log, .. }: LogTakenOver| {
+        let start = |taken: LogTakenOver| {
+            let noted = taken.note();
+            let LogTakenOver { subgroup, log, .. } = taken;
             let (bell, has_rung) = (bell.clone(), Arc::clone(&has_rung));
             let options = GroupCommitOptions {
                 waiting_bytes_max: WAITING_BYTES_MAX
@@ -111,6 +118,8 @@ impl Logs {
                 ahead: 0,
                 told,
                 seen,
+                shown_by_all: DurableCount::ZERO,
+                noted,
                 retention,
             })
         };
@@ -261,8 +270,26 @@ impl Logs {
 
     /// A view began: its rows say nothing yet of what is durable here.
     pub(super) fn view_begins(&mut self) {
-        self.logs.iter_mut().for_each(|log| log.told = DurableCount::ZERO);
+        for log in &mut self.logs {
+            (log.told, log.shown_by_all) = (DurableCount::ZERO, DurableCount::ZERO);
+        }
         self.has_rung.store(true, Ordering::Release);
+    }
+
+    /// What is to be noted of all logs.
+    pub(super) fn notes(&self) -> Vec<NotedLog> {
+        self.logs.iter().map(SubgroupLog::note).collect()
+    }
+
+    /// The same, if it is more than was noted last.
+    pub(super) fn moved_notes(&mut self) -> Option<Vec<NotedLog>> {
+        if !self.logs.iter().any(SubgroupLog::has_moved) {
+            return None;
+        }
+        for log in &mut self.logs {
+            log.noted = log.note();
+        }
+        Some(self.notes())
     }
 
     /// After a step: calls `moved` for each subgroup of which more is durable than was seen before.
@@ -271,8 +298,10 @@ impl Logs {
         view: &OpenView,
         mut moved: impl FnMut(SubgroupId, &DurableCounts),
     ) {
-        for log in self.logs.iter_mut().filter(|log| !log.is_settled()) {
+        let is_over = |log: &&mut SubgroupLog| log.is_settled() && log.shown_by_all == log.records;
+        for log in self.logs.iter_mut().filter(|log| !is_over(log)) {
             let Some(shown) = view.durable(log.subgroup) else { continue };
+            log.shown_by_all = shown.everywhere;
             let (here, majority) =
                 (log.seen.here.max(shown.here), log.seen.majority.max(shown.majority));
             let everywhere = log.seen.everywhere.max(shown.everywhere);
@@ -316,6 +345,22 @@ impl SubgroupLog {
 
     fn is_settled(&self) -> bool {
         self.seen.everywhere == self.records
+    }
+
+    /// What is delivered and durable here, at a majority, and by all accounts of the present view.
+    fn noted_counts(&self) -> (u64, u64, u64) {
+        let end = self.commits.durable().0.min(self.records.0);
+        (end, self.seen.majority.0, self.shown_by_all.0)
+    }
+
+    fn note(&self) -> NotedLog {
+        let (end, majority, everywhere) = self.noted_counts();
+        NotedLog { end, majority, everywhere, ..self.noted.clone() }
+    }
+
+    fn has_moved(&self) -> bool {
+        let NotedLog { end, majority, everywhere, .. } = self.noted;
+        self.noted_counts() != (end, majority, everywhere)
     }
 
     /// Appends, and waits if there is no room: for a sync that is under way, in the middle of a

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use tramontane_core::ids::{SubgroupId, ViewId};
 use tramontane_log::{
-    Batch, CutError, Log, PushError, ReadError, ReplaceError, Sequence, SnapshotWriter,
+    Batch, CutError, Log, Noted, PushError, ReadError, ReplaceError, Sequence, SnapshotWriter,
     SystemFolder, WriteError, WrittenSnapshot,
 };
 
@@ -16,6 +16,7 @@ use super::comparison::{
 use super::data::DataError;
 
 use crate::group::join_messages::Delivered;
+use crate::group::membership_record::NotedLog;
 
 /// What was restored is committed in parts of about so many bytes.
 const COMMIT_BYTES: usize = 1 << 20;
@@ -30,6 +31,8 @@ pub(in crate::group) struct LogTakenOver {
     batch: Batch,
     /// The application was handed all before this, and nothing else; nothing if that is not known.
     handed_over: Option<Sequence>,
+    /// It is not the log that this node noted, or an older copy of that.
+    pub(in crate::group) is_of_another: bool,
 }
 
 /// Why what a peer sent is not in the log.
@@ -50,8 +53,26 @@ pub(in crate::group) enum TakeOverError {
 }
 
 impl LogTakenOver {
-    pub(super) fn new(subgroup: SubgroupId, path: PathBuf, log: Log<SystemFolder>) -> Self {
-        Self { subgroup, path, log, batch: Batch::new(), handed_over: None }
+    pub(super) fn new(
+        subgroup: SubgroupId,
+        path: PathBuf,
+        log: Log<SystemFolder>,
+        is_of_another: bool,
+    ) -> Self {
+        Self { subgroup, path, log, batch: Batch::new(), handed_over: None, is_of_another }
+    }
+
+    /// What is to be noted of it: it has all that it is to have.
+    pub(in crate::group) fn note(&self) -> NotedLog {
+        let Noted { log, incarnation, end } = self.log.note();
+        NotedLog {
+            subgroup: self.log.identity().subgroup.clone(),
+            log,
+            incarnation,
+            end: end.0,
+            majority: 0,
+            everywhere: 0,
+        }
     }
 
     /// The number of the next record.

@@ -75,6 +75,8 @@ pub(super) struct NodeAnswer {
     pub(super) heard: (u32, u32),
     /// One a logged subgroup.
     pub(super) logs: Vec<Option<LogAnswer>>,
+    /// The newest view that it was in and that was begun with less.
+    pub(super) with_less: Option<u64>,
 }
 
 /// A log, as it is sent.
@@ -84,6 +86,10 @@ pub(super) struct LogAnswer {
     pub(super) view: u64,
     pub(super) end: u64,
     pub(super) damaged: Vec<(u64, u64)>,
+    /// The log is another one than was noted.
+    pub(super) is_of_another: bool,
+    /// What was noted of it: its end, and what was seen to be durable at a majority and everywhere.
+    pub(super) noted: [u64; 3],
 }
 
 /// What an answer says, as the core takes it: owned, so that it can be lent.
@@ -93,7 +99,8 @@ pub(super) struct Plain {
     promise: Option<(PlainPromise, Vec<NodeId>, Vec<Option<DurableCount>>)>,
     heard: core::PromiseBallot,
     damaged: Vec<Vec<(DurableCount, DurableCount)>>,
-    ends: Vec<Option<(DurableCount, core::LogEnd)>>,
+    ends: Vec<Option<(DurableCount, core::LogEnd, core::LogNote)>>,
+    with_less: Option<ViewId>,
 }
 
 struct PlainPromise {
@@ -120,7 +127,10 @@ impl From<&NodeAnswer> for Plain {
         let ends = |log: &Option<LogAnswer>| {
             let log = log.as_ref()?;
             let end = core::LogEnd { view: ViewId(log.view), end: DurableCount(log.end) };
-            Some((DurableCount(log.first), end))
+            let [noted, majority, everywhere] = log.noted.map(DurableCount);
+            let is_of_another = log.is_of_another;
+            let note = core::LogNote { is_of_another, end: noted, majority, everywhere };
+            Some((DurableCount(log.first), end, note))
         };
         Self {
             node: NodeId(answer.node),
@@ -133,6 +143,7 @@ impl From<&NodeAnswer> for Plain {
             heard: ballot(answer.heard),
             damaged: answer.logs.iter().map(damaged).collect(),
             ends: answer.logs.iter().map(ends).collect(),
+            with_less: answer.with_less.map(ViewId),
         }
     }
 }
@@ -141,8 +152,8 @@ impl Plain {
     /// Its logs, to be lent to [`Plain::answer`].
     pub(super) fn logs(&self) -> Vec<Option<core::LogState<'_>>> {
         let logs = self.ends.iter().zip(&self.damaged);
-        logs.map(|(ends, damaged)| ends.map(|(first, end)| core::LogState { first, end, damaged }))
-            .collect()
+        let log = |(first, end, note), damaged| core::LogState { first, end, damaged, note };
+        logs.map(|(ends, damaged)| ends.map(|ends| log(ends, damaged.as_slice()))).collect()
     }
 
     pub(super) fn answer<'a>(&'a self, logs: &'a [Option<core::LogState<'a>>]) -> core::Answer<'a> {
@@ -159,6 +170,7 @@ impl Plain {
             }),
             heard: self.heard,
             logs,
+            with_less: self.with_less,
         }
     }
 }

@@ -30,7 +30,7 @@ use tramontane_core::restart::{Answer, LogState, Restart, Verdict, Want};
 
 use self::attempt::Attempt;
 use self::calls::Calls;
-use self::messages::{Plain, RestartReply};
+use self::messages::{LogAnswer, NodeAnswer, Plain, RestartReply};
 use self::node::{OnDisk, RestartingNode, lock};
 use super::description::Description;
 use super::durable::{DataError, SharedLogError, TakeOverError, logged_subgroups};
@@ -131,11 +131,11 @@ enum Look {
 
 impl Place {
     /// Whether this node was a member of a group that logs, which is not formed again; or noted
-    /// that it was being formed.
+    /// that it was being formed; or has a log, and has forgotten of which view.
     pub(super) fn may_restart(&self, description: &Description) -> bool {
         let is_logged = logged_subgroups(description).next().is_some();
         let remembers = self.state.as_ref().is_some_and(|state| state.last_membership().is_some());
-        is_logged && remembers && !self.forming.new_group
+        is_logged && (remembers || self.data.records() > 0) && !self.forming.new_group
     }
 
     /// Whether a node that restarts was a member. A node that serves others while it asks looks to
@@ -310,12 +310,16 @@ impl Place {
             Verdict::Wait(wait) => {
                 *enough_since = None;
                 let missing = restart.missing(wait).map(NodeId::get).collect();
-                let view = wait.view.id.0;
-                return Ok(Look::Wait(RestartWaiting {
-                    view,
-                    missing,
-                    why: why(node.description, wait.want),
-                }));
+                let mut why = why(node.description, wait.want);
+                for uncounted in restart.uncounted(wait) {
+                    let answer = answers.iter().find(|answer| answer.node == uncounted.get());
+                    why.push_str(&answer.map_or_else(String::new, |of| of.loss(node.description)));
+                }
+                return Ok(Look::Wait(RestartWaiting { view: wait.view.id.0, missing, why }));
+            }
+            Verdict::NoGroup if with_less && node.has_records() => {
+                node.remember_logs()?;
+                return Ok(Look::Pause);
             }
             Verdict::NoGroup => return Ok(Look::NoGroup),
         };
@@ -360,13 +364,38 @@ impl Place {
     }
 }
 
+/// The name of a logged subgroup.
+fn name_of(description: &Description, at: usize) -> &str {
+    let subgroup = logged_subgroups(description).nth(at);
+    let found = subgroup.and_then(|id| description.subgroups.get(id.index()));
+    found.map_or("?", |subgroup| subgroup.name.as_str())
+}
+
+impl NodeAnswer {
+    /// Why the node counts in no majority, as the end of a sentence.
+    fn loss(&self, description: &Description) -> String {
+        let of = |(at, log): (usize, &Option<LogAnswer>)| {
+            let LogAnswer { end, noted: [had, ..], is_of_another, .. } = log.as_ref()?;
+            let name = name_of(description, at);
+            match is_of_another {
+                true => Some(format!("its log of \"{name}\" is another one, or an older copy")),
+                false if end < had => Some(format!(
+                    "its log of \"{name}\" ends at {end}, and had {had} durable records"
+                )),
+                false => None,
+            }
+        };
+        let lost = self.logs.iter().enumerate().find_map(of);
+        let lost = lost.unwrap_or_else(|| {
+            "it has less than others had seen of it, as if an older copy were in its place".into()
+        });
+        format!("; node {} does not count: {lost}", self.node)
+    }
+}
+
 /// Why nodes are waited for, in words.
 fn why(description: &Description, want: Want) -> String {
-    let name = |at: usize| {
-        let subgroup = logged_subgroups(description).nth(at);
-        let found = subgroup.and_then(|id| description.subgroups.get(id.index()));
-        found.map_or("?", |subgroup| subgroup.name.as_str()).to_owned()
-    };
+    let name = |at| name_of(description, at);
     match want {
         Want::Majority => "most of its members are needed".to_owned(),
         Want::SubgroupMajority(at) => {
@@ -377,8 +406,16 @@ fn why(description: &Description, want: Want) -> String {
             name(at)
         ),
         Want::Record(at, sequence) => format!(
-            "record {sequence} of subgroup \"{}\" is damaged here, and they may have it",
+            "record {sequence} of subgroup \"{}\" is damaged wherever it was found",
             name(at)
+        ),
+        Want::Durable(at, count) => format!(
+            "{count} messages of subgroup \"{}\" were durable at a majority, and no log that is here has them all",
+            name(at)
+        ),
+        Want::Support(node) => format!(
+            "only node {node} knows of this view, and most members of the view before did not leave that; end node \
+             {node} to restart without what it has, or the others to restart it with less"
         ),
     }
 }

@@ -9,17 +9,17 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tramontane_control::Session;
-use tramontane_core::ids::{NodeId, SubgroupId};
+use tramontane_core::ids::{NodeId, SubgroupId, ViewId};
 
 use super::calls::Calls;
 use super::messages::{LogAnswer, NodeAnswer, Order, RestartReply, RestartRequest, Run};
 use super::{PATIENCE, RestartError};
 use crate::group::description::Description;
-use crate::group::durable::{DataFolder, LogPlace, logged_subgroups};
+use crate::group::durable::{DataFolder, LogPlace, LogTakenOver, logged_subgroups};
 use crate::group::join_messages::Delivered;
 use crate::group::membership_record::{LastMembership, StateFolder};
 use crate::group::promising::Promised;
-use crate::group::view::{View, WireView};
+use crate::group::view::{FIRST_VIEW, View, WireView};
 use crate::session_messages::{receive_message, send_message};
 
 /// The longest message of a node that restarts: one record may be as long as the longest message.
@@ -104,27 +104,20 @@ impl<'d> RestartingNode<'d> {
     /// What it has.
     pub(super) fn answer(&self) -> Result<NodeAnswer, RestartError> {
         self.with_disk(|disk| {
+            let last = disk.state.last_membership();
             let mut logs = Vec::new();
             for subgroup in logged_subgroups(self.description) {
-                let log = disk.data.log(subgroup);
-                logs.push(log.map(|log| -> Result<_, RestartError> {
-                    let last = log.last_place()?;
-                    Ok(LogAnswer {
-                        first: log.log.first().0,
-                        view: last.map_or(0, |last| last.view),
-                        end: log.log.end().0,
-                        damaged: log.log.damaged().map(|run| (run.0.0, run.1.0)).collect(),
-                    })
-                }));
+                // Nobody knows what a log was whose node has forgotten that it had one.
+                let log = disk.data.log(subgroup).filter(|_| last.is_some());
+                logs.push(log.map(|log| log_answer(log, last)).transpose()?);
             }
-            let logs = logs.into_iter().map(Option::transpose).collect::<Result<_, _>>()?;
-            let last = disk.state.last_membership();
             Ok(NodeAnswer {
                 node: self.own.get(),
                 decided: last.filter(|last| !last.is_note()).map(LastMembership::wire_view),
                 promise: last.and_then(|last| last.promise.clone()),
                 heard: last.map_or((0, 0), |last| last.heard),
                 logs,
+                with_less: last.and_then(|last| last.with_less.last().copied()),
             })
         })
     }
@@ -196,17 +189,63 @@ impl<'d> RestartingNode<'d> {
         let (base, ballot) = (View::from(order.base.clone()), order.ballot);
         let members = next.members.iter().map(|node| node.get()).collect();
         let promise = Promised { ballot, view: next.id.0, members, ends };
+        let logs = self.with_disk(|disk| {
+            disk.data.logs.iter_mut().for_each(|log| log.is_of_another = false);
+            Ok(disk.data.notes())
+        })?;
         self.note(|last| {
             last.set_view(&base);
             last.promise = Some(promise);
+            last.logs = logs;
         })
+    }
+
+    /// Takes back what was noted of a log before its end goes.
+    fn lower(&self, subgroup: SubgroupId, records: u64) -> Result<(), RestartError> {
+        self.with_disk(|disk| {
+            let log = disk.data.log(subgroup).ok_or(RestartError::Malformed)?;
+            let name = &log.log.identity().subgroup;
+            let Some(mut last) = disk.state.last_membership().cloned() else { return Ok(()) };
+            let noted = last.logs.iter_mut().find(|noted| noted.subgroup == *name);
+            if let Some(noted) = noted.filter(|noted| noted.end > records) {
+                noted.end = records;
+                disk.state.write(last)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Whether its logs have anything.
+    pub(super) fn has_records(&self) -> bool {
+        lock(&self.disk).as_ref().is_some_and(|disk| disk.data.records() > 0)
+    }
+
+    /// Begins a group that nobody who answers remembers with the logs of this node alone, because
+    /// somebody said so.
+    pub(super) fn remember_logs(&self) -> Result<(), RestartError> {
+        let (newest, notes) = self.with_disk(|disk| {
+            let mut newest = FIRST_VIEW.0;
+            for log in &disk.data.logs {
+                newest = newest.max(log.last_place()?.map_or(0, |last| last.view));
+            }
+            Ok((newest, disk.data.notes()))
+        })?;
+        let members = vec![self.own];
+        let view = View { id: ViewId(newest), members, closed: Vec::new() };
+        self.note(|last| {
+            last.set_view(&view);
+            last.logs = notes;
+        })?;
+        Ok(())
     }
 
     /// Makes the log of a subgroup the one of that node, up to an end.
     fn bring(&self, subgroup: SubgroupId, node: NodeId, end: u64) -> Result<(), RestartError> {
         if node == self.own {
+            self.lower(subgroup, end)?;
             return self.with_disk(|disk| Ok(disk.data.cut(subgroup, end)?));
         }
+        self.with_disk(|disk| Ok(disk.data.set_other_aside(subgroup)?))?;
         let last = self.with_disk(|disk| {
             Ok(disk.data.log(subgroup).ok_or(RestartError::Malformed)?.last_place()?)
         })?;
@@ -260,6 +299,7 @@ impl<'d> RestartingNode<'d> {
         }
         let run = |(from, to)| Run { subgroup: subgroup.0, from, to, node: node.get() };
         self.repair(&damaged.into_iter().map(run).collect::<Vec<_>>())?;
+        self.lower(subgroup, common)?;
         self.with_disk(|disk| Ok(disk.data.cut(subgroup, common)?))?;
         Ok(true)
     }
@@ -274,7 +314,7 @@ impl<'d> RestartingNode<'d> {
         self.with_disk(|disk| {
             disk.data.begin_anew_in(subgroup)?;
             let log = disk.data.log(subgroup).ok_or(RestartError::Malformed)?;
-            let mut state = log.begin_state(records, tramontane_core::ids::ViewId(view))?;
+            let mut state = log.begin_state(records, ViewId(view))?;
             state.write(&bytes)?;
             Ok(log.install(state.finish()?, records)?)
         })
@@ -352,6 +392,24 @@ impl<'d> RestartingNode<'d> {
             Ok(RestartReply::State { view: place.view.0, records: place.sequence.0, bytes })
         })
     }
+}
+
+/// What a node has of a log, and noted of it.
+fn log_answer(
+    log: &LogTakenOver,
+    last: Option<&LastMembership>,
+) -> Result<LogAnswer, RestartError> {
+    let place = log.last_place()?;
+    let noted = last.and_then(|last| last.log(&log.log.identity().subgroup));
+    let is_same = noted.is_none_or(|noted| noted.log == log.log.note().log);
+    Ok(LogAnswer {
+        first: log.log.first().0,
+        view: place.map_or(0, |place| place.view),
+        end: log.log.end().0,
+        damaged: log.log.damaged().map(|run| (run.0.0, run.1.0)).collect(),
+        is_of_another: log.is_of_another || !is_same,
+        noted: noted.map_or([0; 3], |noted| [noted.end, noted.majority, noted.everywhere]),
+    })
 }
 
 fn count(records: &[Delivered]) -> u64 {

@@ -242,7 +242,7 @@ impl Crowd {
     pub fn logged_at(&self, node: u32) -> Vec<(u32, u64)> {
         let folder = self.data_of(node).expect("it is logged").join("crowd");
         let layer = SystemFolder::read_only(folder).expect("a log");
-        let (log, recovery) = Log::open_to_read(layer).expect("it is whole");
+        let (log, recovery) = Log::open_to_read(layer, None).expect("it is whole");
         assert_eq!((recovery.is_torn, recovery.damage.len()), (false, 0), "{recovery:?}");
         let mut records = log.records(log.first()).expect("all of them");
         let mut logged = Vec::new();

@@ -81,12 +81,19 @@ impl Member {
         let sound = (first..end).rev().find_map(|at| Some(read(log, at)?.0));
         let decided = values::decided(log);
         let has_log = decided.is_some() || end > 0;
-        let state = OwnedLog { first, view: sound.unwrap_or(0), end, damaged };
+        let state = OwnedLog {
+            first,
+            view: sound.unwrap_or(0),
+            end,
+            damaged,
+            ..OwnedLog::default()
+        };
         Disk {
             decided,
             promise: values::promise(log),
             heard: values::heard(log),
             logs: vec![has_log.then_some(state)],
+            with_less: None,
         }
     }
 
