@@ -206,9 +206,15 @@ impl StateError {
 /// # Errors
 /// [`StateError`].
 pub fn noted_log(folder: &Path, subgroup: &str) -> Result<Option<Noted>, StateError> {
+    let logs = noted_logs(folder)?;
+    Ok(logs.iter().find(|log| log.subgroup == subgroup).map(NotedLog::noted))
+}
+
+/// The same of all its logs.
+pub(super) fn noted_logs(folder: &Path) -> Result<Vec<NotedLog>, StateError> {
     let read = StateFile::read::<LastMembership>(folder);
     let (_, last, _) = read.map_err(|error| StateError::of(folder, error))?;
-    Ok(last.and_then(|last| last.log(subgroup).map(NotedLog::noted)))
+    Ok(last.map_or_else(Vec::new, |last| last.logs))
 }
 
 /// A node's folder, its lock held.
@@ -292,7 +298,7 @@ impl StateFolder {
             }
         }
         if self.last.as_ref() != Some(&last) {
-            self.file.write_once(&self.path, &last)?;
+            self.file.write(&self.path, &last)?;
             self.last = Some(last);
         }
         Ok(())

@@ -28,7 +28,7 @@ use super::fabric::GroupFabric;
 use super::forming::Forming;
 use super::joining::LetIn;
 use super::large::{Large, LargeSendQueue, LargeSendQueueReader};
-use super::membership_record::{Record, StateFolder};
+use super::membership_record::{Record, StateFolder, noted_logs};
 use super::noting::NotedFolder;
 use super::participant::Participant;
 use super::parts::Parts;
@@ -170,7 +170,6 @@ impl Place {
             })?,
         };
         let (path, keep_bytes) = (options.data.as_deref(), options.data_keep_bytes);
-        let mut data = DataFolder::new(description, own, path, keep_bytes)?;
         let mut forming = options.forming;
         let listed = description.nodes.iter().find(|node| node.id == own.get());
         if let Some(path) = path.filter(|_| listed.is_none_or(|node| node.state.is_none())) {
@@ -178,13 +177,13 @@ impl Place {
         }
         let folder = forming.state.as_deref().or(listed.and_then(|node| node.state.as_deref()));
         let folder = folder.filter(|_| description.membership == Membership::Changing);
+        let noted = folder.map(noted_logs).transpose()?.unwrap_or_default();
+        let mut data = DataFolder::open(description, own, path, keep_bytes, noted)?;
         let state =
             folder.map(|folder| StateFolder::open(folder, &description.name, own)).transpose()?;
         if let Some(path) = state.as_ref().and_then(|state| state.repaired.clone()) {
             data.notices.push(LogNotice::StateRepaired { path });
         }
-        let noted = state.as_ref().and_then(StateFolder::last_membership);
-        data.open_logs(description, noted.map_or_else(Vec::new, |last| last.logs.clone()))?;
         let (terms, rates) = (options.terms, options.rates);
         let place = Self {
             own,

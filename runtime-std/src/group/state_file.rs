@@ -128,21 +128,6 @@ impl StateFile {
 
     /// Makes a record durable.
     pub(super) fn write<T: Serialize>(&mut self, folder: &Path, record: &T) -> io::Result<()> {
-        let older = 1 - self.newest;
-        self.write_copies(folder, record, &[older, self.newest])
-    }
-
-    /// Makes a record durable in one copy: the other one has all of it that must not be forgotten.
-    pub(super) fn write_once<T: Serialize>(&mut self, folder: &Path, record: &T) -> io::Result<()> {
-        self.write_copies(folder, record, &[1 - self.newest])
-    }
-
-    fn write_copies<T: Serialize>(
-        &mut self,
-        folder: &Path,
-        record: &T,
-        copies: &[usize],
-    ) -> io::Result<()> {
         self.generation += 1;
         let bytes = encode(self.generation, record)?;
         // After an error they are opened again, and so they are if somebody has removed one.
@@ -151,14 +136,13 @@ impl StateFile {
             Some(files) if files.iter().all(is_there) => files,
             _ => open_copies(folder)?,
         };
-        for at in copies {
-            let (file, mut bytes) = (&files[*at], bytes.clone());
+        for at in [1 - self.newest, self.newest] {
+            let (file, mut bytes) = (&files[at], bytes.clone());
             let length = usize::try_from(file.metadata()?.len()).unwrap_or(0);
             bytes.resize(bytes.len().max(length).next_multiple_of(BLOCK_BYTES), b' ');
             put_checksum(&mut bytes);
             file.write_all_at(&bytes, 0)?;
             file.sync_all()?;
-            self.newest = *at;
         }
         self.files = Some(files);
         Ok(())
@@ -298,12 +282,13 @@ mod tests {
     #[test]
     fn the_newer_of_two_sound_copies_counts() {
         let place = tempfile::tempdir().expect("a folder");
-        let mut file = written(place.path(), 7);
-        file.write_once(place.path(), &8_u64).expect("room");
-        assert_eq!(open(place.path()).expect("both are sound"), Some(8));
-        file.write_once(place.path(), &9_u64).expect("room");
-        file.write_once(place.path(), &10_u64).expect("room");
-        assert_eq!(open(place.path()).expect("both are sound"), Some(10));
+        written(place.path(), 7);
+        let before = std::fs::read(place.path().join(COPIES[0])).expect("a copy");
+        for name in COPIES {
+            written(place.path(), 8);
+            std::fs::write(place.path().join(name), &before).expect("room");
+            assert_eq!(open(place.path()).expect("both are sound"), Some(8));
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! All nodes of a group that logs die, and some disks come back other than they were: what was
 //! durable is there in the end, or the group says what is lacking, and what it says to do works.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::node_durable::{await_durable, durable_node, logged, logged_group};
 use crate::support::group::{Carrier, Group, Node, lines};
@@ -40,8 +40,14 @@ pub fn killed_group(carrier: Carrier, count: usize) -> (Group, String) {
         await_durable(node, count as u64);
         await_note(&group, id, count);
     }
-    nodes.into_iter().for_each(Node::kill);
+    kill_all(nodes);
     (group, all)
+}
+
+/// Kills all at once: no view changes meanwhile.
+fn kill_all(nodes: Vec<Node>) {
+    nodes.iter().for_each(|node| node.signal(rustix::process::Signal::KILL));
+    nodes.into_iter().for_each(Node::kill);
 }
 
 /// Waits until a node noted that so many lines are durable, here and everywhere.
@@ -65,7 +71,7 @@ fn assert_whole(group: &Group, nodes: Vec<Node>, all: &str, what: &str) {
     group.await_members(&[0, 1, 2]);
     let count = all.lines().count();
     assert_eq!(group.await_same(&[0, 1, 2], count), all, "{what}");
-    nodes.into_iter().for_each(Node::kill);
+    kill_all(nodes);
     for id in 0..3 {
         wait_for("the log has all", || (logged(group, id) == all).then_some(()));
     }
@@ -129,4 +135,177 @@ fn logs_lost_at_a_majority_are_waited_for_and_named() {
         nodes.push(durable_node(&group, 2, &["--restart-with-less"]));
         assert_whole(&group, nodes, &all, what);
     }
+}
+
+/// Flips a bit in a file.
+fn flip(file: &Path, bit: usize) {
+    let mut bytes = std::fs::read(file).expect("a file");
+    bytes[bit / 8] ^= 1 << (bit % 8);
+    std::fs::write(file, bytes).expect("room");
+}
+
+#[test]
+fn a_damaged_state_copy_is_repaired_and_two_are_refused() {
+    let (group, all) = killed_group(Carrier::SharedMemory, 60);
+    flip(&state_folder(&group, 0).join(COPIES[0]), 8 * 70);
+    std::fs::write(state_folder(&group, 1).join(COPIES[1]), "").expect("a file");
+    for copy in COPIES {
+        flip(&state_folder(&group, 2).join(copy), 8 * 90 + 3);
+    }
+    let nodes = start(&group, &[0, 1]);
+    group.await_members(&[0, 1]);
+    nodes[0].await_errors("membership.json was damaged, and is written again from the other copy");
+    nodes[1].await_errors("membership-2.json was damaged");
+    // What the third one says to do works.
+    let mut third = durable_node(&group, 2, &[]);
+    let (status, errors) = third.ended();
+    let is_told = errors.contains("both copies of") && errors.contains("move them away");
+    assert!(status == Some(2) && is_told, "{status:?}: {errors}");
+    for copy in COPIES {
+        let copy = state_folder(&group, 2).join(copy);
+        std::fs::rename(&copy, copy.with_extension("damaged")).expect("a file");
+    }
+    let nodes = nodes.into_iter().chain(start(&group, &[2])).collect();
+    assert_whole(&group, nodes, &all, "the state is lost");
+}
+
+/// Filed with one bit of a file without a checksum: the removed node's log won.
+#[test]
+fn a_removed_node_claiming_a_later_view_does_not_win() {
+    let group = logged_group(Carrier::TcpWithKey, 3);
+    let mut nodes = start(&group, &[0, 1, 2]);
+    group.await_members(&[0, 1, 2]);
+    nodes[0].write(&lines(0, 0..10));
+    group.await_same(&[0, 1, 2], 10);
+    nodes.pop().expect("three").kill();
+    group.await_members(&[0, 1]);
+    nodes[0].write(&lines(0, 10..60));
+    let all = group.await_same(&[0, 1], 60);
+    await_durable(&nodes[0], 60);
+    kill_all(nodes);
+    // As one that wrote a wrong checksum would have it: the other copy is as wrong.
+    for copy in COPIES {
+        let path = state_folder(&group, 2).join(copy);
+        let text = std::fs::read_to_string(&path).expect("a copy");
+        assert!(text.contains("\"view\":1,"), "{text}");
+        write_checked(&path, &text.replace("\"view\":1,", "\"view\":9,"));
+    }
+    let mut nodes = start(&group, &[0, 1, 2]);
+    nodes[1].await_errors("only node 2 knows of this view");
+    nodes.pop().expect("three").kill();
+    group.await_members(&[0, 1]);
+    assert_eq!(group.await_same(&[0, 1], 60), all);
+    kill_all(nodes);
+}
+
+/// Writes a copy of a state with its checksum.
+fn write_checked(path: &Path, text: &str) {
+    let covered = &text["{\"checksum\":\"0123456789abcdef".len()..];
+    let checksum = xxhash_rust::xxh3::xxh3_64(covered.as_bytes());
+    std::fs::write(path, format!("{{\"checksum\":\"{checksum:016x}{covered}")).expect("room");
+}
+
+/// Damages the last batch of a log: a bit of its trailer and one of its last line, or all of its
+/// end.
+fn damage_last_batch(group: &Group, id: usize, all: &str, is_random: bool) {
+    let file = segments(group, id).pop().expect("a segment");
+    let mut bytes = std::fs::read(&file).expect("a file");
+    let last = bytes.iter().rposition(|byte| *byte != 0).expect("records");
+    let block = last / 4096 * 4096;
+    if is_random {
+        let noise = (0_u32..).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8);
+        bytes[block..block + 4096].iter_mut().zip(noise).for_each(|(byte, noise)| *byte = noise);
+    } else {
+        bytes[last] ^= 4;
+        let line = all.lines().last().expect("lines").as_bytes();
+        let at = bytes.windows(line.len()).rposition(|found| found == line).expect("the line");
+        bytes[at] ^= 1;
+    }
+    std::fs::write(&file, bytes).expect("room");
+}
+
+#[test]
+fn a_damaged_last_batch_is_not_taken_for_a_torn_one() {
+    for is_random in [false, true] {
+        let (group, all) = killed_group(Carrier::SharedMemory, 60);
+        damage_last_batch(&group, 1, &all, is_random);
+        let folder = log_folder(&group, 1);
+        let checked = group.place.run(&["log", folder.to_str().expect("a path"), "--check"]);
+        let said = if is_random { "60 records were durable in it" } else { "damaged" };
+        checked.failed_after_output(3, &[said]);
+        assert_whole(&group, start(&group, &[0, 1, 2]), &all, "one is damaged");
+        // At all three at once nobody has what was there.
+        (0..3).for_each(|id| damage_last_batch(&group, id, &all, is_random));
+        let nodes = start(&group, &[0, 1, 2]);
+        let why = if is_random { "does not count" } else { "is damaged wherever it was found" };
+        nodes[0].await_errors(why);
+        kill_all(nodes);
+        let mut nodes = start(&group, &[1, 2]);
+        nodes.push(durable_node(&group, 0, &["--restart-with-less"]));
+        group.await_members(&[0, 1, 2]);
+        nodes[0].write("more\n");
+        wait_for("the group goes on", || group.log(2).ends_with("more\n").then_some(()));
+        let rest = group.log(2);
+        let rest = rest.strip_suffix("more\n").expect("it ends so");
+        assert!(!rest.is_empty() && all.starts_with(rest), "what is left is in order: {rest}");
+        kill_all(nodes);
+    }
+}
+
+/// A copy of a folder, with all in it.
+fn copy_folder(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).expect("room");
+    for entry in std::fs::read_dir(from).expect("a folder") {
+        let (from, to) =
+            (entry.as_ref().expect("an entry").path(), to.join(entry.expect("one").file_name()));
+        if from.is_dir() {
+            copy_folder(&from, &to);
+        } else {
+            std::fs::copy(&from, &to).expect("room");
+        }
+    }
+}
+
+#[test]
+fn an_older_backup_of_a_node_does_not_count() {
+    let (group, _) = killed_group(Carrier::TcpWithKey, 30);
+    let data = group.place.path().join("data-0");
+    let backup = group.place.path().join("backup");
+    let mut nodes = start(&group, &[0, 1, 2]);
+    group.await_members(&[0, 1, 2]);
+    (0..3).for_each(|id| await_note(&group, id, 30));
+    // Of the same view: a copy of the folder while the node stands still.
+    nodes[0].signal(rustix::process::Signal::STOP);
+    copy_folder(&data, &backup);
+    nodes[0].signal(rustix::process::Signal::CONT);
+    nodes[0].write(&lines(0, 30..60));
+    let all = group.await_same(&[0, 1, 2], 60);
+    (0..3).for_each(|id| await_note(&group, id, 60));
+    kill_all(nodes);
+    std::fs::remove_dir_all(&data).expect("a folder");
+    std::fs::rename(&backup, &data).expect("a folder");
+    let mut nodes = start(&group, &[0, 1]);
+    nodes[1].await_errors("node 0 does not count: it has less than others had seen of it");
+    nodes.extend(start(&group, &[2]));
+    assert_whole(&group, nodes, &all, "two are as they were");
+}
+
+/// Its logs are all that a node has: they are neither set aside nor formed over.
+#[test]
+fn logs_without_any_state_restart_from_the_node_that_is_told() {
+    let (group, all) = killed_group(Carrier::SharedMemory, 60);
+    for id in 0..3 {
+        std::fs::remove_dir_all(state_folder(&group, id)).expect("a folder");
+    }
+    let mut nodes = start(&group, &[0, 1, 2]);
+    for node in &mut nodes {
+        let (status, errors) = node.ended();
+        let is_told =
+            errors.contains("has a log of 60 records") && errors.contains("--restart-with-less");
+        assert!(status == Some(5) && is_told, "{status:?}: {errors}");
+    }
+    let mut nodes = vec![durable_node(&group, 1, &["--restart-with-less"])];
+    group.await_members(&[1]);
+    nodes.extend(start(&group, &[0, 2]));
+    assert_whole(&group, nodes, &all, "the states are lost");
 }

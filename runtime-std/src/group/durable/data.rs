@@ -178,34 +178,30 @@ pub(in crate::group) struct DataFolder {
 }
 
 impl DataFolder {
-    /// The folder of a node, made if it is not there. Its logs are still to be opened.
-    pub(in crate::group) fn new(
+    /// Opens the logs of a node's subgroups, each made if it is not there. `noted` is what the node
+    /// noted of them.
+    pub(in crate::group) fn open(
         description: &Description,
         node: NodeId,
         path: Option<&Path>,
         keep_bytes: Option<u64>,
+        noted: Vec<NotedLog>,
     ) -> Result<Self, DataError> {
-        let path = match (path, logs_of(description, node).next()) {
+        let subgroups = (0..).map(SubgroupId).zip(&description.subgroups);
+        let is_ours = |of: &SubgroupDescription| of.logged && of.members().contains(&node.get());
+        let mut ours = subgroups.filter(|(_, of)| is_ours(of)).peekable();
+        let path = match (path, ours.peek()) {
             (None, None) => return Ok(Self::default()),
             (None, Some((_, of))) => return Err(DataError::NoFolder(of.name.clone())),
             (Some(_), None) => return Err(DataError::NothingLogged(node.get())),
             (Some(path), Some(_)) => path.to_owned(),
         };
-        SystemFolder::create(&path)
-            .map_err(|source| DataError::Folder { path: path.clone(), source })?;
         let group = description.name.clone();
-        Ok(Self { path, group, node, keep_bytes, ..Self::default() })
-    }
-
-    /// Opens the logs of the node's subgroups, each made if it is not there.
-    pub(in crate::group) fn open_logs(
-        &mut self,
-        description: &Description,
-        noted: Vec<NotedLog>,
-    ) -> Result<(), DataError> {
-        self.noted = noted;
-        logs_of(description, self.node)
-            .try_for_each(|(subgroup, of)| self.open_log(subgroup, &of.name))
+        let mut folder = Self { path, group, node, keep_bytes, noted, ..Self::default() };
+        for (subgroup, of) in ours {
+            folder.open_log(subgroup, &of.name)?;
+        }
+        Ok(folder)
     }
 
     fn open_log(&mut self, subgroup: SubgroupId, name: &str) -> Result<(), DataError> {
@@ -328,15 +324,6 @@ impl DataFolder {
     pub(in crate::group) fn log(&mut self, subgroup: SubgroupId) -> Option<&mut LogTakenOver> {
         self.logs.iter_mut().find(|log| log.subgroup == subgroup)
     }
-}
-
-/// The logged subgroups of a node.
-fn logs_of(
-    description: &Description,
-    node: NodeId,
-) -> impl Iterator<Item = (SubgroupId, &SubgroupDescription)> {
-    let subgroups = (0..).map(SubgroupId).zip(&description.subgroups);
-    subgroups.filter(move |(_, of)| of.logged && of.members().contains(&node.get()))
 }
 
 /// Gives a folder the first name of `path.1`, `path.2` and so on that is free, for good.

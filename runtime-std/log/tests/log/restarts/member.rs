@@ -81,13 +81,8 @@ impl Member {
         let sound = (first..end).rev().find_map(|at| Some(read(log, at)?.0));
         let decided = values::decided(log);
         let has_log = decided.is_some() || end > 0;
-        let state = OwnedLog {
-            first,
-            view: sound.unwrap_or(0),
-            end,
-            damaged,
-            ..OwnedLog::default()
-        };
+        let state =
+            OwnedLog { first, view: sound.unwrap_or(0), end, damaged, ..OwnedLog::default() };
         Disk {
             decided,
             promise: values::promise(log),
