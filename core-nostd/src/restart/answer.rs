@@ -82,8 +82,7 @@ pub struct LogNote {
 
 impl LogState<'_> {
     /// Whether it is not the log that its owner had: another one, or one that ends before it did.
-    #[must_use]
-    pub fn is_lost(&self) -> bool {
+    fn is_lost(&self) -> bool {
         self.note.is_of_another || self.end.end < self.note.end
     }
 

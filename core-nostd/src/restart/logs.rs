@@ -87,8 +87,8 @@ impl<'a> Restart<'a> {
         count.filter_map(move |answer| Some((answer, answer.log(subgroup)?)))
     }
 
-    /// How much of a subgroup's log the base had shown to be durable at a majority: at least so much
-    /// has to be in the log that is taken.
+    /// How much of a subgroup's log the base had shown to be durable at a majority. The log that is
+    /// taken has to have that.
     pub(super) fn durable_at_majority(&self, base: KnownView<'a>, subgroup: usize) -> DurableCount {
         let logs = self.answers_in(base).filter_map(|answer| answer.log(subgroup));
         logs.map(|log| log.note.majority).max().unwrap_or_default()

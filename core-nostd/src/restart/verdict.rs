@@ -49,8 +49,8 @@ pub enum Want {
     /// None of this logged subgroup's members that answer is known to have all that the view before
     /// ended with.
     WholeLog(usize),
-    /// A record of this logged subgroup is damaged at all that have it, and may have been durable at
-    /// a majority.
+    /// A record of this logged subgroup is damaged at all that have it, and may have been durable
+    /// at a majority.
     Record(usize, DurableCount),
     /// So many messages of this logged subgroup were durable at a majority, and no log that counts
     /// has them.

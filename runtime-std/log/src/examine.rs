@@ -3,8 +3,8 @@
 //! A start and a scrub both do this; nothing is changed here.
 //!
 //! # What holds
-//! - A last batch that is torn is left out, unless it is known to have been durable. Any other batch
-//!   counts, with its damaged records by name.
+//! - A last batch that is torn is left out, unless it is known to have been durable. Any other
+//!   batch counts, with its damaged records by name.
 
 use std::collections::BTreeMap;
 use std::io;

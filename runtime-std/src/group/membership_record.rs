@@ -1,10 +1,10 @@
 //! What a node remembers of its membership, in a folder of its own that outlives its process.
 //!
 //! # Invariants
-//! - A view stands on disk before the member does anything in it (`state_file`). So a node that took
+//! - A view is on disk before the member does anything in it (`state_file`). So a node that took
 //!   part in a group knows it at its next start.
-//! - Each log is named, with a lower bound of its end: a disk may come back without a part of it. The
-//!   bound is raised as the log grows, by a thread of its own, some times in a second at most.
+//! - Each log is named, with a lower bound of its end: a disk may come back without a part of it.
+//!   The bound is raised as the log grows, by a thread of its own (`noting`).
 //! - In a group that logs, all initial nodes have a note on disk that the group is being formed,
 //!   before any of them is a member. So if power is lost when one knows of the first view and the
 //!   others do not, they are no new nodes, and count in its majority.

@@ -7,8 +7,8 @@
 //!   and the next start writes both again.
 //! - A copy is written in its place, so that a full disk stops nobody.
 //!
-//! A copy is JSON: the checksum, a number of fixed length, then all that it covers, up to the end of
-//! the file. Blanks fill it up.
+//! A copy is JSON: the checksum, a number of fixed length, then all that it covers, up to the end
+//! of the file. Blanks fill it up.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind};

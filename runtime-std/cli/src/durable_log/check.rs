@@ -77,7 +77,7 @@ pub(super) fn run(folder: &Path, state: Option<&Path>, json: bool) -> Result<(),
     Err(Failure::new(Status::Input, what, advice))
 }
 
-/// What the node noted of the log in a folder, which has the subgroup's name: in its state's folder,
+/// What the node noted of the log in a folder, which has the subgroup's name. Its state's folder is
 /// beside the log as a rule.
 fn noted(folder: &Path, state: Option<&Path>) -> Result<Option<Noted>, Failure> {
     let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
