@@ -50,6 +50,7 @@ mod fabric;
 #[cfg(feature = "fake")]
 pub mod fake;
 mod ffi;
+mod cgroup;
 mod locked;
 mod protocol;
 pub mod settings;

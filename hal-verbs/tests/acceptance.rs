@@ -186,6 +186,14 @@ fn a_firmware_that_waits_longer_than_stated_is_a_note() {
 }
 
 #[test]
+fn a_firmware_that_gives_up_early_fails_the_check_of_loss() {
+    let profile = Profile { retries_max: 2, ..Profile::strict() };
+    let findings = check(&profile, &quick(), |_, _| {});
+    let text = assert_verdicts(&findings, Check::Loss, Verdict::Failed);
+    assert!(text.contains("short loss of the link"), "{text}");
+}
+
+#[test]
 fn ends_with_other_rounds_refuse_each_other() {
     let network = Network::new(7, Clock::Real);
     let device = network.add_device(Profile::strict());

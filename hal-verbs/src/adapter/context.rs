@@ -38,6 +38,8 @@ pub(crate) struct PortAttributes {
     pub(crate) gids: usize,
     pub(crate) lid: u16,
     pub(crate) link_layer: u8,
+    /// Whether every packet has to carry the GID (GRH).
+    pub(crate) needs_global_route: bool,
 }
 
 /// What a device has beside its attributes.

@@ -26,7 +26,7 @@ pub enum Check {
     AccessFlags,
     /// A write to a queue pair that was reset changes nothing.
     Reset,
-    /// A peer that is gone is given up in time.
+    /// A peer that is gone is given up in time, and no earlier.
     Loss,
 }
 

@@ -46,6 +46,14 @@ pub(super) fn write(session: &mut Session<'_>) -> Judged {
                  --timer-floor until that is stated"
             ),
         ),
+        // A device may be late, and never early: a link that is back in time would lose peers.
+        Ended::With(status) if took < least => (
+            Verdict::Failed,
+            format!(
+                "given up after {took:.1?} ({status}); {stated}: a short loss of the link loses \
+                 peers; update the firmware, or take another device"
+            ),
+        ),
         ended => {
             (Verdict::Passed, format!("given up after {took:.1?} ({}); {stated}", text(ended)))
         }

@@ -15,7 +15,7 @@
 //! | [`Check::EndedKey`] | a write with a key that was ended is refused, and changes nothing |
 //! | [`Check::AccessFlags`] | so is one that the queue pair's access flags forbid |
 //! | [`Check::Reset`] | so is one to a queue pair that was reset |
-//! | [`Check::Loss`] | a peer that is gone is given up within the time that is stated |
+//! | [`Check::Loss`] | a peer that is gone is given up no earlier than is stated, nor later |
 //!
 //! What breaks an order may happen once in many writes: a verdict of order says what was seen in so
 //! many rounds, and proves nothing.

@@ -242,7 +242,10 @@ impl Device {
             port: port.number,
             link_layer: port.link_layer,
             lid: port.lid,
-            service: wanted.service,
+            service: Service {
+                has_global_route: wanted.service.has_global_route || port.needs_global_route,
+                ..wanted.service
+            },
         })
     }
 }

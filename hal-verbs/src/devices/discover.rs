@@ -180,6 +180,7 @@ fn describe_port(context: &Context, device: &str, number: u8, port: &PortAttribu
         state: PortState::from_raw(port.state),
         link_layer: if is_ethernet { LinkLayer::Ethernet } else { LinkLayer::InfiniBand },
         lid: port.lid,
+        needs_global_route: port.needs_global_route,
         mtu_bytes: mtu_bytes(port.mtu_active),
         mtu_bytes_max: mtu_bytes(port.mtu_max),
         message_bytes_max: port.message_bytes_max,

@@ -134,6 +134,8 @@ pub struct Port {
     pub mtu_bytes_max: u32,
     /// The longest message.
     pub message_bytes_max: u32,
+    /// Whether all packets have to carry the GID (GRH), though it is no Ethernet.
+    pub needs_global_route: bool,
     /// Its addresses; entries without one are left out.
     pub gids: Vec<Gid>,
     /// Its partitions; entries without one are left out.
@@ -365,6 +367,7 @@ pub(crate) mod samples {
                 mtu_bytes: 1024,
                 mtu_bytes_max: 4096,
                 message_bytes_max: 8_388_608,
+                needs_global_route: false,
                 gids: vec![gid(0, "fe80::5054:ff:fe12:3456"), gid(1, "::ffff:10.9.0.1")],
                 partitions: vec![Partition { index: 0, key: PartitionKey::USUAL }],
             }],

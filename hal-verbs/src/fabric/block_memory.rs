@@ -15,6 +15,7 @@ use tramontane_core::fabric::{self, Area, BlockUse, REGIONS_MAX, Region, Regions
 use tramontane_core::memory::BlockPages as _;
 
 use crate::adapter::{Access, MemoryRegion, PageSize, Pages, ProtectionDomain};
+use crate::cgroup;
 use crate::locked::{self, Limit};
 
 /// Why there is no block memory.
@@ -51,6 +52,10 @@ impl NoBlockMemory {
         if source.kind() == io::ErrorKind::OutOfMemory {
             return Self::LockedMemory { needed, limit: locked::limit() };
         }
+        let source = match cgroup::refuses(&source) {
+            true => io::Error::other("the RDMA cgroup of this process allows no more objects"),
+            false => source,
+        };
         Self::Refused { needed, source }
     }
 }

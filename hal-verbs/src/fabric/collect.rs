@@ -41,6 +41,9 @@ impl Verbs {
                 self.take_send(name, &completion);
             }
         }
+        if self.has_flushed && taken < BATCH {
+            self.end_flushed();
+        }
         taken
     }
 
@@ -92,8 +95,7 @@ impl Verbs {
         }
         let status = WorkStatus::from_raw(completion.status);
         if status != WorkStatus::Success {
-            // A flushed receive is seen before any send failed when the peer did what it may not,
-            // or went.
+            // Nothing but flushes comes when the peer did what it may not, or went.
             return self.fail(name.link(), status, completion.vendor_error);
         }
         match purpose {

@@ -75,6 +75,31 @@ impl Verbs {
         if let Purpose::Region(_) = link.purpose {
             return self.fail_region(index, status);
         }
+        let rank = link.peer;
+        if status == WorkStatus::Flushed {
+            // What failed first may come behind what was flushed because of it.
+            self.peers[rank.index()].flushed.get_or_insert((index, vendor_error));
+            self.has_flushed = true;
+            return;
+        }
+        self.lose_by(index, status, vendor_error);
+    }
+
+    /// All completions are taken: what was flushed has no cause that comes later.
+    #[cold]
+    pub(super) fn end_flushed(&mut self) {
+        self.has_flushed = false;
+        for rank in 0..self.peers.len() {
+            if let Some((index, vendor_error)) = self.peers[rank].flushed.take()
+                && index < self.links.len()
+            {
+                self.lose_by(index, WorkStatus::Flushed, vendor_error);
+            }
+        }
+    }
+
+    fn lose_by(&mut self, index: usize, status: WorkStatus, vendor_error: u32) {
+        let link = &self.links[index];
         // Where it is in every case: to ask the device would be a command.
         let queue_pair = Some(State::Error.name());
         let rank = link.peer;
@@ -110,10 +135,6 @@ impl Verbs {
             // No news: what was under way to it may fail, and it may go for good.
             return self.end_links(rank, true);
         }
-        match loss.reason {
-            Some(_) => tracing::warn!(%rank, %loss, "a peer is lost"),
-            None => tracing::debug!(%rank, %loss, "a peer is lost"),
-        }
         peer.stage = Stage::Lost;
         peer.loss = Some(loss);
         if is_news {
@@ -122,6 +143,13 @@ impl Verbs {
             self.untold += usize::from(self.life != Life::Fresh);
         }
         self.end_links(rank, is_sealed);
+    }
+
+    /// Says why a peer was lost, where that shows behind its loss alone.
+    pub(crate) fn explain(&mut self, rank: Rank, reason: LossReason) {
+        if let Some(loss) = self.peers.get_mut(rank.index()).and_then(|peer| peer.loss.as_mut()) {
+            loss.reason.get_or_insert(reason);
+        }
     }
 
     /// The device failed, or the queue of completions: with either, all queue pairs are in error,

@@ -124,6 +124,8 @@ pub struct Verbs {
     done: VecDeque<Token>,
     /// Tokens of lists that are under way.
     waiting: usize,
+    /// Something was flushed, and why is not known yet: see [`Peer`].
+    has_flushed: bool,
     /// Readiness and losses that `poll` has not told yet.
     untold: usize,
     /// A peer rang.
@@ -197,6 +199,7 @@ impl Verbs {
             buffers: SendBuffers::new(&parts.context),
             done: VecDeque::with_capacity(TOKENS_MAX),
             waiting: 0,
+            has_flushed: false,
             untold: 0,
             rung: false,
             retry_due: false,

@@ -44,6 +44,8 @@ pub(super) struct Peer {
     pub(super) ends: Ends,
     pub(super) doorbell: Doorbell,
     pub(super) loss: Option<Loss>,
+    /// The connection on which something was flushed, and the vendor's error: why is not known yet.
+    pub(super) flushed: Option<(usize, u32)>,
     pub(super) ready_untold: bool,
     pub(super) loss_untold: bool,
     /// A post found no room, and room has not come since.
@@ -57,6 +59,7 @@ impl Peer {
             ends: Ends::Away,
             doorbell: Doorbell::new(),
             loss: None,
+            flushed: None,
             ready_untold: false,
             loss_untold: false,
             refused: false,

@@ -34,6 +34,8 @@ pub enum LossReason {
     WrongCard,
     /// The device takes no way to the address that the peer gave.
     NoWay,
+    /// This member's port has no link, or lost it just before.
+    NoLink,
 }
 
 /// A payload that passes wherever larger packets are not configured: it fits into an Ethernet frame
@@ -73,6 +75,10 @@ impl fmt::Display for LossReason {
                 "it does not show the memory that it should: run the same program \
                 everywhere",
             ),
+            Self::NoLink => out.write_str(
+                "this member's port lost its link: look at the cable, the switch and the network \
+                 interface (ip link)",
+            ),
             Self::NoWay => out.write_str(
                 "the device knows no way to the peer's address: choose \
             addresses (GIDs) of one network",
@@ -96,6 +102,7 @@ mod tests {
             (LossReason::Partitions { own: keys.0, peer: keys.1 }, "--pkey"),
             (LossReason::WrongCard, "same program"),
             (LossReason::NoWay, "GIDs"),
+            (LossReason::NoLink, "cable"),
         ] {
             let text = reason.to_string();
             assert!(text.contains(words) && !text.contains('\n'), "{text}");

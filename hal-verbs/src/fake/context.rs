@@ -100,6 +100,7 @@ impl Context {
             lid: port.lid,
             // `IBV_LINK_LAYER_INFINIBAND` and `IBV_LINK_LAYER_ETHERNET`.
             link_layer: if port.link_layer == LinkLayer::InfiniBand { 1 } else { 2 },
+            needs_global_route: port.needs_global_route && port.tells_of_global_route,
         })
     }
 

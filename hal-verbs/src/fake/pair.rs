@@ -183,7 +183,8 @@ impl Hardware {
         let is_within = mtu > 0 && mtu <= port.mtu_bytes;
         let reads_max = device.profile.limits.reads_max;
         let has_gid = !route.is_global || usize::from(route.gid_index) < port.gids.len();
-        let is_good = is_within && has_gid && u32::from(route.reads_max) <= reads_max;
+        let has_way = route.is_global || !port.needs_global_route;
+        let is_good = is_within && has_gid && has_way && u32::from(route.reads_max) <= reads_max;
         if state != State::Initialised || route.port != place.port || !is_good {
             return Err(Errno::INVAL.into());
         }
@@ -198,7 +199,8 @@ impl Hardware {
         let pair = self.called(id)?;
         let device = pair.device;
         let state = pair.state;
-        let reads_max = self.devices.get(device).ok_or(Errno::NODEV)?.profile.limits.reads_max;
+        let profile = &self.devices.get(device).ok_or(Errno::NODEV)?.profile;
+        let (reads_max, retries_max) = (profile.limits.reads_max, profile.retries_max);
         let is_good = times.retries <= 7
             && times.timeout_exponent <= 31
             && u32::from(times.reads_max) <= reads_max;
@@ -209,7 +211,8 @@ impl Hardware {
         if state != State::ReadyToReceive {
             return Err(Errno::INVAL.into());
         }
-        pair.requester = Requester::new(responder.route, *times);
+        let times = SendTimes { retries: times.retries.min(retries_max), ..*times };
+        pair.requester = Requester::new(responder.route, times);
         pair.state = State::ReadyToSend;
         Ok(())
     }
@@ -312,6 +315,10 @@ impl Hardware {
 
     /// The oldest request ends with a status; the rest is flushed, and the queue pair is in ERROR.
     pub(super) fn fail(&mut self, id: u64, status: u32) {
+        let Some(pair) = self.pairs.get(&id) else { return };
+        if self.devices.get(pair.device).is_some_and(|it| it.profile.flushes_receives_first) {
+            self.flush_receives(id);
+        }
         let Some(pair) = self.pairs.get_mut(&id) else { return };
         if let Some(request) = pair.requester.requests.pop_front() {
             let (queue, epoch, frees) = (pair.queue, pair.epoch, request.number + 1);
@@ -329,17 +336,28 @@ impl Hardware {
         pair.state = State::Error;
         pair.responder = None;
         let requests = std::mem::take(&mut pair.requester.requests);
-        let receives = std::mem::take(&mut pair.receives);
         let (queue, epoch) = (pair.queue, pair.epoch);
         // What is under way speaks of nothing any more.
         pair.requester.stop();
         self.pairs.insert(id, pair);
-        let sends = requests.into_iter().map(|request| (request.name, request.number + 1));
-        for (name, frees) in sends.chain(receives.into_iter().map(|receive| (receive.name, 0))) {
-            self.counts.flushed += 1;
-            let completion = Completion { name, status: FLUSHED, ..Completion::default() };
-            self.complete(queue, id, epoch, frees, completion);
+        for request in requests {
+            self.flush(queue, id, epoch, (request.name, request.number + 1));
         }
+        self.flush_receives(id);
+    }
+
+    fn flush_receives(&mut self, id: u64) {
+        let Some(pair) = self.pairs.get_mut(&id) else { return };
+        let (queue, epoch) = (pair.queue, pair.epoch);
+        for receive in std::mem::take(&mut pair.receives) {
+            self.flush(queue, id, epoch, (receive.name, 0));
+        }
+    }
+
+    fn flush(&mut self, queue: u64, id: u64, epoch: u64, (name, frees): (u64, u64)) {
+        self.counts.flushed += 1;
+        let completion = Completion { name, status: FLUSHED, ..Completion::default() };
+        self.complete(queue, id, epoch, frees, completion);
     }
 
     /// To ERROR because of something at this end that no completion tells.

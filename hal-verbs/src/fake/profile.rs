@@ -110,6 +110,10 @@ pub struct PortProfile {
     pub mtu_bytes: u32,
     /// The longest message, in bytes.
     pub message_bytes_max: u32,
+    /// Whether ways without the GID (GRH) are refused.
+    pub needs_global_route: bool,
+    /// Whether it says so.
+    pub tells_of_global_route: bool,
     /// Whether traffic can flow at the start.
     pub is_up: bool,
     /// Its table of partitions.
@@ -126,6 +130,8 @@ impl Default for PortProfile {
             mtu_bytes_max: 4096,
             mtu_bytes: 4096,
             message_bytes_max: 1 << 30,
+            needs_global_route: false,
+            tells_of_global_route: true,
             is_up: true,
             partitions: vec![PartitionKey::USUAL],
         }
@@ -189,6 +195,15 @@ pub struct Profile {
     pub timeout_stretch_max: u8,
     /// What seven retries mean.
     pub seven_retries: SevenRetries,
+    /// How often a request is sent again at most, whatever was asked for.
+    pub retries_max: u8,
+    /// Whether the completions of flushed receives come before that of the request that failed:
+    /// verbs promise an order within each of a connection's two queues alone.
+    pub flushes_receives_first: bool,
+    /// Whether a request that is to go out while the port has no link ends its connection at once,
+    /// with flushes and no other status: so does RoCE in software of Linux 6.12 when its network
+    /// interface is taken down, and the routes with it.
+    pub fails_without_link: bool,
     /// How keys are numbered.
     pub keys: Keys,
     /// What it makes of memory windows.
@@ -237,6 +252,9 @@ impl Profile {
             timeout_exponent_min: 0,
             timeout_stretch_max: 1,
             seven_retries: SevenRetries::default(),
+            retries_max: 7,
+            flushes_receives_first: false,
+            fails_without_link: false,
             keys: Keys::default(),
             windows: Windows::default(),
             keeps_ended_keys: false,
@@ -286,6 +304,7 @@ impl Profile {
             seven_retries: random.pick(SevenRetries::Seven, &[SevenRetries::ForEver]),
             keys: random.pick(Keys::Consecutive, &[Keys::Drawn, Keys::Reused]),
             data_in_order: random.pick(DataInOrder::NotKnown, &[DataInOrder::Yes, DataInOrder::No]),
+            flushes_receives_first: random.pick(false, &[true]),
             ..Self::strict()
         }
         .honest()

@@ -174,6 +174,10 @@ impl Hardware {
             return self.execute_here(id, &request);
         };
         let (from, epoch, number) = (pair.place(), pair.epoch, pair.number);
+        let device = self.devices.get(from.device);
+        if !self.is_up(from) && device.is_some_and(|it| it.profile.fails_without_link) {
+            return self.enter_error(id);
+        }
         let content = match (&request.content, request.is_read()) {
             (_, true) => self.writable(id, request.range).map(|()| Vec::new()),
             (Some(content), false) => Ok(content.clone()),

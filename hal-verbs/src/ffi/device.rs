@@ -19,6 +19,9 @@ use super::{check, completion, last_error};
 use crate::adapter::{AsyncEvent, DeviceAttributes, PortAttributes};
 use crate::devices::GidKind;
 
+/// `IBV_QPF_GRH_REQUIRED` in `<infiniband/verbs.h>`.
+const GLOBAL_ROUTE_NEEDED: u8 = 1;
+
 /// The devices that the kernel knows.
 pub(crate) struct DeviceList {
     list: NonNull<*mut ibv_device>,
@@ -137,6 +140,7 @@ impl Context {
             gids: usize::try_from(port.gid_tbl_len).unwrap_or(0),
             lid: port.lid,
             link_layer: port.link_layer,
+            needs_global_route: port.flags & GLOBAL_ROUTE_NEEDED != 0,
         })
     }
 

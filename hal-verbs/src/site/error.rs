@@ -2,9 +2,11 @@
 
 use std::io;
 use std::net::Ipv6Addr;
+use std::path::PathBuf;
 
 use tramontane_core::ids::NodeId;
 
+use crate::cgroup::{self, UsedUp};
 use crate::devices::ChoiceError;
 use crate::ffi::NoLibrary;
 use crate::locked::{self, Limit};
@@ -42,6 +44,33 @@ pub enum JoinError {
         needed: Option<usize>,
         /// Bytes that the process may lock; none if there is no limit.
         limit: Option<u64>,
+    },
+    /// A limit of the RDMA cgroup is used up.
+    #[error(
+        "cannot {action}: the RDMA cgroup of this process may have {most} {resource} on {device}, \
+         and all are in use; raise that in {}, or in the limits of the container",
+        file.display()
+    )]
+    CgroupLimit {
+        /// What was tried.
+        action: &'static str,
+        /// The device.
+        device: String,
+        /// Of what, as the kernel calls it.
+        resource: String,
+        /// How many there may be.
+        most: u64,
+        /// Where that stands.
+        file: PathBuf,
+    },
+    /// The RDMA cgroup refused, and its limits cannot be read here.
+    #[error(
+        "cannot {action}: the RDMA cgroup of this process allows no more; raise its rdma.max, or \
+         the limits of the container"
+    )]
+    CgroupRefused {
+        /// What was tried.
+        action: &'static str,
     },
     /// More than the device holds.
     #[error(
@@ -152,7 +181,7 @@ impl JoinError {
     pub fn from_discovery(source: io::Error) -> Self {
         match source.downcast::<NoLibrary>() {
             Ok(error) => error.into(),
-            Err(source) => Self::from_device("libibverbs", "list the devices", source),
+            Err(source) => Self::from_call(None, "list the devices", source),
         }
     }
 
@@ -168,14 +197,28 @@ impl JoinError {
 
     /// For any other call that failed. Queue pairs and completion queues have rings that are locked
     /// in memory too, and a driver that may not lock them says that there is no memory.
+    /// What the RDMA cgroup refuses is no matter of locked memory, though some drivers say so.
     pub(super) fn from_device(device: &str, action: &'static str, source: io::Error) -> Self {
-        if source.kind() == io::ErrorKind::OutOfMemory {
+        Self::from_call(Some(device), action, source)
+    }
+
+    fn from_call(device: Option<&str>, action: &'static str, source: io::Error) -> Self {
+        let is_out_of_memory = source.kind() == io::ErrorKind::OutOfMemory;
+        if is_out_of_memory || cgroup::refuses(&source) {
+            if let Some(UsedUp { device, resource, most, file }) = cgroup::used_up(device) {
+                return Self::CgroupLimit { action, device, resource, most, file };
+            }
+            if !is_out_of_memory {
+                return Self::CgroupRefused { action };
+            }
+        }
+        if is_out_of_memory {
             return Self::LockedMemory { action, needed: None, limit: locked::limit() };
         }
         if source.kind() == io::ErrorKind::PermissionDenied {
             return Self::NotPermitted { source };
         }
-        Self::Device { device: device.to_owned(), action, source }
+        Self::Device { device: device.unwrap_or("libibverbs").to_owned(), action, source }
     }
 }
 
@@ -208,6 +251,14 @@ mod tests {
             JoinError::NoSuchVector { device: "rxe0".into(), wanted: 4, vectors: 4 },
             JoinError::TooMany { device: "rxe0".into(), what: "completions", most: 9, needed: 10 },
             JoinError::DeviceGone { device: "rxe0".into(), why: "no device".into() },
+            JoinError::CgroupLimit {
+                action: "make a queue pair",
+                device: "rxe0".into(),
+                resource: "hca_object".into(),
+                most: 7,
+                file: "/sys/fs/cgroup/rdma.max".into(),
+            },
+            JoinError::CgroupRefused { action: "make a queue pair" },
             JoinError::NotDenied { device: "rxe0".into(), way: RightsWay::Registration },
             JoinError::NoAnswer {
                 device: "rxe0".into(),
@@ -240,6 +291,9 @@ mod tests {
             JoinError::from_device("rxe0", "x", denied()),
             JoinError::NotPermitted { .. }
         ));
+        // What the kernel says where a cgroup has no more to give.
+        let refused = JoinError::from_device("rxe0", "x", io::Error::from_raw_os_error(11));
+        assert!(matches!(refused, JoinError::CgroupRefused { .. }));
         let other = io::Error::from_raw_os_error(22);
         assert!(matches!(JoinError::from_device("rxe0", "x", other), JoinError::Device { .. }));
     }

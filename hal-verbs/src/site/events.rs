@@ -9,7 +9,7 @@
 //! | the device failed | every view loses all its peers; the next view opens the device again |
 //! | a completion queue failed | the view of that queue loses all its peers |
 //! | a queue pair failed | its peer is lost; if it is a region's, the connection is made anew |
-//! | a port lost its link | nothing yet: what is under way goes on if the link is back within the loss time, and fails if it is not |
+//! | a port lost its link | nothing yet: the device sends again until the link is back or the loss time is over; of peers that are lost meanwhile it is the reason |
 //! | a port came up; its LID, GIDs, partition keys or subnet manager changed | the next view looks at the port again |
 //!
 //! # Invariants
@@ -33,6 +33,7 @@ const EVENTS_MAX: usize = 64;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeviceNews {
     has_failed: bool,
+    has_lost_link: bool,
     completion_queues: Vec<u64>,
     queue_pairs: Vec<u32>,
 }
@@ -42,6 +43,11 @@ impl DeviceNews {
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         !self.has_failed && self.completion_queues.is_empty() && self.queue_pairs.is_empty()
+    }
+
+    /// Whether the port in use lost its link, though it may be back. No view does anything.
+    pub(crate) const fn has_lost_link(&self) -> bool {
+        self.has_lost_link
     }
 
     /// Whether the device failed or was taken away: nothing on it works any more.
@@ -66,6 +72,8 @@ impl DeviceNews {
 pub(super) struct DeviceEvents {
     has_failed: bool,
     is_port_stale: bool,
+    is_link_down: bool,
+    link_losses: u64,
 }
 
 impl DeviceEvents {
@@ -82,13 +90,21 @@ impl DeviceEvents {
                 break;
             }
             let Some(event) = next() else { break };
-            self.note(event, &mut news);
+            self.note(event, choice.port, &mut news);
             tell(event, choice, loss_time);
         }
         news
     }
 
-    fn note(&mut self, event: AsyncEvent, news: &mut DeviceNews) {
+    fn note(&mut self, event: AsyncEvent, own_port: u8, news: &mut DeviceNews) {
+        match event {
+            AsyncEvent::PortError(port) if port == own_port => {
+                (self.is_link_down, news.has_lost_link) = (true, true);
+                self.link_losses += 1;
+            }
+            AsyncEvent::PortActive(port) if port == own_port => self.is_link_down = false,
+            _ => {}
+        }
         match event {
             AsyncEvent::DeviceFatal => (self.has_failed, news.has_failed) = (true, true),
             AsyncEvent::CompletionQueueError(queue) => news.completion_queues.push(queue),
@@ -107,6 +123,16 @@ impl DeviceEvents {
     /// Whether the device said that it failed.
     pub(super) const fn has_failed(&self) -> bool {
         self.has_failed
+    }
+
+    /// Whether the port in use has no link, as far as the device said.
+    pub(super) const fn is_link_down(&self) -> bool {
+        self.is_link_down
+    }
+
+    /// How often the port in use lost its link.
+    pub(super) const fn link_losses(&self) -> u64 {
+        self.link_losses
     }
 
     /// Whether what is known of the ports may be old.
@@ -142,9 +168,9 @@ fn tell(event: AsyncEvent, choice: &Choice, loss_time: Duration) {
             device,
             port,
             ?loss_time,
-            "the port lost its link; peers are lost if it is not back within the loss time; look \
-             at \
-             the cable, the switch and the network interface (ip link)"
+            "the port lost its link; peers are lost if it is not back within the loss time, and at \
+             once on a device in software whose network interface was taken down; look at the \
+             cable, the switch and the network interface (ip link)"
         ),
         AsyncEvent::PortActive(port) if port == choice.port => {
             tracing::info!(device, port, "the port has its link");

@@ -182,6 +182,16 @@ impl Site {
         self.events.has_failed()
     }
 
+    /// Whether the port in use has no link, as far as the device said.
+    pub(crate) const fn is_link_down(&self) -> bool {
+        self.events.is_link_down()
+    }
+
+    /// How often the port in use lost its link.
+    pub(crate) const fn link_losses(&self) -> u64 {
+        self.events.link_losses()
+    }
+
     pub(crate) const fn workers(&self) -> &Workers {
         &self.workers
     }

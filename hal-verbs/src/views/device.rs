@@ -6,7 +6,7 @@ use rustix::event::epoll;
 use tramontane_core::fabric::{ErrorKind, HostFabric};
 
 use super::fabric::RdmaViews;
-use crate::site::JoinError;
+use crate::site::{DeviceNews, JoinError};
 
 impl<S: HostFabric<Error = ErrorKind> + AsFd> RdmaViews<S> {
     /// Lets what the device says wake this member.
@@ -19,19 +19,20 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> RdmaViews<S> {
         Ok(())
     }
 
-    /// Takes what the device said, and tells every view, those that are not open yet included. True
-    /// if something is new to an open one.
-    pub(super) fn check_device(&mut self) -> bool {
+    /// Takes what the device said, and tells every view, those that are not open yet included.
+    /// True beside it if something is new to an open one.
+    pub(super) fn check_device(&mut self) -> (DeviceNews, bool) {
         let news = self.site.check_device();
         if news.is_empty() {
-            return false;
+            return (news, false);
         }
         if news.has_failed() && std::mem::take(&mut self.is_device_watched) {
             // Its descriptor would wake this member for ever.
             let _ = epoll::delete(&self.descriptors, &self.site);
         }
         let views = self.views.iter_mut().chain(&mut self.made);
-        views.fold(false, |is_news, view| view.verbs.hear_device(&news) | is_news)
+        let is_news = views.fold(false, |is_news, view| view.verbs.hear_device(&news) | is_news);
+        (news, is_news)
     }
 
     /// Makes the device ready for a next view. What it said before is told to the views that are

@@ -11,7 +11,7 @@ use tramontane_core::ids::{NodeId, Rank, ViewId};
 
 use super::cards::Cards;
 use super::regions::VIEWS_MAX;
-use crate::fabric::{Loss, Verbs};
+use crate::fabric::{Loss, LossReason, Verbs};
 use crate::protocol::Counters;
 use crate::site::{JoinError, REGIONS_MAX, RegionMemory, Site};
 
@@ -306,8 +306,32 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> RdmaViews<S> {
         // A member that was cut off finds its writes unanswered, as if the others were dead: only
         // what they said last tells.
         self.look_at_side_channel();
+        self.explain(view, peer);
         let loss = self.view(view).and_then(|open| open.verbs.loss_of(peer));
         Some(Event::PeerLost { view, peer, cause: loss.map_or(cause, |loss| loss.cause) })
+    }
+
+    /// Says in the log why a peer cannot be reached, with what the device says of its port.
+    fn explain(&mut self, view: ViewId, peer: Rank) {
+        let (news, _) = self.check_device();
+        let has_lost_link = news.has_lost_link() || self.site.is_link_down();
+        let choice = self.site.choice().clone();
+        let Some(open) = self.view_mut(view) else { return };
+        if has_lost_link {
+            open.verbs.explain(peer, LossReason::NoLink);
+        }
+        let node = open.verbs.rows().members().get(peer.index());
+        match open.verbs.loss_of(peer) {
+            Some(loss) if loss.cause == LossCause::Unreachable => tracing::warn!(
+                node = node.map(|node| node.get()),
+                %view,
+                device = choice.name,
+                port = choice.port,
+                %loss,
+                "a peer is lost"
+            ),
+            _ => {}
+        }
     }
 
     /// Goes on with views that ended with something under way, and that nobody asks for any more.

@@ -71,7 +71,7 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> HostFabric for RdmaViews<S> {
             let is_called =
                 self.side_channel.sleep(Duration::ZERO) | self.site.workers().take_news();
             self.is_look_due |= is_called;
-            let is_told = self.check_device();
+            let (_, is_told) = self.check_device();
             let is_written = self.views.iter_mut().any(|view| view.verbs.sleep(Duration::ZERO));
             if is_called || is_told || is_written {
                 return true;
@@ -86,7 +86,7 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> HostFabric for RdmaViews<S> {
 
     fn check_peers(&mut self) -> bool {
         self.look_at_side_channel();
-        let is_news = self.check_device();
+        let (_, is_news) = self.check_device();
         self.retire_rest();
         is_news
     }

@@ -2,14 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use super::members::{LONG_NS, MILLISECOND_NS, Members};
+use super::members::{LONG_NS, LOSS_TIME, MILLISECOND_NS, Members};
 use tramontane_core::fabric::{
     BlockEvent, BlockStore as _, BlockUse, Blocks as _, Channel, Fabric as _, HostBlocks as _,
     HostFabric as _, LossCause, Token, ViewRows as _, Way,
 };
 use tramontane_core::ids::{Rank, ViewId};
 use tramontane_verbs::devices::{GidChoice, GidKind, LinkLayer, Wanted};
-use tramontane_verbs::fake::{Fault, GidEntry, PortProfile, Profile};
+use tramontane_verbs::fake::{Fault, GidEntry, Link, PortProfile, Profile};
 
 const FIRST: ViewId = ViewId(1);
 const SECOND: ViewId = ViewId(2);
@@ -153,12 +153,50 @@ fn a_port_that_is_away_for_longer_loses_the_peers_and_is_used_by_the_next_view()
     let device = members.devices[0].clone();
     members.network.inject(Fault::PortDown(device.clone(), 1));
     members.post(FIRST, 0, 77);
+    members.pass(u64::try_from(LOSS_TIME.as_nanos()).expect("short"));
+    assert_eq!(members.losses(), [], "nobody is lost before the time is over");
     members.pass(LONG_NS);
     let lost = members.losses();
     assert_eq!(lost, [(0, FIRST, B, UNREACHABLE), (0, FIRST, Rank(2), UNREACHABLE)]);
+    let told = told(&mut members, 0);
+    assert!(told.contains("status 12") && told.contains("lost its link"), "{told}");
     members.network.inject(Fault::PortUp(device, 1));
     members.pass(MILLISECOND_NS);
     members.assert_next_view(NEXT);
+}
+
+/// How a process lost B in the first view.
+fn told(members: &mut Members, process: usize) -> String {
+    members.member(process).fabric.loss_of(FIRST, B).expect("a loss").to_string()
+}
+
+/// The device gives no status but flushes: what it said of its port is the cause.
+#[test]
+fn flushes_of_an_interface_taken_down_name_the_port() {
+    let mut members =
+        members_with(&Profile { fails_without_link: true, ..Profile::soft_roce() }, 3);
+    let device = members.devices[0].clone();
+    members.network.inject(Fault::PortDown(device, 1));
+    members.post(FIRST, 0, 77);
+    // All that is flushed takes more than one look.
+    (0..2).for_each(|_| members.pass(MILLISECOND_NS));
+    let lost = members.losses();
+    assert_eq!(lost, [(0, FIRST, B, UNREACHABLE), (0, FIRST, Rank(2), UNREACHABLE)]);
+    let told = told(&mut members, 0);
+    assert!(told.contains("status 5") && told.contains("port lost its link"), "{told}");
+}
+
+#[test]
+fn the_first_status_names_a_loss_behind_flushes() {
+    let mut members =
+        members_with(&Profile { flushes_receives_first: true, ..Profile::strict() }, 2);
+    let (from, to) = (members.devices[0].clone(), members.devices[1].clone());
+    members.network.inject(Fault::Link { from, to, link: Link { is_cut: true, ..Link::default() } });
+    members.post(FIRST, 0, 77);
+    members.pass(LONG_NS);
+    assert_eq!(members.losses(), [(0, FIRST, B, UNREACHABLE)]);
+    let told = told(&mut members, 0);
+    assert!(told.contains("status 12") && !told.contains("link"), "{told}");
 }
 
 /// A device with room in its table of addresses.

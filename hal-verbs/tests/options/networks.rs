@@ -49,6 +49,31 @@ fn members_on_infiniband_meet_with_a_global_route_and_without() {
 }
 
 #[test]
+fn ports_that_require_a_global_route_get_it() {
+    for tells_of_global_route in [true, false] {
+        let needs = |needs_global_route| {
+            let port = PortProfile {
+                link_layer: LinkLayer::InfiniBand,
+                needs_global_route,
+                tells_of_global_route,
+                ..PortProfile::default()
+            };
+            Profile { ports: vec![port], ..Profile::strict() }
+        };
+        // A port that says so says it to the peer too.
+        let other = !tells_of_global_route;
+        let mut two =
+            Two::new(&Shape { profiles: [needs(true), needs(other)], ..Shape::default() });
+        two.admit();
+        two.run_for(SECOND_NS);
+        assert_eq!(two.ready(), [true, true]);
+        for device in &two.devices {
+            assert!(two.network.connections(device)[0].is_global);
+        }
+    }
+}
+
+#[test]
 fn service_level_and_traffic_class_reach_the_connections() {
     let service = Service { traffic_class: 106, level: 3, has_global_route: false };
     let wanted = [Wanted { service, ..Wanted::default() }, Wanted::default()];

@@ -354,7 +354,10 @@ impl From<tramontane_verbs::JoinError> for Failure {
             | E::Device { .. } => Status::Device,
             E::Choice(_) | E::NoSuchVector { .. } | E::BadOptions(_) => Status::Usage,
             E::NoAnswer { .. } => Status::Group,
-            E::LockedMemory { .. } | E::TooMany { .. } => Status::Resources,
+            E::LockedMemory { .. }
+            | E::TooMany { .. }
+            | E::CgroupLimit { .. }
+            | E::CgroupRefused { .. } => Status::Resources,
             _ => Status::Other,
         };
         Self::with_text(status, error)
