@@ -105,7 +105,12 @@ mod tests {
     fn the_older_hierarchy_is_read_too() {
         let root = tempfile::tempdir().expect("a folder");
         let root = root.path();
-        group(root, "rdma/job", "rxe0 hca_handle=2 hca_object=max", "rxe0 hca_handle=2 hca_object=9");
+        group(
+            root,
+            "rdma/job",
+            "rxe0 hca_handle=2 hca_object=max",
+            "rxe0 hca_handle=2 hca_object=9",
+        );
         let own = "12:memory:/job\n4:rdma:/job\n0::/\n";
         let found = used_up_below(root, own, Some("rxe0")).expect("a limit");
         assert_eq!((found.resource.as_str(), found.most), ("hca_handle", 2));

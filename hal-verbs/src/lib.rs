@@ -43,6 +43,7 @@
 //! [`Blocks`]: tramontane_core::fabric::Blocks
 
 mod adapter;
+mod cgroup;
 pub mod check;
 mod commands;
 pub mod devices;
@@ -50,7 +51,6 @@ mod fabric;
 #[cfg(feature = "fake")]
 pub mod fake;
 mod ffi;
-mod cgroup;
 mod locked;
 mod protocol;
 pub mod settings;

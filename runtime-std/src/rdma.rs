@@ -39,8 +39,8 @@ pub struct DeviceOptions {
     pub device: Option<String>,
     /// The port of the device [default: the first active port]
     pub port: Option<u8>,
-    /// The GID, by index or as an address [default: the address at which the members meet, if the
-    /// device has it, else RoCE v2 over IPv4 first]
+    /// The GID, by index or as an address [default: the address at which the members meet, else one
+    /// of the network interface that has it, else RoCE v2 over IPv4 first]
     pub gid: Option<Gid>,
     /// The largest packet payload, in bytes [default: that of the port]
     pub mtu: Option<u32>,
@@ -136,12 +136,14 @@ impl DeviceOptions {
     }
 }
 
-/// The devices of this machine.
+/// The devices of this machine, or the one that the options name: no other is opened then.
 ///
 /// # Errors
 /// If libibverbs is not installed, or the kernel does not say.
-pub fn discover() -> Result<tramontane_verbs::devices::Devices, tramontane_verbs::JoinError> {
-    tramontane_verbs::devices::Devices::discover()
+pub fn discover(
+    options: &DeviceOptions,
+) -> Result<tramontane_verbs::devices::Devices, tramontane_verbs::JoinError> {
+    tramontane_verbs::devices::Devices::discover_only(options.device.as_deref())
         .map_err(tramontane_verbs::JoinError::from_discovery)
 }
 
@@ -152,7 +154,7 @@ pub fn discover() -> Result<tramontane_verbs::devices::Devices, tramontane_verbs
 pub fn choose(
     device: &DeviceOptions,
 ) -> Result<tramontane_verbs::devices::Choice, tramontane_verbs::JoinError> {
-    Ok(discover()?.choose(&device.wanted())?)
+    Ok(discover(device)?.choose(&device.wanted())?)
 }
 
 /// What was chosen and rounded, for whoever asks (HAL-3, HAL-4).

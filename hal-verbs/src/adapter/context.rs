@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use super::AsyncEvent;
-use crate::devices::GidKind;
+use crate::devices::{Gid, GidKind, Interface, on_port};
 #[cfg(feature = "fake")]
 use crate::fake;
 use crate::ffi;
@@ -130,6 +130,15 @@ impl Context {
             Inner::Library(_) => ffi::gid_kind(device, port, index, is_ethernet),
             #[cfg(feature = "fake")]
             Inner::Fake(context) => context.gid_kind(port, index, is_ethernet),
+        }
+    }
+
+    /// The network interfaces that stand on a port. `device` is the device's name.
+    pub(crate) fn interfaces(&self, device: &str, port: u8, gids: &[Gid]) -> Vec<Interface> {
+        match &self.inner {
+            Inner::Library(_) => on_port(device, port, gids),
+            #[cfg(feature = "fake")]
+            Inner::Fake(context) => context.interfaces(port, gids),
         }
     }
 

@@ -2,23 +2,68 @@
 
 use std::net::IpAddr;
 
-use super::{Choice, ChoiceError, Device, Devices, GidChoice, Wanted};
+use super::choice::best_gid;
+use super::interface::with_address;
+use super::{Choice, ChoiceError, Device, Devices, GidChoice, Port, Wanted};
 
 impl Devices {
     /// Chooses by what the caller insists on. Where it insists on no address, that at which the
-    /// members meet is the first choice.
+    /// members meet is the first choice; then the port below the network interface that has it,
+    /// and of its addresses that interface's. What else is taken may lead to no peer, so it is
+    /// logged.
     pub(crate) fn choose_for_meeting(
         &self,
         wanted: &Wanted,
         meeting: Option<IpAddr>,
     ) -> Result<Choice, ChoiceError> {
-        if let (GidChoice::Auto, Some(address)) = (wanted.gid, meeting) {
-            let there = Wanted { gid: GidChoice::Address(address), ..wanted.clone() };
-            if let Ok(choice) = self.choose(&there) {
-                return Ok(choice);
-            }
+        let (GidChoice::Auto, Some(address)) = (wanted.gid, meeting) else {
+            return self.choose(wanted);
+        };
+        let there = Wanted { gid: GidChoice::Address(address), ..wanted.clone() };
+        if let Ok(choice) = self.choose(&there) {
+            return Ok(choice);
         }
-        self.choose(wanted)
+        let interfaces = with_address(address);
+        if let Some(choice) = self.choose_below(wanted, &interfaces) {
+            return Ok(choice);
+        }
+        let choice = self.choose(wanted)?;
+        if !address.is_loopback() {
+            tracing::warn!(
+                %address,
+                interface = interfaces.first(),
+                device = choice.name,
+                port = choice.port,
+                gid = choice.gid.index,
+                gid_address = %choice.gid.address,
+                "no RDMA device is on the network interface with the address at which members \
+                 meet, and the first usable one is taken; if it does not lead to the others, \
+                 choose one of their network with --device and --gid"
+            );
+        }
+        Ok(choice)
+    }
+
+    /// Chooses a port on which one of these interfaces stands, and an address of that interface if
+    /// there is any: the others of the port may be of other networks.
+    fn choose_below(&self, wanted: &Wanted, interfaces: &[String]) -> Option<Choice> {
+        let ports = || {
+            let devices = self.devices.iter();
+            devices.flat_map(|device| device.ports.iter().map(move |port| (device, port)))
+        };
+        let is_wanted = |device: &Device, port: &Port| {
+            wanted.device.as_ref().is_none_or(|name| *name == device.name)
+                && wanted.port.is_none_or(|number| number == port.number)
+        };
+        interfaces.iter().find_map(|name| {
+            ports().filter(|(device, port)| is_wanted(device, port)).find_map(|(device, port)| {
+                let interface = port.interfaces.iter().find(|found| found.name == *name)?;
+                let own = best_gid(port, |gid| interface.gids.contains(&gid.index));
+                let gid = own.map_or(GidChoice::Auto, |gid| GidChoice::Index(gid.index));
+                let (device, port) = (Some(device.name.clone()), Some(port.number));
+                self.choose(&Wanted { device, port, gid, ..wanted.clone() }).ok()
+            })
+        })
     }
 }
 
@@ -67,7 +112,7 @@ fn fit(devices: &Devices, wanted: Wanted, meeting: Option<IpAddr>) -> Result<Cho
 #[cfg(test)]
 mod tests {
     use super::super::samples::rxe;
-    use super::super::{Gid, GidKind, LinkLayer, PortState};
+    use super::super::{Gid, GidKind, Interface, LinkLayer, PortState};
     use super::*;
 
     const V2: GidKind = GidKind::RoceV2;
@@ -158,6 +203,34 @@ mod tests {
         let wanted = Wanted { mtu_bytes: Some(1024), ..Wanted::default() };
         let lowered = again(&wanted, |device| device.ports[0].mtu_bytes = 512);
         assert_eq!(lowered.expect("a choice").mtu_bytes, 512, "a large one no longer fits");
+    }
+
+    #[test]
+    fn the_port_below_the_interface_is_taken() {
+        let named = |device: &str, interface: &str, gids: &[u8]| {
+            let interface = Interface { name: interface.to_owned(), gids: gids.to_vec() };
+            let mut found = Device { name: device.to_owned(), ..rxe() };
+            found.ports[0].interfaces = vec![interface];
+            found
+        };
+        // The second's interface has the worse of its addresses alone; the third's has none.
+        let devices = vec![
+            named("mlx5_0", "ens1", &[0, 1]),
+            named("mlx5_1", "ens2", &[0]),
+            named("mlx5_2", "ib0", &[]),
+        ];
+        let devices = Devices { devices };
+        let below = |wanted: &Wanted, names: &[&str]| {
+            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            let choice = devices.choose_below(wanted, &names)?;
+            Some((devices.devices[choice.device].name.clone(), choice.gid.index))
+        };
+        let any = Wanted::default();
+        assert_eq!(below(&any, &["br0", "ens2"]), Some(("mlx5_1".to_owned(), 0)));
+        assert_eq!(below(&any, &["ib0"]), Some(("mlx5_2".to_owned(), 1)));
+        assert_eq!(below(&any, &["eth0"]), None);
+        let insists = Wanted { device: Some("mlx5_0".to_owned()), ..Wanted::default() };
+        assert_eq!(below(&insists, &["ens2"]), None, "the caller goes before the interface");
     }
 
     #[test]

@@ -42,8 +42,8 @@ pub const SERVICE_LEVEL_MAX: u8 = 15;
 /// How an address is chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GidChoice {
-    /// The address at which the members meet, if the port has it; else RoCE v2 over IPv4, else over
-    /// IPv6, else over a link-local address, else RoCE v1; on InfiniBand the first.
+    /// The address at which the members meet, if the port has it; else one of the network interface
+    /// that has that address, if it stands on the port; else RoCE v2 over IPv4, else over IPv6, else over a link-local address, else RoCE v1; on InfiniBand the first.
     #[default]
     Auto,
     /// The entry with this index.
@@ -305,7 +305,7 @@ fn choose_port<'d>(device: &'d Device, wanted: &Wanted) -> Result<&'d Port, Choi
 
 fn choose_gid(device: &Device, port: &Port, wanted: GidChoice) -> Result<Gid, ChoiceError> {
     let (device, number) = (device.name.clone(), port.number);
-    let best = port.gids.iter().copied().min_by_key(|gid| (rank(gid), gid.index));
+    let best = best_gid(port, |_| true);
     match wanted {
         GidChoice::Auto => best.ok_or(ChoiceError::NoGid { device, port: number }),
         GidChoice::Index(index) => port
@@ -327,6 +327,12 @@ fn choose_gid(device: &Device, port: &Port, wanted: GidChoice) -> Result<Gid, Ch
             })
         }
     }
+}
+
+/// The best of those entries of a port's table that are admitted.
+pub(super) fn best_gid(port: &Port, admits: impl Fn(&Gid) -> bool) -> Option<Gid> {
+    let admitted = port.gids.iter().copied().filter(admits);
+    admitted.min_by_key(|gid| (rank(gid), gid.index))
 }
 
 /// The less, the better. A link-local address is in every table, and often leads nowhere.

@@ -3,7 +3,7 @@
 use std::io;
 
 use super::{
-    DataInOrder, Device, DeviceKind, DeviceLimits, Devices, Gid, LinkLayer, Partition,
+    ChoiceError, DataInOrder, Device, DeviceKind, DeviceLimits, Devices, Gid, LinkLayer, Partition,
     PartitionKey, Port, PortState, Transport, Wanted, ask::data_in_order, mtu_bytes,
 };
 use crate::adapter::{
@@ -26,8 +26,16 @@ impl Devices {
     /// of devices cannot be read. If there are devices and none of them answers: then what the
     /// first said. If the kernel has devices for which no driver is installed beside libibverbs.
     pub fn discover() -> io::Result<Self> {
+        Self::discover_only(None)
+    }
+
+    /// The same of one device, if it is named: no other is opened then.
+    ///
+    /// # Errors
+    /// As [`Devices::discover`]; with [`ChoiceError`] inside if no device has the name.
+    pub fn discover_only(wanted: Option<&str>) -> io::Result<Self> {
         let names = match device_names() {
-            Ok(names) => names,
+            Ok(names) => only(names, wanted).map_err(io::Error::other)?,
             // No RDMA in this kernel at all.
             Err(error) if error.raw_os_error() == Some(rustix::io::Errno::NOSYS.raw_os_error()) => {
                 return Ok(Self::default());
@@ -53,7 +61,7 @@ impl Devices {
     /// it wants, if there is such a one in this process.
     pub(crate) fn within_reach(wanted: Option<&str>) -> io::Result<Self> {
         match wanted.filter(|name| adapter::is_fake(name)) {
-            None => Self::discover(),
+            None => Self::discover_only(wanted),
             Some(name) => {
                 let device = describe(&adapter::open(name)?, name)?;
                 Ok(Self { devices: vec![device] })
@@ -76,6 +84,15 @@ fn why_not(name: &str, error: io::Error) -> io::Error {
         Ok(_) => error,
         Err(shut) => io::Error::new(shut.kind(), format!("{}: {shut}", node.display())),
     }
+}
+
+/// The names that are meant: that of the wanted device, or all.
+fn only(names: Vec<String>, wanted: Option<&str>) -> Result<Vec<String>, ChoiceError> {
+    let Some(wanted) = wanted.filter(|_| !names.is_empty()) else { return Ok(names) };
+    if names.iter().any(|name| name == wanted) {
+        return Ok(vec![wanted.to_owned()]);
+    }
+    Err(ChoiceError::NoSuchDevice { wanted: wanted.to_owned(), known: names })
 }
 
 /// Nothing found is told from nothing there.
@@ -175,6 +192,7 @@ fn describe_port(context: &Context, device: &str, number: u8, port: &PortAttribu
     let keys = context.partition_keys(number).unwrap_or_default();
     let partitions = (0..).zip(keys).map(|(index, key)| (index, PartitionKey(key)));
     let partitions = partitions.filter(|(_, key)| key.is_valid());
+    let gids: Vec<Gid> = gids.collect();
     Port {
         number,
         state: PortState::from_raw(port.state),
@@ -184,7 +202,8 @@ fn describe_port(context: &Context, device: &str, number: u8, port: &PortAttribu
         mtu_bytes: mtu_bytes(port.mtu_active),
         mtu_bytes_max: mtu_bytes(port.mtu_max),
         message_bytes_max: port.message_bytes_max,
-        gids: gids.collect(),
+        interfaces: context.interfaces(device, number, &gids),
+        gids,
         partitions: partitions.map(|(index, key)| Partition { index, key }).collect(),
     }
 }
@@ -205,6 +224,16 @@ pub(crate) fn inline_bytes_max(context: &Context) -> u32 {
 mod tests {
     use super::super::samples::rxe;
     use super::*;
+
+    #[test]
+    fn a_wanted_device_is_the_only_one_opened() {
+        let names = || vec!["mlx5_0".to_owned(), "mlx5_1".to_owned()];
+        assert_eq!(only(names(), Some("mlx5_1")), Ok(vec!["mlx5_1".to_owned()]));
+        assert_eq!(only(names(), None), Ok(names()));
+        assert_eq!(only(Vec::new(), Some("mlx5_1")), Ok(Vec::new()), "there is no device at all");
+        let error = only(names(), Some("mlx5_7")).expect_err("no such device").to_string();
+        assert!(error.contains("mlx5_7") && error.contains("mlx5_0, mlx5_1"), "{error}");
+    }
 
     #[test]
     fn devices_that_cannot_be_used_are_told_from_none() {

@@ -7,6 +7,7 @@ mod again;
 pub(crate) mod ask;
 mod choice;
 pub(crate) mod discover;
+mod interface;
 mod order;
 mod partition;
 mod transport;
@@ -18,6 +19,8 @@ use serde::Serialize;
 
 pub(crate) use again::choose_again;
 pub use choice::{Choice, ChoiceError, GidChoice, SERVICE_LEVEL_MAX, Service, Wanted};
+pub use interface::Interface;
+pub(crate) use interface::on_port;
 pub use order::Order;
 pub use partition::{Partition, PartitionKey};
 pub use transport::Transport;
@@ -138,6 +141,8 @@ pub struct Port {
     pub needs_global_route: bool,
     /// Its addresses; entries without one are left out.
     pub gids: Vec<Gid>,
+    /// The network interfaces that stand on it.
+    pub interfaces: Vec<Interface>,
     /// Its partitions; entries without one are left out.
     pub partitions: Vec<Partition>,
 }
@@ -317,8 +322,18 @@ impl fmt::Display for Port {
             self.lid, self.mtu_bytes, self.mtu_bytes_max, self.message_bytes_max
         )?;
         self.gids.iter().try_for_each(|gid| {
-            writeln!(out, "    GID {:>3}  {:<10}  {}", gid.index, gid.kind, gid.address)
+            write!(out, "    GID {:>3}  {:<10}  {}", gid.index, gid.kind, gid.address)?;
+            let mut interfaces = self.interfaces.iter();
+            match interfaces.find(|interface| interface.gids.contains(&gid.index)) {
+                Some(interface) => writeln!(out, "  {}", interface.name),
+                None => writeln!(out),
+            }
         })?;
+        let has_no_gid = |interface: &&Interface| interface.gids.is_empty();
+        self.interfaces
+            .iter()
+            .filter(has_no_gid)
+            .try_for_each(|interface| writeln!(out, "    network interface {}", interface.name))?;
         // Nearly all ports have the usual one alone.
         let is_unusual = |partition: &&Partition| partition.key != PartitionKey::USUAL;
         self.partitions.iter().filter(is_unusual).try_for_each(|partition| {
@@ -369,6 +384,7 @@ pub(crate) mod samples {
                 message_bytes_max: 8_388_608,
                 needs_global_route: false,
                 gids: vec![gid(0, "fe80::5054:ff:fe12:3456"), gid(1, "::ffff:10.9.0.1")],
+                interfaces: vec![Interface { name: "eth0".into(), gids: vec![0, 1] }],
                 partitions: vec![Partition { index: 0, key: PartitionKey::USUAL }],
             }],
         }

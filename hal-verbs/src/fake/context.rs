@@ -13,7 +13,7 @@ use super::network::CommandKind;
 use super::profile::PortProfile;
 use super::registry;
 use crate::adapter::{AsyncEvent, DeviceAttributes, PortAttributes};
-use crate::devices::{GidKind, LinkLayer};
+use crate::devices::{Gid, GidKind, Interface, LinkLayer};
 
 /// An opened device. A clone is the same one.
 #[derive(Clone, Debug)]
@@ -120,6 +120,13 @@ impl Context {
             _ if is_ethernet => GidKind::RoceV1,
             _ => GidKind::InfiniBand,
         }
+    }
+
+    /// The network interfaces that stand on a port: one with all of its addresses, or none.
+    pub(crate) fn interfaces(&self, port: u8, gids: &[Gid]) -> Vec<Interface> {
+        let name = self.ask_port(port, |port| port.interface.clone()).ok().flatten();
+        let gids = gids.iter().map(|gid| gid.index).collect();
+        name.map(|name| Interface { name, gids }).into_iter().collect()
     }
 
     /// Takes the next asynchronous event, if one waits; never blocks.

@@ -104,6 +104,8 @@ pub struct PortProfile {
     /// Its table of addresses. An empty one is filled by the network: on Ethernet a link-local
     /// address that leads nowhere, and an IPv4 address; on InfiniBand one address.
     pub gids: Vec<GidEntry>,
+    /// The network interface that stands on it, if any.
+    pub interface: Option<String>,
     /// The largest packet payload that it could use, in bytes.
     pub mtu_bytes_max: u32,
     /// The largest in use.
@@ -127,6 +129,7 @@ impl Default for PortProfile {
             link_layer: LinkLayer::Ethernet,
             lid: 0,
             gids: Vec::new(),
+            interface: None,
             mtu_bytes_max: 4096,
             mtu_bytes: 4096,
             message_bytes_max: 1 << 30,

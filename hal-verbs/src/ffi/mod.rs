@@ -23,6 +23,7 @@
 mod completion;
 mod device;
 mod features;
+mod interfaces;
 mod libibverbs;
 mod memory;
 mod queue_pair;
@@ -31,6 +32,7 @@ mod window;
 
 pub(crate) use completion::CompletionQueue;
 pub(crate) use device::{Context, DeviceList, gid_kind};
+pub(crate) use interfaces::interfaces_with;
 pub use libibverbs::NoLibrary;
 pub(crate) use memory::{ProtectionDomain, Registration};
 pub(crate) use queue_pair::QueuePair;

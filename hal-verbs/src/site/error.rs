@@ -181,7 +181,10 @@ impl JoinError {
     pub fn from_discovery(source: io::Error) -> Self {
         match source.downcast::<NoLibrary>() {
             Ok(error) => error.into(),
-            Err(source) => Self::from_call(None, "list the devices", source),
+            Err(source) => match source.downcast::<ChoiceError>() {
+                Ok(error) => error.into(),
+                Err(source) => Self::from_call(None, "list the devices", source),
+            },
         }
     }
 

@@ -97,7 +97,8 @@ impl Site {
     fn find_again(&self) -> Result<Device, JoinError> {
         let Device { name, node_guid, .. } = &self.device;
         let gone = |why: String| JoinError::DeviceGone { device: name.clone(), why };
-        let found = Devices::within_reach(Some(name)).map_err(|error| gone(error.to_string()))?;
+        let found = Devices::within_reach(Some(name)).or_else(|_| Devices::discover());
+        let found = found.map_err(|error| gone(error.to_string()))?;
         let mut devices = found.devices;
         let place = devices
             .iter()

@@ -191,7 +191,11 @@ fn the_first_status_names_a_loss_behind_flushes() {
     let mut members =
         members_with(&Profile { flushes_receives_first: true, ..Profile::strict() }, 2);
     let (from, to) = (members.devices[0].clone(), members.devices[1].clone());
-    members.network.inject(Fault::Link { from, to, link: Link { is_cut: true, ..Link::default() } });
+    members.network.inject(Fault::Link {
+        from,
+        to,
+        link: Link { is_cut: true, ..Link::default() },
+    });
     members.post(FIRST, 0, 77);
     members.pass(LONG_NS);
     assert_eq!(members.losses(), [(0, FIRST, B, UNREACHABLE)]);

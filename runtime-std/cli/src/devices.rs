@@ -75,8 +75,8 @@ struct Taken<'l> {
 }
 
 fn list(arguments: &Arguments) -> Result<(), Failure> {
-    let devices = rdma::discover()?;
     let options = arguments.device.options();
+    let devices = rdma::discover(&options)?;
     let wanted = options.wanted();
     let choice = devices.choose(&wanted);
     let times = choice.as_ref().ok().map(|choice| {
@@ -135,5 +135,7 @@ fn why(options: &DeviceOptions, wanted: &Wanted, devices: &Devices, choice: &Cho
         (None, GidKind::RoceV2) => "RoCE v2, and none over IPv4",
         (None, GidKind::RoceV1) => "no RoCE v2 address",
     };
-    format!("{device}; {gid} (members that meet at an address of a device take that one)")
+    format!(
+        "{device}; {gid} (members that meet at an address of a device, or of the network interface on it, take that one)"
+    )
 }

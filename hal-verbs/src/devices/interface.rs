@@ -1,0 +1,71 @@
+//! Network interfaces: which have an address, and which stand on a port.
+
+use std::fs::{read_dir, read_to_string};
+use std::net::IpAddr;
+
+use serde::Serialize;
+
+use super::Gid;
+use crate::ffi;
+
+/// A network interface that stands on a port.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Interface {
+    /// Its name, as in `/sys/class/net`.
+    pub name: String,
+    /// The entries of the port's table of addresses that are its own, by their indices.
+    pub gids: Vec<u8>,
+}
+
+/// More than bonds, bridges and VLANs are ever stacked.
+const INTERFACES_MAX: usize = 32;
+
+/// The interfaces that have an address, and those below them, nearest first: a bridge, a bond or a
+/// VLAN has addresses that the port below may not have.
+pub(super) fn with_address(address: IpAddr) -> Vec<String> {
+    let mut found = ffi::interfaces_with(address);
+    let mut next = 0;
+    while let Some(name) = found.get(next).cloned()
+        && found.len() < INTERFACES_MAX
+    {
+        next += 1;
+        for entry in names_in(&format!("/sys/class/net/{name}")) {
+            match entry.strip_prefix("lower_") {
+                Some(lower) if !found.iter().any(|known| known == lower) => {
+                    found.push(lower.to_owned());
+                }
+                _ => {}
+            }
+        }
+    }
+    found
+}
+
+/// The interfaces that stand on a port of a device of the machine: those of its addresses, and, as
+/// on InfiniBand, those of the hardware that the device is on.
+pub(crate) fn on_port(device: &str, port: u8, gids: &[Gid]) -> Vec<Interface> {
+    let folder = format!("/sys/class/infiniband/{device}");
+    let mut found: Vec<Interface> = Vec::new();
+    for gid in gids {
+        let file = format!("{folder}/ports/{port}/gid_attrs/ndevs/{}", gid.index);
+        let Ok(text) = read_to_string(file) else { continue };
+        let name = text.trim();
+        match found.iter_mut().find(|interface| interface.name == name) {
+            Some(interface) => interface.gids.push(gid.index),
+            None => found.push(Interface { name: name.to_owned(), gids: vec![gid.index] }),
+        }
+    }
+    for name in names_in(&format!("{folder}/device/net")) {
+        let port_there = read_to_string(format!("{folder}/device/net/{name}/dev_port"));
+        let is_of_port = port_there.is_ok_and(|text| text.trim().parse() == Ok(port - 1));
+        if is_of_port && !found.iter().any(|interface| interface.name == name) {
+            found.push(Interface { name, gids: Vec::new() });
+        }
+    }
+    found
+}
+
+fn names_in(folder: &str) -> Vec<String> {
+    let Ok(entries) = read_dir(folder) else { return Vec::new() };
+    entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+}

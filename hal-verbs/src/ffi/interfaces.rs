@@ -1,0 +1,63 @@
+//! Which network interface of this machine has an address, as the C library says.
+
+use std::ffi::CStr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::ptr::{NonNull, null_mut};
+
+/// The names of the interfaces that have an address; none if the system does not say.
+pub(crate) fn interfaces_with(address: IpAddr) -> Vec<String> {
+    let mut list = null_mut();
+    // SAFETY: `list` is writable; what is put there is a list that is freed below.
+    if unsafe { libc::getifaddrs(&raw mut list) } != 0 {
+        return Vec::new();
+    }
+    let mut names = Vec::new();
+    let mut next = NonNull::new(list);
+    while let Some(entry) = next {
+        // SAFETY: an entry of the list, which nobody changes and which is not freed yet.
+        let entry = unsafe { entry.as_ref() };
+        // SAFETY: the address of an entry is null or a socket's of the family that it says.
+        if unsafe { address_of(entry.ifa_addr) } == Some(address) {
+            // SAFETY: an interface's name is a string that lives as long as the list.
+            let name = unsafe { CStr::from_ptr(entry.ifa_name) };
+            names.push(name.to_string_lossy().into_owned());
+        }
+        next = NonNull::new(entry.ifa_next);
+    }
+    // SAFETY: freed once, here.
+    unsafe { libc::freeifaddrs(list) };
+    names
+}
+
+/// The address of a socket, if it is one of IP.
+///
+/// # Safety
+/// `address` is null or a socket's address of the family that it says.
+unsafe fn address_of(address: *const libc::sockaddr) -> Option<IpAddr> {
+    let address = NonNull::new(address.cast_mut())?;
+    // SAFETY: every address begins with its family.
+    match i32::from(unsafe { address.as_ref() }.sa_family) {
+        libc::AF_INET => {
+            // SAFETY: an address of this family.
+            let address = unsafe { address.cast::<libc::sockaddr_in>().read_unaligned() };
+            Some(Ipv4Addr::from(u32::from_be(address.sin_addr.s_addr)).into())
+        }
+        libc::AF_INET6 => {
+            // SAFETY: an address of this family.
+            let address = unsafe { address.cast::<libc::sockaddr_in6>().read_unaligned() };
+            Some(Ipv6Addr::from(address.sin6_addr.s6_addr).into())
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_loopback_has_its_address() {
+        assert!(interfaces_with(Ipv4Addr::LOCALHOST.into()).contains(&"lo".to_owned()));
+        assert!(interfaces_with("192.0.2.1".parse().expect("an address")).is_empty());
+    }
+}
