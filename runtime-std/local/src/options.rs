@@ -70,8 +70,8 @@ pub struct DeviceArguments {
     /// The port of the device [default: the first active port]
     #[arg(long, value_name = "NUMBER", help_heading = "RDMA")]
     pub port: Option<u8>,
-    /// The GID, by index or as an address [default: the address at which the members meet, if the
-    /// device has it, else RoCE v2 over IPv4 first]
+    /// The GID, by index or as an address [default: the address at which the members meet, else one
+    /// of the network interface that has it, else RoCE v2 over IPv4 first]
     #[arg(long, value_name = "GID", help_heading = "RDMA")]
     pub gid: Option<Gid>,
     /// The largest packet payload, in bytes [default: that of the port]
