@@ -185,9 +185,9 @@ impl QueuePair {
         either!(&mut self.inner, pair => pair.initialise(port, partition_index, access))
     }
 
-    /// From initialised: says where the other end is. From now on what it sends is taken. Some ports
-    /// of InfiniBand take no way without the GID, and not all of them say so before: the same way
-    /// is then tried with it.
+    /// From initialised: says where the other end is. From now on what it sends is taken. Some
+    /// ports of InfiniBand take no way without the GID, and not all of them say so before: the same
+    /// way is then tried with it.
     pub(crate) fn connect(&mut self, route: &Route) -> io::Result<()> {
         let mut connect = |route: &Route| either!(&mut self.inner, pair => pair.connect(route));
         connect(route).or_else(|error| match route.is_global {

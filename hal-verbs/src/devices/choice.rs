@@ -43,7 +43,8 @@ pub const SERVICE_LEVEL_MAX: u8 = 15;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GidChoice {
     /// The address at which the members meet, if the port has it; else one of the network interface
-    /// that has that address, if it stands on the port; else RoCE v2 over IPv4, else over IPv6, else over a link-local address, else RoCE v1; on InfiniBand the first.
+    /// that has that address, if it stands on the port; else RoCE v2 over IPv4, else over IPv6,
+    /// else over a link-local address, else RoCE v1; on InfiniBand the first.
     #[default]
     Auto,
     /// The entry with this index.
