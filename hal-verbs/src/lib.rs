@@ -69,4 +69,4 @@ pub use site::{
     DeviceNews, JoinError, REGIONS_MAX, RegionMemory, Report, Rows, Site, ViewCost, ViewOptions,
 };
 pub use trial::{ChangeCost, RightsTrial, RightsWay, Verdict};
-pub use views::{NoView, RdmaViews};
+pub use views::{Figures, NoView, RdmaViews};

@@ -50,6 +50,22 @@ impl WorkStatus {
             other => Self::Other(other),
         }
     }
+
+    /// In one word, for counts.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Success => "success",
+            Self::LocalError(_) => "local-error",
+            Self::Flushed => "flushed",
+            Self::RemoteInvalidRequest => "remote-invalid-request",
+            Self::RemoteAccess => "remote-access",
+            Self::RemoteOperation => "remote-operation",
+            Self::RetriesExceeded => "retries-exceeded",
+            Self::ReceiverNotReady => "receiver-not-ready",
+            Self::Other(_) => "other",
+        }
+    }
 }
 
 impl fmt::Display for WorkStatus {

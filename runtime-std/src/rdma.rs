@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+pub use tramontane_verbs::Figures;
 pub use values::{Gid, Pkey, RdmaOrder};
 pub use views::NoFabric;
 pub(crate) use views::{open_site, views_over};

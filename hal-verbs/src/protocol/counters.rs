@@ -43,3 +43,45 @@ pub struct Counters {
     /// Messages about blocks that came.
     pub block_messages_taken: u64,
 }
+
+impl std::ops::AddAssign for Counters {
+    fn add_assign(&mut self, more: Self) {
+        // All of them: a count that is left out does not compile.
+        let Self {
+            lists,
+            writes,
+            bytes,
+            inline,
+            staged,
+            doorbells,
+            signalled,
+            completions,
+            refused,
+            notices_sent,
+            notices_taken,
+            updates,
+            update_bytes,
+            updates_taken,
+            blocks,
+            block_messages,
+            block_messages_taken,
+        } = more;
+        self.lists += lists;
+        self.writes += writes;
+        self.bytes += bytes;
+        self.inline += inline;
+        self.staged += staged;
+        self.doorbells += doorbells;
+        self.signalled += signalled;
+        self.completions += completions;
+        self.refused += refused;
+        self.notices_sent += notices_sent;
+        self.notices_taken += notices_taken;
+        self.updates += updates;
+        self.update_bytes += update_bytes;
+        self.updates_taken += updates_taken;
+        self.blocks += blocks;
+        self.block_messages += block_messages;
+        self.block_messages_taken += block_messages_taken;
+    }
+}

@@ -14,6 +14,7 @@ use super::regions::VIEWS_MAX;
 use crate::fabric::{Loss, LossReason, Verbs};
 use crate::protocol::Counters;
 use crate::site::{JoinError, REGIONS_MAX, RegionMemory, Site};
+use crate::status::WorkStatus;
 
 /// Why a view or a region has no memory.
 #[derive(Debug, thiserror::Error)]
@@ -109,6 +110,10 @@ pub struct RdmaViews<S: HostFabric> {
     pub(super) is_device_watched: bool,
     /// The side channel is to be looked at with the next poll.
     pub(super) is_look_due: bool,
+    /// What was done in views that are gone.
+    pub(super) ended: Counters,
+    /// Peers that could not be reached: see `Figures::losses`.
+    pub(super) losses: Vec<(&'static str, u64)>,
     /// Somebody rang.
     is_rung: bool,
     /// The place of the view that is polled first.
@@ -149,6 +154,8 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> RdmaViews<S> {
             descriptors,
             is_device_watched: false,
             is_look_due: true,
+            ended: Counters::default(),
+            losses: Vec::new(),
             is_rung: false,
             turn: 0,
             has_polled: false,
@@ -321,23 +328,35 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> RdmaViews<S> {
             open.verbs.explain(peer, LossReason::NoLink);
         }
         let node = open.verbs.rows().members().get(peer.index());
-        match open.verbs.loss_of(peer) {
-            Some(loss) if loss.cause == LossCause::Unreachable => tracing::warn!(
-                node = node.map(|node| node.get()),
-                %view,
-                device = choice.name,
-                port = choice.port,
-                %loss,
-                "a peer is lost"
-            ),
-            _ => {}
+        let Some(loss) = open.verbs.loss_of(peer) else { return };
+        if loss.cause != LossCause::Unreachable {
+            return;
         }
+        tracing::warn!(
+            node = node.map(|node| node.get()),
+            %view,
+            device = choice.name,
+            port = choice.port,
+            %loss,
+            "a peer is lost"
+        );
+        let status = loss.status.map_or("none", WorkStatus::name);
+        self.count_loss(status);
     }
 
     /// Goes on with views that ended with something under way, and that nobody asks for any more.
     pub(super) fn retire_rest(&mut self) {
-        let Self { views, forgotten, side_channel, .. } = self;
-        forgotten.retain_mut(|view| !view.verbs.retire(view.id));
+        let Self { views, forgotten, side_channel, ended, .. } = self;
+        let mut is_kept = |view: &OpenView<S::Rows>, is_over: bool| {
+            if is_over {
+                *ended += *view.verbs.counters();
+            }
+            !is_over
+        };
+        forgotten.retain_mut(|view| {
+            let is_over = view.verbs.retire(view.id);
+            is_kept(view, is_over)
+        });
         views.retain_mut(|view| {
             if !view.is_retiring {
                 return true;
@@ -349,7 +368,7 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> RdmaViews<S> {
             {
                 side_channel.retire(view.id);
             }
-            !is_over
+            is_kept(view, is_over)
         });
     }
 }

@@ -32,7 +32,9 @@ mod blocks;
 mod cards;
 mod device;
 mod fabric;
+mod figures;
 mod host;
 mod regions;
 
 pub use fabric::{NoView, RdmaViews};
+pub use figures::Figures;

@@ -8,6 +8,7 @@ use tramontane_core::fabric::{
     HostFabric as _, LossCause, Token, ViewRows as _, Way,
 };
 use tramontane_core::ids::{Rank, ViewId};
+use tramontane_verbs::Figures;
 use tramontane_verbs::devices::{GidChoice, GidKind, LinkLayer, Wanted};
 use tramontane_verbs::fake::{Fault, GidEntry, Link, PortProfile, Profile};
 
@@ -184,6 +185,36 @@ fn flushes_of_an_interface_taken_down_name_the_port() {
     assert_eq!(lost, [(0, FIRST, B, UNREACHABLE), (0, FIRST, Rank(2), UNREACHABLE)]);
     let told = told(&mut members, 0);
     assert!(told.contains("status 5") && told.contains("port lost its link"), "{told}");
+    let figures = figures(&mut members, 0);
+    assert_eq!((figures.has_link, figures.link_losses), (false, 1));
+    assert_eq!(figures.losses, [("flushed", 2)]);
+}
+
+fn figures(members: &mut Members, process: usize) -> Figures {
+    let mut figures = Figures::default();
+    members.member(process).fabric.write_figures(&mut figures);
+    figures
+}
+
+#[test]
+fn figures_count_all_views_and_name_the_device() {
+    let mut members = members(2);
+    let device = members.devices[0].as_str().to_owned();
+    let before = figures(&mut members, 0);
+    assert_eq!((before.device.as_str(), before.port, before.has_link), (device.as_str(), 1, true));
+    assert_eq!(before.counters.writes, 1, "what `up` posts");
+    members.open(SECOND, &[0, 1]);
+    members.post(SECOND, 0, 9);
+    // The other retires too, for nobody ends alone.
+    for _ in 0..4 {
+        for process in [0, 1] {
+            members.member(process).fabric.retire(FIRST);
+        }
+        members.pass(MILLISECOND_NS);
+    }
+    let after = figures(&mut members, 0);
+    assert_eq!((after.counters.writes, after.losses.len()), (2, 0), "what ended is counted");
+    assert!(after.counters.doorbells > before.counters.doorbells);
 }
 
 #[test]

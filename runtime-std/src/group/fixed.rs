@@ -183,6 +183,7 @@ impl<R: Replica> Steps for Fixed<R> {
         let (frontiers, durable) = (&frontiers, &|_| None);
         let seen = Seen { state, suspected, joining, slow: &[], frontiers, durable };
         self.parts.statistics.show(&self.parts.participant, &self.view, &seen);
+        self.parts.statistics.show_fabric(&self.parts.fabric.fabric);
     }
 
     fn check_interval(&self) -> Duration {

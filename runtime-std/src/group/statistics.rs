@@ -10,6 +10,7 @@ use super::participant::Participant;
 use super::slow_members::Slow;
 use super::status::{DurableStatus, GroupStatus, SharedStatus, SlowMember, SubgroupStatus};
 use super::view::View;
+use crate::fabric::AnyFabric;
 
 /// Over how long a rate is taken.
 const RATE_OVER: Duration = Duration::from_secs(1);
@@ -91,6 +92,11 @@ impl Statistics {
             self.write(&mut status, seen);
             self.board.put(status, view);
         }
+    }
+
+    /// Shows what the fabric did.
+    pub(super) fn show_fabric(&self, fabric: &AnyFabric) {
+        self.board.put_fabric(fabric);
     }
 
     /// What stays the same throughout a view.

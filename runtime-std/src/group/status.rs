@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::slow_members::Slow;
 use super::view::View;
+use crate::fabric::AnyFabric;
+use crate::rdma::Figures;
 
 /// A member as it was a moment ago.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -157,6 +159,7 @@ pub struct DurableStatus {
 pub struct SharedStatus {
     hung: Arc<Mutex<Option<Hung>>>,
     clients: Arc<Mutex<ClientsShown>>,
+    rdma: Arc<Mutex<Option<Figures>>>,
 }
 
 type Hung = (GroupStatus, Arc<View>);
@@ -197,6 +200,20 @@ impl SharedStatus {
             cut: cut.clone(),
             ..status
         })
+    }
+
+    /// What the fabric did, as of a heartbeat ago at most; none of a member that is not over RDMA.
+    #[must_use]
+    pub fn rdma(&self) -> Option<Figures> {
+        self.rdma.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Shows what the fabric did.
+    pub(super) fn put_fabric(&self, fabric: &AnyFabric) {
+        if let AnyFabric::Verbs(fabric) = fabric {
+            let mut shown = self.rdma.lock().unwrap_or_else(PoisonError::into_inner);
+            fabric.write_figures(shown.get_or_insert_default());
+        }
     }
 
     /// Shows how clients are.

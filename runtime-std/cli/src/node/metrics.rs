@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -10,14 +11,17 @@ use std::time::Duration;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
+use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 
 use super::http::{self, Answer};
 use super::meter::Meter;
+use super::rdma_figures;
 use crate::exit::Failure;
 use tramontane_runtime::group::{GroupStatus, SharedStatus, SubgroupStatus};
+use tramontane_runtime::rdma;
 
 /// What the answer is: the text format that Prometheus and all its tools read (`promtool check
 /// metrics` reads no other).
@@ -55,7 +59,12 @@ fn answer(method: &str, path: &str, board: Option<&SharedStatus>, meter: &Arc<Me
     let plain =
         |status, text: &str| Answer { status, content_type: "text/plain", text: text.into() };
     match (method, path, board.and_then(SharedStatus::status)) {
-        ("GET", "/metrics", Some(status)) => match exposition(status, meter) {
+        ("GET", "/metrics", Some(status)) => match exposition(
+            status,
+            meter,
+            board.and_then(SharedStatus::rdma),
+            Path::new(rdma_figures::DEVICES),
+        ) {
             Ok(text) => Answer { status: "200 OK", content_type: CONTENT_TYPE, text },
             Err(fmt::Error) => {
                 plain("500 Internal Server Error", "the figures cannot be written\n")
@@ -66,12 +75,18 @@ fn answer(method: &str, path: &str, board: Option<&SharedStatus>, meter: &Arc<Me
     }
 }
 
-/// The text of a status.
-fn exposition(status: GroupStatus, meter: &Arc<Meter>) -> Result<String, fmt::Error> {
+/// The text of a status. `devices` is where the kernel shows its RDMA devices.
+fn exposition(
+    status: GroupStatus,
+    meter: &Arc<Meter>,
+    rdma: Option<rdma::Figures>,
+    devices: &Path,
+) -> Result<String, fmt::Error> {
     let labels = [("group", status.group.clone()), ("node", status.node.to_string())];
     let labels = labels.into_iter().map(|(name, value)| (name.into(), value.into()));
     let mut registry = Registry::with_prefix_and_labels("tramontane", labels);
-    registry.register_collector(Box::new(Figures(status, Arc::clone(meter))));
+    let devices = devices.to_owned();
+    registry.register_collector(Box::new(Figures(status, Arc::clone(meter), rdma, devices)));
     let mut text = String::new();
     encode(&mut text, &registry)?;
     Ok(in_text_format(&text))
@@ -99,7 +114,7 @@ fn in_text_format(openmetrics: &str) -> String {
 
 /// A status as it is printed.
 #[derive(Debug)]
-struct Figures(GroupStatus, Arc<Meter>);
+struct Figures(GroupStatus, Arc<Meter>, Option<rdma::Figures>, PathBuf);
 
 /// A figure of a subgroup.
 type OfSubgroup = fn(&SubgroupStatus) -> u64;
@@ -110,7 +125,7 @@ const BUILD: [(&str, &str); 2] =
 
 impl Collector for Figures {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        let Self(status, meter) = self;
+        let Self(status, meter, rdma, devices) = self;
         let (delivered, sent) = (&meter.delivered_bytes, &meter.sent_bytes);
         let build = "1, with the version of this program and its processor as labels";
         write_family(&mut encoder, "build_info", build, &[(BUILD, 1)])?;
@@ -160,11 +175,14 @@ impl Collector for Figures {
             let values = subgroups.map(|one| ([("subgroup", one.name.as_str())], value(one)));
             write_family(&mut encoder, name, help, &values.collect::<Vec<_>>())?;
         }
+        if let Some(rdma) = rdma {
+            rdma_figures::encode(&mut encoder, rdma, devices)?;
+        }
         Ok(())
     }
 }
 
-fn write(
+pub(super) fn write(
     encoder: &mut DescriptorEncoder<'_>,
     name: &str,
     help: &str,
@@ -174,7 +192,7 @@ fn write(
 }
 
 /// One gauge for each set of labels.
-fn write_family<L: EncodeLabelSet>(
+pub(super) fn write_family<L: EncodeLabelSet>(
     encoder: &mut DescriptorEncoder<'_>,
     name: &str,
     help: &str,
@@ -184,6 +202,23 @@ fn write_family<L: EncodeLabelSet>(
     let mut family = encoder.encode_descriptor(name, help, None, gauge(*first).metric_type())?;
     for (labels, value) in values {
         gauge(*value).encode(family.encode_family(labels)?)?;
+    }
+    Ok(())
+}
+
+/// One counter for each set of labels.
+pub(super) fn write_counters<L: EncodeLabelSet>(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    values: &[(L, u64)],
+) -> Result<(), fmt::Error> {
+    if values.is_empty() {
+        return Ok(());
+    }
+    let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+    for (labels, value) in values {
+        ConstCounter::new(*value).encode(family.encode_family(labels)?)?;
     }
     Ok(())
 }
@@ -217,7 +252,8 @@ mod tests {
         let meter = Meter::new(None);
         meter.delivered(77, 0);
         meter.latency.observe(0.002);
-        let text = exposition(status, &meter).expect("text");
+        let (rdma, devices) = rdma_figures::tests::sample();
+        let text = exposition(status, &meter, Some(rdma), devices.path()).expect("text");
         let read = openmetrics_parser::prometheus::parse_prometheus(&text);
         let read = read.unwrap_or_else(|error| panic!("{error}\n{text}"));
         for name in ["tramontane_delivered_messages_total", "tramontane_view", "tramontane_state"] {
@@ -232,6 +268,21 @@ mod tests {
             "{text}"
         );
         assert!(text.contains(",le=\"0.003\"} 1\n"), "{text}");
+        for line in [
+            "rdma_link_up{group=\"a \\\"quoted\\\\ name\\n\",node=\"0\",device=\"rxe0\",port=\"1\"} 0\n",
+            "counter=\"sent_pkts\"} 900\n",
+            "status=\"retries-exceeded\"} 1\n",
+        ] {
+            assert!(text.contains(line), "{line} is not in {text}");
+        }
+        for (name, value) in [("retries", 3), ("posted_writes", 77), ("link_losses", 2)] {
+            let is_it = |line: &str| {
+                line.starts_with(&format!("tramontane_rdma_{name}_total"))
+                    && line.ends_with(&format!(" {value}"))
+            };
+            assert!(text.lines().any(is_it), "{name} {value} is not in {text}");
+        }
+        assert!(!text.contains("lifespan"), "{text}");
         assert_eq!(faults(&text), [""; 0]);
         promtool(&text);
     }

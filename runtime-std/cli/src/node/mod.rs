@@ -16,6 +16,7 @@ mod input;
 mod log;
 mod meter;
 mod metrics;
+mod rdma_figures;
 mod running;
 mod sent_lines;
 

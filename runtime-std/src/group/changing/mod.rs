@@ -388,6 +388,7 @@ impl<R: Replica> Steps for Engine<R> {
         let (frontiers, durable) = (&frontiers, &durable);
         let seen = Seen { state, suspected, joining, slow, frontiers, durable };
         parts.statistics.show(&parts.participant, view, &seen);
+        parts.statistics.show_fabric(&parts.fabric.fabric);
     }
 
     fn check_interval(&self) -> Duration {

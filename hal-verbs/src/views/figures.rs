@@ -1,0 +1,51 @@
+//! What a member's fabric did through all its views, and how its port is: for metrics.
+
+use std::os::fd::AsFd;
+
+use tramontane_core::fabric::{ErrorKind, HostFabric};
+
+use super::fabric::RdmaViews;
+use crate::protocol::Counters;
+
+/// Figures of one member.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Figures {
+    /// The device in use.
+    pub device: String,
+    /// Its port in use.
+    pub port: u8,
+    /// Whether the port has its link, as far as the device said.
+    pub has_link: bool,
+    /// How often it lost the link.
+    pub link_losses: u64,
+    /// What was done in all views.
+    pub counters: Counters,
+    /// Peers that could not be reached any more, by how the first request to them failed
+    /// ([`WorkStatus::name`](crate::status::WorkStatus::name)), or `none`.
+    pub losses: Vec<(&'static str, u64)>,
+}
+
+impl<S: HostFabric<Error = ErrorKind> + AsFd> RdmaViews<S> {
+    /// Writes down how things stand. Nothing is allocated if that was done before, unless peers
+    /// were lost.
+    pub fn write_figures(&self, into: &mut Figures) {
+        let choice = self.site.choice();
+        into.device.clone_from(&choice.name);
+        into.port = choice.port;
+        into.has_link = !self.site.is_link_down();
+        into.link_losses = self.site.link_losses();
+        into.losses.clone_from(&self.losses);
+        into.counters = self.ended;
+        for view in self.views.iter().chain(&self.made).chain(&self.forgotten) {
+            into.counters += *view.verbs.counters();
+        }
+    }
+
+    /// Counts a peer that cannot be reached.
+    pub(super) fn count_loss(&mut self, status: &'static str) {
+        match self.losses.iter_mut().find(|(name, _)| *name == status) {
+            Some((_, count)) => *count += 1,
+            None => self.losses.push((status, 1)),
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! A node's figures of RDMA for Prometheus: what its fabric did, and what the kernel counts at the
+//! port of its device.
+
+use std::fmt;
+use std::path::Path;
+
+use prometheus_client::encoding::DescriptorEncoder;
+use prometheus_client::metrics::counter::ConstCounter;
+use tramontane_runtime::rdma::Figures;
+
+use super::metrics::{write, write_counters, write_family};
+
+/// Where the kernel shows its devices.
+pub(super) const DEVICES: &str = "/sys/class/infiniband";
+
+/// What drivers call packets that they sent again. Each has some of these.
+const RETRIES: [&str; 5] = [
+    "completer_retry_err",
+    "local_ack_timeout_err",
+    "packet_seq_err",
+    "rnr_nak_retry_err",
+    "to_retransmits",
+];
+
+/// Among the kernel's counters, and none: how often they are read anew.
+const NO_COUNTER: &str = "lifespan";
+
+/// Writes all of it. `devices` is where the kernel shows its devices.
+pub(super) fn encode(
+    encoder: &mut DescriptorEncoder<'_>,
+    figures: &Figures,
+    devices: &Path,
+) -> fmt::Result {
+    let Figures { device, link_losses, counters, losses, .. } = figures;
+    let port = figures.port.to_string();
+    let place = [("device", device.as_str()), ("port", port.as_str())];
+    let link = "1 if the RDMA port in use has its link, with device and port as labels";
+    write_family(encoder, "rdma_link_up", link, &[(place, u64::from(figures.has_link))])?;
+    for (name, help, value) in [
+        ("rdma_link_losses", "How often the RDMA port in use lost its link", *link_losses),
+        ("rdma_posted_lists", "Lists of writes posted over RDMA", counters.lists),
+        ("rdma_posted_writes", "Writes posted over RDMA", counters.writes),
+        ("rdma_posted_bytes", "Bytes of writes posted over RDMA", counters.bytes),
+        ("rdma_doorbells", "Calls that hand requests to the RDMA device", counters.doorbells),
+        ("rdma_completions", "Completions taken", counters.completions),
+        ("rdma_refused_lists", "Lists that found no room in a queue", counters.refused),
+        ("rdma_notices", "Notices sent, to wake members and about keys", counters.notices_sent),
+        ("rdma_updates", "Updates sent, where devices keep no order", counters.updates),
+        ("rdma_blocks", "Blocks of large messages written to members", counters.blocks),
+    ] {
+        write(encoder, name, help, &ConstCounter::new(value))?;
+    }
+    let lost = "Members that could not be reached any more, by how the first request failed";
+    let losses: Vec<_> = losses.iter().map(|(name, count)| ([("status", *name)], *count)).collect();
+    write_counters(encoder, "rdma_lost_members", lost, &losses)?;
+    let counts = port_counters(&devices.join(device).join("ports").join(&port));
+    let labelled = |(name, value): &(String, u64)| {
+        let [device, port] = place;
+        ([device, port, ("counter", name.as_str())], *value)
+    };
+    let labelled: Vec<_> = counts.iter().map(labelled).collect();
+    let kernel = "What the kernel counts at the RDMA port in use, of all programs";
+    write_counters(encoder, "rdma_port_events", kernel, &labelled)?;
+    let of_retries = counts.iter().filter(|(name, _)| RETRIES.contains(&name.as_str()));
+    let mut retries = of_retries.map(|(_, value)| *value).peekable();
+    if retries.peek().is_some() {
+        let help = "Packets sent again at the RDMA port in use, of all programs";
+        write(encoder, "rdma_retries", help, &ConstCounter::new(retries.sum::<u64>()))?;
+    }
+    Ok(())
+}
+
+/// The kernel's counters of a port, by name: those of the hardware.
+fn port_counters(port: &Path) -> Vec<(String, u64)> {
+    let Ok(entries) = std::fs::read_dir(port.join("hw_counters")) else { return Vec::new() };
+    let counters = entries.flatten().filter_map(|entry| {
+        let name = entry.file_name().into_string().ok().filter(|name| name != NO_COUNTER)?;
+        let text = std::fs::read_to_string(entry.path()).ok()?;
+        Some((name, text.trim().parse().ok()?))
+    });
+    let mut counters: Vec<_> = counters.collect();
+    counters.sort();
+    counters
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// A member that has posted, and has lost another; and a folder as the kernel would show it.
+    pub(crate) fn sample() -> (Figures, tempfile::TempDir) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let counters = folder.path().join("rxe0/ports/1/hw_counters");
+        std::fs::create_dir_all(&counters).expect("a folder");
+        for (name, value) in
+            [("completer_retry_err", "3\n"), ("sent_pkts", "900\n"), ("lifespan", "12\n")]
+        {
+            std::fs::write(counters.join(name), value).expect("a file");
+        }
+        let mut figures = Figures {
+            device: "rxe0".into(),
+            port: 1,
+            link_losses: 2,
+            losses: vec![("retries-exceeded", 1)],
+            ..Figures::default()
+        };
+        figures.counters.writes = 77;
+        (figures, folder)
+    }
+}
