@@ -9,7 +9,7 @@ use std::rc::Rc;
 use super::groups::{GroupId, GroupSetId, Groups, NodeSet};
 use super::message::MessageView;
 use super::mixing::Table;
-use super::roster::{Fate, NodeId, Roster, StartId, World};
+use super::roster::{Fate, Moment, NodeId, Roster, StartId, World};
 use super::views::{Installed, ListId, Seat, Views};
 use crate::history::EndReason;
 
@@ -63,18 +63,18 @@ pub(super) struct Due<'a> {
 impl<'a> Due<'a> {
     /// Of a whole history.
     pub(super) fn new(roster: &'a Roster, groups: &'a Groups, views: &Views) -> Self {
-        let outside = highest_without(roster, views);
+        let listed = Listed::of(roster, views);
         let mut viewed: Table<GroupId, Viewed> = Table::default();
         for seat in &views.seats {
             let of = viewed.entry(seat.group).or_default();
-            let last = seat.records.last().map_or(0, |record| record.view);
             let start = &roster.starts[seat.start.index()];
-            if !start.is_killed()
-                && outside.get(&(seat.group, start.node)).is_some_and(|highest| *highest > last)
+            // What the others do once it was asked to stop does not show that they had removed it.
+            if start.is_correct(World::AsIfDone)
+                && listed.has_passed_by(seat, start.node, start.stopped())
             {
                 of.removed.insert(seat.start, ());
             }
-            if start.leave.is_some_and(|leave| has_passed_by(roster, views, seat, leave)) {
+            if start.leave.is_some() && listed.has_passed_by(seat, start.node, start.leave) {
                 of.removed_before_leaving.insert(seat.start, ());
             }
             if groups.has_member(seat.group, start.node) {
@@ -205,68 +205,64 @@ impl Viewed {
         let mut seen: Table<u64, ()> = Table::default();
         for (place, record) in records.iter().enumerate() {
             if seen.insert(record.view, ()).is_none() {
-                let next = records.get(place + 1).map(|next| (next.view, next.line));
+                let next = records.get(place + 1).map(|next| (next.view, next.at.line));
                 self.by_view.entry(record.view).or_default().push(Goer { start, next });
             }
         }
     }
 }
 
-/// Whether another node had installed, before that line, a view of the seat's group above the
-/// seat's last one and without its node.
-fn has_passed_by(roster: &Roster, views: &Views, seat: &Seat, line: u64) -> bool {
-    let node = roster.node_of(seat.start);
-    let last = seat.records.last().map_or(0, |record| record.view);
-    let others = views
-        .seats
-        .iter()
-        .filter(|other| other.group == seat.group && roster.node_of(other.start) != node);
-    others.flat_map(|other| &other.records).any(|record| {
-        record.line < line && record.view > last && !views.members(record.list).set.has(node)
-    })
+/// A view as its installers had it.
+#[derive(Clone, Copy)]
+struct Seen {
+    view: u64,
+    list: ListId,
+    /// The node that installed it first, and when.
+    first: (Moment, NodeId),
+    /// When another node first did.
+    other: Option<Moment>,
 }
 
-/// A view as its installers had it: its id, their list of its members, one of them, and whether
-/// there were others.
-type Seen = (u64, ListId, NodeId, bool);
+/// The views of each group, from the highest to the lowest.
+struct Listed<'v> {
+    views: &'v Views,
+    by_group: Table<GroupId, Vec<Seen>>,
+}
 
-/// Of each group with views and each node that installed one: the highest view that another node
-/// installed without it.
-fn highest_without(roster: &Roster, views: &Views) -> Table<(GroupId, NodeId), u64> {
-    let mut installed: Table<(GroupId, u64, ListId), (NodeId, bool)> = Table::default();
-    for seat in &views.seats {
-        let node = roster.node_of(seat.start);
-        for record in &seat.records {
-            let installers =
-                installed.entry((seat.group, record.view, record.list)).or_insert((node, false));
-            installers.1 |= installers.0 != node;
+impl<'v> Listed<'v> {
+    fn of(roster: &Roster, views: &'v Views) -> Self {
+        let mut seen: Table<(GroupId, u64, ListId), Vec<(Moment, NodeId)>> = Table::default();
+        for seat in &views.seats {
+            let node = roster.node_of(seat.start);
+            for Installed { view, list, at } in &seat.records {
+                seen.entry((seat.group, *view, *list)).or_default().push((*at, node));
+            }
         }
-    }
-    let mut by_group: Table<GroupId, Vec<Seen>> = Table::default();
-    for ((group, view, list), (node, others)) in installed {
-        by_group.entry(group).or_default().push((view, list, node, others));
-    }
-    for seen in by_group.values_mut() {
-        seen.sort_unstable_by(|one, other| other.cmp(one));
-    }
-    let mut highest: Table<(GroupId, NodeId), u64> = Table::default();
-    let mut asked: Table<(GroupId, NodeId), ()> = Table::default();
-    for seat in &views.seats {
-        let node = roster.node_of(seat.start);
-        if asked.insert((seat.group, node), ()).is_some() {
-            continue;
+        let mut by_group: Table<GroupId, Vec<Seen>> = Table::default();
+        for ((group, view, list), mut installers) in seen {
+            installers.sort_unstable();
+            let first = installers[0];
+            let other = installers.iter().find(|(_, node)| *node != first.1).map(|(at, _)| *at);
+            by_group.entry(group).or_default().push(Seen { view, list, first, other });
         }
-        // Each view that is passed on the way names the node, or was installed by it alone: no more
-        // steps than names.
-        let outside =
-            by_group.get(&seat.group).into_iter().flatten().find(|(_, list, installer, others)| {
-                (*others || *installer != node) && !views.members(*list).set.has(node)
-            });
-        if let Some((view, ..)) = outside {
-            highest.insert((seat.group, node), *view);
+        for seen in by_group.values_mut() {
+            seen.sort_unstable_by_key(|seen| std::cmp::Reverse((seen.view, seen.list)));
         }
+        Self { views, by_group }
     }
-    highest
+
+    /// Whether another node had installed, earlier than that if it is said, a view of the seat's
+    /// group above the seat's last one and without its node.
+    fn has_passed_by(&self, seat: &Seat, node: NodeId, until: Option<Moment>) -> bool {
+        let last = seat.records.last().map_or(0, |record| record.view);
+        let seen = self.by_group.get(&seat.group).into_iter().flatten();
+        seen.take_while(|seen| seen.view > last).any(|seen| {
+            let (at, installer) = seen.first;
+            let at = if installer == node { seen.other } else { Some(at) };
+            at.is_some_and(|at| until.is_none_or(|until| at < until))
+                && !self.views.members(seen.list).set.has(node)
+        })
+    }
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use super::ledger::{Delivered, HELD_MIN, Ledger};
 use super::message::{Answer, Claim, Delivery, Marks, NO_VIEW, Sent};
 use super::mixing::{Mix, Table};
 use super::quiescence::Quiescence;
-use super::roster::{End, Roster, contradiction};
+use super::roster::{End, Moment, Roster, contradiction};
 use super::sweep::Scene;
 use super::tally::{blames, finding};
 use super::verdict::Verdict;
@@ -113,7 +113,7 @@ impl Judge {
                 self.views.install(
                     (&mut self.roster, &self.groups),
                     (start, group),
-                    (line, *view),
+                    (Moment { t_ns: *t_ns, line }, *view),
                     members,
                 );
                 Ok(())
@@ -146,7 +146,12 @@ impl Judge {
             }
             Event::Leave { t_ns, node, inc } => {
                 let start = self.roster.record(node, *inc, *t_ns)?;
-                self.roster.asked_to_leave(start, line);
+                self.roster.asked_to_leave(start, Moment { t_ns: *t_ns, line });
+                Ok(())
+            }
+            Event::Stop { t_ns, node, inc } => {
+                let start = self.roster.record(node, *inc, *t_ns)?;
+                self.roster.asked_to_stop(start, Moment { t_ns: *t_ns, line });
                 Ok(())
             }
             Event::Refused { t_ns, node, inc, msg, definite, .. } => {

@@ -14,7 +14,7 @@ pub(super) fn judge(roster: &Roster, groups: &Groups) -> Tally {
         let Some(end) = end else {
             if let (Some(leave), Fate::Unfinished) = (leave, roster.starts[start.index()].fate()) {
                 let name = roster.called(start);
-                tally.doubt(*leave, || format!("{name} was asked to leave, and has not ended"));
+                tally.doubt(leave.line, || format!("{name} was asked to leave, and has not ended"));
             }
             continue;
         };
@@ -23,7 +23,10 @@ pub(super) fn judge(roster: &Roster, groups: &Groups) -> Tally {
         if let Some(leave) = leave.filter(|_| end.reason == EndReason::Done) {
             tally.breach(1, end.line, || {
                 let what = format!("{} was asked to leave and did not", roster.called(start));
-                finding(what, [shows(leave, "asked to leave"), blames(end.line, "it had stayed")])
+                finding(
+                    what,
+                    [shows(leave.line, "asked to leave"), blames(end.line, "it had stayed")],
+                )
             });
         }
         if hung {

@@ -51,6 +51,16 @@ pub(super) enum World {
     AsIfDone,
 }
 
+/// When something was, and on which line: what is earlier is less. Lines of different nodes may
+/// interleave in any way, so they decide only between equal times.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Moment {
+    /// When.
+    pub(super) t_ns: u64,
+    /// The line.
+    pub(super) line: u64,
+}
+
 /// A start's `end`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct End {
@@ -75,8 +85,10 @@ pub(super) struct Start {
     pub(super) end: Option<End>,
     /// The line of the first `kill` after it.
     pub(super) kill: Option<u64>,
-    /// The line on which it was first asked to leave.
-    pub(super) leave: Option<u64>,
+    /// When it was first asked to leave.
+    pub(super) leave: Option<Moment>,
+    /// When it was first asked to stop.
+    pub(super) stop: Option<Moment>,
 }
 
 impl Start {
@@ -87,6 +99,13 @@ impl Start {
             (None, Some(_)) => Fate::Killed,
             (None, None) => Fate::Unfinished,
         }
+    }
+
+    /// When it was asked to stop. An end that only a request brings tells it where no record does.
+    pub(super) fn stopped(&self) -> Option<Moment> {
+        let asked = |end: &End| matches!(end.reason, EndReason::Done | EndReason::Hung);
+        let end = self.end.filter(asked).map(|End { t_ns, line, .. }| Moment { t_ns, line });
+        self.stop.or(end)
     }
 
     /// Whether it was killed.
@@ -176,7 +195,7 @@ impl Roster {
         }
         self.pass_time(node, t_ns)?;
         let new = StartId(u32::try_from(self.starts.len()).unwrap_or(u32::MAX));
-        self.starts.push(Start { node, inc, line, end: None, kill: None, leave: None });
+        self.starts.push(Start { node, inc, line, end: None, kill: None, leave: None, stop: None });
         self.nodes[node.index()].starts.push(new);
         Ok(new)
     }
@@ -210,8 +229,13 @@ impl Roster {
     }
 
     /// Takes a `leave`.
-    pub(super) fn asked_to_leave(&mut self, start: StartId, line: u64) {
-        self.starts[start.index()].leave.get_or_insert(line);
+    pub(super) fn asked_to_leave(&mut self, start: StartId, at: Moment) {
+        self.starts[start.index()].leave.get_or_insert(at);
+    }
+
+    /// Takes a `stop`.
+    pub(super) fn asked_to_stop(&mut self, start: StartId, at: Moment) {
+        self.starts[start.index()].stop.get_or_insert(at);
     }
 
     /// Takes a `fault`, for one of the nodes that it names.

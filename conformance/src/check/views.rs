@@ -5,7 +5,7 @@
 
 use super::groups::{GroupId, Groups, NodeSet};
 use super::mixing::Table;
-use super::roster::{Fate, NodeId, Roster, StartId};
+use super::roster::{Fate, Moment, NodeId, Roster, StartId};
 use super::tally::{Tally, blames, finding, shows};
 use crate::history::EndReason;
 
@@ -29,8 +29,8 @@ pub(super) struct Installed {
     pub(super) view: u64,
     /// Its members.
     pub(super) list: ListId,
-    /// Its line.
-    pub(super) line: u64,
+    /// When, and on which line.
+    pub(super) at: Moment,
 }
 
 /// One start in one group.
@@ -69,11 +69,11 @@ impl Views {
         &mut self,
         (roster, groups): (&mut Roster, &Groups),
         (start, group): (StartId, GroupId),
-        (line, view): (u64, u64),
+        (at, view): (Moment, u64),
         members: &[impl AsRef<str>],
     ) {
         let nodes = members.iter().map(|name| roster.node(name.as_ref())).collect();
-        let record = Installed { view, list: self.list(nodes), line };
+        let record = Installed { view, list: self.list(nodes), at };
         self.judge_unique(roster, groups, group, record);
         self.judge_rising(roster, groups, (start, group), record);
         self.judge_own(roster, groups, (start, group), record);
@@ -115,7 +115,7 @@ impl Views {
     /// The view that a start had installed last in a group before this line.
     pub(super) fn before(&self, start: StartId, group: GroupId, line: u64) -> Option<u64> {
         let records = &self.seats[*self.seat_ids.get(&(start, group))? as usize].records;
-        let before = records.partition_point(|record| record.line < line);
+        let before = records.partition_point(|record| record.at.line < line);
         before.checked_sub(1).map(|last| records[last].view)
     }
 
@@ -138,7 +138,7 @@ impl Views {
         }
         let (one, other) =
             (&self.lists[first.list.0 as usize].nodes, &self.lists[record.list.0 as usize].nodes);
-        self.unique.breach(1, record.line, || {
+        self.unique.breach(1, record.at.line, || {
             let what = format!(
                 "view {} of {} is {} at one node and {} at another",
                 record.view,
@@ -149,8 +149,8 @@ impl Views {
             finding(
                 what,
                 [
-                    shows(first.line, "the view"),
-                    blames(record.line, "the same view, with other members"),
+                    shows(first.at.line, "the view"),
+                    blames(record.at.line, "the same view, with other members"),
                 ],
             )
         });
@@ -166,7 +166,7 @@ impl Views {
         self.rising.cases(1);
         let before = self.last.insert((roster.node_of(start), group), record);
         if let Some(before) = before.filter(|before| record.view <= before.view) {
-            self.rising.breach(1, record.line, || {
+            self.rising.breach(1, record.at.line, || {
                 let what = format!(
                     "{} installed view {} of {} after view {}",
                     roster.called(start),
@@ -177,8 +177,8 @@ impl Views {
                 finding(
                     what,
                     [
-                        shows(before.line, "the view before"),
-                        blames(record.line, "a view that is not higher"),
+                        shows(before.at.line, "the view before"),
+                        blames(record.at.line, "a view that is not higher"),
                     ],
                 )
             });
@@ -195,7 +195,7 @@ impl Views {
         self.own.cases(1);
         let list = &self.lists[record.list.0 as usize];
         if !list.set.has(roster.node_of(start)) {
-            self.own.breach(1, record.line, || {
+            self.own.breach(1, record.at.line, || {
                 let what = format!(
                     "{} installed view {} of {}, whose members are {}",
                     roster.called(start),
@@ -203,57 +203,55 @@ impl Views {
                     groups.name(group),
                     roster.listed(&list.nodes)
                 );
-                finding(what, [blames(record.line, "a view without the node that installed it")])
+                finding(what, [blames(record.at.line, "a view without the node that installed it")])
             });
         }
     }
 
     /// `view-majority`, once all fates are known.
     pub(super) fn judge_majority(&self, roster: &Roster, groups: &Groups) -> Tally {
-        let left = self.left(roster);
-        let mut seen: Table<(GroupId, [(u64, ListId); 2]), ()> = Table::default();
+        let gone = self.gone(roster);
         let mut pairs: Table<(GroupId, u64, u64), bool> = Table::default();
         let mut tally = Tally::default();
         for seat in &self.seats {
             for pair in seat.records.windows(2) {
                 let [from, to] = [pair[0], pair[1]];
-                let key = (seat.group, [(from.view, from.list), (to.view, to.list)]);
-                if seen.insert(key, ()).is_some() {
-                    continue;
-                }
                 let broken = pairs.entry((seat.group, from.view, to.view)).or_insert_with(|| {
                     tally.cases(1);
                     false
                 });
-                if self.keeps_majority(&left, seat.group, from, to) {
+                if self.keeps_majority(&gone, seat.group, from, to) {
                     continue;
                 }
-                // The same pair of views with other members counts once, and may still be the first
-                // in line.
+                // The same pair of views counts once, and may still be the first in line.
                 let times = u64::from(!std::mem::replace(broken, true));
-                tally.breach(times, to.line, || self.lost_majority(roster, groups, seat, from, to));
+                tally.breach(times, to.at.line, || {
+                    self.lost_majority(roster, groups, seat, from, to)
+                });
             }
         }
         tally
     }
 
-    /// Of which nodes a start that installed the view has left.
-    fn left(&self, roster: &Roster) -> Table<(GroupId, u64, NodeId), ()> {
-        let mut left = Table::default();
+    /// When members of views went as they were asked to: a leaver from the beginning on, since the
+    /// others go on without it before it ends; one that was asked to stop, from then on.
+    fn gone(&self, roster: &Roster) -> Table<(GroupId, u64, NodeId), Moment> {
+        let mut gone: Table<(GroupId, u64, NodeId), Moment> = Table::default();
         for seat in &self.seats {
             let start = &roster.starts[seat.start.index()];
-            if start.fate() == Fate::Ended(EndReason::Left) {
-                left.extend(
-                    seat.records.iter().map(|record| ((seat.group, record.view, start.node), ())),
-                );
+            let left = start.fate() == Fate::Ended(EndReason::Left);
+            let Some(at) = left.then(Moment::default).or_else(|| start.stopped()) else { continue };
+            for record in &seat.records {
+                let gone = gone.entry((seat.group, record.view, start.node)).or_insert(at);
+                *gone = at.min(*gone);
             }
         }
-        left
+        gone
     }
 
     fn keeps_majority(
         &self,
-        left: &Table<(GroupId, u64, NodeId), ()>,
+        gone: &Table<(GroupId, u64, NodeId), Moment>,
         group: GroupId,
         from: Installed,
         to: Installed,
@@ -263,7 +261,8 @@ impl Views {
         for node in &self.members(from.list).nodes {
             if counted.insert(*node) {
                 all += 1;
-                kept += u64::from(next.has(*node) || left.contains_key(&(group, from.view, *node)));
+                let gone = gone.get(&(group, from.view, *node)).is_some_and(|gone| *gone < to.at);
+                kept += u64::from(next.has(*node) || gone);
             }
         }
         2 * kept > all
@@ -289,8 +288,8 @@ impl Views {
         finding(
             what,
             [
-                shows(from.line, "the view before"),
-                blames(to.line, "a view without a majority of it"),
+                shows(from.at.line, "the view before"),
+                blames(to.at.line, "a view without a majority of it"),
             ],
         )
     }

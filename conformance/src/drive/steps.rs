@@ -14,7 +14,7 @@ use super::protocol::{
     WINDOW,
 };
 use super::stage::{Ending, Goal, GoalState, Stage, group_name};
-use crate::history::{EndReason, FaultKind};
+use crate::history::{EndReason, Event, FaultKind};
 
 /// What members get on top of their deadline, for what takes time between them and the driver.
 const MARGIN: Duration = Duration::from_secs(1);
@@ -325,6 +325,13 @@ impl Stage<'_> {
             if member.runs() {
                 member.stopping = true;
                 member.orders.clear();
+                let inc = member.inc;
+                // It is recorded before the member can know of it.
+                self.history_file.of(node, self.clock.now_ns(), |t_ns, node| Event::Stop {
+                    t_ns,
+                    node,
+                    inc,
+                })?;
                 self.send(node, &Command::Stop);
             }
         }

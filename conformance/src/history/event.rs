@@ -177,6 +177,15 @@ pub enum Event<'a> {
         /// Which of its starts.
         inc: u32,
     },
+    /// A node was asked to stop.
+    Stop {
+        /// When it was asked.
+        t_ns: u64,
+        /// The node.
+        node: Cow<'a, str>,
+        /// Which of its starts.
+        inc: u32,
+    },
     /// What a member counted.
     Stats {
         /// When.

@@ -94,6 +94,7 @@ fn event(line: Line<'_>) -> Result<Event<'_>, Trouble> {
         "durable" => record!(Durable { t_ns, node, inc, group, upto }),
         "leader" => record!(Leader { t_ns, node, inc, group } { term: line.term }),
         "leave" => record!(Leave { t_ns, node, inc }),
+        "stop" => record!(Stop { t_ns, node, inc }),
         "stats" => record!(Stats { t_ns, node, inc, posts }),
         "fault" => record!(Fault { t_ns, kind, nodes } { how: line.how }),
         "end" => record!(End { t_ns, node, inc, reason }),
@@ -116,6 +117,7 @@ mod tests {
         r#"{"ev":"durable","t_ns":40,"node":"n2","inc":1,"group":"g0","upto":0}"#,
         r#"{"ev":"leader","t_ns":41,"node":"n2","inc":1,"group":"g0","term":3}"#,
         r#"{"ev":"leave","t_ns":42,"node":"n0","inc":1}"#,
+        r#"{"ev":"stop","t_ns":44,"node":"n1","inc":1}"#,
         r#"{"ev":"fault","t_ns":50,"kind":"kill","nodes":["n1"]}"#,
         r#"{"ev":"end","t_ns":99,"node":"n0","inc":1,"reason":"done"}"#,
     ];

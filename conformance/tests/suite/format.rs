@@ -17,6 +17,7 @@ const LINES: &str = r#"{"ev":"run","version":2,"scenario":"calm","seed":7,"adapt
 {"ev":"multicast","t_ns":1,"node":"n0","inc":2,"msg":"m","groups":["g0"],"bytes":4,"digest":"d"}
 {"ev":"accepted","t_ns":1,"node":"n0","inc":2,"msg":"m"}
 {"ev":"leave","t_ns":1,"node":"n0","inc":2}
+{"ev":"stop","t_ns":1,"node":"n0","inc":2}
 {"ev":"refused","t_ns":1,"node":"n0","inc":2,"msg":"m","definite":false,"code":"full"}
 {"ev":"deliver","t_ns":1,"node":"n0","inc":2,"group":"g0","view":3,"msg":"m","sender":"n1","bytes":4,"digest":"d","replayed":true}
 {"ev":"deliver","t_ns":1,"node":"n0","inc":2,"group":"g0","msg":null}
@@ -70,6 +71,7 @@ fn events() -> Vec<Event<'static>> {
         },
         Event::Accepted { t_ns, node: node.clone(), inc, msg: msg.clone() },
         Event::Leave { t_ns, node: node.clone(), inc },
+        Event::Stop { t_ns, node: node.clone(), inc },
         Event::Refused {
             t_ns,
             node: node.clone(),

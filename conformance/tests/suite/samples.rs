@@ -120,12 +120,18 @@ bad! {
         "The partition never heals, so no promise of liveness holds; the message before it was lost all the same.";
     "validity-after-a-leader-change" breaks "validity":
         "The leader is killed, and the next one never orders what a client had sent to the old one.";
+    "validity-before-an-orderly-stop" breaks "validity":
+        "n0 answered for a message that nobody delivers, and is the first to stop: the others' next views lack it, as they must.";
+    "validity-before-its-own-end" breaks "validity":
+        "The same without records of the stop: the views without n0 come after its end.";
     "agreement-one-lacks" breaks "agreement":
         "n0 delivers its message, n1 never does.";
     "agreement-the-last" breaks "agreement":
         "Of two messages, one node lacks the last.";
     "agreement-last-view" breaks "agreement":
         "In the last view, where nobody goes on, one of three lacks a message.";
+    "agreement-first-to-stop" breaks "agreement":
+        "The first that stops lacks a message that the two others delivered.";
     "agreement-half-of-the-groups" breaks "agreement":
         "A message to two groups with views reaches one of them only.";
     "agreement-after-a-leader-change" breaks "agreement":
@@ -194,6 +200,8 @@ bad! {
         "One of three goes on alone.";
     "view-majority-half" breaks "view-majority":
         "Two of four: half is no majority. The other two crashed, they did not leave.";
+    "view-majority-before-the-stop" breaks "view-majority":
+        "One of three goes on alone; that all three are asked to stop later does not excuse it.";
     "view-delivery-old-view" breaks "view-delivery":
         "n1 delivers in view 1 although it has installed view 2.";
     "view-delivery-before-the-first" breaks "view-delivery":
@@ -275,6 +283,12 @@ good! {
         "The one that was cut off gives up; the others go on without it.";
     "removed-and-unaware":
         "n2 was removed and does not know: it stays in the old view, lacks what came after, and its own message is nobody's duty.";
+    "orderly-stop":
+        "All are asked to stop, and go one after the other: the last view has one member.";
+    "removed-then-stopped":
+        "n2 was removed and does not know: that all are asked to stop later changes nothing.";
+    "removed-recorded-after-its-end":
+        "Node by node: the views that removed n2 are recorded after its end, and were before it.";
     "busy-posts":
         "Posts grow in silence that is not yet 500 ms long.";
     "replays-more":

@@ -122,7 +122,7 @@ impl Subject {
             Event::Fault { .. } => {
                 self.lines.first().is_some_and(|first| line < *first).then_some(Kind::Earlier)
             }
-            Event::Start { .. } | Event::Leave { .. } | Event::End { .. } => {
+            Event::Start { .. } | Event::Leave { .. } | Event::Stop { .. } | Event::End { .. } => {
                 let ours = nodes(event).into_iter().any(|node| self.nodes.contains(node));
                 (self.spans(line) && ours).then_some(Kind::Happening)
             }
@@ -192,6 +192,7 @@ pub(super) fn nodes<'a>(event: &'a Event<'_>) -> Vec<&'a str> {
         | Event::Accepted { node, .. }
         | Event::Refused { node, .. }
         | Event::Leave { node, .. }
+        | Event::Stop { node, .. }
         | Event::Deliver { node, .. }
         | Event::Durable { node, .. }
         | Event::Leader { node, .. }

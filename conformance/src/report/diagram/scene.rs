@@ -203,6 +203,7 @@ impl Column<'_> {
                 | Event::Durable { .. }
                 | Event::Leader { .. }
                 | Event::Leave { .. }
+                | Event::Stop { .. }
                 | Event::Stats { .. }
         )
     }
@@ -221,6 +222,7 @@ impl Column<'_> {
             }
             Event::Accepted { msg, .. } => vec![name(msg), "accepted".to_owned()],
             Event::Leave { .. } => vec!["asked to leave".to_owned()],
+            Event::Stop { .. } => vec!["asked to stop".to_owned()],
             Event::Refused { msg, definite, .. } => {
                 vec![name(msg), if *definite { "refused" } else { "perhaps refused" }.to_owned()]
             }
@@ -342,6 +344,7 @@ const fn time_of(event: &Event<'_>) -> Option<u64> {
         | Event::Accepted { t_ns, .. }
         | Event::Refused { t_ns, .. }
         | Event::Leave { t_ns, .. }
+        | Event::Stop { t_ns, .. }
         | Event::Deliver { t_ns, .. }
         | Event::Durable { t_ns, .. }
         | Event::Leader { t_ns, .. }

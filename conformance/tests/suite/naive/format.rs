@@ -153,6 +153,7 @@ fn start_of<'e>(event: &'e Event<'_>) -> Option<(&'e str, u32)> {
         | Event::Accepted { node, inc, .. }
         | Event::Refused { node, inc, .. }
         | Event::Leave { node, inc, .. }
+        | Event::Stop { node, inc, .. }
         | Event::Deliver { node, inc, .. }
         | Event::Durable { node, inc, .. }
         | Event::Leader { node, inc, .. }
@@ -181,6 +182,7 @@ pub fn time(event: &Event<'_>) -> Option<u64> {
         | Event::Accepted { t_ns, .. }
         | Event::Refused { t_ns, .. }
         | Event::Leave { t_ns, .. }
+        | Event::Stop { t_ns, .. }
         | Event::Deliver { t_ns, .. }
         | Event::Durable { t_ns, .. }
         | Event::Leader { t_ns, .. }

@@ -72,6 +72,7 @@ impl Delivery<'_> {
 #[derive(Clone, Debug)]
 pub struct View<'h> {
     pub line: u64,
+    pub t_ns: u64,
     pub node: &'h str,
     pub inc: u32,
     pub group: &'h str,
@@ -259,16 +260,8 @@ impl<'h> World<'h> {
 
     /// Whether the start was removed from the group, knowing it or not.
     pub fn is_removed(&self, start: &Start<'_>, group: &str) -> bool {
-        let Some(last) = self.installed(start, group).last().map(|view| view.id) else {
-            return false;
-        };
-        start.fate != Fate::Killed
-            && self.views.iter().any(|view| {
-                view.group == group
-                    && view.node != start.node
-                    && view.id > last
-                    && !view.members.contains(&start.node)
-            })
+        !matches!(start.fate, Fate::Killed | Fate::Left | Fate::Halted)
+            && self.is_removed_before(start, group, self.stopped(start))
     }
 
     /// Whether the history is one that tells what senders answered.
@@ -276,24 +269,50 @@ impl<'h> World<'h> {
         self.events.iter().any(|(_, event)| matches!(event, Event::Run { version: 2.., .. }))
     }
 
-    /// The line on which a start was first asked to leave.
-    pub fn leave(&self, start: &Start<'_>) -> Option<u64> {
+    /// When, and on which line, a start was first asked to leave.
+    pub fn leave(&self, start: &Start<'_>) -> Option<(u64, u64)> {
         self.events.iter().find_map(|(line, event)| match event {
-            Event::Leave { node, inc, .. } if *node == start.node && *inc == start.inc => {
-                Some(*line)
+            Event::Leave { t_ns, node, inc } if *node == start.node && *inc == start.inc => {
+                Some((*t_ns, *line))
             }
             _ => None,
         })
     }
 
-    /// Whether another node had gone on without the start before it was asked to leave.
-    fn is_removed_before(&self, start: &Start<'_>, group: &str, leave: u64) -> bool {
+    /// When, and on which line, a start was first asked to stop, or else stopped or hung.
+    pub fn stopped(&self, start: &Start<'_>) -> Option<(u64, u64)> {
+        use EndReason::{Done, Hung};
+        let asked = self.events.iter().find_map(|(line, event)| match event {
+            Event::Stop { t_ns, node, inc } if *node == start.node && *inc == start.inc => {
+                Some((*t_ns, *line))
+            }
+            _ => None,
+        });
+        asked.or_else(|| {
+            self.events.iter().find_map(|(line, event)| match event {
+                Event::End { t_ns, node, inc, reason: Done | Hung }
+                    if *node == start.node && *inc == start.inc =>
+                {
+                    Some((*t_ns, *line))
+                }
+                _ => None,
+            })
+        })
+    }
+
+    /// Whether another node had gone on without the start, before that moment if there is one.
+    fn is_removed_before(
+        &self,
+        start: &Start<'_>,
+        group: &str,
+        moment: Option<(u64, u64)>,
+    ) -> bool {
         let Some(last) = self.installed(start, group).last().map(|view| view.id) else {
             return false;
         };
         self.views.iter().any(|view| {
             view.group == group
-                && view.line < leave
+                && moment.is_none_or(|moment| (view.t_ns, view.line) < moment)
                 && view.node != start.node
                 && view.id > last
                 && !view.members.contains(&start.node)
@@ -305,7 +324,7 @@ impl<'h> World<'h> {
         let Some(leave) = self.leave(start) else { return false };
         start.fate == Fate::Left
             && message.accepted
-            && !message.groups.iter().any(|group| self.is_removed_before(start, group, leave))
+            && !message.groups.iter().any(|group| self.is_removed_before(start, group, Some(leave)))
     }
 
     pub fn is_removed_from_any(&self, start: &Start<'_>, message: &Message<'_>) -> bool {
@@ -420,8 +439,9 @@ fn recorded<'h>(events: &'h [(u64, Event<'h>)]) -> Vec<Delivery<'h>> {
 
 fn views<'h>(events: &'h [(u64, Event<'h>)]) -> Vec<View<'h>> {
     let installed = events.iter().filter_map(|(line, event)| match event {
-        Event::View { node, inc, group, view, members, .. } => Some(View {
+        Event::View { t_ns, node, inc, group, view, members } => Some(View {
             line: *line,
+            t_ns: *t_ns,
             node,
             inc: *inc,
             group,

@@ -54,17 +54,19 @@ pub fn majority(world: &World<'_>) -> Found {
         members.dedup();
         let accounted = members
             .iter()
-            .filter(|member| to.members.contains(member) || left(world, member, from));
+            .filter(|member| to.members.contains(member) || went(world, member, from, to));
         found.broken_if(2 * accounted.count() <= members.len());
     }
     found
 }
 
-/// Whether a start of the node that installed the view has left.
-fn left(world: &World<'_>, node: &str, view: &View<'_>) -> bool {
+/// Whether a start of the node that installed the view has left, or was asked to stop before the
+/// next one.
+fn went(world: &World<'_>, node: &str, view: &View<'_>, next: &View<'_>) -> bool {
+    let stopped = |start| world.stopped(start).is_some_and(|at| at < (next.t_ns, next.line));
     world.starts.iter().any(|start| {
         start.node == node
-            && start.fate == Fate::Left
+            && (start.fate == Fate::Left || stopped(start))
             && world.installed(start, view.group).iter().any(|installed| installed.id == view.id)
     })
 }

@@ -196,6 +196,9 @@ impl<C: Chance> Chaos<'_, C> {
             }
             _ => return,
         };
+        if self.chance.percent(40) {
+            self.records.push(Event::Stop { t_ns, node: name.clone(), inc: 1 });
+        }
         self.records.push(Event::End { t_ns, node: name, inc: 1, reason });
     }
 }

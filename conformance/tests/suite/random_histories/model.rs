@@ -173,6 +173,12 @@ impl<C: Chance> Model<'_, C> {
         self.release(node, None);
     }
 
+    fn drain_if_up(&mut self, node: usize) {
+        if self.nodes[node].up {
+            self.drain(node);
+        }
+    }
+
     fn install(&mut self, node: usize, group: usize, id: u64, members: &[usize]) {
         if !members.contains(&node) {
             self.nodes[node].view[group] = None;
@@ -265,7 +271,16 @@ impl<C: Chance> Model<'_, C> {
         self.records.push(event);
     }
 
-    /// Everything is given time to arrive, and everyone stops.
+    /// A node is asked to stop.
+    fn write_stop(&mut self, node: usize) {
+        let t_ns = self.tick();
+        let node = &self.nodes[node];
+        let (name, inc) = (node.name.clone().into(), node.inc);
+        self.records.push(Event::Stop { t_ns, node: name, inc });
+    }
+
+    /// Everything is given time to arrive, and everyone stops. Mostly the others then go on to a
+    /// view without each that stopped.
     fn finish(&mut self) {
         for node in 0..self.nodes.len() {
             while self.nodes[node].up
@@ -276,10 +291,23 @@ impl<C: Chance> Model<'_, C> {
             }
         }
         for node in 0..self.nodes.len() {
+            self.drain_if_up(node);
+        }
+        let is_told = self.chance.percent(60);
+        for node in 0..self.nodes.len() {
+            if self.nodes[node].up && is_told {
+                self.write_stop(node);
+            }
+        }
+        let in_order = self.chance.percent(60);
+        for node in 0..self.nodes.len() {
             if self.nodes[node].up && self.chance.percent(96) {
                 self.drain(node);
                 let hung = self.chance.percent(1);
                 self.write_end(node, if hung { EndReason::Hung } else { EndReason::Done });
+                if in_order {
+                    self.remove(node, true);
+                }
             }
         }
     }

@@ -161,7 +161,7 @@ fn alter(chance: &mut impl Chance, record: &mut Event<'static>, known: &Records)
         },
         Event::End { reason, .. } => *reason = end_reason(chance),
         Event::Run { version, .. } => *version = chance.below(4) as u32,
-        Event::Leave { .. } | Event::Unknown { .. } => {}
+        Event::Leave { .. } | Event::Stop { .. } | Event::Unknown { .. } => {}
     }
 }
 
@@ -240,6 +240,7 @@ fn subjects(event: &Event<'static>) -> Vec<Cow<'static, str>> {
         | Event::Accepted { node, .. }
         | Event::Refused { node, .. }
         | Event::Leave { node, .. }
+        | Event::Stop { node, .. }
         | Event::Deliver { node, .. }
         | Event::Durable { node, .. }
         | Event::Leader { node, .. }
@@ -262,6 +263,7 @@ fn time_mut<'e>(event: &'e mut Event<'static>) -> Option<&'e mut u64> {
         | Event::Accepted { t_ns, .. }
         | Event::Refused { t_ns, .. }
         | Event::Leave { t_ns, .. }
+        | Event::Stop { t_ns, .. }
         | Event::Deliver { t_ns, .. }
         | Event::Durable { t_ns, .. }
         | Event::Leader { t_ns, .. }

@@ -179,8 +179,8 @@ impl<C: Chance> Model<'_, C> {
     }
 
     /// Gives each group with views, of which the node is a member, a view without it. A node that
-    /// leaves counts as there.
-    fn remove(&mut self, node: usize, left: bool) {
+    /// leaves or stops counts as there.
+    pub fn remove(&mut self, node: usize, left: bool) {
         for group in 0..self.groups.len() {
             let Some((_, members)) = self.groups[group].view.clone() else { continue };
             let rest: Vec<usize> =
