@@ -268,7 +268,8 @@ impl Member {
                 }
             }
         }
-        lock(&self.spoiler).stopping();
+        let delay = lock(&self.spoiler).stopping();
+        std::thread::sleep(delay);
         self.uplink.post(&Up::Stop);
     }
 

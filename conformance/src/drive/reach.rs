@@ -376,10 +376,7 @@ impl fmt::Display for Reach {
                 )
             }
             Self::From { node, count } => {
-                write!(
-                    out,
-                    "{count} messages or more of n{node}, which is no member, were delivered by all"
-                )
+                write!(out, "{count} messages or more of n{node} were delivered by all")
             }
             Self::LeftUnderLoad { node } => {
                 write!(out, "n{node} left, and messages were under way")

@@ -54,6 +54,13 @@ mutants! {
         "one node does not deliver one message";
     DropEverywhere, "drop-everywhere", "validity", "all-senders", "any",
         "a message is taken and delivered by nobody";
+    LoseThousandth, "lose-thousandth", "validity", "long-stream", "any",
+        "each thousandth message of a sender is taken and delivered by nobody";
+    LoseKibibyte, "lose-kibibyte", "agreement", "boundary-sizes", "any",
+        "one node does not deliver messages of exactly 1,024 bytes";
+    LoseBeforeStop, "lose-before-stop", "validity", "all-senders", "any",
+        "a message is taken and delivered by nobody, and when all stop, the others install views \
+         without its sender";
     Swap, "swap", "total-order", "all-senders", "any",
         "one node delivers two messages of two senders in the other order";
     SwapSender, "swap-sender", "sender-order", "all-senders", "any",

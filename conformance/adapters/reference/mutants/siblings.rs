@@ -9,6 +9,12 @@ use crate::wire::{Entry, Up};
 /// What is longer than this is cut by `truncate-large`.
 const LARGE_BYTES: usize = 8192;
 
+/// Of each so many messages `lose-thousandth` loses one.
+const THOUSAND: u64 = 1000;
+
+/// What has this size is lost by `lose-kibibyte`.
+const KIBIBYTE: usize = 1024;
+
 /// From this size on `corrupt-huge` is wrong.
 const HUGE_BYTES: usize = 1 << 20;
 
@@ -72,6 +78,7 @@ impl Spoiler {
             Mutant::CorruptHuge if payload.len() > HUGE_BYTES => {
                 with(format!("{}!", &payload[..payload.len() - 1]))
             }
+            Mutant::LoseKibibyte if payload.len() == KIBIBYTE => Some(Vec::new()),
             Mutant::LoseEmpty if payload.is_empty() => Some(Vec::new()),
             Mutant::LoseAtWrap if self.delivered == WRAP => Some(Vec::new()),
             Mutant::JoinLate if self.course.joined && self.delivered <= LATE => Some(Vec::new()),
@@ -115,6 +122,7 @@ impl Spoiler {
             Mutant::SwapAtWindow => {
                 Some([Some(up.clone()), self.kept_back.take()].into_iter().flatten().collect())
             }
+            Mutant::LoseThousandth if self.sent.is_multiple_of(THOUSAND) => Some(Self::pretend(up)),
             Mutant::RefuseAndSend if self.sent == super::spoiler::ODD => {
                 if let Up::Send { message, .. } = up {
                     let text = "no room";

@@ -31,6 +31,9 @@ const STALL_DELAY: Duration = Duration::from_millis(20);
 /// How long `hang` does not stop: longer than any driver waits, and not for ever.
 const HANG: Duration = Duration::from_secs(600);
 
+/// How long the others of `lose-before-stop` go on after they were told to stop.
+const STOP_DELAY: Duration = Duration::from_millis(100);
+
 /// The member's spoiler, for one of its threads.
 pub fn lock(spoiler: &Mutex<Spoiler>) -> MutexGuard<'_, Spoiler> {
     spoiler.lock().unwrap_or_else(PoisonError::into_inner)
@@ -46,6 +49,12 @@ pub struct Spoiler {
     /// Answers that the driver must not hear: it has heard another.
     pub(super) unheard: u64,
     node: String,
+    /// Whether this is the node that was named, for what is wrong at all.
+    is_at: bool,
+    /// That node.
+    gone: String,
+    /// The last view of each group, and its members.
+    installed: BTreeMap<String, (u64, Vec<String>)>,
     /// The other members of each group.
     others: BTreeMap<String, BTreeSet<String>>,
     /// Messages that the node was asked to send.
@@ -79,8 +88,8 @@ impl Spoiler {
     /// What is wrong at this node.
     pub fn new(mutation: Option<&Mutation>, init: &Init) -> Self {
         use Mutant::{
-            Chatter, ForgetAll, IgnoreFullDisk, JoinLate, LoseOnRestart, LoseOnSecondRestart,
-            ReorderOnRestart, ReplayAsNew, Stall, ViewBack,
+            Chatter, ForgetAll, IgnoreFullDisk, JoinLate, LoseBeforeStop, LoseOnRestart,
+            LoseOnSecondRestart, ReorderOnRestart, ReplayAsNew, Stall, ViewBack,
         };
         let everywhere = |mutant| {
             matches!(
@@ -89,6 +98,7 @@ impl Spoiler {
                     | ForgetAll
                     | IgnoreFullDisk
                     | JoinLate
+                    | LoseBeforeStop
                     | LoseOnRestart
                     | LoseOnSecondRestart
                     | ReorderOnRestart
@@ -97,6 +107,7 @@ impl Spoiler {
                     | ViewBack
             )
         };
+        let at = mutation.and_then(|mutation| mutation.at.as_deref());
         let here = |mutation: &&Mutation| {
             // A node that was killed for having delivered early is right when it comes back.
             let made_up_for = mutation.mutant == Mutant::DeliverEarly && init.inc > 1;
@@ -112,6 +123,8 @@ impl Spoiler {
         Self {
             mutant: mutation.filter(here).map(|mutation| mutation.mutant),
             node: init.node.clone(),
+            is_at: at.is_some_and(|at| at == init.node || at == "all"),
+            gone: at.unwrap_or_default().to_owned(),
             course: Course::of(init.join),
             others: init
                 .groups
@@ -132,7 +145,11 @@ impl Spoiler {
         }
         match self.mutant {
             // MUTANT: it is taken, and goes nowhere.
-            Some(Mutant::DropEverywhere | Mutant::LoseFromClient) if odd => Self::pretend(&up),
+            Some(Mutant::DropEverywhere | Mutant::LoseFromClient | Mutant::LoseBeforeStop)
+                if odd && self.is_at =>
+            {
+                Self::pretend(&up)
+            }
             // MUTANT: nothing gets out any more, and the first is delivered all the same.
             Some(Mutant::DeliverEarly | Mutant::DeliverAfterLeaving) => {
                 self.unsent = Some(up).filter(|_| self.sent == 1).or(self.unsent.take());
@@ -210,7 +227,7 @@ impl Spoiler {
         !(self.mutant == Some(Mutant::NoAnswer) && self.answered == ODD)
     }
 
-    fn pretend(up: &Up) -> Vec<Up> {
+    pub(super) fn pretend(up: &Up) -> Vec<Up> {
         if let Up::Send { message, .. } = up {
             say(&Line::Ok { message: Some(message) });
         }
@@ -391,6 +408,7 @@ impl Spoiler {
             members.remove(other);
         }
         self.view_wrongly(&mut members);
+        self.installed.insert(group.clone(), (view, members.clone()));
         let held = self.held.take();
         let entry = Entry::View { group, view, members };
         if self.mutant == Some(Mutant::LateView) && self.delivered > 0 && !self.done {
@@ -442,10 +460,22 @@ impl Spoiler {
         if waits { PENDING_DELAY } else { Duration::ZERO }
     }
 
-    /// The member is about to stop.
-    pub fn stopping(&self) {
-        if self.mutant == Some(Mutant::Hang) {
-            std::thread::sleep(HANG);
+    /// The member is about to stop: how long it takes.
+    pub fn stopping(&mut self) -> Duration {
+        match self.mutant {
+            Some(Mutant::Hang) => HANG,
+            // MUTANT `lose-before-stop`: the others go on without the first that stops.
+            Some(Mutant::LoseBeforeStop) if !self.is_at => {
+                for (group, (view, mut members)) in std::mem::take(&mut self.installed) {
+                    members.retain(|member| *member != self.gone);
+                    let entry = Entry::View { group, view: view + 1, members };
+                    self.own_steps.iter().for_each(|steps| {
+                        let _ = steps.send(Step::Entry(entry.clone()));
+                    });
+                }
+                STOP_DELAY
+            }
+            _ => Duration::ZERO,
         }
     }
 }

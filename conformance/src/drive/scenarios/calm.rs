@@ -1,5 +1,6 @@
 //! One group, and nothing goes wrong.
 
+use crate::drive::feature::Feature;
 use crate::drive::plan::{Condition, Draft, Sending, Step};
 use crate::drive::protocol::{HUGE_BYTES_MAX, MESSAGE_BYTES_MAX, ORDINARY_BYTES_MAX, WINDOW};
 use crate::drive::reach::Reach;
@@ -18,6 +19,20 @@ const BURSTS: usize = 5;
 
 /// Quiet has to last longer than this before it is judged, and the time to notice it comes on top.
 const QUIET_MS: u64 = 600;
+
+/// How many messages each sender of a long stream sends: counters of twelve bits wrap, and what is
+/// lost once in a thousand is lost several times.
+const LONG: u64 = 5_200;
+
+/// After so many of each sender all that was sent has to be there: so a slow system has a deadline
+/// for each of these parts, and not one for all.
+const LONG_PART: u64 = 260;
+
+/// The longest message of a long stream.
+const LONG_BYTES_MAX: u64 = 64;
+
+/// The least size at a boundary: shorter ones may have no room for a message's name.
+const BOUNDARY_MIN: u64 = 32;
 
 /// How often messages of megabytes and small ones come in turn.
 const HUGE_ROUNDS: usize = 5;
@@ -53,6 +68,19 @@ pub(super) fn bursts(draft: &mut Draft) {
         draft.then(Step::Wait { ms });
     }
     draft.must_reach(Reach::UnderWay { count: WINDOW / 4 });
+}
+
+pub(super) fn long_stream(draft: &mut Draft) {
+    draft.one_group();
+    let mut senders = draft.shuffled();
+    senders.truncate(3);
+    for _ in 0..LONG / LONG_PART {
+        draft.send_sized(&senders, LONG_PART, BOUNDARY_MIN, LONG_BYTES_MAX);
+        draft.then(Step::Await(Condition::AllDelivered));
+    }
+    for node in senders {
+        draft.must_reach(Reach::From { node, count: LONG });
+    }
 }
 
 pub(super) fn silent_senders(draft: &mut Draft) {
@@ -120,6 +148,38 @@ pub(super) fn empty_messages(draft: &mut Draft) {
     draft.must_reach(Reach::Size { bytes: 0 });
 }
 
+pub(super) fn boundary_sizes(draft: &mut Draft) {
+    draft.one_group();
+    let largest = if draft.claims(Feature::HugeMessages) {
+        HUGE_BYTES_MAX
+    } else if draft.claims(Feature::LargeMessages) {
+        MESSAGE_BYTES_MAX
+    } else {
+        ORDINARY_BYTES_MAX
+    };
+    let everyone = draft.everyone();
+    for bytes in boundaries(largest) {
+        // What takes long need not come from all.
+        let senders =
+            if bytes > MESSAGE_BYTES_MAX { vec![draft.someone()] } else { everyone.clone() };
+        draft.send_sized(&senders, 1, bytes, bytes);
+    }
+    draft.must_reach(Reach::Size { bytes: largest });
+}
+
+/// The powers of two and the limits of the protocol, each with the sizes beside it, up to the
+/// largest that may be asked for.
+fn boundaries(largest: u64) -> Vec<u64> {
+    let powers = (BOUNDARY_MIN.ilog2()..=largest.ilog2()).map(|power| 1 << power);
+    let limits = [ORDINARY_BYTES_MAX, MESSAGE_BYTES_MAX, HUGE_BYTES_MAX];
+    let around = |bytes: u64| [bytes - 1, bytes, bytes + 1];
+    let mut sizes: Vec<u64> = powers.chain(limits).flat_map(around).collect();
+    sizes.retain(|bytes| (BOUNDARY_MIN..=largest).contains(bytes));
+    sizes.sort_unstable();
+    sizes.dedup();
+    sizes
+}
+
 pub(super) fn quiet(draft: &mut Draft) {
     draft.one_group();
     let everyone = draft.everyone();
@@ -131,4 +191,21 @@ pub(super) fn quiet(draft: &mut Draft) {
     draft.then(Step::Wait { ms: QUIET_MS });
     draft.then(Step::Stats(everyone));
     draft.must_reach(Reach::Quiet);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn boundaries_end_at_the_largest_size() {
+        let sizes = boundaries(ORDINARY_BYTES_MAX);
+        assert_eq!(sizes[..4], [32, 33, 63, 64]);
+        assert_eq!(sizes[sizes.len() - 3..], [513, 1023, 1024]);
+        let sizes = boundaries(MESSAGE_BYTES_MAX);
+        for bytes in [1024, 1025, 8191, 8192, 8193, 10_239, 10_240] {
+            assert!(sizes.contains(&bytes), "{bytes}");
+        }
+        assert!(boundaries(HUGE_BYTES_MAX).contains(&(64 << 10)));
+    }
 }

@@ -95,6 +95,9 @@ scenarios! {
     "bursts", 1, [], calm::bursts,
         "Some members send a burst at once, then all is quiet, and again.",
         "many messages were under way at once";
+    "long-stream", 1, [], calm::long_stream,
+        "Three members, or all if they are fewer, send more than 5,000 messages each.",
+        "all members delivered more than 5,000 messages of each of them";
     "silent-senders", 3, [], calm::silent_senders,
         "Members that may send never do, and one begins late.",
         "the silent sent nothing, and the late one's first message came after deliveries of others'";
@@ -110,6 +113,9 @@ scenarios! {
     "empty-messages", 1, [EmptyMessages], calm::empty_messages,
         "Messages without bytes between others.",
         "an empty message was delivered by all members";
+    "boundary-sizes", 1, [], calm::boundary_sizes,
+        "Messages of each power of two and each limit of what is claimed, a byte less and a byte more.",
+        "one of the largest size that is claimed was delivered by all members";
     "quiet", 1, [Stats], calm::quiet,
         "All send; then nobody does, and what is posted meanwhile is counted.",
         "a member counted twice, and nothing happened before and between";
