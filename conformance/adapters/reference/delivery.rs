@@ -2,6 +2,7 @@
 //! durable.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex};
@@ -128,11 +129,8 @@ impl Delivery {
                 let delivery =
                     Kept { view: self.views.get(&group).copied(), group, sender, payload };
                 self.deliver(&delivery, false);
-                if let Some(Err(error)) = self.log.as_mut().map(|log| log.keep(&delivery))
-                    && lock(&self.spoiler).minds_a_full_disk()
-                {
-                    halt("halted", &format!("the log cannot be written: {error}"));
-                }
+                let kept = self.log.as_mut().map(|log| log.keep(&delivery));
+                self.mind(kept);
                 std::thread::sleep(Duration::from_millis(self.pause_ms.swap(0, Ordering::Relaxed)));
             }
             Step::State(Entry::Message { sender, groups, payload }) => {
@@ -184,8 +182,23 @@ impl Delivery {
         self.untold_count += 1;
     }
 
+    /// Halts if the log could not be written.
+    fn mind(&self, written: Option<io::Result<()>>) {
+        if let Some(Err(error)) = written
+            && lock(&self.spoiler).minds_a_full_disk()
+        {
+            halt("halted", &format!("the log cannot be written: {error}"));
+        }
+    }
+
     fn tell_durable(&mut self) {
+        if self.untold.is_empty() {
+            return;
+        }
         self.untold_count = 0;
+        if lock(&self.spoiler).syncs() {
+            self.mind(self.log.as_ref().map(Log::sync));
+        }
         for group in std::mem::take(&mut self.untold) {
             let upto = self.delivered.get(&group).map_or(0, |count| count - 1);
             let upto = lock(&self.spoiler).durable(upto);

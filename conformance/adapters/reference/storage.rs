@@ -3,8 +3,7 @@
 //! Invariants:
 //! - what is in the file was delivered: a restarted node must not be the first to deliver
 //!   something, because the view in which the others would have delivered it too is over;
-//! - what was said to be durable is in the file. (It is in the system's cache, not on the disk: it
-//!   survives the process, not the machine.)
+//! - what was said to be durable is in the file, and the file is synced.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -34,8 +33,13 @@ impl Log {
     pub fn open(folder: &Path) -> io::Result<(Self, Vec<Kept>)> {
         std::fs::create_dir_all(folder)?;
         let path = folder.join("delivered");
+        let is_new = !path.exists();
         let mut file =
             OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        if is_new {
+            // Its name is to survive too.
+            File::open(folder)?.sync_all()?;
+        }
         let mut text = String::new();
         file.read_to_string(&mut text)?;
         let whole_bytes = text.rfind('\n').map_or(0, |end| end + 1);
@@ -44,6 +48,11 @@ impl Log {
         file.set_len(whole_bytes as u64)?;
         file.seek(SeekFrom::End(0))?;
         Ok((Self { file, bytes: whole_bytes as u64 }, kept))
+    }
+
+    /// What was added survives the machine from now on.
+    pub fn sync(&self) -> io::Result<()> {
+        self.file.sync_data()
     }
 
     /// Adds a delivery, or nothing of it.

@@ -419,7 +419,7 @@ mod tests {
         let mut play = Play::new(&["a", "b", "c"]);
         let view = |id: u64, node: &str, members: &str| {
             format!(
-                r#"{{"ev":"view","t_ns":0,"node":"{node}","inc":1,"group":"g","view":{id},"members":[{members}]}}"#
+                r#"{{"ev":"view","t_ns":1,"node":"{node}","inc":1,"group":"g","view":{id},"members":[{members}]}}"#
             )
         };
         for node in ["a", "b", "c"] {

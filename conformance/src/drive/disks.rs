@@ -1,14 +1,17 @@
-//! Disks that can be full: a small file system of its own for each node's storage folder.
+//! Disks that can be full, or whose power can go: a file system of its own for each node's storage
+//! folder.
 //!
 //! It is in memory, in a mount namespace of the node's own, which a small process holds: nobody
 //! else sees it, and it is gone when that process ends and the node with it, however the driver
-//! ends. The driver fills it through that process's root.
+//! ends. A small one is the kernel's, and the driver fills it through that process's root. One
+//! whose power can go is the driver's own, see [`Power`].
 
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use super::holder::{Holder, enter};
+use super::power::{self, Power};
 
 /// The size of a disk. A node's memory is taken only for what is on it.
 const MIB: usize = 256;
@@ -18,6 +21,15 @@ const PIECE_BYTES: [usize; 3] = [1 << 20, 1 << 12, 1];
 
 /// The file that fills it.
 const FILL: &str = ".filled-by-the-driver";
+
+/// What a disk is to go through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Trouble {
+    /// It is full for a while.
+    Full,
+    /// Its power goes.
+    PowerLoss,
+}
 
 /// The nodes' disks.
 #[derive(Debug)]
@@ -29,21 +41,31 @@ pub(super) struct Disks {
 struct Disk {
     holder: Holder,
     folder: PathBuf,
+    power: Option<Power>,
 }
 
 impl Disks {
-    /// A disk for each of these folders, which are there.
+    /// A disk for each of these folders, which are there, that can go through this.
     ///
     /// # Errors
     /// Why this system, or this user, cannot have them.
-    pub(super) fn mount(folders: Vec<PathBuf>) -> Result<Self, String> {
+    pub(super) fn mount(folders: Vec<PathBuf>, trouble: Trouble) -> Result<Self, String> {
         let mount = |folder: PathBuf| {
             let path = folder.to_string_lossy().into_owned();
-            let size = format!("size={MIB}m");
-            let words =
-                ["unshare", "--mount", "sh", "-ec", "mount -t tmpfs -o \"$1\" tmpfs \"$2\""];
+            let (script, options) = match trouble {
+                Trouble::Full => ("mount -t tmpfs -o \"$1\" tmpfs \"$2\"", format!("size={MIB}m")),
+                Trouble::PowerLoss => (power::MOUNT, power::OPTIONS.to_owned()),
+            };
+            let words = ["unshare", "--mount", "sh", "-ec", script];
             let words = words.iter().map(ToString::to_string).collect();
-            Ok(Disk { holder: Holder::start_after(words, &[size, path])?, folder })
+            let holder = Holder::start_after(words, &[options, path])?;
+            let power = match trouble {
+                Trouble::Full => None,
+                Trouble::PowerLoss => {
+                    Some(Power::serve(holder.id()).map_err(|error| error.to_string())?)
+                }
+            };
+            Ok(Disk { holder, folder, power })
         };
         Ok(Self { nodes: folders.into_iter().map(mount).collect::<Result<_, String>>()? })
     }
@@ -59,6 +81,21 @@ impl Disks {
         whole.push(here.to_string_lossy().into_owned());
         whole.extend_from_slice(command);
         whole
+    }
+
+    /// Does what kills a node while the power of its disk goes.
+    pub(super) fn cut_power(&self, node: usize, kill: impl FnOnce()) {
+        match self.nodes.get(node).and_then(|disk| disk.power.as_ref()) {
+            Some(power) => power.cut(kill),
+            None => kill(),
+        }
+    }
+
+    /// The power of a node's disk is back, if it was gone.
+    pub(super) fn restore_power(&self, node: usize) {
+        if let Some(power) = self.nodes.get(node).and_then(|disk| disk.power.as_ref()) {
+            power.restore();
+        }
     }
 
     /// Leaves no room on a node's disk.
@@ -105,11 +142,12 @@ impl Disk {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::BufRead as _;
 
     #[test]
     fn who_has_a_disk_works_where_the_driver_does() {
         let folder = tempfile::tempdir().expect("a folder");
-        let disks = match Disks::mount(vec![folder.path().to_owned()]) {
+        let disks = match Disks::mount(vec![folder.path().to_owned()], Trouble::Full) {
             Ok(disks) => disks,
             Err(why) => return eprintln!("skipped: {why}"),
         };
@@ -123,7 +161,7 @@ mod tests {
     fn a_full_disk_takes_nothing_and_nobody_else_sees_it() {
         let folder = tempfile::tempdir().expect("a folder");
         let storage = folder.path().to_owned();
-        let disks = match Disks::mount(vec![storage.clone()]) {
+        let disks = match Disks::mount(vec![storage.clone()], Trouble::Full) {
             Ok(disks) => disks,
             Err(why) => return eprintln!("skipped: {why}"),
         };
@@ -146,5 +184,69 @@ mod tests {
         drop(disks);
         drop(folder);
         assert!(!storage.exists(), "nothing is mounted there");
+    }
+
+    /// Each way to write and to sync that a program has, in a language that has them all.
+    const WRITES: &str = r#"
+import mmap, os, sys
+os.chdir(sys.argv[1])
+def put(name, data, sync=None, flags=0):
+    file = os.open(name, os.O_RDWR | os.O_CREAT | flags, 0o644)
+    os.pwrite(file, data, os.fstat(file).st_size)
+    if sync: sync(file)
+    return file
+if sys.argv[2] == "write":
+    for name, sync in ("none", None), ("fsync", os.fsync), ("fdatasync", os.fdatasync):
+        put(name, b"first", sync)
+    put("dsync", b"first", flags=os.O_DSYNC)
+    put("sync", b"first", flags=os.O_SYNC)
+    block = mmap.mmap(-1, 4096); block.write(b"d" * 4096)
+    direct = os.open("direct", os.O_RDWR | os.O_CREAT | os.O_DIRECT, 0o644)
+    os.pwritev(direct, [block], 0); os.fsync(direct); os.pwritev(direct, [block], 4096)
+    mapped = put("mapped", bytes(8192), os.fsync)
+    memory = mmap.mmap(mapped, 8192)
+    memory[:5] = b"first"; memory.flush(); memory[4096:4100] = b"lost"
+    os.mkdir("folder"); os.fsync(os.open(".", os.O_RDONLY))
+    for name in ("fsync", "fdatasync", "dsync", "sync"): put(name, b", lost")
+    os.rename("sync", "renamed"); os.unlink("dsync"); os.symlink("fsync", "link")
+print(";".join(f"{n}={os.path.getsize(n)}:{open(n,'rb').read(5).decode()}"
+    if os.path.isfile(n) else n for n in sorted(os.listdir("."))))
+print("there", flush=True); sys.stdin.read()
+"#;
+
+    #[test]
+    fn power_loss_takes_what_was_not_synced() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let storage = folder.path().to_owned();
+        let disks = match Disks::mount(vec![storage.clone()], Trouble::PowerLoss) {
+            Ok(disks) => disks,
+            Err(why) => return eprintln!("skipped: {why}"),
+        };
+        let start = |what: &str| {
+            let path = storage.to_string_lossy().into_owned();
+            let words = ["python3", "-c", WRITES, &path, what].map(str::to_owned);
+            let words = disks.within(0, &words);
+            let mut command = std::process::Command::new(&words[0]);
+            command.args(&words[1..]).stdin(std::process::Stdio::piped());
+            let mut child = command.stdout(std::process::Stdio::piped()).spawn().expect("nsenter");
+            let mut said = io::BufReader::new(child.stdout.take().expect("a pipe")).lines();
+            let mut next = || said.next().and_then(Result::ok).unwrap_or_default();
+            let (files, there) = (next(), next());
+            assert_eq!(there, "there", "{files}");
+            (child, files)
+        };
+        let (mut child, before) = start("write");
+        assert!(before.contains("none=5:first;renamed=11:first"), "{before}");
+        disks.cut_power(0, || child.kill().expect("it runs"));
+        child.wait().expect("it is killed");
+        disks.restore_power(0);
+        let (mut child, after) = start("look");
+        child.kill().expect("it runs");
+        child.wait().expect("it is killed");
+        assert_eq!(
+            after,
+            "direct=4096:ddddd;dsync=5:first;fdatasync=5:first;folder;fsync=5:first;\
+             mapped=8192:first;none=0:;sync=5:first"
+        );
     }
 }

@@ -20,6 +20,12 @@ const ATTEMPTS_MAX: u32 = 3;
 /// The folder in which an adapter is asked what it claims, where no scenario did so before.
 pub(super) const ASKING: &str = "asking";
 
+/// The program that drives.
+const PROGRAM: &str = env!("CARGO_PKG_NAME");
+
+/// The folder for what is played again.
+const AGAIN: &str = "conformance-again";
+
 impl Introduction {
     pub(super) fn title(&self) -> String {
         format!("{} {}", self.name, self.version).trim().to_owned()
@@ -56,7 +62,8 @@ impl Driver<'_> {
         Choice { scenario, round: chosen }: Choice,
         cases: &mut Vec<Case>,
     ) -> Result<(), DriveError> {
-        if let Some(case) = self.prevented(scenario)? {
+        if let Some(mut case) = self.prevented(scenario)? {
+            case.again = self.again(&case.status, scenario.name);
             cases.push(case);
             return Ok(());
         }
@@ -71,10 +78,12 @@ impl Driver<'_> {
             if rounds > 1 {
                 name += &format!("-{}", round + 1);
             }
+            let round_name = name.clone();
             if self.seed != self.options.seed {
                 name += &format!("@{}", self.seed);
             }
-            let case = self.run_round(scenario, round, &name)?;
+            let mut case = self.run_round(scenario, round, &name)?;
+            case.again = self.again(&case.status, &round_name);
             let is_over = matches!(case.status, CaseStatus::Unsupported(_));
             cases.push(case);
             if is_over {
@@ -82,6 +91,37 @@ impl Driver<'_> {
             }
         }
         Ok(())
+    }
+
+    /// The command that plays a scenario again, or one round of it, if it may be wanted. It leaves
+    /// what this run has left behind alone.
+    fn again(&self, status: &CaseStatus, scenario: &str) -> Option<String> {
+        if matches!(status, CaseStatus::Passed | CaseStatus::Unsupported(_)) {
+            return None;
+        }
+        let Options { adapter, hosts, nodes, messages, deadline, faults, require, .. } =
+            self.options;
+        let mut words = vec![PROGRAM.to_owned(), "run".to_owned()];
+        let mut add = |name: &str, value: String| words.extend([format!("--{name}"), value]);
+        add("adapter", adapter.clone());
+        if !hosts.is_empty() {
+            add("hosts", hosts.join(","));
+        }
+        add("nodes", nodes.to_string());
+        add("scenario", scenario.to_owned());
+        add("seed", self.seed.to_string());
+        add("messages", messages.to_string());
+        add("deadline", deadline.as_secs_f64().to_string());
+        if let Some(faults) = faults {
+            let numbers: Vec<String> = faults.iter().map(ToString::to_string).collect();
+            add("faults", if numbers.is_empty() { "none".to_owned() } else { numbers.join(",") });
+        }
+        if !require.is_empty() {
+            let names: Vec<&str> = require.iter().map(|feature| feature.name()).collect();
+            add("require", names.join(","));
+        }
+        add("output", AGAIN.to_owned());
+        Some(shell_words::join(words))
     }
 
     /// The case of a scenario that cannot be played at all.
@@ -204,17 +244,15 @@ impl Driver<'_> {
             .map_err(|why| format!("network namespaces, and this system has none for us: {why}"))
     }
 
-    /// Disks of their own for all nodes, if the plan fills some; else nothing.
+    /// Disks of their own for all nodes, if the plan does something to some; else nothing.
     fn disks(&self, plan: &Plan, folder: &ScenarioFolder) -> Result<Option<Disks>, String> {
-        if !plan.fills {
-            return Ok(None);
-        }
+        let Some(trouble) = plan.disks else { return Ok(None) };
         if !self.options.hosts.is_empty() {
-            return Err("nodes on this host, whose disks can be filled".to_owned());
+            return Err("nodes on this host, with disks of their own".to_owned());
         }
         let names = (0..self.setting.nodes).map(stage::node_name);
         let folders = names.map(|name| folder.storage(&name)).collect();
-        let disks = Disks::mount(folders);
+        let disks = Disks::mount(folders, trouble);
         disks.map(Some).map_err(|why| {
             format!("file systems of the nodes' own, and this system has none for us: {why}")
         })

@@ -94,7 +94,7 @@ impl Stage<'_> {
     pub(super) fn do_to_chosen(&mut self, deed: Deed) -> Result<(), Ending> {
         let chosen = self.leaders.chosen();
         match deed {
-            Deed::Kill => self.kill(&chosen, Duration::ZERO),
+            Deed::Kill => self.kill(&chosen, Duration::ZERO, false),
             Deed::Start => self.start(&chosen),
             Deed::Stop => chosen.into_iter().try_for_each(|node| self.suspend(node)),
             Deed::Continue => chosen.into_iter().try_for_each(|node| self.resume(node)),

@@ -9,7 +9,7 @@
 //! | `shrinking` | fewer faults that still fail |
 //! | `member`, `ledger` | what it knows of members and messages |
 //! | `protocol`, `payload` | what passes between it and an adapter |
-//! | `process`, `lines`, `network`, `disks`, `holder`, `interrupt` | the operating system |
+//! | `process`, `lines`, `network`, `disks`, `power`, `holder`, `interrupt` | the operating system |
 //! | `folder`, `history_file` | what it leaves behind |
 //! | `recorded`, `reach`, `outcome` | what the history shows, and how the scenario came out |
 //!
@@ -35,6 +35,7 @@ mod outcome;
 mod parting;
 mod payload;
 mod plan;
+mod power;
 mod process;
 mod protocol;
 mod reach;

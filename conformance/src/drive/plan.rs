@@ -9,6 +9,7 @@
 
 use crate::random::Random;
 
+use super::disks::Trouble;
 use super::feature::Feature;
 use super::protocol::WINDOW;
 use super::reach::Reach;
@@ -37,8 +38,8 @@ pub(super) struct Plan {
     pub(super) reach: Vec<Reach>,
     /// Whether nodes must be parted, and so need networks of their own.
     pub(super) parts: bool,
-    /// Whether disks are filled, and so nodes need some of their own.
-    pub(super) fills: bool,
+    /// What disks go through, if nodes need some of their own for it.
+    pub(super) disks: Option<Trouble>,
     /// The faults that chance drew, each with its number and whether it is left out.
     pub(super) faults: Vec<PlannedFault>,
 }
@@ -87,6 +88,8 @@ pub(super) enum Step {
     Continue(usize),
     /// End members' processes without warning, one after the other with so much time between them.
     Kill { nodes: Vec<usize>, gap_us: u64 },
+    /// The same, with the power of their disks: what they had not synced is lost.
+    CutPower(Vec<usize>),
     /// Choose a node of each of these groups by its part in it, for deeds.
     Choose { part: Part, groups: Vec<usize> },
     /// Do this to the nodes that were chosen last.
@@ -284,7 +287,11 @@ impl Draft {
     pub(super) fn then(&mut self, step: Step) {
         self.plan.parts |=
             matches!(step, Step::Part(_) | Step::Cut(_) | Step::Slow { .. } | Step::Lose { .. });
-        self.plan.fills |= matches!(step, Step::Fill(_));
+        match step {
+            Step::Fill(_) => self.plan.disks = Some(Trouble::Full),
+            Step::CutPower(_) => self.plan.disks = Some(Trouble::PowerLoss),
+            _ => {}
+        }
         self.plan.steps.push(step);
     }
 

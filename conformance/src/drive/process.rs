@@ -6,18 +6,22 @@
 //! and when the driver panics. If the driver itself is killed, the kernel kills the leader;
 //! children of it find their input at its end. A leader is never reaped before its group was
 //! killed, so that its number cannot be another's.
+//!
+//! A process that has left its group may serve several members, and lives until the scenario ends.
+//! Then a [`Mark`] kills it, which all of them inherit in their environment.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Sender, SyncSender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rustix::process::{
-    Pid, Signal, WaitId, WaitIdOptions, getpid, getppid, kill_process_group,
+    Pid, Signal, WaitId, WaitIdOptions, getpid, getppid, kill_process, kill_process_group,
     set_parent_process_death_signal, waitid,
 };
 
@@ -35,6 +39,55 @@ const LOG_WAIT: Duration = Duration::from_millis(500);
 /// Between two looks whether something has ended.
 const LOOK_INTERVAL: Duration = Duration::from_millis(2);
 
+/// The variable by which the processes of a scenario are known.
+const MARK: &str = "TRAMONTANE_CONFORMANCE_SCENARIO";
+
+/// Marked processes are looked for so often at most: one may start another meanwhile.
+const LOOKS_MAX: usize = 200;
+
+/// What marks all processes of a scenario, members and what they have started. Those that are left
+/// are killed when it is dropped.
+#[derive(Debug)]
+pub(super) struct Mark(String);
+
+impl Mark {
+    /// Another than all before.
+    pub(super) fn new() -> Self {
+        static MADE: AtomicU64 = AtomicU64::new(0);
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        Self(format!("{}-{number}", std::process::id()))
+    }
+
+    /// The processes that have it, zombies left out.
+    fn processes(&self) -> Vec<Pid> {
+        let mark = format!("{MARK}={}", self.0);
+        let is_marked = |pid: &Pid| {
+            let environment = std::fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero()));
+            let environment = environment.unwrap_or_default();
+            environment.split(|byte| *byte == 0).any(|variable| variable == mark.as_bytes())
+        };
+        let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+        let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        numbers.filter_map(Pid::from_raw).filter(is_marked).collect()
+    }
+}
+
+impl Drop for Mark {
+    fn drop(&mut self) {
+        for _ in 0..LOOKS_MAX {
+            let processes = self.processes();
+            if processes.is_empty() {
+                return;
+            }
+            for process in processes {
+                // It fails only if it is gone, or another user's.
+                let _ = kill_process(process, Signal::KILL);
+            }
+            std::thread::sleep(LOOK_INTERVAL);
+        }
+    }
+}
+
 /// A member's process.
 #[derive(Debug)]
 pub(super) struct Process {
@@ -50,6 +103,7 @@ pub(super) struct Process {
 /// Which process is started, and what becomes of what it says.
 pub(super) struct Start<'s> {
     pub(super) command: &'s [String],
+    pub(super) mark: &'s Mark,
     pub(super) node: usize,
     pub(super) inc: u32,
     /// The file to which its log is added.
@@ -69,7 +123,7 @@ impl Process {
             start.command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
         let log = File::options().create(true).append(true).open(start.log)?;
         let mut command = Command::new(program);
-        command.args(arguments).process_group(0);
+        command.args(arguments).env(MARK, &start.mark.0).process_group(0);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         die_with_parent(&mut command);
         let mut child = command.spawn()?;

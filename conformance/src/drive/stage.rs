@@ -31,6 +31,7 @@ use super::network::Network;
 use super::parting::Parting;
 use super::payload;
 use super::plan::{Condition, Plan, Sending};
+use super::process::Mark;
 use super::protocol::{Command, WINDOW};
 use super::{DriveError, Progress};
 use crate::history::Event;
@@ -176,6 +177,8 @@ pub(super) struct Stage<'s> {
     pub(super) starved: Option<String>,
     /// A member that says more lines than this floods.
     pub(super) lines_max: u64,
+    /// What members have started and is left. The last field: it is dropped after the members.
+    pub(super) mark: Mark,
 }
 
 /// The name of a node in histories.
@@ -240,6 +243,7 @@ impl<'s> Stage<'s> {
             notes: Vec::new(),
             starved: None,
             lines_max: 100_000 + 64 * plan.messages() as u64,
+            mark: Mark::new(),
         })
     }
 

@@ -59,7 +59,10 @@ impl Stage<'_> {
             Step::Leave(node) => self.order(*node, Order::Leave),
             Step::Stop(node) => self.suspend(*node)?,
             Step::Continue(node) => self.resume(*node)?,
-            Step::Kill { nodes, gap_us } => self.kill(nodes, Duration::from_micros(*gap_us))?,
+            Step::Kill { nodes, gap_us } => {
+                self.kill(nodes, Duration::from_micros(*gap_us), false)?;
+            }
+            Step::CutPower(nodes) => self.kill(nodes, Duration::ZERO, true)?,
             Step::Choose { part, groups } => return Ok(self.choose(*part, groups)),
             Step::ToChosen(deed) => self.do_to_chosen(*deed)?,
             Step::Part(side) => self.part(side)?,
@@ -103,7 +106,10 @@ impl Stage<'_> {
             let log = self.folder.log(&member.name);
             let command = self.setting.command(node);
             let command = match &self.disks {
-                Some(disks) => disks.within(node, &command),
+                Some(disks) => {
+                    disks.restore_power(node);
+                    disks.within(node, &command)
+                }
                 None => command,
             };
             let command = match &self.network {
@@ -112,8 +118,15 @@ impl Stage<'_> {
             };
             self.history_file.start(node, inc)?;
             let received = self.to_heard.clone();
-            let start =
-                Start { command: &command, node, inc, log: &log, clock: self.clock, received };
+            let start = Start {
+                command: &command,
+                mark: &self.mark,
+                node,
+                inc,
+                log: &log,
+                clock: self.clock,
+                received,
+            };
             let process = Process::start(start).map_err(|source| DriveError::Adapter {
                 command: shell_words::join(self.setting.adapter),
                 source,
@@ -237,8 +250,13 @@ impl Stage<'_> {
     }
 
     /// Kills members one after the other, and then records what they had said before, and the kills
-    /// after it.
-    pub(super) fn kill(&mut self, nodes: &[usize], gap: Duration) -> Result<(), Ending> {
+    /// after it. They lose their power too, if that is said.
+    pub(super) fn kill(
+        &mut self,
+        nodes: &[usize],
+        gap: Duration,
+        with_power: bool,
+    ) -> Result<(), Ending> {
         self.had_faults = true;
         let mut victims: Vec<usize> = nodes.to_vec();
         victims.retain(|node| self.members[*node].runs());
@@ -247,14 +265,18 @@ impl Stage<'_> {
                 std::thread::sleep(gap);
             }
             if let Some(process) = &self.members[node].process {
-                process.strike();
+                match self.disks.as_ref().filter(|_| with_power) {
+                    Some(disks) => disks.cut_power(node, || process.strike()),
+                    None => process.strike(),
+                }
             }
             self.members[node].killed_ns = Some(self.clock.now_ns());
         }
         self.bury(&victims)?;
         for &node in &victims {
             let t_ns = self.members[node].killed_ns.unwrap_or_default();
-            self.history_file.fault(FaultKind::Kill, &[node], t_ns)?;
+            let how = with_power.then_some("with its power: what was not synced is lost");
+            self.history_file.fault_told(FaultKind::Kill, &[node], t_ns, how)?;
         }
         Ok(())
     }

@@ -40,6 +40,8 @@ pub struct Case {
     pub seed: Option<u64>,
     /// The history.
     pub history: Option<PathBuf>,
+    /// The command that plays it again, where that may be wanted.
+    pub again: Option<String>,
     /// How it came out, all in all.
     pub status: CaseStatus,
     /// What the checks say, where there was a history to judge.
@@ -64,6 +66,7 @@ impl Case {
             description: String::new(),
             seed: None,
             history: None,
+            again: None,
             status,
             verdict: None,
             own_checks: Vec::new(),

@@ -54,6 +54,7 @@ pub(super) fn case(name: &str, history: Option<PathBuf>, verdict: Verdict) -> Ca
         description: "All nodes send all the time.".to_owned(),
         seed: Some(7),
         history,
+        again: None,
         status: CaseStatus::of(&verdict),
         verdict: Some(verdict),
         own_checks: Vec::new(),
@@ -92,7 +93,9 @@ pub(super) fn everything() -> Run {
     broken.unknown = vec![(HOSTILE.to_owned(), 12, 3)];
     broken.cut = Some(HistoryError { line: 2015, trouble: Trouble::Cut });
     let mut failed = case("failed-case", Some(fixture("bad/total-order-two-orders")), broken);
-    failed.notes = vec![HOSTILE.to_owned()];
+    failed.notes =
+        vec![HOSTILE.to_owned(), "n0's log ends: no /home/me/my system/x.log".to_owned()];
+    failed.again = Some("tramontane-conformance run --adapter /home/me/adapter".to_owned());
     let own = |outcome| OwnCheck { command: HOSTILE.to_owned(), outcome };
     if let Outcome::Broken { times, finding } = finding(HOSTILE, &[6]) {
         failed.own_checks = vec![

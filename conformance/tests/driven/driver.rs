@@ -127,6 +127,50 @@ pub fn the_script_without_a_fault_passes() {
     assert!(case.reached.iter().all(|(_, reached)| *reached));
 }
 
+pub fn request_to_stop_is_recorded_before_the_end() {
+    let driven = driven(&bad("good"), 1, &["one-sender"], Duration::from_secs(2));
+    let history = fs::read(driven.folder.path().join("one-sender/history.jsonl"));
+    let history = history.expect("there is a history");
+    let mut reader = Reader::new(&*history);
+    let mut stopped = false;
+    while let Some((_, event)) = reader.next_event().expect("it is a history") {
+        stopped |= matches!(event, Event::Stop { .. });
+        assert!(stopped || !matches!(event, Event::End { .. }), "it ended as it was asked to");
+    }
+    assert!(stopped);
+}
+
+pub fn helpers_end_with_their_case() {
+    assert_eq!(bad_case("helper").status, CaseStatus::Passed);
+}
+
+pub fn failed_case_tells_the_command_that_repeats_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = env!("CARGO_BIN_EXE_tramontane-conformance");
+    let run = |arguments: &[String]| {
+        let output = Command::new(program).args(arguments).current_dir(folder.path()).output();
+        let output = output.expect("the program starts");
+        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let words = ["run", "--nodes", "1", "--scenario", "bursts", "--scenario", "one-sender"];
+    let words = words.iter().chain(&["--seed", "3", "--output", "first", "--adapter"]);
+    let arguments = words.map(ToString::to_string).chain([bad("gives-up")]);
+    let (code, told) = run(&arguments.collect::<Vec<String>>());
+    assert_eq!(code, Some(1), "{told}");
+    assert!(told.contains("  seed 3, history first/one-sender/history.jsonl\n"), "{told}");
+    let again = told.lines().filter_map(|line| line.trim_start().strip_prefix("again: ")).last();
+    let again = shell_words::split(again.expect("there is a command")).expect("it has words");
+    assert_eq!(again[0], "tramontane-conformance");
+    let (code, told) = run(&again[1..]);
+    assert_eq!(code, Some(1), "{told}");
+    let page = fs::read_to_string(folder.path().join("first/report.html")).expect("a page");
+    let here = folder.path().to_string_lossy().into_owned();
+    for path in [&here, env!("CARGO_MANIFEST_DIR")] {
+        assert!(!page.contains(path), "{path} is in the page");
+    }
+    assert!(page.contains("one-sender/history.jsonl") && page.contains("again: "));
+}
+
 pub fn what_is_no_line_of_the_protocol_is_shown_with_its_number() {
     assert_broken("garbage", &["line 1", "not a JSON object", "hello, world"]);
     assert_broken("wrong-type", &["line 2", "integer `7`"]);

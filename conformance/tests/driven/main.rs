@@ -40,6 +40,9 @@ fn main() -> ExitCode {
     let driver = tests! { driver:
         the_same_seed_gives_the_same_commands
         each_node_has_a_command_and_an_address_of_its_own
+        request_to_stop_is_recorded_before_the_end
+        helpers_end_with_their_case
+        failed_case_tells_the_command_that_repeats_it
         an_output_that_ends_too_early_is_told
         broken_promises_are_for_the_checker_to_name
         what_is_odd_but_harmless_is_noted

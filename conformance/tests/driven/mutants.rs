@@ -26,8 +26,8 @@ const NODES_OF_SHARDS: u32 = 11;
 /// What these scenarios are called.
 const SHARDS: &str = "shards";
 
-/// The scenario for which nodes have disks of their own.
-const FULL_DISK: &str = "full-disk";
+/// The scenarios for which nodes have disks of their own.
+const WITH_DISKS: [&str; 3] = ["full-disk", "power-loss", "power-loss-1"];
 
 /// How many seeds a mutant may take to be wrong: whether there is an occasion can be chance. On a
 /// busy machine it seldom comes: of sixteen runs beside six busy threads one had none in six seeds.
@@ -71,7 +71,7 @@ pub fn the_reference_keeps_every_promise_and_reaches_every_scenario() {
     let folder = TempDir::new().expect("a folder");
     // Shards need more nodes, and have a test of their own.
     let statuses = passes("", 5, Vec::new(), folder.path(), |scenario| {
-        let needs_disks = scenario == FULL_DISK;
+        let needs_disks = WITH_DISKS.contains(&scenario);
         scenario != "partition" && !is_of_shards(scenario) && (!needs_disks || can_mount())
     });
     assert!(statuses > 20, "{statuses}");
@@ -137,7 +137,7 @@ pub fn each() -> impl Iterator<Item = Trial> {
 }
 
 fn is_named_by_the_check_that_is_meant_for_it_and_by_no_other(mutant: &Mutant) {
-    if mutant.scenario == FULL_DISK && !can_mount() {
+    if WITH_DISKS.contains(&mutant.scenario.as_str()) && !can_mount() {
         return println!("inconclusive: this system has no disks to fill");
     }
     let folder = TempDir::new().expect("a folder");

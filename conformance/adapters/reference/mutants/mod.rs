@@ -165,6 +165,8 @@ mutants! {
         "one node takes the messages of a client that came back for old ones";
     LoseOnSecondRestart, "lose-on-second-restart", "durable-kept", "restart-all-again", "any",
         "at its second restart a node has forgotten the last that it delivered";
+    DurableUnsynced, "durable-unsynced", "durable-kept", "power-loss-1", "any",
+        "one node says durable of what it has written and not synced";
     IgnoreFullDisk, "ignore-full-disk", "durable-kept", "full-disk", "any",
         "one node says durable of what its full disk did not take";
     LoseFromClient, "lose-from-client", "validity", "shards", "client",

@@ -160,6 +160,11 @@ impl Spoiler {
         self.mutant != Some(Mutant::IgnoreFullDisk)
     }
 
+    /// MUTANT `durable-unsynced`: whether the log is synced before it is said to be durable.
+    pub fn syncs(&self) -> bool {
+        self.mutant != Some(Mutant::DurableUnsynced)
+    }
+
     /// MUTANT `old-view`: the view that a delivery names.
     pub fn view_named(&self, view: Option<u64>) -> Option<u64> {
         let is_old = self.mutant == Some(Mutant::OldView)

@@ -158,7 +158,9 @@ pub(super) fn boundary_sizes(draft: &mut Draft) {
         ORDINARY_BYTES_MAX
     };
     let everyone = draft.everyone();
-    for bytes in boundaries(largest) {
+    let mut sizes = boundaries(largest);
+    draft.chance.shuffle(&mut sizes);
+    for bytes in sizes {
         // What takes long need not come from all.
         let senders =
             if bytes > MESSAGE_BYTES_MAX { vec![draft.someone()] } else { everyone.clone() };

@@ -1,5 +1,6 @@
 //! Members are killed, and come back.
 
+use crate::drive::feature::Feature;
 use crate::drive::plan::{Condition, Draft, Step};
 use crate::drive::protocol::{HUGE_BYTES_MAX, MESSAGE_BYTES_MAX, WINDOW};
 use crate::drive::reach::Reach;
@@ -169,6 +170,37 @@ pub(super) fn restart_all(draft: &mut Draft) {
     draft.send(&everyone, count);
     draft.must_reach(Reach::Restarted { nodes: everyone.clone() });
     draft.must_reach(Reach::KilledMidway { node: everyone[0] });
+}
+
+/// How long a system that syncs after it has delivered has for that before the power goes.
+const SYNC_MS: u64 = 100;
+
+/// In the first round all lose power, in the second one alone, if the others can go on without it.
+pub(super) fn power_losses(nodes: usize) -> usize {
+    if nodes < 3 { 1 } else { 2 }
+}
+
+pub(super) fn power_loss(draft: &mut Draft) {
+    draft.one_group();
+    let everyone = draft.everyone();
+    let victims = if draft.round > 0 && draft.claims(Feature::Crash) {
+        vec![draft.someone()]
+    } else {
+        everyone.clone()
+    };
+    let count = draft.few();
+    draft.send(&everyone, count);
+    draft.then(Step::Await(Condition::AllDelivered));
+    draft.then(Step::Wait { ms: SYNC_MS });
+    draft.send(&everyone, WINDOW as u64);
+    // Most of what it was asked to send is under way then.
+    let answered = count + draft.chance.between(1, WINDOW as u64 / 4);
+    draft.then(Step::Await(Condition::Answered { node: victims[0], count: answered }));
+    draft.then(Step::CutPower(victims.clone()));
+    draft.start(victims.clone());
+    draft.send(&everyone, count);
+    draft.must_reach(Reach::KilledMidway { node: victims[0] });
+    draft.must_reach(Reach::Restarted { nodes: victims });
 }
 
 /// How often all are killed.

@@ -179,6 +179,9 @@ scenarios! {
     "restart-all-again", 1, [Restart], crashes::restart_all_again,
         "All members are killed in mid-stream and come back, and once more, one after the other.",
         "each delivered before and after, and messages were under way at the kill";
+    "power-loss", 1, [Durable, Restart], crashes::power_loss { crashes::power_losses },
+        "All members, then one alone, lose power in mid-stream, with all that they had not synced, and come back.",
+        "each that lost power delivered before and after, and messages were under way at the kill";
     "full-disk", 3, [FullDisk, Restart], troubles::full_disk,
         "A member's disk is full for a while in mid-stream; then it is killed, and comes back.",
         "others sent while it was full, and its node delivered in a later start";
@@ -263,6 +266,7 @@ mod tests {
         Feature::Network,
         Feature::Suspension,
         Feature::FullDisk,
+        Feature::Durable,
     ];
 
     fn terms(seed: u64, nodes: usize, round: usize) -> Terms<'static> {

@@ -1,6 +1,8 @@
 //! One case: how it came out, what is broken with a picture of it, and what was said of every
 //! check.
 
+use std::path::Path;
+
 use maud::{Markup, PreEscaped, html};
 
 use super::super::case::{Case, CaseStatus, OwnCheck, OwnOutcome};
@@ -11,6 +13,9 @@ use super::super::status::Tally;
 use super::super::words;
 use super::{TEXT_CHARACTERS_MAX, appearance, printable, symbol_of_status};
 use crate::check::{Check, Finding, Judgement, Outcome, Strength, Verdict, Witness};
+
+/// The longest command that is shown whole.
+const COMMAND_CHARACTERS_MAX: usize = 4096;
 
 /// The longest name of a group or node that is shown whole.
 const NAME_CHARACTERS_MAX: usize = 60;
@@ -80,15 +85,23 @@ fn about(case: &Case) -> Markup {
                 }
             }
         }
+        @if let Some(again) = &case.again {
+            p.facts { "again: " code { (printable(again, COMMAND_CHARACTERS_MAX)) } }
+        }
         @for note in &case.notes { p.note { (shown(note)) } }
     }
 }
 
+/// A history's path as seen from the page, which lies beside the folders of the scenarios.
+fn beside(history: &Path) -> String {
+    let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
+    let parts = [history.parent().and_then(name), name(history)];
+    shown(&parts.into_iter().flatten().collect::<Vec<String>>().join("/"))
+}
+
 fn facts(case: &Case) -> Vec<String> {
     let mut facts = Vec::new();
-    facts.extend(
-        case.history.as_deref().map(|path| format!("history {}", shown(&path.to_string_lossy()))),
-    );
+    facts.extend(case.history.as_deref().map(|path| format!("history {}", beside(path))));
     facts.extend(case.seed.map(|seed| format!("seed {seed}")));
     facts.extend((!case.took.is_zero()).then(|| format!("ran for {}", words::time(case.took))));
     facts.extend(case.verdict.as_ref().map(super::super::text::effort));

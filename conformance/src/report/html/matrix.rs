@@ -3,8 +3,7 @@
 use maud::{Markup, html};
 
 use super::super::case::{Case, Run};
-use super::super::printable::shortened;
-use super::{appearance, symbol_of_status};
+use super::{appearance, shortened, symbol_of_status};
 use crate::check::{CheckId, Judgement, Strength};
 
 /// The longest case name that is shown whole.

@@ -8,10 +8,9 @@ mod matrix;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use super::case::Run;
+use super::case::{Case, CaseStatus, Run};
 use super::causes::causes;
 use super::conclude::conclude;
-use super::printable::{printable, shortened};
 use super::words;
 use crate::check::{CheckId, Outcome, Strength};
 
@@ -23,9 +22,49 @@ const STYLE: &str = include_str!("style.css");
 /// Nothing but the page's own style is allowed to take effect.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
 
+/// The text made fit to be shown. Of an absolute path only the name is left: readers of the page
+/// have no use for the folders of the machine, and may be strangers.
+fn printable(text: &str, characters_max: usize) -> String {
+    super::printable::printable(&without_folders(text), characters_max)
+}
+
+/// The same with its middle left out.
+fn shortened(text: &str, characters_max: usize) -> String {
+    super::printable::shortened(&without_folders(text), characters_max)
+}
+
+fn without_folders(text: &str) -> String {
+    let ends =
+        |character: char| character.is_whitespace() || "'\"`,;:()[]{}<>=".contains(character);
+    let mut shown = String::new();
+    for word in text.split_inclusive(ends) {
+        let folders = word.rfind('/').filter(|last| *last > 0 && word.starts_with('/'));
+        match folders {
+            Some(last) => shown.extend(["…", &word[last..]]),
+            None => shown.push_str(word),
+        }
+    }
+    shown
+}
+
+/// What has to be looked at comes first; else cases stay in their order.
+fn in_order(run: &Run) -> Run {
+    let rank = |case: &Case| match case.status {
+        CaseStatus::Failed => 0,
+        CaseStatus::Broken(_) => 1,
+        CaseStatus::Inconclusive(_) => 2,
+        CaseStatus::Passed => 3,
+        CaseStatus::Unsupported(_) => 4,
+    };
+    let mut run = run.clone();
+    run.cases.sort_by_key(rank);
+    run
+}
+
 /// The page.
 #[must_use]
 pub fn render(run: &Run) -> String {
+    let run = &in_order(run);
     let title = run.implementation.as_deref().map_or_else(
         || "Conformance of histories".to_owned(),
         |name| format!("Conformance of {}", printable(name, 80)),
@@ -204,6 +243,35 @@ mod tests {
     }
 
     #[test]
+    fn failed_cases_come_first() {
+        let page = render(&everything());
+        let place = |name: &str| page.find(name).unwrap_or_else(|| panic!("{name} is not there"));
+        assert!(place("failed-case") < place("open-case"));
+        assert!(place("open-case") < place("passed-case"));
+        assert!(place("passed-case") < place("unsupported-case"));
+        let case = page.find("id=\"case-0\"").expect("there is a first case");
+        assert!(page[case..].find("failed-case").is_some_and(|place| place < 300));
+    }
+
+    #[test]
+    fn absolute_paths_lose_their_folders() {
+        for (text, shown) in [
+            ("'/opt/x/run me' --a=/b/c", "'…/run me' --a=…/c"),
+            ("no /a/b/c.log: denied", "no …/c.log: denied"),
+            (
+                "n0/1/0 of g0, 3/4 / 5 and ./adapter or a/b",
+                "n0/1/0 of g0, 3/4 / 5 and ./adapter or a/b",
+            ),
+        ] {
+            assert_eq!(without_folders(text), shown);
+        }
+        let page = render(&everything());
+        assert!(page.contains("…/x.log") && page.contains("--adapter …/adapter"));
+        let here = env!("CARGO_MANIFEST_DIR");
+        assert!(!page.contains("/home/me") && !page.contains(here), "the machine's folders");
+    }
+
+    #[test]
     fn the_page_needs_nothing_but_itself() {
         let page = render(&everything());
         for foreign in
@@ -234,7 +302,7 @@ mod tests {
     #[test]
     fn what_is_broken_has_a_section_with_a_picture_and_its_witnesses() {
         let page = render(&everything());
-        let section = page.split("id=\"case-1-total-order\"").nth(1).expect("a section");
+        let section = page.split("id=\"case-0-total-order\"").nth(1).expect("a section");
         let section = section.split("</article>").next().expect("its end");
         assert!(
             section.contains("<svg") && section.contains("culprit: what this line shows"),

@@ -24,6 +24,9 @@ use table::{Cell, Table};
 /// The longest text of unknown origin that is shown whole.
 const TEXT_CHARACTERS_MAX: usize = 400;
 
+/// The longest command that is shown whole.
+const COMMAND_CHARACTERS_MAX: usize = 4096;
+
 const GOOD: Style = AnsiColor::Green.on_default();
 const BAD: Style = AnsiColor::Red.on_default().bold();
 const OPEN: Style = AnsiColor::Yellow.on_default();
@@ -166,6 +169,7 @@ fn details<'r>(case: &'r Case, shown: &mut Shown<'r>, out: &mut impl Write) -> i
             writeln!(out, "{}{shoulds}", case.status.word())?;
         }
     }
+    repeat(case, out)?;
     for (what, _) in case.reached.iter().filter(|(_, reached)| !reached) {
         writeln!(out, "  not reached: {}", printable(what, TEXT_CHARACTERS_MAX))?;
     }
@@ -176,6 +180,20 @@ fn details<'r>(case: &'r Case, shown: &mut Shown<'r>, out: &mut impl Write) -> i
         judged(case, verdict, shown, out)?;
     }
     writeln!(out)
+}
+
+/// What somebody needs to see it again.
+fn repeat(case: &Case, out: &mut impl Write) -> io::Result<()> {
+    let Some(again) = &case.again else { return Ok(()) };
+    let seed = case.seed.map(|seed| format!("seed {seed}"));
+    let here = std::env::current_dir().unwrap_or_default();
+    let history = case.history.as_deref().map(|path| {
+        let path = path.strip_prefix(here).unwrap_or(path).to_string_lossy();
+        format!("history {}", printable(&path, TEXT_CHARACTERS_MAX))
+    });
+    let facts: Vec<String> = seed.into_iter().chain(history).collect();
+    writeln!(out, "  {}", facts.join(", "))?;
+    writeln!(out, "  again: {}", printable(again, COMMAND_CHARACTERS_MAX))
 }
 
 fn judged<'r>(
@@ -317,6 +335,8 @@ mod tests {
         for part in [
             "total-order (must) is broken 3 times",
             "promised: Two members of a group",
+            "  seed 7, history ",
+            "  again: tramontane-conformance run --adapter /home/me/adapter\n",
             "▶ line 9: what this line shows (culprit)",
             r#"{"ev":"deliver","t_ns":80"#,
             "not judged: durable-kept",

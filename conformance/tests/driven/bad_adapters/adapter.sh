@@ -31,6 +31,12 @@ halt() {
 log $$
 case $1 in
 good) ready && serve ;;
+helper)
+    # In a session of its own, and so in no group of the member's.
+    setsid sleep 600 </dev/null >/dev/null 2>&1 &
+    log $!
+    ready && serve
+    ;;
 garbage) read -r init && say 'hello, world' && exec sleep 600 ;;
 half-a-line) read -r init && printf '{"type":"init_ok","na' ;;
 nothing) exec sleep 600 ;;

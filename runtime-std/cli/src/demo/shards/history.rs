@@ -51,6 +51,7 @@ fn time_of(event: &Event<'_>) -> u64 {
         | Event::Accepted { t_ns, .. }
         | Event::Refused { t_ns, .. }
         | Event::Leave { t_ns, .. }
+        | Event::Stop { t_ns, .. }
         | Event::Deliver { t_ns, .. }
         | Event::Durable { t_ns, .. }
         | Event::Leader { t_ns, .. }

@@ -1,0 +1,103 @@
+//! A disk whose power can go: then it has what was synced, and nothing else.
+//!
+//! It is a file system in user space, served by a thread of the driver, for a node's storage
+//! folder. So it sees what a program does in whatever way: through the kernel's cache or past it
+//! (`O_DIRECT`), by mapped memory, by `io_uring`, with a static binary. A preloaded library would
+//! miss all of these. What it does not see: `sync` and `syncfs`, which the kernel does not pass on,
+//! so nothing is durable by them; and files outside of the storage folder.
+//!
+//! It needs `/dev/fuse` and the right to mount.
+
+mod requests;
+mod tree;
+
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::RawFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
+
+use requests::{REQUEST_BYTES_MAX, Request};
+use tree::Tree;
+
+/// What a shell runs to mount one, with [`OPTIONS`], at its second argument. The kernel's end stays
+/// open in it as [`DEVICE`], and the driver takes it from there: a device has to be opened where it
+/// is mounted.
+pub(super) const MOUNT: &str = "exec 3<>/dev/fuse; mount -i -t fuse -o \"$1\" power \"$2\"";
+
+/// How it is mounted.
+pub(super) const OPTIONS: &str =
+    "fd=3,rootmode=40000,user_id=0,group_id=0,allow_other,default_permissions,nosuid,nodev";
+
+/// The descriptor in that shell.
+const DEVICE: RawFd = 3;
+
+/// A disk whose power can go.
+#[derive(Clone, Debug)]
+pub(super) struct Power(Arc<Mutex<Disk>>);
+
+#[derive(Debug)]
+struct Disk {
+    tree: Tree,
+    has_power: bool,
+}
+
+impl Power {
+    /// Serves what a process has mounted, until it is mounted no more.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(super) fn serve(process: u32) -> io::Result<Self> {
+        let process = i32::try_from(process).ok().and_then(Pid::from_raw);
+        let process = pidfd_open(process.ok_or(io::ErrorKind::NotFound)?, PidfdFlags::empty())?;
+        let device = File::from(pidfd_getfd(process, DEVICE, PidfdGetfdFlags::empty())?);
+        let power = Self(Arc::new(Mutex::new(Disk { tree: Tree::new(), has_power: true })));
+        let served = power.clone();
+        std::thread::Builder::new()
+            .name("disk".to_owned())
+            .spawn(move || served.answer_all(&device))?;
+        Ok(power)
+    }
+
+    fn disk(&self) -> MutexGuard<'_, Disk> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn answer_all(&self, mut device: &File) {
+        let mut buffer = vec![0; REQUEST_BYTES_MAX];
+        loop {
+            match device.read(&mut buffer) {
+                Ok(bytes) => {
+                    let request = buffer.get(..bytes).and_then(Request::read);
+                    let mut disk = self.disk();
+                    let Disk { tree, has_power } = &mut *disk;
+                    let answer = request.and_then(|request| request.answer(tree, *has_power));
+                    drop(disk);
+                    // One who asked and was killed meanwhile hears no answer.
+                    let _ = answer.map(|answer| device.write(&answer));
+                }
+                Err(error) => match Errno::from_io_error(&error) {
+                    // A request was taken back.
+                    Some(Errno::NOENT | Errno::INTR | Errno::AGAIN) => {}
+                    _ => return,
+                },
+            }
+        }
+    }
+
+    /// The power goes while this is done, which kills whoever uses the disk. What they ask for after
+    /// that fails.
+    pub(super) fn cut(&self, kill: impl FnOnce()) {
+        let mut disk = self.disk();
+        kill();
+        disk.tree.lose();
+        disk.has_power = false;
+    }
+
+    /// The power is back.
+    pub(super) fn restore(&self) {
+        self.disk().has_power = true;
+    }
+}
