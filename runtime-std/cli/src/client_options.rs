@@ -98,6 +98,16 @@ impl LevelName {
         }
     }
 
+    /// The name of a level.
+    pub(super) const fn of(level: Level) -> &'static str {
+        match level {
+            Level::Delivered => "delivered",
+            Level::DurableHere => "here",
+            Level::DurableMajority => "majority",
+            Level::DurableEverywhere => "all",
+        }
+    }
+
     /// What is said of lines that have reached it.
     pub(super) const fn reached(self) -> &'static str {
         match self {

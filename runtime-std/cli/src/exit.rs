@@ -28,6 +28,8 @@ pub(super) enum Status {
     Out = 9,
     /// A node of the group file is down, though the group goes on.
     NodeDown = 10,
+    /// The group has another history than a subscriber was told.
+    Changed = 11,
     /// Interrupted: 128 and the signal's number, as shells have it.
     Interrupted = 130,
     /// The reader of the output has gone.
@@ -38,7 +40,7 @@ pub(super) enum Status {
 
 impl Status {
     /// All of them, for the help and to read a worker's.
-    const ALL: [(Self, &'static str); 13] = [
+    const ALL: [(Self, &'static str); 14] = [
         (Self::Other, "the operating system refused something, or a bug"),
         (Self::Usage, "wrong arguments or configuration"),
         (Self::Input, "input unreadable or empty, or a record too large"),
@@ -52,6 +54,10 @@ impl Status {
         (Self::Device, "no usable RDMA device, or a check of it failed"),
         (Self::Out, "the others removed this member, or the group lost its majority"),
         (Self::NodeDown, "a node of the group file is down (status --expect-all)"),
+        (
+            Self::Changed,
+            "the group lost messages that were printed, and has others in their places (subscribe)",
+        ),
         (Self::Interrupted, "interrupted (SIGINT)"),
         (Self::OutputClosed, "the output was closed"),
         (Self::Terminated, "terminated (SIGTERM)"),

@@ -8,7 +8,7 @@ use serde::Serialize;
 use tramontane_client::{Event, Received, SubscribeError, Subscriber};
 
 use super::client_options::{ClientOptions, LevelName};
-use super::exit::Failure;
+use super::exit::{Failure, Status};
 use super::interrupt::Interrupts;
 use super::record::Bytes;
 
@@ -19,8 +19,9 @@ pub(super) const EXAMPLES: &str = "  tramontane subscribe --config group.toml
 The group must take clients: clients = true in a subgroup of its group file.
 A place counts the messages since the group began. If the member dies that this command is at, it \
 goes on at another one with the next place. Where messages are gone it says which, on standard \
-error or as {\"event\":\"gap\"}, and goes on. A client that reads too slowly is cut, and never slows \
-the group.";
+error or as {\"event\":\"gap\"}, and goes on. If the group has another history by then than was \
+printed, it says from which place on, or prints {\"event\":\"changed\"}, and ends with status 11. A \
+client that reads too slowly is cut, and never slows the group.";
 
 /// Print the messages of a group in their order, as a client that is no member
 #[derive(Args, Debug)]
@@ -30,9 +31,9 @@ pub(super) struct Arguments {
     /// The first place: a number, or now
     #[arg(long, value_name = "now|N", default_value = "now", value_parser = first_place)]
     from: First,
-    /// How far messages must have come
-    #[arg(long, value_name = "LEVEL", value_enum, default_value = "delivered")]
-    level: LevelName,
+    /// How far messages must have come [default: majority in a logged subgroup, else delivered]
+    #[arg(long, value_name = "LEVEL", value_enum)]
+    level: Option<LevelName>,
     /// End after so many messages
     #[arg(long, value_name = "N")]
     count: Option<u64>,
@@ -62,6 +63,8 @@ enum Line<'l> {
     Subscribed {
         /// The place that comes next.
         next: u64,
+        /// How far messages have come that are printed.
+        level: &'static str,
     },
     Message {
         place: u64,
@@ -76,6 +79,10 @@ enum Line<'l> {
         from: u64,
         to: u64,
     },
+    Changed {
+        /// The first place whose message is another one, or gone.
+        from: u64,
+    },
 }
 
 /// Between two looks for a signal.
@@ -89,10 +96,13 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         First::Place(place) => Some(place),
     };
     let members = arguments.client.members()?;
-    let mut subscriber = Subscriber::open_at(members, from, arguments.level.level())?;
+    let mut subscriber = match arguments.level {
+        Some(level) => Subscriber::open_at(members, from, level.level())?,
+        None => Subscriber::open(members, from)?,
+    };
     let mut printed = Printed { json: arguments.json, to: BufWriter::new(io::stdout().lock()) };
-    let begin = subscriber.begin();
-    printed.begin(begin).map_err(|error| Failure::output(&error))?;
+    let (begin, level) = (subscriber.begin(), LevelName::of(subscriber.level()));
+    printed.begin(begin, level).map_err(|error| Failure::output(&error))?;
     let mut left = arguments.count.unwrap_or(u64::MAX);
     while left > 0 {
         interrupts.check()?;
@@ -110,6 +120,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
                 printed.message(&message)
             }
             Ok(Event::Gap { from, to }) => printed.gap(from, to),
+            Ok(Event::Changed { from }) => {
+                printed.changed(from).map_err(|error| Failure::output(&error))?;
+                return Err(changed(from));
+            }
             // What followers are told.
             Ok(_) => Ok(()),
             Err(SubscribeError::TimeUp) => Ok(()),
@@ -120,6 +134,19 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     printed.to.flush().map_err(|error| Failure::output(&error))
 }
 
+/// What was printed is not the group's order any more.
+fn changed(from: u64) -> Failure {
+    let what = format_args!(
+        "the group has lost messages that were printed, and has another history from place {from} \
+         on"
+    );
+    let advice = format!(
+        "discard what was printed from that place on, and subscribe again with --from {from}; \
+         --level majority shows only what no crash takes back"
+    );
+    Failure::new(Status::Changed, what, &advice)
+}
+
 /// Where messages go.
 struct Printed<W: Write> {
     json: bool,
@@ -128,8 +155,8 @@ struct Printed<W: Write> {
 
 impl<W: Write> Printed<W> {
     /// Says where it begins, to programs, which may wait for it.
-    fn begin(&mut self, next: u64) -> io::Result<()> {
-        if self.json { self.line(&Line::Subscribed { next }) } else { Ok(()) }
+    fn begin(&mut self, next: u64, level: &'static str) -> io::Result<()> {
+        if self.json { self.line(&Line::Subscribed { next, level }) } else { Ok(()) }
     }
 
     fn message(&mut self, message: &Received) -> io::Result<()> {
@@ -158,6 +185,13 @@ impl<W: Write> Printed<W> {
             to.saturating_sub(1)
         );
         Ok(())
+    }
+
+    fn changed(&mut self, from: u64) -> io::Result<()> {
+        if self.json {
+            self.line(&Line::Changed { from })?;
+        }
+        self.to.flush()
     }
 
     fn line(&mut self, line: &Line<'_>) -> io::Result<()> {
@@ -189,7 +223,7 @@ mod tests {
         };
         let print = |json, message: &Received| {
             let mut printed = Printed { json, to: Vec::new() };
-            printed.begin(4).and_then(|()| printed.message(message)).expect("memory");
+            printed.begin(4, "delivered").and_then(|()| printed.message(message)).expect("memory");
             if json {
                 printed.gap(5, 7).expect("memory");
             }
@@ -199,7 +233,7 @@ mod tests {
         let lines = print(true, &message);
         assert_eq!(
             lines,
-            "{\"event\":\"subscribed\",\"next\":4}\n\
+            "{\"event\":\"subscribed\",\"next\":4,\"level\":\"delivered\"}\n\
              {\"event\":\"message\",\"place\":4,\"view\":2,\"sender\":1,\
              \"client\":\"000000000000000a\",\"text\":\"a\"}\n\
              {\"event\":\"gap\",\"from\":5,\"to\":7}\n"

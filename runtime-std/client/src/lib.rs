@@ -9,7 +9,8 @@
 //!   publisher sent them, and in one order with everything that members and other clients send.
 //! - A [`Subscriber`] gets each message with its place, from a place on or from now on. At another
 //!   member it goes on with the next place. Where messages are gone it is told which
-//!   ([`Event::Gap`]).
+//!   ([`Event::Gap`]); where the group has another history than it was told, from which place on
+//!   ([`Event::Changed`]).
 //!   One that [follows](Subscriber::follow) takes over the application's state first, and is told
 //!   of views and of clients that end: it knows what a member knows.
 //! - [`query`] asks how things stand.
@@ -44,6 +45,7 @@
 //! delivered.
 
 mod error;
+mod history;
 mod members;
 mod outstanding;
 mod publisher;

@@ -25,6 +25,16 @@ pub enum Event {
         /// The first place that is there.
         to: u64,
     },
+    /// The group has another history than this subscriber was told: all members were lost before
+    /// what they had delivered was durable, or the group was formed anew. All that was told before
+    /// this event from that place on is not in the order any more. What comes next is the order's
+    /// message of that place; or the state, for one that follows.
+    Changed {
+        /// The first place that differs. It is exact where it is among the last 65,536 that were
+        /// told. Otherwise it may be up to 1,024 places too early; or the first that was told,
+        /// where no member knows so old ones any more.
+        from: u64,
+    },
     /// The application's state at a member, before the message of that place: the first event of a
     /// subscriber that follows. It comes again, instead of a gap, where no member has all that came
     /// in between.
@@ -66,16 +76,18 @@ pub struct Received {
 pub struct Subscriber {
     shared: Arc<Shared<Subscribing>>,
     thread: Option<JoinHandle<()>>,
-    begin: u64,
+    begin: (u64, Level),
 }
 
 impl Subscriber {
-    /// Finds a member, and subscribes from a place on; without one, from now on.
+    /// Finds a member, and subscribes from a place on; without one, from now on. Of a logged
+    /// subgroup it gets what is durable at a majority, which no crash takes back; of another one
+    /// what is delivered.
     ///
     /// # Errors
     /// [`OpenError`].
     pub fn open(members: Members, from: Option<u64>) -> Result<Self, OpenError> {
-        Self::open_at(members, from, Level::Delivered)
+        Self::open_as(members, Wanted::Messages { level: None }, from)
     }
 
     /// The same for messages that have reached a level.
@@ -83,7 +95,7 @@ impl Subscriber {
     /// # Errors
     /// [`OpenError`].
     pub fn open_at(members: Members, from: Option<u64>, level: Level) -> Result<Self, OpenError> {
-        Self::open_as(members, Wanted::Messages { next: from, level })
+        Self::open_as(members, Wanted::Messages { level: Some(level) }, from)
     }
 
     /// Finds a member, and follows the subgroup, as a member that joins would: takes over the
@@ -95,10 +107,10 @@ impl Subscriber {
     /// # Errors
     /// [`OpenError`].
     pub fn follow(members: Members) -> Result<Self, OpenError> {
-        Self::open_as(members, Wanted::All { position: None })
+        Self::open_as(members, Wanted::All, None)
     }
 
-    fn open_as(members: Members, wanted: Wanted) -> Result<Self, OpenError> {
+    fn open_as(members: Members, wanted: Wanted, next: Option<u64>) -> Result<Self, OpenError> {
         let system = |error: std::io::Error| OpenError::System(error.to_string());
         members.check()?;
         let shared = Arc::new(Shared::new(Subscribing::default()).map_err(system)?);
@@ -106,6 +118,9 @@ impl Subscriber {
             shared: Arc::clone(&shared),
             route: Route::new(members),
             wanted,
+            next,
+            history: None,
+            behind: None,
             state: Vec::new(),
             was_taken: false,
         };
@@ -113,17 +128,25 @@ impl Subscriber {
             .name("tramontane-subscriber".into())
             .spawn(move || subscribes.run())
             .map_err(system)?;
-        let mut subscriber = Self { shared, thread: Some(thread), begin: 0 };
+        let mut subscriber = Self { shared, thread: Some(thread), begin: (0, Level::Delivered) };
         // The thread ends by itself if no member is found.
         let opened = subscriber.shared.wait(Duration::MAX, |state| state.opened.clone());
-        subscriber.begin = opened.unwrap_or(Ok(0))?;
+        if let Some(begin) = opened {
+            subscriber.begin = begin?;
+        }
         Ok(subscriber)
     }
 
     /// The place that the first message has.
     #[must_use]
     pub const fn begin(&self) -> u64 {
-        self.begin
+        self.begin.0
+    }
+
+    /// The level that its messages have reached.
+    #[must_use]
+    pub const fn level(&self) -> Level {
+        self.begin.1
     }
 
     /// Waits for the next event.

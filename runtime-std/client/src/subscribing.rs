@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tramontane_control::client_messages::{
-    ClientRefusal, ClientReply, ClientRequest, Level, Position, PublishedMessage, SILENCE_MAX,
-    decode, encode,
+    ClientRefusal, ClientReply, ClientRequest, Compared, Level, Position, PublishedMessage,
+    SILENCE_MAX, decode, encode,
 };
 use tramontane_control::{QueuedSession, SessionError};
 
 use crate::error::OpenError;
+use crate::history::{History, Search, Verdict};
 use crate::members::{Attempt, Route};
 use crate::publishing::wait;
 use crate::shared::Shared;
@@ -25,6 +26,9 @@ const REPLY_MAX: usize = (256 << 20) + (128 << 10);
 /// The longest state that is taken over.
 const STATE_MAX: usize = 256 << 20;
 
+/// The longest answer to what is compared.
+const COMPARED_BYTES_MAX: usize = 4 << 10;
+
 /// What one message costs beside its bytes.
 const EVENT_COST: usize = 64;
 
@@ -33,8 +37,8 @@ const EVENT_COST: usize = 64;
 pub(crate) struct Subscribing {
     pub(crate) events: VecDeque<Event>,
     bytes: usize,
-    /// How the first member was found, or not.
-    pub(crate) opened: Option<Result<u64, OpenError>>,
+    /// How the first member was found, or not: where it begins, and at which level.
+    pub(crate) opened: Option<Result<(u64, Level), OpenError>>,
     /// Why nothing more comes.
     pub(crate) ended: Option<OpenError>,
 }
@@ -62,7 +66,11 @@ fn cost(event: &Event) -> usize {
     match event {
         Event::Message(message) => message.payload.len() + EVENT_COST,
         Event::State { state, .. } => state.len() + EVENT_COST,
-        Event::Gap { .. } | Event::View(_) | Event::Forgotten(_) | Event::Closed => EVENT_COST,
+        Event::Gap { .. }
+        | Event::Changed { .. }
+        | Event::View(_)
+        | Event::Forgotten(_)
+        | Event::Closed => EVENT_COST,
     }
 }
 
@@ -72,6 +80,8 @@ enum SessionEnd {
     Closed,
     Refused(ClientRefusal),
     Failed(OpenError),
+    /// The member has not come so far yet.
+    Behind,
 }
 
 impl From<SessionError> for SessionEnd {
@@ -80,33 +90,13 @@ impl From<SessionError> for SessionEnd {
     }
 }
 
-/// What a subscriber wants, and where it is.
+/// What a subscriber wants.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Wanted {
-    /// Messages that have reached a level, from a place on; none before that is known.
-    Messages { next: Option<u64>, level: Level },
-    /// The state, and all that members are told after it. A position once it has the state.
-    All { position: Option<Position> },
-}
-
-impl Wanted {
-    /// The place that is next.
-    const fn next(&self) -> Option<u64> {
-        match self {
-            Self::Messages { next, .. } => *next,
-            Self::All { position: Some(position) } => Some(position.place),
-            Self::All { position: None } => None,
-        }
-    }
-
-    /// Messages before this place have come.
-    const fn go_on(&mut self, place: u64) {
-        match self {
-            Self::Messages { next, .. } => *next = Some(place),
-            Self::All { position: Some(position) } => position.place = place,
-            Self::All { position: None } => {}
-        }
-    }
+    /// Messages that have reached a level; the member chooses it if it is none.
+    Messages { level: Option<Level> },
+    /// The state, and all that members are told after it.
+    All,
 }
 
 /// The thread.
@@ -114,6 +104,12 @@ pub(crate) struct Subscribes {
     pub(crate) shared: Arc<Shared<Subscribing>>,
     pub(crate) route: Route,
     pub(crate) wanted: Wanted,
+    /// The place that is next; none before it is known.
+    pub(crate) next: Option<u64>,
+    /// The order that was told, which a member has to have that it resumes at.
+    pub(crate) history: Option<History>,
+    /// All that the last member has of the order that was told: up to this place.
+    pub(crate) behind: Option<u64>,
     /// What has come of a state that is not whole yet.
     pub(crate) state: Vec<u8>,
     /// A member took it once.
@@ -135,6 +131,10 @@ impl Subscribes {
             };
             match end {
                 Some(SessionEnd::Closed) => return,
+                Some(SessionEnd::Behind) => {
+                    self.route.failed("the member has less of the order than was told before");
+                    self.route.pause();
+                }
                 Some(SessionEnd::Refused(why)) if why.is_for_now() => {
                     self.route.refused(why);
                     self.route.pause();
@@ -155,7 +155,10 @@ impl Subscribes {
                 return;
             }
             if let Some(error) = self.give_up() {
-                return self.end(error);
+                let Some(from) = self.behind.take() else { return self.end(error) };
+                // Nobody has had the rest for so long: the group is another one.
+                self.changed(from);
+                self.route.taken();
             }
         }
     }
@@ -188,12 +191,15 @@ impl Subscribes {
     }
 
     fn subscribe(&mut self, session: &mut QueuedSession) -> Result<(), SessionEnd> {
-        let target = self.route.members().target();
+        self.compare(session)?;
+        let (target, from) = (self.route.members().target(), self.next);
         let request = match self.wanted {
-            Wanted::Messages { next, level } => {
-                ClientRequest::Subscribe { target, from: next, level }
+            Wanted::Messages { level } => ClientRequest::Subscribe { target, from, level },
+            // Without a history it needs the state.
+            Wanted::All => {
+                let from = from.filter(|_| self.history.is_some());
+                ClientRequest::Follow { target, from }
             }
-            Wanted::All { position } => ClientRequest::Follow { target, from: position },
         };
         session.put(&encode(&request))?;
         self.state.clear();
@@ -224,24 +230,93 @@ impl Subscribes {
         }
     }
 
+    /// Finds out whether the member has the order that was told. Where it has another one, that is
+    /// said, and what comes next is what that has from there on.
+    fn compare(&mut self, session: &mut QueuedSession) -> Result<(), SessionEnd> {
+        self.behind = None;
+        let Some(history) = &self.history else { return Ok(()) };
+        let mut search = Search::new(history);
+        let verdict = loop {
+            let (target, places) = (self.route.members().target(), search.places());
+            let count = places.len();
+            session.put(&encode(&ClientRequest::Compare { target, places }))?;
+            let compared = self.compared(session)?;
+            if compared.digests.len() != count {
+                return Err(SessionError::Malformed.into());
+            }
+            if let Some(verdict) = search.hear(&compared) {
+                break verdict;
+            }
+        };
+        match verdict {
+            Verdict::Same => Ok(()),
+            Verdict::Changed { from } => {
+                self.changed(from);
+                Ok(())
+            }
+            Verdict::Behind { from, is_same_group } => {
+                if is_same_group {
+                    self.route.taken();
+                } else {
+                    self.behind = Some(from);
+                }
+                Err(SessionEnd::Behind)
+            }
+        }
+    }
+
+    fn compared(&self, session: &mut QueuedSession) -> Result<Compared, SessionEnd> {
+        let until = Instant::now() + SILENCE_MAX;
+        loop {
+            let wakeup = self.shared.fall_asleep();
+            if self.shared.is_stopped() {
+                return Err(SessionEnd::Closed);
+            }
+            session.flush()?;
+            session.read()?;
+            if let Some(reply) = session.take(COMPARED_BYTES_MAX)? {
+                match decode(&reply) {
+                    Some(ClientReply::Compared(compared)) => return Ok(compared),
+                    Some(ClientReply::Alive) => continue,
+                    Some(ClientReply::Refused(why)) => return Err(SessionEnd::Refused(why)),
+                    _ => return Err(SessionError::Malformed.into()),
+                }
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(SessionError::TimeUp.into());
+            }
+            wait(session, &wakeup, left);
+        }
+    }
+
+    /// The group has another order from a place on than was told.
+    fn changed(&mut self, from: u64) {
+        (self.next, self.history) = (Some(from), None);
+        self.tell(Event::Changed { from });
+    }
+
     fn hear(&mut self, reply: &[u8]) -> Result<(), SessionEnd> {
-        let follows = matches!(self.wanted, Wanted::All { .. });
+        let follows = matches!(self.wanted, Wanted::All);
         match decode(reply) {
-            Some(ClientReply::Subscribed { next }) if !follows => {
-                self.wanted.go_on(next);
-                self.opened(next);
+            Some(ClientReply::Subscribed { next, digest, view, level }) if !follows => {
+                self.subscribed(next, digest, view);
+                self.opened(next, level);
                 Ok(())
             }
             Some(ClientReply::Gap { from, to }) if !follows => {
-                self.wanted.go_on(to);
+                (self.next, self.history) = (Some(to), None);
                 self.tell(Event::Gap { from, to });
                 Ok(())
             }
             Some(ClientReply::State(part)) if follows => self.take_state(part.0),
-            Some(ClientReply::Following { position, has_state }) if follows => {
-                self.begin_at(position, has_state)
+            Some(ClientReply::Following { position, view, has_state }) if follows => {
+                self.begin_at(position, view, has_state)
             }
             Some(ClientReply::View(view)) if follows => {
+                if let Some(history) = &mut self.history {
+                    history.saw_view(view.view);
+                }
                 self.tell(Event::View(view));
                 Ok(())
             }
@@ -264,12 +339,24 @@ impl Subscribes {
     }
 
     /// A member took it: what comes next has this place.
-    fn opened(&mut self, next: u64) {
+    fn opened(&mut self, next: u64, level: Level) {
         self.was_taken = true;
         self.route.taken();
         self.shared.change(|state| {
-            state.opened.get_or_insert(Ok(next));
+            state.opened.get_or_insert(Ok((next, level)));
         });
+    }
+
+    /// What comes next has this place, where the order has this digest, if it is known.
+    fn subscribed(&mut self, next: u64, digest: Option<u64>, view: u64) {
+        self.next = Some(next);
+        match (&mut self.history, digest) {
+            (Some(history), _) => history.saw_view(view),
+            (None, Some(digest)) => {
+                self.history = Some(History::begin_at(Position { place: next, digest }, view));
+            }
+            (None, None) => {}
+        }
     }
 
     fn tell(&self, event: Event) {
@@ -285,35 +372,46 @@ impl Subscribes {
     }
 
     /// It follows from a position on: that of the state, if there is one; else where it was.
-    fn begin_at(&mut self, position: Position, has_state: bool) -> Result<(), SessionEnd> {
-        let goes_on = self.wanted.next() == Some(position.place);
+    fn begin_at(
+        &mut self,
+        position: Position,
+        view: u64,
+        has_state: bool,
+    ) -> Result<(), SessionEnd> {
+        let goes_on = self.next == Some(position.place);
         if !has_state && !goes_on {
             return Err(SessionError::Malformed.into());
         }
-        self.wanted = Wanted::All { position: Some(position) };
+        if has_state {
+            self.history = None;
+        }
+        self.subscribed(position.place, Some(position.digest), view);
         if has_state {
             let state = std::mem::take(&mut self.state);
             self.tell(Event::State { place: position.place, state });
         }
-        self.opened(position.place);
+        self.opened(position.place, Level::Delivered);
         Ok(())
     }
 
     /// Takes messages, which go on from the place that is next.
     fn take(&mut self, messages: &[PublishedMessage<'_>]) -> Result<(), SessionEnd> {
-        let mut next = self.wanted.next().ok_or(SessionError::Malformed)?;
+        let mut next = self.next.ok_or(SessionError::Malformed)?;
         let mut events = Vec::with_capacity(messages.len());
         for message in messages {
             if message.place != next {
                 return Err(SessionError::Malformed.into());
             }
             next = next.saturating_add(1);
+            if let Some(history) = &mut self.history {
+                history.add(message);
+            }
             let PublishedMessage { place, view, place_in_view, sender, client, payload } = *message;
             let payload = payload.0.to_vec();
             let received = Received { place, view, place_in_view, sender, client, payload };
             events.push(Event::Message(received));
         }
-        self.wanted.go_on(next);
+        self.next = Some(next);
         self.shared.change(|state| events.into_iter().for_each(|event| state.add(event)));
         Ok(())
     }

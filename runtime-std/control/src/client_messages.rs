@@ -32,12 +32,14 @@
 //!   *ordinals*.
 //! - A *place* counts the messages of the subgroup that were handed over since the group began. All
 //!   members number alike.
+//! - A [`Position`] says which messages those were: whoever resumes compares it with the member's.
 
 use std::fmt;
 use std::time::Duration;
 
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 /// After so long without another message, a member says that it is there.
 pub const ALIVE_PAUSE: Duration = Duration::from_millis(500);
@@ -50,6 +52,9 @@ pub const NAME_MAX: usize = 64;
 
 /// The longest request beside the lines that it carries, in bytes.
 pub const REQUEST_AROUND: usize = 1 << 10;
+
+/// The most places of one `Compare`.
+pub const COMPARED_MAX: usize = 64;
 
 /// The most lines of one `Publish`.
 pub const LINES_MAX: usize = 1 << 10;
@@ -193,8 +198,9 @@ pub enum ClientRequest<'m> {
         target: Target<'m>,
         /// The first place that is wanted; what comes next if it is none.
         from: Option<u64>,
-        /// The level that messages must have reached.
-        level: Level,
+        /// The level that messages must have reached; without one, that which the member chooses:
+        /// the lowest one that no crash takes back.
+        level: Option<Level>,
     },
     /// How things stand.
     Query {
@@ -209,19 +215,59 @@ pub enum ClientRequest<'m> {
         /// Where.
         #[serde(borrow)]
         target: Target<'m>,
-        /// Where it was; without this it takes over the application's state first.
-        from: Option<Position>,
+        /// The place that is next; without one it takes over the application's state first.
+        from: Option<u64>,
+    },
+    /// Asks which order the member has. The session goes on with another request.
+    Compare {
+        /// Where.
+        #[serde(borrow)]
+        target: Target<'m>,
+        /// The places whose digests are wanted: [`COMPARED_MAX`] at most.
+        places: Vec<u64>,
     },
 }
 
-/// A position in the order of a subgroup.
+/// A position in the order of a subgroup. It is equal for two orders if the messages before it are:
+/// senders, clients and bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Position {
     /// The place that is next.
     pub place: u64,
-    /// What the subgroup's first message was: it tells a subgroup that began anew from the one
-    /// before it. Zero before there is a message.
-    pub past: u64,
+    /// A digest of the messages before that place. Zero if there are none.
+    pub digest: u64,
+}
+
+impl Position {
+    /// Returns the position after another message, which has this position's place.
+    #[must_use]
+    pub fn after(self, message: &PublishedMessage<'_>) -> Self {
+        let mut head = [0; 21];
+        let (digest, from) = head.split_at_mut(8);
+        digest.copy_from_slice(&self.digest.to_le_bytes());
+        let (sender, client) = from.split_at_mut(4);
+        sender.copy_from_slice(&message.sender.to_le_bytes());
+        if let (Some(ClientId(id)), Some((kind, bytes))) =
+            (message.client, client.split_first_mut())
+        {
+            *kind = 1;
+            bytes.copy_from_slice(&id.to_le_bytes());
+        }
+        let digest = xxh3_64_with_seed(message.payload.0, xxh3_64(&head));
+        Self { place: self.place.saturating_add(1), digest }
+    }
+}
+
+/// What a member's order is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Compared {
+    /// The member's view. All that was delivered before it is before `end`.
+    pub view: u64,
+    /// Where the order ends.
+    pub end: Position,
+    /// The digests at the places that were asked for; none at those that are not known any more, or
+    /// not there yet.
+    pub digests: Vec<Option<u64>>,
 }
 
 /// A member's replies.
@@ -240,10 +286,16 @@ pub enum ClientReply<'m> {
     },
     /// Ordinals below these have reached the levels.
     Reached(Reached),
-    /// The client is subscribed: what comes next has this place.
+    /// The client is subscribed. Said again once the order has come to a place that was not there.
     Subscribed {
-        /// The place.
+        /// The place that is next.
         next: u64,
+        /// The digest of the order up to that place, if it is known.
+        digest: Option<u64>,
+        /// The member's view.
+        view: u64,
+        /// The level that messages must have reached.
+        level: Level,
     },
     /// These places are gone here.
     Gap {
@@ -260,11 +312,12 @@ pub enum ClientReply<'m> {
     Alive,
     /// A part of the application's state. What there is of it is whole with `Following`.
     State(#[serde(borrow)] Bytes<'m>),
-    /// The client follows from this position on: what comes next has its place. Said again once
-    /// there is a first message.
+    /// The client follows from this position on: what comes next has its place.
     Following {
         /// Where.
         position: Position,
+        /// The member's view.
+        view: u64,
         /// It has been sent the state at this position, which may have no bytes.
         has_state: bool,
     },
@@ -276,6 +329,8 @@ pub enum ClientReply<'m> {
     /// A view has closed the subgroup: nothing comes behind what came before that view. The session
     /// ends.
     Closed,
+    /// What the member's order is.
+    Compared(Compared),
 }
 
 /// A view, as a follower is told of it.
@@ -403,10 +458,11 @@ mod tests {
         let requests = [
             ClientRequest::Attach { target, life, is_new: true, level: Level::DurableMajority },
             ClientRequest::Publish { first: 3, lines: vec![Bytes(b"one"), Bytes(b"")] },
-            ClientRequest::Subscribe { target, from: Some(4), level: Level::Delivered },
+            ClientRequest::Subscribe { target, from: Some(4), level: Some(Level::Delivered) },
             ClientRequest::Query { target },
             ClientRequest::End,
-            ClientRequest::Follow { target, from: Some(Position { place: 5, past: 6 }) },
+            ClientRequest::Follow { target, from: Some(5) },
+            ClientRequest::Compare { target, places: vec![5, 6] },
         ];
         for request in requests {
             let mut bytes = encode(&request);
@@ -425,17 +481,52 @@ mod tests {
             client: Some(ClientId(u64::MAX)),
             payload: Bytes(b"bytes"),
         };
+        let position = Position { place: 5, digest: 6 };
         let view = ViewBegun { view: 3, members: vec![0, 2], joined: vec![2] };
         let replies = [
             ClientReply::Messages(vec![message; 2]),
             ClientReply::State(Bytes(b"state")),
-            ClientReply::Following { position: Position { place: 5, past: 6 }, has_state: true },
+            ClientReply::Following { position, view: 2, has_state: true },
+            ClientReply::Compared(Compared {
+                view: 2,
+                end: position,
+                digests: vec![None, Some(1)],
+            }),
             ClientReply::View(view),
             ClientReply::Forgotten(ClientId(8)),
         ];
         for reply in replies {
             assert_eq!(decode(&encode(&reply)), Some(reply));
         }
+    }
+
+    /// Orders are told apart by each of their messages, wherever it stands.
+    #[test]
+    fn position_differs_with_any_message_before_it() {
+        let message = |sender, client, payload| PublishedMessage {
+            place: 0,
+            view: 1,
+            place_in_view: 0,
+            sender,
+            client,
+            payload: Bytes(payload),
+        };
+        let order = |messages: &[PublishedMessage<'_>]| {
+            messages.iter().fold(Position::default(), |at, message| at.after(message))
+        };
+        let (a, b) = (message(1, None, b"a"), message(1, None, b"b"));
+        let others = [
+            vec![b, a],
+            vec![a, a],
+            vec![message(2, None, b"a"), b],
+            vec![message(1, Some(ClientId(0)), b"a"), b],
+            vec![message(1, None, b"ab"), message(1, None, b"")],
+        ];
+        let one = order(&[a, b]);
+        assert_eq!((one, one.place), (order(&[a, b]), 2));
+        assert!(others.iter().all(|other| order(other) != one));
+        let elsewhen = PublishedMessage { place: 9, view: 8, place_in_view: 7, ..a };
+        assert_eq!(order(&[elsewhen, b]), one, "not which view it was");
     }
 
     /// A length that was made up must not make anybody take memory for it.

@@ -7,7 +7,7 @@ use super::refusal::Refusal;
 /// The version of what the two ends of a connection exchange: the greeting, and what fabrics
 /// exchange after it. Programs of two versions refuse each other, so it rises with every change of
 /// a byte.
-pub const VERSION: u16 = 8;
+pub const VERSION: u16 = 9;
 
 /// The preamble's first bytes.
 const MAGIC: &[u8; 8] = b"tramontn";
@@ -184,8 +184,8 @@ mod tests {
             node: NodeId(0x2122_2324),
             incarnation: 0x3132_3334_3536_3738,
         };
-        assert_eq!(VERSION, 8);
-        assert_eq!(Preamble::own(true).encode(), *b"tramontn\x08\x00\x01\x00\x00\x00\x00\x00");
+        assert_eq!(VERSION, 9);
+        assert_eq!(Preamble::own(true).encode(), *b"tramontn\x09\x00\x01\x00\x00\x00\x00\x00");
         assert_eq!(
             hello.encode(),
             b"\x02\x08\x07\x06\x05\x04\x03\x02\x01\x18\x17\x16\x15\x14\x13\x12\x11\

@@ -77,6 +77,10 @@ pub struct SampleLostStatus {
     pub total_count: u64,
     /// Since this was last read.
     pub total_count_change: u64,
+    /// Since this was last read: all members of the topic were lost at once, and it has another
+    /// history. Samples with this number of the topic's order, or a later one, that were handed
+    /// over before are not in it; those that are come after them. They do not count as lost.
+    pub history_changed_from: Option<u64>,
 }
 
 /// Which limit leaves no room.
@@ -189,7 +193,7 @@ impl SampleLostStatus {
 
     pub(crate) fn take(&mut self) -> Self {
         let taken = *self;
-        self.total_count_change = 0;
+        (self.total_count_change, self.history_changed_from) = (0, None);
         taken
     }
 }

@@ -12,7 +12,7 @@ use tramontane_dds::{
 
 use super::outside::OutsideOptions;
 use super::part::OptionalPart;
-use crate::exit::Failure;
+use crate::exit::{Failure, Status};
 use crate::interrupt::Interrupts;
 
 pub(super) const EXAMPLES: &str = "  tramontane dds spy --domain flight.toml --id 4 Tracks
@@ -100,6 +100,13 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         interrupts.check()?;
         if let Some(stopped) = participant.stopped() {
             return Err(stopped);
+        }
+        if let Some(from) = reader.sample_lost_status().history_changed_from {
+            let what = format_args!(
+                "the topic has lost samples that were printed, and has another history from {from} on"
+            );
+            let advice = "discard what was printed from that number on, and look again";
+            return Err(Failure::new(Status::Changed, what, advice));
         }
         let is_over = reader.is_topic_deleted();
         if set.wait(TICK).is_empty() {

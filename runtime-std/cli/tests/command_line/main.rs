@@ -10,6 +10,7 @@ mod bench_views;
 mod cast;
 mod clients;
 mod clients_durable;
+mod clients_history;
 mod clients_refused;
 mod copy;
 mod copy_failures;

@@ -161,6 +161,7 @@ impl Followed {
             Event::Message(received) => {
                 state.deliver(&message_of(received, Domain::subgroup_of(self.index)), now);
             }
+            Event::Changed { from } => state.history_changed(*from, now),
             Event::State { state: taken, .. } => match state.take_over(taken, now) {
                 Ok(is_same) => return is_same,
                 Err(error) => {

@@ -173,6 +173,7 @@ impl LogSource {
                             tell(told, received.place, &message_of(&received, subgroup));
                         }
                         Ok(Event::Gap { to, .. }) => told.skip_to(to),
+                        Ok(Event::Changed { from }) => told.history_changed(from, Now::read()),
                         Ok(_) => {}
                         Err(SubscribeError::Open(why)) => return Err(SourceEnd::Lost(why)),
                         Err(_) => break,

@@ -396,7 +396,9 @@ impl Host for OutsideParticipant {
     ) -> Result<LogSource, DdsError> {
         // What is logged is declared.
         let members = self.members_of((index, 0), described);
-        Ok(LogSource::OfMember(Subscriber::open(members, Some(before))?))
+        // As the topic is told.
+        let subscriber = Subscriber::open_at(members, Some(before), Reach::Delivered)?;
+        Ok(LogSource::OfMember(subscriber))
     }
 }
 

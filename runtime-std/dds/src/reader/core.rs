@@ -185,6 +185,22 @@ impl ReaderCore {
         self.changes(StatusMask::SAMPLE_LOST, change, ReaderEvent::Lost);
     }
 
+    /// The topic has another history from that number of its order on than was handed over.
+    #[cold]
+    pub(crate) fn history_changed(&self, from: u64) {
+        let change = |statuses: &mut Statuses| {
+            let first = statuses.lost.history_changed_from.map_or(from, |before| before.min(from));
+            statuses.lost.history_changed_from = Some(first);
+            statuses.lost
+        };
+        self.changes(StatusMask::SAMPLE_LOST, change, ReaderEvent::Lost);
+    }
+
+    #[cfg(test)]
+    pub(crate) fn take_lost(&self) -> SampleLostStatus {
+        lock(&self.statuses).lost.take()
+    }
+
     #[cfg(test)]
     pub(crate) fn lost_count(&self) -> u64 {
         lock(&self.statuses).lost.total_count

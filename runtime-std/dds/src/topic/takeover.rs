@@ -20,11 +20,6 @@ impl TopicState {
         if next.generation != self.generation {
             return Ok(false);
         }
-        if next.ordinal < self.ordinal {
-            // All members of the topic were lost at once, and it has begun anew.
-            self.participants_gone(|_| true, now);
-            self.ordinal = 0;
-        }
         let known: Vec<PublicationHandle> = self.writers.iter().map(|of| of.handle).collect();
         for gone in known.into_iter().filter(|handle| !next.has_writer(*handle)) {
             self.writer_gone(gone, now);
@@ -44,6 +39,17 @@ impl TopicState {
         }
         self.flush();
         Ok(true)
+    }
+
+    /// The topic has another history after that many messages than was told here: its members were
+    /// lost at once. The writers are gone; what is taken over next is handed over from there on.
+    pub(crate) fn history_changed(&mut self, messages: u64, now: Now) {
+        self.participants_gone(|_| true, now);
+        self.ordinal = self.ordinal.min(messages);
+        self.restart_tail();
+        for reader in self.readers() {
+            reader.history_changed(self.ordinal.saturating_add(1));
+        }
     }
 
     /// Takes note of a writer. If it was known, gives how many of its messages did not come.
@@ -149,21 +155,30 @@ mod tests {
         assert_eq!(outside.reader.lost_count(), 0);
     }
 
-    /// The members were lost at once, and the topic begins anew with fewer messages.
+    /// The members were lost at once, and some of what was told with them. The topic may have more
+    /// messages by now than were told, or fewer.
     #[test]
-    fn a_topic_that_began_anew_is_read_from_its_beginning() {
-        let (mut before, mut outside) = (Side::new(1), Side::new(1));
-        before.tell(&announced(0));
-        (1..=5).for_each(|number| before.tell(&said(0, Kind::Data, number, 1, &[0; 4])));
-        outside.take_over(&before);
-        let mut anew = Side::new(1);
-        anew.tell(&announced(0));
-        anew.tell(&said(0, Kind::Data, 1, 1, &[0; 4]));
-        outside.take_over(&anew);
-        let numbers: Vec<_> = outside.given.iter().map(|one| (one.0, one.2)).collect();
-        assert_eq!(numbers, [(6, 5), (2, 1)]);
-        assert_eq!(outside.reader.lost_count(), 0);
+    fn changed_history_is_read_from_first_changed_message() {
+        for writes in [3, 9] {
+            let (mut before, mut outside) = (Side::new(9), Side::new(9));
+            before.tell(&announced(0));
+            (1..=5).for_each(|number| before.tell(&said(0, Kind::Data, number, 1, &[0; 4])));
+            outside.take_over(&before);
+            let numbers = |side: &Side| side.given.iter().map(|one| one.0).collect::<Vec<_>>();
+            assert_eq!(numbers(&outside), [2, 3, 4, 5, 6]);
+            let mut after = Side::new(9);
+            after.tell(&announced(0));
+            (1..=writes).for_each(|number| after.tell(&said(0, Kind::Data, number, 2, &[0; 4])));
+            outside.given.clear();
+            outside.topic.history_changed(3, Now::read());
+            outside.take_over(&after);
+            assert_eq!(numbers(&outside), (4..=writes + 1).collect::<Vec<_>>());
+            let lost = outside.reader.take_lost();
+            assert_eq!((lost.total_count, lost.history_changed_from), (0, Some(4)));
+            assert_eq!(outside.reader.take_lost().history_changed_from, None);
+        }
     }
+
     /// A place has one topic after another, and what is left of one may come late.
     #[test]
     fn what_is_of_another_topic_that_had_the_place_is_left_out() {

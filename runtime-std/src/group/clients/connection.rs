@@ -4,14 +4,15 @@ use std::time::Instant;
 
 use rustix::event::PollFlags;
 use tramontane_control::client_messages::{
-    ALIVE_PAUSE, ClientLife, ClientRefusal, ClientReply, ClientRequest, Level, NAME_MAX,
-    REQUEST_AROUND, Target, decode, encode,
+    ALIVE_PAUSE, COMPARED_MAX, ClientLife, ClientRefusal, ClientReply, ClientRequest, Level,
+    NAME_MAX, REQUEST_AROUND, Target, decode, encode,
 };
 use tramontane_control::{QueuedSession, SessionError};
 use tramontane_core::ids::SubgroupId;
 
 use super::feed::Outcome;
 use super::follower::Follower;
+use super::history::compare;
 use super::member::Member;
 use super::publisher::Publisher;
 use super::subscriber::{CHUNK_BYTES, Subscriber};
@@ -202,7 +203,9 @@ impl Connection {
                 Ok(())
             }
             (Part::New, ClientRequest::Subscribe { target, from, level }) => {
-                let subgroup = self.place(&target, level, false, member)?;
+                let asked = level.unwrap_or_default();
+                let subgroup = self.place(&target, asked, false, member)?;
+                let level = level.unwrap_or_else(|| member.safe_level(subgroup));
                 let subscriber = Subscriber::new(subgroup, from, level, &member.feed);
                 self.part = Part::Subscriber(subscriber);
                 Ok(())
@@ -210,9 +213,15 @@ impl Connection {
             (Part::New, ClientRequest::Follow { target, from }) => {
                 let goes_on = from.is_some();
                 let subgroup = self.place(&target, Level::Delivered, goes_on, member)?;
-                let follower = Follower::new(subgroup, from, &member.feed, Instant::now());
-                self.part = Part::Follower(follower);
+                self.part = Part::Follower(Follower::new(subgroup, from, &member.feed));
                 Ok(())
+            }
+            (Part::New, ClientRequest::Compare { target, places })
+                if places.len() <= COMPARED_MAX =>
+            {
+                let subgroup = self.place(&target, Level::Delivered, true, member)?;
+                let compared = compare(&member.feed, subgroup, &places);
+                self.put(&encode(&ClientReply::Compared(compared)))
             }
             (Part::New, ClientRequest::Query { target }) => {
                 let subgroup = self.place(&target, Level::Delivered, false, member)?;
@@ -263,7 +272,7 @@ impl Connection {
                     publisher.take_reached().map(|reached| encode(&ClientReply::Reached(reached)))
                 }
                 Part::Subscriber(subscriber) => subscriber.take(&member.feed)?,
-                Part::Follower(follower) => follower.take(now, || member.ring())?,
+                Part::Follower(follower) => follower.take(|| member.ring())?,
                 _ => None,
             };
             has_more = next.is_some();

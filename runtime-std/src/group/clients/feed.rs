@@ -46,18 +46,17 @@ impl Outcome {
 /// What is new in a subgroup.
 #[derive(Debug, Default)]
 pub(super) struct News {
-    pub(super) delivered: Vec<Delivered>,
+    /// Messages, each with the digest of the order up to it, and with it.
+    pub(super) delivered: Vec<(Delivered, u64)>,
     pub(super) outcomes: Vec<Outcome>,
-    /// How many messages were handed over since the group began.
-    pub(super) handed_over: u64,
+    /// Where the order is.
+    pub(super) position: Position,
     /// How many words of clients came beside them.
     pub(super) words_before: u64,
     /// The records that are words, of those that are new.
     pub(super) words: Vec<u64>,
     /// What followers are told between messages, with the places.
     pub(super) notices: Vec<(u64, Notice)>,
-    /// What the first message was.
-    pub(super) past: u64,
     /// Other clients are known, or clients are at other members.
     pub(super) has_changed: bool,
     /// All that are known, if that has changed.
@@ -71,8 +70,6 @@ pub(super) struct News {
 pub(super) struct SubgroupFeed {
     pub(super) retained: Retained,
     pub(super) notices: Notices,
-    /// What the first message was; zero before it.
-    pub(super) past: u64,
     /// A follower waits for the application's state; then what it is.
     pub(super) state: StateSupply,
     /// What the other thread has not looked at yet. Of each message of a client that is attached
@@ -166,6 +163,13 @@ pub(super) struct Told {
     pub(super) logs: SharedLogs,
 }
 
+impl Told {
+    /// The number of the present view; zero before the first.
+    pub(super) fn view_number(&self) -> u64 {
+        self.view.as_ref().map_or(0, |view| view.id.0)
+    }
+}
+
 /// Where it is told.
 pub(super) struct Feed {
     told: Mutex<Told>,
@@ -203,15 +207,16 @@ impl Feed {
     pub(super) fn tell(&self, subgroup: SubgroupId, news: News) {
         if let Some(feed) = self.lock().subgroups.get_mut(&subgroup) {
             if news.is_restored {
-                let records = news.handed_over.saturating_add(news.words_before);
+                let records = news.position.place.saturating_add(news.words_before);
                 feed.words.begin_at(records, news.words_before);
-                feed.retained.begin_at(news.handed_over);
-                feed.notices.begin_at(news.handed_over);
+                feed.retained.begin_at(news.position);
+                feed.notices.begin_at(news.position.place);
             }
-            feed.past = news.past;
             news.notices.into_iter().for_each(|(place, notice)| feed.notices.add(place, notice));
             news.words.into_iter().for_each(|word| feed.words.add(word));
-            news.delivered.into_iter().for_each(|message| feed.retained.add(message));
+            for (message, digest) in news.delivered {
+                feed.retained.add(message, digest);
+            }
             let ours =
                 news.outcomes.into_iter().filter(|outcome| feed.served.contains(&outcome.life()));
             feed.outcomes.extend(ours);

@@ -20,6 +20,7 @@ use tramontane_core::ids::SubgroupId;
 use super::connection::Cut;
 use super::feed::{Feed, SubgroupFeed};
 use super::notices::Gone;
+use super::retained::Known;
 use super::subscriber::{CHUNK_BYTES, Stall};
 
 /// The most states that are being sent at a time.
@@ -28,10 +29,6 @@ const STATES_MAX: usize = 8;
 /// Parts of a state that were read and not sent.
 const PARTS_MAX: usize = 2;
 
-/// For so long a member may be behind the one that a follower comes from. After that the position
-/// is taken for one of a subgroup that is no more.
-const BEHIND_MAX: Duration = Duration::from_secs(2);
-
 /// One follower.
 pub(super) struct Follower {
     subgroup: SubgroupId,
@@ -39,8 +36,8 @@ pub(super) struct Follower {
     stage: Stage,
     /// Until the state is being read.
     turn: Option<StateTurn>,
-    /// What it gets next, and of which past.
-    position: Position,
+    /// The place that it gets next.
+    next: u64,
     /// The number of the notice that it is told next.
     notice: u64,
     stall: Stall,
@@ -51,16 +48,14 @@ type Part = io::Result<Vec<u8>>;
 
 /// How far it is.
 enum Stage {
-    /// It comes from another member, since then.
-    Comes(Instant),
+    /// It comes from another member, and has told orders apart.
+    Comes,
     /// It needs a state, and waits for its turn.
     Queues,
     /// The driving thread takes one for it.
     Waits,
     /// It is being sent, as these parts come.
-    Sends(Receiver<Part>),
-    /// It has all up to its position.
-    Arrived,
+    Sends(Position, Receiver<Part>),
     Follows,
 }
 
@@ -85,17 +80,12 @@ impl Drop for StateTurn {
 }
 
 impl Follower {
-    /// One that was at a position; or takes over the state first.
-    pub(super) fn new(
-        subgroup: SubgroupId,
-        from: Option<Position>,
-        feed: &Arc<Feed>,
-        now: Instant,
-    ) -> Self {
-        let stage = if from.is_some() { Stage::Comes(now) } else { Stage::Queues };
-        let position = from.unwrap_or_default();
+    /// One that was at a place of this member's order; or takes over the state first.
+    pub(super) fn new(subgroup: SubgroupId, from: Option<u64>, feed: &Arc<Feed>) -> Self {
+        let stage = if from.is_some() { Stage::Comes } else { Stage::Queues };
+        let next = from.unwrap_or_default();
         let (feed, stall) = (Arc::clone(feed), Stall::default());
-        Self { subgroup, feed, stage, turn: None, position, notice: 0, stall }
+        Self { subgroup, feed, stage, turn: None, next, notice: 0, stall }
     }
 
     pub(super) const fn subgroup(&self) -> SubgroupId {
@@ -103,7 +93,7 @@ impl Follower {
     }
 
     pub(super) const fn next(&self) -> u64 {
-        self.position.place
+        self.next
     }
 
     pub(super) const fn stall(&mut self) -> &mut Stall {
@@ -116,15 +106,12 @@ impl Follower {
     }
 
     /// What it is to be sent next, as bytes, if there is something. `ask` wakes the driving thread.
-    pub(super) fn take(
-        &mut self,
-        now: Instant,
-        ask: impl FnOnce(),
-    ) -> Result<Option<Vec<u8>>, Cut> {
-        if let Stage::Comes(since) = self.stage
-            && !self.arrive(now.duration_since(since))
-        {
-            return Ok(None);
+    pub(super) fn take(&mut self, ask: impl FnOnce()) -> Result<Option<Vec<u8>>, Cut> {
+        if matches!(self.stage, Stage::Comes) {
+            if let Some(position) = self.arrived() {
+                return Ok(Some(self.begin(position, false)));
+            }
+            self.stage = Stage::Queues;
         }
         if matches!(self.stage, Stage::Queues | Stage::Waits)
             && !self.feed.standing(self.subgroup).is_open
@@ -133,10 +120,8 @@ impl Follower {
             return Err(Cut::Refused(ClientRefusal::NotHere));
         }
         match &mut self.stage {
-            Stage::Arrived => Ok(Some(self.begin(false))),
             Stage::Follows => self.follow(),
-            Stage::Comes(_) => Ok(None),
-            Stage::Queues => {
+            Stage::Comes | Stage::Queues => {
                 if let Some(turn) = StateTurn::take(self.feed.states_under_way())
                     && self.feed.want_state(self.subgroup)
                 {
@@ -150,30 +135,23 @@ impl Follower {
                     return Ok(None);
                 };
                 let parts = self.read_state(state)?;
-                (self.position, self.stage) = (position, Stage::Sends(parts));
+                self.stage = Stage::Sends(position, parts);
                 self.send_state()
             }
-            Stage::Sends(_) => self.send_state(),
+            Stage::Sends(..) => self.send_state(),
         }
     }
 
-    /// Finds out whether it can go on with its position. False if that is not known yet.
-    fn arrive(&mut self, waited: Duration) -> bool {
+    /// Where it goes on, if all that came since then is known here.
+    fn arrived(&self) -> Option<Position> {
         let told = self.feed.lock();
-        let Some(of) = told.subgroups.get(&self.subgroup) else { return false };
-        let from = self.position;
-        if from.place > of.retained.end() {
-            // What its last member had delivered comes here too, if it is of this subgroup.
-            if waited < BEHIND_MAX {
-                return false;
+        let of = told.subgroups.get(&self.subgroup)?;
+        match of.retained.known_at(self.next) {
+            Known::At(position) if self.next >= of.retained.first() => {
+                of.notices.are_complete_from(self.next).then_some(position)
             }
-            self.stage = Stage::Queues;
-            return true;
+            _ => None,
         }
-        let is_same_past = from.place == 0 || from.past == of.past;
-        let has_all = from.place >= of.retained.first() && of.notices.are_complete_from(from.place);
-        self.stage = if is_same_past && has_all { Stage::Arrived } else { Stage::Queues };
-        true
     }
 
     /// Reads the state in a thread, which ends with it, or with the follower.
@@ -195,10 +173,11 @@ impl Follower {
 
     /// The next part of the state, if it is there; behind the last one, where it goes on.
     fn send_state(&mut self) -> Result<Option<Vec<u8>>, Cut> {
-        let Stage::Sends(parts) = &self.stage else { return Ok(None) };
+        let Stage::Sends(position, parts) = &self.stage else { return Ok(None) };
+        let position = *position;
         match parts.try_recv() {
             Err(TryRecvError::Empty) => Ok(None),
-            Ok(Ok(part)) if part.is_empty() => Ok(Some(self.begin(true))),
+            Ok(Ok(part)) if part.is_empty() => Ok(Some(self.begin(position, true))),
             Ok(Ok(part)) => Ok(Some(encode(&ClientReply::State(Bytes(&part))))),
             Ok(Err(error)) => {
                 tracing::warn!(%error, "the application's state cannot be read for a client");
@@ -210,13 +189,13 @@ impl Follower {
     }
 
     /// Where it goes on.
-    fn begin(&mut self, has_state: bool) -> Vec<u8> {
+    fn begin(&mut self, position: Position, has_state: bool) -> Vec<u8> {
         let told = self.feed.lock();
         if let Some(of) = told.subgroups.get(&self.subgroup) {
-            self.notice = of.notices.first_from(self.position.place);
+            self.notice = of.notices.first_from(position.place);
         }
-        (self.stage, self.turn) = (Stage::Follows, None);
-        encode(&ClientReply::Following { position: self.position, has_state })
+        (self.stage, self.turn, self.next) = (Stage::Follows, None, position.place);
+        encode(&ClientReply::Following { position, view: told.view_number(), has_state })
     }
 
     /// What comes next of notices and messages.
@@ -224,16 +203,11 @@ impl Follower {
         let feed = Arc::clone(&self.feed);
         let told = feed.lock();
         let Some(of) = told.subgroups.get(&self.subgroup) else { return Ok(None) };
-        if self.position.past != of.past {
-            self.position.past = of.past;
-            let position = self.position;
-            return Ok(Some(encode(&ClientReply::Following { position, has_state: false })));
-        }
         self.next_of(of).map_err(|Gone| Cut::Refused(ClientRefusal::TooSlow))
     }
 
     fn next_of(&mut self, of: &SubgroupFeed) -> Result<Option<Vec<u8>>, Gone> {
-        let next = self.position.place;
+        let next = self.next;
         let mut to = of.retained.end();
         if let Some((place, notice)) = of.notices.get(self.notice)? {
             if *place <= next {
@@ -247,7 +221,7 @@ impl Follower {
         }
         let messages = of.retained.from(next, to, CHUNK_BYTES);
         let Some(last) = messages.last() else { return Ok(None) };
-        self.position.place = last.place.saturating_add(1);
+        self.next = last.place.saturating_add(1);
         Ok(Some(encode(&ClientReply::Messages(messages))))
     }
 }
@@ -277,6 +251,6 @@ impl Drop for Follower {
 
 impl std::fmt::Debug for Follower {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.debug_struct("Follower").field("position", &self.position).finish_non_exhaustive()
+        out.debug_struct("Follower").field("next", &self.next).finish_non_exhaustive()
     }
 }

@@ -93,6 +93,13 @@ impl Member {
             .map_or_else(DurableCounts::default, |of| of.durable)
     }
 
+    /// The lowest level of a subgroup that no crash takes back.
+    pub(super) fn safe_level(&self, subgroup: SubgroupId) -> Level {
+        let of = self.participant.description.subgroups.get(subgroup.index());
+        let is_logged = of.is_some_and(|subgroup| subgroup.logged);
+        if is_logged { Level::DurableMajority } else { Level::Delivered }
+    }
+
     /// Whether a subgroup is one that views open and close.
     pub(super) fn is_reserved(&self, subgroup: SubgroupId) -> bool {
         let of = self.participant.description.subgroups.get(subgroup.index());

@@ -14,6 +14,7 @@
 //! | `order`, `served` | the order of a subgroup, and its state; the application behind it |
 //! | `words`, `record_places` | which records of a log are no messages |
 //! | `retained`, `feed` | the last messages; what the driving thread tells the serving one |
+//! | `history` | which order the member has, for clients that resume |
 //! | `service`, `connection` | the thread that serves all clients; one client's connection |
 //! | `publisher`, `subscriber`, `follower` | what a client is here for |
 //! | `notices` | views and ends of clients, as followers are told of them |
@@ -23,6 +24,7 @@
 mod connection;
 mod feed;
 mod follower;
+mod history;
 mod leases;
 mod member;
 mod notices;

@@ -10,7 +10,6 @@ use std::io::{self, ErrorKind, Read};
 use serde::{Deserialize, Serialize};
 use tramontane_control::client_messages::{ClientId, ClientLife, Position};
 use tramontane_core::ids::{NodeId, SubgroupId};
-use xxhash_rust::xxh3::Xxh3;
 
 use super::feed::{Delivered, News, Outcome};
 use super::notices::Notice;
@@ -21,15 +20,6 @@ use crate::group::replica::Message;
 /// The longest order as bytes: five numbers of at most ten bytes a client.
 const BYTES_MAX: usize = (REMEMBERED_MAX + 1) * 50;
 
-/// A number for a subgroup's first message. A subgroup that begins anew has another one.
-fn past(view: u64, sender: u32, payload: &[u8]) -> u64 {
-    let mut hash = Xxh3::new();
-    hash.update(&view.to_le_bytes());
-    hash.update(&sender.to_le_bytes());
-    hash.update(payload);
-    hash.digest().max(1)
-}
-
 /// The part that a joiner takes over.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct State {
@@ -38,8 +28,8 @@ struct State {
     /// How many words of clients came beside them. Both together are what a log has.
     words: u64,
     table: ClientTable,
-    /// What the first message was, as a number: zero before it.
-    past: u64,
+    /// A digest of the messages that were handed over.
+    digest: u64,
 }
 
 /// What a message turned out to be.
@@ -105,22 +95,20 @@ impl SubgroupOrder {
                 return self.word();
             }
         };
-        let (place, record) = (self.state.handed_over, self.records());
-        self.state.handed_over += 1;
-        let (view, place_in_view, sender) = (sent.view.0, sent.place.0, sent.sender.get());
-        if place == 0 {
-            self.state.past = past(view, sender, payload);
-        }
-        let payload_kept = payload.into();
-        self.news.delivered.push(Delivered {
-            place,
+        let record = self.records();
+        let at = self.position();
+        let delivered = Delivered {
+            place: at.place,
             record,
-            view,
-            place_in_view,
-            sender,
+            view: sent.view.0,
+            place_in_view: sent.place.0,
+            sender: sent.sender.get(),
             client,
-            payload: payload_kept,
-        });
+            payload: payload.into(),
+        };
+        let Position { place, digest } = at.after(&delivered.publish());
+        (self.state.handed_over, self.state.digest) = (place, digest);
+        self.news.delivered.push((delivered, digest));
         Taken::Message(Message { payload, client, ..*sent })
     }
 
@@ -177,14 +165,13 @@ impl SubgroupOrder {
 
     /// Where the order is.
     pub(super) const fn position(&self) -> Position {
-        Position { place: self.state.handed_over, past: self.state.past }
+        Position { place: self.state.handed_over, digest: self.state.digest }
     }
 
     /// What has happened since the last call.
     pub(super) fn take_news(&mut self) -> News {
         let mut news = std::mem::take(&mut self.news);
-        (news.handed_over, news.words_before) = (self.state.handed_over, self.state.words);
-        news.past = self.state.past;
+        (news.position, news.words_before) = (self.position(), self.state.words);
         if news.has_changed {
             news.known = self.state.table.known().collect();
         }
@@ -286,12 +273,14 @@ mod tests {
         for (all, other) in others {
             assert_eq!((all, &other.state), (handed.clone(), &order.state));
         }
-        assert_ne!(order.position().past, 0);
         let news = order.take_news();
-        assert_eq!((news.handed_over, news.delivered.len(), news.known.len()), (4, 4, 1));
-        let places = news.delivered.iter().map(|delivered| delivered.place);
+        assert_eq!((news.position.place, news.delivered.len(), news.known.len()), (4, 4, 1));
+        let places = news.delivered.iter().map(|(delivered, _)| delivered.place);
         assert!(places.eq(0..4));
-        assert_eq!(news.delivered[1].client, Some(ClientId(5)));
+        assert_eq!(news.delivered[1].0.client, Some(ClientId(5)));
+        let told = |at: Position, (of, _): &(Delivered, u64)| at.after(&of.publish());
+        let position = news.delivered.iter().fold(Position::default(), told);
+        assert_eq!((news.position, news.delivered[3].1), (position, position.digest));
         let attached =
             Outcome::Attached { life, attached: Ok(Attachment { next: 0, number: 1, records: 0 }) };
         assert!(news.outcomes.contains(&attached));

@@ -13,8 +13,7 @@ use tramontane_core::ids::SubgroupId;
 
 use super::connection::Cut;
 use super::feed::{Delivered, Feed};
-use super::origin::Origin;
-use crate::group::durable::SharedLog;
+use super::history::{digest_at, read};
 
 /// Bytes of messages that are handed to the system at a time.
 pub(super) const CHUNK_BYTES: usize = 64 << 10;
@@ -30,8 +29,17 @@ pub(super) struct Subscriber {
     next: u64,
     /// The level that messages must have reached.
     level: Level,
-    is_told: bool,
+    stage: Stage,
     stall: Stall,
+}
+
+/// What it has been told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Comes,
+    /// Where it begins; but not the digest there, since the order has not come so far.
+    Waits,
+    Subscribed,
 }
 
 /// Since when a client has taken nothing of what waits for it, and how much that is.
@@ -65,7 +73,7 @@ impl Subscriber {
         let told = feed.lock();
         let end = told.subgroups.get(&subgroup).map_or(0, |of| of.reached().at(level));
         let next = from.unwrap_or(end);
-        Self { subgroup, next, level, is_told: false, stall: Stall::default() }
+        Self { subgroup, next, level, stage: Stage::Comes, stall: Stall::default() }
     }
 
     pub(super) const fn subgroup(&self) -> SubgroupId {
@@ -87,12 +95,16 @@ impl Subscriber {
 
     /// What it is to be sent next, as bytes, if there is something.
     pub(super) fn take(&mut self, feed: &Feed) -> Result<Option<Vec<u8>>, Cut> {
-        if !self.is_told {
+        if self.stage == Stage::Comes {
             return Ok(Some(self.begin(feed)));
         }
         let told = feed.lock();
         let Some(of) = told.subgroups.get(&self.subgroup) else { return Ok(None) };
         let to = of.reached().at(self.level);
+        if self.stage == Stage::Waits && self.next <= of.retained.end() {
+            drop(told);
+            return Ok(Some(self.subscribed(feed)));
+        }
         if self.next >= of.retained.first() {
             let messages = of.retained.from(self.next, to, CHUNK_BYTES);
             return Ok(self.pass(&messages));
@@ -124,36 +136,17 @@ impl Subscriber {
             self.next = first;
             return encode(&ClientReply::Gap { from, to: first });
         }
-        self.is_told = true;
-        encode(&ClientReply::Subscribed { next: from })
+        self.subscribed(feed)
     }
-}
 
-/// Messages from a record of a log on, whose first has that place, up to another place. None if the
-/// log does not have them, or they are damaged.
-fn read(
-    log: &SharedLog,
-    subgroup: SubgroupId,
-    record: u64,
-    place: u64,
-    to: u64,
-) -> Option<Vec<Delivered>> {
-    let records = log.read(subgroup, record, log.end(), CHUNK_BYTES).ok()?;
-    let mut messages = Vec::with_capacity(records.len());
-    for (record, sent) in (record..).zip(&records) {
-        let (client, payload) = match Origin::split(&sent.payload) {
-            Some((Origin::Member, payload)) => (None, payload.into()),
-            Some((Origin::Client { life, .. }, payload)) => (Some(life.id), payload.into()),
-            // A word: a log has nothing else.
-            _ => continue,
-        };
-        let place = place.saturating_add(u64::try_from(messages.len()).unwrap_or(u64::MAX));
-        if place >= to {
-            break;
-        }
-        let (view, place_in_view, sender) = (sent.view, sent.place, sent.sender);
-        let delivered = Delivered { place, record, view, place_in_view, sender, client, payload };
-        messages.push(delivered);
+    /// Where it is.
+    fn subscribed(&mut self, feed: &Feed) -> Vec<u8> {
+        let digest = digest_at(feed, self.subgroup, self.next);
+        let told = feed.lock();
+        let is_there =
+            told.subgroups.get(&self.subgroup).is_some_and(|of| self.next <= of.retained.end());
+        self.stage = if is_there { Stage::Subscribed } else { Stage::Waits };
+        let (next, view, level) = (self.next, told.view_number(), self.level);
+        encode(&ClientReply::Subscribed { next, digest, view, level })
     }
-    Some(messages)
 }

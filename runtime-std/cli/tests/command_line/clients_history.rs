@@ -1,0 +1,126 @@
+//! Subscribers that resume at a group whose order is another one than they were told (EXT-3).
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::node_durable::{durable_node, logged_group};
+use crate::support::clients::{group_of, start};
+use crate::support::group::{Carrier, Group, Node};
+use crate::support::wait_for;
+
+/// How a subscriber ends that was told another history.
+const HISTORY: Option<i32> = Some(11);
+
+/// A library that makes each sync slow.
+fn slow_sync() -> PathBuf {
+    // Not in the group's place: nothing of that may be executed on some machines.
+    let library = Path::new(env!("CARGO_TARGET_TMPDIR")).join("slow_sync.so");
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/command_line/support/slow_sync.c");
+    let mut compiler = Command::new("cc");
+    compiler.args(["-shared", "-fPIC", "-o"]).arg(&library).arg(source);
+    assert!(compiler.status().expect("a C compiler").success());
+    library
+}
+
+/// A node whose syncs take 20 ms.
+fn slow_node(group: &Group, id: usize, library: &Path) -> Node {
+    let (id_text, log) = (id.to_string(), group.log_path(id));
+    let data = group.place.path().join(format!("data-{id}"));
+    let mut command = group.place.command(&["node", "--config", &group.config, "--id", &id_text]);
+    command.arg("--log").arg(log).arg("--data").arg(data);
+    command.env("LD_PRELOAD", library).env("SLOW_SYNC_MS", "20");
+    Node::start(command)
+}
+
+fn subscribe(group: &Group, more: &[&str]) -> Node {
+    let base = ["subscribe", "--config", &group.config, "--json", "--from", "0"];
+    let subscriber = Node::start(group.place.command(&[&base[..], more].concat()));
+    wait_for("a subscriber", || subscriber.output().contains("\"subscribed\"").then_some(()));
+    subscriber
+}
+
+fn events(subscriber: &Node) -> Vec<Value> {
+    let output = subscriber.output();
+    output.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+}
+
+/// The texts of the messages from place 0 on.
+fn texts(events: &[Value]) -> Vec<String> {
+    let messages = events.iter().filter(|event| event["event"] == "message");
+    let text = |event: &Value| event["text"].as_str().expect("text").to_owned();
+    messages.map(text).collect()
+}
+
+/// Kills all nodes at once: what they have not synced is gone.
+fn kill_all(nodes: &mut Vec<Node>) {
+    nodes.iter().for_each(|node| node.signal(Signal::KILL));
+    nodes.drain(..).for_each(Node::kill);
+}
+
+/// The first place that was printed and is another one, or none, in an order.
+fn first_changed(printed: &[String], order: &str) -> usize {
+    let order: Vec<&str> = order.lines().collect();
+    let is_same = |(at, text): &(usize, &String)| order.get(*at) == Some(&text.as_str());
+    printed.iter().enumerate().take_while(is_same).count()
+}
+
+/// A subscriber of what is delivered, and all nodes are killed: what was not durable is gone, and
+/// other lines get its places.
+#[test]
+fn subscriber_learns_first_place_that_total_restart_changed() {
+    let group = logged_group(Carrier::SharedMemory, 3);
+    group.write(&group.text().replace("logged = true", "logged = true\nclients = true"));
+    let library = slow_sync();
+    let mut nodes: Vec<Node> = (0..3).map(|id| slow_node(&group, id, &library)).collect();
+    group.await_members(&[0, 1, 2]);
+    let mut subscriber = subscribe(&group, &["--level", "delivered", "--time-limit", "60"]);
+    let mut input = nodes[0].take_input();
+    // For as long as it lives: so there is something that is not synced.
+    let writes = std::thread::spawn(move || {
+        let mut number = 0..;
+        while writeln!(input, "line-{}", number.next().unwrap_or(0)).is_ok() {}
+    });
+    wait_for("the first lines", || (texts(&events(&subscriber)).len() > 200).then_some(()));
+    kill_all(&mut nodes);
+    writes.join().expect("its reader is gone");
+    let mut nodes: Vec<Node> = (0..3).map(|id| durable_node(&group, id, &[])).collect();
+    group.await_members(&[0, 1, 2]);
+    let other: String = (0..2_000).map(|number| format!("other-{number}\n")).collect();
+    nodes[1].write(&other);
+    let (status, errors) = subscriber.ended();
+    let events = events(&subscriber);
+    let changed = events.last().expect("an event").clone();
+    wait_for("the last line", || group.log(0).contains("other-1999\n").then_some(()));
+    let printed = texts(&events);
+    let first = first_changed(&printed, &group.log(0));
+    eprintln!("{} places were printed, and {first} are as they were", printed.len());
+    assert!(first < printed.len(), "nothing was lost");
+    assert_eq!(status, HISTORY, "{errors}");
+    assert_eq!((&changed["event"], &changed["from"]), (&"changed".into(), &first.into()));
+    assert!(errors.contains(&format!("--from {first}")), "{errors}");
+}
+
+/// The group is formed anew, and has fewer messages, or others.
+#[test]
+fn subscriber_learns_that_new_group_began() {
+    for lines in ["", "new-0\nnew-1\n"] {
+        let group = group_of(Carrier::SharedMemory, "");
+        let mut nodes = start(&group);
+        let mut subscriber = subscribe(&group, &["--time-limit", "5"]);
+        let old: String = (0..50).map(|number| format!("old-{number}\n")).collect();
+        nodes[0].write(&old);
+        wait_for("all lines", || (texts(&events(&subscriber)).len() == 50).then_some(()));
+        kill_all(&mut nodes);
+        let mut nodes: Vec<Node> = (0..3).map(|id| group.node(id, &["--new-group"])).collect();
+        group.await_members(&[0, 1, 2]);
+        nodes[2].write(lines);
+        let (status, errors) = subscriber.ended();
+        assert_eq!(status, HISTORY, "{errors}");
+        let changed = events(&subscriber).pop().expect("an event");
+        assert_eq!((&changed["event"], &changed["from"]), (&"changed".into(), &0.into()));
+    }
+}

@@ -1,0 +1,73 @@
+//! Which order a member has, for clients that resume: digests at places, from what is kept in
+//! memory, and from a log where that has more.
+
+use tramontane_control::client_messages::Compared;
+use tramontane_core::ids::SubgroupId;
+
+use super::feed::{Delivered, Feed};
+use super::origin::Origin;
+use super::retained::Known;
+use super::subscriber::CHUNK_BYTES;
+use crate::group::durable::SharedLog;
+
+/// What the order of a subgroup is, with its digests at these places.
+pub(super) fn compare(feed: &Feed, subgroup: SubgroupId, places: &[u64]) -> Compared {
+    let told = feed.lock();
+    // In this order: what was delivered in earlier views is before the end.
+    let view = told.view_number();
+    let end = told.subgroups.get(&subgroup).map(|of| of.retained.end_position());
+    drop(told);
+    let digests = places.iter().map(|place| digest_at(feed, subgroup, *place)).collect();
+    Compared { view, end: end.unwrap_or_default(), digests }
+}
+
+/// The digest of the order up to a place, if it is known.
+pub(super) fn digest_at(feed: &Feed, subgroup: SubgroupId, place: u64) -> Option<u64> {
+    let told = feed.lock();
+    let of = told.subgroups.get(&subgroup)?;
+    let mut at = match of.retained.known_at(place) {
+        Known::At(position) => return Some(position.digest),
+        Known::Since(position) => position,
+        Known::Nothing => return None,
+    };
+    let log = told.logs.get(subgroup)?;
+    // The driving thread does not wait for a disk.
+    drop(told);
+    while at.place < place {
+        let record = feed.lock().subgroups.get(&subgroup)?.words.record_of(at.place)?;
+        let messages = read(&log, subgroup, record, at.place, place)?;
+        // The log has begun to let go of them.
+        messages.first()?;
+        at = messages.iter().fold(at, |at, message| at.after(&message.publish()));
+    }
+    Some(at.digest)
+}
+
+/// Messages from a record of a log on, whose first has that place, up to another place. None if the
+/// log does not have them, or they are damaged.
+pub(super) fn read(
+    log: &SharedLog,
+    subgroup: SubgroupId,
+    record: u64,
+    place: u64,
+    to: u64,
+) -> Option<Vec<Delivered>> {
+    let records = log.read(subgroup, record, log.end(), CHUNK_BYTES).ok()?;
+    let mut messages = Vec::with_capacity(records.len());
+    for (record, sent) in (record..).zip(&records) {
+        let (client, payload) = match Origin::split(&sent.payload) {
+            Some((Origin::Member, payload)) => (None, payload.into()),
+            Some((Origin::Client { life, .. }, payload)) => (Some(life.id), payload.into()),
+            // A word: a log has nothing else.
+            _ => continue,
+        };
+        let place = place.saturating_add(u64::try_from(messages.len()).unwrap_or(u64::MAX));
+        if place >= to {
+            break;
+        }
+        let (view, place_in_view, sender) = (sent.view, sent.place, sent.sender);
+        let delivered = Delivered { place, record, view, place_in_view, sender, client, payload };
+        messages.push(delivered);
+    }
+    Some(messages)
+}
