@@ -1,5 +1,5 @@
-//! The order that a subscriber was told, and whether a member has the same one: what decides where
-//! it resumes, and what it is told of that.
+//! The order that a subscriber was told, and whether a member has the same one (EXT-3): what
+//! decides where it resumes, and what it is told of that.
 //!
 //! # Invariants
 //! - The digests of the last [`RECENT_MAX`] places are kept; before those, of each [`STRIDE`]th
@@ -29,9 +29,13 @@ pub(crate) struct History {
 }
 
 impl History {
-    /// An order of which nothing was told before this position.
-    pub(crate) fn begin_at(begin: Position, view: u64) -> Self {
-        Self { view, older: VecDeque::new(), recent: VecDeque::from([begin]) }
+    /// An order that is told from a position on, with some positions before it. Nothing if they do
+    /// not rise.
+    pub(crate) fn begin_at(begin: Position, earlier: Vec<Position>, view: u64) -> Option<Self> {
+        let all = earlier.iter().chain([&begin]);
+        let rises = all.is_sorted_by(|one, next| one.place < next.place);
+        let (older, recent) = (VecDeque::from(earlier), VecDeque::from([begin]));
+        (rises && older.len() <= OLDER_MAX).then_some(Self { view, older, recent })
     }
 
     /// The next message was told.
@@ -225,7 +229,7 @@ mod tests {
     }
 
     fn told(numbers: &[u8], begin: Position) -> History {
-        let mut history = History::begin_at(begin, 1);
+        let mut history = History::begin_at(begin, Vec::new(), 1).expect("it rises");
         numbers.iter().for_each(|number| history.add(&message(number)));
         history
     }
@@ -252,7 +256,8 @@ mod tests {
             is in prop::collection::vec(9..19_u8, 0..300),
             begin in 0..300_usize, first in 0..600_u64, view in 1..4_u64,
         ) {
-            let (old, new) = ([common.clone(), was.clone()].concat(), [common.clone(), is].concat());
+            let old = [common.clone(), was.clone()].concat();
+            let new = [common.clone(), is].concat();
             let member = Order::of(&new, view, 0);
             let begin = begin.min(common.len());
             let history = told(&old[begin..], Order::of(&old[..begin], 1, 0).end());
@@ -276,6 +281,19 @@ mod tests {
                 Verdict::Same => prop_assert!(was.is_empty() || first > old.len() as u64),
             }
         }
+    }
+
+    /// One that has been told nothing yet, at a group that begins anew with less than it had.
+    #[test]
+    fn shorter_order_is_told_apart_by_earlier_positions() {
+        let old = Order::of(&[1; 50], 2, 0);
+        let earlier = vec![old.positions[0], old.positions[2], old.positions[34]];
+        let history = History::begin_at(old.end(), earlier, 2).expect("they rise");
+        let changed = |from| (Verdict::Changed { from }, 2);
+        assert_eq!(judge(&history, &Order::of(&[2; 5], 1, 0)), changed(0));
+        assert_eq!(judge(&history, &Order::of(&[[1; 3], [2; 3]].concat(), 1, 0)), changed(2));
+        let positions = vec![old.positions[2], old.positions[1]];
+        assert!(History::begin_at(old.end(), positions, 2).is_none());
     }
 
     #[test]

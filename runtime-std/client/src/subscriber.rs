@@ -31,8 +31,8 @@ pub enum Event {
     /// message of that place; or the state, for one that follows.
     Changed {
         /// The first place that differs. It is exact where it is among the last 65,536 that were
-        /// told. Otherwise it may be up to 1,024 places too early; or the first that was told,
-        /// where no member knows so old ones any more.
+        /// told. Otherwise it may be up to 1,024 places too early; or more, if the member has not
+        /// been there for so long.
         from: u64,
     },
     /// The application's state at a member, before the message of that place: the first event of a

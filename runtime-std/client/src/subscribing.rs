@@ -299,8 +299,11 @@ impl Subscribes {
     fn hear(&mut self, reply: &[u8]) -> Result<(), SessionEnd> {
         let follows = matches!(self.wanted, Wanted::All);
         match decode(reply) {
-            Some(ClientReply::Subscribed { next, digest, view, level }) if !follows => {
-                self.subscribed(next, digest, view);
+            Some(ClientReply::Subscribed { next, digest, earlier, view, level }) if !follows => {
+                self.next = Some(next);
+                if let Some(digest) = digest {
+                    self.note_position(Position { place: next, digest }, earlier, view)?;
+                }
                 self.opened(next, level);
                 Ok(())
             }
@@ -310,8 +313,9 @@ impl Subscribes {
                 Ok(())
             }
             Some(ClientReply::State(part)) if follows => self.take_state(part.0),
-            Some(ClientReply::Following { position, view, has_state }) if follows => {
-                self.begin_at(position, view, has_state)
+            Some(ClientReply::Following { position, earlier, view, has_state }) if follows => {
+                self.begin_at(position, has_state)?;
+                self.note_position(position, earlier, view)
             }
             Some(ClientReply::View(view)) if follows => {
                 if let Some(history) = &mut self.history {
@@ -347,16 +351,21 @@ impl Subscribes {
         });
     }
 
-    /// What comes next has this place, where the order has this digest, if it is known.
-    fn subscribed(&mut self, next: u64, digest: Option<u64>, view: u64) {
-        self.next = Some(next);
-        match (&mut self.history, digest) {
-            (Some(history), _) => history.saw_view(view),
-            (None, Some(digest)) => {
-                self.history = Some(History::begin_at(Position { place: next, digest }, view));
+    /// What comes next is after this position. Of what came before, these positions are known.
+    fn note_position(
+        &mut self,
+        position: Position,
+        earlier: Vec<Position>,
+        view: u64,
+    ) -> Result<(), SessionEnd> {
+        match &mut self.history {
+            Some(history) => history.saw_view(view),
+            history => {
+                let begun = History::begin_at(position, earlier, view);
+                *history = Some(begun.ok_or(SessionError::Malformed)?);
             }
-            (None, None) => {}
         }
+        Ok(())
     }
 
     fn tell(&self, event: Event) {
@@ -372,21 +381,14 @@ impl Subscribes {
     }
 
     /// It follows from a position on: that of the state, if there is one; else where it was.
-    fn begin_at(
-        &mut self,
-        position: Position,
-        view: u64,
-        has_state: bool,
-    ) -> Result<(), SessionEnd> {
+    fn begin_at(&mut self, position: Position, has_state: bool) -> Result<(), SessionEnd> {
         let goes_on = self.next == Some(position.place);
         if !has_state && !goes_on {
             return Err(SessionError::Malformed.into());
         }
+        self.next = Some(position.place);
         if has_state {
             self.history = None;
-        }
-        self.subscribed(position.place, Some(position.digest), view);
-        if has_state {
             let state = std::mem::take(&mut self.state);
             self.tell(Event::State { place: position.place, state });
         }

@@ -292,6 +292,8 @@ pub enum ClientReply<'m> {
         next: u64,
         /// The digest of the order up to that place, if it is known.
         digest: Option<u64>,
+        /// Some positions before that place, from the oldest on.
+        earlier: Vec<Position>,
         /// The member's view.
         view: u64,
         /// The level that messages must have reached.
@@ -316,6 +318,8 @@ pub enum ClientReply<'m> {
     Following {
         /// Where.
         position: Position,
+        /// Some positions before that one, from the oldest on.
+        earlier: Vec<Position>,
         /// The member's view.
         view: u64,
         /// It has been sent the state at this position, which may have no bytes.
@@ -486,7 +490,7 @@ mod tests {
         let replies = [
             ClientReply::Messages(vec![message; 2]),
             ClientReply::State(Bytes(b"state")),
-            ClientReply::Following { position, view: 2, has_state: true },
+            ClientReply::Following { position, earlier: vec![position], view: 2, has_state: true },
             ClientReply::Compared(Compared {
                 view: 2,
                 end: position,

@@ -162,12 +162,15 @@ struct Follower {
     ledger: Ledger,
     /// The places of the states that it took over.
     states: Vec<u64>,
+    /// The places from which on the group had another history.
+    changed: Vec<u64>,
 }
 
 impl Follower {
     fn new(members: Members) -> Self {
         let subscriber = Subscriber::follow(members).expect("a member takes it");
-        Self { subscriber, ledger: Ledger::default(), states: Vec::new() }
+        let (states, changed) = (Vec::new(), Vec::new());
+        Self { subscriber, ledger: Ledger::default(), states, changed }
     }
 
     fn take(&mut self, timeout: Duration) {
@@ -180,6 +183,7 @@ impl Follower {
                 self.states.push(place);
                 self.ledger = Ledger::read(&state, place);
             }
+            Ok(Event::Changed { from }) => self.changed.push(from),
             Ok(Event::View(view)) => self.ledger.view(view.view, &view.members),
             Ok(Event::Forgotten(client)) => self.ledger.forgotten(client),
             Ok(other) => panic!("{other:?}"),
@@ -251,22 +255,26 @@ fn followers_know_what_members_know_also_when_their_member_is_lost() {
 }
 
 /// A group that begins anew under the same addresses has places that were before: a follower is not
-/// taken for one of the new group, and is given its state.
+/// taken for one of the new group. It is told so, and is given its state, whether that is longer or
+/// shorter than what it knows.
 #[test]
-fn a_follower_of_a_group_that_is_no_more_takes_over_the_state_of_the_next_one() {
-    let place = Place::new(Carrier::Tcp);
-    let running = place.start_all();
-    let mut follower = Follower::new(place.members(0));
-    let open = || Publisher::open(place.members(0), PublisherOptions::default());
-    publish(&open().expect("a member takes it"), 0..5);
-    while follower.ledger.messages < 5 {
-        follower.take(PATIENCE);
+fn follower_learns_of_new_group_and_takes_its_state() {
+    for lines in [2, 20] {
+        let place = Place::new(Carrier::Tcp);
+        let running = place.start_all();
+        let mut follower = Follower::new(place.members(0));
+        let open = || Publisher::open(place.members(0), PublisherOptions::default());
+        publish(&open().expect("a member takes it"), 0..5);
+        while follower.ledger.messages < 5 {
+            follower.take(PATIENCE);
+        }
+        drop(running);
+        let running = place.start_all();
+        publish(&open().expect("a member takes it"), 100..100 + lines);
+        while follower.ledger.messages != u64::from(lines) || follower.states.len() < 2 {
+            follower.take(PATIENCE);
+        }
+        assert_eq!(follower.changed, [0]);
+        follower.catch_up(&running[0].1.ledger());
     }
-    drop(running);
-    let running = place.start_all();
-    publish(&open().expect("a member takes it"), 100..120);
-    while follower.ledger.messages < 20 || follower.states.len() < 2 {
-        follower.take(PATIENCE);
-    }
-    follower.catch_up(&running[0].1.ledger());
 }

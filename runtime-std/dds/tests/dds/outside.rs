@@ -229,6 +229,41 @@ fn who_ends_outside_is_gone_for_all() {
     until("its reader lives", || member_writer.publication_matched_status().current_count == 2);
 }
 
+/// All members are gone at once, and the domain begins anew: what was read before is told to be of
+/// another history, and what there is now is read from its beginning.
+#[test]
+fn outside_reader_learns_that_domain_began_anew() {
+    let place = Place::new(
+        1,
+        [topic(Level::Volatile).keep(History::KeepLast(9), ResourceLimits::default())],
+    );
+    let write_as_member = |count| {
+        let member = place.join(0);
+        let tracks = member.topic::<Track>(TOPIC).expect("a topic");
+        let offer = WriterQos::of(Level::Volatile);
+        let mut writer = member.create_datawriter(&tracks, offer).expect("a writer");
+        write(&mut writer, 1, 1..=count);
+        (writer, member)
+    };
+    let before = write_as_member(5);
+    let outside = place.connect(0);
+    let reader = outside_reader(&outside, ordered(Level::Volatile));
+    let first = given(&reader, 5)[0].1;
+    assert_eq!(reader.sample_lost_status().history_changed_from, None);
+    drop(before);
+    place.forget(0);
+    let _after = write_as_member(3);
+    let mut changed = None;
+    until("another history", || {
+        changed = reader.sample_lost_status().history_changed_from;
+        changed.is_some()
+    });
+    // What comes before the first sample, the writer's announcement, may be the same.
+    assert!(changed <= Some(first), "{changed:?}");
+    let again = given(&reader, 3);
+    assert_eq!((again.len(), again[0].1), (3, first));
+}
+
 #[derive(Clone, Default)]
 struct Listener(Notes<(u64, bool)>);
 

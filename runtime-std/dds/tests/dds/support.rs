@@ -122,6 +122,12 @@ impl Place {
         DomainParticipant::join(&self.domain, options).expect("it joins")
     }
 
+    /// Has a node forget that it was a member: it may form the group anew.
+    pub fn forget(&self, node: u32) {
+        let state = self.data.path().join(format!("state-{node}"));
+        std::fs::remove_dir_all(state).expect("it has been a member");
+    }
+
     /// These nodes, which come together.
     pub fn join_all(&self, nodes: std::ops::Range<u32>) -> Vec<DomainParticipant> {
         std::thread::scope(|scope| {

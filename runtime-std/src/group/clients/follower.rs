@@ -19,6 +19,7 @@ use tramontane_core::ids::SubgroupId;
 
 use super::connection::Cut;
 use super::feed::{Feed, SubgroupFeed};
+use super::history::earlier;
 use super::notices::Gone;
 use super::retained::Known;
 use super::subscriber::{CHUNK_BYTES, Stall};
@@ -191,11 +192,13 @@ impl Follower {
     /// Where it goes on.
     fn begin(&mut self, position: Position, has_state: bool) -> Vec<u8> {
         let told = self.feed.lock();
+        let (view, mut before) = (told.view_number(), Vec::new());
         if let Some(of) = told.subgroups.get(&self.subgroup) {
             self.notice = of.notices.first_from(position.place);
+            before = earlier(of, position.place);
         }
         (self.stage, self.turn, self.next) = (Stage::Follows, None, position.place);
-        encode(&ClientReply::Following { position, view: told.view_number(), has_state })
+        encode(&ClientReply::Following { position, earlier: before, view, has_state })
     }
 
     /// What comes next of notices and messages.

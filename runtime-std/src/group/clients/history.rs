@@ -1,10 +1,10 @@
-//! Which order a member has, for clients that resume: digests at places, from what is kept in
-//! memory, and from a log where that has more.
+//! Which order a member has, for clients that resume (EXT-3): digests at places, from what is kept
+//! in memory, and from a log where that has more.
 
-use tramontane_control::client_messages::Compared;
+use tramontane_control::client_messages::{Compared, Position};
 use tramontane_core::ids::SubgroupId;
 
-use super::feed::{Delivered, Feed};
+use super::feed::{Delivered, Feed, SubgroupFeed};
 use super::origin::Origin;
 use super::retained::Known;
 use super::subscriber::CHUNK_BYTES;
@@ -19,6 +19,20 @@ pub(super) fn compare(feed: &Feed, subgroup: SubgroupId, places: &[u64]) -> Comp
     drop(told);
     let digests = places.iter().map(|place| digest_at(feed, subgroup, *place)).collect();
     Compared { view, end: end.unwrap_or_default(), digests }
+}
+
+/// Some positions before a place: at ever longer distances, as far as they are kept in memory. So a
+/// client that begins there can tell the order from one that ends before that place.
+pub(super) fn earlier(of: &SubgroupFeed, place: u64) -> Vec<Position> {
+    let distances = (0..u64::BITS).rev().map(|bit| 1_u64 << bit);
+    let places = distances.filter_map(|distance| place.checked_sub(distance));
+    let known = places.filter_map(|earlier| match of.retained.known_at(earlier) {
+        Known::At(position) if position.place > 0 => Some(position),
+        _ => None,
+    });
+    // Before the first message all orders are alike.
+    let begin = (place > 0).then(Position::default);
+    begin.into_iter().chain(known).collect()
 }
 
 /// The digest of the order up to a place, if it is known.

@@ -13,7 +13,7 @@ use tramontane_core::ids::SubgroupId;
 
 use super::connection::Cut;
 use super::feed::{Delivered, Feed};
-use super::history::{digest_at, read};
+use super::history::{digest_at, earlier, read};
 
 /// Bytes of messages that are handed to the system at a time.
 pub(super) const CHUNK_BYTES: usize = 64 << 10;
@@ -143,10 +143,15 @@ impl Subscriber {
     fn subscribed(&mut self, feed: &Feed) -> Vec<u8> {
         let digest = digest_at(feed, self.subgroup, self.next);
         let told = feed.lock();
-        let is_there =
-            told.subgroups.get(&self.subgroup).is_some_and(|of| self.next <= of.retained.end());
-        self.stage = if is_there { Stage::Subscribed } else { Stage::Waits };
         let (next, view, level) = (self.next, told.view_number(), self.level);
-        encode(&ClientReply::Subscribed { next, digest, view, level })
+        let mut before = Vec::new();
+        self.stage = Stage::Waits;
+        if let Some(of) = told.subgroups.get(&self.subgroup)
+            && next <= of.retained.end()
+        {
+            self.stage = Stage::Subscribed;
+            before = earlier(of, next);
+        }
+        encode(&ClientReply::Subscribed { next, digest, earlier: before, view, level })
     }
 }
