@@ -1,0 +1,13 @@
+/* Holds each sync of a file back for as long as the file HOLD_SYNC is there. For LD_PRELOAD. */
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+int fdatasync(int file) {
+    const char *hold = getenv("HOLD_SYNC");
+    struct timespec pause = { 0, 1000000 };
+    while (hold && access(hold, F_OK) == 0)
+        nanosleep(&pause, 0);
+    return (int)syscall(SYS_fdatasync, file);
+}
