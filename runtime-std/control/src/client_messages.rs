@@ -416,9 +416,19 @@ pub enum ClientRefusal {
          may have been delivered; look, and publish the rest as a new client"
     )]
     LeaseOver,
-    /// The group, or the member, has too many clients.
-    #[error("there are too many clients; try again later, or raise the bound")]
+    /// The group remembers too many clients that publish, or too many of the client's source.
+    #[error(
+        "the group remembers 4096 clients at most, and of one address or user no more than there \
+         is room for others; let clients end properly, which are forgotten at once, or wait until \
+         leases have ended (client_lease_ms)"
+    )]
     TooMany,
+    /// The member has too many clients, or too many of the client's source.
+    #[error(
+        "the member serves 1024 clients at most, and of one address or user no more than there is \
+         room for others; give the addresses of more members, or end clients"
+    )]
+    MemberFull,
     /// The level that is wanted needs a log.
     #[error("the subgroup has no log, so that nothing is durable; ask for the level delivered")]
     NotLogged,
@@ -431,7 +441,7 @@ impl ClientRefusal {
     /// Whether another member, or the same one later, may take the client.
     #[must_use]
     pub const fn is_for_now(self) -> bool {
-        matches!(self, Self::NotHere | Self::NotNow)
+        matches!(self, Self::NotHere | Self::NotNow | Self::MemberFull)
     }
 }
 

@@ -96,6 +96,7 @@ mod queued_session;
 mod refusal;
 mod session;
 mod session_stream;
+mod source;
 mod stream;
 mod wakeup;
 
@@ -117,4 +118,5 @@ pub use options::MeshOptions;
 pub use queued_session::QueuedSession;
 pub use refusal::Refusal;
 pub use session::{Session, SessionError};
+pub use source::Source;
 pub use wakeup::Wakeup;

@@ -19,6 +19,7 @@ use super::channel::{MESSAGE_MAX, open, seal};
 use super::deadline::ChannelError;
 use super::session::SessionError;
 use super::session_stream::{END, MORE};
+use super::source::Source;
 use super::stream::Stream;
 
 /// Bytes of one reading call.
@@ -31,6 +32,7 @@ const LENGTH_BYTES: usize = 2;
 #[derive(Debug)]
 pub struct QueuedSession {
     stream: Stream,
+    source: Source,
     cipher: Option<TransportState>,
     /// What came and was not looked at, from `taken` on.
     incoming: Vec<u8>,
@@ -46,6 +48,7 @@ pub struct QueuedSession {
 impl QueuedSession {
     pub(super) fn new(stream: Stream, cipher: Option<TransportState>) -> Self {
         Self {
+            source: Source::of(&stream),
             stream,
             cipher,
             incoming: Vec::new(),
@@ -170,6 +173,12 @@ impl QueuedSession {
     #[must_use]
     pub fn unsent_bytes(&self) -> usize {
         self.outgoing.len() - self.sent
+    }
+
+    /// Where the other end is.
+    #[must_use]
+    pub const fn source(&self) -> Source {
+        self.source
     }
 
     /// What to wait for: something to read if `reads`, and room to send if something waits.

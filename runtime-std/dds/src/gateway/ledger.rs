@@ -20,6 +20,10 @@ use crate::wire::Origin;
 /// passed on.
 const WAITING_MAX: usize = 65_536;
 
+/// RTPS writers whose last sample is known at most. One that has said nothing while so many others
+/// have is taken for gone: RTPS gives a writer that comes again another GUID.
+const WRITERS_MAX: usize = 16_384;
+
 /// A sample that came from RTPS.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FromRtps {
@@ -46,13 +50,43 @@ pub(super) enum Deed {
     Leave(FromGroup),
 }
 
+/// By RTPS writer: its last sample that is in the order, or on its way there.
+#[derive(Debug, Default)]
+struct Entered {
+    /// The sample's number, and when it was noted.
+    last: BTreeMap<[u8; 16], (u64, u64)>,
+    /// The writers, by when something was noted of them.
+    noted: BTreeMap<u64, [u8; 16]>,
+    now: u64,
+}
+
+impl Entered {
+    /// The number of a writer's last sample.
+    fn last(&self, writer: &[u8; 16]) -> Option<u64> {
+        self.last.get(writer).map(|(sequence, _)| *sequence)
+    }
+
+    /// Notes a sample, and forgets the writer that was silent for longest if there are too many.
+    fn note(&mut self, origin: &Origin) {
+        self.now += 1;
+        let entry = self.last.entry(origin.writer).or_default();
+        self.noted.remove(&entry.1);
+        *entry = (origin.sequence.max(entry.0), self.now);
+        self.noted.insert(self.now, origin.writer);
+        if self.last.len() > WRITERS_MAX
+            && let Some((_, silent)) = self.noted.pop_first()
+        {
+            self.last.remove(&silent);
+        }
+    }
+}
+
 /// The ledger of one topic.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     /// Samples from RTPS leave for RTPS too: they do so for another topic.
     returns: bool,
-    /// By RTPS writer: its last sample that is in the order, or on its way there.
-    entered: BTreeMap<[u8; 16], u64>,
+    entered: Entered,
     waiting: VecDeque<FromRtps>,
     /// The last number of the order that has left.
     left: u64,
@@ -90,13 +124,12 @@ impl Ledger {
     /// The next sample of the group's order.
     pub(super) fn came_in_order(&mut self, sample: FromGroup) {
         if let Some(origin) = sample.origin {
-            let entered = self.entered.entry(origin.writer).or_default();
-            *entered = origin.sequence.max(*entered);
+            self.entered.note(&origin);
             let entered = &self.entered;
             self.waiting.retain(|waiting| {
                 entered
-                    .get(&waiting.origin.writer)
-                    .is_none_or(|last| waiting.origin.sequence > *last)
+                    .last(&waiting.origin.writer)
+                    .is_none_or(|last| waiting.origin.sequence > last)
             });
             if !self.returns {
                 return;
@@ -119,7 +152,7 @@ impl Ledger {
             return Some(Deed::Leave(sample));
         }
         let sample = self.waiting.pop_front()?;
-        self.entered.insert(sample.origin.writer, sample.origin.sequence);
+        self.entered.note(&sample.origin);
         Some(Deed::Enter(sample))
     }
 
@@ -129,7 +162,7 @@ impl Ledger {
     }
 
     fn has_entered(&self, origin: &Origin) -> bool {
-        self.entered.get(&origin.writer).is_some_and(|last| origin.sequence <= *last)
+        self.entered.last(&origin.writer).is_some_and(|last| origin.sequence <= last)
             || self.waiting.iter().any(|waiting| waiting.origin == *origin)
     }
 }
@@ -234,6 +267,30 @@ mod tests {
                 .collect();
             prop_assert_eq!(&world.out, &expected);
         }
+    }
+
+    /// Writers come and go, each with another GUID; one speaks all the time.
+    #[test]
+    fn silent_writers_are_forgotten_beyond_bound() {
+        let writer = |number: usize| {
+            let mut writer = [0; 16];
+            writer[..8].copy_from_slice(&number.to_le_bytes());
+            writer
+        };
+        let mut ledger = Ledger::new(false);
+        let mut enter = |writer, sequence| {
+            let origin = Origin { writer, sequence };
+            ledger.came_from_rtps(FromRtps { origin, source: None, cdr: Vec::new() });
+            ledger.next().is_some()
+        };
+        for number in 1..=2 * WRITERS_MAX {
+            assert!(enter(writer(number), 1));
+            assert!(enter(writer(0), number as u64));
+        }
+        assert!(!enter(writer(0), 2 * WRITERS_MAX as u64), "it is known");
+        assert!(!enter(writer(2 * WRITERS_MAX), 1), "it is known");
+        let Entered { last, noted, .. } = &ledger.entered;
+        assert_eq!((last.len(), noted.len()), (WRITERS_MAX, WRITERS_MAX));
     }
 
     #[test]

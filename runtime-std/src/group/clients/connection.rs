@@ -198,7 +198,7 @@ impl Connection {
         match (&mut self.part, request) {
             (Part::New, ClientRequest::Attach { target, life, is_new, level }) => {
                 let subgroup = self.place(&target, level, false, member)?;
-                member.attach(subgroup, life, is_new)?;
+                member.attach(subgroup, (life, self.session.source()), is_new)?;
                 self.part = Part::Publisher(subgroup, Publisher::new(life, level));
                 Ok(())
             }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tramontane_control::Source;
 use tramontane_control::client_messages::{ClientLife, ClientRefusal, GroupAnswer, Level, Target};
 use tramontane_core::fabric::LocalBell as _;
 use tramontane_core::ids::{NodeId, SubgroupId};
@@ -157,7 +158,7 @@ impl Member {
     pub(super) fn attach(
         &mut self,
         subgroup: SubgroupId,
-        life: ClientLife,
+        (life, source): (ClientLife, Source),
         is_new: bool,
     ) -> Result<(), Cut> {
         let not_here = Cut::Refused(ClientRefusal::NotHere);
@@ -167,7 +168,7 @@ impl Member {
             of.served.insert(life);
         }
         drop(told);
-        outlet.put_word(Origin::Attach { life, is_new });
+        outlet.put_word(Origin::Attach { life, is_new, source });
         Ok(())
     }
 

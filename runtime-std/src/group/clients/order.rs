@@ -8,6 +8,7 @@
 use std::io::{self, ErrorKind, Read};
 
 use serde::{Deserialize, Serialize};
+use tramontane_control::Source;
 use tramontane_control::client_messages::{ClientId, ClientLife, Position};
 use tramontane_core::ids::{NodeId, SubgroupId};
 
@@ -17,8 +18,8 @@ use super::origin::Origin;
 use super::table::{ClientTable, REMEMBERED_MAX, Verdict};
 use crate::group::replica::Message;
 
-/// The longest order as bytes: five numbers of at most ten bytes a client.
-const BYTES_MAX: usize = (REMEMBERED_MAX + 1) * 50;
+/// The longest order as bytes: seven numbers of at most ten bytes a client.
+const BYTES_MAX: usize = (REMEMBERED_MAX + 1) * 70;
 
 /// The part that a joiner takes over.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -84,8 +85,8 @@ impl SubgroupOrder {
                 }
                 Some(life.id)
             }
-            Origin::Attach { life, is_new } => {
-                self.attach(life, is_new, sent.sender);
+            Origin::Attach { life, is_new, source } => {
+                self.attach(life, is_new, (sent.sender, source));
                 return self.word();
             }
             Origin::LeaseEnds { life, attachments } => {
@@ -139,10 +140,10 @@ impl SubgroupOrder {
         }
     }
 
-    fn attach(&mut self, life: ClientLife, is_new: bool, home: NodeId) {
-        let attached = self.state.table.attach(life, is_new, home);
+    fn attach(&mut self, life: ClientLife, is_new: bool, from: (NodeId, Source)) {
+        let attached = self.state.table.attach(life, is_new, from);
         self.news.has_changed |= attached.is_ok();
-        if home == self.own {
+        if from.0 == self.own {
             self.news.outcomes.push(Outcome::Attached { life, attached });
         }
     }
@@ -249,7 +250,7 @@ mod tests {
     #[test]
     fn duplicates_are_left_out_and_a_joiner_goes_on_alike() {
         let life = ClientLife { id: ClientId(5), incarnation: 1 };
-        let mut words = vec![message(&Origin::Attach { life, is_new: true }, b"")];
+        let mut words = vec![message(&Origin::Attach { life, is_new: true, source: Source(7) }, b"")];
         for (ordinal, text) in [(0, "a"), (1, "b"), (0, "a"), (1, "b"), (2, "c"), (2, "c")] {
             words.push(message(&Origin::Client { life, ordinal }, text.as_bytes()));
         }
@@ -294,7 +295,7 @@ mod tests {
         let mut order = SubgroupOrder::new(SubgroupId(0), NodeId(2));
         let end = |attachments| Origin::LeaseEnds { life, attachments };
         let words = [
-            (message(&Origin::Attach { life, is_new: true }, b""), false),
+            (message(&Origin::Attach { life, is_new: true, source: Source(7) }, b""), false),
             (message(&Origin::Member, b"line"), false),
             (message(&end(0), b""), false),
             (message(&end(1), b""), true),

@@ -3,12 +3,13 @@
 //! ```text
 //! a member's message     payload, 0
 //! a client's message     payload, id 8, incarnation 8, ordinal 8, 1
-//! a client is attached   empty,   id 8, incarnation 8, whether it is new 8, 2
+//! a client is attached   empty,   id 8, incarnation 8, source and whether it is new 8, 2
 //! a lease ends           empty,   id 8, incarnation 8, attachments 8, 3
 //! ```
 //! They stand behind the payload, so that a payload is aligned as without them. A large message is
 //! always a member's, and has nothing behind it.
 
+use tramontane_control::Source;
 use tramontane_control::client_messages::{ClientId, ClientLife};
 
 use crate::group::SubgroupDescription;
@@ -23,8 +24,8 @@ pub(in crate::group) enum Origin {
     Member,
     /// A client's, which numbers its messages.
     Client { life: ClientLife, ordinal: u64 },
-    /// Nobody's: the member has this client from now on.
-    Attach { life: ClientLife, is_new: bool },
+    /// Nobody's: the member has this client from now on, which came from that source.
+    Attach { life: ClientLife, is_new: bool, source: Source },
     /// Nobody's: the group forgets the client, if nothing has attached it since.
     LeaseEnds { life: ClientLife, attachments: u64 },
 }
@@ -46,7 +47,7 @@ impl Origin {
         let (life, number, kind) = match *self {
             Self::Member => return trailer.fill(0),
             Self::Client { life, ordinal } => (life, ordinal, 1),
-            Self::Attach { life, is_new } => (life, u64::from(is_new), 2),
+            Self::Attach { life, is_new, source } => (life, source.0 << 1 | u64::from(is_new), 2),
             Self::LeaseEnds { life, attachments } => (life, attachments, 3),
         };
         let numbers = [life.id.0, life.incarnation, number];
@@ -67,7 +68,9 @@ impl Origin {
         let life = ClientLife { id: ClientId(id), incarnation };
         let origin = match (*kind, number) {
             (1, ordinal) => Self::Client { life, ordinal },
-            (2, 0 | 1) if payload.is_empty() => Self::Attach { life, is_new: number == 1 },
+            (2, number) if payload.is_empty() => {
+                Self::Attach { life, is_new: number & 1 == 1, source: Source(number >> 1) }
+            }
             (3, attachments) if payload.is_empty() => Self::LeaseEnds { life, attachments },
             _ => return None,
         };
@@ -100,7 +103,10 @@ mod tests {
         (life, any::<u64>(), 0..4).prop_map(|(life, number, kind)| match kind {
             0 => Origin::Member,
             1 => Origin::Client { life, ordinal: number },
-            2 => Origin::Attach { life, is_new: number & 1 == 1 },
+            2 => {
+                let source = Source(number >> 1);
+                Origin::Attach { life, is_new: number & 1 == 1, source }
+            }
             _ => Origin::LeaseEnds { life, attachments: number },
         })
     }
@@ -133,7 +139,7 @@ mod tests {
         assert_eq!(Origin::split(&[4; 25]), None, "no such kind");
         let mut word = [7; 26];
         let life = ClientLife::default();
-        Origin::Attach { life, is_new: true }.write_behind(&mut word);
+        Origin::Attach { life, is_new: true, source: Source(7) }.write_behind(&mut word);
         assert_eq!(Origin::split(&word), None, "word of a client has no payload");
     }
 }

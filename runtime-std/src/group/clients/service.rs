@@ -21,7 +21,7 @@ use super::member::Member;
 use super::origin::Origin;
 use crate::group::status::{CutClient, SharedStatus};
 
-/// The most clients at a member.
+/// The most clients at a member: of one source no more than there is room for others.
 const CLIENTS_MAX: usize = 1_024;
 
 /// Between two looks at leases, at the status, and at clients that say nothing.
@@ -117,8 +117,11 @@ impl Service {
     fn take_in(&mut self, session: Session, now: Instant) {
         let Some(session) = session.into_queued() else { return };
         let mut connection = Connection::new(session, now);
-        if self.connections.len() >= CLIENTS_MAX {
-            return connection.refuse(ClientRefusal::TooMany);
+        let source = connection.session().source();
+        let is_of_source = |other: &&Connection| other.session().source() == source;
+        let of_source = self.connections.values().filter(is_of_source).count();
+        if of_source >= CLIENTS_MAX.saturating_sub(self.connections.len()) {
+            return connection.refuse(ClientRefusal::MemberFull);
         }
         self.connections.insert(self.next_number, connection);
         self.next_number += 1;

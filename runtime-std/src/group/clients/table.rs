@@ -12,10 +12,13 @@
 //! # Invariants
 //! - It changes by what is delivered alone.
 //! - An ordinal of a life is new once at most, until the lease of that life ends.
+//! - [`REMEMBERED_MAX`] clients are remembered at most, and of one source no more than there is room
+//!   for others: whatever one source does, one that comes anew finds room.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use tramontane_control::Source;
 use tramontane_control::client_messages::{ClientId, ClientLife, ClientRefusal};
 use tramontane_core::ids::NodeId;
 
@@ -34,6 +37,8 @@ struct Entry {
     attachments: u64,
     /// How many records a log has up to its last message, that one included.
     records: u64,
+    /// Where it came from last.
+    source: u64,
 }
 
 impl Entry {
@@ -99,13 +104,13 @@ impl ClientTable {
         &mut self,
         life: ClientLife,
         is_new: bool,
-        home: NodeId,
+        (home, Source(source)): (NodeId, Source),
     ) -> Result<Attachment, ClientRefusal> {
-        let is_full = self.clients.len() >= REMEMBERED_MAX;
         let home = home.get();
+        let is_full = is_new && !self.has_room(source);
         match self.clients.get_mut(&life.id) {
             Some(entry) if entry.incarnation == life.incarnation => {
-                entry.home = home;
+                (entry.home, entry.source) = (home, source);
                 entry.attachments = entry.attachments.saturating_add(1);
                 Ok(entry.attachment())
             }
@@ -114,11 +119,18 @@ impl ClientTable {
             _ if is_full => Err(ClientRefusal::TooMany),
             _ => {
                 let incarnation = life.incarnation;
-                let entry = Entry { incarnation, next: 0, home, attachments: 1, records: 0 };
+                let (next, attachments, records) = (0, 1, 0);
+                let entry = Entry { incarnation, next, home, attachments, records, source };
                 self.clients.insert(life.id, entry);
                 Ok(entry.attachment())
             }
         }
+    }
+
+    /// Whether another client of a source finds room.
+    fn has_room(&self, source: u64) -> bool {
+        let of_source = self.clients.values().filter(|entry| entry.source == source).count();
+        of_source < REMEMBERED_MAX.saturating_sub(self.clients.len())
     }
 
     /// Forgets a client, unless it was attached again since.
@@ -160,7 +172,18 @@ mod tests {
         is_new: bool,
         home: u32,
     ) -> Result<u64, ClientRefusal> {
-        table.attach(life, is_new, NodeId(home)).map(|attachment| attachment.next)
+        attach_from(table, life, is_new, (home, 0))
+    }
+
+    /// The same of a client of a source.
+    fn attach_from(
+        table: &mut ClientTable,
+        life: ClientLife,
+        is_new: bool,
+        (home, source): (u32, u64),
+    ) -> Result<u64, ClientRefusal> {
+        let attached = table.attach(life, is_new, (NodeId(home), Source(source)));
+        attached.map(|attachment| attachment.next)
     }
 
     #[test]
@@ -180,17 +203,26 @@ mod tests {
         assert_eq!(attach(&mut table, life(1, 2), true, 1), Ok(0), "the id is free");
     }
 
+    /// One source fills half of it, the next one half of the rest, and so on: for the last one there
+    /// is room for one.
     #[test]
-    fn the_table_is_bounded() {
+    fn table_is_bounded_and_no_source_takes_all() {
         let mut table = ClientTable::default();
-        for id in 0..REMEMBERED_MAX as u64 {
-            assert_eq!(attach(&mut table, life(id, 1), true, 0), Ok(0));
-        }
+        let mut ids = 0..;
+        let mut fill = |table: &mut ClientTable, source| {
+            let next = |id| attach_from(table, life(id, 1), true, (0, source)).is_ok();
+            ids.by_ref().map(next).take_while(|is_in| *is_in).count()
+        };
+        let counts: Vec<usize> = (0..14).map(|source| fill(&mut table, source)).collect();
+        assert_eq!(counts[..3], [REMEMBERED_MAX / 2, REMEMBERED_MAX / 4, REMEMBERED_MAX / 8]);
+        assert_eq!(counts[11..], [1, 1, 0]);
+        assert_eq!(table.clients.len(), REMEMBERED_MAX);
         let next = life(u64::MAX, 1);
-        assert_eq!(attach(&mut table, next, true, 0), Err(ClientRefusal::TooMany));
+        assert_eq!(attach_from(&mut table, next, true, (0, 99)), Err(ClientRefusal::TooMany));
         assert_eq!(attach(&mut table, life(7, 1), false, 1), Ok(0), "one that is known");
         assert!(table.end_lease(life(3, 1), 1));
-        assert_eq!(attach(&mut table, next, true, 0), Ok(0));
+        assert_eq!(attach_from(&mut table, next, true, (0, 0)), Err(ClientRefusal::TooMany));
+        assert_eq!(attach_from(&mut table, next, true, (0, 99)), Ok(0));
     }
 
     /// Something that is delivered.
