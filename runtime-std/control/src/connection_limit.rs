@@ -13,12 +13,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::Scope;
 use std::time::Duration;
 
-use rustix::event::PollFlags;
-
 use super::address::Address;
 use super::deadline::SLICE;
 use super::listener::Listener;
-use super::stream::{Stream, wait};
+use super::stream::Stream;
 
 /// How long one greeting may take, from the first byte to the last verdict.
 pub(super) const GREETING_MAX: Duration = Duration::from_secs(5);
@@ -172,7 +170,7 @@ pub(super) fn accept_connections<'s, 'e: 's, G>(
     G: Fn(Stream, Address, &Permit<'e>) + Sync,
 {
     while !limit.is_closed() {
-        wait(listener, PollFlags::IN, SLICE);
+        listener.wait(SLICE);
         let (stream, address) = match listener.accept() {
             Ok(accepted) => accepted,
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => continue,

@@ -3,17 +3,20 @@
 //! The file of a Unix socket outlives a process that is killed. It is replaced by the next one that
 //! listens there, if nobody answers at it. Two that find it at once are told apart by a lock on its
 //! folder, which is held only while one of them looks and binds.
+//!
+//! The other way round, a process that listens may outlive the file, where somebody cleans the
+//! folder. Then it listens at another socket of that name.
 
 use std::fs::{File, Metadata};
 use std::io::{Error, ErrorKind, Result};
 use std::net::TcpListener;
-use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use std::time::{Duration, Instant};
 
+use rustix::event::PollFlags;
 use rustix::fs::{FlockOperation, Mode, fchmod, flock};
 use rustix::io::Errno;
 use rustix::net::{
@@ -22,7 +25,7 @@ use rustix::net::{
 
 use super::address::Address;
 use super::deadline::{ChannelError, Deadline, NEVER};
-use super::stream::Stream;
+use super::stream::{Stream, wait};
 
 /// Connections that the kernel holds until they are accepted.
 const BACKLOG: i32 = 128;
@@ -39,13 +42,12 @@ const LOCK_PAUSE: Duration = Duration::from_millis(5);
 pub struct Listener {
     socket: Socket,
     address: Address,
-    file: Option<Arc<SocketFile>>,
 }
 
 #[derive(Debug)]
 enum Socket {
     Tcp(TcpListener),
-    Unix(UnixListener),
+    Unix(Arc<RwLock<NamedSocket>>),
 }
 
 impl Listener {
@@ -58,29 +60,11 @@ impl Listener {
     pub fn bind(address: &Address) -> Result<Self> {
         match address {
             Address::Tcp(address) => TcpListener::bind(address)?.try_into(),
-            Address::Unix(path) => Self::bind_unix(path),
-        }
-    }
-
-    fn bind_unix(path: &Path) -> Result<Self> {
-        let _lock = lock_folder(path)?;
-        let socket = match open(path) {
-            Err(error) if error.kind() == ErrorKind::AddrInUse && is_stale(path) => {
-                match std::fs::remove_file(path) {
-                    // Another process that cleared the folder of dead sockets was faster.
-                    Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-                    _ => open(path)?,
-                }
+            Address::Unix(path) => {
+                let socket = Arc::new(RwLock::new(NamedSocket::bind(path)?));
+                Ok(Self { socket: Socket::Unix(socket), address: address.clone() })
             }
-            opened => opened?,
-        };
-        let file = SocketFile {
-            path: path.to_owned(),
-            made: identity(&path.symlink_metadata()?),
-            owner: std::process::id(),
-        };
-        let address = Address::Unix(path.to_owned());
-        Ok(Self { socket: Socket::Unix(socket), address, file: Some(Arc::new(file)) })
+        }
     }
 
     /// Where it listens: with the port that the system chose, if it was asked to.
@@ -96,15 +80,35 @@ impl Listener {
     pub fn try_clone(&self) -> Result<Self> {
         let socket = match &self.socket {
             Socket::Tcp(socket) => Socket::Tcp(socket.try_clone()?),
-            Socket::Unix(socket) => Socket::Unix(socket.try_clone()?),
+            Socket::Unix(socket) => Socket::Unix(Arc::clone(socket)),
         };
-        Ok(Self { socket, address: self.address.clone(), file: self.file.clone() })
+        Ok(Self { socket, address: self.address.clone() })
     }
 
+    /// A Unix socket never blocks.
     pub(super) fn set_nonblocking(&self) -> Result<()> {
         match &self.socket {
             Socket::Tcp(socket) => socket.set_nonblocking(true),
-            Socket::Unix(socket) => socket.set_nonblocking(true),
+            Socket::Unix(_) => Ok(()),
+        }
+    }
+
+    /// Waits until somebody connects, at most so long. A Unix socket whose file is gone is made
+    /// again first, once its folder is there.
+    pub(super) fn wait(&self, at_most: Duration) {
+        match &self.socket {
+            Socket::Tcp(socket) => drop(wait(socket, PollFlags::IN, at_most)),
+            Socket::Unix(named) => {
+                let is_in_place = read(named).is_in_place();
+                if !is_in_place {
+                    let path = read(named).path.clone();
+                    match NamedSocket::bind(&path) {
+                        Ok(new) => *named.write().unwrap_or_else(PoisonError::into_inner) = new,
+                        Err(error) => tracing::debug!(%error, "a socket lost its name"),
+                    }
+                }
+                wait(&read(named).socket, PollFlags::IN, at_most);
+            }
         }
     }
 
@@ -115,11 +119,17 @@ impl Listener {
                 let (stream, address) = socket.accept()?;
                 (Stream::Tcp(stream), address.into())
             }
-            Socket::Unix(socket) => (Stream::Unix(socket.accept()?.0), self.address.clone()),
+            Socket::Unix(named) => {
+                (Stream::Unix(read(named).socket.accept()?.0), self.address.clone())
+            }
         };
         stream.set_up()?;
         Ok((stream, address))
     }
+}
+
+fn read(named: &RwLock<NamedSocket>) -> RwLockReadGuard<'_, NamedSocket> {
+    named.read().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl TryFrom<TcpListener> for Listener {
@@ -128,16 +138,7 @@ impl TryFrom<TcpListener> for Listener {
     /// A socket that listens already.
     fn try_from(socket: TcpListener) -> Result<Self> {
         let address = socket.local_addr()?.into();
-        Ok(Self { socket: Socket::Tcp(socket), address, file: None })
-    }
-}
-
-impl AsFd for Listener {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        match &self.socket {
-            Socket::Tcp(socket) => socket.as_fd(),
-            Socket::Unix(socket) => socket.as_fd(),
-        }
+        Ok(Self { socket: Socket::Tcp(socket), address })
     }
 }
 
@@ -148,20 +149,42 @@ fn identity(metadata: &Metadata) -> FileIdentity {
     (metadata.dev(), metadata.ino())
 }
 
-/// The file of a Unix socket, to be removed.
+/// A Unix socket and its file, which is removed with it.
 #[derive(Debug)]
-struct SocketFile {
+struct NamedSocket {
+    socket: UnixListener,
     path: PathBuf,
     made: FileIdentity,
     owner: u32,
 }
 
-impl Drop for SocketFile {
+impl NamedSocket {
+    fn bind(path: &Path) -> Result<Self> {
+        let _lock = lock_folder(path)?;
+        let socket = match open(path) {
+            Err(error) if error.kind() == ErrorKind::AddrInUse && is_stale(path) => {
+                match std::fs::remove_file(path) {
+                    // Another process that cleared the folder of dead sockets was faster.
+                    Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+                    _ => open(path)?,
+                }
+            }
+            opened => opened?,
+        };
+        let made = identity(&path.symlink_metadata()?);
+        Ok(Self { socket, path: path.to_owned(), made, owner: std::process::id() })
+    }
+
+    /// Whether the file of that name is this socket's.
+    fn is_in_place(&self) -> bool {
+        self.path.symlink_metadata().is_ok_and(|metadata| identity(&metadata) == self.made)
+    }
+}
+
+impl Drop for NamedSocket {
     fn drop(&mut self) {
         // A forked process has the same handle, and another process may have taken the name.
-        let is_own = std::process::id() == self.owner
-            && self.path.symlink_metadata().is_ok_and(|metadata| identity(&metadata) == self.made);
-        if is_own {
+        if std::process::id() == self.owner && self.is_in_place() {
             // A file that stays is replaced by the next process that listens there.
             let _ = std::fs::remove_file(&self.path);
         }
@@ -170,7 +193,8 @@ impl Drop for SocketFile {
 
 fn open(path: &Path) -> Result<UnixListener> {
     let address = SocketAddrUnix::new(path)?;
-    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
     // The file takes the socket's mode, and is never there with another one.
     fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
     bind(&socket, &address)?;

@@ -74,7 +74,7 @@ impl OwnRegion {
         view: ViewId,
     ) -> rustix::io::Result<bool> {
         let subject = Subject::Block { view, serial: self.serial };
-        residence.send(peer.id(), subject, self.file.as_fd())
+        residence.send(peer, subject, self.file.as_fd())
     }
 
     /// The same of a region, which all views show.
@@ -85,7 +85,7 @@ impl OwnRegion {
         region: Region,
     ) -> rustix::io::Result<bool> {
         let subject = Subject::Region { region, serial: self.serial };
-        residence.send(peer.id(), subject, self.file.as_fd())
+        residence.send(peer, subject, self.file.as_fd())
     }
 }
 

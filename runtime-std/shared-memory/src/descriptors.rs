@@ -15,8 +15,8 @@ use rustix::cmsg_space;
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, bind, recv, recvmsg,
-    sendmsg_addr, socket_with,
+    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, bind, connect, recv,
+    recvmsg, sendmsg, socket_with,
 };
 use tramontane_core::fabric::Region;
 use tramontane_core::ids::{NodeId, ViewId};
@@ -111,24 +111,28 @@ pub(super) struct Received {
     pub(super) files: [Option<OwnedFd>; FILES_MAX],
 }
 
-/// A process's socket for descriptors.
-#[derive(Debug)]
-pub(super) struct DescriptorSocket(OwnedFd);
+/// A socket for datagrams, on which no call waits.
+fn datagrams() -> rustix::io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    socket_with(AddressFamily::UNIX, SocketType::DGRAM, flags, None)
+}
 
-impl DescriptorSocket {
-    /// Makes the socket, under that name in the folder.
-    pub(super) fn bind(folder: &Folder, name: &CStr) -> rustix::io::Result<Self> {
-        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        let socket = socket_with(AddressFamily::UNIX, SocketType::DGRAM, flags, None)?;
-        bind(&socket, &address(folder, name)?)?;
+/// The way to another process's socket: it stays when the socket loses its name.
+#[derive(Debug)]
+pub(super) struct WayTo(OwnedFd);
+
+impl WayTo {
+    /// Connects to the socket of that name.
+    pub(super) fn open(folder: &Folder, name: &CStr) -> rustix::io::Result<Self> {
+        let socket = datagrams()?;
+        connect(&socket, &address(folder, name)?)?;
         Ok(Self(socket))
     }
 
-    /// Sends descriptors to the socket of that name. False if they are to be sent again later: that
-    /// process is not there, or its queue is full.
+    /// Sends descriptors. False if they are to be sent again later: that process is not there, or
+    /// its queue is full.
     pub(super) fn send(
         &self,
-        (folder, to): (&Folder, &CStr),
         message: Message,
         files: &[BorrowedFd<'_>],
     ) -> rustix::io::Result<bool> {
@@ -137,14 +141,26 @@ impl DescriptorSocket {
         if !control.push(SendAncillaryMessage::ScmRights(files)) {
             return Err(Errno::INVAL);
         }
-        let (to, bytes) = (address(folder, to)?, message.to_bytes());
         let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-        match sendmsg_addr(&self.0, &to, &[IoSlice::new(&bytes)], &mut control, flags) {
+        match sendmsg(&self.0, &[IoSlice::new(&message.to_bytes())], &mut control, flags) {
             Ok(_) => Ok(true),
             Err(Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM | Errno::TOOMANYREFS) => Ok(false),
-            Err(Errno::NOENT | Errno::CONNREFUSED | Errno::INTR) => Ok(false),
+            Err(Errno::NOTCONN | Errno::CONNREFUSED | Errno::INTR) => Ok(false),
             Err(errno) => Err(errno),
         }
+    }
+}
+
+/// A process's socket for descriptors.
+#[derive(Debug)]
+pub(super) struct DescriptorSocket(OwnedFd);
+
+impl DescriptorSocket {
+    /// Makes the socket, under that name in the folder.
+    pub(super) fn bind(folder: &Folder, name: &CStr) -> rustix::io::Result<Self> {
+        let socket = datagrams()?;
+        bind(&socket, &address(folder, name)?)?;
+        Ok(Self(socket))
     }
 
     /// The next datagram, if there is one. One call at a time.

@@ -442,7 +442,7 @@ impl HostFabric for SharedMemory {
 
     /// Finds too which peers have come.
     ///
-    /// Two system calls a peer and one more, below a microsecond each: for a timer, some ten times
+    /// Three system calls a peer and one more, below a microsecond each: for a timer, some ten times
     /// a second, and for [`Event::Woken`]: a peer rings that leaves, or fails while its process
     /// goes on. One that is killed does not.
     fn check_peers(&mut self) -> bool {
@@ -452,6 +452,7 @@ impl HostFabric for SharedMemory {
         }
         // Also what nothing asks for yet, so that no sender finds the queue full for long.
         self.residence.receive();
+        self.residence.renew_peers();
         self.residence.forget_what_is_over();
         self.look();
         is_news

@@ -1,6 +1,7 @@
 //! What a member has in the group's folder: how it is made, and how it goes.
 
-use std::ffi::CString;
+use std::collections::VecDeque;
+use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use tramontane_core::ids::{NodeId, ViewId};
 use super::descriptors::DescriptorSocket;
 use super::error::Error;
 use super::folder::{Folder, Patience};
-use super::member_file::{Identity, MemberFile};
+use super::member_file::{Identity, MemberFile, State};
 use super::root::{GroupName, Root};
 
 /// What a file of ours is made with: never over one that is there, nor through a link.
@@ -45,13 +46,38 @@ impl Names {
     }
 }
 
-/// A member's own file and lock, and the rows that it has. The names go when this is dropped.
+/// How many files and sockets without names a member keeps at most: peers look for the new ones
+/// within a heartbeat.
+const FORMER_MAX: usize = 8;
+
+/// A member's file, whose lock says that it lives, and its socket.
+#[derive(Debug)]
+struct Made {
+    member: MemberFile,
+    socket: DescriptorSocket,
+    /// Device and number of both.
+    identities: [(u64, u64); 2],
+}
+
+impl Made {
+    /// Which of the two have their names in a folder.
+    fn names_in<'n>(&self, folder: &Folder, names: &'n Names) -> [Option<&'n CStr>; 2] {
+        let [member, memory] = self.identities;
+        [(&names.member, member), (&names.memory, memory)].map(|(name, identity)| {
+            (folder.identity_of(name) == Ok(identity)).then_some(name.as_c_str())
+        })
+    }
+}
+
+/// What a member has in the folder, and the rows that it has. The names go when this is dropped.
 #[derive(Debug)]
 pub(super) struct OwnFiles {
-    pub(super) folder: Arc<Folder>,
+    folder: Arc<Folder>,
     names: Names,
-    /// Holds the lock that says that this member lives.
-    pub(super) member: MemberFile,
+    now: Made,
+    /// Those that lost their names: peers know this member by them until they look for the new
+    /// ones. The newest last.
+    former: VecDeque<Made>,
     /// Views that have not ended, each with the digest of its rows; the newest last.
     rows: Vec<(ViewId, u64)>,
 }
@@ -63,12 +89,65 @@ impl OwnFiles {
         group: &GroupName,
         identity: &Identity,
         patience: &Patience<'_>,
-    ) -> Result<(Self, DescriptorSocket), Error> {
+    ) -> Result<Self, Error> {
         let names = Names::of(identity.node);
-        let (folder, (member, socket)) =
-            Folder::enter(root, group, patience, |folder| take_place(folder, &names, identity))?;
-        let files = Self { folder: Arc::new(folder), names, member, rows: Vec::new() };
-        Ok((files, socket))
+        let take = |folder: &Folder| take_place(folder, &names, identity);
+        let (folder, now) = Folder::enter(root, group, patience, take)?;
+        Ok(Self { folder: Arc::new(folder), names, now, former: VecDeque::new(), rows: Vec::new() })
+    }
+
+    /// Whether both have their names, in a folder that has its own.
+    pub(super) fn are_in_place(&self) -> bool {
+        self.folder.is_in_place()
+            && self.now.names_in(&self.folder, &self.names).iter().all(Option::is_some)
+    }
+
+    /// Takes the place once more, in the folder that has the group's name now. What was there
+    /// before stays with the peers that know it.
+    pub(super) fn make_again(
+        &mut self,
+        root: &Root,
+        group: &GroupName,
+        identity: &Identity,
+        patience: &Patience<'_>,
+    ) -> Result<(), Error> {
+        let take = |folder: &Folder| {
+            // One of the two may be left.
+            let own = self.now.names_in(folder, &self.names);
+            own.into_iter().flatten().for_each(|name| {
+                folder.remove(name);
+            });
+            take_place(folder, &self.names, identity)
+        };
+        let (folder, now) = Folder::enter(root, group, patience, take)?;
+        self.folder = Arc::new(folder);
+        let former = std::mem::replace(&mut self.now, now);
+        self.now.member.set_row(self.newest_row());
+        former.member.set_state(State::MadeAgain);
+        self.former.push_back(former);
+        if self.former.len() > FORMER_MAX {
+            self.former.pop_front();
+        }
+        Ok(())
+    }
+
+    /// The folder that has the names.
+    pub(super) const fn folder(&self) -> &Arc<Folder> {
+        &self.folder
+    }
+
+    /// The sockets at which peers may know this member.
+    pub(super) fn sockets(&self) -> impl Iterator<Item = &DescriptorSocket> {
+        self.all().map(|made| &made.socket)
+    }
+
+    /// Says how far this member has come, to all that know it.
+    pub(super) fn set_state(&self, state: State) {
+        self.all().for_each(|made| made.member.set_state(state));
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Made> {
+        self.former.iter().chain([&self.now])
     }
 
     /// Counts a row. False if the view has one with that digest.
@@ -76,36 +155,39 @@ impl OwnFiles {
         let is_new = !self.rows.contains(&row);
         if is_new {
             self.rows.push(row);
-            self.member.set_row(row.1);
+            self.now.member.set_row(row.1);
         }
         is_new
     }
 
-    /// Counts a row no longer.
+    /// Counts it no longer.
     pub(super) fn remove_row(&mut self, row: (ViewId, u64)) {
         self.rows.retain(|other| *other != row);
-        self.member.set_row(self.rows.last().map_or(0, |(_, digest)| *digest));
+        self.now.member.set_row(self.newest_row());
+    }
+
+    fn newest_row(&self) -> u64 {
+        self.rows.last().map_or(0, |(_, digest)| *digest)
     }
 }
 
 impl Drop for OwnFiles {
     fn drop(&mut self) {
-        // The names are ours as long as the lock is: nobody removes a live member's files.
-        for name in [&self.names.door, &self.names.memory, &self.names.member] {
+        // The names are ours as long as the lock is: nobody removes a live member's files. If
+        // somebody did, another process may have the place.
+        let [member, memory] = self.now.names_in(&self.folder, &self.names);
+        let door = member.map(|_| self.names.door.as_c_str());
+        [door, memory, member].into_iter().flatten().for_each(|name| {
             self.folder.remove(name);
-        }
-        self.member.unlock();
+        });
+        self.all().for_each(|made| made.member.unlock());
         self.folder.clear();
     }
 }
 
 /// With the folder's lock held: clears away the dead, refuses a duplicate, and makes file and
 /// socket.
-fn take_place(
-    folder: &Folder,
-    names: &Names,
-    identity: &Identity,
-) -> Result<(MemberFile, DescriptorSocket), Error> {
+fn take_place(folder: &Folder, names: &Names, identity: &Identity) -> Result<Made, Error> {
     let path = folder.path();
     let failed = |action| move |errno| Error::from_errno(action, path, errno);
     folder.remove_the_dead().map_err(failed("cannot clear"))?;
@@ -127,11 +209,7 @@ fn take_place(
     })
 }
 
-fn make(
-    folder: &Folder,
-    names: &Names,
-    identity: &Identity,
-) -> std::io::Result<(MemberFile, DescriptorSocket)> {
+fn make(folder: &Folder, names: &Names, identity: &Identity) -> std::io::Result<Made> {
     let socket = DescriptorSocket::bind(folder, &names.memory)?;
     // Under another name until it is locked: a peer that looks for the file without the folder's
     // lock must never find it without its owner's.
@@ -140,7 +218,8 @@ fn make(
     flock(file.as_fd(), FlockOperation::NonBlockingLockExclusive)?;
     let member = MemberFile::write(file, identity)?;
     renameat(folder.as_fd(), &names.making, folder.as_fd(), &names.member)?;
-    Ok((member, socket))
+    let identities = [folder.identity_of(&names.member)?, folder.identity_of(&names.memory)?];
+    Ok(Made { member, socket, identities })
 }
 
 #[cfg(test)]

@@ -242,13 +242,20 @@ impl Folder {
     }
 
     /// Whether the folder still has its name.
-    fn is_in_place(&self) -> bool {
+    pub(super) fn is_in_place(&self) -> bool {
         let (Ok(held), Ok(named)) =
             (fstat(&self.folder), statat(CWD, &self.path, AtFlags::SYMLINK_NOFOLLOW))
         else {
             return false;
         };
         (held.st_dev, held.st_ino) == (named.st_dev, named.st_ino)
+    }
+
+    /// Device and number of what has a name in this folder: nothing else has the same while it is
+    /// open or has a name.
+    pub(super) fn identity_of(&self, name: &CStr) -> rustix::io::Result<(u64, u64)> {
+        let stat = statat(&self.folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        Ok((stat.st_dev, stat.st_ino))
     }
 
     fn try_lock(&self) -> bool {

@@ -28,6 +28,8 @@
 //! - **Nothing in the folder is mapped.** What is there may be shortened, changed or removed: it
 //!   kills no member (see `docs/security.md` for what happens). What is mapped is sealed memory,
 //!   whose length nobody can change, the owner included.
+//! - **Members that have met need no name.** Each holds the other's file and the way to its socket.
+//!   The names are for those that come later; a process whose names are removed makes them again.
 //! - **A peer's descriptor is not trusted.** It is mapped only if its memory is sealed, allocated
 //!   whole, of the length that was agreed, and signed by the live process that sent it.
 //! - **No memory is used twice** (VIE-11). Each view's row is a new memfd. A process that was
@@ -59,6 +61,7 @@
 //! | `sealed`, `space`, `header`, `map` | sealed memory, what is to be had of it, what stands first, addresses |
 //! | `descriptors` | how descriptors go from process to process |
 //! | `peer` | another process, as this one sees it, and the memory that it sent |
+//! | `own_place` | what a process has in the folder, made again if somebody removes it |
 //! | `residence`, `view_rows` | a process's place, and fresh rows for each view |
 //! | `mappings` | the rows of one view |
 //! | `row_plan` | which rows there are, and how long each is |
@@ -96,6 +99,7 @@ mod member_file;
 mod mounted;
 mod open_view;
 mod open_views;
+mod own_place;
 mod peer;
 mod permissions;
 mod receiving;

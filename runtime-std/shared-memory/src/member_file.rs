@@ -32,6 +32,8 @@ pub(super) enum State {
     Left = 2,
     /// It went away without saying that it leaves: an error, a panic.
     Failed = 3,
+    /// It runs, and has another file by now: somebody removed this one.
+    MadeAgain = 4,
 }
 
 impl State {
@@ -110,6 +112,7 @@ impl MemberFile {
         let state = match state {
             1 => State::Running,
             2 => State::Left,
+            4 => State::MadeAgain,
             _ => State::Failed,
         };
         let identity = Identity { digest, node, incarnation, sleeper_barrier: barrier == 1 };

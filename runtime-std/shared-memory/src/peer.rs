@@ -1,14 +1,16 @@
 //! A peer's process, as this one sees it: its file, which says whether it lives, its doorbell, and
 //! the memory that it sent.
 
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use rustix::io::Errno;
 use tramontane_core::fabric::{LossCause, REGIONS_MAX, Region};
 use tramontane_core::ids::{NodeId, ViewId};
 
-use super::descriptors::{Message, Subject};
+use super::descriptors::{Message, Subject, WayTo};
+use super::files::Names;
 use super::folder::Folder;
 use super::futex::Bell;
 use super::header::{HEADER_BYTES, Header, Maker};
@@ -37,11 +39,18 @@ struct SentMemory {
     is_used: bool,
 }
 
+/// A peer's file and the way to its socket, both open: they hold whatever becomes of their names.
+#[derive(Debug)]
+struct Contact {
+    file: MemberFile,
+    way: WayTo,
+}
+
 /// A peer's process. One that comes again under the same id is another.
 #[derive(Debug)]
 pub(super) struct Peer {
     identity: Identity,
-    file: MemberFile,
+    contact: Mutex<Contact>,
     /// Comes with its first row.
     bell: OnceLock<Bell>,
     /// The rows and block memory that it sent.
@@ -69,9 +78,15 @@ impl Peer {
                 && statement.state == State::Running
         };
         let Some(statement) = file.read().filter(is_of_group) else { return Ok(None) };
+        let way = match WayTo::open(folder, &Names::of(node).memory) {
+            Ok(way) => way,
+            // Somebody removed it, and its owner makes another one.
+            Err(Errno::NOENT | Errno::CONNREFUSED) => return Ok(None),
+            Err(errno) => return Err(errno),
+        };
         Ok(Some(Self {
             identity: statement.identity,
-            file,
+            contact: Mutex::new(Contact { file, way }),
             bell: OnceLock::new(),
             sent: Mutex::default(),
             regions: Mutex::default(),
@@ -112,14 +127,42 @@ impl Peer {
 
     /// Whether it is gone, and how. Two system calls; a failed one says nothing.
     pub(super) fn loss(&self) -> Option<LossCause> {
-        let gone = matches!(self.file.is_locked(), Ok(false));
+        let contact = self.contact();
+        let gone = matches!(contact.file.is_locked(), Ok(false));
         // What it said is looked at after the lock: it says it before it gives the lock back. A
         // file that somebody damaged says nothing.
-        match self.file.read().map(|statement| statement.state) {
+        match contact.file.read().map(|statement| statement.state) {
             Some(State::Left) => Some(LossCause::Left),
             Some(State::Failed) => Some(LossCause::Exited),
-            Some(State::Running) | None => gone.then_some(LossCause::Exited),
+            Some(State::Running | State::MadeAgain) | None => gone.then_some(LossCause::Exited),
         }
+    }
+
+    /// Sends descriptors to it: see [`WayTo::send`].
+    pub(super) fn send(
+        &self,
+        message: Message,
+        files: &[BorrowedFd<'_>],
+    ) -> rustix::io::Result<bool> {
+        self.contact().way.send(message, files)
+    }
+
+    /// Knows the process by its new file and socket, if it made these again: it does not keep the
+    /// old ones for ever.
+    pub(super) fn renew(&self, folder: &Folder) {
+        let has_others =
+            self.contact().file.read().is_some_and(|said| said.state == State::MadeAgain);
+        if has_others
+            && let Ok(Some(found)) = Self::find(folder, self.id(), self.identity.digest)
+            && found.identity == self.identity
+        {
+            let contact = found.contact.into_inner().unwrap_or_else(PoisonError::into_inner);
+            *self.contact() = contact;
+        }
+    }
+
+    fn contact(&self) -> MutexGuard<'_, Contact> {
+        self.contact.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes what this process sent, if it can be mapped and read whatever the process does.

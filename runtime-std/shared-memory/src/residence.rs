@@ -13,21 +13,26 @@ use tramontane_core::fabric::{Area, Region, Regions, TooManyRegions};
 use tramontane_core::ids::{NodeId, ViewId};
 
 use super::block_memory::OwnRegion;
-use super::descriptors::{DescriptorSocket, Message, Received, Subject};
+use super::descriptors::{Message, Received, Subject};
 use super::error::Error;
 use super::exchange::Range;
-use super::files::{Names, OwnFiles};
+use super::files::Names;
 use super::folder::{Folder, Patience};
 use super::futex::Bell;
 use super::header::Maker;
 use super::member_file::{Identity, MemberFile, State};
+use super::own_place::{Keeper, OwnPlace};
 use super::peer::{Peer, refused};
 use super::root::{GroupName, Root};
 use super::sealed::{SealedMemory, Writers};
 use super::space::BELL_BYTES;
 
-/// Datagrams that are taken at once: more than a socket's queue holds.
-const DATAGRAMS_MAX: usize = 4096;
+/// For how long what came of a process that is not found is kept: its owner makes its names again
+/// much sooner.
+const UNKNOWN_MAX: Duration = Duration::from_secs(5);
+
+/// How many of these.
+const UNKNOWN_COUNT_MAX: usize = 64;
 
 /// The place of one process in one group, from its start until it leaves or ends (VIE-11, VIE-12).
 ///
@@ -36,15 +41,15 @@ const DATAGRAMS_MAX: usize = 4096;
 #[derive(Debug)]
 pub struct Residence {
     identity: Identity,
-    pub(super) folder: Arc<Folder>,
+    place: Arc<OwnPlace>,
+    /// Ends before the place does.
+    _keeper: Keeper,
     bell: Bell,
     /// Passed to peers, who ring it.
     bell_file: OwnedFd,
-    socket: DescriptorSocket,
-    /// Held while what came is taken: who looks for memory afterwards finds it.
-    receiving: Mutex<()>,
-    /// None once this process left.
-    files: Mutex<Option<OwnFiles>>,
+    /// Held while what came is taken: who looks for memory afterwards finds it. What came of
+    /// processes that were not found, and when: somebody may have removed their names.
+    receiving: Mutex<Vec<(Instant, Received)>>,
     /// Processes that were found: each is looked at once, however many views have it.
     peers: Mutex<Vec<Arc<Peer>>>,
     regions: Mutex<Regions<Weak<OwnRegion>>>,
@@ -79,15 +84,14 @@ impl Residence {
         let identity = Identity { digest, node, incarnation, sleeper_barrier };
         // Before any peer finds this process: each is sent the bell.
         let SealedMemory { file: bell_file, map } = SealedMemory::new(BELL_BYTES, Writers::All)?;
-        let (files, socket) = OwnFiles::claim(root, group, &identity, &patience)?;
+        let place = Arc::new(OwnPlace::claim(root, group, &identity, &patience)?);
         Ok(Self {
             identity,
-            folder: Arc::clone(&files.folder),
+            _keeper: Keeper::start(&place)?,
+            place,
             bell: Bell::new(Arc::new(map), identity.sleeper_barrier),
             bell_file,
-            socket,
             receiving: Mutex::default(),
-            files: Mutex::new(Some(files)),
             peers: Mutex::default(),
             regions: Mutex::default(),
             own_regions: Mutex::default(),
@@ -117,7 +121,24 @@ impl Residence {
     /// cleared with the dead.
     #[must_use]
     pub fn socket_path(&self, node: NodeId) -> PathBuf {
-        door_in(self.folder.path(), node)
+        door_in(self.path(), node)
+    }
+
+    /// What became of the names in the folder while this process had its place there, as a sentence
+    /// for people; nothing if nobody touched them.
+    #[must_use]
+    pub fn notice(&self) -> Option<String> {
+        self.place.notice()
+    }
+
+    /// The group's folder, whatever folder that is.
+    pub(super) fn path(&self) -> &Path {
+        self.place.path()
+    }
+
+    /// The folder in which this process has its place.
+    pub(super) fn folder(&self) -> Arc<Folder> {
+        self.place.folder()
     }
 
     /// Whether a process has the place of a node now.
@@ -151,9 +172,8 @@ impl Residence {
 
     /// The file of a node's live process.
     fn member_file(&self, node: NodeId) -> Result<Option<MemberFile>, Error> {
-        MemberFile::find(&self.folder, node).map_err(|errno| {
-            Error::from_errno("cannot look for a member in", self.folder.path(), errno)
-        })
+        MemberFile::find(&self.folder(), node)
+            .map_err(|errno| Error::from_errno("cannot look for a member in", self.path(), errno))
     }
 
     /// Leaves the group on purpose: says so, removes this process's files, and rings all peers that
@@ -166,10 +186,7 @@ impl Residence {
     }
 
     fn end(&self, state: State) {
-        let files = self.files().take();
-        if let Some(files) = files {
-            files.member.set_state(state);
-            drop(files);
+        if self.place.end(state) {
             self.peers().iter().filter_map(|peer| peer.bell()).for_each(Bell::ring);
         }
     }
@@ -183,49 +200,44 @@ impl Residence {
     /// not taken what was sent before.
     pub(super) fn send(
         &self,
-        to: NodeId,
+        to: &Peer,
         subject: Subject,
         memory: BorrowedFd<'_>,
     ) -> rustix::io::Result<bool> {
         let message = Message { node: self.node(), incarnation: self.incarnation(), subject };
         let files = [memory, self.bell_file.as_fd()];
         let files = if matches!(subject, Subject::Row { .. }) { &files[..] } else { &files[..1] };
-        self.socket.send((&self.folder, &Names::of(to).memory), message, files)
+        to.send(message, files)
     }
 
     /// Takes what peers have sent.
     pub(super) fn receive(&self) {
-        let _one = self.receiving.lock().unwrap_or_else(PoisonError::into_inner);
-        for _ in 0..DATAGRAMS_MAX {
-            match self.socket.receive() {
-                Ok(Some(received)) => self.take_received(received),
-                Ok(None) => return,
-                // Too many open files, perhaps: it is tried again at the next look.
-                Err(error) => {
-                    tracing::warn!(%error, "cannot take what other members send");
-                    return;
-                }
-            }
-        }
+        let mut unknown = self.receiving.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut received = std::mem::take(&mut *unknown);
+        self.place.receive(|new| received.push((Instant::now(), new)));
+        received.retain_mut(|(came, new)| {
+            let is_over = self.take_received(new);
+            !is_over && came.elapsed() < UNKNOWN_MAX
+        });
+        let surplus = received.len().saturating_sub(UNKNOWN_COUNT_MAX);
+        received.drain(..surplus);
+        *unknown = received;
     }
 
-    fn take_received(&self, received: Received) {
+    /// Takes something, or drops it; false if its sender is not found.
+    fn take_received(&self, received: &mut Received) -> bool {
         let Some(message) = received.message else {
             tracing::warn!("a message about memory is not understood, and not used");
-            return;
+            return true;
         };
+        let Some(peer) = self.find(message.node).ok().flatten() else { return false };
         // What a process sent that has gone since is of no use.
-        let sender = self.find(message.node).ok().flatten();
-        match sender.filter(|peer| peer.incarnation() == message.incarnation) {
-            Some(peer) => {
-                if let Err(why) = peer.accept(&message, received.files) {
-                    refused(message.node, why);
-                }
-            }
-            None => {
-                tracing::debug!(member = %message.node, "memory of a process that is not there")
-            }
+        if peer.incarnation() != message.incarnation {
+            tracing::debug!(member = %message.node, "memory of a process that is not there");
+        } else if let Err(why) = peer.accept(&message, std::mem::take(&mut received.files)) {
+            refused(message.node, why);
         }
+        true
     }
 
     /// The live process of another node, if it is there.
@@ -236,13 +248,19 @@ impl Residence {
         {
             return Ok(Some(Arc::clone(known)));
         }
-        let Some(found) = Peer::find(&self.folder, node, self.identity.digest)?.map(Arc::new)
+        let Some(found) = Peer::find(&self.folder(), node, self.identity.digest)?.map(Arc::new)
         else {
             return Ok(None);
         };
         peers.retain(|peer| peer.id() != node);
         peers.push(Arc::clone(&found));
         Ok(Some(found))
+    }
+
+    /// Knows peers by their new names, where they made these again.
+    pub(super) fn renew_peers(&self) {
+        let folder = self.folder();
+        self.peers().iter().for_each(|peer| peer.renew(&folder));
     }
 
     /// Forgets processes that no view uses, and what was sent and given up by its owner since.
@@ -267,21 +285,21 @@ impl Residence {
 
     /// Counts a row of this process.
     pub(super) fn add_row(&self, row: (ViewId, u64)) -> Result<(), Error> {
-        let mut files = self.files();
-        let files = files.as_mut().ok_or(Error::HasLeft { node: self.node() })?;
-        if files.add_row(row) { Ok(()) } else { Err(Error::ViewIsThere { view: row.0 }) }
+        match self.place.with_files(|files| files.add_row(row)) {
+            Some(true) => Ok(()),
+            Some(false) => Err(Error::ViewIsThere { view: row.0 }),
+            None => Err(Error::HasLeft { node: self.node() }),
+        }
     }
 
     /// Counts it no longer.
     pub(super) fn remove_row(&self, row: (ViewId, u64)) {
-        if let Some(files) = self.files().as_mut() {
-            files.remove_row(row);
-        }
+        self.place.with_files(|files| files.remove_row(row));
     }
 
     /// Whether this process left.
     pub(super) fn has_left(&self) -> bool {
-        self.files().is_none()
+        self.place.with_files(|_| ()).is_none()
     }
 
     /// Gives block memory the lowest region that is free.
@@ -319,10 +337,6 @@ impl Residence {
 
     fn regions(&self) -> MutexGuard<'_, Regions<Weak<OwnRegion>>> {
         self.regions.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn files(&self) -> MutexGuard<'_, Option<OwnFiles>> {
-        self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn peers(&self) -> MutexGuard<'_, Vec<Arc<Peer>>> {

@@ -38,7 +38,7 @@ impl OwnRow {
     /// Sends the row to a peer. False if it is to be sent again later.
     pub(super) fn send_to(&self, peer: &Peer) -> rustix::io::Result<bool> {
         let subject = Subject::Row { view: self.view, digest: self.digest };
-        self.residence.send(peer.id(), subject, self.file.as_fd())
+        self.residence.send(peer, subject, self.file.as_fd())
     }
 }
 
@@ -75,7 +75,7 @@ impl Residence {
         check_space(whole_pages(plan.files_bytes()), || self.held_by_peers(&plan))?;
         let (own_row, own_map) = self.make_row(view, plan.digest(), plan.file_bytes(own))?;
         let failed =
-            |errno| Error::from_errno("cannot reserve addresses beside", self.folder.path(), errno);
+            |errno| Error::from_errno("cannot reserve addresses beside", self.path(), errno);
         let mut rows = Vec::with_capacity(ids.len());
         for (rank, bytes) in (0..).map(Rank).zip(plan.files_bytes()) {
             let row = if rank == own {
@@ -91,7 +91,7 @@ impl Residence {
     /// What the live members have allocated already of the rows that are planned.
     pub(super) fn held_by_peers(&self, plan: &RowPlan) -> u64 {
         let has_row = |node: &NodeId| {
-            let file = MemberFile::find(&self.folder, *node).ok().flatten();
+            let file = MemberFile::find(&self.folder(), *node).ok().flatten();
             file.and_then(|file| file.read()).is_some_and(|said| said.row == plan.digest())
         };
         let held = plan.members().iter().zip(plan.files_bytes());

@@ -145,7 +145,7 @@ impl QueueWriter {
     ) -> rustix::io::Result<bool> {
         let Some(file) = &self.file else { return Ok(true) };
         let subject = Subject::Queue { view, serial: self.serial };
-        let is_sent = residence.send(peer.id(), subject, file.as_fd())?;
+        let is_sent = residence.send(peer, subject, file.as_fd())?;
         if is_sent {
             self.file = None;
         }

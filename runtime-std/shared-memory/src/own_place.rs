@@ -1,0 +1,204 @@
+//! A process's place in its group's folder, which is taken again when somebody removes it.
+//!
+//! Cleaners of `/dev/shm`, and the end of a session (`RemoveIPC` of systemd-logind), remove files
+//! under a group that runs. Members that have met do not need the names: they hold each other's
+//! files and sockets. Those that are still to come do, and so do operators and clients. So a thread
+//! looks at the names a few times a second, and makes them again.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use super::descriptors::Received;
+use super::error::Error;
+use super::files::OwnFiles;
+use super::folder::{Folder, Patience};
+use super::member_file::{Identity, State};
+use super::root::{GroupName, Root};
+
+/// Between two looks at the names.
+const LOOK_PAUSE: Duration = Duration::from_millis(200);
+
+/// The same while the place is lost.
+const RETRY_PAUSE: Duration = Duration::from_millis(20);
+
+/// Datagrams that are taken at once: more than a socket's queue holds.
+const DATAGRAMS_MAX: usize = 4096;
+
+/// The place of a process in its group's folder.
+#[derive(Debug)]
+pub(super) struct OwnPlace {
+    root: Root,
+    group: GroupName,
+    identity: Identity,
+    path: PathBuf,
+    state: Mutex<Holding>,
+}
+
+#[derive(Debug)]
+struct Holding {
+    folder: Arc<Folder>,
+    /// None once this process left.
+    files: Option<OwnFiles>,
+    /// How often the names were made again.
+    made_again: u32,
+    /// Why they are gone, and cannot be made again.
+    lost: Option<String>,
+}
+
+impl OwnPlace {
+    /// Takes the place.
+    pub(super) fn claim(
+        root: &Root,
+        group: &GroupName,
+        identity: &Identity,
+        patience: &Patience<'_>,
+    ) -> Result<Self, Error> {
+        let files = OwnFiles::claim(root, group, identity, patience)?;
+        let folder = Arc::clone(files.folder());
+        let path = folder.path().to_owned();
+        let holding = Holding { folder, files: Some(files), made_again: 0, lost: None };
+        let (root, group, state) = (root.clone(), group.clone(), Mutex::new(holding));
+        Ok(Self { root, group, identity: *identity, path, state })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn folder(&self) -> Arc<Folder> {
+        Arc::clone(&self.state().folder)
+    }
+
+    /// Does something with the files, unless this process left.
+    pub(super) fn with_files<T>(&self, act: impl FnOnce(&mut OwnFiles) -> T) -> Option<T> {
+        self.state().files.as_mut().map(act)
+    }
+
+    /// Takes what peers have sent.
+    pub(super) fn receive(&self, mut take: impl FnMut(Received)) {
+        let state = self.state();
+        for socket in state.files.iter().flat_map(OwnFiles::sockets) {
+            for _ in 0..DATAGRAMS_MAX {
+                match socket.receive() {
+                    Ok(Some(received)) => take(received),
+                    Ok(None) => break,
+                    // Too many open files, perhaps: it is tried again at the next look.
+                    Err(error) => {
+                        tracing::warn!(%error, "cannot take what other members send");
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Gives the place up. False if that was done before.
+    pub(super) fn end(&self, end: State) -> bool {
+        let files = self.state().files.take();
+        files.inspect(|files| files.set_state(end)).is_some()
+    }
+
+    /// See [`super::residence::Residence::notice`].
+    pub(super) fn notice(&self) -> Option<String> {
+        let (state, path) = (self.state(), self.path.display());
+        match (&state.lost, state.made_again) {
+            (Some(why), _) => Some(format!(
+                "the files of this node in {path} are gone, and cannot be made again: {why}; the \
+                 members go on, but nobody can join or ask this one"
+            )),
+            (None, 0) => None,
+            (None, times) => Some(format!(
+                "files of this node in {path} were removed while it ran, and made again {times} \
+                 times; keep cleaners away from that folder"
+            )),
+        }
+    }
+
+    /// Makes the names again, if they are gone. How long to wait before the next look.
+    fn look(&self) -> Duration {
+        let mut state = self.state();
+        let Holding { folder, files: Some(files), made_again, lost } = &mut *state else {
+            return LOOK_PAUSE;
+        };
+        if files.are_in_place() {
+            *lost = None;
+            return LOOK_PAUSE;
+        }
+        // No wait: the lock of this place is held.
+        let never = AtomicBool::new(false);
+        let patience = Patience { until: Instant::now(), cancel: &never };
+        match files.make_again(&self.root, &self.group, &self.identity, &patience) {
+            Ok(()) => {
+                *folder = Arc::clone(files.folder());
+                (*made_again, *lost) = (made_again.saturating_add(1), None);
+                tracing::warn!(
+                    folder = %self.path.display(),
+                    "somebody removed this group's files in shared memory while it runs; they are \
+                     made again, and no member is lost by it; keep cleaners away from that folder"
+                );
+                LOOK_PAUSE
+            }
+            Err(Error::Busy { .. }) => RETRY_PAUSE,
+            Err(error) => {
+                let why = Some(error.to_string());
+                if *lost != why {
+                    tracing::error!(
+                        folder = %self.path.display(), %error,
+                        "somebody removed this group's files in shared memory while it runs, and \
+                         they cannot be made again; the members go on, but nobody can join"
+                    );
+                    *lost = why;
+                }
+                LOOK_PAUSE
+            }
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, Holding> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The thread that looks at a place's names, until this is dropped.
+#[derive(Debug)]
+pub(super) struct Keeper {
+    is_over: Arc<(Mutex<bool>, Condvar)>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Keeper {
+    pub(super) fn start(place: &Arc<OwnPlace>) -> Result<Self, Error> {
+        let (place, is_over) = (Arc::clone(place), Arc::<(Mutex<bool>, Condvar)>::default());
+        let path = place.path.clone();
+        let end = Arc::clone(&is_over);
+        let keep = move || {
+            let (is_over, ended) = &*end;
+            let mut pause = LOOK_PAUSE;
+            loop {
+                let over = is_over.lock().unwrap_or_else(PoisonError::into_inner);
+                let waited = ended.wait_timeout_while(over, pause, |over| !*over);
+                if *waited.unwrap_or_else(PoisonError::into_inner).0 {
+                    return;
+                }
+                pause = place.look();
+            }
+        };
+        let thread = std::thread::Builder::new().name("tramontane-names".into()).spawn(keep);
+        let failed = |source| Error::Io { action: "cannot start a thread for", path, source };
+        Ok(Self { is_over, thread: Some(thread.map_err(failed)?) })
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        *self.is_over.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.is_over.1.notify_all();
+        if let Some(thread) = self.thread.take() {
+            // It panics nowhere.
+            let _ = thread.join();
+        }
+    }
+}
