@@ -61,7 +61,16 @@ impl Listener {
         match address {
             Address::Tcp(address) => TcpListener::bind(address)?.try_into(),
             Address::Unix(path) => {
-                let socket = Arc::new(RwLock::new(NamedSocket::bind(path)?));
+                let until = Instant::now() + LOCK_MAX;
+                let mut socket = NamedSocket::bind(path);
+                // Somebody may have removed the folder, whose owner makes it again.
+                while Instant::now() < until
+                    && socket.as_ref().is_err_and(|error| error.kind() == ErrorKind::NotFound)
+                {
+                    std::thread::sleep(LOCK_PAUSE);
+                    socket = NamedSocket::bind(path);
+                }
+                let socket = Arc::new(RwLock::new(socket?));
                 Ok(Self { socket: Socket::Unix(socket), address: address.clone() })
             }
         }

@@ -129,6 +129,10 @@ impl Folder {
             // Whoever removes a folder holds its lock; so one that is there now, stays.
             if folder.is_in_place() {
                 let outcome = act(&folder);
+                if outcome.is_err() && !folder.is_in_place() && !patience.is_over() {
+                    // Somebody who holds no lock removed it.
+                    continue;
+                }
                 if outcome.is_err() {
                     folder.remove_if_empty();
                 }

@@ -19,7 +19,7 @@ use super::member_file::{Identity, State};
 use super::root::{GroupName, Root};
 
 /// Between two looks at the names.
-const LOOK_PAUSE: Duration = Duration::from_millis(200);
+const LOOK_PAUSE: Duration = Duration::from_millis(100);
 
 /// The same while the place is lost.
 const RETRY_PAUSE: Duration = Duration::from_millis(20);

@@ -93,6 +93,14 @@ impl GroupFabric {
         }
     }
 
+    /// What became of this member's files in shared memory: see [`Residence::notice`].
+    pub(super) fn notice(&self) -> Option<String> {
+        match &self.fabric {
+            AnyFabric::SharedMemory(fabric) => fabric.residence().notice(),
+            _ => None,
+        }
+    }
+
     /// Sends to these nodes so many bytes a second at most, over TCP.
     pub(super) fn limit_rates(&self, rates: &[(u32, NonZeroU64)]) -> std::io::Result<()> {
         if let AnyFabric::Tcp(fabric) = &self.fabric {

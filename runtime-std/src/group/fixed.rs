@@ -180,8 +180,9 @@ impl<R: Replica> Steps for Fixed<R> {
             self.node.with_dependent(|_, node| node.frontiers(subgroup)).unwrap_or_default()
         };
         let (suspected, joining) = (Vec::new(), Vec::new());
+        let notices = self.parts.fabric.notice().into_iter().collect();
         let (frontiers, durable) = (&frontiers, &|_| None);
-        let seen = Seen { state, suspected, joining, slow: &[], frontiers, durable };
+        let seen = Seen { state, suspected, joining, notices, slow: &[], frontiers, durable };
         self.parts.statistics.show(&self.parts.participant, &self.view, &seen);
         self.parts.statistics.show_fabric(&self.parts.fabric.fabric);
     }

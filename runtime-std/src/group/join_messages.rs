@@ -27,6 +27,8 @@ pub(super) enum JoinRequest {
     Ready { sources: Vec<(u16, u32)> },
     /// The view is open: this session is not needed any more.
     Up,
+    /// These members do not answer the joiner: it is not to be let in yet.
+    Unreached { members: Vec<u32> },
 }
 
 /// A member's replies.

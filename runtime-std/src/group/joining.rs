@@ -42,6 +42,15 @@ const NOBODY_FOR: Duration = Duration::from_secs(1);
 /// Between two checks whether a join is to end.
 const LOOK_PAUSE: Duration = Duration::from_millis(10);
 
+/// The same after an attempt that did not reach all members; twice as long after each further one.
+const UNREACHED_PAUSE: Duration = Duration::from_millis(250);
+
+/// The longest of these.
+const UNREACHED_PAUSE_MAX: Duration = Duration::from_secs(8);
+
+/// After so many attempts in a row it is told: a member that ended may not be out of the view yet.
+const UNREACHED_TOLD: u32 = 3;
+
 /// Room for the encoding around a message.
 pub(super) const AROUND: u64 = 4096;
 
@@ -56,6 +65,11 @@ pub(super) enum AttemptError {
     Refused { node: NodeId, why: OpenSessionError },
     #[error("{0}")]
     NotNow(String),
+    #[error(
+        "this node does not reach {}, and every member must be reached by a node that joins; look at the network between the two",
+        named(.0)
+    )]
+    Unreached(Vec<NodeId>),
     #[error("subgroup {0} has members, and none of them answers")]
     NoSupplier(SubgroupId),
     #[error("a member was lost while it supplied this one: {0}")]
@@ -78,6 +92,12 @@ pub(super) enum AttemptError {
     TimeUp,
 }
 
+/// Nodes, for people.
+fn named(nodes: &[NodeId]) -> String {
+    let names: Vec<_> = nodes.iter().map(|node| format!("node {node}")).collect();
+    names.join(" and ")
+}
+
 impl From<TakeOverError> for AttemptError {
     fn from(error: TakeOverError) -> Self {
         Self::Log(error)
@@ -98,6 +118,7 @@ impl AttemptError {
             Self::Session(error) => !matches!(error, SessionError::Stopped),
             Self::OpenSession(error) => !matches!(error, OpenSessionError::Cancelled),
             Self::NoSupplier(_)
+            | Self::Unreached(_)
             | Self::Restore(_)
             | Self::Log(_)
             | Self::AllGone
@@ -185,6 +206,7 @@ impl Drop for Over<'_> {
 /// failure of the attempt before.
 fn try_to_join<R: Replica>(mut transfer: StateTransfer<'_, R>) -> Result<LetIn, AttemptError> {
     let (mut refused_since, mut nobody_since, mut before) = (None, None, None);
+    let mut unreached = 0;
     loop {
         let error = match attempt(&mut transfer) {
             Ok(let_in) => return Ok(let_in),
@@ -220,8 +242,21 @@ fn try_to_join<R: Replica>(mut transfer: StateTransfer<'_, R>) -> Result<LetIn, 
         {
             return Err(AttemptError::AllGone);
         }
+        let is_unreached = matches!(error, AttemptError::Unreached(_));
+        unreached = if is_unreached { unreached + 1 } else { 0 };
+        if unreached == UNREACHED_TOLD {
+            tracing::warn!("not let in yet: {error}");
+        }
+        let pause = if is_unreached {
+            UNREACHED_PAUSE.saturating_mul(1 << unreached.min(8)).min(UNREACHED_PAUSE_MAX)
+        } else {
+            PAUSE
+        };
         before = Some(error);
-        std::thread::sleep(PAUSE);
+        let until = Instant::now() + pause;
+        while Instant::now() < until && !transfer.stop.load(Ordering::Relaxed) {
+            std::thread::sleep(LOOK_PAUSE);
+        }
     }
 }
 
@@ -233,12 +268,29 @@ fn attempt<R: Replica>(transfer: &mut StateTransfer<'_, R>) -> Result<LetIn, Att
         // Admitted by an earlier attempt.
         transfer.ask_admission(&mut lead)?
     } else {
+        reach_all(transfer, &mut lead.session, &view)?;
         transfer.be_let_in(&mut lead, &view)?
     };
     transfer.complete(&admission)?;
     // Before it counts in any majority.
     transfer.restoring.commit()?;
     Ok(LetIn { admission, lead: lead.session })
+}
+
+/// Makes sure that this node reaches all members, before the group is asked to admit it: as one of
+/// them it calls each. The member that leads the join reports it to operators.
+fn reach_all<R>(
+    transfer: &StateTransfer<'_, R>,
+    lead: &mut Session,
+    view: &View,
+) -> Result<(), AttemptError> {
+    let unreached = transfer.connector.unreached(&view.members, transfer.stop);
+    if unreached.is_empty() {
+        return Ok(());
+    }
+    let members = unreached.iter().map(|node| node.get()).collect();
+    send_message(lead, &JoinRequest::Unreached { members }, STALL)?;
+    Err(AttemptError::Unreached(unreached))
 }
 
 /// The first member that answers, and its view.

@@ -57,6 +57,7 @@ mod description;
 mod description_error;
 mod digest;
 mod durable;
+mod early_losses;
 mod entering;
 mod fabric;
 mod fixed;

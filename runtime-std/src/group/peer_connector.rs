@@ -26,6 +26,9 @@ use crate::session_messages::{receive_message, send_message};
 /// How long one call may take.
 const CALL: Duration = Duration::from_secs(5);
 
+/// How long a member may take to answer a node that asks whether it reaches it.
+const REACH: Duration = Duration::from_secs(3);
+
 /// Between two calls of the same node.
 const CALL_PAUSE: Duration = Duration::from_millis(10);
 
@@ -142,6 +145,33 @@ impl PeerConnector {
     ) -> Result<OpenedSession, OpenSessionError> {
         let address = self.addresses.get(&node).ok_or(OpenSessionError::NotThere)?;
         open_session(address, &self.identity, self.key.as_ref(), purpose, CALL, cancel)
+    }
+
+    /// Of these members, those whose control servers do not answer, whatever they would say. All
+    /// are asked at once. On one machine there is no link to break.
+    pub(super) fn unreached(&self, members: &[NodeId], cancel: &AtomicBool) -> Vec<NodeId> {
+        let ask = |address: &Address| {
+            let (identity, key) = (&self.identity, self.key.as_ref());
+            open_session(address, identity, key, Purpose::Ask, REACH, cancel)
+        };
+        let is_missing = |answer| {
+            use OpenSessionError as E;
+            matches!(answer, Ok(Err(E::NotThere | E::TimeUp | E::Io(_))))
+        };
+        std::thread::scope(|scope| {
+            let asked: Vec<_> = members
+                .iter()
+                .filter(|node| **node != self.identity.node)
+                .filter_map(|node| {
+                    let address = self.addresses.get(node).filter(|address| address.ip().is_some());
+                    address.map(|address| (*node, scope.spawn(move || ask(address))))
+                })
+                .collect();
+            let missing = asked.into_iter().filter_map(|(node, answer)| {
+                is_missing(answer.join().map(|opened| opened.map(drop))).then_some(node)
+            });
+            missing.collect()
+        })
     }
 
     /// A view begins, in which these came.

@@ -33,6 +33,8 @@ pub(super) struct Seen<'s> {
     pub(super) state: &'static str,
     pub(super) suspected: Vec<u32>,
     pub(super) joining: Vec<u32>,
+    /// See [`GroupStatus::notices`].
+    pub(super) notices: Vec<String>,
     /// Those that hold others back.
     pub(super) slow: &'s [Slow],
     pub(super) frontiers: &'s dyn Fn(SubgroupId) -> Frontiers,
@@ -128,6 +130,7 @@ impl Statistics {
         }
         status.suspected.clone_from(&seen.suspected);
         status.joining.clone_from(&seen.joining);
+        status.notices.clone_from(&seen.notices);
         status.slow.clear();
         status.slow.extend(seen.slow.iter().map(|slow| SlowMember::of(slow, &status.subgroups)));
         for (id, subgroup) in (0..).map(SubgroupId).zip(&mut status.subgroups) {

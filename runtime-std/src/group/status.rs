@@ -1,8 +1,11 @@
 //! What can be seen of a member from outside: for people, for scripts, for metrics.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
+use tramontane_core::ids::NodeId;
 
 use super::slow_members::Slow;
 use super::view::View;
@@ -26,6 +29,9 @@ pub struct GroupStatus {
     pub state: String,
     /// Nodes that are taking over state from it.
     pub joining: Vec<u32>,
+    /// What an operator should know beside that, each as a sentence: files in shared memory that
+    /// somebody removed, nodes that wait to be let in, and why.
+    pub notices: Vec<String>,
     /// The subgroups that it belongs to.
     pub subgroups: Vec<SubgroupStatus>,
     /// Since its start, in ms.
@@ -160,7 +166,14 @@ pub struct SharedStatus {
     hung: Arc<Mutex<Option<Hung>>>,
     clients: Arc<Mutex<ClientsShown>>,
     rdma: Arc<Mutex<Option<Figures>>>,
+    unreached: Arc<Mutex<Unreached>>,
 }
+
+/// Nodes that want to join and do not reach these members, and when they said so.
+type Unreached = BTreeMap<NodeId, (Instant, Vec<NodeId>)>;
+
+/// For how long it is shown that a node waits: it says so again before.
+const WAIT_SHOWN: Duration = Duration::from_secs(30);
 
 type Hung = (GroupStatus, Arc<View>);
 
@@ -170,6 +183,17 @@ struct ClientsShown {
     clients: Vec<ClientStatus>,
     clients_cut: u64,
     cut: Vec<CutClient>,
+}
+
+/// Each node that does not reach members, while it says so and is none itself.
+fn waits_of(unreached: &Unreached, members: &[u32]) -> impl Iterator<Item = String> {
+    let waits = unreached
+        .iter()
+        .filter(|(node, (said, _))| said.elapsed() < WAIT_SHOWN && !members.contains(&node.get()));
+    waits.flat_map(|(node, (_, missing))| {
+        let missing = missing.iter().filter(|member| members.contains(&member.get()));
+        missing.map(move |member| format!("node {node} waits: node {member} does not reach it"))
+    })
 }
 
 impl SharedStatus {
@@ -192,9 +216,16 @@ impl SharedStatus {
         let shown = self.hung.lock().unwrap_or_else(PoisonError::into_inner);
         let status = shown.as_ref().map(|(status, _)| status.clone());
         drop(shown);
+        let unreached = self.unreached.lock().unwrap_or_else(PoisonError::into_inner);
         let ClientsShown { clients, clients_cut, cut } =
             &*self.clients.lock().unwrap_or_else(PoisonError::into_inner);
-        status.map(|status| GroupStatus {
+        status.map(|mut status| GroupStatus {
+            notices: {
+                let waits = waits_of(&unreached, &status.members);
+                let mut notices = std::mem::take(&mut status.notices);
+                notices.extend(waits);
+                notices
+            },
             clients: clients.clone(),
             clients_cut: *clients_cut,
             cut: cut.clone(),
@@ -214,6 +245,12 @@ impl SharedStatus {
             let mut shown = self.rdma.lock().unwrap_or_else(PoisonError::into_inner);
             fabric.write_figures(shown.get_or_insert_default());
         }
+    }
+
+    /// Shows that a node cannot be let in yet: it does not reach these members.
+    pub(super) fn put_unreached(&self, node: NodeId, members: Vec<NodeId>) {
+        let mut unreached = self.unreached.lock().unwrap_or_else(PoisonError::into_inner);
+        unreached.insert(node, (Instant::now(), members));
     }
 
     /// Shows how clients are.

@@ -48,6 +48,8 @@ pub(super) enum SupplyError {
     Malformed,
     #[error("this member has ended")]
     Ended,
+    #[error("it does not reach all members")]
+    Unreached,
     #[error("it is too slow")]
     TooSlow,
     #[error("the own log does not supply it: {0}")]
@@ -144,6 +146,11 @@ fn greet(
                 let subgroups = subgroups.into_iter().map(SubgroupId).collect();
                 let records = records.into_iter().map(|(of, from)| (SubgroupId(of), from));
                 return Ok((Wanted { subgroups, records: records.collect() }, leads));
+            }
+            JoinRequest::Unreached { members } => {
+                let members = members.into_iter().map(NodeId);
+                board.put_unreached(node, members.filter(|of| view.members.contains(of)).collect());
+                return Err(SupplyError::Unreached);
             }
             _ => return Err(SupplyError::Malformed),
         }

@@ -344,7 +344,7 @@ impl<F: ShardFabric, R: Replica> Engine<F, R> {
     }
 
     fn status(&self) -> ReplicaStatus {
-        let Parts { cell, links, service, incarnation, ending, .. } = &self.parts;
+        let Parts { cell, links, service, incarnation, ending, fabric, .. } = &self.parts;
         let Service { own, places, .. } = &**service;
         let (mut clients, mut replicas) = (0, 0);
         cell.with_dependent(|_, replica| {
@@ -386,6 +386,7 @@ impl<F: ShardFabric, R: Replica> Engine<F, R> {
                 campaigns: self.counts.campaigns,
                 uptime_ms: self.clock.now().0 / 1_000_000,
                 stopped,
+                notice: fabric.notice(),
             }
         })
     }

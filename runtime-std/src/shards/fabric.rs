@@ -21,6 +21,11 @@ pub(super) trait ShardFabric: HostRegions<Error = ErrorKind> + Send + 'static {
 
     /// The bell that other threads of this process ring.
     fn any_bell(&self) -> AnyBell;
+
+    /// What became of this process's files in shared memory.
+    fn notice(&self) -> Option<String> {
+        None
+    }
 }
 
 impl ShardFabric for Tcp {
@@ -53,6 +58,10 @@ impl ShardFabric for SharedMemory {
     fn connect(&mut self, node: NodeId, _session: Session) -> std::io::Result<()> {
         self.meet(node);
         Ok(())
+    }
+
+    fn notice(&self) -> Option<String> {
+        self.residence().notice()
     }
 
     fn any_bell(&self) -> AnyBell {

@@ -43,6 +43,8 @@ pub struct ReplicaStatus {
     pub uptime_ms: u64,
     /// Why it ended, if it has.
     pub stopped: Option<String>,
+    /// What became of its files in shared memory, if somebody removed them.
+    pub notice: Option<String>,
 }
 
 /// The status, as it was last shown.

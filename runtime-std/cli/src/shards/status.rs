@@ -105,6 +105,11 @@ fn print(json: bool, overlay: &str, answers: &[Answer]) -> io::Result<()> {
         writeln!(output)?;
     } else {
         write!(output, "{}", table(answers))?;
+        for Answer { replica, status, .. } in answers {
+            for notice in status.iter().filter_map(|status| status.notice.as_ref()) {
+                writeln!(output, "{replica}: {notice}")?;
+            }
+        }
     }
     output.flush()
 }

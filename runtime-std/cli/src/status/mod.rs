@@ -167,9 +167,10 @@ fn row(status: &GroupStatus) -> [String; 9] {
 
 /// What a node says of members that hold others back, and of its clients.
 fn notes(status: &GroupStatus) -> Vec<String> {
-    let GroupStatus { node, slow, clients, cut, .. } = status;
+    let GroupStatus { node, notices, slow, clients, cut, .. } = status;
     let seconds = |ms: u64| format!("{}.{} s", ms / 1_000, ms % 1_000 / 100);
-    let mut notes: Vec<String> = Vec::new();
+    let mut notes: Vec<String> =
+        notices.iter().map(|notice| format!("node {node}: {notice}")).collect();
     for SlowMember { node: slow, subgroup, holds, lasts_ms } in slow {
         let (holds, lasts) = (listed(holds.iter().copied()), seconds(*lasts_ms));
         notes.push(format!(

@@ -1,5 +1,5 @@
-//! Nodes are killed, leave, stop for a moment, and start, at random and often all at once. In the
-//! end all are started, as often as they end, and then they are members with the same lines.
+//! Nodes are killed, leave, stop for a moment, and start, at random and often all at once; what they
+//! have in shared memory is removed. In the end all are started, as often as they end, and then they are members with the same lines.
 //!
 //! A plan follows from its seed; what comes of it depends on the machine too. A failure prints the
 //! seed. `TRAMONTANE_SEED` is the first seed, and `TRAMONTANE_SEEDS` how many there are.
@@ -111,7 +111,10 @@ impl Lives {
 
     fn step(&mut self) {
         let id = self.random.index(NODES);
-        match self.random.index(12) {
+        match self.random.index(13) {
+            12 => {
+                self.group.place.clean();
+            }
             0 | 1 => self.signal(id, Signal::KILL),
             2 => self.signal(id, Signal::TERM),
             3 => (0..NODES).for_each(|id| self.signal(id, Signal::KILL)),

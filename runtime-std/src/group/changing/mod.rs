@@ -35,6 +35,7 @@ mod upcalls;
 use self::upcalls::Upcalls;
 use super::admission::Admission;
 use super::durable::Logs;
+use super::early_losses::EarlyLosses;
 use super::joiners::Joiners;
 use super::large::Large;
 use super::leaving::Leaving;
@@ -83,6 +84,7 @@ pub(super) struct Engine<R: Replica> {
     /// What it promises before the present view ends.
     promising: Promising,
     pub(super) joiners: Joiners,
+    pub(super) early_losses: EarlyLosses,
     pub(super) leaving: Leaving,
     pub(super) slow_members: SlowMembers,
     /// Those that hold others back just now.
@@ -124,6 +126,7 @@ impl<R: Replica> Engine<R> {
             wanted: None,
             promising: Promising::default(),
             joiners: Joiners::default(),
+            early_losses: EarlyLosses::default(),
             leaving: Leaving::default(),
             slow_members: SlowMembers::default(),
             slow: Vec::new(),
@@ -372,7 +375,7 @@ impl<R: Replica> Steps for Engine<R> {
         {
             self.record.raises(self.view.id, notes);
         }
-        let Self { present, view, joiners, parts, leaving, slow, .. } = self;
+        let Self { present, view, joiners, early_losses, parts, leaving, slow, clock, .. } = self;
         let state = match present.status() {
             Status::Halted(_) => "halted",
             Status::Left => "left",
@@ -384,9 +387,11 @@ impl<R: Replica> Steps for Engine<R> {
         let suspected = ids(present.suspected());
         let frontiers = |subgroup| present.frontiers(subgroup).unwrap_or_default();
         let joining = ids(joiners.nodes().collect());
+        let folder = parts.fabric.notice();
+        let notices = folder.into_iter().chain(early_losses.notices(clock.now())).collect();
         let durable = |subgroup| parts.logs.status(subgroup);
         let (frontiers, durable) = (&frontiers, &durable);
-        let seen = Seen { state, suspected, joining, slow, frontiers, durable };
+        let seen = Seen { state, suspected, joining, notices, slow, frontiers, durable };
         parts.statistics.show(&parts.participant, view, &seen);
         parts.statistics.show_fabric(&parts.fabric.fabric);
     }

@@ -77,6 +77,7 @@ impl<R: Replica> Engine<R> {
             self.prepare_next(&list)?;
         }
         let Some(prepared) = self.prepared.take() else { return Ok(()) };
+        let suspected = self.present.suspected();
         self.note_delivered();
         for sending in &mut self.parts.sending {
             sending.end(self.present.undelivered(sending.subgroup()));
@@ -104,6 +105,9 @@ impl<R: Replica> Engine<R> {
             .copied()
             .filter(|node| !self.view.members.contains(node))
             .collect();
+        let lost: Vec<NodeId> =
+            gone.iter().copied().filter(|node| suspected.contains(node)).collect();
+        self.early_losses.view_begins(&joined, &lost, self.clock.now());
         self.newcomers.clone_from(&joined);
         self.begin(&joined, &gone)
     }

@@ -55,7 +55,7 @@ impl<R: Replica> Engine<R> {
     fn supply(&mut self, node: NodeId, wanted: Wanted, sink: Sink) -> Result<(), Stopped> {
         let sink = sink.with_large(self.parts.participant.description.large_pool_bytes());
         if let Some(why) = self.refusal(node, &wanted) {
-            sink.put(Supplied::NotNow(why.to_owned()));
+            sink.put(Supplied::NotNow(why));
             return Ok(());
         }
         let is_member = self.view.members.contains(&node);
@@ -79,14 +79,14 @@ impl<R: Replica> Engine<R> {
     }
 
     /// Why a node cannot be supplied with these subgroups now.
-    fn refusal(&mut self, node: NodeId, wanted: &Wanted) -> Option<&'static str> {
+    fn refusal(&mut self, node: NodeId, wanted: &Wanted) -> Option<String> {
         let Wanted { subgroups, records } = wanted;
         let description = &self.parts.participant.description;
         let own = self.parts.participant.own;
         let is_ours = |subgroup: &SubgroupId| {
             self.view.subgroup_members(description, *subgroup).contains(&own)
         };
-        if !description.has_node(node) {
+        let why = if !description.has_node(node) {
             Some("it is not in the group file")
         } else if self.present.status() != Status::Steady {
             Some("the view is changing")
@@ -96,9 +96,12 @@ impl<R: Replica> Engine<R> {
             Some("this member has not logged so much")
         } else if self.view.members.contains(&node) {
             self.late_refusal(node, subgroups)
+        } else if self.is_leaving() {
+            Some(LEAVES)
         } else {
-            self.is_leaving().then_some(LEAVES)
-        }
+            return self.early_losses.refusal(node, self.clock.now());
+        };
+        why.map(str::to_owned)
     }
 
     /// The same for a node that the present view let in: the state is that of the view's beginning

@@ -15,6 +15,7 @@ mod free_addresses;
 use std::io::{Read, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -69,6 +70,26 @@ impl Place {
         assert_eq!(self.left(), Vec::<PathBuf>::new(), "left behind");
     }
 
+    /// Removes what groups have in it, as cleaners of `/dev/shm` do. True if something was there.
+    pub fn clean(&self) -> bool {
+        clean(self.path())
+    }
+
+    /// Does the same again and again, until it is dropped.
+    pub fn cleaner(&self, pause: Duration) -> Cleaner {
+        let (path, is_over) = (self.path().to_owned(), Arc::<AtomicBool>::default());
+        let end = Arc::clone(&is_over);
+        let thread = std::thread::spawn(move || {
+            let mut times = 0;
+            while !end.load(Ordering::Relaxed) {
+                std::thread::sleep(pause);
+                times += u32::from(clean(&path));
+            }
+            times
+        });
+        Cleaner { is_over, thread: Some(thread) }
+    }
+
     /// The program, with groups in this place.
     pub fn command<S: AsRef<std::ffi::OsStr>>(&self, arguments: &[S]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tramontane"));
@@ -86,6 +107,39 @@ impl Place {
     #[track_caller]
     pub fn start<S: AsRef<std::ffi::OsStr>>(&self, arguments: &[S]) -> Process {
         Process::start(self.command(arguments))
+    }
+}
+
+fn clean(place: &Path) -> bool {
+    let entries = std::fs::read_dir(place).into_iter().flatten().flatten();
+    let is_root = |path: &PathBuf| {
+        path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("tramontane-"))
+    };
+    let roots = entries.map(|entry| entry.path()).filter(is_root);
+    // A file may come while it is done.
+    roots.filter(|root| std::fs::remove_dir_all(root).is_ok()).count() > 0
+}
+
+/// A process that cleans.
+pub struct Cleaner {
+    is_over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<u32>>,
+}
+
+impl Cleaner {
+    /// Ends it, and gives how often it removed something.
+    pub fn end(mut self) -> u32 {
+        self.is_over.store(true, Ordering::Relaxed);
+        self.thread.take().map_or(0, |thread| thread.join().expect("no panic"))
+    }
+}
+
+impl Drop for Cleaner {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
     }
 }
 

@@ -1,0 +1,87 @@
+//! Links between two hosts that break while others hold. Packets of one node's process are dropped by
+//! the kernel's filter: it needs root and `nft`.
+
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use crate::support::group::{Carrier, Group, Node, lines};
+use crate::support::wait_for;
+
+/// The group of users that the packets of a node are known by.
+const MARK: u32 = 4_242;
+
+/// A filter that drops what marked processes send to an address; gone with the value.
+struct BrokenLink(String);
+
+impl BrokenLink {
+    /// Nothing where this process may not filter.
+    fn to(address: &str) -> Option<Self> {
+        let port = address.rsplit(':').next().expect("a port");
+        let table = format!("tramontane_{}_{port}", std::process::id());
+        let rules = format!(
+            "table ip {table} {{ chain output {{ type filter hook output priority 0; \
+             meta skgid {MARK} tcp dport {port} drop; }} }}"
+        );
+        let made = Command::new("nft").arg(rules).output();
+        made.is_ok_and(|made| made.status.success()).then_some(Self(table))
+    }
+}
+
+impl Drop for BrokenLink {
+    fn drop(&mut self) {
+        let _ = Command::new("nft").args(["delete", "table", "ip", &self.0]).output();
+    }
+}
+
+fn marked_node(group: &Group, id: usize) -> Node {
+    let (id_text, log) = (id.to_string(), group.log_path(id));
+    let log = log.to_str().expect("a path");
+    let base = ["node", "--config", &group.config, "--id", &id_text, "--log", log];
+    let mut command = group.place.command(&base);
+    command.gid(MARK);
+    Node::start(command)
+}
+
+#[test]
+fn node_that_not_all_members_reach_waits() {
+    let group = Group::of(Carrier::TcpWithKey, 3);
+    group.write(&group.text().replace("= 3000", "= 1000"));
+    let address = group
+        .text()
+        .lines()
+        .filter(|line| line.starts_with("address"))
+        .nth(1)
+        .map(|line| line.trim_start_matches("address = ").trim_matches('"').to_owned());
+    let address = address.expect("node 1 has one");
+    if BrokenLink::to(&address).is_none() {
+        eprintln!("inconclusive: this user may not filter packets");
+        return;
+    }
+    let mut nodes = vec![group.node(0, &[]), group.node(1, &[]), marked_node(&group, 2)];
+    group.await_members(&[0, 1, 2]);
+    let link = BrokenLink::to(&address).expect("as before");
+    nodes[0].await_errors("view 2: 0 1; gone 2");
+    let (code, errors) = nodes.pop().expect("the last").ended();
+    assert_eq!(code, Some(9), "{errors}");
+
+    let again = marked_node(&group, 2);
+    again.await_errors("this node does not reach node 1");
+    let notes = wait_for("a notice", || {
+        let status = String::from_utf8(group.run("status", &[]).output).expect("text");
+        status.contains("node 2 waits").then_some(status)
+    });
+    assert!(notes.contains("node 0: node 2 waits: node 1 does not reach it"), "{notes}");
+    // Nothing is delivered late meanwhile.
+    let until = Instant::now() + Duration::from_secs(4);
+    let mut written = 0;
+    while Instant::now() < until {
+        nodes[1].write(&lines(1, written..written + 1));
+        written += 1;
+        group.await_same(&[0, 1], written);
+    }
+    assert!(!nodes[0].errors().contains("view 3"), "{}", nodes[0].errors());
+    drop(link);
+    nodes[0].await_errors("view 3: 0 1 2; joined 2");
+    group.await_same(&[0, 1, 2], written);
+}
