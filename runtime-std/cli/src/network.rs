@@ -1,12 +1,11 @@
 //! Where the members of a group meet on a network, and with which key, as a command line says it.
 
-use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::PathBuf;
 
 use clap::Args;
 
 use super::exit::Failure;
-use tramontane_control::KeyError;
+use tramontane_control::{HostAddress, KeyError};
 use tramontane_runtime::group::{ControlEndpointsError, DescriptionBuilder};
 
 /// Addresses and key.
@@ -14,7 +13,7 @@ use tramontane_runtime::group::{ControlEndpointsError, DescriptionBuilder};
 pub(super) struct NetworkOptions {
     /// The address of each member, in the order of ids; the same at all members
     #[arg(long, value_name = "HOST:PORT,...", value_delimiter = ',', help_heading = "Network")]
-    pub(super) addresses: Vec<String>,
+    pub(super) addresses: Vec<HostAddress>,
     /// A file with the key that all members share: 64 hexadecimal digits, mode 600
     #[arg(long, value_name = "FILE", help_heading = "Network")]
     key_file: Option<PathBuf>,
@@ -37,15 +36,12 @@ impl NetworkOptions {
     }
 
     /// Adds these addresses, and the key, to the description of a group over TCP or RDMA.
-    pub(super) fn describe(
-        &self,
-        group: DescriptionBuilder,
-    ) -> Result<DescriptionBuilder, Failure> {
-        let mut group = group.addresses(&resolve(&self.addresses)?);
+    pub(super) fn describe(&self, group: DescriptionBuilder) -> DescriptionBuilder {
+        let mut group = group.addresses(&self.addresses);
         if let Some(file) = &self.key_file {
             group = group.key_file(file);
         }
-        Ok(if self.allow_clear { group.allow_clear() } else { group })
+        if self.allow_clear { group.allow_clear() } else { group }
     }
 }
 
@@ -62,64 +58,5 @@ pub(super) fn not_permitted(error: ControlEndpointsError) -> Failure {
              network that you trust",
         ),
         error => error.into(),
-    }
-}
-
-/// Names become addresses here, once; of several, the first.
-fn resolve(addresses: &[String]) -> Result<Vec<SocketAddr>, Failure> {
-    let resolve = |text: &String| {
-        let wrong = |why: &dyn std::fmt::Display| {
-            let what = format_args!("--addresses: cannot make an address of '{text}': {why}");
-            Failure::usage(what, "write each as HOST:PORT, such as 10.9.0.1:7000 or [::1]:7000")
-        };
-        let mut found = text.to_socket_addrs().map_err(|error| wrong(&error))?;
-        found.next().ok_or_else(|| wrong(&"no host has that name"))
-    };
-    let resolved = addresses.iter().map(resolve).collect::<Result<Vec<_>, _>>()?;
-    for (id, address) in resolved.iter().enumerate() {
-        if address.port() == 0 {
-            let what = format_args!("--addresses: member {id} has port 0");
-            return Err(Failure::usage(what, "give each a port that the others can connect to"));
-        }
-        if let Some(other) = resolved[..id].iter().position(|before| before == address) {
-            let what = format_args!("--addresses: members {other} and {id} are both at {address}");
-            return Err(Failure::usage(what, "give each an address of its own"));
-        }
-    }
-    Ok(resolved)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::exit::Status;
-
-    fn resolved(text: &str) -> Result<Vec<SocketAddr>, Failure> {
-        resolve(&text.split(',').map(str::to_owned).collect::<Vec<_>>())
-    }
-
-    #[test]
-    fn addresses_are_hosts_with_ports() {
-        let found = resolved("127.0.0.1:7000,[::1]:7001").expect("addresses");
-        assert_eq!(found.iter().map(SocketAddr::port).collect::<Vec<_>>(), [7000, 7001]);
-    }
-
-    #[test]
-    fn an_address_that_leads_nowhere_is_named() {
-        for (text, word) in [
-            ("127.0.0.1", "'127.0.0.1'"),
-            ("127.0.0.1:70000", "70000"),
-            ("127.0.0.1:0", "port 0"),
-            ("127.0.0.1:7000,127.0.0.1:7000", "members 0 and 1"),
-            ("127.0.0.1:7000,", "''"),
-        ] {
-            let failure = resolved(text).expect_err(text);
-            assert_eq!(failure.status, Status::Usage);
-            assert!(
-                failure.text().contains(word) && failure.text().contains("; "),
-                "{}",
-                failure.text()
-            );
-        }
     }
 }

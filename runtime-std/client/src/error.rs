@@ -1,8 +1,8 @@
 //! What goes wrong: one enum an operation.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
+use tramontane_control::HostAddress;
 use tramontane_control::client_messages::ClientRefusal;
 
 /// Why addresses of members cannot be used.
@@ -14,7 +14,7 @@ pub enum AddressError {
     None,
     /// It is no address.
     #[error(
-        "{0} is no address of a member; give HOST:PORT with a number for HOST, or the path of a \
+        "{0} is no address of a member; give HOST:PORT with the member's own host, or the path of a \
          Unix socket"
     )]
     Malformed(String),
@@ -32,7 +32,7 @@ pub enum OpenError {
         "{0} can be reached from outside, and there is no key; give the group's key, or allow \
          clear text"
     )]
-    KeyNeeded(SocketAddr),
+    KeyNeeded(HostAddress),
     /// A name that is too long, or has characters that cannot be shown.
     #[error("the client's name is longer than 64 bytes, or has control characters; give another")]
     Name,

@@ -1,14 +1,13 @@
 //! Which members a client may go to, and the way to the next one.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use tramontane_control::client_messages::{ClientRefusal, NAME_MAX, Target};
 use tramontane_control::{
-    Address, Identity, OpenSessionError, Purpose, QueuedSession, Refusal, SharedKey, incarnation,
-    open_session,
+    Address, HostAddress, Identity, OpenSessionError, Purpose, QueuedSession, Refusal, SharedKey,
+    incarnation, open_session,
 };
 
 use crate::error::{AddressError, OpenError};
@@ -49,21 +48,19 @@ impl Members {
         }
     }
 
-    /// The same from text: `10.9.0.1:7000`, or the path of a Unix socket, with or without `unix:`
-    /// before it.
+    /// The same from text: `10.9.0.1:7000`, `alpha.example:7000`, or the path of a Unix socket,
+    /// with or without `unix:` before it.
     ///
     /// # Errors
     /// [`AddressError`].
     pub fn parse<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Self, AddressError> {
-        let address = |text: &str| {
-            if let Ok(address) = text.parse::<SocketAddr>() {
-                return Ok(Address::Tcp(address));
-            }
-            match text.strip_prefix("unix:") {
-                Some(path) => Ok(Address::Unix(PathBuf::from(path))),
-                None if text.contains('/') => Ok(Address::Unix(PathBuf::from(text))),
-                None => Err(AddressError::Malformed(text.to_owned())),
-            }
+        let address = |text: &str| match text.strip_prefix("unix:") {
+            Some(path) => Ok(Address::Unix(PathBuf::from(path))),
+            None if text.contains('/') => Ok(Address::Unix(PathBuf::from(text))),
+            None => match text.parse::<HostAddress>() {
+                Ok(address) if address.is_destination() => Ok(Address::Tcp(address)),
+                _ => Err(AddressError::Malformed(text.to_owned())),
+            },
         };
         let members = Self::at(texts.into_iter().map(address).collect::<Result<Vec<_>, _>>()?);
         if members.addresses.is_empty() { Err(AddressError::None) } else { Ok(members) }
@@ -122,7 +119,7 @@ impl Members {
             return Ok(());
         }
         let exposed = self.addresses.iter().find_map(|address| match address {
-            Address::Tcp(at) if !address.is_local() => Some(*at),
+            Address::Tcp(at) if !address.is_local() => Some(at.clone()),
             _ => None,
         });
         exposed.map_or(Ok(()), |address| Err(OpenError::KeyNeeded(address)))
@@ -239,13 +236,19 @@ mod tests {
 
     #[test]
     fn addresses_are_read_and_what_is_none_is_named() {
-        let members = Members::parse(["10.9.0.1:7000", "unix:door-1", "/dev/shm/g/door-2"]);
+        let members =
+            Members::parse(["10.9.0.1:7000", "Alpha:7000", "unix:door-1", "/dev/shm/g/door-2"]);
         let addresses: Vec<String> =
             members.expect("addresses").addresses.iter().map(ToString::to_string).collect();
-        assert_eq!(addresses, ["10.9.0.1:7000", "unix:door-1", "unix:/dev/shm/g/door-2"]);
+        assert_eq!(
+            addresses,
+            ["10.9.0.1:7000", "alpha:7000", "unix:door-1", "unix:/dev/shm/g/door-2"]
+        );
         assert!(matches!(Members::parse([]), Err(AddressError::None)));
-        let error = Members::parse(["host"]).expect_err("no address").to_string();
-        assert!(error.starts_with("host is no address of a member; give HOST:PORT"), "{error}");
+        for text in ["host", "0.0.0.0:7000", "host:0"] {
+            let error = Members::parse([text]).expect_err("no address").to_string();
+            assert!(error.contains(" is no address of a member; give HOST:PORT"), "{error}");
+        }
     }
 
     #[test]

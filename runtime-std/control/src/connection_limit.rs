@@ -113,10 +113,7 @@ impl ConnectionLimit {
         }
         let (number, stop) = (state.next, Arc::new(AtomicBool::new(false)));
         state.next += 1;
-        let host = match address {
-            Address::Tcp(address) => Some(address.ip()),
-            Address::Unix(_) => None,
-        };
+        let host = address.ip();
         state.slots.push(Slot { number, stop: Arc::clone(&stop), host, stranger: Some(handle) });
         Some(Permit { limit: self, number, stop })
     }

@@ -100,7 +100,7 @@ mod source;
 mod stream;
 mod wakeup;
 
-pub use address::Address;
+pub use address::{Address, HostAddress, HostAddressError};
 pub use channel::MESSAGE_MAX;
 pub use connection::{
     Cipher, CipherError, Connection, RECORD_CONTENT_MAX, RECORD_HEADER, RECORD_MAX,

@@ -59,7 +59,18 @@ impl Listener {
     /// system's error.
     pub fn bind(address: &Address) -> Result<Self> {
         match address {
-            Address::Tcp(address) => TcpListener::bind(address)?.try_into(),
+            Address::Tcp(address) => {
+                let listener: Self =
+                    TcpListener::bind(address.resolve()?.as_slice())?.try_into()?;
+                if listener.address.is_local() && !address.is_local() {
+                    tracing::warn!(
+                        "the name in {address} leads to {} here, where no other host can connect; \
+                         give the host's address, or correct /etc/hosts",
+                        listener.address
+                    );
+                }
+                Ok(listener)
+            }
             Address::Unix(path) => {
                 let until = Instant::now() + LOCK_MAX;
                 let mut socket = NamedSocket::bind(path);

@@ -285,6 +285,7 @@ fn admit(
 /// nothing.
 fn reach(common: &Common<'_>, rank: Rank, sender: &Sender<Found>) {
     let (peer, address) = (common.members[rank.index()], &common.addresses[rank.index()]);
+    let mut is_told = false;
     while let Ok(slice) = common.deadline().slice() {
         let found = match attempt(common, address) {
             Ok(Ok((hello, channel))) if hello.node == peer => {
@@ -312,6 +313,14 @@ fn reach(common: &Common<'_>, rank: Rank, sender: &Sender<Found>) {
             }
             Ok(Err(refused)) => Found::Failed(refusal_error(common, refused, peer, address)),
             Err(error) => {
+                // Not a connection that is refused: a name without an address, for example.
+                let is_other =
+                    matches!(&error, ChannelError::Io(why) if why.kind() == ErrorKind::Other);
+                if is_other && !std::mem::replace(&mut is_told, true) {
+                    tracing::warn!(
+                        "node {peer} cannot be reached yet: {error}; look at its address"
+                    );
+                }
                 tracing::debug!(%peer, %address, %error, "not there yet");
                 // A refused connection comes back at once: wait, but not past the end.
                 std::thread::sleep(RETRY_PAUSE.min(slice));

@@ -7,7 +7,8 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::Duration;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -16,7 +17,7 @@ use rustix::net::{
     send, socket_with, sockopt,
 };
 
-use super::address::Address;
+use super::address::{Address, HostAddress};
 use super::deadline::{ChannelError, Deadline};
 
 /// Between two attempts at a Unix socket that has more clients waiting than it holds.
@@ -39,7 +40,7 @@ impl Stream {
     /// Connects with one attempt: where no process listens, it fails at once.
     pub(super) fn connect(address: &Address, deadline: Deadline<'_>) -> Result<Self, ChannelError> {
         let stream = match address {
-            Address::Tcp(address) => Self::Tcp(connect_tcp(*address, deadline)?),
+            Address::Tcp(address) => Self::Tcp(connect_host(address, deadline)?),
             Address::Unix(path) => Self::Unix(connect_unix(path, deadline)?),
         };
         stream.set_up()?;
@@ -172,6 +173,43 @@ pub(super) fn wait(socket: impl AsFd, flags: PollFlags, slice: Duration) {
 
 fn unconnected(family: AddressFamily) -> Result<OwnedFd, Errno> {
     socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)
+}
+
+/// Connects to the first address of a host at which a process listens.
+fn connect_host(host: &HostAddress, deadline: Deadline<'_>) -> Result<TcpStream, ChannelError> {
+    if let Some(address) = host.literal() {
+        return connect_tcp(address, deadline);
+    }
+    let found = look_up(host, deadline)?;
+    let (mut left, mut last) = (u32::try_from(found.len()).unwrap_or(u32::MAX), None);
+    for address in found {
+        // One that leads nowhere leaves time to the others.
+        let share = deadline.until.saturating_duration_since(Instant::now()) / left.max(1);
+        match connect_tcp(address, deadline.within(share)) {
+            Ok(stream) => return Ok(stream),
+            Err(ChannelError::Stopped) => return Err(ChannelError::Stopped),
+            Err(error) => last = Some(error),
+        }
+        left -= 1;
+    }
+    Err(last.unwrap_or(ChannelError::Closed))
+}
+
+/// The addresses of a host. The system's call for that takes no time limit and may wait for a name
+/// server: a thread makes it, which ends by itself.
+fn look_up(host: &HostAddress, deadline: Deadline<'_>) -> Result<Vec<SocketAddr>, ChannelError> {
+    let (sender, receiver) = channel();
+    let host = host.clone();
+    // Who has given up needs no answer.
+    let look = move || drop(sender.send(host.resolve()));
+    std::thread::Builder::new().name("tramontane-name".into()).spawn(look)?;
+    loop {
+        match receiver.recv_timeout(deadline.slice()?) {
+            Ok(found) => return found.map_err(ChannelError::Io),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return Err(ChannelError::Closed),
+        }
+    }
 }
 
 fn connect_tcp(address: SocketAddr, deadline: Deadline<'_>) -> Result<TcpStream, ChannelError> {

@@ -168,7 +168,7 @@ impl LocalPlace {
             Self::Network { addresses, device, .. } => {
                 description.fabric = if device.is_some() { Carrier::Verbs } else { Carrier::Tcp };
                 for (node, address) in description.nodes.iter_mut().zip(addresses) {
-                    node.address = Some(*address);
+                    node.address = Some((*address).into());
                 }
                 options.device = device.clone().unwrap_or_default();
                 options.listener = self.listener().map(Listener::try_from).transpose()?;

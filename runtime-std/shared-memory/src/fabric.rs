@@ -442,9 +442,9 @@ impl HostFabric for SharedMemory {
 
     /// Finds too which peers have come.
     ///
-    /// Three system calls a peer and one more, below a microsecond each: for a timer, some ten times
-    /// a second, and for [`Event::Woken`]: a peer rings that leaves, or fails while its process
-    /// goes on. One that is killed does not.
+    /// Three system calls a peer and one more, below a microsecond each: for a timer, some ten
+    /// times a second, and for [`Event::Woken`]: a peer rings that leaves, or fails while its
+    /// process continues. One that is killed does not.
     fn check_peers(&mut self) -> bool {
         let mut is_news = false;
         for view in self.views.iter_mut() {

@@ -1,6 +1,6 @@
 //! A description built by a program, for groups that need no file.
 
-use std::net::SocketAddr;
+use tramontane_control::HostAddress;
 
 use super::description::{Description, Membership, NodeDescription, SubgroupDescription};
 use super::description_error::DescriptionError;
@@ -48,12 +48,12 @@ impl DescriptionBuilder {
     /// Where each node listens, in rank order: over TCP, and for the meeting over RDMA. Nodes that
     /// were not named before are `0`, `1` and so on.
     #[must_use]
-    pub fn addresses(mut self, addresses: &[SocketAddr]) -> Self {
+    pub fn addresses<A: Clone + Into<HostAddress>>(mut self, addresses: &[A]) -> Self {
         if self.description.nodes.is_empty() {
             self = self.nodes(u32::try_from(addresses.len()).unwrap_or(u32::MAX));
         }
         for (node, address) in self.description.nodes.iter_mut().zip(addresses) {
-            node.address = Some(*address);
+            node.address = Some(address.clone().into());
         }
         self
     }

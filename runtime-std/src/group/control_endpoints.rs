@@ -1,10 +1,9 @@
 //! The control servers of a group's processes: their addresses, and their key.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::path::Path;
 
-use tramontane_control::{Address, KeyError, SharedKey};
+use tramontane_control::{Address, HostAddress, KeyError, SharedKey};
 use tramontane_core::ids::NodeId;
 
 use super::description::Description;
@@ -29,7 +28,7 @@ pub enum ControlEndpointsError {
     #[error(
         "{0} can be reached from outside, and there is no key; give key_file, or set allow_clear = true"
     )]
-    KeyNeeded(SocketAddr),
+    KeyNeeded(HostAddress),
 }
 
 /// All control servers of a group, or of an overlay.
@@ -56,7 +55,8 @@ impl ControlEndpoints {
                 Self::in_folder(&description.name, nodes, root, key_file)
             }
             Carrier::Tcp | Carrier::Verbs => {
-                let listed = nodes.filter_map(|node| Some((NodeId(node.id), node.address?)));
+                let listed =
+                    nodes.filter_map(|node| Some((NodeId(node.id), node.address.clone()?)));
                 Self::at_addresses(listed, key_file, description.allow_clear)
             }
         }
@@ -88,14 +88,14 @@ impl ControlEndpoints {
 
     /// Those of nodes that have addresses. An address that is not loopback needs a key.
     pub(crate) fn at_addresses(
-        listed: impl Iterator<Item = (NodeId, SocketAddr)>,
+        listed: impl Iterator<Item = (NodeId, HostAddress)>,
         key_file: Option<&Path>,
         allow_clear: bool,
     ) -> Result<Self, ControlEndpointsError> {
         let key = key_file.map(SharedKey::from_file).transpose()?;
         let mut addresses = BTreeMap::new();
         for (node, address) in listed {
-            if !address.ip().is_loopback() && key.is_none() && !allow_clear {
+            if !address.is_local() && key.is_none() && !allow_clear {
                 return Err(ControlEndpointsError::KeyNeeded(address));
             }
             addresses.insert(node, Address::Tcp(address));

@@ -4,10 +4,11 @@
 //! view; what a view's subgroups and memory look like follows from file and view alone, so that all
 //! members compute the same.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use tramontane_control::HostAddress;
 use tramontane_core::ids::{NodeId, SubgroupId};
 use tramontane_core::layout::LayoutError;
 
@@ -99,7 +100,7 @@ pub struct NodeDescription {
     pub id: u32,
     /// Where it listens, over TCP; where it is met, over RDMA.
     #[serde(default)]
-    pub address: Option<std::net::SocketAddr>,
+    pub address: Option<HostAddress>,
     /// The folder where it remembers its membership, beside the group file if it is relative. Each
     /// node's own affair.
     #[serde(default)]
@@ -258,6 +259,7 @@ impl Description {
         if let Some(twice) = all.iter().find(|id| !known.insert(**id)) {
             return Err(DescriptionError::DuplicateNode(*twice));
         }
+        check_addresses(&self.nodes)?;
         if self.fabric != Carrier::SharedMemory
             && let Some(node) = self.nodes.iter().find(|node| node.address.is_none())
         {
@@ -423,6 +425,21 @@ impl Description {
         let index = self.subgroups.iter().position(|subgroup| subgroup.name == name)?;
         u16::try_from(index).ok().map(SubgroupId)
     }
+}
+
+/// Others connect to each address, and find one node there.
+fn check_addresses(nodes: &[NodeDescription]) -> Result<(), DescriptionError> {
+    let mut known = BTreeMap::new();
+    for (node, address) in nodes.iter().filter_map(|node| Some((node.id, node.address.as_ref()?))) {
+        if !address.is_destination() {
+            return Err(DescriptionError::NoDestination { node, address: address.clone() });
+        }
+        if let Some(first) = known.insert(address, node) {
+            let address = address.clone();
+            return Err(DescriptionError::DuplicateAddress { first, second: node, address });
+        }
+    }
+    Ok(())
 }
 
 fn check_nodes(what: &str, named: &[u32], known: &BTreeSet<u32>) -> Result<(), DescriptionError> {

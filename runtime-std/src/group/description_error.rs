@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use tramontane_control::HostAddress;
 use tramontane_core::layout::LayoutError;
 
 use super::large::{BUFFERS_MAX, LARGE_MAX};
@@ -46,6 +47,28 @@ pub enum DescriptionError {
         "node {0} has no address, and the group is not on shared memory; say where it listens: address = \"10.9.0.1:7000\""
     )]
     NoAddress(u32),
+    /// An address to which nobody can connect.
+    #[error(
+        "node {node} has the address {address}, to which no other node can connect; give the address or the name of its host, and a port"
+    )]
+    NoDestination {
+        /// The node.
+        node: u32,
+        /// Its address.
+        address: HostAddress,
+    },
+    /// Two nodes have the same address.
+    #[error(
+        "nodes {first} and {second} both have the address {address}; give each its own, on one host with ports of their own"
+    )]
+    DuplicateAddress {
+        /// One of them.
+        first: u32,
+        /// The other one.
+        second: u32,
+        /// The address.
+        address: HostAddress,
+    },
     /// Options of RDMA devices, and no RDMA.
     #[error(
         "the group file has a table [rdma], and the group is not on RDMA; take it out, or set \

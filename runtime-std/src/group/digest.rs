@@ -48,7 +48,7 @@ pub(super) fn digest(description: &Description, forms: bool) -> u64 {
         ..
     } = description;
     // Where a node keeps its state is its own affair.
-    let nodes: Vec<_> = nodes.iter().map(|node| (node.id, node.address)).collect();
+    let nodes: Vec<_> = nodes.iter().map(|node| (node.id, &node.address)).collect();
     let initial = forms.then_some(initial);
     let hashes = [
         hash(name),

@@ -55,7 +55,7 @@ impl GroupFabric {
             (Carrier::Verbs, _) => {
                 let device = device.clone().or(&description.rdma);
                 let failure_timeout = Duration::from_millis(description.failure_timeout_ms);
-                let site = rdma::open_site(&device, failure_timeout, address.ip())?;
+                let site = rdma::open_site(&device, failure_timeout, address.resolved_ip())?;
                 AnyFabric::Verbs(rdma::views_over(site, own)?)
             }
         };

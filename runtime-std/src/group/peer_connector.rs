@@ -163,7 +163,10 @@ impl PeerConnector {
                 .iter()
                 .filter(|node| **node != self.identity.node)
                 .filter_map(|node| {
-                    let address = self.addresses.get(node).filter(|address| address.ip().is_some());
+                    let address = self
+                        .addresses
+                        .get(node)
+                        .filter(|address| matches!(address, Address::Tcp(_)));
                     address.map(|address| (*node, scope.spawn(move || ask(address))))
                 })
                 .collect();

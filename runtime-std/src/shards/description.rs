@@ -10,6 +10,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use tramontane_control::HostAddress;
 use tramontane_core::ids::GroupId;
 use tramontane_core::tram::{GROUPS_MAX, Group, Limits, Overlay, OverlayError};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -103,7 +104,7 @@ pub enum Replicas {
     /// This number of them, over shared memory.
     Count(u16),
     /// Where each listens, over TCP and RDMA.
-    Addresses(Vec<SocketAddr>),
+    Addresses(Vec<HostAddress>),
 }
 
 impl Replicas {
@@ -224,7 +225,7 @@ impl Description {
             let mut addresses = Vec::new();
             for _ in 0..group.replicas.count() {
                 let listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0)))?;
-                addresses.push(listener.local_addr()?);
+                addresses.push(listener.local_addr()?.into());
                 held.push(listener);
             }
             group.replicas = Replicas::Addresses(addresses);
@@ -325,9 +326,11 @@ impl Description {
                     return Err(DescriptionError::Addresses(group.name.clone()));
                 }
                 (Replicas::Addresses(listed), _) => {
-                    if let Some(twice) = listed.iter().find(|address| !addresses.insert(**address))
-                    {
-                        return Err(DescriptionError::DuplicateAddress(*twice));
+                    if let Some(wrong) = listed.iter().find(|address| !address.is_destination()) {
+                        return Err(DescriptionError::NoDestination(wrong.clone()));
+                    }
+                    if let Some(twice) = listed.iter().find(|address| !addresses.insert(*address)) {
+                        return Err(DescriptionError::DuplicateAddress(twice.clone()));
                     }
                 }
             }
@@ -423,6 +426,11 @@ mod tests {
         assert!(matches!(over("verbs", "2"), Err(DescriptionError::NoAddresses(_))));
         let twice = "[\"127.0.0.1:7001\", \"127.0.0.1:7001\"]";
         assert!(matches!(over("tcp", twice), Err(DescriptionError::DuplicateAddress(_))));
+        for wrong in ["0.0.0.0:7000", "[::]:7000", "alpha:0"] {
+            let listed = format!("[\"{wrong}\", \"alpha:7001\"]");
+            assert!(matches!(over("tcp", &listed), Err(DescriptionError::NoDestination(_))));
+        }
+        assert!(over("tcp", "[\"alpha:7000\", \"beta:7000\"]").is_ok());
     }
 
     #[test]

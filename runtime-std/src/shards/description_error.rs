@@ -1,8 +1,8 @@
 //! What can be wrong with an overlay file, each by name.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use tramontane_control::HostAddress;
 use tramontane_core::tram::{CHILDREN_MAX, GROUPS_MAX, REPLICAS_MAX};
 
 use super::description::CLIENTS_MAX;
@@ -76,7 +76,13 @@ pub enum DescriptionError {
     Addresses(String),
     /// An address stands twice.
     #[error("address {0} stands twice; give each replica its own")]
-    DuplicateAddress(SocketAddr),
+    DuplicateAddress(HostAddress),
+    /// An address to which nobody can connect.
+    #[error(
+        "no process can connect to the address {0}; give the address or the name of the replica's \
+         host, and a port"
+    )]
+    NoDestination(HostAddress),
     /// Options of RDMA devices, and no RDMA.
     #[error(
         "the overlay file has a table [rdma], and the overlay is not on RDMA; take it out, or set \

@@ -91,7 +91,8 @@ pub fn start<R: Replica + 'static>(
         }
         Carrier::Tcp => starting.run(Tcp::new(node, tcp::Settings::default())?, options),
         Carrier::Verbs => {
-            let meeting = starting.place.endpoints.addresses.get(&node).and_then(Address::ip);
+            let meeting =
+                starting.place.endpoints.addresses.get(&node).and_then(Address::resolved_ip);
             let site = open_device(description, meeting)?;
             starting.run(rdma::views_over(site, node)?, options)
         }
@@ -140,7 +141,7 @@ impl Place {
     /// The own address on the way to the replicas, where they have addresses.
     pub(super) fn own_address(&self) -> Option<IpAddr> {
         let remote = |address: &Address| match address {
-            Address::Tcp(remote) => own_address_towards(*remote).ok(),
+            Address::Tcp(remote) => own_address_towards(*remote.resolve().ok()?.first()?).ok(),
             Address::Unix(_) => None,
         };
         self.endpoints.addresses.values().find_map(remote)
@@ -192,7 +193,7 @@ fn endpoints(
         Replicas::Addresses(addresses) => addresses.as_slice(),
         Replicas::Count(_) => &[],
     });
-    let listed = nodes.zip(addresses.copied());
+    let listed = nodes.zip(addresses.cloned());
     ControlEndpoints::at_addresses(listed, key_file, description.allow_clear)
 }
 

@@ -236,7 +236,7 @@ mod tests {
         for node in &mut job.group.nodes {
             let port = 10_000 + u16::try_from(node.id).expect("few");
             node.address = (carrier != Carrier::SharedMemory)
-                .then_some((std::net::Ipv4Addr::LOCALHOST, port).into());
+                .then(|| std::net::SocketAddr::from((std::net::Ipv4Addr::LOCALHOST, port)).into());
         }
         job
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::net::{SocketAddr, TcpListener};
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
@@ -20,6 +20,7 @@ use super::http::{self, Answer};
 use super::meter::Meter;
 use super::rdma_figures;
 use crate::exit::Failure;
+use tramontane_control::HostAddress;
 use tramontane_runtime::group::{GroupStatus, SharedStatus, SubgroupStatus};
 use tramontane_runtime::rdma;
 
@@ -33,12 +34,12 @@ const STATES: [&str; 5] = ["steady", "changing", "leaving", "left", "halted"];
 /// Serves the figures at an address, in a thread that ends with the process. Nothing is answered
 /// until until `board` is set.
 pub(super) fn serve(
-    address: SocketAddr,
+    address: &HostAddress,
     is_exposed: bool,
     board: Arc<OnceLock<SharedStatus>>,
     meter: Arc<Meter>,
 ) -> Result<(), Failure> {
-    if !address.ip().is_loopback() && !is_exposed {
+    if !address.is_local() && !is_exposed {
         let what = format_args!(
             "--metrics {address} can be reached from other hosts, and has no password"
         );
@@ -49,7 +50,8 @@ pub(super) fn serve(
         let what = format_args!("cannot serve metrics at {address}: {error}");
         Failure::usage(what, "take another address for --metrics, or stop what listens there")
     };
-    let listener = TcpListener::bind(address).map_err(|error| taken(&error))?;
+    let found = address.resolve().map_err(|error| taken(&error))?;
+    let listener = TcpListener::bind(found.as_slice()).map_err(|error| taken(&error))?;
     let served =
         http::serve(listener, move |method, path| answer(method, path, board.get(), &meter));
     served.map_err(|error| Failure::system("cannot start a thread", &error))

@@ -22,7 +22,6 @@ mod sent_lines;
 
 use std::collections::BTreeMap;
 use std::io::{self, Write as _};
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::sync::{Arc, OnceLock};
@@ -31,6 +30,7 @@ use std::time::Duration;
 use clap::Args;
 use rustix::fs::Mode;
 use rustix::process::umask;
+use tramontane_control::HostAddress;
 use tramontane_core::ids::SubgroupId;
 
 use super::exit::Failure;
@@ -151,7 +151,7 @@ pub(super) struct Arguments {
     time_limit: Duration,
     /// Serve metrics for Prometheus at http://HOST:PORT/metrics
     #[arg(long, value_name = "HOST:PORT")]
-    metrics: Option<SocketAddr>,
+    metrics: Option<HostAddress>,
     /// Allow an address for --metrics that other hosts can reach; the metrics have no password
     #[arg(long, requires = "metrics")]
     metrics_exposed: bool,
@@ -187,7 +187,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let interrupts = Interrupts::watch()?;
     let (board, meter) = (Arc::new(OnceLock::new()), Meter::new(input));
-    if let Some(address) = arguments.metrics {
+    if let Some(address) = &arguments.metrics {
         metrics::serve(address, arguments.metrics_exposed, Arc::clone(&board), Arc::clone(&meter))?;
     }
     let (sender, events) = mpsc::channel();

@@ -71,7 +71,7 @@ fn another_key_or_none_is_refused_and_garbage_disturbs_nobody() {
     // Garbage of a stranger, and of one that has the key.
     for address in addresses(&group) {
         let Address::Tcp(address) = address else { panic!("over TCP") };
-        let mut stranger = TcpStream::connect(address).expect("it listens");
+        let mut stranger = TcpStream::connect(address.to_string()).expect("it listens");
         stranger.write_all(&[0xa5; 4_096]).expect("it is there");
         let _ = stranger.read(&mut [0; 64]);
     }

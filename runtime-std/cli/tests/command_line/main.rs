@@ -22,6 +22,7 @@ mod demo_failures;
 mod layout;
 mod log;
 mod node;
+mod node_addresses;
 mod node_durable;
 mod node_durable_refusals;
 mod node_durable_returns;

@@ -1,5 +1,5 @@
-//! Links between two hosts that break while others hold. Packets of one node's process are dropped by
-//! the kernel's filter: it needs root and `nft`.
+//! Links between two hosts that break while others hold. The kernel's filter drops the packets of
+//! one node's process: it needs root and `nft`.
 
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;

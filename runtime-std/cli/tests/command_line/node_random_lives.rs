@@ -1,5 +1,6 @@
-//! Nodes are killed, leave, stop for a moment, and start, at random and often all at once; what they
-//! have in shared memory is removed. In the end all are started, as often as they end, and then they are members with the same lines.
+//! Nodes are killed, leave, stop for a moment, and start, at random and often all at once; what
+//! they have in shared memory is removed. In the end all are started, as often as they end, and
+//! then they are members with the same lines.
 //!
 //! A plan follows from its seed; what comes of it depends on the machine too. A failure prints the
 //! seed. `TRAMONTANE_SEED` is the first seed, and `TRAMONTANE_SEEDS` how many there are.

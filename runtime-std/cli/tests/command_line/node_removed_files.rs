@@ -1,5 +1,5 @@
-//! What a group has in shared memory is removed while it runs, as cleaners of `/dev/shm` and the end
-//! of a session do it: no member is lost by that, and nodes join as before.
+//! What a group has in shared memory is removed while it runs, as cleaners of `/dev/shm` and the
+//! end of a session do it: no member is lost by that, and nodes join as before.
 
 use std::path::PathBuf;
 use std::time::Duration;

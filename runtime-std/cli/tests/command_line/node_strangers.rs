@@ -10,8 +10,8 @@ use std::sync::atomic::AtomicBool;
 use crate::support::group::{Carrier, Group, lines};
 use crate::support::{LONG, free_addresses, wait_for};
 use tramontane_control::{
-    Address, Identity, OpenSessionError, OpenedSession, Purpose, Refusal, SharedKey, incarnation,
-    open_session,
+    Address, HostAddress, Identity, OpenSessionError, OpenedSession, Purpose, Refusal, SharedKey,
+    incarnation, open_session,
 };
 use tramontane_core::ids::NodeId;
 use tramontane_runtime::group::Description;
@@ -23,7 +23,8 @@ fn description(group: &Group) -> Description {
 }
 
 fn address(description: &Description, node: usize) -> SocketAddr {
-    description.nodes[node].address.expect("over TCP")
+    let address = description.nodes[node].address.as_ref().and_then(HostAddress::literal);
+    address.expect("over TCP")
 }
 
 /// Connects to node 0 as a process that has the group file and its key.
@@ -41,7 +42,7 @@ fn go(
         digest,
     };
     open_session(
-        &Address::Tcp(address(description, 0)),
+        &Address::from(address(description, 0)),
         &identity,
         key.as_ref(),
         purpose,
