@@ -21,7 +21,7 @@ impl BrokenLink {
         let table = format!("tramontane_{}_{port}", std::process::id());
         let rules = format!(
             "table ip {table} {{ chain output {{ type filter hook output priority 0; \
-             meta skgid {MARK} tcp dport {port} drop; }} }}"
+             meta skgid {MARK} tcp dport {port} drop; }}; }}"
         );
         let made = Command::new("nft").arg(rules).output();
         made.is_ok_and(|made| made.status.success()).then_some(Self(table))
