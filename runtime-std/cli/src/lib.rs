@@ -208,17 +208,19 @@ fn parse() -> Result<Option<Cli>, Failure> {
     ))
 }
 
-/// What is wrong with a command line, without the hints on further lines.
+/// What is wrong with a command line, with what may have been meant, and without the usage.
 fn in_one_line(error: &clap::Error) -> String {
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         return "no command is given".to_owned();
     }
     let text = error.render().to_string();
     let lines = text.lines().map(str::trim).take_while(|line| {
-        !["Usage:", "For more information", "tip:"].iter().any(|start| line.starts_with(start))
+        !["Usage:", "For more information"].iter().any(|start| line.starts_with(start))
     });
-    let words: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
-    words.join(" ").trim_start_matches("error: ").to_owned()
+    // A tip says what may have been meant, and another how to pass an option on as a value.
+    let lines = lines.filter(|line| !line.is_empty() && !line.contains("as a value"));
+    let words: Vec<&str> = lines.collect();
+    words.join(" ").trim_start_matches("error: ").replace(" tip: ", "; ")
 }
 
 /// Logs to standard error what is wanted.
@@ -266,6 +268,21 @@ mod tests {
             let error = Cli::try_parse_from(arguments).expect_err("wrong");
             let line = in_one_line(&error);
             assert!(!line.contains('\n') && !line.contains("Usage") && line.len() > 10, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn mistyped_names_are_told_with_what_may_be_meant() {
+        let mistyped: [(&[&str], &str); 4] = [
+            (&["stauts"], "'status'"),
+            (&["node", "--confg", "group.toml"], "'--config'"),
+            (&["subscribe", "--form", "0"], "'--from'"),
+            (&["verbs", "device"], "'devices'"),
+        ];
+        for (arguments, meant) in mistyped {
+            let arguments = std::iter::once(&"tramontane").chain(arguments);
+            let line = in_one_line(&Cli::try_parse_from(arguments).expect_err("wrong"));
+            assert!(line.contains("; ") && line.contains(meant), "{line:?}");
         }
     }
 }

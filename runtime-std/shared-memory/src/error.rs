@@ -61,7 +61,9 @@ pub enum Error {
     },
     /// A live process is this member already.
     #[error(
-        "member {id} of group '{group}' is running already (process {pid}); stop it or take another id"
+        "member {id} of group '{group}' is running already (process {pid}{}); stop it or take another id, or \
+         give the group another name if that process is of another group",
+        folder.as_ref().map_or_else(String::new, |folder| format!(" in {}", folder.display()))
     )]
     DuplicateId {
         /// The id that is taken.
@@ -70,6 +72,8 @@ pub enum Error {
         group: String,
         /// Which process has it, as that process wrote it down.
         pid: u64,
+        /// The folder in which that process runs, if the system says it.
+        folder: Option<PathBuf>,
     },
     /// A peer is joining with another configuration.
     #[error(
@@ -192,7 +196,7 @@ mod tests {
             TooManyRegions.into(),
             Error::RegionRefused { region: 9, reason: "a view was made already" },
             Error::HasLeft { node: NodeId(5) },
-            Error::DuplicateId { id: NodeId(2), group, pid: 77 },
+            Error::DuplicateId { id: NodeId(2), group, pid: 77, folder: Some(path.clone()) },
             Error::WrongDigest { peer: NodeId(2) },
             Error::WrongVersion { peer: NodeId(2) },
             Error::NoMemory { needed: 5 << 30, free: 1536 },

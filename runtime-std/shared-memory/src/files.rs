@@ -192,10 +192,12 @@ fn take_place(folder: &Folder, names: &Names, identity: &Identity) -> Result<Mad
     let failed = |action| move |errno| Error::from_errno(action, path, errno);
     folder.remove_the_dead().map_err(failed("cannot clear"))?;
     if let Some(file) = folder.open_file(&names.member).map_err(failed("cannot look into"))? {
+        let pid = MemberFile::of(file).read().map_or(0, |statement| statement.pid);
         return Err(Error::DuplicateId {
             id: identity.node,
             group: folder.name().to_string(),
-            pid: MemberFile::of(file).read().map_or(0, |statement| statement.pid),
+            pid,
+            folder: std::fs::read_link(format!("/proc/{pid}/cwd")).ok(),
         });
     }
     make(folder, names, identity).map_err(|error| {

@@ -66,6 +66,12 @@ pub(super) fn digest(description: &Description, forms: bool) -> u64 {
     hash(&hashes) << HINT_BITS | hints.fold(0, |all, hint| all | hint)
 }
 
+/// What is mixed into the digest of nodes that meet, for what else they must have been told alike:
+/// it leaves the bits of the fields alone, so that no field is named for it.
+pub(super) fn digest_of_terms(terms: u64) -> u64 {
+    if terms == 0 { 0 } else { hash(&terms) << HINT_BITS }
+}
+
 /// The fields by which two digests are known to differ, as people list them. Nothing if it is not
 /// known.
 pub(super) fn differing(own: u64, other: u64) -> String {
@@ -112,6 +118,15 @@ mod tests {
         other.initial = vec![0, 1];
         assert_eq!(digest(&own, false), digest(&other, false), "history");
         assert_eq!(differing(digest(&own, true), digest(&other, true)), "initial");
+    }
+
+    #[test]
+    fn differing_terms_name_no_field() {
+        let own = digest(&Description::local("g", 3, 8, 16), true);
+        for (one, other) in [(0, 1), (1, 2), (7, u64::MAX)] {
+            let (one, other) = (own ^ digest_of_terms(one), own ^ digest_of_terms(other));
+            assert!(one != other && differing(one, other).is_empty());
+        }
     }
 
     /// Nodes of one version refuse each other by this number alone. One that changes needs another

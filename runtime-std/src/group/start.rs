@@ -22,6 +22,7 @@ use super::clients::ClientOrders;
 use super::control_endpoints::ControlEndpoints;
 use super::control_service::MemberAccess;
 use super::description::{Description, Membership};
+use super::digest::digest_of_terms;
 use super::durable::{DataFolder, LogNotice, Logs, VIEW_FOLDER};
 use super::entering::{Entered, Reception};
 use super::fabric::GroupFabric;
@@ -184,7 +185,7 @@ impl Place {
         if let Some(path) = state.as_ref().and_then(|state| state.repaired.clone()) {
             data.notices.push(LogNotice::StateRepaired { path });
         }
-        let (terms, rates) = (options.terms, options.rates);
+        let (terms, rates) = (digest_of_terms(options.terms), options.rates);
         let place = Self {
             own,
             identity,

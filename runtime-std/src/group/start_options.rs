@@ -99,7 +99,10 @@ pub enum StartError {
     #[error(transparent)]
     Fabric(#[from] NoFabric),
     /// The own address is taken, or none.
-    #[error("cannot listen at {address}: {source}; is node {node} running already?")]
+    #[error(
+        "cannot listen at {address}: {source}; is node {node} running already, or a node of another group? End that \
+         one, or give this node a free address of this machine"
+    )]
     Listen {
         /// Where.
         address: Address,
@@ -152,8 +155,15 @@ pub enum StartError {
     Layout(#[from] LayoutError),
     /// A node goes by another description.
     #[error(
-        "node {node} has another configuration{}; give all nodes the same group file",
-        if fields.is_empty() { String::new() } else { format!(": another {fields}") }
+        "node {node} has another configuration{}",
+        if fields.is_empty() {
+            "; give all nodes the same group file, and start them with the same options".to_owned()
+        } else {
+            format!(
+                ": another {fields}; give all nodes the same group file, or, if that node is of another group, give this \
+                 group another name and other addresses"
+            )
+        }
     )]
     OtherConfiguration {
         /// The node.

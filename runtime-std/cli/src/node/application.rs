@@ -177,7 +177,7 @@ impl Application {
             match begun {
                 Ok(None) => {}
                 Ok(Some(kept)) => self.send_event(Event::Notice(format!(
-                    "the group starts anew; the log of an earlier run is kept as {}",
+                    "the log begins anew; that of an earlier run is kept as {}",
                     kept.display()
                 ))),
                 Err(error) => self.fail(&error),

@@ -2,7 +2,8 @@
 //!
 //! # Invariants
 //! - A log holds whole lines, in the order of delivery: what cannot be written whole is taken back.
-//! - A file holds all that the group delivered: it takes no state over that lacks the beginning.
+//! - A file holds all that the group delivered, or what came since it was rotated at one node. It
+//!   takes no state over from a member that keeps the last lines alone.
 //! - The file of an earlier life stays as it was until this process is a member; then what it
 //!   joined with takes its place. A group that starts anew begins with empty logs, and what was
 //!   there is kept under another name.
@@ -12,8 +13,9 @@
 use std::collections::VecDeque;
 use std::fs::{File, FileType, Metadata, OpenOptions, TryLockError};
 use std::io::{self, BufRead as _, BufReader, Cursor, ErrorKind, Read, Write as _};
-use std::os::unix::fs::{FileExt as _, FileTypeExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{FileExt as _, FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Lines that are kept in memory.
 pub(super) const RECENT_LINES: usize = 1_000;
@@ -21,21 +23,54 @@ pub(super) const RECENT_LINES: usize = 1_000;
 /// Bytes of them.
 const RECENT_BYTES: usize = 16 << 20;
 
-/// The first byte of a state: whether it has everything, or the last lines alone.
-const WHOLE: [u8; 1] = *b"+";
-const PART: [u8; 1] = *b"-";
+/// The first byte of a state: all lines of a file, those since it was rotated, or the last lines
+/// from memory.
+const WHOLE: [u8; 1] = *b"f";
+const ROTATED: [u8; 1] = *b"r";
+const RECENT: [u8; 1] = *b"-";
 
 /// The state of one subgroup.
 pub(super) enum Log {
-    File(LogFile),
+    File(SharedLogFile),
     Recent(Recent),
 }
 
+/// A log file, which the application appends to and the main thread opens anew.
+#[derive(Clone)]
+pub(super) struct SharedLogFile(Arc<Mutex<LogFile>>);
+
+impl SharedLogFile {
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        LogFile::open(path).map(|file| Self(Arc::new(Mutex::new(file))))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, LogFile> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Opens what is at the log's path now, after a rotation.
+    pub(super) fn reopen(&self) -> io::Result<()> {
+        self.lock().reopen()
+    }
+
+    pub(super) fn path(&self) -> PathBuf {
+        self.lock().path.clone()
+    }
+}
+
 impl Log {
+    /// The file, if it is one.
+    pub(super) const fn file(&self) -> Option<&SharedLogFile> {
+        match self {
+            Self::File(file) => Some(file),
+            Self::Recent(_) => None,
+        }
+    }
+
     /// Adds whole lines.
     pub(super) fn append(&mut self, lines: &[u8]) -> io::Result<()> {
         match self {
-            Self::File(file) => file.append(lines),
+            Self::File(file) => file.lock().append(lines),
             Self::Recent(recent) => recent.restore_from(lines),
         }
     }
@@ -43,28 +78,30 @@ impl Log {
     /// What it holds now, to be read while it grows.
     pub(super) fn snapshot(&self) -> io::Result<Box<dyn Read + Send>> {
         Ok(match self {
-            Self::File(file) => Box::new(Cursor::new(WHOLE).chain(file.snapshot()?)),
+            Self::File(file) => Box::new(file.lock().snapshot()?),
             Self::Recent(recent) => {
-                let kind = if recent.is_part { PART } else { WHOLE };
-                Box::new(Cursor::new(kind).chain(Cursor::new(recent.bytes())))
+                Box::new(Cursor::new(RECENT).chain(Cursor::new(recent.bytes())))
             }
         })
     }
 
     /// Takes over another member's, or begins with nothing if there is none.
     pub(super) fn restore(&mut self, state: &mut dyn Read) -> io::Result<()> {
-        // Without a first byte it is that of the beginning, which has no lines.
-        let mut kind = WHOLE;
-        let _ = state.read(&mut kind)?;
+        let refused = |what| Err(io::Error::new(ErrorKind::InvalidData, what));
+        let mut kind = [0];
+        // Without a first byte it is the beginning, which has no lines.
+        let has_lines = state.read(&mut kind)? > 0;
+        let is_file = [WHOLE, ROTATED].contains(&kind);
         match self {
-            Self::File(_) if kind != WHOLE => {
-                let what = "the member that hands its log on has the last lines alone, for it was started without --log; start \
-                            all nodes with --log, or none";
-                Err(io::Error::new(ErrorKind::InvalidData, what))
+            Self::File(_) if has_lines && !is_file => refused(
+                "the members have no --log; start all nodes with --log, or this one without it",
+            ),
+            Self::Recent(_) if has_lines && is_file => {
+                refused("the members have a --log; start this node with one too")
             }
-            Self::File(file) => file.restore(state),
+            Self::File(file) => file.lock().restore(state, kind == ROTATED),
             Self::Recent(recent) => {
-                *recent = Recent { is_part: kind != WHOLE, ..Recent::default() };
+                *recent = Recent::default();
                 recent.restore_from(state)
             }
         }
@@ -74,7 +111,7 @@ impl Log {
     /// life is kept that is not part of it.
     pub(super) fn begin(&mut self) -> io::Result<Option<PathBuf>> {
         match self {
-            Self::File(file) => file.begin(),
+            Self::File(file) => file.lock().begin(),
             Self::Recent(_) => Ok(None),
         }
     }
@@ -85,8 +122,6 @@ impl Log {
 pub(super) struct Recent {
     lines: VecDeque<Vec<u8>>,
     bytes: usize,
-    /// There were lines before them.
-    is_part: bool,
 }
 
 impl Recent {
@@ -100,7 +135,6 @@ impl Recent {
             self.bytes += line.len();
             self.lines.push_back(line);
             while self.lines.len() > RECENT_LINES || self.bytes > RECENT_BYTES {
-                self.is_part = true;
                 self.bytes -= self.lines.pop_front().map_or(0, |line| line.len());
             }
         }
@@ -118,6 +152,8 @@ pub(super) struct LogFile {
     file: File,
     length: u64,
     is_restored: bool,
+    /// Lines of the group are missing before those in the file.
+    is_rotated: bool,
 }
 
 impl LogFile {
@@ -127,7 +163,8 @@ impl LogFile {
         let length = file.metadata()?.len();
         // A link stays, and what it leads to is the log: a rename would put the log in the link's
         // place.
-        let log = Self { path: path.canonicalize()?, file, length, is_restored: false };
+        let path = path.canonicalize()?;
+        let log = Self { path, file, length, is_restored: false, is_rotated: false };
         check_kind(&log.joining_path(), std::fs::symlink_metadata(log.joining_path()))?;
         Ok(log)
     }
@@ -150,16 +187,19 @@ impl LogFile {
     }
 
     fn snapshot(&self) -> io::Result<impl Read + Send + use<>> {
-        Ok(Snapshot { file: self.file.try_clone()?, at: 0, length: self.length })
+        let kind = if self.is_rotated { ROTATED } else { WHOLE };
+        let lines = Snapshot { file: self.file.try_clone()?, at: 0, length: self.length };
+        Ok(Cursor::new(kind).chain(lines))
     }
 
-    fn restore(&mut self, state: &mut dyn Read) -> io::Result<()> {
+    fn restore(&mut self, state: &mut dyn Read, is_rotated: bool) -> io::Result<()> {
         if !self.is_restored {
             let path = self.joining_path();
             check_kind(&path, std::fs::symlink_metadata(&path))?;
             self.file = open(&path)?;
             self.is_restored = true;
         }
+        self.is_rotated = is_rotated;
         self.length = 0;
         self.file.set_len(0)?;
         self.length = io::copy(state, &mut self.file)?;
@@ -167,20 +207,40 @@ impl LogFile {
     }
 
     fn begin(&mut self) -> io::Result<Option<PathBuf>> {
+        let before = std::fs::metadata(&self.path).map_or(0, |found| found.len());
+        // Lines of before that the group's members have rotated away are nowhere else.
+        let kept = if before > 0 && (self.is_rotated || !self.is_restored) {
+            let kept = (1_u32..).map(|number| with_ending(&self.path, &number.to_string()));
+            let is_free = |path: &PathBuf| std::fs::symlink_metadata(path).is_err();
+            let kept = kept.into_iter().find(is_free).unwrap_or_default();
+            std::fs::rename(&self.path, &kept)?;
+            Some(kept)
+        } else {
+            None
+        };
         if self.is_restored {
             self.is_restored = false;
             std::fs::rename(self.joining_path(), &self.path)?;
-            return Ok(None);
+        } else if kept.is_some() {
+            *self = Self::open(&self.path)?;
         }
-        if self.length == 0 {
-            return Ok(None);
+        Ok(kept)
+    }
+
+    /// Opens what is at the path now: a file that was rotated stays as it is. If that cannot be, the
+    /// lines go to the file that was rotated.
+    fn reopen(&mut self) -> io::Result<()> {
+        // What was restored gets the path at the beginning.
+        if self.is_restored {
+            return Ok(());
         }
-        let kept = (1_u32..).map(|number| with_ending(&self.path, &number.to_string()));
-        let is_free = |path: &PathBuf| std::fs::symlink_metadata(path).is_err();
-        let kept = kept.into_iter().find(is_free).unwrap_or_default();
-        std::fs::rename(&self.path, &kept)?;
-        *self = Self::open(&self.path)?;
-        Ok(Some(kept))
+        let own = self.file.metadata()?;
+        let is_own = |found: Metadata| (found.dev(), found.ino()) == (own.dev(), own.ino());
+        if !std::fs::metadata(&self.path).is_ok_and(is_own) {
+            *self = Self::open(&self.path)?;
+            self.is_rotated = true;
+        }
+        Ok(())
     }
 
     fn joining_path(&self) -> PathBuf {
@@ -295,18 +355,18 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("log");
         std::fs::write(&path, "old\n").expect("a file");
-        let mut log = Log::File(LogFile::open(&path).expect("it is free"));
+        let mut log = Log::File(SharedLogFile::open(&path).expect("it is free"));
         assert_eq!(log.begin().expect("a new one"), Some(with_ending(&path, "1")));
         log.append(b"new\n").expect("room");
         assert_eq!(content(&log), b"new\n");
         assert_eq!(std::fs::read(with_ending(&path, "1")).expect("kept"), b"old\n");
         drop(log);
 
-        let mut log = Log::File(LogFile::open(&path).expect("it is free"));
-        log.restore(&mut &b"+group's\n"[..]).expect("room");
+        let mut log = Log::File(SharedLogFile::open(&path).expect("it is free"));
+        log.restore(&mut &b"fgroup's\n"[..]).expect("room");
         log.append(b"since\n").expect("room");
         assert_eq!(std::fs::read(&path).expect("untouched"), b"new\n");
-        log.restore(&mut &b"+group's again\n"[..]).expect("room");
+        log.restore(&mut &b"fgroup's again\n"[..]).expect("room");
         assert_eq!(log.begin().expect("the restored one"), None);
         log.append(b"more\n").expect("room");
         assert_eq!(content(&log), b"group's again\nmore\n");
@@ -314,30 +374,48 @@ mod tests {
     }
 
     #[test]
-    fn a_file_does_not_take_the_last_lines_for_all_of_them() {
+    fn state_passes_only_between_files_or_between_memories() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("log");
         std::fs::write(&path, "old\n").expect("a file");
-        let mut recent = Log::Recent(Recent::default());
-        let hand_on = |from: &Log| {
-            let mut log = Log::File(LogFile::open(&path).expect("it is free"));
-            from.snapshot().and_then(|mut state| log.restore(&mut state))
+        let hand_on = |from: &Log, to: &mut Log| {
+            from.snapshot().and_then(|mut state| to.restore(&mut state)).map_err(|e| e.to_string())
         };
-        for number in 0..RECENT_LINES {
-            recent.append(format!("{number}\n").as_bytes()).expect("room");
+        let mut recent = Log::Recent(Recent::default());
+        let mut file = Log::File(SharedLogFile::open(&path).expect("it is free"));
+        let refusals = [hand_on(&recent, &mut file), hand_on(&file, &mut recent)];
+        for refused in refusals.map(|handed| handed.expect_err("one has a --log")) {
+            assert!(refused.contains("--log") && refused.contains("; "), "{refused}");
         }
-        hand_on(&recent).expect("there were no others");
-        recent.append(b"one more\n").expect("room");
-        assert!(hand_on(&recent).expect_err("the first is gone").to_string().contains("--log"));
-        // A node that takes over the last lines has no more than them.
-        let mut other = Log::Recent(Recent::default());
-        recent
-            .snapshot()
-            .and_then(|mut state| other.restore(&mut state))
-            .expect("memory takes them");
-        hand_on(&other).expect_err("the first is gone");
+        hand_on(&recent, &mut Log::Recent(Recent::default())).expect("memory takes it");
+        drop(file);
         assert_eq!(std::fs::read(&path).expect("it is there"), b"old\n");
         assert!(!with_ending(&path, "joining").exists());
+    }
+
+    #[test]
+    fn joiner_of_rotated_log_keeps_its_earlier_lines() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (path, other) = (folder.path().join("log"), folder.path().join("other"));
+        let file = SharedLogFile::open(&path).expect("it is free");
+        let mut log = Log::File(file.clone());
+        log.append(b"first\n").expect("room");
+        file.reopen().expect("it is the same file");
+        assert_eq!(content(&log), b"first\n");
+        std::fs::rename(&path, with_ending(&path, "rotated")).expect("another name");
+        file.reopen().expect("room");
+        assert_eq!(std::fs::read(&path).expect("it is there"), b"");
+        log.append(b"second\n").expect("room");
+        assert_eq!(std::fs::read(&path).expect("it is there"), b"second\n");
+
+        std::fs::write(&other, "zeroth\nfirst\n").expect("a file");
+        let mut joiner = Log::File(SharedLogFile::open(&other).expect("it is free"));
+        log.snapshot().and_then(|mut state| joiner.restore(&mut state)).expect("room");
+        assert_eq!(joiner.begin().expect("room"), Some(with_ending(&other, "1")));
+        assert_eq!(std::fs::read(with_ending(&other, "1")).expect("kept"), b"zeroth\nfirst\n");
+        assert_eq!(std::fs::read(&other).expect("it is there"), b"second\n");
+        let state = joiner.snapshot().and_then(io::read_to_string).expect("it can be read");
+        assert_eq!(state, "rsecond\n", "and so does the next");
     }
 
     /// A node whose lines are in a durable log fills its file from that, from the beginning on.
@@ -346,7 +424,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("log");
         std::fs::write(&path, "old\n").expect("a file");
-        let mut log = Log::File(LogFile::open(&path).expect("it is free"));
+        let mut log = Log::File(SharedLogFile::open(&path).expect("it is free"));
         log.restore(&mut io::empty()).expect("room");
         log.append(b"again\n").expect("room");
         assert_eq!(std::fs::read(&path).expect("untouched"), b"old\n");
@@ -362,13 +440,13 @@ mod tests {
     fn a_log_that_is_rotated_is_handed_on_whole_or_not_at_all() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("log");
-        let mut log = Log::File(LogFile::open(&path).expect("it is free"));
+        let mut log = Log::File(SharedLogFile::open(&path).expect("it is free"));
         log.append(b"first\nsecond\n").expect("room");
         let before = log.snapshot().expect("it is there");
         std::fs::rename(&path, with_ending(&path, "rotated")).expect("another name");
         log.append(b"third\n").expect("room");
         assert_eq!(content(&log), b"first\nsecond\nthird\n");
-        assert_eq!(io::read_to_string(before).expect("as it was"), "+first\nsecond\n");
+        assert_eq!(io::read_to_string(before).expect("as it was"), "ffirst\nsecond\n");
 
         let rotated =
             File::options().write(true).open(with_ending(&path, "rotated")).expect("it is there");
@@ -384,8 +462,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let (path, link) = (folder.path().join("log"), folder.path().join("link"));
         std::os::unix::fs::symlink(&path, &link).expect("a link");
-        let mut log = Log::File(LogFile::open(&link).expect("nothing is there yet"));
-        log.restore(&mut &b"+group's\n"[..]).expect("room");
+        let mut log = Log::File(SharedLogFile::open(&link).expect("nothing is there yet"));
+        log.restore(&mut &b"fgroup's\n"[..]).expect("room");
         assert_eq!(log.begin().expect("the restored one"), None);
         assert!(std::fs::symlink_metadata(&link).expect("it is there").is_symlink());
         assert_eq!(std::fs::read(&path).expect("it is there"), b"group's\n");
@@ -396,9 +474,9 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let (path, other) = (folder.path().join("log"), folder.path().join("other"));
         std::fs::write(&other, "precious\n").expect("a file");
-        let log = LogFile::open(&path).expect("nothing is there yet");
+        let log = SharedLogFile::open(&path).expect("nothing is there yet");
         std::os::unix::fs::symlink(&other, with_ending(&path, "joining")).expect("a link");
-        Log::File(log).restore(&mut &b"+group's\n"[..]).expect_err("a link");
+        Log::File(log).restore(&mut &b"fgroup's\n"[..]).expect_err("a link");
         LogFile::open(&path).err().expect("a link");
         assert_eq!(std::fs::read(&other).expect("it is there"), b"precious\n");
     }

@@ -6,6 +6,7 @@
 //! | `application`, `log` | what the node does with deliveries, and what it keeps of them |
 //! | `event` | what its threads report to the main one |
 //! | `input`, `sent_lines` | the thread that sends lines; the report of lines that were not sent |
+//! | `rotation` | log files that are opened anew on SIGHUP |
 //! | `running` | the main thread: waits for what ends the member, and ends it |
 //! | `metrics`, `meter`, `http` | figures for Prometheus; those that the node measures; HTTP |
 
@@ -17,6 +18,7 @@ mod log;
 mod meter;
 mod metrics;
 mod rdma_figures;
+mod rotation;
 mod running;
 mod sent_lines;
 
@@ -42,12 +44,14 @@ use super::waiting_notice::WaitingNotice;
 use application::{Application, Printing, Subgroups};
 use event::Event;
 use input::{Input, Lines};
-use log::{Log, LogFile, Recent};
+use log::{Log, Recent, SharedLogFile};
 use meter::Meter;
+use rotation::Rotation;
 use running::RunningNode;
 use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::group::{
-    Description, Forming, Running, StartOptions, SubgroupDescription, Waiting, start,
+    Description, Forming, Membership, Running, StartError, StartOptions, SubgroupDescription,
+    Waiting, start,
 };
 use tramontane_runtime::member::Settings;
 use tramontane_runtime::shared_memory::Root;
@@ -61,19 +65,21 @@ pub(super) const EXAMPLES: &str = "  tramontane node --example-config >group.tom
   tramontane leave --config group.toml --id 2
 
 The log:
-  The state of a node is its log. A joining node takes the log over from a member, so the logs of \
-all members are the same bytes. Give --log to all nodes or to none. Without --log a node keeps and \
-hands on the last 1000 lines, 16 MB at most; a node with --log refuses them if there were more.
-  FILE must be a regular file. It is replaced once the node is a member. If the group is formed \
-anew, the old log is kept as FILE.1, FILE.2, and so on. Each of several subgroups has its own log: \
-FILE.NAME.
+  The logs of all members are the same bytes: 'tail -F log-0 log-1 log-2' follows them. A joining \
+node takes the log over from a member, or from its durable log. FILE must be a regular file. It is \
+replaced once the node is a member. If the group is formed anew, the old log is kept as FILE.1, \
+FILE.2, and so on. Each of several subgroups has its own log: FILE.NAME.
+  In a subgroup that is not logged, give --log to all nodes or to none: a node that differs is \
+refused. Without --log a node keeps and hands on the last 1000 lines, 16 MB at most.
+  SIGHUP makes a node open FILE anew, for logrotate. What joins later takes over the lines since \
+then, unless the subgroup is logged.
 
 Durable logs:
-  With logged = true in a subgroup of the group file, each of its members is started with --data \
-DIR, a folder of its own. With --json it prints how much is durable whenever that moves: \
+  With logged = true in a subgroup of the group file, each of its members has a folder for them: \
+--data DIR, else FILE.data beside --log FILE, else group.data-K beside group.toml. With --json it \
+prints how much is durable whenever that moves: \
 {\"durable\":{\"here\":N,\"majority\":M,\"all\":K}} counts lines since the group began, that \
 are on the disk of this node, of a majority, and of all members.
-    tramontane node --config group.toml --id 0 --log log-0 --data data-0
   A node whose disk fails or is full ends with status 4, and what was durable stays. \
 'tramontane log DIR/NAME' prints, checks and measures such a log.
   If all nodes ended, start them again in any order, with the same commands. The group goes on once \
@@ -113,17 +119,18 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
     /// The folder in which the node remembers its views, so that it forms no second group
-    /// [default: state in the group file, else DIR/view of --data DIR, else FILE.state beside
+    /// [default: state in the group file, else view in the --data folder, else FILE.state beside
     /// --log FILE]
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
     /// The folder of this node's logs on disk: what the members of a logged subgroup deliver
-    /// (logged = true in the group file) is made durable there, in DIR/NAME
+    /// (logged = true in the group file) is made durable there, in DIR/NAME [default: FILE.data
+    /// beside --log FILE, else group.data-K beside the group file]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
     /// Keep about so many MB of each durable log, and no more than twice as many; all of it if this
     /// is left out. A node that comes back later finds what the state of the others has
-    #[arg(long, value_name = "MB", requires = "data", conflicts_with = "log",
+    #[arg(long, value_name = "MB", conflicts_with = "log",
           value_parser = clap::value_parser!(u64).range(1..=1 << 40))]
     data_keep_mb: Option<u64>,
     /// Form the group anew although its nodes were members before. Give it to every initial node,
@@ -199,11 +206,14 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         let _ = failed.send(Event::OutputFailed(error));
     });
     let output = output.map_err(|error| cannot_start(&error))?;
+    let logs = arguments.logs(&description, node)?;
+    let files = logs.values().filter_map(Log::file).cloned().collect();
+    let rotation = Rotation::watch(files)?;
     let application = Application::new(
         Printing { deliveries: !arguments.quiet && arguments.log.is_none(), json: arguments.json },
         output.clone(),
         sender.clone(),
-        arguments.logs(&description, node)?,
+        logs,
         Subgroups::of(&description),
         Arc::clone(&meter),
     );
@@ -211,7 +221,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let unsent_max = input.map_or(0, |id| unsent_max(&description, id));
     let running = become_member(description, node, arguments, &interrupts, application);
     let mut node = match running {
-        Ok(running) => RunningNode::new(running, output, events, arguments.leave_at_end),
+        Ok(running) => RunningNode::new(running, output, events, rotation, arguments.leave_at_end),
         Err(failure) => return Err(running::reason(&events).unwrap_or(failure)),
     };
     for notice in node.running().log_notices() {
@@ -238,6 +248,9 @@ fn become_member(
     interrupts: &Interrupts,
     application: Application,
 ) -> Result<Running, Failure> {
+    let hands_on_state = description.membership == Membership::Changing
+        && description.subgroups.iter().any(|subgroup| !subgroup.logged);
+    let data = arguments.data_folder(&description, node)?;
     let options = StartOptions {
         node,
         root: Root::from_env(),
@@ -246,9 +259,11 @@ fn become_member(
         time_limit: arguments.time_limit,
         cancel: interrupts.flag(),
         settings: Settings::default(),
-        forming: arguments.forming(&description, node),
-        data: arguments.data.clone(),
+        forming: arguments.forming(&description, node, data.is_some()),
+        data,
         data_keep_bytes: arguments.data_keep_mb.map(|megabytes| megabytes << 20),
+        // Among nodes that form a group, before there is a state to hand on.
+        terms: u64::from(hands_on_state && arguments.log.is_some()),
         ..StartOptions::new(node)
     };
     let is_shared = description.fabric == Carrier::SharedMemory;
@@ -259,7 +274,18 @@ fn become_member(
         // A node that is asked to end while it waits does not report those that did not come.
         interrupts.check()?;
     }
-    Ok(running?)
+    match running {
+        Err(StartError::OtherConfiguration { node, fields })
+            if fields.is_empty() && hands_on_state =>
+        {
+            let with = if arguments.log.is_some() { "without" } else { "with" };
+            let what =
+                format_args!("node {node} was started {with} --log, or by another group file");
+            let advice = "give --log to all nodes or to none, and the same file to all";
+            Err(Failure::group(what, advice))
+        }
+        running => Ok(running?),
+    }
 }
 
 fn cannot_start(error: &io::Error) -> Failure {
@@ -281,12 +307,41 @@ fn unsent_max(description: &Description, subgroup: SubgroupId) -> usize {
 }
 
 impl Arguments {
-    fn forming(&self, description: &Description, node: u32) -> Forming {
+    /// The folder of the node's durable logs: what is given, or one beside the log or the group
+    /// file, which is named on standard error.
+    fn data_folder(
+        &self,
+        description: &Description,
+        node: u32,
+    ) -> Result<Option<PathBuf>, Failure> {
+        let is_logged = description
+            .subgroups
+            .iter()
+            .any(|subgroup| subgroup.logged && subgroup.members().contains(&node));
+        if self.data.is_some() || !is_logged {
+            if self.data.is_none() && self.data_keep_mb.is_some() {
+                let what = format_args!("--data-keep-mb, and node {node} has no durable log");
+                let advice = "leave it out, or set logged = true in the group file at all members";
+                return Err(Failure::usage(what, advice));
+            }
+            return Ok(self.data.clone());
+        }
+        let beside_config = || Some(self.config.as_deref()?.with_extension(format!("data-{node}")));
+        let beside_log = self.log.as_deref().map(|log| log::with_ending(log, "data"));
+        let folder = beside_log.or_else(beside_config);
+        if let Some(folder) = &folder {
+            let text = format!("the durable log is in {} (--data DIR)", folder.display());
+            running::print_notice(&text);
+        }
+        Ok(folder)
+    }
+
+    fn forming(&self, description: &Description, node: u32, has_data: bool) -> Forming {
         let listed = description.nodes.iter().find(|listed| listed.id == node);
-        let beside_log = || self.log.as_deref().map(|log| log::with_ending(log, "state"));
-        let in_data = || self.data.as_deref().map(|data| data.join("view"));
-        let state = self.state.clone().or_else(|| listed?.state.clone());
-        let state = state.or_else(in_data).or_else(beside_log);
+        // With a data folder, it is there.
+        let log = self.log.as_deref().filter(|_| !has_data);
+        let beside_log = || log.map(|log| log::with_ending(log, "state"));
+        let state = self.state.clone().or_else(|| listed?.state.clone()).or_else(beside_log);
         let print = |waiting: &Waiting| {
             // Without standard error there is no other place for it.
             let _ = writeln!(io::stderr(), "{waiting}");
@@ -362,7 +417,7 @@ fn open_log(path: &Path) -> Result<Log, Failure> {
         let what = format_args!("cannot open the log {}: {error}", path.display());
         Failure::usage(what, "give each node a --log of its own that it may write")
     };
-    LogFile::open(path).map(Log::File).map_err(|error| wrong(&error))
+    SharedLogFile::open(path).map(Log::File).map_err(|error| wrong(&error))
 }
 
 #[cfg(test)]
@@ -377,6 +432,8 @@ mod tests {
         let mut defaults: Description = toml::from_str(defaults).expect("it parses");
         defaults.complete().expect("it is right");
         defaults.subgroups[0].name = "lines".into();
+        // The first lines that a user types are not lost.
+        defaults.subgroups[0].logged = true;
         assert_eq!(description, defaults, "the example shows the defaults");
     }
 }

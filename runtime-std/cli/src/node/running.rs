@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::event::Event;
 use super::input::Input;
+use super::rotation::Rotation;
 use crate::exit::{Failure, Status};
 use crate::interrupt::Interrupts;
 use crate::output::Output;
@@ -36,6 +37,7 @@ pub(super) struct RunningNode {
     running: Running,
     output: Output,
     events: Receiver<Event>,
+    rotation: Rotation,
     leave_at_end: bool,
     /// Nothing if it cannot be read.
     input: Option<Input>,
@@ -51,10 +53,21 @@ impl RunningNode {
         running: Running,
         output: Output,
         events: Receiver<Event>,
+        rotation: Rotation,
         leave_at_end: bool,
     ) -> Self {
         let (input, input_ended, has_refused, failure) = (None, false, false, None);
-        Self { running, output, events, leave_at_end, input, input_ended, has_refused, failure }
+        Self {
+            running,
+            output,
+            events,
+            rotation,
+            leave_at_end,
+            input,
+            input_ended,
+            has_refused,
+            failure,
+        }
     }
 
     pub(super) const fn running(&self) -> &Running {
@@ -73,6 +86,7 @@ impl RunningNode {
                 return judge(stopped);
             }
             self.take_events(TICK);
+            self.rotation.rotate();
         }
         self.leave(interrupts)
     }
@@ -251,7 +265,7 @@ fn judge(stopped: Stopped) -> Result<(), Failure> {
 }
 
 /// One line for people.
-fn print_notice(text: &str) {
+pub(super) fn print_notice(text: &str) {
     // Without standard error there is no other place for it.
     let _ = writeln!(io::stderr(), "{text}");
 }

@@ -30,6 +30,7 @@ mod node_forming;
 mod node_input;
 mod node_large;
 mod node_links;
+mod node_log_files;
 mod node_lost_disks;
 mod node_operators;
 mod node_random_lives;

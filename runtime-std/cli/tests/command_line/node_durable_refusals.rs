@@ -17,8 +17,16 @@ fn refused(group: &Group, id: usize, more: &[&str], status: i32, parts: &[&str])
 #[test]
 fn a_log_and_a_folder_belong_together() {
     let group = logged_group(Carrier::SharedMemory, 1);
-    refused(&group, 0, &[], 2, &["\"lines\" is logged", "--data DIR"]);
+    // Without --log, it has one beside the group file.
+    let mut alone =
+        Node::start(group.place.command(&["node", "--config", &group.config, "--id", "0"]));
+    alone.await_errors("view 1: 0");
+    assert!(alone.errors().contains("group.data-0"), "{}", alone.errors());
+    assert!(group.place.path().join("group.data-0/lines").is_dir());
+    alone.signal(rustix::process::Signal::TERM);
+    alone.assert_left();
     let plain = Group::of(Carrier::SharedMemory, 1);
+    refused(&plain, 0, &["--data-keep-mb", "1"], 2, &["no durable log", "logged = true"]);
     let data = plain.place.path().join("data");
     let data = data.to_str().expect("a path");
     refused(&plain, 0, &["--data", data], 2, &["no logged subgroup", "logged = true"]);

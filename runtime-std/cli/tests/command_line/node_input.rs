@@ -6,6 +6,7 @@ use std::net::TcpListener;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
+use crate::node_durable::logged_group;
 use crate::support::group::{Carrier, Group, lines};
 use crate::support::wait_for;
 use rustix::process::Signal;
@@ -119,7 +120,7 @@ fn ended(mut child: Child) -> (Option<i32>, String) {
 
 #[test]
 fn a_node_whose_output_nobody_reads_leaves_and_holds_nobody_up_for_long() {
-    let group = Group::of(Carrier::SharedMemory, 3);
+    let group = logged_group(Carrier::SharedMemory, 3);
     // So long that a node that waited for its removal would not end in time.
     group.write(&group.text().replace("= 3000", "= 40000"));
     let child = unread(&group, "2");
@@ -144,7 +145,7 @@ fn a_node_whose_output_nobody_reads_leaves_and_holds_nobody_up_for_long() {
 
 #[test]
 fn a_node_whose_output_nobody_reads_ends_on_sigterm() {
-    let group = Group::of(Carrier::SharedMemory, 2);
+    let group = logged_group(Carrier::SharedMemory, 2);
     let child = unread(&group, "1");
     let mut node = group.node(0, &[]);
     node.await_errors("view 1: 0 1");

@@ -4,6 +4,7 @@ use std::io::Write as _;
 use std::net::TcpStream;
 
 use crate::support::group::{Carrier, Group, Node, lines};
+use crate::support::{Process, wait_for};
 use rustix::process::Signal;
 
 fn short(id: &str) -> Vec<&str> {
@@ -123,6 +124,26 @@ fn a_minority_comes_back_while_the_majority_runs() {
     group.await_members(&[0, 1, 2, 3, 4]);
     nodes[4].write(&lines(4, 0..50));
     group.await_same(&[0, 1, 2, 3, 4], 150);
+}
+
+/// Two folders with an example each: the groups have one name.
+#[test]
+fn group_of_another_folder_is_named_as_the_cause() {
+    let (group, other) = (Group::of(Carrier::SharedMemory, 2), Group::without_file());
+    let (here, there) = (group.place.path(), other.place.path());
+    let mut first = group.place.command(&["node", "--config", "group.toml", "--id", "0"]);
+    first.args(["--log", "log-0"]).current_dir(here);
+    let _first = Node::start(first);
+    other.write(&group.text().replace("heartbeat_ms = 20", "heartbeat_ms = 30"));
+    let second = |id: &str| {
+        let mut command = group.place.command(&["node", "--config", "group.toml", "--id", id]);
+        command.args(["--log", "log"]).current_dir(there);
+        Process::start(command).wait()
+    };
+    wait_for("the first", || (group.place.members() > 0).then_some(()));
+    let folder = here.to_str().expect("a path");
+    second("0").failed(5, &["group 'log'", folder, "give the group another name"]);
+    second("1").failed_at_last(5, &["heartbeat_ms", "another name"]);
 }
 
 #[test]

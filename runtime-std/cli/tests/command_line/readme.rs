@@ -197,8 +197,12 @@ impl World {
         }
         if goes_on {
             for (line, terminal) in &terminals {
+                // The first word of a node with a durable log comes before it is a member.
+                let has_begun = |errors: String| {
+                    errors.lines().any(|line| !line.starts_with("the durable log is in "))
+                };
                 wait_for(&format!("a word of {line}"), || {
-                    (!terminal.errors().is_empty()).then_some(())
+                    has_begun(terminal.errors()).then_some(())
                 });
             }
             return self.running.append(&mut terminals);
@@ -284,6 +288,36 @@ fn every_command_of_the_readme_and_the_guide_runs() {
         }
     }
     assert!(commands > 20, "{commands} commands: are the pages there?");
+}
+
+/// The commands of the README's quick start, all nodes killed, and the same commands again.
+#[test]
+fn quick_start_lines_survive_when_all_nodes_are_killed() {
+    let text = std::fs::read_to_string(root().join("README.md")).expect("the README");
+    let blocks = blocks(&text).expect("all say how they run");
+    let is_group = |block: &&Block| block.commands.iter().any(|line| line.contains("--log log-2"));
+    let block = blocks.iter().find(is_group).expect("a log that three nodes share");
+    let mut world = World::new();
+    world.in_turn(&block.commands[0]);
+    let nodes: Vec<&String> = block.commands[1..].iter().collect();
+    let log = |world: &World, id: usize| {
+        std::fs::read_to_string(world.folder.join(format!("log-{id}"))).unwrap_or_default()
+    };
+    let mut typed = 0;
+    for _ in 0..3 {
+        world.side_by_side(&nodes, false, true);
+        for (_, node) in &mut world.running {
+            typed += 1;
+            node.write(&format!("line {typed}\n"));
+        }
+        wait_for("all lines in all logs", || {
+            let logs = [0, 1, 2].map(|id| log(&world, id));
+            let is_same = logs.iter().all(|log| *log == logs[0]);
+            (is_same && (1..=typed).all(|line| logs[0].contains(&format!("line {line}\n"))))
+                .then_some(())
+        });
+        world.running.drain(..).for_each(|(_, node)| node.kill());
+    }
 }
 
 #[test]

@@ -1,0 +1,57 @@
+//! SIGHUP: log files are opened anew, as programs that rotate logs ask for it. If it says instead
+//! that the terminal of this process is gone, the node leaves.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::fs::{Mode, OFlags, open};
+use signal_hook::consts::{SIGHUP, SIGTERM};
+
+use super::log::SharedLogFile;
+use super::running::print_notice;
+use crate::interrupt::WatchError;
+
+/// The log files of a node, and whether they are to be opened anew.
+pub(super) struct Rotation {
+    files: Vec<SharedLogFile>,
+    is_asked: Arc<AtomicBool>,
+    has_terminal: bool,
+}
+
+impl Rotation {
+    /// From now on SIGHUP does not end this process, if it has log files.
+    pub(super) fn watch(files: Vec<SharedLogFile>) -> Result<Self, WatchError> {
+        let is_asked = Arc::default();
+        if !files.is_empty() {
+            signal_hook::flag::register(SIGHUP, Arc::clone(&is_asked))?;
+        }
+        Ok(Self { files, is_asked, has_terminal: has_terminal() })
+    }
+
+    /// Does what a SIGHUP asked for, if one came.
+    pub(super) fn rotate(&self) {
+        if !self.is_asked.swap(false, Ordering::Relaxed) {
+            return;
+        }
+        if self.has_terminal && !has_terminal() {
+            // As if the user had ended it. The signal is watched for.
+            let _ = signal_hook::low_level::raise(SIGTERM);
+            return;
+        }
+        for file in &self.files {
+            if let Err(error) = file.reopen() {
+                let path = file.path();
+                print_notice(&format!(
+                    "cannot open the log {} anew: {error}; make room for it, and send SIGHUP again; \
+                     until then lines go to the file that it was",
+                    path.display()
+                ));
+            }
+        }
+    }
+}
+
+/// Whether this process has a controlling terminal.
+fn has_terminal() -> bool {
+    open("/dev/tty", OFlags::RDONLY | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty()).is_ok()
+}
