@@ -154,17 +154,19 @@ fn is_standard(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// What is wrong with a command line, without the hints on further lines.
+/// What is wrong with a command line, with what may have been meant, and without the usage.
 fn in_one_line(error: &clap::Error) -> String {
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         return "no command is given".to_owned();
     }
     let text = error.render().to_string();
     let lines = text.lines().map(str::trim).take_while(|line| {
-        !["Usage:", "For more information", "tip:"].iter().any(|start| line.starts_with(start))
+        !["Usage:", "For more information"].iter().any(|start| line.starts_with(start))
     });
-    let words: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
-    words.join(" ").trim_start_matches("error: ").to_owned()
+    // A tip says what may have been meant, and another how to pass an option on as a value.
+    let lines = lines.filter(|line| !line.is_empty() && !line.contains("as a value"));
+    let words: Vec<&str> = lines.collect();
+    words.join(" ").trim_start_matches("error: ").replace(" tip: ", "; ")
 }
 
 #[cfg(test)]
@@ -192,5 +194,8 @@ mod tests {
             let line = in_one_line(&error);
             assert!(!line.contains('\n') && !line.contains("Usage") && line.len() > 10, "{line:?}");
         }
+        let mistyped = Cli::try_parse_from(["tramontane-conformance", "chekc", "a"]);
+        let line = in_one_line(&mistyped.expect_err("wrong"));
+        assert!(line.contains("; ") && line.contains("'check'"), "{line:?}");
     }
 }
