@@ -18,6 +18,7 @@
 //! | `exit`, `failures` | exit statuses; what the errors of each layer come to |
 //! | `network` | where members of several hosts meet |
 //! | `group_file` | the group file, and the errors of commands that read it |
+//! | `log_file` | log files of nodes and of replicas, and their rotation |
 //! | `waiting_notice` | a notice of other users' folders, for a member that waits |
 //! | `options`, `lines`, `output`, `record` | what commands share |
 //!
@@ -40,6 +41,7 @@ mod group_file;
 mod layout;
 mod leave;
 mod lines;
+mod log_file;
 mod network;
 mod node;
 mod options;

@@ -23,6 +23,12 @@ pub(super) fn print_result<R: Serialize>(
     print(&mut io::stdout().lock(), json, result, text).map_err(|error| Failure::output(&error))
 }
 
+/// Prints one line for people on standard error.
+pub(super) fn print_notice(text: &str) {
+    // Without standard error there is no other place for it.
+    let _ = writeln!(io::stderr(), "{text}");
+}
+
 /// Formatted bytes that may wait to be written. One record more may come on top.
 const WAITING_MAX: usize = 4 << 20;
 

@@ -14,6 +14,7 @@ use super::log::Log;
 use super::meter::Meter;
 use crate::exit::Failure;
 use crate::group_file::listed;
+use crate::log_file::kept_text;
 use crate::output::Output;
 use crate::record::Bytes;
 use tramontane_runtime::group::{Description, FIRST_VIEW, Message, Messages, Replica, ViewChanged};
@@ -176,10 +177,7 @@ impl Application {
         for begun in begun {
             match begun {
                 Ok(None) => {}
-                Ok(Some(kept)) => self.send_event(Event::Notice(format!(
-                    "the log begins anew; that of an earlier run is kept as {}",
-                    kept.display()
-                ))),
+                Ok(Some(kept)) => self.send_event(Event::Notice(kept_text(&kept))),
                 Err(error) => self.fail(&error),
             }
         }

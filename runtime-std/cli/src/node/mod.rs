@@ -6,7 +6,6 @@
 //! | `application`, `log` | what the node does with deliveries, and what it keeps of them |
 //! | `event` | what its threads report to the main one |
 //! | `input`, `sent_lines` | the thread that sends lines; the report of lines that were not sent |
-//! | `rotation` | log files that are opened anew on SIGHUP |
 //! | `running` | the main thread: waits for what ends the member, and ends it |
 //! | `metrics`, `meter`, `http` | figures for Prometheus; those that the node measures; HTTP |
 
@@ -18,7 +17,6 @@ mod log;
 mod meter;
 mod metrics;
 mod rdma_figures;
-mod rotation;
 mod running;
 mod sent_lines;
 
@@ -38,15 +36,15 @@ use tramontane_core::ids::SubgroupId;
 use super::exit::Failure;
 use super::group_file;
 use super::interrupt::Interrupts;
+use super::log_file::{Rotation, SharedLogFile, with_ending};
 use super::options::seconds;
-use super::output::Output;
+use super::output::{Output, print_notice};
 use super::waiting_notice::WaitingNotice;
 use application::{Application, Printing, Subgroups};
 use event::Event;
 use input::{Input, Lines};
-use log::{Log, Recent, SharedLogFile};
+use log::{Log, Recent};
 use meter::Meter;
-use rotation::Rotation;
 use running::RunningNode;
 use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::group::{
@@ -327,11 +325,11 @@ impl Arguments {
             return Ok(self.data.clone());
         }
         let beside_config = || Some(self.config.as_deref()?.with_extension(format!("data-{node}")));
-        let beside_log = self.log.as_deref().map(|log| log::with_ending(log, "data"));
+        let beside_log = self.log.as_deref().map(|log| with_ending(log, "data"));
         let folder = beside_log.or_else(beside_config);
         if let Some(folder) = &folder {
             let text = format!("the durable log is in {} (--data DIR)", folder.display());
-            running::print_notice(&text);
+            print_notice(&text);
         }
         Ok(folder)
     }
@@ -340,7 +338,7 @@ impl Arguments {
         let listed = description.nodes.iter().find(|listed| listed.id == node);
         // With a data folder, it is there.
         let log = self.log.as_deref().filter(|_| !has_data);
-        let beside_log = || log.map(|log| log::with_ending(log, "state"));
+        let beside_log = || log.map(|log| with_ending(log, "state"));
         let state = self.state.clone().or_else(|| listed?.state.clone()).or_else(beside_log);
         let print = |waiting: &Waiting| {
             // Without standard error there is no other place for it.
@@ -395,8 +393,10 @@ impl Arguments {
             |(id, subgroup): (SubgroupId, &tramontane_runtime::group::SubgroupDescription)| {
                 let log = match &self.log {
                     None => Log::Recent(Recent::default()),
-                    Some(path) if is_one => open_log(path)?,
-                    Some(path) => open_log(&log_of_subgroup(path, &subgroup.name)?)?,
+                    Some(path) if is_one => Log::File(SharedLogFile::open(path)?),
+                    Some(path) => {
+                        Log::File(SharedLogFile::open(&log_of_subgroup(path, &subgroup.name)?)?)
+                    }
                 };
                 Ok((id, log))
             };
@@ -409,15 +409,7 @@ fn log_of_subgroup(path: &Path, name: &str) -> Result<PathBuf, Failure> {
         let what = format_args!("subgroup \"{name}\" cannot be part of a file's name");
         return Err(Failure::usage(what, "give it another one, or leave out --log"));
     }
-    Ok(log::with_ending(path, name))
-}
-
-fn open_log(path: &Path) -> Result<Log, Failure> {
-    let wrong = |error: &io::Error| {
-        let what = format_args!("cannot open the log {}: {error}", path.display());
-        Failure::usage(what, "give each node a --log of its own that it may write")
-    };
-    SharedLogFile::open(path).map(Log::File).map_err(|error| wrong(&error))
+    Ok(with_ending(path, name))
 }
 
 #[cfg(test)]

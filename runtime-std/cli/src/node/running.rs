@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use super::event::Event;
 use super::input::Input;
-use super::rotation::Rotation;
 use crate::exit::{Failure, Status};
 use crate::interrupt::Interrupts;
-use crate::output::Output;
+use crate::log_file::Rotation;
+use crate::output::{Output, print_notice};
 use tramontane_runtime::group::Running;
 use tramontane_runtime::member::Stopped;
 
@@ -262,12 +262,6 @@ fn judge(stopped: Stopped) -> Result<(), Failure> {
         Stopped::Left => Ok(()),
         stopped => Err(stopped.into()),
     }
-}
-
-/// One line for people.
-pub(super) fn print_notice(text: &str) {
-    // Without standard error there is no other place for it.
-    let _ = writeln!(io::stderr(), "{text}");
 }
 
 /// Signals that come while the node leaves.

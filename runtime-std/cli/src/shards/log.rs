@@ -5,18 +5,17 @@
 //! PLACE GROUPS CLIENT/INCARNATION/NUMBER TEXT
 //! ```
 
-use std::fs::File;
-use std::io::{self, Read, Seek as _, SeekFrom, Write as _};
-use std::path::Path;
+use std::io::{self, Cursor, Read, Write as _};
 use std::sync::mpsc::Sender;
 
 use tramontane_runtime::shards::{Delivered, Destinations, Places, Replica};
 
-use crate::output::Output;
+use crate::log_file::{NO_FILE, SharedLogFile, begin_without_file, kept_text};
+use crate::output::{Output, print_notice};
 
 /// Where lines go.
 enum Sink {
-    File(File),
+    File(SharedLogFile),
     Printed(Output),
     Nowhere,
 }
@@ -26,30 +25,42 @@ pub(super) struct Log {
     places: Places,
     sink: Sink,
     line: Vec<u8>,
+    /// The file is the group's by now.
+    is_begun: bool,
     /// Told once a line cannot be written.
     failed: Sender<io::Error>,
 }
 
 impl Log {
-    /// In a file that is made anew.
-    pub(super) fn in_file(
+    /// In a file, or printed, if there is either.
+    pub(super) fn new(
         places: Places,
-        path: &Path,
-        failed: Sender<io::Error>,
-    ) -> io::Result<Self> {
-        let mut options = File::options();
-        let file = options.read(true).write(true).create(true).truncate(true).open(path)?;
-        Ok(Self { places, sink: Sink::File(file), line: Vec::new(), failed })
-    }
-
-    /// Printed, if there is an output.
-    pub(super) fn printed(
-        places: Places,
+        file: Option<SharedLogFile>,
         output: Option<Output>,
         failed: Sender<io::Error>,
     ) -> Self {
-        let sink = output.map_or(Sink::Nowhere, Sink::Printed);
-        Self { places, sink, line: Vec::new(), failed }
+        let sink = match (file, output) {
+            (Some(file), _) => Sink::File(file),
+            (None, Some(output)) => Sink::Printed(output),
+            (None, None) => Sink::Nowhere,
+        };
+        Self { places, sink, line: Vec::new(), is_begun: false, failed }
+    }
+
+    /// The file is the group's from now on. What an earlier process of a group wrote that has formed
+    /// anew is kept.
+    fn begin(&mut self) -> io::Result<()> {
+        if let (Sink::File(file), false) = (&self.sink, self.is_begun) {
+            let kept = file.begin()?;
+            kept.iter().for_each(|kept| print_notice(&kept_text(kept)));
+        }
+        self.is_begun = true;
+        Ok(())
+    }
+
+    /// The main thread ends this process, and may be at it.
+    fn fail(&self, error: io::Error) {
+        let _ = self.failed.send(error);
     }
 
     /// Formats a message as a line. What would end the line is written as a space.
@@ -78,16 +89,15 @@ impl Replica for Log {
             return 0;
         }
         self.format(message);
-        let Self { sink, line, failed, .. } = self;
-        match sink {
+        let begun = self.begin();
+        match &self.sink {
             Sink::File(file) => {
-                if let Err(error) = file.write_all(line) {
-                    // The main thread ends this process, and may be at it.
-                    let _ = failed.send(error);
+                if let Err(error) = begun.and_then(|()| file.append(&self.line)) {
+                    self.fail(error);
                 }
             }
             Sink::Printed(output) => {
-                output.put_each([&*line], |line, bytes| bytes.extend_from_slice(line));
+                output.put_each([&self.line], |line, bytes| bytes.extend_from_slice(line));
             }
             Sink::Nowhere => {}
         }
@@ -95,34 +105,23 @@ impl Replica for Log {
     }
 
     fn snapshot(&mut self) -> Box<dyn Read + Send> {
-        let Sink::File(file) = &mut self.sink else { return Box::new(io::empty()) };
-        match copy_of(file) {
-            Ok(bytes) => Box::new(io::Cursor::new(bytes)),
-            Err(error) => {
-                let _ = self.failed.send(io::Error::new(error.kind(), error.to_string()));
-                Box::new(Unreadable(Some(error)))
-            }
-        }
+        let begun = self.begin();
+        let Sink::File(file) = &self.sink else { return Box::new(Cursor::new(NO_FILE)) };
+        begun.and_then(|()| file.snapshot()).unwrap_or_else(|error| {
+            self.fail(io::Error::new(error.kind(), error.to_string()));
+            Box::new(Unreadable(Some(error)))
+        })
     }
 
     fn restore(&mut self, state: &mut dyn Read) -> io::Result<()> {
-        match &mut self.sink {
-            Sink::File(file) => {
-                file.set_len(0)?;
-                file.seek(SeekFrom::Start(0))?;
-                io::copy(state, file).map(|_| ())
-            }
-            Sink::Printed(_) | Sink::Nowhere => io::copy(state, &mut io::sink()).map(|_| ()),
-        }
+        let Sink::File(file) = &self.sink else {
+            begin_without_file(state)?;
+            return io::copy(state, &mut io::sink()).map(|_| ());
+        };
+        file.restore(state)?;
+        self.is_begun = false;
+        self.begin()
     }
-}
-
-/// All bytes of a file, which is written at its end afterwards.
-fn copy_of(file: &mut File) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    file.seek(SeekFrom::Start(0))?;
-    file.read_to_end(&mut bytes)?;
-    Ok(bytes)
 }
 
 /// A state that cannot be read.
@@ -132,10 +131,4 @@ impl Read for Unreadable {
     fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
         self.0.take().map_or(Ok(0), Err)
     }
-}
-
-/// Why a log cannot be made.
-pub(super) fn cannot_open(path: &Path, error: &io::Error) -> crate::exit::Failure {
-    let what = format_args!("cannot write {}: {error}", path.display());
-    crate::exit::Failure::usage(what, "take another --log")
 }

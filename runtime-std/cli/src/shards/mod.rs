@@ -41,7 +41,8 @@ pub(super) const EXAMPLES: &str = "  tramontane shards --example-config base >ov
 The log:
   The state of a replica is its log: a line for each message of its group, the same bytes at all \
 replicas of a group. A replica that comes back takes the log over from another one. Give --log to \
-all replicas of a group or to none. FILE is replaced at the start.
+all replicas of a group or to none. What FILE held before is kept as FILE.1, FILE.2 and so on if the \
+group forms anew. SIGHUP makes a replica open FILE anew, for logrotate.
 
 Long messages:
   Leaders pass messages on with their bytes. With references_from = BYTES in the overlay file, \

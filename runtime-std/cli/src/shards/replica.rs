@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use tramontane_runtime::shards::{Places, StartOptions, start};
 
-use super::log::{Log, cannot_open};
+use super::log::Log;
 use super::{Arguments, read_with_device};
 use crate::exit::Failure;
 use crate::interrupt::Interrupts;
+use crate::log_file::{Rotation, SharedLogFile};
 use crate::output::Output;
 
 /// Between two looks at signals and at the replica's state.
@@ -31,12 +32,9 @@ pub(super) fn run(config: &Path, id: &str, arguments: &Arguments) -> Result<(), 
     } else {
         None
     };
-    let application = match &arguments.log {
-        Some(path) => {
-            Log::in_file(places, path, failed).map_err(|error| cannot_open(path, &error))?
-        }
-        None => Log::printed(places, output.clone(), failed),
-    };
+    let file = arguments.log.as_deref().map(SharedLogFile::open).transpose()?;
+    let rotation = Rotation::watch(file.iter().cloned().collect())?;
+    let application = Log::new(places, file, output.clone(), failed);
     let mut options = StartOptions::default();
     options.time_limit = arguments.join_timeout;
     options.cancel = interrupts.flag();
@@ -48,7 +46,7 @@ pub(super) fn run(config: &Path, id: &str, arguments: &Arguments) -> Result<(), 
         }
     };
     tracing::info!(replica = id, "the replica is in its group");
-    let ended = wait_for_end(&interrupts, &failures, || running.stopped());
+    let ended = wait_for_end(&interrupts, &failures, &rotation, || running.stopped());
     running.close();
     if let Some(output) = output {
         output.drain(DRAIN);
@@ -68,6 +66,7 @@ fn output(failed: Sender<io::Error>) -> Result<Output, Failure> {
 fn wait_for_end(
     interrupts: &Interrupts,
     failures: &Receiver<io::Error>,
+    rotation: &Rotation,
     stopped: impl Fn() -> Option<tramontane_runtime::member::Stopped>,
 ) -> Result<(), Failure> {
     loop {
@@ -80,5 +79,6 @@ fn wait_for_end(
         if let Ok(error) = failures.recv_timeout(TICK) {
             return Err(Failure::output(&error));
         }
+        rotation.rotate();
     }
 }

@@ -1,5 +1,5 @@
 //! SIGHUP: log files are opened anew, as programs that rotate logs ask for it. If it says instead
-//! that the terminal of this process is gone, the node leaves.
+//! that the terminal of this process is gone, the process is asked to end.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::fs::{Mode, OFlags, open};
 use signal_hook::consts::{SIGHUP, SIGTERM};
 
-use super::log::SharedLogFile;
-use super::running::print_notice;
+use super::SharedLogFile;
 use crate::interrupt::WatchError;
+use crate::output::print_notice;
 
-/// The log files of a node, and whether they are to be opened anew.
-pub(super) struct Rotation {
+/// The log files of a process, and whether they are to be opened anew.
+pub(crate) struct Rotation {
     files: Vec<SharedLogFile>,
     is_asked: Arc<AtomicBool>,
     has_terminal: bool,
@@ -20,7 +20,7 @@ pub(super) struct Rotation {
 
 impl Rotation {
     /// From now on SIGHUP does not end this process, if it has log files.
-    pub(super) fn watch(files: Vec<SharedLogFile>) -> Result<Self, WatchError> {
+    pub(crate) fn watch(files: Vec<SharedLogFile>) -> Result<Self, WatchError> {
         let is_asked = Arc::default();
         if !files.is_empty() {
             signal_hook::flag::register(SIGHUP, Arc::clone(&is_asked))?;
@@ -29,7 +29,7 @@ impl Rotation {
     }
 
     /// Does what a SIGHUP asked for, if one came.
-    pub(super) fn rotate(&self) {
+    pub(crate) fn rotate(&self) {
         if !self.is_asked.swap(false, Ordering::Relaxed) {
             return;
         }

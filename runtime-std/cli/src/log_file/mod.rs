@@ -1,0 +1,420 @@
+//! Log files: what a node or a replica of a shard keeps of what was delivered, as lines in a file.
+//! It is its state too, which one that joins takes over.
+//!
+//! # Invariants
+//! - A log holds whole lines, in the order of delivery: what cannot be written whole is taken back.
+//! - A file holds all that the group delivered, or what came since it was rotated at one node. It
+//!   takes no state over from a member without a file.
+//! - The file of an earlier life stays as it was until this process is a member; then what it
+//!   joined with takes its place. A group that starts anew begins with empty logs, and what was
+//!   there is kept under another name.
+//! - Files are renamed, so a log is a regular file: a device, a directory or a pipe is refused
+//!   before anything is done to it.
+
+mod rotation;
+
+use std::fs::{File, FileType, Metadata, OpenOptions, TryLockError};
+use std::io::{self, Cursor, ErrorKind, Read, Write as _};
+use std::os::unix::fs::{FileExt as _, FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::exit::Failure;
+
+pub(super) use rotation::Rotation;
+
+/// The first byte of a state: all lines of a file, those since it was rotated, or what a member
+/// without a file has.
+const WHOLE: [u8; 1] = *b"f";
+const ROTATED: [u8; 1] = *b"r";
+pub(super) const NO_FILE: [u8; 1] = *b"-";
+
+/// Reads what a state begins with, in a member that has a file or none. Nothing if the state has no
+/// bytes: it is that of the beginning.
+fn read_kind(state: &mut dyn Read, has_file: bool) -> io::Result<Option<[u8; 1]>> {
+    let mut kind = [0];
+    if state.read(&mut kind)? == 0 {
+        return Ok(None);
+    }
+    let is_file = [WHOLE, ROTATED].contains(&kind);
+    let what = match (has_file, is_file) {
+        (true, false) => "the members have no --log; start all with --log, or this one without it",
+        (false, true) => "the members have a --log; start this one with a --log too",
+        _ => return Ok(Some(kind)),
+    };
+    Err(io::Error::new(ErrorKind::InvalidData, what))
+}
+
+/// Reads what the state of a member without a file begins with.
+pub(super) fn begin_without_file(state: &mut dyn Read) -> io::Result<()> {
+    read_kind(state, false).map(|_| ())
+}
+
+/// A log file, which the application appends to and the main thread opens anew.
+#[derive(Clone)]
+pub(super) struct SharedLogFile(Arc<Mutex<LogFile>>);
+
+impl SharedLogFile {
+    /// Opens the log, made if it is not there. No other process may have it open as its log.
+    pub(super) fn open(path: &Path) -> Result<Self, Failure> {
+        let wrong = |error: io::Error| {
+            let what = format_args!("cannot open the log {}: {error}", path.display());
+            Failure::usage(what, "give each process a --log of its own that it may write")
+        };
+        let file = LogFile::open(path).map_err(wrong)?;
+        Ok(Self(Arc::new(Mutex::new(file))))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, LogFile> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds whole lines.
+    pub(super) fn append(&self, lines: &[u8]) -> io::Result<()> {
+        self.lock().append(lines)
+    }
+
+    /// What it holds now, to be read while it grows.
+    pub(super) fn snapshot(&self) -> io::Result<Box<dyn Read + Send>> {
+        Ok(Box::new(self.lock().snapshot()?))
+    }
+
+    /// Takes over another member's, or begins with nothing if there is none.
+    pub(super) fn restore(&self, state: &mut dyn Read) -> io::Result<()> {
+        let kind = read_kind(state, true)?;
+        self.lock().restore(state, kind == Some(ROTATED))
+    }
+
+    /// This process is a member: from now on the log is the group's. Says where a log of an earlier
+    /// life is kept that is not part of it.
+    pub(super) fn begin(&self) -> io::Result<Option<PathBuf>> {
+        self.lock().begin()
+    }
+
+    /// Opens what is at the log's path now, after a rotation.
+    fn reopen(&self) -> io::Result<()> {
+        self.lock().reopen()
+    }
+
+    fn path(&self) -> PathBuf {
+        self.lock().path.clone()
+    }
+}
+
+/// Where lines of an earlier life are kept, for people.
+pub(super) fn kept_text(kept: &Path) -> String {
+    format!("the log begins anew; that of an earlier run is kept as {}", kept.display())
+}
+
+/// All lines, in a file.
+struct LogFile {
+    path: PathBuf,
+    /// What is written to: the log, or what will take its place.
+    file: File,
+    length: u64,
+    is_restored: bool,
+    /// Lines of the group are missing before those in the file.
+    is_rotated: bool,
+}
+
+impl LogFile {
+    /// Opens the log, made if it is not there. No other process may have it open as its log.
+    fn open(path: &Path) -> io::Result<Self> {
+        let file = open(path)?;
+        let length = file.metadata()?.len();
+        // A link stays, and what it leads to is the log: a rename would put the log in the link's
+        // place.
+        let path = path.canonicalize()?;
+        let log = Self { path, file, length, is_restored: false, is_rotated: false };
+        check_kind(&log.joining_path(), std::fs::symlink_metadata(log.joining_path()))?;
+        Ok(log)
+    }
+
+    fn append(&mut self, lines: &[u8]) -> io::Result<()> {
+        let written = self.file.write_all(lines);
+        let whole = if written.is_ok() {
+            lines.len()
+        } else {
+            // Half a line is none.
+            let bytes = self.file.metadata()?.len().saturating_sub(self.length);
+            let bytes = lines.len().min(usize::try_from(bytes).unwrap_or(usize::MAX));
+            lines[..bytes].iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1)
+        };
+        self.length += u64::try_from(whole).unwrap_or(u64::MAX);
+        if written.is_err() {
+            self.file.set_len(self.length)?;
+        }
+        written
+    }
+
+    fn snapshot(&self) -> io::Result<impl Read + Send + use<>> {
+        let kind = if self.is_rotated { ROTATED } else { WHOLE };
+        let lines = Snapshot { file: self.file.try_clone()?, at: 0, length: self.length };
+        Ok(Cursor::new(kind).chain(lines))
+    }
+
+    fn restore(&mut self, state: &mut dyn Read, is_rotated: bool) -> io::Result<()> {
+        if !self.is_restored {
+            let path = self.joining_path();
+            check_kind(&path, std::fs::symlink_metadata(&path))?;
+            self.file = open(&path)?;
+            self.is_restored = true;
+        }
+        self.is_rotated = is_rotated;
+        self.length = 0;
+        self.file.set_len(0)?;
+        self.length = io::copy(state, &mut self.file)?;
+        Ok(())
+    }
+
+    fn begin(&mut self) -> io::Result<Option<PathBuf>> {
+        let before = std::fs::metadata(&self.path).map_or(0, |found| found.len());
+        // Lines of before that the group's members have rotated away are nowhere else.
+        let kept = if before > 0 && (self.is_rotated || !self.is_restored) {
+            let kept = (1_u32..).map(|number| with_ending(&self.path, &number.to_string()));
+            let is_free = |path: &PathBuf| std::fs::symlink_metadata(path).is_err();
+            let kept = kept.into_iter().find(is_free).unwrap_or_default();
+            std::fs::rename(&self.path, &kept)?;
+            Some(kept)
+        } else {
+            None
+        };
+        if self.is_restored {
+            self.is_restored = false;
+            std::fs::rename(self.joining_path(), &self.path)?;
+        } else if kept.is_some() {
+            *self = Self::open(&self.path)?;
+        }
+        Ok(kept)
+    }
+
+    /// Opens what is at the path now: a file that was rotated stays as it is. If that cannot be, the
+    /// lines go to the file that was rotated.
+    fn reopen(&mut self) -> io::Result<()> {
+        // What was restored gets the path at the beginning.
+        if self.is_restored {
+            return Ok(());
+        }
+        let own = self.file.metadata()?;
+        let is_own = |found: Metadata| (found.dev(), found.ino()) == (own.dev(), own.ino());
+        if !std::fs::metadata(&self.path).is_ok_and(is_own) {
+            *self = Self::open(&self.path)?;
+            self.is_rotated = true;
+        }
+        Ok(())
+    }
+
+    fn joining_path(&self) -> PathBuf {
+        with_ending(&self.path, "joining")
+    }
+}
+
+impl Drop for LogFile {
+    fn drop(&mut self) {
+        if self.is_restored {
+            // The join failed; the next joining node begins another one.
+            let _ = std::fs::remove_file(self.joining_path());
+        }
+    }
+}
+
+/// The first bytes of a log, which others may append to, rename or cut off meanwhile.
+struct Snapshot {
+    file: File,
+    at: u64,
+    length: u64,
+}
+
+impl Read for Snapshot {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let left = usize::try_from(self.length - self.at).unwrap_or(usize::MAX);
+        let wanted = left.min(into.len());
+        let bytes = self.file.read_at(&mut into[..wanted], self.at)?;
+        if bytes == 0 && wanted > 0 {
+            // The joining node asks another member.
+            let what =
+                "the log is shorter than what this node wrote to it: another program truncated it";
+            return Err(io::Error::new(ErrorKind::UnexpectedEof, what));
+        }
+        self.at += bytes as u64;
+        Ok(bytes)
+    }
+}
+
+/// `path.ending`.
+pub(super) fn with_ending(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".");
+    name.push(ending);
+    name.into()
+}
+
+/// Opens a file, made if it is not there, and locks it. Nothing is opened that is not a regular
+/// file: that alone may block, or do something to a device.
+fn open(path: &Path) -> io::Result<File> {
+    check_kind(path, std::fs::metadata(path))?;
+    let mut options = OpenOptions::new();
+    let at_once = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+    let file = options.create(true).read(true).append(true).custom_flags(at_once).open(path)?;
+    // Something else may have come to its place.
+    check_type(path, file.metadata()?.file_type())?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => {
+            Err(io::Error::new(ErrorKind::ResourceBusy, "another process uses it as its log"))
+        }
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
+/// Fails if there is something other than a regular file.
+fn check_kind(path: &Path, found: io::Result<Metadata>) -> io::Result<()> {
+    match found {
+        Ok(found) => check_type(path, found.file_type()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+fn check_type(path: &Path, found: FileType) -> io::Result<()> {
+    let what = match found {
+        _ if found.is_file() => return Ok(()),
+        _ if found.is_dir() => "a directory",
+        _ if found.is_symlink() => "a symbolic link",
+        _ if found.is_fifo() => "a pipe",
+        _ if found.is_socket() => "a socket",
+        _ => "a device",
+    };
+    let what = format!("{} is {what}; a log must be a regular file", path.display());
+    Err(io::Error::new(ErrorKind::InvalidInput, what))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open(path: &Path) -> SharedLogFile {
+        SharedLogFile::open(path).expect("it is free")
+    }
+
+    fn content(log: &SharedLogFile) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        log.snapshot().and_then(|mut state| state.read_to_end(&mut bytes)).expect("it can be read");
+        bytes.split_off(1)
+    }
+
+    #[test]
+    fn a_log_of_an_earlier_life_is_kept_where_the_group_starts_anew_and_replaced_where_it_runs() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("log");
+        std::fs::write(&path, "old\n").expect("a file");
+        let log = open(&path);
+        assert_eq!(log.begin().expect("a new one"), Some(with_ending(&path, "1")));
+        log.append(b"new\n").expect("room");
+        assert_eq!(content(&log), b"new\n");
+        assert_eq!(std::fs::read(with_ending(&path, "1")).expect("kept"), b"old\n");
+        drop(log);
+
+        let log = open(&path);
+        log.restore(&mut &b"fgroup's\n"[..]).expect("room");
+        log.append(b"since\n").expect("room");
+        assert_eq!(std::fs::read(&path).expect("untouched"), b"new\n");
+        log.restore(&mut &b"fgroup's again\n"[..]).expect("room");
+        assert_eq!(log.begin().expect("the restored one"), None);
+        log.append(b"more\n").expect("room");
+        assert_eq!(content(&log), b"group's again\nmore\n");
+        assert!(!with_ending(&path, "joining").exists());
+    }
+
+    #[test]
+    fn joiner_of_rotated_log_keeps_its_earlier_lines() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (path, other) = (folder.path().join("log"), folder.path().join("other"));
+        let log = open(&path);
+        log.append(b"first\n").expect("room");
+        log.reopen().expect("it is the same file");
+        assert_eq!(content(&log), b"first\n");
+        std::fs::rename(&path, with_ending(&path, "rotated")).expect("another name");
+        log.reopen().expect("room");
+        assert_eq!(std::fs::read(&path).expect("it is there"), b"");
+        log.append(b"second\n").expect("room");
+        assert_eq!(std::fs::read(&path).expect("it is there"), b"second\n");
+
+        std::fs::write(&other, "zeroth\nfirst\n").expect("a file");
+        let joiner = open(&other);
+        log.snapshot().and_then(|mut state| joiner.restore(&mut state)).expect("room");
+        assert_eq!(joiner.begin().expect("room"), Some(with_ending(&other, "1")));
+        assert_eq!(std::fs::read(with_ending(&other, "1")).expect("kept"), b"zeroth\nfirst\n");
+        assert_eq!(std::fs::read(&other).expect("it is there"), b"second\n");
+        let state = joiner.snapshot().and_then(io::read_to_string).expect("it can be read");
+        assert_eq!(state, "rsecond\n", "and so does the next");
+    }
+
+    /// A node whose lines are in a durable log fills its file from that, from the beginning on.
+    #[test]
+    fn a_state_of_no_bytes_is_the_beginning() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("log");
+        std::fs::write(&path, "old\n").expect("a file");
+        let log = open(&path);
+        log.restore(&mut io::empty()).expect("room");
+        log.append(b"again\n").expect("room");
+        assert_eq!(std::fs::read(&path).expect("untouched"), b"old\n");
+        assert_eq!(log.begin().expect("the restored one"), None);
+        assert_eq!(std::fs::read(&path).expect("replaced"), b"again\n");
+    }
+
+    #[test]
+    fn a_log_that_is_rotated_is_handed_on_whole_or_not_at_all() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("log");
+        let log = open(&path);
+        log.append(b"first\nsecond\n").expect("room");
+        let before = log.snapshot().expect("it is there");
+        std::fs::rename(&path, with_ending(&path, "rotated")).expect("another name");
+        log.append(b"third\n").expect("room");
+        assert_eq!(content(&log), b"first\nsecond\nthird\n");
+        assert_eq!(io::read_to_string(before).expect("as it was"), "ffirst\nsecond\n");
+
+        let rotated =
+            File::options().write(true).open(with_ending(&path, "rotated")).expect("it is there");
+        rotated.set_len(6).expect("a size");
+        let error = log.snapshot().and_then(io::read_to_string).expect_err("it is cut off");
+        assert_eq!(error.kind(), ErrorKind::UnexpectedEof);
+        log.append(b"fourth\n").expect("room");
+        log.snapshot().and_then(io::read_to_string).expect_err("some of it is gone for ever");
+    }
+
+    #[test]
+    fn a_log_behind_a_link_is_replaced_and_the_link_stays() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (path, link) = (folder.path().join("log"), folder.path().join("link"));
+        std::os::unix::fs::symlink(&path, &link).expect("a link");
+        let log = open(&link);
+        log.restore(&mut &b"fgroup's\n"[..]).expect("room");
+        assert_eq!(log.begin().expect("the restored one"), None);
+        assert!(std::fs::symlink_metadata(&link).expect("it is there").is_symlink());
+        assert_eq!(std::fs::read(&path).expect("it is there"), b"group's\n");
+    }
+
+    #[test]
+    fn what_is_beside_a_log_is_no_way_to_another_file() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (path, other) = (folder.path().join("log"), folder.path().join("other"));
+        std::fs::write(&other, "precious\n").expect("a file");
+        let log = open(&path);
+        std::os::unix::fs::symlink(&other, with_ending(&path, "joining")).expect("a link");
+        log.restore(&mut &b"fgroup's\n"[..]).expect_err("a link");
+        LogFile::open(&path).err().expect("a link");
+        assert_eq!(std::fs::read(&other).expect("it is there"), b"precious\n");
+    }
+
+    #[test]
+    fn a_log_has_one_process() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("log");
+        let _first = LogFile::open(&path).expect("it is free");
+        let error = LogFile::open(&path).err().expect("it is taken");
+        assert_eq!(error.kind(), ErrorKind::ResourceBusy);
+    }
+}
