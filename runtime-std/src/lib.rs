@@ -1,5 +1,5 @@
 //! Groups on Linux hosts: how a process becomes a member, sends and delivers, over shared memory,
-//! TCP, or RDMA as a cargo feature. The command line is another crate.
+//! TCP or RDMA, whose library is loaded when a group uses it. The command line is another crate.
 //!
 //! A program is a member of a [`group`]: [`group::start`] makes this process one of a
 //! [`group::Description`], and its application is a [`group::Replica`], which is handed what every

@@ -5,6 +5,7 @@ use std::io;
 use tramontane_bench::BenchError;
 use tramontane_control::MeshError;
 use tramontane_core::layout::LayoutError;
+use tramontane_core::view::Halt;
 use tramontane_local::crew::{AttachError, CrewError};
 use tramontane_local::group::LocalError;
 use tramontane_local::interrupt::{Interrupted, WatchError};
@@ -157,6 +158,7 @@ impl From<StartError> for Failure {
             | E::OtherConfiguration { .. }
             | E::NotFormed(_)
             | E::NotRestarted(_)
+            | E::NothingOfGroup { .. }
             | E::FixedRuns { .. }
             | E::NotReady { .. }
             | E::Refused { .. } => Status::Group,
@@ -170,6 +172,11 @@ impl From<Stopped> for Failure {
     fn from(stopped: Stopped) -> Self {
         match stopped {
             Stopped::PeerLost { .. } => Self::peer_lost(stopped, "start all members again"),
+            Stopped::Halted { why: Halt::NoMajority, .. } => Self::new(
+                Status::Out,
+                stopped,
+                "start this node and the others that ended again, with the same commands: each says for whom it waits",
+            ),
             Stopped::Halted { .. } => {
                 Self::new(Status::Out, stopped, "start this node again: it joins as a new process")
             }

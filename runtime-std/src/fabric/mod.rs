@@ -1,7 +1,7 @@
 //! The fabric of a member, whichever it is.
 //!
-//! One type for all of them, so that a command is written once. With a single fabric compiled in,
-//! nothing is left of the choice; with more, it is one branch that always goes the same way.
+//! One type for all of them, so that a command is written once. All fabrics are compiled in; the
+//! choice is one branch that always goes the same way.
 
 /// Hands a call to whichever fabric it is.
 macro_rules! each {

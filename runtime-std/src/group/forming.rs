@@ -64,6 +64,11 @@ pub enum Waiting {
         /// Where, and how it answered.
         answer: String,
     },
+    /// For the nodes that have the group's logs: this one has nothing of the group.
+    Others {
+        /// One that has something, and waits for the others that have.
+        node: u32,
+    },
 }
 
 /// What a group that restarts waits for.
@@ -116,8 +121,19 @@ impl fmt::Display for Waiting {
             Self::Stranger { node, answer } => {
                 write!(out, "waiting for {node}: what answers at {answer}")
             }
+            Self::Others { node } => {
+                write!(out, "waiting for {node}, which restarts from its log; {}", others(*node))
+            }
         }
     }
+}
+
+/// What to do at a node without a log while another one restarts.
+pub(super) fn others(node: u32) -> String {
+    format!(
+        "this node has nothing of the group: start the other nodes that have, give this one its folders back, or, if \
+         they are lost for good, start node {node} again with --restart-with-less"
+    )
 }
 
 /// What an initial node states at the barrier.
@@ -171,7 +187,7 @@ pub enum NotFormed {
     /// A node was a member before.
     #[error(
         "node {node} was a member before, in view {view} of {}, and {how}; start a member that still has the group's \
-         state, or form a new group: --new-group at each initial node",
+         state",
         List(members)
     )]
     WasMember {
@@ -197,8 +213,7 @@ pub enum NotFormed {
     },
     /// A node has no folder to remember anything.
     #[error(
-        "node {node} cannot know whether it was a member before; give each node a --log or a --state folder, or form a \
-         new group: --new-group at each initial node"
+        "node {node} cannot know whether it was a member before; give each node a --log or a --state folder"
     )]
     NoState {
         /// The node.
@@ -206,12 +221,26 @@ pub enum NotFormed {
     },
     /// A node was not told to form a new group.
     #[error(
-        "node {node} was started without --new-group; give it to each initial node, or to none"
+        "node {node} was started without --new-group; leave it out at all nodes, or give it to each initial node"
     )]
     NotTold {
         /// The node.
         node: u32,
     },
+}
+
+impl NotFormed {
+    /// What else may be done once the nodes have met in vain. Nothing that is known of the group
+    /// runs then, and nothing is logged.
+    pub(super) const fn last_resort(&self) -> &'static str {
+        match self {
+            Self::WasMember { .. } | Self::NoState { .. } => {
+                ", or, if none is left anywhere, form a new group: --new-group at each initial node (files of --log are \
+                 kept)"
+            }
+            Self::Lives { .. } | Self::NotTold { .. } => "",
+        }
+    }
 }
 
 /// The verdict of all initial nodes, the same at each.
@@ -254,7 +283,7 @@ pub(super) fn reason(node: NodeId, statement: &Statement) -> Option<NotFormed> {
 }
 
 /// Ids as people list them.
-struct List<'l>(&'l [u32]);
+pub(super) struct List<'l>(pub(super) &'l [u32]);
 
 impl fmt::Display for List<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {

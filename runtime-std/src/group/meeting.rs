@@ -31,7 +31,7 @@ const TELL_PAUSE: Duration = Duration::from_secs(4);
 
 /// How long a member of another configuration is looked at before that ends a node: one that still
 /// meets others comes to this node meanwhile, and both say what differs.
-const OTHER_CONFIGURATION: Duration = Duration::from_secs(1);
+pub(super) const OTHER_CONFIGURATION: Duration = Duration::from_secs(1);
 
 /// How long another node may take to write its note.
 const NOTE_PATIENCE: Duration = Duration::from_secs(30);
@@ -98,7 +98,8 @@ impl Place {
                     Ok(Met::NotFormed(why)) if is_hopeless => return Err(why.into()),
                     Ok(Met::NotFormed(why)) => not_formed = Some(why),
                     Ok(Met::Again(why)) => gone = Some(why),
-                    Err(StartError::Meet(MeshError::Missing { .. })) if not_formed.is_some() => {}
+                    Err(StartError::Meet(MeshError::Missing { .. }))
+                        if not_formed.is_some() || probed.refused.is_some() => {}
                     Err(error) => return Err(error),
                 }
             } else if let Some(error) = self.other_configuration(&probed) {
@@ -108,11 +109,12 @@ impl Place {
                 return Err(StartError::Cancelled);
             }
             if Instant::now() >= until {
-                if let Some(why) = not_formed {
-                    return Err(why.into());
-                }
+                // Whoever has another key may be a member that runs.
                 if let Some((node, why)) = probed.refused {
                     return Err(StartError::Refused { node: node.get(), why });
+                }
+                if let Some(why) = not_formed {
+                    return Err(why.into());
                 }
                 if let Some(why) = gone {
                     return Err(why.into());
@@ -120,10 +122,11 @@ impl Place {
                 let group = description.name.clone();
                 return Err(StartError::NobodyRuns { group, node: self.own.get() });
             }
-            telling.tell(|| Waiting::Member {
+            let waits = || Waiting::Member {
                 initial: description.initial.clone(),
                 but: not_formed.clone(),
-            });
+            };
+            telling.tell(|| probed.stranger().unwrap_or_else(waits));
             std::thread::sleep(LOOK_PAUSE);
         }
     }
@@ -166,8 +169,7 @@ impl Place {
     ) -> Result<Vec<(NodeId, Session)>, StartError> {
         let telling = Telling::new(self.forming.told);
         let digest = self.identity.digest;
-        let handler =
-            FormingHandler { digest, telling: &telling, but: None, missing: Mutex::default() };
+        let handler = FormingHandler::new(digest, &telling, None);
         let statement =
             Statement { remembers: Remembers::Fresh, new_group: true, living: Vec::new() };
         let met = self.meet_all(description, &statement, &handler, until, cancel);
@@ -191,7 +193,7 @@ impl Place {
         probe(&self.identity, &self.addresses, self.key.as_ref())
     }
 
-    fn other_configuration(&self, probed: &Probed) -> Option<StartError> {
+    pub(super) fn other_configuration(&self, probed: &Probed) -> Option<StartError> {
         let (node, digest) = probed.other_configuration?;
         Some(StartError::other_configuration(node, self.identity.digest, digest))
     }
@@ -227,12 +229,7 @@ impl Place {
     ) -> Result<Met, StartError> {
         let statement = self.statement(description)?;
         let but = (!statement.new_group).then(|| reason(self.own, &statement)).flatten();
-        let handler = FormingHandler {
-            digest: self.identity.digest,
-            telling,
-            but,
-            missing: Mutex::default(),
-        };
+        let handler = FormingHandler::new(self.identity.digest, telling, but);
         let (is_found, is_met, stop) =
             (AtomicBool::new(false), AtomicBool::new(false), AtomicBool::new(false));
         let other = Mutex::new(None);
@@ -254,6 +251,7 @@ impl Place {
                     }
                     let probed = self.probe();
                     let error = self.other_configuration(&probed);
+                    handler.sees(probed.stranger().or(probed.others()));
                     if error.is_none() {
                         other_since = None;
                     } else if other_since.get_or_insert_with(Instant::now).elapsed()
@@ -294,6 +292,10 @@ impl Place {
                 let own = description.forming_digest() ^ self.terms;
                 Err(StartError::other_configuration(peer, own, digest))
             }
+            (Err(error @ MeshError::Missing { .. }), _) => Err(match handler.restarting() {
+                Some(node) => StartError::NothingOfGroup { node },
+                None => error.into(),
+            }),
             (Err(error), _) => Err(error.into()),
         }
     }
@@ -387,10 +389,34 @@ struct FormingHandler<'p> {
     telling: &'p Telling,
     but: Option<NotFormed>,
     missing: Mutex<Vec<u32>>,
+    /// What it waits for rather than for those that are missing.
+    seen: Mutex<Option<Waiting>>,
 }
 
-impl FormingHandler<'_> {
+impl<'p> FormingHandler<'p> {
+    fn new(digest: u64, telling: &'p Telling, but: Option<NotFormed>) -> Self {
+        Self { digest, telling, but, missing: Mutex::default(), seen: Mutex::default() }
+    }
+
+    fn sees(&self, seen: Option<Waiting>) {
+        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = seen;
+    }
+
+    fn seen(&self) -> Option<Waiting> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn restarting(&self) -> Option<u32> {
+        match self.seen() {
+            Some(Waiting::Others { node }) => Some(node),
+            _ => None,
+        }
+    }
+
     fn waiting(&self) -> Waiting {
+        if let Some(seen) = self.seen() {
+            return seen;
+        }
         let missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner).clone();
         Waiting::Forming { missing, but: self.but.clone() }
     }

@@ -41,6 +41,10 @@ pub(super) enum OperatorReply {
         missing: Vec<u32>,
         but: Option<String>,
     },
+    /// It waits for others, to continue from the group's logs with them; for what, in words.
+    Restarting(String),
+    /// It waits for something else; for what, in words.
+    Waiting(String),
 }
 
 /// Answers one operator. Without `requests` this process is no member yet.
@@ -68,7 +72,8 @@ pub(super) fn answer_forming(session: &mut Session, waiting: &Waiting) -> Result
             let but = but.as_ref().map(ToString::to_string);
             OperatorReply::Forming { missing: missing.clone(), but }
         }
-        _ => OperatorReply::NotYet,
+        Waiting::Restart(waiting) => OperatorReply::Restarting(waiting.to_string()),
+        waiting => OperatorReply::Waiting(waiting.to_string()),
     };
     send_message(session, &heard, PATIENCE)
 }

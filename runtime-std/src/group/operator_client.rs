@@ -41,6 +41,9 @@ pub enum OperatorError {
         /// Why it would not form the group even if they came.
         but: Option<String>,
     },
+    /// Its process waits for something else: for what, in words.
+    #[error("{0}")]
+    Waiting(String),
     /// It goes by another description.
     #[error(
         "it has another configuration{}; give the group file that the nodes have",
@@ -102,6 +105,9 @@ impl OperatorClient {
             OperatorReply::Status(status) => Ok(*status),
             OperatorReply::NotYet => Err(OperatorError::NotYet),
             OperatorReply::Forming { missing, but } => Err(OperatorError::Forming { missing, but }),
+            OperatorReply::Restarting(what) | OperatorReply::Waiting(what) => {
+                Err(OperatorError::Waiting(what))
+            }
             OperatorReply::Leaving | OperatorReply::Over => Err(OperatorError::Malformed),
         }
     }

@@ -9,8 +9,8 @@ use tramontane_control::{
 };
 use tramontane_core::ids::NodeId;
 
+use super::forming::Waiting;
 use super::operator::{self, OperatorReply, OperatorRequest};
-use super::status::GroupStatus;
 
 /// How long one control server may take to answer.
 const LOOK: Duration = Duration::from_millis(500);
@@ -26,6 +26,26 @@ pub(super) struct Probed {
     pub(super) other_configuration: Option<(NodeId, u64)>,
     /// A process is there with another key or program. It may be any process.
     pub(super) refused: Option<(NodeId, OpenSessionError)>,
+    /// A process is there of this key and description.
+    pub(super) has_company: bool,
+    /// Those that wait to form the group.
+    pub(super) forming: Vec<u32>,
+    /// One that waits to continue from the group's logs.
+    pub(super) restarting: Option<u32>,
+}
+
+impl Probed {
+    /// What is waited for if a process does not show that it has the key: it may be a member that
+    /// runs, and no other advice is safe.
+    pub(super) fn stranger(&self) -> Option<Waiting> {
+        let (node, why) = self.refused.as_ref()?;
+        Some(Waiting::Stranger { node: node.get(), answer: format!("its address: {why}") })
+    }
+
+    /// What a node without a log waits for while another one restarts.
+    pub(super) fn others(&self) -> Option<Waiting> {
+        self.restarting.map(|node| Waiting::Others { node })
+    }
 }
 
 /// Asks all other nodes' control servers at once.
@@ -42,9 +62,17 @@ pub(super) fn probe(
         let mut probed = Probed::default();
         for (node, look) in looks {
             match look.join() {
-                Ok(Ok(Some(status))) => {
-                    probed.is_running |= !status.members.contains(&identity.node.get());
-                    probed.has_members |= !status.is_over();
+                Ok(Ok(reply)) => {
+                    probed.has_company = true;
+                    match reply {
+                        Some(OperatorReply::Status(status)) => {
+                            probed.is_running |= !status.members.contains(&identity.node.get());
+                            probed.has_members |= !status.is_over();
+                        }
+                        Some(OperatorReply::Forming { .. }) => probed.forming.push(node.get()),
+                        Some(OperatorReply::Restarting(_)) => probed.restarting = Some(node.get()),
+                        _ => {}
+                    }
                 }
                 Ok(Err(OpenSessionError::OtherConfiguration { digest })) => {
                     probed.other_configuration = Some((node, digest));
@@ -57,18 +85,15 @@ pub(super) fn probe(
     })
 }
 
-/// How the process at an address is, if it is a member.
+/// How the process at an address is, if it says so.
 fn ask(
     identity: &Identity,
     address: &Address,
     key: Option<&SharedKey>,
-) -> Result<Option<GroupStatus>, OpenSessionError> {
+) -> Result<Option<OperatorReply>, OpenSessionError> {
     let never = AtomicBool::new(false);
     let mut session = open_session(address, identity, key, Purpose::Ask, LOOK, &never)?.session;
-    match operator::ask(&mut session, OperatorRequest::Status) {
-        Ok(OperatorReply::Status(status)) => Ok(Some(*status)),
-        Ok(_) | Err(_) => Ok(None),
-    }
+    Ok(operator::ask(&mut session, OperatorRequest::Status).ok())
 }
 
 /// Whether coming again cannot help: a process of the group has another description.

@@ -10,7 +10,7 @@ use tramontane_core::layout::LayoutError;
 
 use super::control_endpoints::ControlEndpointsError;
 use super::durable::DataError;
-use super::forming::{Forming, NotFormed, RestartWaiting};
+use super::forming::{Forming, NotFormed, RestartWaiting, others};
 use super::membership_record::StateError;
 use crate::member::{Settings, Stopped};
 use crate::rdma::{DeviceOptions, NoFabric};
@@ -172,14 +172,17 @@ pub enum StartError {
         fields: String,
     },
     /// The initial nodes came together, and may not form the group.
-    #[error(transparent)]
+    #[error("{0}{}", .0.last_resort())]
     NotFormed(#[from] NotFormed),
     /// The group's members died, and not enough of them came back.
-    #[error(
-        "the group was not restarted: {0}; start these nodes, or, if they never come back, give up \
-         what only they have: --restart-with-less at one node"
-    )]
+    #[error("the group was not restarted: {0}")]
     NotRestarted(RestartWaiting),
+    /// Another node restarts the group from its log, and this one has nothing of it.
+    #[error("node {node} restarts the group from its log, and waits for others; {}", others(*node))]
+    NothingOfGroup {
+        /// That node.
+        node: u32,
+    },
     /// What this node remembers cannot be had.
     #[error(transparent)]
     State(#[from] StateError),

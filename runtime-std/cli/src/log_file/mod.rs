@@ -18,6 +18,7 @@ use std::io::{self, Cursor, ErrorKind, Read, Write as _};
 use std::os::unix::fs::{FileExt as _, FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use crate::exit::Failure;
 
@@ -28,6 +29,9 @@ pub(super) use rotation::Rotation;
 const WHOLE: [u8; 1] = *b"f";
 const ROTATED: [u8; 1] = *b"r";
 pub(super) const NO_FILE: [u8; 1] = *b"-";
+
+/// How long the process before, which was killed, may take to end.
+const LOCK_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Reads what a state begins with, in a member that has a file or none. Nothing if the state has no
 /// bytes: it is that of the beginning.
@@ -188,7 +192,7 @@ impl LogFile {
         Ok(kept)
     }
 
-    /// Opens what is at the path now: a file that was rotated stays as it is. If that cannot be, the
+    /// Opens what is at the path now: a file that was rotated stays as it is. If that cannot be,
     /// lines go to the file that was rotated.
     fn reopen(&mut self) -> io::Result<()> {
         // What was restored gets the path at the beginning.
@@ -258,12 +262,19 @@ fn open(path: &Path) -> io::Result<File> {
     let file = options.create(true).read(true).append(true).custom_flags(at_once).open(path)?;
     // Something else may have come to its place.
     check_type(path, file.metadata()?.file_type())?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => {
-            Err(io::Error::new(ErrorKind::ResourceBusy, "another process uses it as its log"))
+    let until = Instant::now() + LOCK_PATIENCE;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::WouldBlock) if Instant::now() < until => {
+                std::thread::sleep(LOCK_PATIENCE / 100);
+            }
+            Err(TryLockError::WouldBlock) => {
+                let what = "another process uses it as its log";
+                return Err(io::Error::new(ErrorKind::ResourceBusy, what));
+            }
+            Err(TryLockError::Error(error)) => return Err(error),
         }
-        Err(TryLockError::Error(error)) => Err(error),
     }
 }
 

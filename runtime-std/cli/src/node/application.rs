@@ -12,7 +12,7 @@ use tramontane_core::node::DurableCounts;
 use super::event::Event;
 use super::log::Log;
 use super::meter::Meter;
-use crate::exit::Failure;
+use crate::exit::{Failure, Status};
 use crate::group_file::listed;
 use crate::log_file::kept_text;
 use crate::output::Output;
@@ -167,7 +167,12 @@ impl Application {
 
     fn fail(&mut self, error: &io::Error) {
         self.has_failed = true;
-        self.send_event(Event::Failed(Failure::system("cannot write the log", error)));
+        let failure = match error.kind() {
+            // A state that does not fit, which says what to do.
+            io::ErrorKind::InvalidData => Failure::with_text(Status::Group, error),
+            _ => Failure::system("cannot write the log", error),
+        };
+        self.send_event(Event::Failed(failure));
     }
 
     /// Every log is the group's from now on.

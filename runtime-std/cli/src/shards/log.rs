@@ -47,8 +47,8 @@ impl Log {
         Self { places, sink, line: Vec::new(), is_begun: false, failed }
     }
 
-    /// The file is the group's from now on. What an earlier process of a group wrote that has formed
-    /// anew is kept.
+    /// The file is the group's from now on. If the group has formed anew, what an earlier process
+    /// wrote is kept.
     fn begin(&mut self) -> io::Result<()> {
         if let (Sink::File(file), false) = (&self.sink, self.is_begun) {
             let kept = file.begin()?;

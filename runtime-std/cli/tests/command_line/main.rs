@@ -1,6 +1,7 @@
 //! The program `tramontane` as its users meet it: real processes, their output and exit statuses.
 
 mod adapter;
+mod advice;
 mod bench;
 mod bench_blocks;
 mod bench_blocks_paper;

@@ -32,8 +32,7 @@ const NODE: &str = "node";
 pub enum DataError {
     /// A subgroup is logged, and there is no folder.
     #[error(
-        "subgroup \"{0}\" is logged, and this node has no folder for its log; give it one of its \
-         own (--data DIR), or take logged = true out of the group file at all members"
+        "subgroup \"{0}\" is logged, and this node has no folder for its log; give it one of its own"
     )]
     NoFolder(String),
     /// There is a folder, and nothing to log.

@@ -34,8 +34,8 @@ use self::messages::{LogAnswer, NodeAnswer, Plain, RestartReply};
 use self::node::{OnDisk, RestartingNode, lock};
 use super::description::Description;
 use super::durable::{DataError, SharedLogError, TakeOverError, logged_subgroups};
-use super::forming::{RestartWaiting, Waiting};
-use super::meeting::Telling;
+use super::forming::{List, RestartWaiting, Waiting};
+use super::meeting::{OTHER_CONFIGURATION, Telling};
 use super::operator;
 use super::start::{Found, Place};
 use super::start_options::StartError;
@@ -208,7 +208,7 @@ impl Place {
         let calls = self.calls();
         let disk = OnDisk { state, data: std::mem::take(&mut self.data) };
         let node = RestartingNode::new(self.own, description, calls, disk);
-        let waiting = Mutex::new(RestartWaiting::default());
+        let waiting = Mutex::new(Waiting::Restart(RestartWaiting::default()));
         let agreed = std::thread::scope(|scope| {
             let (served, stop) = std::sync::mpsc::channel::<Client>();
             let nodes = description.nodes.iter().map(|node| NodeId(node.id));
@@ -225,7 +225,7 @@ impl Place {
                     scope.spawn(move || match purpose {
                         Purpose::Restart => node.serve(session),
                         Purpose::Ask => {
-                            let waiting = Waiting::Restart(lock(waiting).clone());
+                            let waiting = lock(waiting).clone();
                             drop(operator::answer_forming(&mut session, &waiting));
                         }
                         _ => {}
@@ -249,37 +249,57 @@ impl Place {
         &self,
         node: &RestartingNode<'_>,
         telling: &Telling,
-        waiting: &Mutex<RestartWaiting>,
+        waiting: &Mutex<Waiting>,
         until: Instant,
         cancel: &AtomicBool,
     ) -> Result<Agreed, StartError> {
-        let mut enough_since = None;
+        let (mut enough_since, mut alone_since) = (None, None);
         loop {
-            if self.probe().is_running {
+            let probed = self.probe();
+            if probed.is_running {
                 return Ok(Agreed::Running);
+            }
+            // Among nodes of this description, one of another does not end this one.
+            match self.other_configuration(&probed).filter(|_| !probed.has_company) {
+                None => alone_since = None,
+                Some(error) => {
+                    let since = alone_since.get_or_insert_with(Instant::now);
+                    if since.elapsed() >= OTHER_CONFIGURATION {
+                        return Err(error);
+                    }
+                }
             }
             if cancel.load(Ordering::Relaxed) {
                 return Err(StartError::Cancelled);
             }
             let looked = self.look(node, &mut enough_since);
             match looked {
-                Ok(Look::Wait(waits)) => {
+                Ok(Look::Wait(mut waits)) => {
+                    if !self.forming.with_less {
+                        waits.why.push_str(&way_out(&waits.missing, &probed.forming));
+                    }
+                    let waits = probed.stranger().unwrap_or(Waiting::Restart(waits));
                     *lock(waiting) = waits.clone();
-                    telling.tell(|| Waiting::Restart(waits));
+                    telling.tell(|| waits);
                 }
                 Ok(Look::NoGroup) => return Ok(Agreed::NoGroup),
                 Ok(Look::Led | Look::Pause) => {}
                 Err(error) => {
                     tracing::info!(%error, "an attempt to restart failed");
                     let why = format!("the last attempt failed: {error}");
-                    *lock(waiting) = RestartWaiting { why, ..RestartWaiting::default() };
+                    let waits = RestartWaiting { why, ..RestartWaiting::default() };
+                    *lock(waiting) = Waiting::Restart(waits);
                 }
             }
             if let Some(view) = node.begins() {
                 return Ok(Agreed::View(view));
             }
             if Instant::now() >= until {
-                return Err(StartError::NotRestarted(lock(waiting).clone()));
+                return Err(match (probed.refused, lock(waiting).clone()) {
+                    (Some((node, why)), _) => StartError::Refused { node: node.get(), why },
+                    (None, Waiting::Restart(waits)) => StartError::NotRestarted(waits),
+                    (None, _) => StartError::NotRestarted(RestartWaiting::default()),
+                });
             }
             std::thread::sleep(LOOK_PAUSE);
         }
@@ -391,6 +411,19 @@ impl NodeAnswer {
         });
         format!("; node {} does not count: {lost}", self.node)
     }
+}
+
+/// What to do about nodes that are missing, some of which may be here without what they had.
+fn way_out(missing: &[u32], here: &[u32]) -> String {
+    let lost: Vec<u32> = missing.iter().copied().filter(|node| here.contains(node)).collect();
+    let lost = match lost.is_empty() {
+        true => String::new(),
+        false => format!(" ({} run, and have nothing of it)", List(&lost)),
+    };
+    format!(
+        "{lost}; start them, or, if what they had is lost for good, start one node again with --restart-with-less: the \
+         group continues with what is here"
+    )
 }
 
 /// Why nodes are waited for, in words.

@@ -50,6 +50,11 @@ impl Overlay {
         self.place.start(&command)
     }
 
+    /// Starts all replicas.
+    pub fn start_all(&self) -> Vec<Process> {
+        NAMES.iter().map(|name| self.replica(name)).collect()
+    }
+
     fn log_path(&self, name: &str) -> PathBuf {
         self.place.path().join(format!("log-{name}"))
     }

@@ -1,0 +1,231 @@
+//! What the program advises where a group is not whole: each text is seen, its advice followed, and
+//! all lines are there.
+
+use crate::node_durable::{await_durable, durable_node, logged_group};
+use crate::support::group::{Carrier, Group, Node, lines};
+use crate::support::overlay::Overlay;
+use crate::support::wait_for;
+use rustix::process::Signal;
+
+/// Three nodes that log, ten lines of which are durable everywhere.
+fn logged_ten(carrier: Carrier) -> (Group, Vec<Node>) {
+    let group = logged_group(carrier, 3);
+    let mut nodes: Vec<_> = (0..3).map(|id| durable_node(&group, id, &[])).collect();
+    group.await_members(&[0, 1, 2]);
+    nodes[0].write(&lines(0, 0..10));
+    nodes.iter().for_each(|node| await_durable(node, 10));
+    (group, nodes)
+}
+
+fn kill(nodes: Vec<Node>) {
+    nodes.into_iter().for_each(Node::kill);
+}
+
+/// The ten lines, and one more from a node, are in all logs.
+#[track_caller]
+fn assert_whole(group: &Group, nodes: &mut [Node]) {
+    group.await_members(&[0, 1, 2]);
+    nodes[2].write("after\n");
+    assert_eq!(group.await_same(&[0, 1, 2], 11), lines(0, 0..10) + "after\n");
+    nodes.iter().for_each(|node| node_advises_no_new_group(&node.errors()));
+}
+
+#[track_caller]
+fn node_advises_no_new_group(errors: &str) {
+    assert!(!errors.contains("--new-group"), "{errors}");
+}
+
+/// Has the state in its folder `data-ID` taken away, as with another disk.
+fn wipe(group: &Group, id: usize) {
+    std::fs::remove_dir_all(group.place.path().join(format!("data-{id}"))).expect("its data");
+}
+
+#[test]
+fn with_less_restores_all_when_two_of_three_disks_are_wiped() {
+    for carrier in Carrier::ALL {
+        let (group, nodes) = logged_ten(carrier);
+        kill(nodes);
+        wipe(&group, 0);
+        wipe(&group, 1);
+        let mut nodes: Vec<_> = (0..3).map(|id| durable_node(&group, id, &[])).collect();
+        nodes[0].await_errors("start node 2 again with --restart-with-less");
+        nodes[1].await_errors("start node 2 again with --restart-with-less");
+        nodes[2].await_errors("0, 1 run, and have nothing of it");
+        nodes[2].await_errors("start one node again with --restart-with-less");
+        let told = group.run("status", &["--id", "2"]);
+        assert!(told.errors.contains("--restart-with-less"), "{}", told.errors);
+        nodes.pop().expect("the last").kill();
+        nodes.push(durable_node(&group, 2, &["--restart-with-less"]));
+        assert_whole(&group, &mut nodes);
+    }
+}
+
+#[test]
+fn node_whose_time_is_up_names_with_less_too() {
+    let (group, nodes) = logged_ten(Carrier::SharedMemory);
+    kill(nodes);
+    wipe(&group, 0);
+    let last = durable_node(&group, 2, &[]);
+    let mut new = durable_node(&group, 0, &["--time-limit", "3"]);
+    let (code, errors) = new.ended();
+    assert!(code == Some(5) && errors.contains("node 2 restarts the group"), "{errors}");
+    last.kill();
+    let mut last = durable_node(&group, 2, &["--time-limit", "3"]);
+    let (code, errors) = last.ended();
+    assert!(code == Some(5) && errors.contains("waiting for 0, 1"), "{errors}");
+    assert!(
+        errors.contains("start them, or, ") && errors.contains("--restart-with-less"),
+        "{errors}"
+    );
+    node_advises_no_new_group(&errors);
+    // The one that still has something is started, as it says.
+    let mut nodes = vec![durable_node(&group, 1, &[]), durable_node(&group, 2, &[])];
+    nodes.insert(0, durable_node(&group, 0, &[]));
+    assert_whole(&group, &mut nodes);
+}
+
+#[test]
+fn other_key_is_named_each_time_and_nothing_else_is_advised() {
+    for is_logged in [true, false] {
+        let (group, mut nodes) = if is_logged {
+            logged_ten(Carrier::TcpWithKey)
+        } else {
+            let group = Group::of(Carrier::TcpWithKey, 3);
+            let mut nodes: Vec<_> = (0..3).map(|id| group.node(id, &[])).collect();
+            group.await_members(&[0, 1, 2]);
+            nodes[0].write(&lines(0, 0..10));
+            group.await_same(&[0, 1, 2], 10);
+            (group, nodes)
+        };
+        let start = |config: &str, more: &[&str]| {
+            let data = format!("{}/data-2", group.place.path().display());
+            let log = group.log_path(2);
+            let log = log.to_str().expect("a path");
+            let base = ["node", "--config", config, "--id", "2", "--log", log];
+            let data: &[&str] = if is_logged { &["--data", &data] } else { &[] };
+            Node::start(group.place.command(&[&base[..], data, more].concat()))
+        };
+        nodes.pop().expect("the last").kill();
+        group.await_members(&[0, 1]);
+        group.key("other", "3c");
+        let other = group.variant("key_file = \"key\"", "key_file = \"other\"");
+        let mut strange = start(&other, &["--time-limit", "12"]);
+        wait_for("the cause, again and again", || {
+            let errors = strange.errors();
+            (errors.matches("another key; give all the same key file").count() > 1).then_some(())
+        });
+        let (code, errors) = strange.ended();
+        assert_eq!(code, Some(5), "{errors}");
+        node_advises_no_new_group(&errors);
+        assert!(!errors.contains("--restart-with-less"), "{errors}");
+        assert!(errors.lines().last().expect("an error").contains("another key"), "{errors}");
+        nodes.push(start(&group.config, &[]));
+        assert_whole(&group, &mut nodes);
+    }
+}
+
+#[test]
+fn changed_file_beside_running_members_is_the_cause() {
+    let (group, mut nodes) = logged_ten(Carrier::SharedMemory);
+    nodes.pop().expect("the last").kill();
+    group.await_members(&[0, 1]);
+    let other = group.variant("heartbeat_ms = 20", "heartbeat_ms = 30");
+    let data = group.place.path().join("data-2");
+    let log = group.log_path(2);
+    let [data, log] = [&data, &log].map(|path| path.to_str().expect("a path"));
+    let arguments = ["node", "--config", &other, "--id", "2", "--log", log, "--data", data];
+    let refused = group.place.run(&[&arguments[..], &["--time-limit", "600"]].concat());
+    refused.failed_at_last(5, &["another heartbeat_ms", "same group file"]);
+    assert!(!refused.errors.contains("--restart-with-less"), "{}", refused.errors);
+    nodes.push(durable_node(&group, 2, &[]));
+    assert_whole(&group, &mut nodes);
+}
+
+#[test]
+fn empty_membership_file_is_moved_away_and_nothing_is_lost() {
+    let (group, nodes) = logged_ten(Carrier::SharedMemory);
+    kill(nodes);
+    let view = group.place.path().join("data-1/view");
+    for entry in std::fs::read_dir(&view).expect("a folder").flatten() {
+        if entry.file_name().to_string_lossy().starts_with("membership") {
+            std::fs::write(entry.path(), "").expect("a file");
+        }
+    }
+    let mut nodes: Vec<_> = [0, 2].map(|id| durable_node(&group, id, &[])).into();
+    let mut damaged = durable_node(&group, 1, &[]);
+    let (code, errors) = damaged.ended();
+    assert!(code == Some(2) && errors.contains("move it away"), "{code:?} {errors}");
+    node_advises_no_new_group(&errors);
+    for entry in std::fs::read_dir(&view).expect("a folder").flatten() {
+        if entry.file_name().to_string_lossy().starts_with("membership") {
+            let to = view.join("..").join(format!("away-{}", entry.file_name().display()));
+            std::fs::rename(entry.path(), to).expect("another name");
+        }
+    }
+    nodes.insert(1, durable_node(&group, 1, &[]));
+    assert_whole(&group, &mut nodes);
+}
+
+#[test]
+fn node_without_majority_advises_to_start_all_again() {
+    let (group, mut nodes) = logged_ten(Carrier::SharedMemory);
+    nodes.drain(1..).for_each(Node::kill);
+    let (code, errors) = nodes[0].ended();
+    assert!(code == Some(9) && errors.contains("the others that ended again"), "{errors}");
+    assert!(!errors.contains("joins as a new process"), "{errors}");
+    let mut nodes: Vec<_> = (0..3).map(|id| durable_node(&group, id, &[])).collect();
+    assert_whole(&group, &mut nodes);
+}
+
+#[test]
+fn unlogged_group_is_formed_anew_and_files_are_kept() {
+    let group = Group::of(Carrier::SharedMemory, 3);
+    let start = |more: &[&str]| -> Vec<Node> { (0..3).map(|id| group.node(id, more)).collect() };
+    let mut nodes = start(&[]);
+    nodes[0].write(&lines(0, 0..10));
+    group.await_same(&[0, 1, 2], 10);
+    kill(nodes);
+    // While some are missing, nobody advises to give the group up.
+    let alone = group.node(0, &[]);
+    alone.await_errors("start a member that still has the group's state\n");
+    node_advises_no_new_group(&alone.errors());
+    alone.kill();
+    for mut node in start(&[]) {
+        let (code, errors) = node.ended();
+        let last = errors.lines().last().unwrap_or_default();
+        assert!(code == Some(5) && last.contains("if none is left anywhere"), "{errors}");
+        assert!(last.contains("--new-group") && last.contains("are kept"), "{errors}");
+    }
+    let _nodes = start(&["--new-group"]);
+    group.await_members(&[0, 1, 2]);
+    for id in 0..3 {
+        let kept = group.place.path().join(format!("log-{id}.1"));
+        wait_for("the log of before", || kept.exists().then_some(()));
+        assert_eq!(std::fs::read_to_string(kept).expect("kept"), lines(0, 0..10));
+    }
+}
+
+/// A group of shards that ended as a whole: its replicas say so, as the others do, and the logs of
+/// all stay when they are started anew.
+#[test]
+fn overlay_with_a_lost_group_ends_and_its_logs_are_kept() {
+    let overlay = Overlay::new("shm");
+    let mut replicas = overlay.start_all();
+    overlay.await_leader("g1");
+    overlay.send("g1,g2", "first\n");
+    let before = overlay.await_same("g1", 1);
+    for replica in &replicas[..3] {
+        replica.signal(Signal::KILL);
+    }
+    replicas.drain(..3).for_each(|mut replica| drop(replica.wait_with_input()));
+    let again = ["g1.0", "g1.1", "g1.2"].map(|name| overlay.replica(name));
+    for replica in replicas.into_iter().chain(again) {
+        let ended = { replica }.wait_with_input();
+        ended.failed_at_last(9, &["end all processes of the overlay", "start them anew"]);
+    }
+    let _replicas = overlay.start_all();
+    overlay.await_leader("g1");
+    overlay.send("g1,g2", "second\n");
+    let kept = std::fs::read_to_string(overlay.place.path().join("log-g1.1.1"));
+    assert_eq!(kept.expect("the log of before"), before);
+}
