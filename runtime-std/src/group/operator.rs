@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tramontane_control::{Session, SessionError};
 
-use super::forming::Waiting;
+use super::forming::{Waiting, others};
 use super::request::{Request, Requests};
 use super::status::{GroupStatus, SharedStatus};
 use crate::session_messages::{receive_message, send_message};
@@ -71,6 +71,9 @@ pub(super) fn answer_forming(session: &mut Session, waiting: &Waiting) -> Result
         Waiting::Forming { missing, but } => {
             let but = but.as_ref().map(ToString::to_string);
             OperatorReply::Forming { missing: missing.clone(), but }
+        }
+        Waiting::Others { node } => {
+            OperatorReply::Forming { missing: vec![*node], but: Some(others(*node)) }
         }
         Waiting::Restart(waiting) => OperatorReply::Restarting(waiting.to_string()),
         waiting => OperatorReply::Waiting(waiting.to_string()),

@@ -149,6 +149,9 @@ impl OperatorClient {
             OperatorReply::NotYet => Err(OperatorError::NotYet),
             OperatorReply::Over => Err(OperatorError::Over),
             OperatorReply::Forming { missing, but } => Err(OperatorError::Forming { missing, but }),
+            OperatorReply::Restarting(what) | OperatorReply::Waiting(what) => {
+                Err(OperatorError::Waiting(what))
+            }
             OperatorReply::Status(_) => Err(OperatorError::Malformed),
         }
     }

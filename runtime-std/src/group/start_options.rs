@@ -172,7 +172,7 @@ pub enum StartError {
         fields: String,
     },
     /// The initial nodes came together, and may not form the group.
-    #[error("{0}{}", .0.last_resort())]
+    #[error("{}{}", .0, .0.last_resort())]
     NotFormed(#[from] NotFormed),
     /// The group's members died, and not enough of them came back.
     #[error("the group was not restarted: {0}")]

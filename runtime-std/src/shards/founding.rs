@@ -31,6 +31,9 @@ const LOOK: Duration = Duration::from_secs(1);
 /// Between two looks.
 const LOOK_PAUSE: Duration = Duration::from_millis(10);
 
+/// From one report of what is waited for to the next; the first comes after as long.
+const TELL_PAUSE: Duration = Duration::from_secs(4);
+
 /// A group in which so many replicas have come back at once that the others are no quorum, for so
 /// long, is lost: one of them may have been admitted a moment ago. Shorter than what a replica that
 /// did not end waits before it stops, so that this one hears of it.
@@ -63,6 +66,7 @@ pub(super) struct Founding<'s> {
     pub(super) service: &'s Service,
     pub(super) until: Instant,
     pub(super) cancel: &'s AtomicBool,
+    pub(super) told: Option<fn(&[String])>,
 }
 
 /// What another replica answered, with its life.
@@ -72,6 +76,7 @@ impl Founding<'_> {
     /// Finds out. Returns once the group has formed.
     pub(super) fn run(&self) -> Result<Part, StartError> {
         let (mut at_least, mut lost_since) = (0, None::<Instant>);
+        let mut tells_at = Instant::now() + TELL_PAUSE;
         loop {
             if self.cancel.load(Ordering::Relaxed) {
                 return Err(StartError::Cancelled);
@@ -102,6 +107,10 @@ impl Founding<'_> {
                 }
             }
             self.note_missing(&answers);
+            if let Some(told) = self.told.filter(|_| Instant::now() >= tells_at) {
+                tells_at = Instant::now() + TELL_PAUSE;
+                told(&self.service.missing());
+            }
             if Instant::now() >= self.until {
                 return Err(StartError::NotMet { missing: self.service.missing() });
             }

@@ -49,11 +49,13 @@ pub struct StartOptions<'c> {
     pub cancel: &'c AtomicBool,
     /// Where it is met, over TCP, if that is open already.
     pub listener: Option<Listener>,
+    /// Called every few seconds with the names of the replicas that this one waits for.
+    pub told: Option<fn(&[String])>,
 }
 
 impl Default for StartOptions<'_> {
     fn default() -> Self {
-        Self { time_limit: Duration::from_secs(30), cancel: &NEVER, listener: None }
+        Self { time_limit: Duration::from_secs(30), cancel: &NEVER, listener: None, told: None }
     }
 }
 
@@ -239,6 +241,7 @@ impl Starting<'_> {
             service: &service,
             until,
             cancel: options.cancel,
+            told: options.told,
         };
         let Part { incarnation, is_founder } = founding.run()?;
         let is_over = Arc::new(AtomicBool::new(false));

@@ -1,6 +1,5 @@
 //! The main thread of a node that is a member: it waits for what ends the member, and ends it.
 
-use std::io::{self, Write as _};
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 

@@ -12,7 +12,7 @@ use super::{Arguments, read_with_device};
 use crate::exit::Failure;
 use crate::interrupt::Interrupts;
 use crate::log_file::{Rotation, SharedLogFile};
-use crate::output::Output;
+use crate::output::{Output, print_notice};
 
 /// Between two looks at signals and at the replica's state.
 const TICK: Duration = Duration::from_millis(20);
@@ -38,6 +38,10 @@ pub(super) fn run(config: &Path, id: &str, arguments: &Arguments) -> Result<(), 
     let mut options = StartOptions::default();
     options.time_limit = arguments.join_timeout;
     options.cancel = interrupts.flag();
+    options.told = Some(|missing| {
+        let missing = missing.join(", ");
+        print_notice(&format!("starting; waiting for {missing}: start each with its own command"));
+    });
     let running = match start(&description, replica, options, application) {
         Ok(running) => running,
         Err(error) => {

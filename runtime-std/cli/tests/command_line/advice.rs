@@ -218,10 +218,22 @@ fn overlay_with_a_lost_group_ends_and_its_logs_are_kept() {
         replica.signal(Signal::KILL);
     }
     replicas.drain(..3).for_each(|mut replica| drop(replica.wait_with_input()));
-    let again = ["g1.0", "g1.1", "g1.2"].map(|name| overlay.replica(name));
-    for replica in replicas.into_iter().chain(again) {
-        let ended = { replica }.wait_with_input();
-        ended.failed_at_last(9, &["end all processes of the overlay", "start them anew"]);
+    let again = |name: &str| {
+        let log = overlay.place.path().join(format!("log-{name}"));
+        let log = log.to_str().expect("a path");
+        Node::start(overlay.place.command(&overlay.command(&["--id", name, "--log", log])))
+    };
+    let mut returned = vec![again("g1.0"), again("g1.1")];
+    returned[0].await_errors("starting; waiting for g1.2: start each");
+    returned.push(again("g1.2"));
+    for mut replica in returned {
+        let (code, errors) = replica.ended();
+        assert_eq!(code, Some(9), "{errors}");
+        assert!(errors.contains("end all processes of the overlay"), "{errors}");
+    }
+    for mut replica in replicas {
+        replica.signal(Signal::TERM);
+        replica.wait_with_input();
     }
     let _replicas = overlay.start_all();
     overlay.await_leader("g1");

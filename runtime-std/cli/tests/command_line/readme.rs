@@ -318,7 +318,7 @@ fn quick_start_lines_survive_when_all_nodes_are_killed() {
         });
         // A moment later they are on the disks too.
         wait_for("all lines on all disks", || {
-            let status = world.command("tramontane status --config group.toml --json", false);
+            let mut status = world.command("tramontane status --config group.toml --json", false);
             let status = status.output().expect("a shell").stdout;
             let status: serde_json::Value = serde_json::from_slice(&status).unwrap_or_default();
             let durable = &status["nodes"][0]["status"]["subgroups"][0]["durable"];
