@@ -154,7 +154,7 @@ fn empty_membership_file_is_moved_away_and_nothing_is_lost() {
     let mut nodes: Vec<_> = [0, 2].map(|id| durable_node(&group, id, &[])).into();
     let mut damaged = durable_node(&group, 1, &[]);
     let (code, errors) = damaged.ended();
-    assert!(code == Some(2) && errors.contains("move it away"), "{code:?} {errors}");
+    assert!(code == Some(2) && errors.contains("move them away"), "{code:?} {errors}");
     node_advises_no_new_group(&errors);
     for entry in std::fs::read_dir(&view).expect("a folder").flatten() {
         if entry.file_name().to_string_lossy().starts_with("membership") {
