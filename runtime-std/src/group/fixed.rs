@@ -17,6 +17,7 @@ use super::parts::{Parts, Step};
 use super::replica::{Messages, Replica, ViewChanged};
 use super::request::Request;
 use super::statistics::{Seen, Statistics};
+use super::status::MemberState;
 use super::view::{FIRST_VIEW, View};
 use crate::fabric::AnyFabric;
 use crate::member::{Memory, PrivateState, Shared, Stopped};
@@ -172,9 +173,9 @@ impl<R: Replica> Steps for Fixed<R> {
 
     fn show_status(&mut self) {
         let state = match self.parts.participant.ending.stopped() {
-            None => "steady",
-            Some(Stopped::Left) => "left",
-            Some(_) => "halted",
+            None => MemberState::Steady,
+            Some(Stopped::Left) => MemberState::Left,
+            Some(_) => MemberState::Halted,
         };
         let frontiers = |subgroup: SubgroupId| {
             self.node.with_dependent(|_, node| node.frontiers(subgroup)).unwrap_or_default()

@@ -139,7 +139,8 @@ pub use start::{start, start_stepped};
 pub use start_fixed::{ConnectError, Connected, connect};
 pub use start_options::{StartError, StartOptions};
 pub use status::{
-    ClientStatus, CutClient, DurableStatus, GroupStatus, SharedStatus, SlowMember, SubgroupStatus,
+    ClientStatus, CutClient, DurableStatus, GroupStatus, MemberState, SharedStatus, SlowMember,
+    SubgroupStatus,
 };
 pub use subgroup_change::ReservedSubgroups;
 pub use subgroup_sending::Unsent;

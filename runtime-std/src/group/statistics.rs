@@ -8,7 +8,9 @@ use tramontane_core::node::{Frontiers, Progress};
 
 use super::participant::Participant;
 use super::slow_members::Slow;
-use super::status::{DurableStatus, GroupStatus, SharedStatus, SlowMember, SubgroupStatus};
+use super::status::{
+    DurableStatus, GroupStatus, MemberState, SharedStatus, SlowMember, SubgroupStatus,
+};
 use super::view::View;
 use crate::fabric::AnyFabric;
 
@@ -29,8 +31,7 @@ pub(super) struct Statistics {
 
 /// What is seen of a member in its view.
 pub(super) struct Seen<'s> {
-    /// What it is doing: see [`GroupStatus::state`].
-    pub(super) state: &'static str,
+    pub(super) state: MemberState,
     pub(super) suspected: Vec<u32>,
     pub(super) joining: Vec<u32>,
     /// See [`GroupStatus::notices`].
@@ -125,9 +126,7 @@ impl Statistics {
 
     /// What changes within a view.
     fn write(&self, status: &mut GroupStatus, seen: &Seen<'_>) {
-        if status.state != seen.state {
-            seen.state.clone_into(&mut status.state);
-        }
+        status.state = seen.state;
         status.suspected.clone_from(&seen.suspected);
         status.joining.clone_from(&seen.joining);
         status.notices.clone_from(&seen.notices);

@@ -25,8 +25,8 @@ pub struct GroupStatus {
     pub members: Vec<u32>,
     /// The nodes that it suspects.
     pub suspected: Vec<u32>,
-    /// What it is doing: `steady`, `changing`, `leaving`, `left` or `halted`.
-    pub state: String,
+    /// What it is doing.
+    pub state: MemberState,
     /// Nodes that are taking over state from it.
     pub joining: Vec<u32>,
     /// What an operator should know beside that, each as a sentence: files in shared memory that
@@ -58,6 +58,42 @@ pub struct GroupStatus {
     pub clients_cut: u64,
     /// The last ones of these, the latest first.
     pub cut: Vec<CutClient>,
+}
+
+/// What a member is doing. In JSON it is the name in lower case.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum MemberState {
+    /// It delivers, and no change of the view is in progress.
+    #[default]
+    Steady,
+    /// A change of the view is in progress.
+    Changing,
+    /// It was asked to leave, and waits for the view without it.
+    Leaving,
+    /// It left.
+    Left,
+    /// It is out of the group, or failed.
+    Halted,
+}
+
+impl MemberState {
+    /// All states, in the order of a member's life.
+    pub const ALL: [Self; 5] =
+        [Self::Steady, Self::Changing, Self::Leaving, Self::Left, Self::Halted];
+
+    /// Returns the name, as in JSON.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Steady => "steady",
+            Self::Changing => "changing",
+            Self::Leaving => "leaving",
+            Self::Left => "left",
+            Self::Halted => "halted",
+        }
+    }
 }
 
 /// A member that holds others back.
@@ -118,12 +154,12 @@ pub struct CutClient {
 impl GroupStatus {
     /// Whether its part in the group is over.
     pub(super) fn is_over(&self) -> bool {
-        self.state == "left" || self.state == "halted"
+        matches!(self.state, MemberState::Left | MemberState::Halted)
     }
 
     /// Whether it is about to leave.
     pub(super) fn is_leaving(&self) -> bool {
-        self.state == "leaving"
+        self.state == MemberState::Leaving
     }
 }
 
@@ -149,6 +185,8 @@ pub struct SubgroupStatus {
 /// How many messages of a logged subgroup are durable, since the group began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DurableStatus {
+    /// Messages that this member delivered, and those that it took over.
+    pub delivered: u64,
     /// With this member.
     pub here: u64,
     /// With a majority of the subgroup's members.
@@ -270,5 +308,18 @@ impl SharedStatus {
             .unwrap_or_else(PoisonError::into_inner)
             .as_ref()
             .map(|(_, view)| Arc::clone(view))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_have_their_names_in_json() {
+        for state in MemberState::ALL {
+            let json = serde_json::to_string(&state).expect("a name");
+            assert_eq!(json, format!("\"{}\"", state.name()));
+        }
     }
 }

@@ -24,7 +24,7 @@ use super::replica::Replica;
 use super::request::Request;
 use super::service::Service;
 use super::snapshot::{Snapshot, Source, Taken};
-use super::status::ReplicaStatus;
+use super::status::{ReplicaState, ReplicaStatus};
 use crate::member::Stopped;
 use crate::poll::{Clock, Done, Ending, Steps, nanoseconds};
 
@@ -360,10 +360,10 @@ impl<F: ShardFabric, R: Replica> Engine<F, R> {
             let promised = replica.promised();
             let stopped = ending.stopped().map(|why| why.to_string());
             let state = match (&stopped, replica.is_leader(), replica.is_voter()) {
-                (Some(_), ..) => "halted",
-                (None, true, _) => "leading",
-                (None, false, true) => "following",
-                (None, false, false) => "returning",
+                (Some(_), ..) => ReplicaState::Halted,
+                (None, true, _) => ReplicaState::Leading,
+                (None, false, true) => ReplicaState::Following,
+                (None, false, false) => ReplicaState::Returning,
             };
             let leader =
                 promised.rank().map(|rank| places.name(ReplicaId { group: own.group, rank }));
@@ -371,7 +371,7 @@ impl<F: ShardFabric, R: Replica> Engine<F, R> {
                 replica: places.name(*own),
                 group: places.group_name(own.group).to_owned(),
                 incarnation: *incarnation,
-                state: state.to_owned(),
+                state,
                 leader,
                 round: promised.round(),
                 timestamp: promised.cell(),

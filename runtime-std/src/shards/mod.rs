@@ -56,7 +56,7 @@ pub use places::{NoSuchPlace, Places};
 pub use replica::Replica;
 pub use start::{Running, StartOptions, start};
 pub use start_error::StartError;
-pub use status::ReplicaStatus;
+pub use status::{ReplicaState, ReplicaStatus};
 pub use tramontane_core::ids::GroupId;
 pub use tramontane_core::tram::{
     Answered, Answers, Delivered, Destinations, MessageId, ReplicaId, SendError,

@@ -13,8 +13,8 @@ pub struct ReplicaStatus {
     pub group: String,
     /// Which start of it this is.
     pub incarnation: u16,
-    /// What it is doing: `leading`, `following`, `returning`, which is without a vote, or `halted`.
-    pub state: String,
+    /// What it is doing.
+    pub state: ReplicaState,
     /// The replica to which it last gave its log. Nothing if it has given it to none.
     pub leader: Option<String>,
     /// The timestamp of that one: its round.
@@ -45,6 +45,44 @@ pub struct ReplicaStatus {
     pub stopped: Option<String>,
     /// What became of its files in shared memory, if somebody removed them.
     pub notice: Option<String>,
+}
+
+/// What a replica is doing. In JSON it is the name in lower case.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum ReplicaState {
+    /// It has made no step yet.
+    #[default]
+    Starting,
+    /// It leads its group.
+    Leading,
+    /// It follows a leader, or waits for one.
+    Following,
+    /// It has come back, and is without a vote yet.
+    Returning,
+    /// It has ended.
+    Halted,
+}
+
+impl ReplicaState {
+    /// Returns the name, as in JSON.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Starting => "starting",
+            Self::Leading => "leading",
+            Self::Following => "following",
+            Self::Returning => "returning",
+            Self::Halted => "halted",
+        }
+    }
+
+    /// Whether it counts in its group's majority.
+    #[must_use]
+    pub const fn counts(self) -> bool {
+        matches!(self, Self::Leading | Self::Following)
+    }
 }
 
 /// The status, as it was last shown.

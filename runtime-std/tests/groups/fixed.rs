@@ -8,7 +8,8 @@ use tramontane_core::fabric::LossCause;
 use tramontane_core::ids::{NodeId, SubgroupId};
 use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::group::{
-    Description, DescriptionBuilder, Fate, Messages, Receipt, Running, StartError, queue, start,
+    Description, DescriptionBuilder, Fate, MemberState, Messages, Receipt, Running, StartError,
+    queue, start,
 };
 use tramontane_runtime::member::{SendError, Stopped};
 
@@ -171,7 +172,7 @@ fn a_group_that_rests_sleeps_wakes_and_posts_nothing() {
             std::thread::sleep(Duration::from_millis(500));
             assert_eq!(running.writes(), before, "a group that rests posts nothing");
             let status = running.status();
-            assert_eq!((status.state.as_str(), status.heartbeats), ("steady", 0));
+            assert_eq!((status.state, status.heartbeats), (MemberState::Steady, 0));
             assert_eq!((status.members.len(), status.delivered), (3, 20));
             running
         });

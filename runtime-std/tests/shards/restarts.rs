@@ -32,9 +32,7 @@ fn comes_back(carrier: Carrier, overlay: fn(Carrier, &[Option<usize>], &Path) ->
         send(&mut client, all, sent, 100);
         sent += 100;
         let again = start_one(&description, gone.id).expect("it comes back");
-        wait_until("it counts again", || {
-            matches!(again.running.status().state.as_str(), "following" | "leading")
-        });
+        wait_until("it counts again", || again.running.status().state.counts());
         assert!(again.running.status().incarnation >= 2);
         started.push(again);
     }

@@ -9,8 +9,8 @@ use tramontane_core::ids::ClientNumber;
 use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::rdma::{self, DeviceOptions};
 use tramontane_runtime::shards::{
-    Answers, Client, Delivered, Description, Destinations, MessageId, Replica, ReplicaId, Replicas,
-    Running, SendError, StartError, StartOptions, start,
+    Answers, Client, Delivered, Description, Destinations, MessageId, Replica, ReplicaId,
+    ReplicaState, Replicas, Running, SendError, StartError, StartOptions, start,
 };
 use tramontane_verbs::fake::{Clock, DeviceName, Network, Profile};
 
@@ -170,8 +170,9 @@ pub fn send(client: &mut Client, to: Destinations, from: usize, count: usize) {
 pub fn leader(started: &[Started], group: u16) -> usize {
     let mut found = None;
     wait_until("one leads", || {
-        let leads =
-            |one: &Started| one.id.group.0 == group && one.running.status().state == "leading";
+        let leads = |one: &Started| {
+            one.id.group.0 == group && one.running.status().state == ReplicaState::Leading
+        };
         found = started.iter().position(leads);
         found.is_some()
     });

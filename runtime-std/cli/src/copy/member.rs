@@ -12,7 +12,7 @@ use super::ledger::{Decision, Ledger};
 use super::messages::Notice;
 use crate::exit::{Failure, Status};
 use tramontane_runtime::blocks::Buffer;
-use tramontane_runtime::group::{self, Messages, Replica, Running, ViewChanged};
+use tramontane_runtime::group::{self, MemberState, Messages, Replica, Running, ViewChanged};
 use tramontane_runtime::member::{SendError, Stopped};
 
 /// Between two looks whether a wait is to end.
@@ -193,7 +193,7 @@ impl Member {
         let until = Instant::now() + LAST_NOTICES;
         loop {
             let status = self.running.status();
-            if status.state == "halted" || Instant::now() >= until {
+            if status.state == MemberState::Halted || Instant::now() >= until {
                 return status.suspected;
             }
             std::thread::sleep(LOOK_PAUSE / 10);

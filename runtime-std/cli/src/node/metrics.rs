@@ -21,15 +21,12 @@ use super::meter::Meter;
 use super::rdma_figures;
 use crate::exit::Failure;
 use tramontane_control::HostAddress;
-use tramontane_runtime::group::{GroupStatus, SharedStatus, SubgroupStatus};
+use tramontane_runtime::group::{GroupStatus, MemberState, SharedStatus, SubgroupStatus};
 use tramontane_runtime::rdma;
 
 /// What the answer is: the text format that Prometheus and all its tools read (`promtool check
 /// metrics` reads no other).
 const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
-
-/// States that a member can be in: see [`GroupStatus::state`].
-const STATES: [&str; 5] = ["steady", "changing", "leaving", "left", "halted"];
 
 /// Serves the figures at an address, in a thread that ends with the process. Nothing is answered
 /// until until `board` is set.
@@ -164,7 +161,8 @@ impl Collector for Figures {
         ] {
             write(&mut encoder, name, help, &gauge(value))?;
         }
-        let states = STATES.map(|state| ([("state", state)], u64::from(status.state == state)));
+        let states = MemberState::ALL
+            .map(|state| ([("state", state.name())], u64::from(status.state == state)));
         write_family(&mut encoder, "state", "1 for the state that this member is in", &states)?;
         let of_subgroups: [(_, _, OfSubgroup); 4] = [
             ("received_places", "Places received in this view", |one| one.received),

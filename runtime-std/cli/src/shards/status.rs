@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::Args;
 use serde::Serialize;
 use tramontane_local::table::Table;
-use tramontane_runtime::shards::{AskError, Operator, Places, ReplicaStatus};
+use tramontane_runtime::shards::{AskError, Operator, Places, ReplicaState, ReplicaStatus};
 
 use super::read;
 use crate::exit::{Failure, Status};
@@ -122,7 +122,7 @@ fn table(answers: &[Answer]) -> Table {
         match &answer.status {
             Ok(status) => table.row([
                 answer.replica.clone(),
-                status.state.clone(),
+                status.state.name().to_owned(),
                 status.leader.clone().unwrap_or_else(|| "-".to_owned()),
                 status.round.to_string(),
                 status.tail.to_string(),
@@ -146,13 +146,14 @@ fn table(answers: &[Answer]) -> Table {
 fn judge(places: &Places, answers: &[Answer], expect_all: bool) -> Result<(), Failure> {
     let counts = |answer: &&Answer| {
         let status = answer.status.as_ref();
-        status.is_ok_and(|status| ["leading", "following"].contains(&status.state.as_str()))
+        status.is_ok_and(|status| status.state.counts())
     };
     for group in places.overlay().all().iter() {
         let name = places.group_name(group);
         let of_group = || answers.iter().filter(|answer| answer.group == name);
-        let leads =
-            |answer: &Answer| answer.status.as_ref().is_ok_and(|status| status.state == "leading");
+        let leads = |answer: &Answer| {
+            answer.status.as_ref().is_ok_and(|status| status.state == ReplicaState::Leading)
+        };
         let voters = of_group().filter(counts).count();
         if voters < usize::from(places.overlay().quorum(group)) {
             let what = format_args!("group {name} has no majority of replicas that count");

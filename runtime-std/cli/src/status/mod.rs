@@ -140,17 +140,20 @@ fn table(answers: &Answers) -> Table {
 fn row(status: &GroupStatus) -> [String; 9] {
     let frontiers = status.subgroups.iter().map(|subgroup| {
         let closed = if subgroup.closed { " closed" } else { "" };
-        let durable = subgroup.durable.map_or_else(String::new, |durable| {
-            let DurableStatus { here, majority, all, .. } = durable;
-            format!(" durable {here}/{majority}/{all}")
-        });
-        format!("{} {}/{}{closed}{durable}", subgroup.name, subgroup.delivered, subgroup.received)
+        // A log counts since the group began; places begin anew with each view.
+        let progress = match subgroup.durable {
+            Some(DurableStatus { delivered, here, majority, all, .. }) => {
+                format!("{delivered} durable {here}/{majority}/{all}")
+            }
+            None => format!("{}/{}", subgroup.delivered, subgroup.received),
+        };
+        format!("{} {progress}{closed}", subgroup.name)
     });
     let joining = listed(status.joining.iter().copied());
     let state = if joining.is_empty() { String::new() } else { format!(", joining: {joining}") };
     [
         status.node.to_string(),
-        format!("{}{state}", status.state),
+        format!("{}{state}", status.state.name()),
         status.view.to_string(),
         listed(status.members.iter().copied()),
         if status.suspected.is_empty() {

@@ -49,6 +49,7 @@ use super::promising::{Preparing, Promising};
 use super::replica::Replica;
 use super::slow_members::{Slow, SlowMembers};
 use super::statistics::{Seen, Statistics};
+use super::status::MemberState;
 use super::subgroup_sending::SubgroupSending;
 use super::view::View;
 use crate::fabric::AnyFabric;
@@ -377,11 +378,11 @@ impl<R: Replica> Steps for Engine<R> {
         }
         let Self { present, view, joiners, early_losses, parts, leaving, slow, clock, .. } = self;
         let state = match present.status() {
-            Status::Halted(_) => "halted",
-            Status::Left => "left",
-            _ if leaving.is_leaving() => "leaving",
-            Status::Steady => "steady",
-            Status::Wedged | Status::Decided | Status::Installed => "changing",
+            Status::Halted(_) => MemberState::Halted,
+            Status::Left => MemberState::Left,
+            _ if leaving.is_leaving() => MemberState::Leaving,
+            Status::Steady => MemberState::Steady,
+            Status::Wedged | Status::Decided | Status::Installed => MemberState::Changing,
         };
         let ids = |nodes: Vec<NodeId>| nodes.into_iter().map(NodeId::get).collect();
         let suspected = ids(present.suspected());

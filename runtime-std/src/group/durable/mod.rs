@@ -171,7 +171,8 @@ impl Logs {
 
     /// What was seen to be durable of a subgroup.
     pub(super) fn status(&self, subgroup: SubgroupId) -> Option<DurableStatus> {
-        self.get(subgroup).map(|SubgroupLog { seen, commits, .. }| DurableStatus {
+        self.get(subgroup).map(|SubgroupLog { seen, commits, delivered, .. }| DurableStatus {
+            delivered: delivered.load(Ordering::Relaxed),
             here: seen.here.0,
             majority: seen.majority.0,
             all: seen.everywhere.0,

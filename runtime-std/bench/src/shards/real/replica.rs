@@ -103,8 +103,7 @@ fn serve(task: &Task, worker: &Worker<ReplicaProcess>) -> Result<(), BenchError>
         if let Some(stopped) = running.stopped() {
             return Err(stopped.into());
         }
-        let state = running.status().state;
-        if !votes && (state == "following" || state == "leading") {
+        if !votes && running.status().state.counts() {
             votes = true;
             worker.report(&Report::Votes)?;
         }

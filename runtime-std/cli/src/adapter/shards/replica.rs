@@ -9,10 +9,9 @@ use crate::adapter::refusal::Refusal;
 use crate::adapter::{Commands, NodeUnderTest, TICK, answer, answer_unknown, greet, next};
 use crate::exit::Failure;
 use crate::interrupt::Interrupts;
-use tramontane_runtime::shards::{ReplicaId, Running, StartError, StartOptions, start};
-
-/// What a replica is without a vote.
-const RETURNING: &str = "returning";
+use tramontane_runtime::shards::{
+    ReplicaId, ReplicaState, Running, StartError, StartOptions, start,
+};
 
 /// Between two looks whether it has a vote.
 const VOTE_PAUSE: Duration = Duration::from_millis(10);
@@ -40,7 +39,7 @@ impl ReplicaUnderTest {
         interrupts.check()?;
         let running = running.map_err(Failure::from)?;
         // Nothing is shown before its first step.
-        while running.status().state.is_empty() || running.status().state == RETURNING {
+        while !running.status().state.counts() && running.status().state != ReplicaState::Halted {
             interrupts.check()?;
             if let Some(stopped) = running.stopped() {
                 return Err(Failure::from(stopped).into());
