@@ -20,7 +20,10 @@ impl Source {
             ),
             Stream::Unix(stream) => {
                 let known = rustix::net::sockopt::socket_peercred(stream);
-                known.map_or_else(|_| Self::default(), |peer| Self::hash(&peer.uid.as_raw().to_le_bytes()))
+                known.map_or_else(
+                    |_| Self::default(),
+                    |peer| Self::hash(&peer.uid.as_raw().to_le_bytes()),
+                )
             }
         }
     }

@@ -250,7 +250,8 @@ mod tests {
     #[test]
     fn duplicates_are_left_out_and_a_joiner_goes_on_alike() {
         let life = ClientLife { id: ClientId(5), incarnation: 1 };
-        let mut words = vec![message(&Origin::Attach { life, is_new: true, source: Source(7) }, b"")];
+        let mut words =
+            vec![message(&Origin::Attach { life, is_new: true, source: Source(7) }, b"")];
         for (ordinal, text) in [(0, "a"), (1, "b"), (0, "a"), (1, "b"), (2, "c"), (2, "c")] {
             words.push(message(&Origin::Client { life, ordinal }, text.as_bytes()));
         }
