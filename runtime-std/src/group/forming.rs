@@ -238,7 +238,7 @@ impl NotFormed {
                 ", or, if none is left anywhere, form a new group: --new-group at each initial node (files of --log are \
                  kept)"
             }
-            Self::Lives { .. } | Self::NotTold { .. } => "",
+            Self::Lives { .. } | Self::HasLog { .. } | Self::NotTold { .. } => "",
         }
     }
 }
