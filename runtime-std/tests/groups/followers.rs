@@ -118,7 +118,7 @@ impl Place {
                 .map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port"))
                 .collect();
             for (node, held) in description.nodes.iter_mut().zip(&held) {
-                node.address = Some(held.local_addr().expect("an address"));
+                node.address = Some(held.local_addr().expect("an address").into());
             }
         }
         Self { root: tempfile::tempdir_in("/dev/shm").expect("a folder"), description }

@@ -73,7 +73,7 @@ fn join(state: State, time_limit: Duration, is_cancelled: bool) -> Joined {
         .iter_mut()
         .map(|node| {
             let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
-            node.address = Some(listener.local_addr().expect("an address"));
+            node.address = Some(listener.local_addr().expect("an address").into());
             listener
         })
         .collect();

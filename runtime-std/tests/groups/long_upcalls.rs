@@ -103,7 +103,7 @@ fn run(carrier: Carrier, batching: bool) {
         description.fabric = carrier;
         for node in &mut description.nodes {
             let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
-            node.address = Some(listener.local_addr().expect("an address"));
+            node.address = Some(listener.local_addr().expect("an address").into());
             listeners.push(listener);
         }
     }

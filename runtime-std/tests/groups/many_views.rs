@@ -101,7 +101,7 @@ impl Group {
         if carrier == Carrier::Tcp {
             for node in &mut description.nodes {
                 let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
-                node.address = listener.local_addr().ok();
+                node.address = listener.local_addr().ok().map(Into::into);
                 listeners.push(listener);
             }
         }

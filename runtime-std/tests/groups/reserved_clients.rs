@@ -100,7 +100,7 @@ impl Crowd {
                 .map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port"))
                 .collect();
             for (node, held) in description.nodes.iter_mut().zip(&held) {
-                node.address = Some(held.local_addr().expect("an address"));
+                node.address = Some(held.local_addr().expect("an address").into());
             }
         }
         description.initial = initial.to_vec();

@@ -92,7 +92,8 @@ pub fn overlay(carrier: Carrier, parents: &[Option<usize>], folder: &Path) -> De
     }
     if carrier != Carrier::SharedMemory {
         for group in &mut description.groups {
-            group.replicas = Replicas::Addresses(free_addresses(group.replicas.count()));
+            let addresses = free_addresses(group.replicas.count());
+            group.replicas = Replicas::Addresses(addresses.into_iter().map(Into::into).collect());
         }
     }
     description

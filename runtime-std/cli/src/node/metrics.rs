@@ -245,7 +245,7 @@ mod tests {
         let status = GroupStatus {
             group: "a \"quoted\\ name\n".into(),
             delivered: u64::MAX,
-            state: "steady".into(),
+            state: MemberState::Steady,
             subgroups: vec![subgroup("one"), subgroup("two")],
             ..Default::default()
         };

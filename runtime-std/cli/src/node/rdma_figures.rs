@@ -54,11 +54,11 @@ pub(super) fn encode(
     let losses: Vec<_> = losses.iter().map(|(name, count)| ([("status", *name)], *count)).collect();
     write_counters(encoder, "rdma_lost_members", lost, &losses)?;
     let counts = port_counters(&devices.join(device).join("ports").join(&port));
-    let labelled = |(name, value): &(String, u64)| {
-        let [device, port] = place;
-        ([device, port, ("counter", name.as_str())], *value)
-    };
-    let labelled: Vec<_> = counts.iter().map(labelled).collect();
+    let [of_device, of_port] = place;
+    let labelled = counts.iter();
+    let labelled: Vec<_> = labelled
+        .map(|(name, value)| ([of_device, of_port, ("counter", name.as_str())], *value))
+        .collect();
     let kernel = "What the kernel counts at the RDMA port in use, of all programs";
     write_counters(encoder, "rdma_port_events", kernel, &labelled)?;
     let of_retries = counts.iter().filter(|(name, _)| RETRIES.contains(&name.as_str()));

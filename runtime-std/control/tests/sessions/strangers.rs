@@ -16,11 +16,11 @@ use tramontane_core::ids::NodeId;
 
 /// What crosses first, in this version, with and without a key.
 const PREAMBLES: [&[u8; 16]; 2] =
-    [b"tramontn\x08\x00\x00\x00\x00\x00\x00\x00", b"tramontn\x08\x00\x01\x00\x00\x00\x00\x00"];
+    [b"tramontn\x09\x00\x00\x00\x00\x00\x00\x00", b"tramontn\x09\x00\x01\x00\x00\x00\x00\x00"];
 
 fn tcp(address: &Address) -> SocketAddr {
     match address {
-        Address::Tcp(address) => *address,
+        Address::Tcp(address) => address.literal().expect("no name"),
         Address::Unix(path) => panic!("{}", path.display()),
     }
 }

@@ -77,7 +77,7 @@ impl Place {
             self.domain = self.domain.with_group(|group| {
                 group.fabric = carrier;
                 for (node, held) in group.nodes.iter_mut().zip(&held) {
-                    node.address = Some(held.local_addr().expect("an address"));
+                    node.address = Some(held.local_addr().expect("an address").into());
                 }
             });
         }

@@ -194,7 +194,7 @@ impl Crowd {
             for node in &mut description.nodes {
                 let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
                 let address: SocketAddr = listener.local_addr().expect("an address");
-                node.address = Some(address);
+                node.address = Some(address.into());
                 listeners.insert(node.id, listener);
             }
         }

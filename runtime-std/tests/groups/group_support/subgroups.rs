@@ -148,7 +148,7 @@ impl Nodes {
             description.fabric = carrier;
             for node in &mut description.nodes {
                 let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
-                node.address = Some(listener.local_addr().expect("an address"));
+                node.address = Some(listener.local_addr().expect("an address").into());
                 listeners.insert(node.id, listener);
             }
         }

@@ -70,8 +70,7 @@ fn watch(
             report(reporter, &Report::Failed { status, text })?;
             return Err(Failure::silent(failure.status));
         }
-        let state = running.status().state;
-        if !votes && (state == "following" || state == "leading") {
+        if !votes && running.status().state.counts() {
             votes = true;
             report(reporter, &Report::Votes)?;
         }
