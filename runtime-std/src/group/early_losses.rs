@@ -21,7 +21,7 @@ const FORGOTTEN_AFTER: Duration = Duration::from_secs(60);
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 
 /// The longest pause.
-const PAUSE_MAX: Duration = Duration::from_secs(16);
+const PAUSE_MAX: Duration = Duration::from_secs(8);
 
 /// Losses of one node.
 #[derive(Clone, Copy, Debug)]
@@ -46,15 +46,24 @@ impl Losses {
 pub(super) struct EarlyLosses {
     /// Members that came not long ago, and when.
     came: Vec<(NodeId, Time)>,
+    /// Members whose processes ended in the present view, as this member has seen.
+    ended: Vec<NodeId>,
     lost: Vec<Losses>,
 }
 
 impl EarlyLosses {
+    /// A member's process has ended: whoever starts it again decides how soon.
+    pub(super) fn process_ended(&mut self, node: NodeId) {
+        self.ended.push(node);
+    }
+
     /// A view begins: nodes came, and members were lost, not counting those that left.
     pub(super) fn view_begins(&mut self, joined: &[NodeId], lost: &[NodeId], now: Time) {
         self.came.retain(|(_, came)| now.since(*came) < nanoseconds(SOON));
         self.lost.retain(|losses| now.since(losses.last) < nanoseconds(FORGOTTEN_AFTER));
-        for node in lost.iter().filter(|node| self.came.iter().any(|(came, _)| came == *node)) {
+        let ended = std::mem::take(&mut self.ended);
+        let is_early = |node: &NodeId| self.came.iter().any(|(came, _)| came == node);
+        for node in lost.iter().filter(|node| is_early(node) && !ended.contains(node)) {
             match self.lost.iter_mut().find(|losses| losses.node == *node) {
                 Some(losses) => (losses.times, losses.last) = (losses.times.saturating_add(1), now),
                 None => self.lost.push(Losses { node: *node, times: 1, last: now }),
@@ -109,18 +118,18 @@ mod tests {
     #[test]
     fn pauses_grow_with_each_early_loss() {
         assert_eq!([0, 1, 2, 3, 4].map(pause_ms), [0, 0, 1_000, 2_000, 4_000]);
-        assert_eq!([6, 7, 20].map(pause_ms), [16_000; 3]);
+        assert_eq!([5, 6, 20].map(pause_ms), [8_000; 3]);
     }
 
     #[test]
-    fn late_losses_and_leaves_do_not_count() {
+    fn late_losses_and_ended_processes_do_not_count() {
         let mut early = EarlyLosses::default();
         for start in (0..).step_by(100_000).take(5) {
             early.view_begins(&[NODE], &[], at(start));
             early.view_begins(&[NodeId(9)], &[], at(start + 11_000));
             early.view_begins(&[], &[NODE], at(start + 12_000));
-            // Node 9 leaves.
-            early.view_begins(&[], &[], at(start + 13_000));
+            early.process_ended(NodeId(9));
+            early.view_begins(&[], &[NodeId(9)], at(start + 13_000));
             assert_eq!(early.notices(at(start + 13_000)).count(), 0);
         }
     }

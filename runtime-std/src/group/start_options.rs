@@ -101,7 +101,7 @@ pub enum StartError {
     /// The own address is taken, or none.
     #[error(
         "cannot listen at {address}: {source}; is node {node} running already, or a node of another group? End that \
-         one, or give this node a free address of this machine"
+         one, or give this node a free address of this host"
     )]
     Listen {
         /// Where.

@@ -46,7 +46,8 @@ fn marked_node(group: &Group, id: usize) -> Node {
 #[test]
 fn node_that_not_all_members_reach_waits() {
     let group = Group::of(Carrier::TcpWithKey, 3);
-    group.write(&group.text().replace("= 3000", "= 1000"));
+    let text = group.text().replace("= 3000", "= 1000");
+    group.write(&format!("initial = [0, 1]\n{text}"));
     let address = group
         .text()
         .lines()
@@ -54,19 +55,14 @@ fn node_that_not_all_members_reach_waits() {
         .nth(1)
         .map(|line| line.trim_start_matches("address = ").trim_matches('"').to_owned());
     let address = address.expect("node 1 has one");
-    if BrokenLink::to(&address).is_none() {
+    let Some(link) = BrokenLink::to(&address) else {
         eprintln!("inconclusive: this user may not filter packets");
         return;
-    }
-    let mut nodes = vec![group.node(0, &[]), group.node(1, &[]), marked_node(&group, 2)];
-    group.await_members(&[0, 1, 2]);
-    let link = BrokenLink::to(&address).expect("as before");
-    nodes[0].await_errors("view 2: 0 1; gone 2");
-    let (code, errors) = nodes.pop().expect("the last").ended();
-    assert_eq!(code, Some(9), "{errors}");
-
-    let again = marked_node(&group, 2);
-    again.await_errors("this node does not reach node 1");
+    };
+    let mut nodes = [group.node(0, &[]), group.node(1, &[])];
+    group.await_members(&[0, 1]);
+    let joiner = marked_node(&group, 2);
+    joiner.await_errors("this node does not reach node 1");
     let notes = wait_for("a notice", || {
         let status = String::from_utf8(group.run("status", &[]).output).expect("text");
         status.contains("node 2 waits").then_some(status)
@@ -80,8 +76,8 @@ fn node_that_not_all_members_reach_waits() {
         written += 1;
         group.await_same(&[0, 1], written);
     }
-    assert!(!nodes[0].errors().contains("view 3"), "{}", nodes[0].errors());
+    assert!(!nodes[0].errors().contains("view 2"), "{}", nodes[0].errors());
     drop(link);
-    nodes[0].await_errors("view 3: 0 1 2; joined 2");
+    nodes[0].await_errors("view 2: 0 1 2; joined 2");
     group.await_same(&[0, 1, 2], written);
 }

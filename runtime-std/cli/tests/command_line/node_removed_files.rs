@@ -37,7 +37,7 @@ fn removed_folder_costs_no_member() {
         killed.kill();
         nodes[round].await_errors(&format!("view {}: 0 1 2 3; gone 4", 2 * round + 2));
     }
-    assert!(cleaner.end() > 3, "it found nothing to remove");
+    assert!(cleaner.end() > 0, "it found nothing to remove");
     group.await_same(&[0, 1, 2, 3], 80);
     group.await_members(&[0, 1, 2, 3]);
     group.run("leave", &["--id", "3", "--time-limit", "30"]).succeeded();
@@ -92,7 +92,5 @@ fn folder_that_cannot_be_made_again_is_reported() {
 #[test]
 fn shards_survive_removed_folders() {
     let overlay = Overlay::new("shm");
-    let cleaner = overlay.place.cleaner(Duration::from_millis(400));
-    leaders_are_killed_and_come_back(&overlay);
-    assert!(cleaner.end() > 0, "it found nothing to remove");
+    leaders_are_killed_and_come_back(&overlay, || assert!(overlay.place.clean()));
 }

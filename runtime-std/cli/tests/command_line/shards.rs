@@ -13,12 +13,12 @@ use crate::support::overlay::{
 
 #[test]
 fn leaders_are_killed_and_come_back_over_shared_memory() {
-    leaders_are_killed_and_come_back(&Overlay::new("shm"));
+    leaders_are_killed_and_come_back(&Overlay::new("shm"), || ());
 }
 
 #[test]
 fn leaders_are_killed_and_come_back_over_tcp() {
-    leaders_are_killed_and_come_back(&Overlay::new("tcp"));
+    leaders_are_killed_and_come_back(&Overlay::new("tcp"), || ());
 }
 
 /// All messages are referred to.
@@ -26,12 +26,12 @@ const BY_REFERENCE: &str = "references_from = 1\n";
 
 #[test]
 fn leaders_are_killed_and_come_back_by_reference_over_shared_memory() {
-    leaders_are_killed_and_come_back(&Overlay::with("shm", BY_REFERENCE));
+    leaders_are_killed_and_come_back(&Overlay::with("shm", BY_REFERENCE), || ());
 }
 
 #[test]
 fn leaders_are_killed_and_come_back_by_reference_over_tcp() {
-    leaders_are_killed_and_come_back(&Overlay::with("tcp", BY_REFERENCE));
+    leaders_are_killed_and_come_back(&Overlay::with("tcp", BY_REFERENCE), || ());
 }
 
 #[test]

@@ -23,7 +23,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tramontane_core::fabric::{Fabric as _, HostFabric as _, Routed};
+use tramontane_core::fabric::{Fabric as _, HostFabric as _, LossCause, Routed};
 use tramontane_core::ids::{NodeId, Rank, Time};
 use tramontane_core::node::Progress;
 use tramontane_core::view::{Halt, NextView, Status};
@@ -224,6 +224,9 @@ impl<R: Replica> Engine<R> {
         if let Some((rank, cause)) = progress.lost {
             let node = self.view.members.get(rank.index()).copied();
             tracing::info!(view = %self.view.id, ?node, %cause, "a member is lost");
+            if let (LossCause::Exited | LossCause::Left, Some(node)) = (cause, node) {
+                self.early_losses.process_ended(node);
+            }
         }
         if status != Status::Steady {
             self.large.stop(&mut self.parts.fabric.fabric);

@@ -167,8 +167,9 @@ pub fn a_client_and_replicas_are_killed_under_load(overlay: &Overlay) {
     }
 }
 
-/// Kills the leader of each group, and starts it again. Nothing is lost.
-pub fn leaders_are_killed_and_come_back(overlay: &Overlay) {
+/// Kills the leader of each group, after something else was done, and starts it again. Nothing is
+/// lost.
+pub fn leaders_are_killed_and_come_back(overlay: &Overlay, before: impl Fn()) {
     let names = NAMES;
     let mut replicas = names.map(|name| (name, overlay.replica(name)));
     overlay.await_leader("g1");
@@ -181,6 +182,7 @@ pub fn leaders_are_killed_and_come_back(overlay: &Overlay) {
         let leader = overlay.await_leader(group);
         let (name, process) =
             replicas.iter_mut().find(|(name, _)| *name == leader).expect("it is one of them");
+        before();
         process.signal(Signal::KILL);
         overlay.send("g1,g2", "while it is away\n");
         overlay.send(group, "for one group\n");
