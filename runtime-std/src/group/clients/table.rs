@@ -12,8 +12,8 @@
 //! # Invariants
 //! - It changes by what is delivered alone.
 //! - An ordinal of a life is new once at most, until the lease of that life ends.
-//! - [`REMEMBERED_MAX`] clients are remembered at most, and of one source no more than there is room
-//!   for others: whatever one source does, one that comes anew finds room.
+//! - [`REMEMBERED_MAX`] clients are remembered at most, and of one source no more than there is
+//!   room for others: whatever one source does, one that comes anew finds room.
 
 use std::collections::BTreeMap;
 
@@ -203,8 +203,8 @@ mod tests {
         assert_eq!(attach(&mut table, life(1, 2), true, 1), Ok(0), "the id is free");
     }
 
-    /// One source fills half of it, the next one half of the rest, and so on: for the last one there
-    /// is room for one.
+    /// One source fills half of it, the next one half of the rest, and so on: for the last one
+    /// there is room for one.
     #[test]
     fn table_is_bounded_and_no_source_takes_all() {
         let mut table = ClientTable::default();
