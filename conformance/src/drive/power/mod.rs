@@ -87,8 +87,8 @@ impl Power {
         }
     }
 
-    /// The power goes while this is done, which kills whoever uses the disk. What they ask for after
-    /// that fails.
+    /// The power goes while this is done, which kills whoever uses the disk. What they ask for
+    /// after that fails.
     pub(super) fn cut(&self, kill: impl FnOnce()) {
         let mut disk = self.disk();
         kill();

@@ -1,4 +1,5 @@
-//! Addresses: host names wherever one is taken, looked up again for each connection; and addresses to
+//! Addresses: host names wherever one is taken, looked up again for each connection; and addresses
+//! to
 //! which nobody can connect.
 
 use std::path::Path;
