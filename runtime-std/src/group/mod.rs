@@ -32,6 +32,7 @@
 //! | `log_reader` | a member's own log, for its program |
 //! | `restoring`, `log_transfer`, `supply_logs` | where what is restored goes; what its logs lack; how a member supplies that |
 //! | `supply`, `join_messages`, `admission` | the thread that supplies a joiner; their messages; which view admits it |
+//! | `early_losses` | nodes that were lost soon after their admission, and wait |
 //! | `joiners`, `queue`, `leaving` | all joiners that a member supplies; what waits for one of them; when a member may leave them |
 //! | `sender`, `send_state`, `subgroup_sending` | the handle that outlives views; what it shares with the engine; the engine's side |
 //! | `receipt` | what stands for a message that was sent; the levels that it reaches |

@@ -1,6 +1,5 @@
 //! Addresses: host names wherever one is taken, looked up again for each connection; and addresses
-//! to
-//! which nobody can connect.
+//! to which nobody can connect.
 
 use std::path::Path;
 use std::process::Command;
