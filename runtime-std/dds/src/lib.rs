@@ -25,6 +25,7 @@
 //! | `cdr`, `wire` | types and their CDR; what stands before it in a message |
 //! | `gateway` | mirrors topics of an RTPS domain, as a feature |
 //! | `status`, `waitset`, `time`, `error` | statuses; conditions; times; errors |
+//! | `sync` | locks, and loom's in their place where interleavings are searched |
 
 mod cdr;
 mod domain;
@@ -37,6 +38,7 @@ mod participant;
 mod qos;
 mod reader;
 mod status;
+mod sync;
 mod time;
 mod topic;
 mod waitset;

@@ -1,13 +1,9 @@
 //! Conditions, and sets of them to wait for.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-/// Locks what no panic leaves half changed.
-pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
+use crate::sync::{AtomicBool, Condvar, Mutex, Ordering, lock, wait_while};
 
 /// Something that is so, or is not.
 pub trait Condition: Send + Sync {
@@ -66,7 +62,8 @@ impl Bells {
 /// A condition that the application sets.
 #[derive(Debug, Default)]
 pub struct GuardCondition {
-    value: AtomicBool,
+    /// Under a lock: whoever attaches this sees the new value, or is seen by whoever sets it.
+    value: Mutex<bool>,
     bells: Bells,
 }
 
@@ -79,7 +76,7 @@ impl GuardCondition {
 
     /// Says whether it is so.
     pub fn set_trigger_value(&self, value: bool) {
-        self.value.store(value, Ordering::Release);
+        *lock(&self.value) = value;
         if value {
             self.bells.ring();
         }
@@ -88,7 +85,7 @@ impl GuardCondition {
 
 impl Condition for GuardCondition {
     fn trigger_value(&self) -> bool {
-        self.value.load(Ordering::Acquire)
+        *lock(&self.value)
     }
 
     fn watch(&self, bell: &Arc<Bell>) {
@@ -150,7 +147,7 @@ impl WaitSet {
             }
             let rung = lock(&self.bell.rung);
             // What rings between the look and the lock is not missed.
-            drop(self.bell.changed.wait_timeout_while(rung, left, |rung| *rung == before));
+            drop(wait_while(&self.bell.changed, rung, left, |rung| *rung == before));
         }
     }
 }

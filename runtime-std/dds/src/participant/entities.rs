@@ -11,9 +11,9 @@ use crate::domain::{Level, TopicDescription};
 use crate::error::DdsError;
 use crate::qos::{ReaderQos, WriterQos, check_reader, check_writer};
 use crate::reader::{AnyListener, DataReader, DataReaderListener, ReaderCore};
+use crate::sync::lock;
 use crate::time::Now;
 use crate::topic::TopicState;
-use crate::waitset::lock;
 use crate::wire::{Kind, ReaderAnnouncement, Word, encode_writer};
 use crate::writer::{DataWriter, Outlet, WriterCore};
 

@@ -16,9 +16,9 @@ use super::handles::ParticipantId;
 use super::shared::Shared;
 use crate::domain::Domain;
 use crate::error::DdsError;
+use crate::sync::lock;
 use crate::time::Now;
 use crate::topic::TopicState;
-use crate::waitset::lock;
 
 /// Between two looks whether the participant has ended.
 const LOOK: Duration = Duration::from_millis(100);

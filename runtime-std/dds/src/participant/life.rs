@@ -1,12 +1,10 @@
 //! How long a participant is there, and the threads that are there as long.
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use tramontane_client::OpenError;
 
-use crate::waitset::lock;
+use crate::sync::{AtomicBool, Mutex, Ordering, lock};
 
 /// What the threads share with their participant.
 #[derive(Debug, Default)]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -27,8 +27,8 @@ use crate::domain::{DISCOVERY, Domain, Level, TopicDescription};
 use crate::error::DdsError;
 use crate::qos::{ReaderQos, WriterQos};
 use crate::reader::{DataReader, DataReaderListener};
+use crate::sync::{Mutex, lock};
 use crate::time::Now;
-use crate::waitset::lock;
 use crate::writer::DataWriter;
 
 /// Between two looks whether a topic that no member has yet is deleted.

@@ -9,8 +9,8 @@ use super::handles::ParticipantId;
 use super::shared::{Shared, upcall};
 use crate::domain::Domain;
 use crate::error::DdsError;
+use crate::sync::lock;
 use crate::time::Now;
-use crate::waitset::lock;
 
 /// Hands messages to their topics.
 pub(super) struct TopicReplica {

@@ -10,7 +10,7 @@
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use super::discovery::Discovery;
@@ -26,9 +26,9 @@ use crate::domain::Level;
 use crate::error::DdsError;
 use crate::qos::Bounds;
 use crate::reader::ReaderCore;
+use crate::sync::{Mutex, lock};
 use crate::time::Now;
 use crate::topic::TopicState;
-use crate::waitset::lock;
 use crate::wire::{Kind, ReaderAnnouncement, Word};
 use crate::writer::{Outlet, WriterCore};
 use tramontane::{ReservedSubgroups, Sender};

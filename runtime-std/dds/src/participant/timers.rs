@@ -2,13 +2,13 @@
 //!
 //! It sleeps until something may be due, and for ever where no policy has a time.
 
-use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::shared::Shared;
+use crate::sync::{Condvar, Mutex, lock, wait_while};
 use crate::time::Now;
-use crate::waitset::lock;
 
 /// The longest sleep: it looks whether the participant is still there.
 const SLEEP_MAX: Duration = Duration::from_secs(1);
@@ -29,8 +29,7 @@ impl Alarm {
 
     fn wait(&self, timeout: Duration) {
         let rung = lock(&self.rung);
-        let waited = self.changed.wait_timeout_while(rung, timeout, |rung| !*rung);
-        *waited.unwrap_or_else(PoisonError::into_inner).0 = false;
+        *wait_while(&self.changed, rung, timeout, |rung| !*rung) = false;
     }
 }
 

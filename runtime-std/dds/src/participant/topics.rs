@@ -16,7 +16,7 @@
 //!   may take it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 use tramontane::ReservedSubgroups;
@@ -24,7 +24,7 @@ use tramontane::ReservedSubgroups;
 use super::directory::{Created, Directory, Due, HeldPlace, Refusal};
 use crate::domain::{Domain, TopicDescription, TopicPlaces};
 use crate::error::DdsError;
-use crate::waitset::lock;
+use crate::sync::{Condvar, Mutex, MutexGuard, lock};
 use crate::wire::Word;
 
 /// What a participant knows of topics.

@@ -10,8 +10,8 @@ use super::handles::ParticipantId;
 use super::shared::{Shared, upcall};
 use crate::domain::TopicDescription;
 use crate::error::DdsError;
+use crate::sync::lock;
 use crate::time::Now;
-use crate::waitset::lock;
 use crate::wire::Word;
 
 /// How long a topic waits for the rest of the one that had its place before, outside.

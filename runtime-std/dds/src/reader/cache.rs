@@ -87,6 +87,7 @@ impl ReaderCache {
         instance.stamp(&mut info);
         if !is_value {
             if changed {
+                instance.is_ending = true;
                 return Admission::Admitted(info);
             }
             self.forget_if_over(handle);
@@ -111,6 +112,7 @@ impl ReaderCache {
     pub(crate) fn taken_in_place(&mut self, info: &SampleInfo) {
         if let Some(instance) = self.instances.get_mut(&info.instance_handle) {
             instance.view = ViewStates::NOT_NEW;
+            instance.is_ending = false;
             instance.latest_given = instance.latest_given.max(info.source_timestamp);
         }
         self.forget_if_over(info.instance_handle);
@@ -146,6 +148,7 @@ impl ReaderCache {
         let Some(instance) = self.instances.get_mut(&info.instance_handle) else { return Ok(()) };
         let entry = Entry { info, payload, expires, is_selected: false };
         if !info.valid_data {
+            instance.is_ending = false;
             instance.remove(|known| {
                 !known.info.valid_data && known.info.sample_state == SampleStates::NOT_READ
             });

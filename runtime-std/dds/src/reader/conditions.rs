@@ -5,7 +5,8 @@ use std::sync::Arc;
 use super::core::SharedReader;
 use super::selection::Selection;
 use crate::status::StatusMask;
-use crate::waitset::{Bell, Condition, lock};
+use crate::sync::lock;
+use crate::waitset::{Bell, Condition};
 
 /// There are samples that a selection means.
 #[derive(Debug)]

@@ -4,8 +4,7 @@
 //! - The cache's lock is not held while a listener is called.
 //! - Only the thread that delivers, and the one that makes the reader before that, put samples in.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::cache::{Admission, Arrival, ReaderCache, Selected};
@@ -19,9 +18,10 @@ use crate::status::{
     DeadlineMissedStatus, IncompatibleQosStatus, LivelinessChangedStatus, MatchedStatus,
     RejectedReason, SampleLostStatus, SampleRejectedStatus, StatusMask,
 };
+use crate::sync::{AtomicBool, Condvar, Mutex, Ordering, lock, wait_while};
 use crate::time::{INFINITE, Now};
 use crate::topic::Incoming;
-use crate::waitset::{Bells, lock};
+use crate::waitset::Bells;
 use crate::wire::Kind;
 
 /// All statuses of a reader.
@@ -126,8 +126,7 @@ impl ReaderCore {
         let mut cache = lock(&self.cache);
         if info.valid_data && !self.patience.is_zero() {
             let lacks = |cache: &mut ReaderCache| cache.lacks_room(info.instance_handle).is_some();
-            let waited = self.room.wait_timeout_while(cache, self.patience, lacks);
-            cache = waited.unwrap_or_else(std::sync::PoisonError::into_inner).0;
+            cache = wait_while(&self.room, cache, self.patience, lacks);
         }
         let kept = cache.keep(info, payload, arrival.expires);
         drop(cache);
@@ -292,8 +291,9 @@ impl ReaderCore {
     }
 
     pub(crate) fn select(&self, selection: &Selection, takes: bool) -> Vec<Selected> {
-        let selected = lock(&self.cache).select(selection, takes, Now::read());
+        // Before the look: what arrives after it is announced again.
         lock(&self.statuses).changed.remove(StatusMask::DATA_AVAILABLE);
+        let selected = lock(&self.cache).select(selection, takes, Now::read());
         if takes {
             self.room.notify_all();
         }
@@ -348,3 +348,6 @@ impl std::fmt::Debug for ReaderCore {
 
 /// A shared reader, as conditions have it.
 pub(crate) type SharedReader = Arc<ReaderCore>;
+
+#[cfg(all(test, tramontane_interleave))]
+mod interleavings;

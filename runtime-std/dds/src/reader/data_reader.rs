@@ -16,7 +16,8 @@ use crate::status::{
     DeadlineMissedStatus, IncompatibleQosStatus, LivelinessChangedStatus, MatchedStatus,
     SampleLostStatus, SampleRejectedStatus, StatusMask,
 };
-use crate::waitset::{Condition, lock};
+use crate::sync::lock;
+use crate::waitset::Condition;
 
 /// Reads the samples of a topic. Dropping it deletes it.
 pub struct DataReader<T> {

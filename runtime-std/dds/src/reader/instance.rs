@@ -43,6 +43,8 @@ pub(super) struct Instance {
     pub(super) not_alive_since: Option<Duration>,
     /// The latest source timestamp that was given to the application.
     pub(super) latest_given: Timestamp,
+    /// A change of its state was admitted, and is not kept or taken yet.
+    pub(super) is_ending: bool,
 }
 
 impl Instance {
@@ -59,6 +61,7 @@ impl Instance {
             due: None,
             not_alive_since: None,
             latest_given: Timestamp(i64::MIN),
+            is_ending: false,
         }
     }
 
@@ -125,7 +128,10 @@ impl Instance {
 
     /// Nothing is left to tell of it.
     pub(super) fn is_over(&self) -> bool {
-        self.entries.is_empty() && self.writers.is_empty() && self.state != InstanceStates::ALIVE
+        self.entries.is_empty()
+            && self.writers.is_empty()
+            && self.state != InstanceStates::ALIVE
+            && !self.is_ending
     }
 
     /// What of a sample's info is the instance's.

@@ -22,6 +22,8 @@ mod takeover;
 mod test_topics;
 mod writers;
 
+#[cfg(all(test, tramontane_interleave))]
+pub(crate) use payload::Payloads;
 pub(crate) use payload::{Incoming, Payload};
 pub(crate) use state::TopicState;
 pub(crate) use store::{Keep, TopicStore};

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use super::core::WriterCore;
 use crate::status::StatusMask;
-use crate::waitset::{Bell, Condition, lock};
+use crate::sync::lock;
+use crate::waitset::{Bell, Condition};
 
 /// A status has changed.
 #[derive(Debug)]

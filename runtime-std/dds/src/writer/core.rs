@@ -1,8 +1,6 @@
 //! A writer of whichever type: what its application, the thread that delivers and the timers share.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::listener::{DataWriterListener, WriterEvent};
@@ -12,8 +10,9 @@ use crate::qos::{LivelinessKind, PolicyId, WriterQos};
 use crate::status::{
     DeadlineMissedStatus, IncompatibleQosStatus, LivelinessLostStatus, MatchedStatus, StatusMask,
 };
+use crate::sync::{AtomicBool, Mutex, Ordering, lock};
 use crate::time::{INFINITE, Now};
-use crate::waitset::{Bells, lock};
+use crate::waitset::Bells;
 
 /// All statuses of a writer.
 #[derive(Debug, Default)]

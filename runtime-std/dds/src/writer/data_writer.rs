@@ -22,8 +22,9 @@ use crate::qos::WriterQos;
 use crate::status::{
     DeadlineMissedStatus, IncompatibleQosStatus, LivelinessLostStatus, MatchedStatus, StatusMask,
 };
+use crate::sync::lock;
 use crate::time::{Now, Timestamp};
-use crate::waitset::{Condition, lock};
+use crate::waitset::Condition;
 use crate::wire::{HEADER_BYTES, Kind, Origin};
 
 /// Writes samples of a topic. Dropping it deletes it: its instances are unregistered, and disposed
