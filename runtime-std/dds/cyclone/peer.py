@@ -4,10 +4,18 @@ peer.py write DOMAIN TOPIC WRITER COUNT
     waits for a reader, writes samples, and stays until its input ends
 peer.py read DOMAIN TOPIC COUNT
     prints "WRITER NUMBER" a sample, and ends after so many
+peer.py write-sizes DOMAIN TOPIC SIZE...
+    waits for a reader, writes samples of so many bytes, and stays until its input ends
+peer.py read-sizes DOMAIN TOPIC COUNT
+    prints the size of each sample, and ends after so many, or at one whose bytes are wrong
+peer.py mismatch DOMAIN TOPIC WHICH
+    has a writer and a reader that differ from the gateway's in one thing, and stays until its input
+    ends
 
 Says "ready" once it takes part.
 """
 
+import select
 import sys
 import time
 from dataclasses import dataclass
@@ -15,7 +23,8 @@ from dataclasses import dataclass
 from cyclonedds.core import Policy, Qos
 from cyclonedds.domain import DomainParticipant
 from cyclonedds.idl import IdlStruct
-from cyclonedds.idl.types import int32
+from cyclonedds.idl.annotations import appendable, key
+from cyclonedds.idl.types import int32, sequence, uint8
 from cyclonedds.pub import DataWriter
 from cyclonedds.sub import DataReader
 from cyclonedds.topic import Topic
@@ -26,6 +35,31 @@ LIMIT_S = 60
 
 @dataclass
 class Numbered(IdlStruct, typename="Numbered"):
+    writer: int32
+    number: int32
+
+
+@dataclass
+class Octets(IdlStruct, typename="Octets"):
+    octets: sequence[uint8]
+
+
+@dataclass
+class Keyed(IdlStruct, typename="Numbered"):
+    writer: int32
+    key("writer")
+    number: int32
+
+
+@dataclass
+@appendable
+class Appendable(IdlStruct, typename="Numbered"):
+    writer: int32
+    number: int32
+
+
+@dataclass
+class Other(IdlStruct, typename="Other"):
     writer: int32
     number: int32
 
@@ -41,14 +75,18 @@ def say(text):
     print(text, flush=True)
 
 
-def write(topic, writer, count):
-    end = DataWriter(topic.participant, topic, qos=QOS)
-    say("ready")
+def await_match(end):
     deadline = time.monotonic() + LIMIT_S
     while not end.get_matched_subscriptions():
         if time.monotonic() > deadline:
             sys.exit("no reader came")
         time.sleep(0.01)
+
+
+def write(topic, writer, count):
+    end = DataWriter(topic.participant, topic, qos=QOS)
+    say("ready")
+    await_match(end)
     for number in range(1, count + 1):
         end.write(Numbered(writer=writer, number=number))
         time.sleep(0.002)
@@ -78,14 +116,72 @@ def take(end):
     return len(samples)
 
 
+def pattern(size):
+    return (bytes(range(251)) * (size // 251 + 1))[:size]
+
+
+def write_sizes(topic, sizes):
+    end = DataWriter(topic.participant, topic, qos=QOS)
+    say("ready")
+    await_match(end)
+    for size in sizes:
+        end.write(Octets(octets=pattern(size)))
+    sys.stdin.read()
+
+
+def read_sizes(topic, count):
+    end = DataReader(topic.participant, topic, qos=QOS)
+    say("ready")
+    deadline = time.monotonic() + LIMIT_S
+    while count > 0:
+        if time.monotonic() > deadline:
+            sys.exit(f"{count} samples did not come")
+        for sample in end.take(N=100):
+            if not isinstance(sample, Octets):
+                continue
+            octets = bytes(sample.octets)
+            if octets != pattern(len(octets)):
+                sys.exit(f"a sample of {len(octets)} bytes came with other bytes")
+            say(len(octets))
+            count -= 1
+        time.sleep(0.005)
+
+
+def mismatch(participant, name, which):
+    kind = {"keyed": Keyed, "appendable": Appendable, "type": Other}.get(which, Numbered)
+    policy = {
+        "best-effort": Policy.Reliability.BestEffort,
+        "transient-local": Policy.Durability.TransientLocal,
+        "xcdr2": Policy.DataRepresentation(use_xcdrv2_representation=True),
+    }.get(which)
+    # The other policies are the gateway's.
+    kept = [own for own in QOS if policy is None or own.__scope__ != policy.__scope__]
+    qos = Qos(*kept, *([policy] if policy else []))
+    topic = Topic(participant, name, kind)
+    ends = DataWriter(participant, topic, qos=qos), DataReader(participant, topic, qos=qos)
+    say("ready")
+    while not select.select([sys.stdin], [], [], 0.02)[0]:
+        ends[0].write(kind(writer=1, number=1))
+        for sample in ends[1].take(N=100):
+            say(sample)
+
+
 def main():
     way, domain, name = sys.argv[1], int(sys.argv[2]), sys.argv[3]
     participant = DomainParticipant(domain)
-    topic = Topic(participant, name, Numbered, qos=QOS)
+    if way == "mismatch":
+        return mismatch(participant, name, sys.argv[4])
+    kind = Octets if way.endswith("sizes") else Numbered
+    topic = Topic(participant, name, kind, qos=QOS)
+    numbers = [int(word) for word in sys.argv[4:]]
     if way == "write":
-        write(topic, int(sys.argv[4]), int(sys.argv[5]))
+        write(topic, *numbers)
+    elif way == "read":
+        read(topic, *numbers)
+    elif way == "write-sizes":
+        write_sizes(topic, numbers)
     else:
-        read(topic, int(sys.argv[4]))
+        read_sizes(topic, *numbers)
 
 
 main()

@@ -82,7 +82,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     use std::io::{self, Write as _};
     use std::time::Duration;
 
-    use tramontane_dds::gateway::{Gateway, GatewayOptions, MirrorOptions};
+    use tramontane_dds::gateway::{Gateway, GatewayOptions, MirrorCounts, MirrorOptions};
 
     use crate::interrupt::Interrupts;
 
@@ -110,14 +110,23 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
             .map_err(|error| Failure::output(&error))?;
     }
     out.flush().map_err(|error| Failure::output(&error))?;
-    while !interrupts.is_asked() {
+    let mut outcome = Ok(());
+    while !interrupts.is_asked() && outcome.is_ok() {
         if let Some(stopped) = participant.stopped() {
             return Err(stopped.into());
         }
+        // Out of the group, for another gateway to take over.
+        outcome = gateway.failure().map_or(Ok(()), |failure| Err(failure.into()));
         std::thread::sleep(TICK);
     }
+    for (topic, counts) in gateway.counts() {
+        let MirrorCounts { entered, went_out, left_out } = counts;
+        writeln!(out, "{topic}: {entered} entered, {went_out} went out, {left_out} left out")
+            .map_err(|error| Failure::output(&error))?;
+    }
     drop(gateway);
-    Ok(participant.leave(LEAVE)?)
+    participant.leave(LEAVE)?;
+    outcome
 }
 
 #[cfg(test)]

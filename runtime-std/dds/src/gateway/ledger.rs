@@ -16,9 +16,9 @@ use std::collections::{BTreeMap, VecDeque};
 use crate::time::Timestamp;
 use crate::wire::Origin;
 
-/// Samples that a gateway that is not active keeps at most: of those that the active one has not
-/// passed on.
-const WAITING_MAX: usize = 65_536;
+/// Bytes of samples that a gateway keeps at most, of those that were not passed on; and the least
+/// and the most of samples.
+const WAITING: (usize, usize, usize) = (256 << 20, 64, 65_536);
 
 /// RTPS writers whose last sample is known at most. One that has said nothing while so many others
 /// have is taken for gone: RTPS gives a writer that comes again another GUID.
@@ -91,13 +91,17 @@ pub(super) struct Ledger {
     /// The last number of the order that has left.
     left: u64,
     leaving: VecDeque<FromGroup>,
+    /// The most samples that wait each way.
+    waiting_max: usize,
     /// Samples that were dropped while there was no active gateway for too long.
     dropped: u64,
 }
 
 impl Ledger {
-    pub(super) fn new(returns: bool) -> Self {
-        Self { returns, ..Self::default() }
+    pub(super) fn new(returns: bool, sample_max: usize) -> Self {
+        let (bytes, least, most) = WAITING;
+        let waiting_max = (bytes / sample_max.max(1)).clamp(least, most);
+        Self { returns, waiting_max, ..Self::default() }
     }
 
     /// A sample came from RTPS.
@@ -105,7 +109,7 @@ impl Ledger {
         if self.has_entered(&sample.origin) {
             return;
         }
-        if self.waiting.len() >= WAITING_MAX {
+        if self.waiting.len() >= self.waiting_max {
             self.waiting.pop_front();
             self.dropped += 1;
         }
@@ -138,7 +142,7 @@ impl Ledger {
         if sample.ordinal <= self.left {
             return;
         }
-        if self.leaving.len() >= WAITING_MAX {
+        if self.leaving.len() >= self.waiting_max {
             self.leaving.pop_front();
             self.dropped += 1;
         }
@@ -154,6 +158,20 @@ impl Ledger {
         let sample = self.waiting.pop_front()?;
         self.entered.note(&sample.origin);
         Some(Deed::Enter(sample))
+    }
+
+    /// What was to be done next could not be done: it is, as if it had not been given.
+    pub(super) fn take_back(&mut self, deed: Deed) {
+        match deed {
+            Deed::Leave(sample) => {
+                self.left = sample.ordinal - 1;
+                self.leaving.push_front(sample);
+            }
+            Deed::Enter(sample) => {
+                self.entered.insert(sample.origin.writer, sample.origin.sequence - 1);
+                self.waiting.push_front(sample);
+            }
+        }
     }
 
     /// Samples that were dropped since this was last asked.
@@ -192,7 +210,7 @@ mod tests {
 
     impl World {
         fn new(gateways: usize, returns: bool) -> Self {
-            let gateways = (0..gateways).map(|_| Ledger::new(returns)).collect();
+            let gateways = (0..gateways).map(|_| Ledger::new(returns, 1)).collect();
             let (order, out, written) = (Vec::new(), Vec::new(), BTreeMap::new());
             Self { order, out, written, gateways, lost: 0 }
         }
@@ -215,6 +233,14 @@ mod tests {
             self.gateways.iter_mut().skip(self.lost)
         }
 
+        /// The active one cannot do what is next.
+        fn block(&mut self) {
+            let Some(ledger) = self.living().next() else { return };
+            if let Some(deed) = ledger.next() {
+                ledger.take_back(deed);
+            }
+        }
+
         /// The active one does one thing. False if there is nothing to do.
         fn pass_on(&mut self) -> bool {
             let Some(deed) = self.living().next().and_then(Ledger::next) else { return false };
@@ -234,7 +260,7 @@ mod tests {
         /// and in its writers' orders, and what is to leave leaves once and in order.
         #[test]
         fn nothing_is_repeated_lost_or_echoed(
-            deeds in proptest::collection::vec(0_u8..6, 0..80),
+            deeds in proptest::collection::vec(0_u8..7, 0..80),
             returns in any::<bool>(),
         ) {
             let mut world = World::new(3, returns);
@@ -243,6 +269,7 @@ mod tests {
                     0 | 1 => world.write_on_rtps(deed),
                     2 => world.order(None),
                     5 => world.lost = (world.lost + 1).min(2),
+                    6 => world.block(),
                     _ => {
                         world.pass_on();
                     }
@@ -295,7 +322,7 @@ mod tests {
 
     #[test]
     fn what_came_before_is_not_passed_on_by_one_that_comes_later() {
-        let mut late = Ledger::new(false);
+        let mut late = Ledger::new(false, 1);
         let origin = Some(Origin { writer: [1; 16], sequence: 5 });
         late.came_in_order(FromGroup { ordinal: 9, origin, source: Timestamp(0), cdr: Vec::new() });
         late.came_from_rtps(from_rtps(1, 4));

@@ -1,11 +1,11 @@
 //! The thread that mirrors one topic.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::task::{Wake, Waker};
 use std::thread::Thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tramontane::SharedStatus;
 
@@ -23,32 +23,75 @@ const REST: Duration = Duration::from_millis(5);
 /// Samples that are passed on between two looks at the view.
 const DEEDS_MAX: usize = 256;
 
+/// What a mirror has done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MirrorCounts {
+    /// Samples from RTPS that were written in the group.
+    pub entered: u64,
+    /// Samples of the group's order that were written on RTPS.
+    pub went_out: u64,
+    /// Samples that could not be passed on, or not in time, both ways.
+    pub left_out: u64,
+}
+
+/// The counts, which the mirror, its listener and the gateway share.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    entered: AtomicU64,
+    went_out: AtomicU64,
+    left_out: AtomicU64,
+}
+
+impl Tally {
+    pub(super) fn counts(&self) -> MirrorCounts {
+        MirrorCounts {
+            entered: self.entered.load(Ordering::Relaxed),
+            went_out: self.went_out.load(Ordering::Relaxed),
+            left_out: self.left_out.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Counts samples that are left out, and says so less and less often.
+    fn leave_out(&self, count: u64, why: &dyn std::fmt::Display) {
+        let before = self.left_out.fetch_add(count, Ordering::Relaxed);
+        let left_out = before + count;
+        if left_out.next_power_of_two() != before.next_power_of_two() || before == 0 {
+            tracing::warn!(left_out, "a sample is left out: {why}");
+        }
+    }
+}
+
 /// One topic between the group and RTPS.
 pub(super) struct Mirror {
     pub(super) own: u32,
     pub(super) gateways: Vec<u32>,
     pub(super) status: SharedStatus,
-    pub(super) returns: bool,
+    pub(super) ledger: Ledger,
+    pub(super) sample_max: usize,
     pub(super) rtps: RtpsTopic,
     pub(super) writer: DataWriter<Octets>,
     pub(super) reader: DataReader<Octets>,
     pub(super) ordered: Receiver<FromGroup>,
+    pub(super) tally: Arc<Tally>,
     pub(super) ends: Arc<AtomicBool>,
 }
 
 /// A listener that hands the order on, and where it goes.
-pub(super) fn ordered() -> (Ordered, Receiver<FromGroup>) {
+pub(super) fn ordered(tally: &Arc<Tally>) -> (Ordered, Receiver<FromGroup>) {
     let (sender, receiver) = channel();
-    (Ordered(sender), receiver)
+    (Ordered(sender, Arc::clone(tally)), receiver)
 }
 
 /// Hands the order on.
-pub(super) struct Ordered(Sender<FromGroup>);
+pub(super) struct Ordered(Sender<FromGroup>, Arc<Tally>);
 
 impl DataReaderListener<Octets> for Ordered {
     fn on_sample(&mut self, sample: &Lent<'_, Octets>) -> Disposition {
         let info = sample.info();
-        if info.valid_data && info.encoding == Encoding::CDR_LE {
+        if !info.valid_data {
+            return Disposition::Taken;
+        }
+        if info.encoding == Encoding::CDR_LE {
             // A mirror that has ended wants nothing.
             let _ = self.0.send(FromGroup {
                 ordinal: info.ordinal,
@@ -56,6 +99,8 @@ impl DataReaderListener<Octets> for Ordered {
                 source: info.source_timestamp,
                 cdr: sample.cdr().to_vec(),
             });
+        } else {
+            self.1.leave_out(1, &"it was written in the other byte order");
         }
         Disposition::Taken
     }
@@ -72,29 +117,20 @@ impl Wake for Unpark {
 
 impl Mirror {
     /// Passes on, until the gateway ends or the participant does.
-    pub(super) fn run(mut self) {
+    pub(super) fn run(mut self) -> Result<(), DdsError> {
         let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
-        let mut ledger = Ledger::new(self.returns);
         while !self.ends.load(Ordering::Acquire) {
             self.rtps.wake(&waker);
             // The view first: all that was delivered before it is in the queue by then.
-            let Some(is_active) = self.is_active() else { return };
-            self.hear(&mut ledger);
-            let mut is_busy = false;
-            if is_active {
-                match self.pass_on(&mut ledger) {
-                    Ok(count) => is_busy = count > 0,
-                    Err(error) => {
-                        tracing::error!(%error, "the gateway ends");
-                        return;
-                    }
-                }
-            }
-            if !is_busy {
+            let Some(is_active) = self.is_active() else { break };
+            self.hear()?;
+            self.rtps.mark()?;
+            if !is_active || self.pass_on()? == 0 {
                 std::thread::park_timeout(REST);
             }
         }
         drop(self.reader);
+        Ok(())
     }
 
     /// Whether this gateway is the first of them in the view; nothing once it is in none.
@@ -106,51 +142,64 @@ impl Mirror {
         })
     }
 
-    fn hear(&self, ledger: &mut Ledger) {
-        while let Some(heard) = self.rtps.take() {
+    fn hear(&mut self) -> Result<(), DdsError> {
+        while let Some(ordinal) = self.rtps.take_mark()? {
+            self.ledger.has_left(ordinal);
+        }
+        while let Some(heard) = self.rtps.take()? {
             match heard {
-                Heard::Sample(sample) => ledger.came_from_rtps(sample),
-                Heard::Left(ordinal) => ledger.has_left(ordinal),
+                Heard::Sample(sample) if sample.cdr.len() > self.sample_max => {
+                    let (bytes, limit) = (sample.cdr.len(), self.sample_max);
+                    self.tally.leave_out(1, &DdsError::TooLarge { bytes, limit });
+                }
+                Heard::Sample(sample) => self.ledger.came_from_rtps(sample),
+                Heard::LeftOut(why) => self.tally.leave_out(1, &why),
             }
         }
         while let Ok(sample) = self.ordered.try_recv() {
-            ledger.came_in_order(sample);
+            self.ledger.came_in_order(sample);
         }
-        let dropped = ledger.take_dropped();
-        if dropped > 0 {
-            tracing::warn!(dropped, "samples were not passed on in time, and are dropped");
+        match self.ledger.take_dropped() {
+            0 => {}
+            dropped => self.tally.leave_out(dropped, &"it was not passed on in time"),
         }
+        Ok(())
     }
 
-    fn pass_on(&mut self, ledger: &mut Ledger) -> Result<usize, DdsError> {
+    /// Passes on what there is, and returns how much.
+    fn pass_on(&mut self) -> Result<usize, DdsError> {
         for count in 0..DEEDS_MAX {
-            match ledger.next() {
-                None => return Ok(count),
-                Some(Deed::Leave(sample)) => self.rtps.write(&sample)?,
-                Some(Deed::Enter(sample)) => self.enter(&sample)?,
+            let Some(deed) = self.ledger.next() else { return Ok(count) };
+            let (is_done, counter) = match &deed {
+                Deed::Leave(sample) => (self.rtps.write(sample)?, &self.tally.went_out),
+                Deed::Enter(sample) => (self.writer.enter(sample)?, &self.tally.entered),
+            };
+            if !is_done {
+                self.ledger.take_back(deed);
+                return Ok(count);
             }
+            counter.fetch_add(1, Ordering::Relaxed);
         }
         Ok(DEEDS_MAX)
     }
+}
 
-    /// Writes a sample in the group; a group that is changing its view is waited for.
-    fn enter(&mut self, sample: &FromRtps) -> Result<(), DdsError> {
+impl DataWriter<Octets> {
+    /// Writes a sample from RTPS in the group. False if there is no room for it yet, as while the
+    /// view changes.
+    fn enter(&mut self, sample: &FromRtps) -> Result<bool, DdsError> {
         let source = sample.source.unwrap_or_else(Timestamp::now);
-        let started = Instant::now();
-        loop {
-            let written = self.writer.write_cdr(
-                &sample.cdr,
-                Encoding::CDR_LE,
-                InstanceHandle::KEYLESS,
-                source,
-                Some(sample.origin),
-            );
-            match written {
-                Err(DdsError::Timeout(_)) if !self.ends.load(Ordering::Acquire) => {
-                    tracing::debug!(waited = ?started.elapsed(), "the group has no room");
-                }
-                outcome => return outcome,
-            }
+        let written = self.write_cdr(
+            &sample.cdr,
+            Encoding::CDR_LE,
+            InstanceHandle::KEYLESS,
+            source,
+            Some(sample.origin),
+        );
+        match written {
+            Ok(()) => Ok(true),
+            Err(DdsError::Timeout(_)) => Ok(false),
+            Err(error) => Err(error),
         }
     }
 }

@@ -1,30 +1,39 @@
 //! The RTPS end of a gateway: samples as bytes of CDR, whatever their type.
 
 use std::convert::Infallible;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rustdds::bytes::Bytes;
+use rustdds::dds::result::{ReadError, WriteError};
 use rustdds::no_key::{
-    DataWriter, Decode, DefaultDecoder, DeserializerAdapter, SerializerAdapter, SimpleDataReader,
+    DataWriter, Decode, DefaultDecoder, DeserializedCacheChange, DeserializerAdapter,
+    SerializerAdapter, SimpleDataReader,
 };
 use rustdds::policy::{Durability, History, Reliability};
-use rustdds::rpc::SampleIdentity;
 use rustdds::{
-    DomainParticipant, GUID, QosPolicies, QosPolicyBuilder, RepresentationIdentifier, Topic,
-    TopicKind, WriteOptionsBuilder,
+    DomainParticipant, QosPolicies, QosPolicyBuilder, RepresentationIdentifier, TopicKind,
+    WriteOptionsBuilder,
 };
 
+use super::discovery::{Discovery, Names, marks_topic};
 use super::ledger::{FromGroup, FromRtps};
 use crate::error::DdsError;
+use crate::sync::lock;
 use crate::time::Timestamp;
 use crate::wire::Origin;
 
-/// Samples that a writer keeps for readers that are behind.
-const DEPTH: i32 = 4_096;
+/// Bytes of samples that an end keeps for the other, and the least and the most of samples.
+const KEPT: (usize, usize, usize) = (64 << 20, 64, 4_096);
 
-/// The GUID under which gateways say which number of the group's order a sample has. No writer has
-/// it: its prefix names no vendor.
-const ORDER: [u8; 16] = *b"tramontane-order";
+/// The type of marks.
+const MARK: &str = "tramontane::Mark";
+
+/// Marks that are kept for gateways that are behind, or come later.
+const MARKS: i32 = 64;
+
+/// How long a write waits for room: the mirror looks at everything else meanwhile.
+const PATIENCE: Duration = Duration::from_millis(5);
 
 /// The CDR of a sample.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,100 +91,148 @@ impl SerializerAdapter<Raw> for AsBytes {
 pub(super) enum Heard {
     /// A sample of a writer that is no gateway.
     Sample(FromRtps),
-    /// A gateway wrote the sample of that number of the group's order.
-    Left(u64),
+    /// One that cannot be taken, and why.
+    LeftOut(String),
 }
 
+type Reader = SimpleDataReader<Raw, AsBytes>;
+type Writer = DataWriter<Raw, AsBytes>;
+
 /// Both ends of a topic on RTPS.
+///
+/// With each sample that goes out goes a mark on another topic: the sample's number in the group's
+/// order. It is not beside the sample, as RustDDS 0.15 breaks samples in fragments that have
+/// anything beside them.
 pub(super) struct RtpsTopic {
-    readers: Vec<SimpleDataReader<Raw, AsBytes>>,
-    writer: DataWriter<Raw, AsBytes>,
+    reader: Reader,
+    writer: Writer,
+    marks: (String, Reader, Writer),
+    /// The last sample that went out, if it has no mark yet.
+    unmarked: Option<u64>,
+    /// Samples go out to the topic that they are read from.
+    is_same: bool,
+    discovery: Arc<Mutex<Discovery>>,
 }
 
 impl RtpsTopic {
-    /// Reads one topic and writes another, or the same.
+    /// Reads one topic and writes another, or the same, for a topic of that domain.
     pub(super) fn open(
         participant: &DomainParticipant,
-        (reads, writes): (&str, &str),
-        type_name: &str,
+        discovery: Arc<Mutex<Discovery>>,
+        (domain, topic): (&str, &str),
+        names: Names,
     ) -> Result<Self, DdsError> {
-        let qos = qos();
-        let topic = |name: &str| {
-            participant
-                .create_topic(name.to_owned(), type_name.to_owned(), &qos, TopicKind::NoKey)
-                .map_err(cannot)
-        };
-        let subscriber = participant.create_subscriber(&qos).map_err(cannot)?;
-        let reader = |topic: &Topic| {
-            subscriber.create_simple_datareader_no_key::<Raw, AsBytes>(topic, None).map_err(cannot)
-        };
-        let (own_in, own_out) = (topic(reads)?, topic(writes)?);
-        let mut readers = vec![reader(&own_in)?];
-        if reads != writes {
-            // What another gateway writes there.
-            readers.push(reader(&own_out)?);
-        }
-        let publisher = participant.create_publisher(&qos).map_err(cannot)?;
-        let writer = publisher.create_datawriter_no_key::<Raw, AsBytes>(&own_out, None);
-        Ok(Self { readers, writer: writer.map_err(cannot)? })
+        let marks = marks_topic(domain, topic, &names.writes);
+        let is_same = names.reads == names.writes;
+        let samples = qos(names.sample_max);
+        // The marks' writer comes first: whoever sees the other knows that this is a gateway.
+        let (marks_reader, marks_writer) = ends(participant, (&marks, &marks), MARK, &marks_qos())?;
+        let named = (names.reads.as_str(), names.writes.as_str());
+        let (reader, writer) = ends(participant, named, &names.type_name, &samples)?;
+        lock(&discovery).mirror(names);
+        let marks = (marks, marks_reader, marks_writer);
+        Ok(Self { reader, writer, marks, unmarked: None, is_same, discovery })
     }
 
     /// Has a waker called when something may have come.
     pub(super) fn wake(&self, waker: &std::task::Waker) {
-        for reader in &self.readers {
+        for reader in [&self.reader, &self.marks.1] {
             reader.drain_read_notifications();
             reader.set_waker(Some(waker.clone()));
         }
+        lock(&self.discovery).look();
+    }
+
+    /// The next number of the order that another gateway says has gone out, if one came.
+    pub(super) fn take_mark(&self) -> Result<Option<u64>, DdsError> {
+        while let Some(change) = next(&self.marks.1)? {
+            if let Ok(Ok(bytes)) = change.map(|change| change.sample.0.try_into()) {
+                return Ok(Some(u64::from_le_bytes(bytes)));
+            }
+        }
+        Ok(None)
     }
 
     /// The next that came, if anything has.
-    pub(super) fn take(&self) -> Option<Heard> {
-        for (at, reader) in self.readers.iter().enumerate() {
-            loop {
-                let change = match reader.try_take_one() {
-                    Ok(Some(change)) => change,
-                    Ok(None) => break,
-                    Err(error) => {
-                        tracing::warn!(%error, "a sample from RTPS cannot be read, and is left out");
-                        continue;
-                    }
-                };
-                let related = change.write_options.related_sample_identity();
-                if let Some(identity) = related.filter(|own| own.writer_guid == order_guid()) {
-                    let ordinal = i64::from(identity.sequence_number);
-                    return Some(Heard::Left(u64::try_from(ordinal).unwrap_or(0)));
-                }
-                if at > 0 {
-                    // A stranger on the topic that gateways write.
-                    continue;
-                }
-                let sequence = i64::from(change.sequence_number);
-                let origin = Origin {
-                    writer: change.writer_guid.to_bytes(),
-                    sequence: u64::try_from(sequence).unwrap_or(0),
-                };
-                let source = change.write_options.source_timestamp().map(|at| at.to_ticks());
-                let source = source.map(timestamp_of_ticks);
-                return Some(Heard::Sample(FromRtps { origin, source, cdr: change.sample.0 }));
+    pub(super) fn take(&self) -> Result<Option<Heard>, DdsError> {
+        while let Some(change) = next(&self.reader)? {
+            let change = match change {
+                Ok(change) => change,
+                Err(why) => return Ok(Some(Heard::LeftOut(why))),
+            };
+            let mut discovery = lock(&self.discovery);
+            // After the sample: what there is to know of its writer was told before it.
+            discovery.look();
+            if self.is_same && discovery.is_gateway(change.writer_guid, &self.marks.0) {
+                continue;
             }
+            if discovery.refuses(change.writer_guid) {
+                return Ok(Some(Heard::LeftOut("its writer does not match".to_owned())));
+            }
+            let sequence = i64::from(change.sequence_number);
+            let origin = Origin {
+                writer: change.writer_guid.to_bytes(),
+                sequence: u64::try_from(sequence).unwrap_or(0),
+            };
+            let source = change.write_options.source_timestamp().map(|at| at.to_ticks());
+            let source = source.map(timestamp_of_ticks);
+            return Ok(Some(Heard::Sample(FromRtps { origin, source, cdr: change.sample.0 })));
         }
-        None
+        Ok(None)
     }
 
-    /// Writes a sample of the group's order.
-    pub(super) fn write(&self, sample: &FromGroup) -> Result<(), DdsError> {
-        let number = i64::try_from(sample.ordinal).unwrap_or(i64::MAX);
-        let identity = SampleIdentity { writer_guid: order_guid(), sequence_number: number.into() };
-        let options = WriteOptionsBuilder::new().related_sample_identity(identity).build();
-        self.writer
-            .write_with_options(Raw(sample.cdr.clone()), options)
-            .map(drop)
-            .map_err(|error| DdsError::Rtps(error.to_string()))
+    /// Writes a sample of the group's order. False if there is no room for it yet.
+    pub(super) fn write(&mut self, sample: &FromGroup) -> Result<bool, DdsError> {
+        let source = rustdds::Timestamp::from_ticks(ticks_of_timestamp(sample.source));
+        let options = WriteOptionsBuilder::new().source_timestamp(source).build();
+        match self.writer.write_with_options(Raw(sample.cdr.clone()), options) {
+            Ok(_) => self.unmarked = Some(sample.ordinal),
+            Err(WriteError::WouldBlock { .. }) => return Ok(false),
+            Err(error) => return Err(DdsError::Rtps(error.to_string())),
+        }
+        self.mark()?;
+        Ok(true)
+    }
+
+    /// Tells other gateways what went out last, if that was not said yet and there is room.
+    pub(super) fn mark(&mut self) -> Result<(), DdsError> {
+        let Some(ordinal) = self.unmarked else { return Ok(()) };
+        match self.marks.2.write(Raw(ordinal.to_le_bytes().to_vec()), None) {
+            Ok(()) => self.unmarked = None,
+            Err(WriteError::WouldBlock { .. }) => {}
+            Err(error) => return Err(DdsError::Rtps(error.to_string())),
+        }
+        Ok(())
     }
 }
 
-fn order_guid() -> GUID {
-    GUID::from_bytes(ORDER)
+/// A reader of one topic, and a writer of another or the same.
+fn ends(
+    participant: &DomainParticipant,
+    (reads, writes): (&str, &str),
+    type_name: &str,
+    qos: &QosPolicies,
+) -> Result<(Reader, Writer), DdsError> {
+    let topic = |name: &str| {
+        participant
+            .create_topic(name.to_owned(), type_name.to_owned(), qos, TopicKind::NoKey)
+            .map_err(cannot)
+    };
+    let subscriber = participant.create_subscriber(qos).map_err(cannot)?;
+    let publisher = participant.create_publisher(qos).map_err(cannot)?;
+    let reader = subscriber.create_simple_datareader_no_key(&topic(reads)?, None);
+    let writer = publisher.create_datawriter_no_key(&topic(writes)?, None);
+    Ok((reader.map_err(cannot)?, writer.map_err(cannot)?))
+}
+
+/// The next change that came, or why it cannot be read; an error if none can be read any more.
+fn next(reader: &Reader) -> Result<Option<Result<DeserializedCacheChange<Raw>, String>>, DdsError> {
+    match reader.try_take_one() {
+        Ok(change) => Ok(change.map(Ok)),
+        Err(ReadError::Deserialization { reason }) => Ok(Some(Err(reason))),
+        Err(error @ ReadError::UnknownKey { .. }) => Ok(Some(Err(error.to_string()))),
+        Err(error) => Err(DdsError::Rtps(error.to_string())),
+    }
 }
 
 /// RTPS counts seconds in units of 2^-32.
@@ -184,13 +241,29 @@ fn timestamp_of_ticks(ticks: u64) -> Timestamp {
     Timestamp(i64::try_from(nanoseconds).unwrap_or(i64::MAX))
 }
 
-fn qos() -> QosPolicies {
+fn ticks_of_timestamp(at: Timestamp) -> u64 {
+    let nanoseconds = u128::try_from(at.0).unwrap_or(0);
+    u64::try_from((nanoseconds << 32) / 1_000_000_000).unwrap_or(u64::MAX)
+}
+
+/// The policies of samples' ends.
+pub(super) fn qos(sample_max: usize) -> QosPolicies {
+    let (bytes, least, most) = KEPT;
+    let depth = (bytes / sample_max.max(1)).clamp(least, most);
+    policies(Durability::Volatile, i32::try_from(depth).unwrap_or(i32::MAX), PATIENCE)
+}
+
+/// The policies of marks: a gateway that comes later is told the last.
+fn marks_qos() -> QosPolicies {
+    policies(Durability::TransientLocal, MARKS, Duration::ZERO)
+}
+
+fn policies(durability: Durability, depth: i32, patience: Duration) -> QosPolicies {
+    let max_blocking_time = rustdds::Duration::from_std(patience);
     QosPolicyBuilder::new()
-        .reliability(Reliability::Reliable {
-            max_blocking_time: rustdds::Duration::from_std(Duration::from_secs(1)),
-        })
-        .durability(Durability::Volatile)
-        .history(History::KeepLast { depth: DEPTH })
+        .reliability(Reliability::Reliable { max_blocking_time })
+        .durability(durability)
+        .history(History::KeepLast { depth })
         .build()
 }
 

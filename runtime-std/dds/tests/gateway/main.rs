@@ -10,13 +10,39 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 use tramontane::{Description, Root, StartOptions};
-use tramontane_dds::gateway::{Gateway, GatewayOptions, MirrorOptions};
+use tramontane_dds::gateway::{Gateway, GatewayOptions, MirrorCounts, MirrorOptions};
 use tramontane_dds::{
-    DataReader, Disposition, Domain, DomainParticipant, Lent, Level, OnSample, ReaderQos,
-    TopicDescription, TypeSupport, WriterQos,
+    DataReader, Disposition, Domain, DomainParticipant, History, Lent, Level, Octets, OnSample,
+    ReaderQos, Selection, TopicDescription, TypeSupport, WriterQos,
 };
 
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The limit of the topic Octets.
+const SAMPLE_MAX: u32 = 1 << 20;
+
+/// Bytes of a sequence's length.
+const LENGTH: u32 = 4;
+
+/// Around each limit on the way: a datagram on Ethernet and on the loopback, a fragment, the topic.
+const SIZES: [u32; 16] = [
+    0,
+    1,
+    255,
+    1_200,
+    1_300,
+    1_344,
+    1_345,
+    1_500,
+    9_000,
+    65_000,
+    65_535,
+    65_536,
+    70_001,
+    300_000,
+    SAMPLE_MAX - LENGTH - 1,
+    SAMPLE_MAX - LENGTH,
+];
 
 /// The type of `peer.py`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,12 +99,16 @@ impl Peer {
     }
 
     /// What a reader printed, once it has ended.
-    fn samples(mut self) -> Vec<Numbered> {
+    fn lines(mut self) -> Vec<String> {
         let ended = self.child.wait().expect("it ends");
         assert!(ended.success(), "{ended}");
+        self.lines.iter().collect()
+    }
+
+    fn samples(self) -> Vec<Numbered> {
         let number =
             |text: Option<&str>| text.and_then(|text| text.parse().ok()).expect("a number");
-        self.lines
+        self.lines()
             .iter()
             .map(|line| {
                 let mut words = line.split(' ');
@@ -106,8 +136,11 @@ impl World {
     fn new(rtps_domain: u16) -> Self {
         let root = tempfile::tempdir_in("/dev/shm").expect("a folder");
         let group = Description::builder("gateway").nodes(3).heartbeat_ms(10, 2_000);
-        let topic = TopicDescription::new("Numbers", "Numbered").sample_max(256);
-        let domain = Domain::new(group, [topic]).expect("a domain");
+        let topics = [
+            TopicDescription::new("Numbers", "Numbered").sample_max(256),
+            TopicDescription::new("Octets", "Octets").sample_max(SAMPLE_MAX).window(4),
+        ];
+        let domain = Domain::new(group, topics).expect("a domain");
         let join = |node| {
             let options =
                 StartOptions { root: Root::under(root.path()), ..StartOptions::new(node) };
@@ -121,11 +154,16 @@ impl World {
     }
 
     fn gateway(&self, node: usize, writes: &str) -> Gateway {
+        self.mirroring(
+            node,
+            MirrorOptions { writes: writes.to_owned(), ..MirrorOptions::same("Numbers") },
+        )
+    }
+
+    fn mirroring(&self, node: usize, mirrored: MirrorOptions) -> Gateway {
         let options =
             GatewayOptions { rtps_domain: self.rtps_domain, gateways: vec![0, 1], network: None };
         let mut gateway = Gateway::open(options).expect("RTPS");
-        let mirrored =
-            MirrorOptions { writes: writes.to_owned(), ..MirrorOptions::same("Numbers") };
         gateway.mirror(&self.participants[node], &mirrored).expect("mirrored");
         gateway
     }
@@ -233,4 +271,93 @@ fn a_gateway_that_takes_over_repeats_and_loses_nothing() {
     let seen = reader.samples();
     assert_whole(&order.lock().expect("no panic"), &[(1, count)]);
     assert_whole(&seen, &[(1, count)]);
+}
+
+/// Samples of every size enter, and go out again.
+#[test]
+#[ignore = "needs Cyclone DDS: run runtime-std/dds/cyclone/check"]
+fn samples_of_every_size_pass_both_ways() {
+    let world = World::new(84);
+    let own = &world.participants[2];
+    let topic = own.topic::<Octets>("Octets").expect("a topic");
+    let qos = ReaderQos { history: History::KeepAll, ..ReaderQos::default() };
+    let here = own.create_datareader(&topic, qos).expect("a reader");
+    let out = MirrorOptions { writes: "Out".to_owned(), ..MirrorOptions::same("Octets") };
+    let _gateway = world.mirroring(0, out);
+    let words: Vec<String> = SIZES.iter().map(u32::to_string).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let count = (2 * SIZES.len()).to_string();
+    let reader = Peer::start(84, &["read-sizes", "Out", &count]);
+    let _writer = Peer::start(84, &[&["write-sizes", "Octets"], &words[..]].concat());
+    let mut entered = Vec::new();
+    until("theirs come", || {
+        let taken = here.take(&Selection::default());
+        entered.extend(taken.iter().map(|sample| sample.data().expect("octets").0));
+        entered.len() >= SIZES.len()
+    });
+    let mut writer = own.create_datawriter(&topic, WriterQos::of(Level::Atomic)).expect("a writer");
+    for (octets, size) in entered.iter().zip(SIZES) {
+        assert_eq!((octets.len(), octets), (size as usize, &pattern(size)));
+        writer.write(&Octets(octets.clone())).expect("room");
+    }
+    let lines: Vec<String> = SIZES.iter().chain(&SIZES).map(u32::to_string).collect();
+    assert_eq!(reader.lines(), lines);
+}
+
+/// The bytes of `peer.py`.
+fn pattern(size: u32) -> Vec<u8> {
+    (0..=250).cycle().take(size as usize).collect()
+}
+
+/// What is larger than the topic takes is left out and counted, and the rest passes.
+#[test]
+#[ignore = "needs Cyclone DDS: run runtime-std/dds/cyclone/check"]
+fn sample_above_the_limit_is_left_out() {
+    let world = World::new(85);
+    let own = &world.participants[2];
+    let topic = own.topic::<Octets>("Octets").expect("a topic");
+    let qos = ReaderQos { history: History::KeepAll, ..ReaderQos::default() };
+    let here = own.create_datareader(&topic, qos).expect("a reader");
+    let mut gateway = world.mirroring(0, MirrorOptions::same("Octets"));
+    let above = (SAMPLE_MAX - LENGTH + 1).to_string();
+    let _writer = Peer::start(85, &["write-sizes", "Octets", "7", &above, "3000000", "9"]);
+    let mut sizes = Vec::new();
+    until("the others come", || {
+        let taken = here.take(&Selection::default());
+        sizes.extend(taken.iter().map(|sample| sample.data().expect("octets").0.len()));
+        sizes.len() >= 2
+    });
+    assert_eq!(sizes, [7, 9]);
+    let counts = MirrorCounts { entered: 2, went_out: 0, left_out: 2 };
+    until("they are counted", || gateway.counts() == [("Octets".to_owned(), counts)]);
+    assert!(gateway.failure().is_none());
+}
+
+/// Ends that do not match get nothing, and are named with the reason; the others are not held up.
+#[test]
+#[ignore = "needs Cyclone DDS: run runtime-std/dds/cyclone/check"]
+fn ends_that_do_not_match_are_named() {
+    let world = World::new(86);
+    let (_reader, order) = world.order_at(2);
+    let gateway = world.gateway(0, "Numbers");
+    let cases = [
+        ("keyed", true, true, "its type has a key"),
+        ("appendable", true, false, "XCDR2"),
+        ("xcdr2", true, true, "XCDR2"),
+        ("type", true, true, "its type is \"Other\""),
+        ("best-effort", true, false, "best effort"),
+        ("transient-local", false, true, "from before its time"),
+    ];
+    for (which, writer, reader, why) in cases {
+        let count = gateway.mismatches().len() + usize::from(writer) + usize::from(reader);
+        let _peer = Peer::start(86, &["mismatch", "Numbers", which]);
+        until(which, || gateway.mismatches().len() >= count);
+        let named = gateway.mismatches().split_off(count - usize::from(writer && reader) - 1);
+        let ends: Vec<bool> = named.iter().map(|mismatch| mismatch.is_writer).collect();
+        assert_eq!((ends.contains(&true), ends.contains(&false)), (writer, reader), "{which}");
+        assert!(named.iter().all(|mismatch| mismatch.to_string().contains(why)), "{named:?}");
+        // The last one's writer matches.
+        assert!(!writer || gateway.counts()[0].1 == MirrorCounts::default(), "{which}");
+    }
+    until("what matches passes", || !order.lock().expect("no panic").is_empty());
 }

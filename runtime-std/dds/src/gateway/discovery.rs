@@ -1,0 +1,188 @@
+//! What others have on RTPS: who is a gateway, and which writers and readers do not match.
+//!
+//! A gateway's participant has a writer of marks ([`marks_topic`]) before it has one of samples.
+//! RTPS tells of both in that order, and before the first sample: a sample of another gateway is
+//! known as one.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use rustdds::qos::QosPolicyId;
+use rustdds::{
+    DomainParticipant, DomainParticipantStatusEvent, DomainParticipantStatusListener,
+    EndpointDescription, GUID, QosPolicies, QosPolicyBuilder, StatusEvented as _,
+};
+
+use super::rtps::qos;
+
+/// The most writers and readers that are remembered because they do not match.
+const MISMATCHES_MAX: usize = 1_024;
+
+/// The last byte of the GUIDs of writers and readers whose type has a key.
+const WITH_KEY: [u8; 2] = [0x02, 0x07];
+
+/// The RTPS topic on which the gateways of a topic say how far its order has gone out.
+pub(super) fn marks_topic(domain: &str, topic: &str, writes: &str) -> String {
+    format!("tramontane/{domain}/{topic}/{writes}")
+}
+
+/// A writer or a reader on RTPS that gets nothing through the gateway, or from it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mismatch {
+    /// The RTPS topic.
+    pub topic: String,
+    /// A writer; otherwise it is a reader.
+    pub is_writer: bool,
+    /// Its RTPS name, in hexadecimal.
+    pub guid: String,
+    /// In what it differs, each with what to do.
+    pub why: Vec<String>,
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let end = if self.is_writer { "writer" } else { "reader" };
+        let Self { topic, guid, why, .. } = self;
+        write!(out, "RTPS {end} {guid} of topic \"{topic}\" does not match: {}", why.join("; "))
+    }
+}
+
+/// The RTPS topics of a mirror.
+#[derive(Debug)]
+pub(super) struct Names {
+    pub(super) reads: String,
+    pub(super) writes: String,
+    pub(super) type_name: String,
+    pub(super) sample_max: usize,
+}
+
+/// What is known of others on RTPS.
+pub(super) struct Discovery {
+    listener: DomainParticipantStatusListener,
+    mirrored: Vec<Names>,
+    /// Writers of marks: their topics, and their participants' prefixes.
+    gateways: BTreeSet<(String, [u8; 12])>,
+    refused: BTreeSet<[u8; 16]>,
+    mismatches: Vec<Mismatch>,
+}
+
+impl Discovery {
+    pub(super) fn new(participant: &DomainParticipant) -> Self {
+        Self {
+            listener: participant.status_listener(),
+            mirrored: Vec::new(),
+            gateways: BTreeSet::new(),
+            refused: BTreeSet::new(),
+            mismatches: Vec::new(),
+        }
+    }
+
+    /// Compares the ends of these topics from now on.
+    pub(super) fn mirror(&mut self, names: Names) {
+        self.mirrored.push(names);
+    }
+
+    /// The writers and readers that do not match, as far as they were seen.
+    pub(super) fn mismatches(&self) -> &[Mismatch] {
+        &self.mismatches
+    }
+
+    /// Takes in what RTPS has told since the last call.
+    pub(super) fn look(&mut self) {
+        while let Some(event) = self.listener.try_recv_status() {
+            match event {
+                DomainParticipantStatusEvent::WriterDetected { writer } => {
+                    self.gateways.insert((writer.topic_name.clone(), prefix(writer.guid)));
+                    self.compare(&writer, true);
+                }
+                DomainParticipantStatusEvent::ReaderDetected { reader } => {
+                    self.compare(&reader, false);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Whether a writer's participant is a gateway that writes marks to that topic.
+    pub(super) fn is_gateway(&self, writer: GUID, marks: &str) -> bool {
+        self.gateways.contains(&(marks.to_owned(), prefix(writer)))
+    }
+
+    /// Whether samples of that writer are not taken.
+    pub(super) fn refuses(&self, writer: GUID) -> bool {
+        self.refused.contains(&writer.to_bytes())
+    }
+
+    fn compare(&mut self, end: &EndpointDescription, is_writer: bool) {
+        let is_meant = |names: &&Names| {
+            end.topic_name == if is_writer { names.reads.as_str() } else { names.writes.as_str() }
+        };
+        let Some(names) = self.mirrored.iter().find(is_meant) else { return };
+        let why = differing(end, names, is_writer);
+        if why.is_empty()
+            || self.mismatches.len() >= MISMATCHES_MAX
+            || !self.refused.insert(end.guid.to_bytes())
+        {
+            return;
+        }
+        let guid = end.guid.to_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+        let mismatch = Mismatch { topic: end.topic_name.clone(), is_writer, guid, why };
+        tracing::warn!("{mismatch}");
+        self.mismatches.push(mismatch);
+    }
+}
+
+/// In what a writer or a reader differs from the gateway's.
+fn differing(end: &EndpointDescription, names: &Names, is_writer: bool) -> Vec<String> {
+    let mut why = Vec::new();
+    if end.type_name != names.type_name {
+        why.push(format!(
+            "its type is \"{}\", and the topic's is \"{}\"; give the topic of the domain that type",
+            end.type_name, names.type_name
+        ));
+    }
+    if WITH_KEY.contains(&end.guid.to_bytes()[15]) {
+        why.push("its type has a key; mirror a topic whose type has none".to_owned());
+    }
+    let own = qos(names.sample_max);
+    let mut theirs = end.qos.clone();
+    while let Some(policy) = failure(&own, &theirs, is_writer) {
+        // As the gateway has it, so that the next policy that differs is found.
+        let (reason, alike) = match policy {
+            QosPolicyId::Reliability => (
+                "it is best effort, and the gateway reads reliably; make it reliable".to_owned(),
+                own.reliability().map(|own| QosPolicyBuilder::new().reliability(own).build()),
+            ),
+            QosPolicyId::Durability => (
+                "it asks for samples from before its time, and the gateway keeps none; let it ask \
+                 for VOLATILE"
+                    .to_owned(),
+                own.durability().map(|own| QosPolicyBuilder::new().durability(own).build()),
+            ),
+            QosPolicyId::Representation => (
+                "it has XCDR2, and the gateway has XCDR1; make its type final, or let it have \
+                 XCDR1"
+                    .to_owned(),
+                None,
+            ),
+            other => (format!("its {other:?} is not the default; let it be"), None),
+        };
+        why.push(reason);
+        match alike {
+            Some(alike) => theirs = theirs.modify_by(&alike),
+            None => break,
+        }
+    }
+    why
+}
+
+/// The first policy in which whoever writes offers less than whoever reads asks for.
+fn failure(own: &QosPolicies, theirs: &QosPolicies, is_writer: bool) -> Option<QosPolicyId> {
+    let (offered, requested) = if is_writer { (theirs, own) } else { (own, theirs) };
+    offered.compliance_failure_wrt(requested)
+}
+
+fn prefix(guid: GUID) -> [u8; 12] {
+    let bytes = guid.to_bytes();
+    std::array::from_fn(|at| bytes[at])
+}
