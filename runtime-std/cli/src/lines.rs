@@ -1,8 +1,20 @@
-//! Standard input, line by line: one line, one record.
+//! Records as lines of text: standard input, line by line, and what is printed of messages.
 
 use std::io::{self, BufRead};
 
 use super::exit::Failure;
+
+/// Adds a message as one line: each newline in it becomes `\n`. Only JSON tells that from a
+/// message which has these two characters.
+pub(super) fn add_message(message: &[u8], to: &mut Vec<u8>) {
+    let mut parts = message.split(|byte| *byte == b'\n');
+    to.extend_from_slice(parts.next().unwrap_or_default());
+    for part in parts {
+        to.extend_from_slice(b"\\n");
+        to.extend_from_slice(part);
+    }
+    to.push(b'\n');
+}
 
 /// A line of the input, without its newline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,6 +10,7 @@ use tramontane_client::{Event, Received, SubscribeError, Subscriber};
 use super::client_options::{ClientOptions, LevelName};
 use super::exit::{Failure, Status};
 use super::interrupt::Interrupts;
+use super::lines::add_message;
 use super::record::Bytes;
 
 pub(super) const EXAMPLES: &str = "  tramontane subscribe --config group.toml
@@ -100,7 +101,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         Some(level) => Subscriber::open_at(members, from, level.level())?,
         None => Subscriber::open(members, from)?,
     };
-    let mut printed = Printed { json: arguments.json, to: BufWriter::new(io::stdout().lock()) };
+    let to = BufWriter::new(io::stdout().lock());
+    let mut printed = Printed { json: arguments.json, to, text: Vec::new() };
     let (begin, level) = (subscriber.begin(), LevelName::of(subscriber.level()));
     printed.begin(begin, level).map_err(|error| Failure::output(&error))?;
     let mut left = arguments.count.unwrap_or(u64::MAX);
@@ -151,6 +153,8 @@ fn changed(from: u64) -> Failure {
 struct Printed<W: Write> {
     json: bool,
     to: W,
+    /// The memory of a line.
+    text: Vec<u8>,
 }
 
 impl<W: Write> Printed<W> {
@@ -161,8 +165,9 @@ impl<W: Write> Printed<W> {
 
     fn message(&mut self, message: &Received) -> io::Result<()> {
         if !self.json {
-            self.to.write_all(&message.payload)?;
-            return self.to.write_all(b"\n");
+            self.text.clear();
+            add_message(&message.payload, &mut self.text);
+            return self.to.write_all(&self.text);
         }
         self.line(&Line::Message {
             place: message.place,
@@ -222,7 +227,7 @@ mod tests {
             payload: b"a".to_vec(),
         };
         let print = |json, message: &Received| {
-            let mut printed = Printed { json, to: Vec::new() };
+            let mut printed = Printed { json, to: Vec::new(), text: Vec::new() };
             printed.begin(4, "delivered").and_then(|()| printed.message(message)).expect("memory");
             if json {
                 printed.gap(5, 7).expect("memory");
@@ -230,6 +235,8 @@ mod tests {
             String::from_utf8(printed.to).expect("text")
         };
         assert_eq!(print(false, &message), "a\n");
+        let broken = Received { payload: b"a\nb\n".to_vec(), ..message.clone() };
+        assert_eq!(print(false, &broken), "a\\nb\\n\n", "one message, one line");
         let lines = print(true, &message);
         assert_eq!(
             lines,

@@ -8,25 +8,49 @@ use serde::Serialize;
 
 use super::description::Description;
 
-/// Bits of each field's own hash: one difference in sixteen is not told by its name.
-const BITS: u32 = 4;
+/// The fields that are compared, in the order of their bits.
+pub(crate) struct Fields<const COUNT: usize> {
+    pub(crate) names: [&'static str; COUNT],
+    /// Bits of each field's own hash: with four, one difference in sixteen is not told by its name.
+    pub(crate) bits: u32,
+}
 
-/// Bits of all fields' hints together.
-const HINT_BITS: u32 = BITS * FIELDS.len() as u32;
+/// Those of a group file.
+const FIELDS: Fields<10> = Fields {
+    names: [
+        "name",
+        "fabric",
+        "membership",
+        "majority",
+        "heartbeat_ms",
+        "failure_timeout_ms",
+        "evict_slow_after_ms",
+        "initial",
+        "nodes",
+        "subgroups",
+    ],
+    bits: 4,
+};
 
-/// The fields of a group file that are compared, in the order of their bits.
-const FIELDS: [&str; 10] = [
-    "name",
-    "fabric",
-    "membership",
-    "majority",
-    "heartbeat_ms",
-    "failure_timeout_ms",
-    "evict_slow_after_ms",
-    "initial",
-    "nodes",
-    "subgroups",
-];
+impl<const COUNT: usize> Fields<COUNT> {
+    /// The digest of these hashes, one of each field.
+    pub(crate) fn digest(&self, hashes: &[u64; COUNT]) -> u64 {
+        let hints = hashes.iter().rev().fold(0, |all, hash| all << self.bits | hash & self.mask());
+        hash(&hashes[..]) << (self.bits * COUNT as u32) | hints
+    }
+
+    /// The fields by which two digests are known to differ, as people list them. Nothing if it is
+    /// not known.
+    pub(crate) fn differing(&self, own: u64, other: u64) -> String {
+        let differs = |place: u32| (own ^ other) >> (self.bits * place) & self.mask() != 0;
+        let names = (0..).zip(self.names).filter(|(place, _)| differs(*place));
+        names.map(|(_, name)| name).collect::<Vec<_>>().join(", ")
+    }
+
+    const fn mask(&self) -> u64 {
+        (1 << self.bits) - 1
+    }
+}
 
 /// The digest of a description. Nodes that form the first view must agree on `initial` too; later
 /// that is history.
@@ -50,7 +74,7 @@ pub(super) fn digest(description: &Description, forms: bool) -> u64 {
     // Where a node keeps its state is its own affair.
     let nodes: Vec<_> = nodes.iter().map(|node| (node.id, &node.address)).collect();
     let initial = forms.then_some(initial);
-    let hashes = [
+    FIELDS.digest(&[
         hash(name),
         hash(fabric),
         hash(membership),
@@ -61,9 +85,7 @@ pub(super) fn digest(description: &Description, forms: bool) -> u64 {
         hash(&initial),
         hash(&nodes),
         hash(subgroups),
-    ];
-    let hints = (0..).zip(hashes).map(|(place, hash)| (hash & MASK) << (BITS * place));
-    hash(&hashes) << HINT_BITS | hints.fold(0, |all, hint| all | hint)
+    ])
 }
 
 /// What is mixed into the digest of nodes that meet, for what else they must have been told alike:
@@ -72,17 +94,13 @@ pub(super) fn digest_of_terms(terms: u64) -> u64 {
     if terms == 0 { 0 } else { hash(&terms) << HINT_BITS }
 }
 
-/// The fields by which two digests are known to differ, as people list them. Nothing if it is not
-/// known.
+/// The fields of a group file by which two digests are known to differ.
 pub(super) fn differing(own: u64, other: u64) -> String {
-    let differs = |place: u32| (own ^ other) >> (BITS * place) & MASK != 0;
-    let names = (0..).zip(FIELDS).filter(|(place, _)| differs(*place)).map(|(_, name)| name);
-    names.collect::<Vec<_>>().join(", ")
+    FIELDS.differing(own, other)
 }
 
-const MASK: u64 = (1 << BITS) - 1;
-
-fn hash(part: &impl Serialize) -> u64 {
+/// A field's hash.
+pub(crate) fn hash(part: &(impl Serialize + ?Sized)) -> u64 {
     // Plain fields, which are JSON whatever they hold.
     let text = serde_json::to_string(part).unwrap_or_default();
     xxhash_rust::xxh3::xxh3_64(text.as_bytes())

@@ -56,7 +56,7 @@ mod control_service;
 mod delivery_queue;
 mod description;
 mod description_error;
-mod digest;
+pub(crate) mod digest;
 mod durable;
 mod early_losses;
 mod entering;

@@ -61,6 +61,11 @@ impl Asker {
         Self { identity, endpoints: place.endpoints.clone(), places: place.places.clone() }
     }
 
+    /// The digest that others compare with theirs.
+    pub(super) const fn digest(&self) -> u64 {
+        self.identity.digest
+    }
+
     /// Asks one replica.
     pub(super) fn ask(
         &self,

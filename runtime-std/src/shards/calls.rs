@@ -20,6 +20,7 @@ use tramontane_control::{
 };
 use tramontane_core::ids::{NodeId, ViewId};
 
+use super::description::Description;
 use super::lives::{Life, Lives};
 use super::messages::{PATIENCE, PeerReply, PeerRequest, REPLY_MAX, REQUEST_MAX};
 use crate::group::ControlEndpoints;
@@ -108,7 +109,8 @@ impl<R: From<Meeting> + Send + 'static> Calls<R> {
                 // fault, and this one goes on.
                 Ok(Some(Meeting::Refused(node, error))) if self.lives.knows(node) => {
                     if !std::mem::replace(&mut is_told, true) {
-                        tracing::warn!(%node, %error, "a process of another configuration is in its place, and is not met");
+                        let error = why_refused(&error, self.identity.digest);
+                        tracing::warn!(%node, error, "a process of another configuration is in its place, and is not met");
                     }
                 }
                 Ok(Some(meeting)) => {
@@ -205,6 +207,20 @@ impl<R: From<Meeting> + Send + 'static> Calls<R> {
 pub(super) fn answer_not_yet(mut session: Session) -> Result<(), SessionError> {
     let _: PeerRequest = receive_message(&mut session, REQUEST_MAX, PATIENCE)?;
     send_message(&mut session, &PeerReply::NotYet, PATIENCE)
+}
+
+/// What refuses a process, with the fields of the overlay file that differ.
+pub(super) fn why_refused(error: &OpenSessionError, own_digest: u64) -> String {
+    let fields = match error {
+        OpenSessionError::OtherConfiguration { digest } => {
+            Description::differing(own_digest, *digest)
+        }
+        _ => String::new(),
+    };
+    if fields.is_empty() {
+        return error.to_string();
+    }
+    format!("it has another configuration ({fields}); give all processes the same overlay file")
 }
 
 /// Whether another call would end the same way.

@@ -12,7 +12,7 @@ use tramontane_core::tram::{
     SendError, Shape, Stage,
 };
 
-use super::calls::{Calls, Meeting, Met};
+use super::calls::{Calls, Meeting, Met, why_refused};
 use super::client::{ClientError, Delivery};
 use super::engine::IDLE_TIME;
 use super::fabric::ShardFabric;
@@ -145,9 +145,10 @@ impl<F: ShardFabric> ClientEngine<F> {
             Meeting::Outdated(node) => Err(ClientError::Outdated(name(node))),
             // Nobody can say so to a client: it calls when it sees it.
             Meeting::GivenUp(..) => Ok(()),
-            Meeting::Refused(node, error) => {
-                Err(ClientError::Refused { replica: name(node), why: error.to_string() })
-            }
+            Meeting::Refused(node, error) => Err(ClientError::Refused {
+                replica: name(node),
+                why: why_refused(&error, self.calls.identity.digest),
+            }),
         }
     }
 

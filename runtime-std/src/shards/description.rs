@@ -13,14 +13,37 @@ use serde::{Deserialize, Serialize};
 use tramontane_control::HostAddress;
 use tramontane_core::ids::GroupId;
 use tramontane_core::tram::{GROUPS_MAX, Group, Limits, Overlay, OverlayError};
-use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::description_error::DescriptionError;
 use crate::carrier::Carrier;
+use crate::group::digest::{Fields, hash};
 use crate::rdma::DeviceOptions;
 
 /// The most clients at a time: each replica has memory for each that is there.
 pub const CLIENTS_MAX: u16 = 128;
+
+/// What is compared of an overlay: the fields of its file, and the rows that this program makes of
+/// it.
+const FIELDS: Fields<15> = Fields {
+    names: [
+        "name",
+        "fabric",
+        "heartbeat_ms",
+        "failure_timeout_ms",
+        "client_lease_ms",
+        "clients_max",
+        "client_window",
+        "parent_window",
+        "log_entries",
+        "message_max",
+        "references_from",
+        "batching",
+        "pass_on_early",
+        "groups",
+        "the format of rows",
+    ],
+    bits: 3,
+};
 
 /// An overlay file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -282,13 +305,31 @@ impl Description {
     #[must_use]
     pub fn digest(&self) -> u64 {
         let Self { shm_dir: _, key_file: _, allow_clear: _, rdma: _, .. } = self;
-        let rdma = DeviceOptions::default();
-        let alike =
-            Self { shm_dir: None, key_file: None, allow_clear: false, rdma, ..self.clone() };
-        // What can be parsed can be written.
-        let text = serde_json::to_string(&alike).unwrap_or_default();
-        let format = alike.overlay().map_or(0, |overlay| overlay.digest());
-        xxh3_64_with_seed(text.as_bytes(), format)
+        let Self { name, fabric, heartbeat_ms, failure_timeout_ms, client_lease_ms, .. } = self;
+        let Self { clients_max, client_window, parent_window, log_entries, message_max, .. } = self;
+        let Self { references_from, batching, pass_on_early, groups, .. } = self;
+        FIELDS.digest(&[
+            hash(name),
+            hash(fabric),
+            hash(heartbeat_ms),
+            hash(failure_timeout_ms),
+            hash(client_lease_ms),
+            hash(clients_max),
+            hash(client_window),
+            hash(parent_window),
+            hash(log_entries),
+            hash(message_max),
+            hash(references_from),
+            hash(batching),
+            hash(pass_on_early),
+            hash(groups),
+            self.overlay().map_or(0, |overlay| hash(&overlay.digest())),
+        ])
+    }
+
+    /// The fields of an overlay file by which two digests are known to differ.
+    pub(super) fn differing(own: u64, other: u64) -> String {
+        FIELDS.differing(own, other)
     }
 
     fn check(&self) -> Result<(), DescriptionError> {
@@ -485,10 +526,15 @@ mod tests {
         other.allow_clear = true;
         other.rdma.port = Some(2);
         assert_eq!(own.digest(), other.digest());
-        other.heartbeat_ms += 1;
-        assert_ne!(own.digest(), other.digest());
         let mut renamed = own.clone();
         renamed.groups[7].name = "h8".into();
-        assert_ne!(own.digest(), renamed.digest());
+        for (field, differs) in [
+            ("heartbeat_ms", Description { heartbeat_ms: 70, ..own.clone() }),
+            ("batching", Description { batching: !own.batching, ..own.clone() }),
+            ("groups", renamed),
+        ] {
+            assert_ne!(own.digest(), differs.digest());
+            assert_eq!(Description::differing(own.digest(), differs.digest()), field);
+        }
     }
 }

@@ -16,7 +16,7 @@ use tramontane_core::tram::{
     Application, Delivered, LinkId, Progress, ReplicaId, ReplicaLinks, Role, Stage, Timestamp,
 };
 
-use super::calls::{Calls, Meeting, Met};
+use super::calls::{Calls, Meeting, Met, why_refused};
 use super::fabric::ShardFabric;
 use super::lent::ReplicaCell;
 use super::links::{Agreed, Links, row_bytes};
@@ -140,7 +140,8 @@ impl<F: ShardFabric, R: Replica> Engine<F, R> {
                 Ok(())
             }
             Request::Meeting(Meeting::Refused(node, error)) => {
-                Err(Stopped::Refused(self.name_of(node), error.to_string()))
+                let why = why_refused(&error, self.parts.calls.identity.digest);
+                Err(Stopped::Refused(self.name_of(node), why))
             }
             Request::Snapshot(order) => {
                 // Whoever asked may have gone.

@@ -16,7 +16,7 @@ use tramontane_control::{Identity, OpenSessionError, OpenedSession, Purpose, ope
 use tramontane_core::ids::{NodeId, Rank};
 use tramontane_core::tram::ReplicaId;
 
-use super::calls::is_final;
+use super::calls::{is_final, why_refused};
 use super::lives::Life;
 use super::messages::{JoinReply, JoinRequest, PATIENCE, REPLY_MAX, Standing};
 use super::places::Places;
@@ -139,7 +139,7 @@ impl Founding<'_> {
                 && is_final(error)
             {
                 let replica = ReplicaId { group: self.own.group, rank: *rank };
-                let why = error.to_string();
+                let why = why_refused(error, self.identity.digest);
                 return Err(StartError::Refused { replica: self.places.name(replica), why });
             }
         }

@@ -9,12 +9,11 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use tramontane_control::OpenSessionError;
 use tramontane_core::ids::ClientNumber;
 use tramontane_core::tram::ReplicaId;
 
 use super::ask::{AskError, Asker};
-use super::calls::is_final;
+use super::calls::{is_final, why_refused};
 use super::lives::{Life, Seat};
 use super::messages::{AskReply, AskRequest};
 use super::places::Places;
@@ -100,7 +99,8 @@ impl Seats<'_> {
                     all.extend(seats);
                 }
                 Err(AskError::OpenSession(error)) if is_final(&error) => {
-                    return Err(refused(self.places.name(replica), &error));
+                    let why = why_refused(&error, self.asker.digest());
+                    return Err(StartError::Refused { replica: self.places.name(replica), why });
                 }
                 Ok(_) | Err(_) => missing.push(self.places.name(replica)),
             }
@@ -134,9 +134,4 @@ impl Seats<'_> {
         }
         is_taken
     }
-}
-
-/// A replica with another key, program or configuration.
-pub(super) fn refused(replica: String, error: &OpenSessionError) -> StartError {
-    StartError::Refused { replica, why: error.to_string() }
 }

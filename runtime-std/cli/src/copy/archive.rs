@@ -6,6 +6,7 @@ use std::fs::{self, File, Metadata};
 use std::io::{self, Cursor, Read, Write};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
@@ -20,6 +21,10 @@ pub(super) const EXTENTS_MAX: usize = 1 << 17;
 
 /// A receiver takes the list: a header has 21 of them, and the first four stand elsewhere.
 const _: () = assert!(((EXTENTS_MAX / 21 + 2) * 512) as u64 + 16_384 < super::entries::HEADERS_MAX);
+
+/// The step of a kernel's clock of files, and more: what changes a file twice within one step may
+/// leave it with one time.
+const CLOCK_STEP: Duration = Duration::from_millis(20);
 
 /// A file had another size or time at its end than at its beginning.
 #[derive(Debug, thiserror::Error)]
@@ -51,7 +56,7 @@ pub(super) fn append(
 }
 
 fn append_file(archive: &mut Builder<impl Write>, file: &File, name: &Path) -> io::Result<()> {
-    let metadata = file.metadata()?;
+    let metadata = settled(file)?;
     let size = metadata.len();
     let mut header = Header::new_gnu();
     header.set_metadata(&metadata);
@@ -66,17 +71,30 @@ fn append_file(archive: &mut Builder<impl Write>, file: &File, name: &Path) -> i
         name,
         Cursor::new(listed).chain(Exactly { file, extents: &extents, read: 0 }),
     )?;
-    let after = file.metadata()?;
-    if (after.len(), written(&after)) == (size, written(&metadata)) {
-        Ok(())
-    } else {
-        Err(Changed.into())
-    }
+    if state(&file.metadata()?) == state(&metadata) { Ok(()) } else { Err(Changed.into()) }
 }
 
-/// When a file was last written to. Not its other time, which moves when a link to it is made.
-fn written(metadata: &Metadata) -> (i64, i64) {
-    (metadata.mtime(), metadata.mtime_nsec())
+/// Returns what a file is, once its last change is so long ago that the next has another time.
+fn settled(file: &File) -> io::Result<Metadata> {
+    let metadata = file.metadata()?;
+    let (seconds, nanoseconds) = (metadata.ctime(), metadata.ctime_nsec());
+    let changed =
+        Duration::new(seconds.try_into().unwrap_or(0), nanoseconds.try_into().unwrap_or(0));
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    if now.saturating_sub(changed) < CLOCK_STEP {
+        std::thread::sleep(CLOCK_STEP);
+        if state(&file.metadata()?) != state(&metadata) {
+            return Err(Changed.into());
+        }
+    }
+    Ok(metadata)
+}
+
+/// What is another after a change: a file's size, and the time of its last change. The time of the
+/// last write does not serve: programs set it back. The other one cannot be set, and moves with a
+/// file's rights and links too.
+fn state(metadata: &Metadata) -> (u64, i64, i64) {
+    (metadata.len(), metadata.ctime(), metadata.ctime_nsec())
 }
 
 /// A part of a file that is not a hole.
@@ -235,31 +253,32 @@ mod tests {
         }
     }
 
+    /// At once after it was made, and with its time set back.
     #[test]
-    fn a_file_that_is_written_to_at_the_same_size_is_no_entry() {
-        let folder = tempfile::tempdir_in("/dev/shm").expect("a folder");
-        let path = folder.path().join("file");
-        fs::write(&path, vec![1; 100_000]).expect("room");
-        let overwrite = || {
-            // Longer than the step of a kernel's clock of files.
-            std::thread::sleep(std::time::Duration::from_millis(30));
-            File::options()
-                .write(true)
-                .open(&path)
-                .expect("a file")
-                .write_all_at(&[2], 10)
-                .expect("room");
-        };
-        let mut archive =
-            Builder::new(Meanwhile { bytes: Vec::new(), interference: Some(overwrite) });
-        let metadata = fs::symlink_metadata(&path).expect("a file");
-        let error =
-            append(&mut archive, &path, Path::new("file"), &metadata).expect_err("it changed");
-        assert!(
-            error.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<Changed>),
-            "{error}"
-        );
-        drop(archive.into_inner());
+    fn file_overwritten_meanwhile_is_no_entry() {
+        for is_set_back in [false, true] {
+            let folder = tempfile::tempdir_in("/dev/shm").expect("a folder");
+            let path = folder.path().join("file");
+            fs::write(&path, vec![1; 100_000]).expect("room");
+            let metadata = fs::symlink_metadata(&path).expect("a file");
+            let modified = metadata.modified().expect("a time");
+            let overwrite = || {
+                let file = File::options().write(true).open(&path).expect("a file");
+                file.write_all_at(&[2], 10).expect("room");
+                if is_set_back {
+                    file.set_modified(modified).expect("set back");
+                }
+            };
+            let mut archive =
+                Builder::new(Meanwhile { bytes: Vec::new(), interference: Some(overwrite) });
+            let error =
+                append(&mut archive, &path, Path::new("file"), &metadata).expect_err("it changed");
+            assert!(
+                error.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<Changed>),
+                "{error}"
+            );
+            drop(archive.into_inner());
+        }
     }
 
     #[test]

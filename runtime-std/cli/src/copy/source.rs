@@ -107,7 +107,10 @@ fn unreadable(path: &Path, error: &io::Error) -> Failure {
     }
     if error.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<Changed>) {
         let what = format_args!("{} changed while it was copied", path.display());
-        return Failure::input(what, "copy it while no program writes to it");
+        return Failure::input(
+            what,
+            "copy it while nothing changes it, its rights, times and links included",
+        );
     }
     let what = format_args!("cannot read {}: {error}", path.display());
     Failure::input(what, "give files and directories that you may read")

@@ -6,6 +6,7 @@ use serde::Serialize;
 use tramontane_log::{Log, Record, Sequence, SystemFolder};
 
 use crate::exit::Failure;
+use crate::lines::add_message;
 use crate::record::Bytes;
 
 /// A message as JSON.
@@ -28,11 +29,16 @@ pub(super) fn run(
     let mut output = BufWriter::new(io::stdout().lock());
     let mut records = log.records(from.map_or(log.first(), Sequence))?;
     let mut left = count.unwrap_or(u64::MAX);
+    let mut text = Vec::new();
     while left > 0 {
         let Some(record) = records.read_next() else { break };
         let printed = match record {
             Ok(record) if json => put_json(&record, &mut output),
-            Ok(record) => output.write_all(record.bytes).and_then(|()| output.write_all(b"\n")),
+            Ok(record) => {
+                text.clear();
+                add_message(record.bytes, &mut text);
+                output.write_all(&text)
+            }
             Err(error) => {
                 output.flush().map_err(|error| Failure::output(&error))?;
                 return Err(error.into());

@@ -14,6 +14,7 @@ use super::log::Log;
 use super::meter::Meter;
 use crate::exit::{Failure, Status};
 use crate::group_file::listed;
+use crate::lines::add_message;
 use crate::log_file::kept_text;
 use crate::output::Output;
 use crate::record::Bytes;
@@ -137,8 +138,7 @@ impl Application {
 
     fn print(&mut self, message: &Message<'_>, to: &mut Vec<u8>) {
         if !self.printing.json {
-            to.extend_from_slice(message.payload);
-            return to.push(b'\n');
+            return add_message(message.payload, to);
         }
         let line = Line::Delivery {
             subgroup: self.subgroups.name(message.subgroup),
@@ -152,8 +152,7 @@ impl Application {
     }
 
     fn note(&mut self, message: &Message<'_>) {
-        self.lines.extend_from_slice(message.payload);
-        self.lines.push(b'\n');
+        add_message(message.payload, &mut self.lines);
         self.messages += 1;
         let is_members = message.client.is_none() && !message.is_replayed;
         let is_own = Some(message.sender) == self.own && is_members;

@@ -10,6 +10,7 @@ use std::sync::mpsc::Sender;
 
 use tramontane_runtime::shards::{Delivered, Destinations, Places, Replica};
 
+use crate::lines::add_message;
 use crate::log_file::{NO_FILE, SharedLogFile, begin_without_file, kept_text};
 use crate::output::{Output, print_notice};
 
@@ -63,7 +64,7 @@ impl Log {
         let _ = self.failed.send(error);
     }
 
-    /// Formats a message as a line. What would end the line is written as a space.
+    /// Formats a message as a line.
     fn format(&mut self, message: &Delivered<'_>) {
         let Delivered { place, id, destinations, payload } = message;
         self.line.clear();
@@ -71,9 +72,7 @@ impl Log {
         let (client, incarnation, number) = (id.client, id.incarnation, id.number);
         // Writing to a vector cannot fail.
         let _ = write!(self.line, "{place} {groups} {client}/{incarnation}/{number} ");
-        let printable = |byte: &u8| if *byte == b'\n' { b' ' } else { *byte };
-        self.line.extend(payload.iter().map(printable));
-        self.line.push(b'\n');
+        add_message(payload, &mut self.line);
     }
 }
 

@@ -55,7 +55,7 @@ fn a_replica_and_a_client_that_refer_otherwise_are_refused() {
     let text = std::fs::read_to_string(&overlay.config).expect("the overlay file");
     std::fs::write(&overlay.config, BY_REFERENCE.to_owned() + &text).expect("it is written");
     let place = &overlay.place;
-    let words = ["g1.", "another configuration"];
+    let words = ["g1.", "another configuration (references_from"];
     let replica = overlay.command(&["--id", "g1.0", "--join-timeout", "60"]);
     place.run(&replica).failed(5, &words);
     place.run(&overlay.command(&["send", "--to", "g1"])).failed(5, &words);

@@ -31,15 +31,15 @@ pub fn encode(value: &impl Serialize) -> Result<Vec<u8>, DdsError> {
     Ok(bytes)
 }
 
-/// Writes a value in CDR to the beginning of `to`. Gives how many bytes it takes; more than there
-/// are if it does not fit, and then as many as were needed up to where it ended.
+/// Writes a value in CDR to the beginning of `to`. Returns how many bytes it takes, in the error
+/// too if it does not fit.
 pub(crate) fn encode_in_place(value: &impl Serialize, to: &mut [u8]) -> Result<usize, DdsError> {
     let limit = to.len();
     let mut into = InPlace { to, written: 0 };
-    match cdr_encoding::to_writer::<_, NativeEndian, _>(&mut into, value) {
-        Ok(()) => Ok(into.written),
-        Err(_) if into.written > limit => Err(DdsError::TooLarge { bytes: into.written, limit }),
-        Err(error) => Err(cannot(error)),
+    cdr_encoding::to_writer::<_, NativeEndian, _>(&mut into, value).map_err(cannot)?;
+    match into.written {
+        bytes if bytes > limit => Err(DdsError::TooLarge { bytes, limit }),
+        bytes => Ok(bytes),
     }
 }
 
@@ -73,10 +73,9 @@ impl io::Write for InPlace<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let start = self.written;
         self.written += bytes.len();
-        let Some(place) = self.to.get_mut(start..self.written) else {
-            return Err(io::ErrorKind::WriteZero.into());
-        };
-        place.copy_from_slice(bytes);
+        if let Some(place) = self.to.get_mut(start..self.written) {
+            place.copy_from_slice(bytes);
+        }
         Ok(bytes.len())
     }
 
@@ -115,7 +114,8 @@ mod tests {
         let mut slot = [0; 16];
         let shape = Shape { color: "BLUE".into(), x: 34, weight: 1.0 };
         let told = encode_in_place(&shape, &mut slot).expect_err("too large");
-        assert!(matches!(told, DdsError::TooLarge { limit: 16, .. }), "{told}");
+        // The whole size, not that up to the field that does not fit.
+        assert!(matches!(told, DdsError::TooLarge { bytes: 24, limit: 16 }), "{told}");
         assert!(decode::<Shape>(&slot, Encoding(7)).is_err());
         assert!(decode::<Shape>(&[5, 0, 0, 0, 1], Encoding::CDR_LE).is_err());
     }

@@ -79,6 +79,7 @@ impl<T: TypeSupport> DataWriter<T> {
         source: Timestamp,
         origin: Option<Origin>,
     ) -> Result<(), DdsError> {
+        self.check_size(cdr.len())?;
         self.outlet.progress().register(instance)?;
         let subject = Subject { kind: Kind::Data, instance, source, encoding, origin };
         self.end(&subject, cdr)
@@ -132,10 +133,11 @@ impl<T: TypeSupport> DataWriter<T> {
     }
 
     fn end(&mut self, subject: &Subject, body: &[u8]) -> Result<(), DdsError> {
+        let limit = self.sample_max;
         self.outlet.send(subject, body.len(), |place| {
             let place = place
                 .get_mut(..body.len())
-                .ok_or(DdsError::TooLarge { bytes: body.len(), limit: 0 })?;
+                .ok_or(DdsError::TooLarge { bytes: body.len(), limit })?;
             place.copy_from_slice(body);
             Ok(body.len())
         })
