@@ -172,9 +172,9 @@ impl IncompatibleQosStatus {
 }
 
 impl DeadlineMissedStatus {
-    pub(crate) fn add(&mut self, instance: InstanceHandle) {
-        self.total_count += 1;
-        self.total_count_change += 1;
+    pub(crate) fn add(&mut self, instance: InstanceHandle, count: u32) {
+        self.total_count = self.total_count.saturating_add(count);
+        self.total_count_change = self.total_count_change.saturating_add(count);
         self.last_instance = instance;
     }
 

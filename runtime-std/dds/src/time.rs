@@ -52,6 +52,22 @@ impl Now {
     }
 }
 
+/// The end of a wait of that length; of one that never ends, a time that does not come.
+pub(crate) fn until(timeout: Duration) -> Instant {
+    const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+    Instant::now() + timeout.min(CENTURY)
+}
+
+/// How often something that is due once in each period was missed by now, if it was. Moves what is
+/// due behind now: however short the period, this takes one step.
+pub(crate) fn missed(due: &mut Duration, period: Duration, now: Duration) -> Option<u32> {
+    let late = now.checked_sub(*due)?;
+    let count = late.as_nanos() / period.as_nanos().max(1) + 1;
+    let count = u32::try_from(count).unwrap_or(u32::MAX);
+    *due = due.saturating_add(period.saturating_mul(count));
+    Some(count)
+}
+
 /// Periods as whole nanoseconds, for what travels. The largest number stands for [`INFINITE`].
 pub(crate) mod nanoseconds {
     use std::time::Duration;

@@ -13,15 +13,15 @@
 //! samples go out again, with the number of the order that they had.
 //!
 //! RustDDS carries it: it is released every few weeks, Apache 2.0, needs no type to read and write
-//! samples, and tells a sample's writer and number. (Dust DDS, as well kept, needs each topic's type
-//! at compile time.)
+//! samples, and tells a sample's writer and number. (Dust DDS, as well kept, needs each topic's
+//! type at compile time.)
 //!
 //! # Limits
 //! - Topics without a key: where a key lies in a sample, only its type says. Plain CDR (XCDR1), the
 //!   least significant byte first. RTPS ends that are reliable, and ask for no samples from before
 //!   their time. Others do not match, and are named ([`Gateway::mismatches`]).
-//! - A sample that is larger than the topic's `sample_max`, with the bytes by which its writer fills
-//!   it up to a multiple of four, is left out and counted ([`Gateway::counts`]).
+//! - A sample that is larger than the topic's `sample_max`, with the bytes by which its writer
+//!   fills it up to a multiple of four, is left out and counted ([`Gateway::counts`]).
 //! - Samples that RTPS writers wrote while no gateway ran do not enter.
 //!
 //! | file | subject |

@@ -28,7 +28,7 @@ use crate::error::DdsError;
 use crate::qos::{ReaderQos, WriterQos};
 use crate::reader::{DataReader, DataReaderListener};
 use crate::sync::{Mutex, lock};
-use crate::time::Now;
+use crate::time::{Now, until};
 use crate::writer::DataWriter;
 
 /// Between two looks whether a topic that no member has yet is deleted.
@@ -155,7 +155,7 @@ impl OutsideParticipant {
         timeout: Duration,
     ) -> Result<Topic<T>, DdsError> {
         check_not_in_listener("find_topic")?;
-        let until = Instant::now() + timeout;
+        let until = until(timeout);
         if !self.shared.known.await_named(name, until, || self.stopped().is_some()) {
             return Err(self.stopped().unwrap_or(DdsError::Timeout(timeout)));
         }
@@ -301,7 +301,7 @@ impl OutsideParticipant {
     /// # Errors
     /// [`DdsError::NotPublished`]: something may still be under way, and it has ended all the same.
     pub fn close(self, timeout: Duration) -> Result<(), DdsError> {
-        let until = Instant::now() + timeout;
+        let until = until(timeout);
         self.forget_deleted();
         let publishers: Vec<_> = lock(&self.publishers).values().cloned().collect();
         for publisher in publishers.iter().chain([&self.discovery]) {

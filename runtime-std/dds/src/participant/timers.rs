@@ -13,6 +13,9 @@ use crate::time::Now;
 /// The longest sleep: it looks whether the participant is still there.
 const SLEEP_MAX: Duration = Duration::from_secs(1);
 
+/// The shortest: periods that are shorter are counted, but not each is waited for.
+const SLEEP_MIN: Duration = Duration::from_millis(1);
+
 /// What wakes the thread.
 #[derive(Debug, Default)]
 pub(super) struct Alarm {
@@ -40,7 +43,7 @@ pub(super) fn start(shared: &Arc<Shared>) -> std::io::Result<JoinHandle<()>> {
         while let Some(shared) = watched.upgrade() {
             let now = Now::read();
             let pause = match shared.tick(now) {
-                Some(due) => due.saturating_sub(Now::read().elapsed).min(SLEEP_MAX),
+                Some(due) => due.saturating_sub(Now::read().elapsed).clamp(SLEEP_MIN, SLEEP_MAX),
                 None => SLEEP_MAX,
             };
             shared.alarm.wait(pause);

@@ -1,7 +1,7 @@
 //! Topics that a participant creates and deletes at run time, and those that it finds.
 
 use std::marker::PhantomData;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::directory::Created;
 use super::domain_participant::{DomainParticipant, Topic, check_type};
@@ -9,6 +9,7 @@ use super::shared::check_not_in_listener;
 use crate::cdr::TypeSupport;
 use crate::domain::TopicDescription;
 use crate::error::DdsError;
+use crate::time::until;
 use crate::wire::{ANNOUNCEMENT_MAX, Word};
 
 impl DomainParticipant {
@@ -67,7 +68,7 @@ impl DomainParticipant {
     /// Says something of a topic to all, and waits for what comes of it.
     fn ask(&self, timeout: Duration, word: impl FnOnce(u64) -> Word) -> Result<Created, DdsError> {
         check_not_in_listener("create_topic and delete_topic")?;
-        let until = Instant::now() + timeout;
+        let until = until(timeout);
         let request = self.shared.known.lock().request();
         let said = word(request).encode()?;
         if said.len() > usize::try_from(ANNOUNCEMENT_MAX).unwrap_or(usize::MAX) {
@@ -92,7 +93,7 @@ impl DomainParticipant {
         timeout: Duration,
     ) -> Result<Topic<T>, DdsError> {
         check_not_in_listener("find_topic")?;
-        let until = Instant::now() + timeout;
+        let until = until(timeout);
         if !self.shared.known.await_named(name, until, || self.stopped().is_some()) {
             return Err(self.stopped().map_or(DdsError::Timeout(timeout), DdsError::Ended));
         }

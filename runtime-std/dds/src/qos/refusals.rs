@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::policies::{
-    AccessScope, Durability, History, Liveliness, LivelinessKind, Ownership, PolicyId,
+    AccessScope, Deadline, Durability, History, Liveliness, LivelinessKind, Ownership, PolicyId,
     Presentation, ResourceLimits,
 };
 use super::sets::{ReaderQos, WriterQos};
@@ -43,7 +43,7 @@ pub(crate) fn check_writer(qos: &WriterQos, bounds: &Bounds) -> Result<(), DdsEr
             "the topic's level is unordered; raise the level of the topic",
         );
     }
-    check_shared(qos.ownership, &qos.liveliness, bounds)?;
+    check_shared(qos.ownership, &qos.liveliness, qos.deadline, bounds)?;
     check_history(qos.history, &qos.resource_limits)?;
     let limits = &qos.resource_limits;
     if limits.max_samples.is_some() || limits.max_samples_per_instance.is_some() {
@@ -64,7 +64,7 @@ pub(crate) fn check_writer(qos: &WriterQos, bounds: &Bounds) -> Result<(), DdsEr
 /// Whether a reader can have these policies.
 pub(crate) fn check_reader(qos: &ReaderQos, bounds: &Bounds) -> Result<(), DdsError> {
     check_presentation(&qos.presentation)?;
-    check_shared(qos.ownership, &qos.liveliness, bounds)?;
+    check_shared(qos.ownership, &qos.liveliness, qos.deadline, bounds)?;
     check_history(qos.history, &qos.resource_limits)?;
     if qos.deadline.period < qos.time_based_filter.minimum_separation {
         return inconsistent(
@@ -94,10 +94,17 @@ fn check_presentation(presentation: &Presentation) -> Result<(), DdsError> {
 fn check_shared(
     ownership: Ownership,
     liveliness: &Liveliness,
+    deadline: Deadline,
     bounds: &Bounds,
 ) -> Result<(), DdsError> {
     if ownership == Ownership::Exclusive {
         return unsupported(PolicyId::Ownership, "DDS's ownership profile is not built");
+    }
+    if deadline.period.is_zero() {
+        return inconsistent(
+            PolicyId::Deadline,
+            "no sample could ever be in time; take a longer period",
+        );
     }
     if liveliness.lease_duration.is_zero() {
         return inconsistent(PolicyId::Liveliness, "no writer could ever be alive");
@@ -151,7 +158,7 @@ fn inconsistent(policy: PolicyId, why: &'static str) -> Result<(), DdsError> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::policies::{Deadline, Lifespan, TimeBasedFilter};
+    use super::super::policies::{Lifespan, TimeBasedFilter};
     use super::*;
 
     const BOUNDS: Bounds =
@@ -216,7 +223,8 @@ mod tests {
     #[test]
     fn what_contradicts_itself_is_refused() {
         type Change = (PolicyId, fn(&mut ReaderQos));
-        let wanted: [Change; 6] = [
+        let wanted: [Change; 7] = [
+            (PolicyId::Deadline, |qos| qos.deadline = Deadline { period: Duration::ZERO }),
             (PolicyId::History, |qos| qos.history = History::KeepLast(0)),
             (PolicyId::History, |qos| {
                 qos.history = History::KeepLast(3);

@@ -17,7 +17,7 @@ use crate::cdr::InstanceHandle;
 use crate::participant::PublicationHandle;
 use crate::qos::{DestinationOrder, History, ReaderQos, is_ordered_across};
 use crate::status::RejectedReason;
-use crate::time::{INFINITE, Now, Timestamp};
+use crate::time::{INFINITE, Now, Timestamp, missed};
 use crate::topic::Payload;
 use crate::wire::Kind;
 
@@ -103,7 +103,7 @@ impl ReaderCache {
         }
         instance.last_value = Some(now.elapsed);
         if self.qos.deadline.period != INFINITE {
-            instance.due = Some(now.elapsed + self.qos.deadline.period);
+            instance.due = Some(now.elapsed.saturating_add(self.qos.deadline.period));
         }
         Admission::Admitted(info)
     }
@@ -116,6 +116,12 @@ impl ReaderCache {
             instance.latest_given = instance.latest_given.max(info.source_timestamp);
         }
         self.forget_if_over(info.instance_handle);
+    }
+
+    /// The same, once what has expired is gone.
+    pub(crate) fn lacks_room_at(&mut self, handle: InstanceHandle, now: Now) -> bool {
+        self.forget_expired(now.wall);
+        self.lacks_room(handle).is_some()
     }
 
     /// Why a value of that instance would not be kept now.
@@ -251,7 +257,8 @@ impl ReaderCache {
     }
 
     /// Whether a selection means anything now.
-    pub(crate) fn has(&self, selection: &Selection) -> bool {
+    pub(crate) fn has(&mut self, selection: &Selection, now: Now) -> bool {
+        self.forget_expired(now.wall);
         self.instances.iter().any(|(handle, instance)| {
             selection.means_instance(*handle, instance.view, instance.state)
                 && instance
@@ -261,22 +268,14 @@ impl ReaderCache {
         })
     }
 
-    /// Instances whose deadline has passed, each as often as it has.
-    pub(crate) fn missed_deadlines(&mut self, now: Duration) -> Vec<InstanceHandle> {
+    /// Instances whose deadline has passed, and how often it has.
+    pub(crate) fn missed_deadlines(&mut self, now: Duration) -> Vec<(InstanceHandle, u32)> {
         let period = self.qos.deadline.period;
-        let mut missed = Vec::new();
-        if period == INFINITE {
-            return missed;
-        }
-        for (handle, instance) in &mut self.instances {
-            while let Some(due) = instance.due
-                && due <= now
-            {
-                missed.push(*handle);
-                instance.due = Some(due + period.max(Duration::from_nanos(1)));
-            }
-        }
-        missed
+        let dues = self
+            .instances
+            .iter_mut()
+            .filter_map(|(handle, instance)| Some((*handle, instance.due.as_mut()?)));
+        dues.filter_map(|(handle, due)| Some((handle, missed(due, period, now)?))).collect()
     }
 
     /// Forgets instances that have not been alive for as long as the reader wants to know of them.

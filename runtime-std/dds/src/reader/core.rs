@@ -125,7 +125,9 @@ impl ReaderCore {
         let payload = (info.valid_data || !incoming.bytes.is_empty()).then(|| incoming.keep());
         let mut cache = lock(&self.cache);
         if info.valid_data && !self.patience.is_zero() {
-            let lacks = |cache: &mut ReaderCache| cache.lacks_room(info.instance_handle).is_some();
+            // What has expired meanwhile makes room.
+            let lacks =
+                |cache: &mut ReaderCache| cache.lacks_room_at(info.instance_handle, Now::read());
             cache = wait_while(&self.room, cache, self.patience, lacks);
         }
         let kept = cache.keep(info, payload, arrival.expires);
@@ -301,7 +303,7 @@ impl ReaderCore {
     }
 
     pub(crate) fn has(&self, selection: &Selection) -> bool {
-        lock(&self.cache).has(selection)
+        lock(&self.cache).has(selection, Now::read())
     }
 
     /// What has become due: deadlines that were missed, and instances to be forgotten.
@@ -311,9 +313,9 @@ impl ReaderCore {
             cache.purge(now.elapsed);
             cache.missed_deadlines(now.elapsed)
         };
-        for instance in missed {
+        for (instance, count) in missed {
             let change = |statuses: &mut Statuses| {
-                statuses.deadline.add(instance);
+                statuses.deadline.add(instance, count);
                 statuses.deadline
             };
             let event = ReaderEvent::DeadlineMissed;

@@ -11,7 +11,7 @@ use crate::status::{
     DeadlineMissedStatus, IncompatibleQosStatus, LivelinessLostStatus, MatchedStatus, StatusMask,
 };
 use crate::sync::{AtomicBool, Mutex, Ordering, lock};
-use crate::time::{INFINITE, Now};
+use crate::time::{INFINITE, Now, missed};
 use crate::waitset::Bells;
 
 /// All statuses of a writer.
@@ -100,7 +100,8 @@ impl WriterCore {
     /// It wrote a sample of that instance.
     pub(super) fn wrote(&self, instance: InstanceHandle, now: Duration) {
         if self.qos.deadline.period != INFINITE {
-            lock(&self.dues).samples.insert(instance, now + self.qos.deadline.period);
+            let due = now.saturating_add(self.qos.deadline.period);
+            lock(&self.dues).samples.insert(instance, due);
         }
         self.gave_sign(now);
     }
@@ -152,24 +153,22 @@ impl WriterCore {
 
     /// What has become due: samples and signs of life that did not come.
     pub(crate) fn tick(&self, now: Duration) {
-        let (mut missed, mut is_silent) = (Vec::new(), false);
-        {
+        let mut is_silent = false;
+        let late: Vec<_> = {
             let mut dues = lock(&self.dues);
-            let period = self.qos.deadline.period.max(Duration::from_nanos(1));
-            for (instance, due) in &mut dues.samples {
-                while *due <= now {
-                    missed.push(*instance);
-                    *due += period;
-                }
-            }
             if dues.sign.is_some_and(|due| due <= now) {
                 dues.sign = None;
                 is_silent = true;
             }
-        }
-        for instance in missed {
+            let period = self.qos.deadline.period;
+            let late = |(instance, due): (&InstanceHandle, &mut Duration)| {
+                Some((*instance, missed(due, period, now)?))
+            };
+            dues.samples.iter_mut().filter_map(late).collect()
+        };
+        for (instance, count) in late {
             self.changes(StatusMask::OFFERED_DEADLINE_MISSED, |statuses| {
-                statuses.deadline.add(instance);
+                statuses.deadline.add(instance, count);
                 WriterEvent::DeadlineMissed(statuses.deadline)
             });
         }

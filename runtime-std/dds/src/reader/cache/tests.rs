@@ -309,7 +309,8 @@ proptest! {
             // Whether it is looked at each millisecond or once makes no difference.
             for ms in 1..=*gap_ms {
                 if ordinal.is_multiple_of(2) || ms == *gap_ms {
-                    missed += cache.missed_deadlines(at((now_ms + ms) as i64).elapsed).len() as u64;
+                    let late = cache.missed_deadlines(at((now_ms + ms) as i64).elapsed);
+                    missed += late.iter().map(|(_, count)| u64::from(*count)).sum::<u64>();
                 }
             }
             now_ms += gap_ms;
@@ -468,4 +469,33 @@ fn what_is_not_alive_is_forgotten_after_its_delay() {
         "the other has no delay"
     );
     assert_eq!((left.len(), cache.values), (2, 1));
+}
+
+/// A period of a nanosecond is missed 10^11 times in 100 s, and told once, at once.
+#[test]
+fn shortest_deadline_is_counted_in_one_step() {
+    let period = Duration::from_nanos(1);
+    let mut cache = cache(|qos| qos.deadline = Deadline { period });
+    give(&mut cache, &arrival(Kind::Data, 0, 0, 1, i64::MAX, at(0)), at(0)).expect("room");
+    let missed = cache.missed_deadlines(at(100_000).elapsed);
+    assert_eq!(missed.iter().map(|(_, count)| *count).collect::<Vec<_>>(), [u32::MAX]);
+    let mut longest = self::cache(|qos| qos.deadline = Deadline { period: INFINITE - period });
+    give(&mut longest, &arrival(Kind::Data, 0, 0, 1, i64::MAX, at(1)), at(1)).expect("room");
+    assert_eq!(longest.missed_deadlines(at(100_000).elapsed), []);
+}
+
+/// A condition on samples ends with their lifespan, and so does their hold on the limits.
+#[test]
+fn expired_sample_meets_no_condition_and_takes_no_room() {
+    let limits = ResourceLimits { max_samples: Some(1), ..ResourceLimits::default() };
+    let mut cache = cache(|qos| {
+        qos.history = History::KeepAll;
+        qos.resource_limits = limits;
+    });
+    let value = arrival(Kind::Data, 0, 0, 1, 10, at(0));
+    give(&mut cache, &value, at(0)).expect("room");
+    assert!(cache.has(&Selection::default(), at(1)));
+    assert!(cache.lacks_room_at(value.info.instance_handle, at(1)));
+    assert!(!cache.lacks_room_at(value.info.instance_handle, at(11)));
+    assert!(!cache.has(&Selection::default(), at(11)));
 }
