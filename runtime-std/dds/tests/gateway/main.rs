@@ -348,9 +348,11 @@ fn ends_that_do_not_match_are_named() {
         ("best-effort", true, false, "best effort"),
         ("transient-local", false, true, "from before its time"),
     ];
+    let mut peers = Vec::new();
     for (which, writer, reader, why) in cases {
+        peers.clear();
         let count = gateway.mismatches().len() + usize::from(writer) + usize::from(reader);
-        let _peer = Peer::start(86, &["mismatch", "Numbers", which]);
+        peers.push(Peer::start(86, &["mismatch", "Numbers", which]));
         until(which, || gateway.mismatches().len() >= count);
         let named = gateway.mismatches().split_off(count - usize::from(writer && reader) - 1);
         let ends: Vec<bool> = named.iter().map(|mismatch| mismatch.is_writer).collect();
