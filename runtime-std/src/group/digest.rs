@@ -36,7 +36,7 @@ impl<const COUNT: usize> Fields<COUNT> {
     /// The digest of these hashes, one of each field.
     pub(crate) fn digest(&self, hashes: &[u64; COUNT]) -> u64 {
         let hints = hashes.iter().rev().fold(0, |all, hash| all << self.bits | hash & self.mask());
-        hash(&hashes[..]) << (self.bits * COUNT as u32) | hints
+        hash(&hashes[..]) << self.hint_bits() | hints
     }
 
     /// The fields by which two digests are known to differ, as people list them. Nothing if it is
@@ -45,6 +45,11 @@ impl<const COUNT: usize> Fields<COUNT> {
         let differs = |place: u32| (own ^ other) >> (self.bits * place) & self.mask() != 0;
         let names = (0..).zip(self.names).filter(|(place, _)| differs(*place));
         names.map(|(_, name)| name).collect::<Vec<_>>().join(", ")
+    }
+
+    /// The bits that name fields.
+    const fn hint_bits(&self) -> u32 {
+        self.bits * COUNT as u32
     }
 
     const fn mask(&self) -> u64 {
@@ -91,7 +96,7 @@ pub(super) fn digest(description: &Description, forms: bool) -> u64 {
 /// What is mixed into the digest of nodes that meet, for what else they must have been told alike:
 /// it leaves the bits of the fields alone, so that no field is named for it.
 pub(super) fn digest_of_terms(terms: u64) -> u64 {
-    if terms == 0 { 0 } else { hash(&terms) << HINT_BITS }
+    if terms == 0 { 0 } else { hash(&terms) << FIELDS.hint_bits() }
 }
 
 /// The fields of a group file by which two digests are known to differ.
