@@ -1,6 +1,6 @@
 //! What is waited for, or what is to be done.
 //!
-//! Requirement: DUR-6.
+//! Requirements: DUR-6, DUR-12.
 
 use super::answer::{Answer, KnownView, Promise};
 use crate::ids::{DurableCount, NodeId, ViewId};
@@ -246,11 +246,14 @@ impl<'a> Restart<'a> {
         is_short.then_some(Want::Durable(subgroup, durable))
     }
 
-    /// The promise with the latest ballot that ends this view.
+    /// The promise with the latest ballot that ends this view. One of a view without members, as
+    /// earlier versions made where all left at once, is nothing to go on with; and what came before
+    /// it was not decided.
     fn latest_promise(&self, base: KnownView<'a>) -> Option<Promise<'a>> {
         let promises = self.answers.iter().filter_map(|answer| answer.promise);
         let of_base = promises.filter(|promise| promise.next.id == base.id.next());
-        of_base.max_by_key(|promise| promise.ballot)
+        let latest = of_base.max_by_key(|promise| promise.ballot);
+        latest.filter(|promise| !promise.next.members.is_empty())
     }
 
     /// Of what a majority is missing in a view: of its members, or of a logged subgroup's members

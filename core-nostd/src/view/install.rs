@@ -1,6 +1,6 @@
 //! The end of a change: delivery under the trim, and the next view (VIE-8 to VIE-11).
 //!
-//! Requirements: VIE-1, VIE-10.
+//! Requirements: DUR-12, VIE-1, VIE-10.
 
 use super::state::{Halt, PeerState, Status, ViewStep};
 use super::table::{Host, Table};
@@ -64,11 +64,12 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
         Ok(done)
     }
 
-    /// Whether all that stay have installed the next view, or are lost. Until then a leaver is
-    /// needed: of a group of two, the other could not go on without it (VIE-9).
+    /// Whether all that are in the next view have installed it, or are lost. Until then a leaver is
+    /// needed: of a group of two, the other could not go on without it (VIE-9). Where all leave, so
+    /// is each of them: the last would have no majority.
     fn others_installed(&self, installed: u64) -> bool {
         self.ranks().zip(self.peers.iter()).all(|(rank, peer)| {
-            peer.goes
+            !self.is_in_next(peer)
                 || peer.is_lost()
                 || self.suspects(rank)
                 || self.guard(rank, ViewColumn::Installed) >= installed

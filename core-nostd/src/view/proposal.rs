@@ -10,10 +10,10 @@
 //! twice, to check it and to copy it. So the copy, which no other member writes, is read again
 //! before a stance announces it ([`ViewStep::adopt`]).
 //!
-//! Requirements: DUR-6, VIE-1.
+//! Requirements: DUR-6, DUR-12, VIE-1.
 
 use super::cells::{Accepted, Ballot, Change, JoinRequest, Stance};
-use super::state::{Cause, Halt, NextView, ViewStep};
+use super::state::{Cause, Halt, NextView, PeerState, ViewStep};
 use super::table::{Host, Table};
 use super::trim::trim_in;
 use crate::ids::{NodeId, Rank};
@@ -43,7 +43,7 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
     /// Reads a member's list; notes the members that go, and lists the members of the view that it
     /// leads to.
     pub(super) fn read_list(&mut self, owner: Rank, list: Accepted) -> Result<ListShape, Unusable> {
-        self.peers.iter_mut().for_each(|peer| peer.goes = false);
+        self.peers.iter_mut().for_each(|peer| (peer.goes, peer.leaves) = (false, false));
         let mut shape = ListShape::default();
         // bound: the entries of a row: a list that claims more is refused at the first that is not
         // there
@@ -51,7 +51,8 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
             if shape.sealed {
                 return Err(Unusable::Wrong);
             }
-            match self.entry(owner, index, list.ballot)? {
+            let change = self.entry(owner, index, list.ballot)?;
+            match change {
                 Change::Remove(rank) if !self.suspects(rank) => return Err(Unusable::Wrong),
                 Change::Remove(rank) | Change::Leave(rank) => {
                     let peer = self.peers.get_mut(rank.index()).ok_or(Unusable::Wrong)?;
@@ -59,6 +60,7 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
                         return Err(Unusable::Wrong);
                     }
                     peer.goes = true;
+                    peer.leaves = change == Change::Leave(rank);
                 }
                 Change::Join(_) => shape.joins = shape.joins.saturating_add(1),
                 Change::Withdraw(_) => {}
@@ -83,15 +85,24 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
 
     /// Fills the list of the next view's members: those that stay in their old order, then those
     /// that join.
+    ///
+    /// Where no member stays, nobody joins either: it would be alone, with members that may be gone
+    /// before it knows anything. The next view, in which nobody ever does anything, is then that of
+    /// the members that leave, so that a majority of them can restart the group.
     fn list_next(&mut self, owner: Rank, list: Accepted) -> Result<(), Unusable> {
         let members = self.layout.group().members;
+        self.state.ends = self.peers.iter().all(|peer| peer.goes);
         let mut count = 0_usize;
         // bound: the members
         for (node, peer) in members.iter().zip(self.peers.iter()) {
-            if !peer.goes {
+            if self.is_in_next(peer) {
                 *self.next.get_mut(count).ok_or(Unusable::Wrong)? = *node;
                 count = count.saturating_add(1);
             }
+        }
+        if self.state.ends {
+            self.state.next_count = count;
+            return Ok(());
         }
         // bound: the entries of a row: a list that claims more is refused at the first that is not
         // there
@@ -119,6 +130,11 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
         Ok(())
     }
 
+    /// Whether the list last read has a member in the next view.
+    pub(super) const fn is_in_next(&self, peer: &PeerState) -> bool {
+        !peer.goes || self.state.ends && peer.leaves
+    }
+
     /// Takes a node out of the first `count` of the next members; those behind it move up. False if
     /// it is not among them.
     fn take_out(&mut self, node: NodeId, count: usize) -> bool {
@@ -135,8 +151,12 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
         found
     }
 
-    /// Asks for the memory of the view that the list last read leads to.
+    /// Asks for the memory of the view that the list last read leads to. Nobody needs any where the
+    /// group ends.
     pub(super) fn prepare_next(&mut self) -> bool {
+        if self.state.ends {
+            return true;
+        }
         let members = self.next.get(..self.state.next_count).unwrap_or(&[]);
         self.host.prepare(NextView { id: self.state.id.next(), members })
     }

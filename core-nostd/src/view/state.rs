@@ -124,7 +124,8 @@ impl Status {
 pub struct NextView<'a> {
     /// Its id: one above the present one's.
     pub id: ViewId,
-    /// Its members in rank order: those that stay in their old order, then those that join.
+    /// Its members in rank order: those that stay in their old order, then those that join. Where
+    /// no member stays, those that leave: never nobody (DUR-12).
     pub members: &'a [NodeId],
 }
 
@@ -141,6 +142,8 @@ pub struct PeerState {
     pub(crate) unreadable: Unreadable,
     /// Scratch: the list that is being looked at removes it or lets it leave.
     pub(crate) goes: bool,
+    /// Scratch: that list lets it leave.
+    pub(crate) leaves: bool,
 }
 
 impl PeerState {
@@ -151,6 +154,7 @@ impl PeerState {
         lost: None,
         unreadable: Unreadable::NONE,
         goes: false,
+        leaves: false,
     };
 
     /// Whether the fabric reported it lost, or it was silent for too long.
@@ -184,6 +188,8 @@ pub struct ViewState {
     pub(crate) last_heartbeat: Time,
     /// How long the list of the next view's members is.
     pub(crate) next_count: usize,
+    /// No member stays in the list that is being looked at: the group ends with this view.
+    pub(crate) ends: bool,
 }
 
 impl ViewState {
@@ -199,6 +205,7 @@ impl ViewState {
             last_step: Time::ZERO,
             last_heartbeat: Time::ZERO,
             next_count: 0,
+            ends: false,
         }
     }
 

@@ -392,7 +392,8 @@ impl Chain {
     ) -> Result<(), String> {
         let members: Vec<NodeId> =
             self.arenas[view].next_view(rank).ok_or("no next view").map_err(String::from)?;
-        if members.is_empty() {
+        if !stays && members.contains(&NodeId(node)) {
+            self.reached.all_left += 1;
             return Ok(());
         }
         if self.arenas.len() == view + 1 {

@@ -267,6 +267,34 @@ fn three_members_of_whom_one_leaves() {
 }
 
 #[test]
+fn all_of_three_members_leave() {
+    let found = must_hold("all leave", &Scope { crashes: 0, ..all_leave() });
+    assert_eq!(found.ends, found.decided, "each ends");
+}
+
+#[test]
+fn both_of_two_members_leave_during_a_join() {
+    must_hold("both leave during a join", &both_leave());
+}
+
+/// Two members, which leave when they like; one asks for a node.
+pub fn both_leave() -> Scope {
+    let wishes = vec![(0, None), (1, None), (0, Some(NodeId(20)))];
+    Scope { wishes, senders: vec![0], ..Scope::of(2) }
+}
+
+#[test]
+#[ignore = "a whole search, which takes half a minute: .ci/full"]
+fn all_of_three_members_leave_and_one_crashes() {
+    must_hold("all leave and a crash", &all_leave());
+}
+
+/// Three members that leave, of which one crashes.
+pub fn all_leave() -> Scope {
+    Scope { leavers: vec![0, 1, 2], senders: vec![0], crashes: 1, ..Scope::of(3) }
+}
+
+#[test]
 #[ignore = "a whole search, which takes half a minute: .ci/full"]
 fn three_members_one_leaves_and_one_crashes() {
     must_hold(

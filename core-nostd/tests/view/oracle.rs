@@ -12,6 +12,8 @@ pub struct Decision {
     pub members: Vec<NodeId>,
     /// The trim of each subgroup; none where no member of it is left.
     pub trims: Vec<Option<u64>>,
+    /// No member stays.
+    pub ends: bool,
 }
 
 fn entry(setting: &Setting, row: &[u64], index: u16) -> u64 {
@@ -28,19 +30,26 @@ fn decision(arena: &Arena, rank: usize) -> Decision {
     let setting = arena.setting;
     let row = &arena.members[rank].row;
     let count = arena.accepted(rank).accepted.count;
-    let mut members: Vec<NodeId> = setting.layout.group().members.to_vec();
+    let all = setting.layout.group().members;
+    let (mut members, mut leavers) = (all.to_vec(), Vec::new());
     for index in 0..count {
         let cell = entry(setting, row, index);
         let what = cell as u32;
         match cell >> 32 & 0xffff {
-            1 | 2 => {
-                let node = setting.layout.group().members[what as usize];
+            kind @ (1 | 2) => {
+                let node = all[what as usize];
                 members.retain(|member| *member != node);
+                leavers.extend((kind == 2).then_some(node));
             }
             3 => members.push(NodeId(what)),
             4 => members.retain(|member| *member != NodeId(what)),
             _ => {}
         }
+    }
+    // DUR-12: if nobody stays, the next view is that of those that leave.
+    let ends = !members.iter().any(|member| all.contains(member));
+    if ends {
+        members = all.iter().copied().filter(|node| leavers.contains(node)).collect();
     }
     let trims = (0..setting.subgroups().len())
         .map(|id| {
@@ -50,7 +59,7 @@ fn decision(arena: &Arena, rank: usize) -> Decision {
             if cell == u64::MAX { None } else { Some(cell - 1) }
         })
         .collect();
-    Decision { members, trims }
+    Decision { members, trims, ends }
 }
 
 /// Checks a view after member `rank` took a step; says what is wrong.
@@ -67,9 +76,13 @@ pub fn check(arena: &mut Arena, rank: usize) -> Result<(), String> {
         if echoes * 2 <= setting.members() {
             return Err(format!("{rank} decides with {echoes} echoes of {}", setting.members()));
         }
+        if found.members.is_empty() {
+            return Err(format!("{rank} decides on nobody"));
+        }
         // VIE-11: the own memory was ready before the echo.
         let around = &arena.members[rank].around;
-        if around.prepared.0 != found.members || !around.is_prepared() {
+        let is_prepared = around.prepared.0 == found.members && around.is_prepared();
+        if !found.ends && !is_prepared {
             return Err(format!(
                 "{rank} decides on {:?} and has prepared {:?}",
                 found.members, around.prepared
@@ -107,16 +120,18 @@ pub fn check(arena: &mut Arena, rank: usize) -> Result<(), String> {
         }
         if member.state.status() == Status::Installed {
             let node = setting.layout.group().members[other];
-            if !decided.members.contains(&node) {
+            if decided.ends || !decided.members.contains(&node) {
                 return Err(format!("{other} installs a view that it is not in"));
             }
         }
     }
-    // A leaver goes only after the members that stay have installed, or are gone or lost to it.
+    // A leaver goes only after the members of the next view have installed, or are gone or lost to
+    // it.
     if status == Status::Left {
         for (other, member) in arena.members.iter().enumerate() {
             let stays = decided.members.contains(&setting.layout.group().members[other]);
-            let there = member.state.status() == Status::Installed;
+            let installed = member.row[setting.cell(ViewColumn::Installed).unwrap()];
+            let there = installed == setting.id.0 + 2;
             let lost = !member.alive || matches!(member.state.status(), Status::Halted(_));
             let known_lost = arena.members[rank].peers[other].is_lost();
             let cut = arena.members[rank].around.cut.contains(&(other as u16));

@@ -42,6 +42,7 @@ fn must_hold(chain: impl Fn(u64) -> Chain) {
         for count in [
             reached.removed,
             reached.left,
+            reached.all_left,
             reached.joined,
             reached.withdrawn,
             reached.takeovers,

@@ -11,7 +11,8 @@ impl Chain {
             0..22 => Event::Crash,
             22..42 => Event::CrashLeader(PHASES[self.random.below(5) as usize]),
             42..58 => Event::Pause(self.random.below(3 * TIMEOUT)),
-            58..72 => Event::Leave,
+            58..69 => Event::Leave,
+            69..72 => Event::LeaveAll,
             72..86 => Event::Join,
             86..93 => Event::JoinerDies,
             _ => Event::Part(self.random.below(3 * TIMEOUT)),
@@ -49,6 +50,7 @@ impl Chain {
                         self.leave(node);
                     }
                 }
+                Event::LeaveAll => inside.iter().for_each(|node| self.leave(*node)),
                 Event::Join | Event::JoinerDies => {
                     let node = self.nodes.keys().max().expect("some") + 1;
                     self.add_node(node);

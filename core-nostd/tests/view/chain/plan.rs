@@ -49,6 +49,7 @@ pub enum Event {
     /// One node, or several, stop for so long.
     Pause(u64),
     Leave,
+    LeaveAll,
     Join,
     /// A node asks to join, and dies before it is let in.
     JoinerDies,
@@ -62,6 +63,8 @@ pub struct Reached {
     pub views: u64,
     pub removed: u64,
     pub left: u64,
+    /// Members that left with all others.
+    pub all_left: u64,
     pub joined: u64,
     pub withdrawn: u64,
     pub halted: u64,
@@ -78,6 +81,7 @@ impl Reached {
         self.views += other.views;
         self.removed += other.removed;
         self.left += other.left;
+        self.all_left += other.all_left;
         self.joined += other.joined;
         self.withdrawn += other.withdrawn;
         self.halted += other.halted;

@@ -162,15 +162,47 @@ fn a_leaver_learns_of_the_decision_together_with_the_loss_of_the_member_that_mad
     }
 }
 
+/// DUR-12: a group that logs is started again by those that were in its last view.
 #[test]
 fn everyone_may_leave_at_once() {
-    let mut arena = group(3);
-    for rank in 0..3 {
-        arena.leave(rank);
+    for (crashed, joins, last) in
+        [(None, false, vec![1, 2, 3]), (None, true, vec![1, 2, 3]), (Some(0), true, vec![2, 3])]
+    {
+        let mut arena = group(3);
+        settle(&mut arena, &[0, 1, 2]);
+        let live: Vec<usize> = (0..3).filter(|rank| Some(*rank) != crashed).collect();
+        if joins {
+            arena.wish(1, NodeId(9));
+        }
+        live.iter().for_each(|rank| arena.leave(*rank));
+        if let Some(crashed) = crashed {
+            arena.crash_now(crashed);
+            tell(&mut arena, &live, crashed);
+        }
+        settle(&mut arena, &live);
+        assert!(live.iter().all(|rank| arena.status(*rank) == Status::Left));
+        assert_eq!(arena.decision.expect("decided").members, nodes(&last));
     }
+}
+
+/// Without the others it would have no majority, and end as one that failed.
+#[test]
+fn last_leavers_wait_for_each_other() {
+    let mut arena = group(3);
+    settle(&mut arena, &[0, 1, 2]);
+    (0..3).for_each(|rank| arena.leave(rank));
+    // The last one takes a step only when the others can do nothing without it.
+    while arena.status(2) != Status::Decided {
+        [0, 1].iter().for_each(|rank| arena.pull(*rank, 2, usize::MAX));
+        settle(&mut arena, &[0, 1]);
+        arena.pull_all(2);
+        step(&mut arena, 2, 0, None);
+    }
+    // The first one learns that it is decided, and that 2 knows it. Whether 1 does is not known.
+    arena.pull(0, 2, usize::MAX);
+    assert_eq!(step(&mut arena, 0, 0, None), Status::Decided);
     settle(&mut arena, &[0, 1, 2]);
     assert!((0..3).all(|rank| arena.status(rank) == Status::Left));
-    assert_eq!(arena.decision.expect("decided").members, nodes(&[]));
 }
 
 #[test]

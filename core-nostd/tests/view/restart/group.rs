@@ -141,6 +141,10 @@ fn attempt_of(case: &Case, here: &[u32]) -> Result<Option<Attempt>, String> {
             }
             Verdict::NoGroup => return Ok(None),
         };
+        // DUR-12: who would begin the next view?
+        if restart.next_members(&plan).next().is_none() {
+            return Err(format!("{here:?} go on with nobody: {case:?}"));
+        }
         let taken = restart.log_of(&plan, 0).map_err(|lost| format!("{lost} is lost"))?;
         let log = taken.map_or(Vec::new(), |taken| {
             let records = case.nodes[&taken.node.0].records.clone().unwrap_or_default();

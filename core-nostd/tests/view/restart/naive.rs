@@ -128,7 +128,7 @@ impl Model<'_> {
             self.disks.iter().filter_map(|(_, disk)| disk.promise.as_ref()).collect();
         promises.retain(|promise| promise.id == base.0 + 1);
         promises.sort_by_key(|promise| promise.ballot);
-        let promise = promises.last().copied();
+        let promise = promises.last().copied().filter(|promise| !promise.members.is_empty());
         if let Some((want, away)) = self.missing(&base.1) {
             return Said::Waits(base.0, want, away);
         }
@@ -258,10 +258,15 @@ fn members() -> impl Strategy<Value = Vec<u32>> {
     prop::sample::subsequence(vec![1_u32, 2, 3, 4, 5], 1..=5)
 }
 
+/// Earlier versions promised views without members too.
+fn promised_members() -> impl Strategy<Value = Vec<u32>> {
+    prop_oneof![9 => members(), 1 => Just(Vec::new())]
+}
+
 fn disks() -> impl Strategy<Value = (Disks, Vec<Vec<u32>>)> {
     // Views are the same at all nodes, and so are proposals: what nodes keep are picks of these.
     let views = prop::collection::vec(members(), 3);
-    let proposals = prop::collection::vec(members(), 6);
+    let proposals = prop::collection::vec(promised_members(), 6);
     let node = (
         prop::option::weighted(0.8, 1_usize..4),
         prop::option::weighted(0.5, (2_usize..5, 0_usize..2)),

@@ -121,6 +121,24 @@ fn the_latest_of_two_promises_is_adopted_and_the_tail_of_the_other_is_not_taken(
     });
 }
 
+/// DUR-12: earlier versions promised a view without members where all left at once.
+#[test]
+fn promise_of_nobody_blocks_no_restart() {
+    // 1 leads, and seals {2, 3} at the fourth message. 2 takes over, and finds that all leave.
+    let old = Disk::of(1, &[1, 2, 3], &[Some((1, 6))]);
+    let first = old.clone().promising(FIRST, 2, &[2, 3], &[Some(4)]);
+    let nobody = old.promising(SECOND, 2, &[], &[Some(6)]);
+    let subgroups = [vec![1, 2, 3]];
+    for (come, next) in [
+        (vec![(1, &nobody), (2, &nobody), (3, &nobody)], vec![1, 2, 3]),
+        // What came before was not decided, and may end earlier.
+        (vec![(1, &first), (3, &nobody)], vec![1, 3]),
+    ] {
+        let (members, is_adopted, logs) = goes_on(&come, &subgroups);
+        assert_eq!((members, is_adopted, logs[0].map(|log| log.1)), (next, false, Some(6)));
+    }
+}
+
 #[test]
 fn a_member_that_missed_the_adoption_of_its_view_lends_no_log() {
     // A restart adopted {2, 3, 4} without 3, which has a tail of a proposal that came to nothing.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::disks::{Case, Fault, cases_of};
 use super::group::{Met, restart_all};
-use crate::exhaustive::{Found, Scope, explore_each};
+use crate::exhaustive::{Found, Scope, all_leave, both_leave, explore_each};
 use tramontane_core::ids::NodeId;
 
 /// All that a scope can leave on disk.
@@ -48,10 +48,18 @@ fn members_die_during_a_change_that_lets_nodes_in() {
     assert!(met.adopted > 0 && met.waits > 0 && met.went_on > 0);
 }
 
+/// DUR-12: what is left behind is not the end of the group.
+#[test]
+fn all_members_leave_and_start_again() {
+    let met = must_hold("both leave during a join, and a total restart", &both_leave(), 1);
+    assert!(met.adopted > 0 && met.waits > 0 && met.went_on > 0);
+}
+
 #[test]
 #[ignore = "a whole search, which takes minutes: .ci/full"]
 fn all_die_twice_more_as_they_restart() {
-    for (name, scope) in [("a crash", one_crash()), ("joins", joins())] {
+    for (name, scope) in [("a crash", one_crash()), ("joins", joins()), ("all leave", all_leave())]
+    {
         let met = must_hold(name, &scope, 2);
         assert!(met.adopted > 0 && met.cut > 0 && met.waits > 0 && met.went_on > 0);
     }

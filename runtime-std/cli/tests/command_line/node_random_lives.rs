@@ -118,7 +118,10 @@ impl Lives {
             }
             0 | 1 => self.signal(id, Signal::KILL),
             2 => self.signal(id, Signal::TERM),
-            3 => (0..NODES).for_each(|id| self.signal(id, Signal::KILL)),
+            3 => {
+                let signal = [Signal::KILL, Signal::TERM][self.random.index(2)];
+                (0..NODES).for_each(|id| self.signal(id, signal));
+            }
             4 => {
                 self.signal(id, Signal::STOP);
                 std::thread::sleep(Duration::from_millis(200));
@@ -183,6 +186,12 @@ fn live(is_logged: bool, count: u64) -> usize {
         }
         lives.come_back();
         lives.agree();
+        if is_logged {
+            // All were members: now all leave at once, and none is left to begin from.
+            (0..NODES).for_each(|id| lives.signal(id, Signal::TERM));
+            lives.come_back();
+            lives.agree();
+        }
         durable_bytes += lives.durable.len();
     }
     durable_bytes

@@ -14,7 +14,10 @@ use crate::group::view::{View, WireView};
 /// What an attempt works with.
 pub(super) struct Attempt<'a> {
     pub(super) node: &'a RestartingNode<'a>,
+    /// As they came.
     pub(super) answers: &'a [NodeAnswer],
+    /// With members in each view.
+    pub(super) known: &'a [NodeAnswer],
     pub(super) restart: Restart<'a>,
     pub(super) plan: Plan<'a>,
     pub(super) with_less: bool,
@@ -63,7 +66,7 @@ impl Attempt<'_> {
 
     /// The base and the view that follows it.
     fn views(&self) -> Result<(View, View), RestartError> {
-        let known = self.answers.iter().filter_map(|answer| answer.decided.as_ref());
+        let known = self.known.iter().filter_map(|answer| answer.decided.as_ref());
         let base = known.max_by_key(|view| view.id()).ok_or(RestartError::Malformed)?;
         let base = View::from(base.clone());
         let members: Vec<NodeId> = self.restart.next_members(&self.plan).collect();
