@@ -10,7 +10,9 @@ use tramontane_local::crew::{AttachError, CrewError};
 use tramontane_local::group::LocalError;
 use tramontane_local::interrupt::{Interrupted, WatchError};
 use tramontane_runtime::fabric::MemoryError;
-use tramontane_runtime::group::{ControlEndpointsError, DataError, DescriptionError, StartError};
+use tramontane_runtime::group::{
+    ControlEndpointsError, DataError, DescriptionError, StartError, StateError,
+};
 use tramontane_runtime::member::Stopped;
 use tramontane_runtime::rdma::{ClearNotAllowed, NoFabric};
 use tramontane_runtime::shared_memory::Error as SharedMemoryError;
@@ -148,6 +150,10 @@ impl From<StartError> for Failure {
             E::Stopped(stopped) => return stopped.into(),
             E::Data(error) => return error.into(),
             E::Cancelled => return Self::silent(Status::Interrupted),
+            E::State(StateError::Io { ref source, .. }) if is_of_the_folder(source) => {
+                Status::Usage
+            }
+            E::State(StateError::Io { .. }) | E::DiskFailed(_) => Status::Resources,
             E::State(_) | E::UnknownNode { .. } | E::Layout(_) => Status::Usage,
             E::Listen { ref source, .. } if source.kind() != io::ErrorKind::AddrInUse => {
                 Status::Usage
@@ -166,6 +172,12 @@ impl From<StartError> for Failure {
         };
         Self::with_text(status, error)
     }
+}
+
+/// Whether another folder is wanted, and not a disk in order.
+fn is_of_the_folder(error: &io::Error) -> bool {
+    use io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
+    matches!(error.kind(), NotFound | NotADirectory | PermissionDenied)
 }
 
 impl From<Stopped> for Failure {

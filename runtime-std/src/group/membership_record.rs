@@ -145,7 +145,11 @@ pub(super) enum End {
 #[non_exhaustive]
 pub enum StateError {
     /// It cannot be read or written.
-    #[error("cannot keep the node's state in {}: {source}; give a --state folder that this node may write", path.display())]
+    #[error(
+        "cannot keep the node's state in {}: {source}; free space on its disk, or give a --state folder that this node \
+         may write, and start this node again",
+        path.display()
+    )]
     Io {
         /// The folder.
         path: PathBuf,
@@ -268,8 +272,12 @@ impl StateFolder {
         description: &Description,
         node: NodeId,
     ) -> Result<(), StateError> {
-        let note = LastMembership::empty(description, node);
-        self.write(note).map_err(|source| StateError::Io { path: self.path.clone(), source })
+        self.keep(LastMembership::empty(description, node))
+    }
+
+    /// Writes down a view before this node is a member.
+    pub(super) fn keep(&mut self, last: LastMembership) -> Result<(), StateError> {
+        self.write(last).map_err(|source| StateError::Io { path: self.path.clone(), source })
     }
 
     /// Whether it holds no more than the note that the group was being formed.
@@ -277,7 +285,7 @@ impl StateFolder {
         self.last.as_ref().is_some_and(LastMembership::is_note)
     }
 
-    pub(super) fn write(&mut self, last: LastMembership) -> io::Result<()> {
+    fn write(&mut self, last: LastMembership) -> io::Result<()> {
         self.file.write(&self.path, &last)?;
         self.last = Some(last);
         Ok(())

@@ -183,6 +183,10 @@ pub enum StartError {
         /// That node.
         node: u32,
     },
+    /// This node's disk failed while the group restarted from its logs: which file, why, and what
+    /// to do. The other nodes go on waiting for it, or without it.
+    #[error("{0}")]
+    DiskFailed(String),
     /// What this node remembers cannot be had.
     #[error(transparent)]
     State(#[from] StateError),

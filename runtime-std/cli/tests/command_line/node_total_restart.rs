@@ -1,4 +1,4 @@
-//! All nodes of a group that logs die at once, and are started again (DUR-6).
+//! All nodes of a group that logs die or leave at once, and are started again (DUR-6, DUR-12).
 
 use crate::node_durable::{await_durable, durable_lines, durable_node, logged, logged_group};
 use crate::support::group::{Carrier, Group, Node, lines};
@@ -17,6 +17,15 @@ fn kill_all(nodes: Vec<(usize, Node)>) -> usize {
     let reported = nodes.iter().filter_map(|(_, node)| Some(durable_lines(node).last()?[1])).max();
     nodes.into_iter().for_each(|(_, node)| node.kill());
     usize::try_from(reported.unwrap_or(0)).expect("small")
+}
+
+/// Asks all of them to leave at once, as a machine that shuts down does, and gives how many lines
+/// are durable.
+#[track_caller]
+fn stop_all(group: &Group, mut nodes: Vec<(usize, Node)>) -> usize {
+    nodes.iter().for_each(|(_, node)| node.signal(rustix::process::Signal::TERM));
+    nodes.iter_mut().for_each(|(_, node)| node.assert_left());
+    nodes.iter().map(|(id, _)| logged(group, *id).lines().count()).max().unwrap_or(0)
 }
 
 /// The lines that all of them have in their logs: the same, and so many at least.
@@ -70,6 +79,131 @@ fn all_nodes_are_killed_under_load_and_start_again_in_any_order() {
         await_durable(&nodes[0].1, count as u64);
         kill_all(nodes);
         (0..3).for_each(|id| assert_eq!(logged(&group, id), all, "{carrier:?}: {id}"));
+    }
+}
+
+/// What `docker compose down` and the end of a machine do.
+#[test]
+fn all_nodes_leave_at_once_and_start_again() {
+    for carrier in Carrier::ALL {
+        let group = logged_group(carrier, 4);
+        group.write(&format!("initial = [0, 1, 2]\n{}", group.text()));
+        let mut nodes = start(&group, &[0, 1, 2]);
+        group.await_members(&[0, 1, 2]);
+        let mut known = String::new();
+        for (round, leaves_first) in [false, true, false].into_iter().enumerate() {
+            write_under_load(&mut nodes, round);
+            if leaves_first {
+                stop_all(&group, vec![nodes.remove(0)]);
+            }
+            if round == 2 {
+                // It is on its way in, or was just let in.
+                nodes.extend(start(&group, &[3]));
+                let folder = group.place.path().join("data-3");
+                wait_for("it starts", || folder.exists().then_some(()));
+            }
+            let joins = nodes.iter().position(|(id, _)| *id == 3).map(|at| nodes.remove(at));
+            joins.iter().for_each(|(_, node)| node.signal(rustix::process::Signal::TERM));
+            let durable = stop_all(&group, nodes);
+            // It may have been no member yet.
+            joins.into_iter().for_each(|(_, mut node)| drop(node.ended()));
+            nodes = start(&group, &[2, 0, 1]);
+            group.await_members(&[0, 1, 2]);
+            let lines = same_lines(&group, &nodes, durable);
+            assert!(lines.starts_with(&known), "{carrier:?}: what was there is there");
+            known = lines;
+        }
+        kill_all(nodes);
+        (0..3).for_each(|id| assert_eq!(logged(&group, id), known, "{carrier:?}: {id}"));
+    }
+}
+
+/// DUR-12: earlier versions promised a view without members, and decided it at the next start.
+#[test]
+fn stored_view_of_nobody_blocks_no_start() {
+    for (is_decided, order) in [(false, [2, 0, 1]), (true, [0, 1, 2]), (true, [1, 2, 0])] {
+        let group = logged_group(Carrier::SharedMemory, 3);
+        let mut nodes = start(&group, &[0, 1, 2]);
+        group.await_members(&[0, 1, 2]);
+        nodes[0].1.write(&lines(0, 0..50));
+        nodes.iter().for_each(|(_, node)| await_durable(node, 50));
+        kill_all(nodes);
+        for id in 0..3 {
+            let folder = group.place.path().join(format!("data-{id}/view"));
+            let text = std::fs::read(folder.join("membership.json")).expect("it was a member");
+            let mut last: serde_json::Value = serde_json::from_slice(&text).expect("JSON");
+            last = last["record"].take();
+            last["format"] = 1.into();
+            last.as_object_mut().expect("a record").remove("logs");
+            // One was not told of the decision.
+            if is_decided && id > 0 {
+                last["view"] = 2.into();
+                last["members"] = serde_json::json!([]);
+                last["closed"] = serde_json::json!([0]);
+                last["heard"] = serde_json::json!([1, 0]);
+            } else {
+                last["promise"] = serde_json::json!({
+                    "ballot": [u8::from(is_decided), 1], "view": 2, "members": [], "ends": [50],
+                });
+            }
+            std::fs::write(folder.join("membership.json"), last.to_string()).expect("a file");
+            std::fs::remove_file(folder.join("membership-2.json")).expect("a file");
+        }
+        let mut nodes = start(&group, &order[..2]);
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        nodes.extend(start(&group, &order[2..]));
+        group.await_members(&[0, 1, 2]);
+        nodes[0].1.write(&lines(7, 0..10));
+        let all = same_lines(&group, &nodes, 60);
+        await_durable(&nodes[0].1, 60);
+        kill_all(nodes);
+        (0..3).for_each(|id| assert_eq!(logged(&group, id), all, "{is_decided}: {id}"));
+    }
+}
+
+/// As where the group runs: else it is retried for ever in silence.
+#[test]
+fn disk_that_fails_during_restart_ends_node() {
+    for carrier in Carrier::ALL {
+        let group = logged_group(carrier, 3);
+        let mut nodes = start(&group, &[0, 1, 2]);
+        group.await_members(&[0, 1, 2]);
+        nodes[0].1.write(&lines(0, 0..50));
+        nodes.iter().for_each(|(_, node)| await_durable(node, 50));
+        kill_all(nodes);
+        // A copy that cannot be written, or read.
+        let copy = |id| group.place.path().join(format!("data-{id}/view/membership-2.json"));
+        let fail = |id| {
+            std::fs::remove_file(copy(id)).expect("a file");
+            std::fs::create_dir(copy(id)).expect("a folder");
+        };
+        let repair = |id| std::fs::remove_dir(copy(id)).expect("a folder");
+        let ends = |node: &mut Node, id: usize| {
+            let (status, errors) = node.ended();
+            assert_eq!(status, Some(4), "{carrier:?}: {errors}");
+            let last = errors.lines().last().expect("a line");
+            let folder = format!("data-{id}/view: Is a directory");
+            assert!(last.contains(&folder) && last.contains("; free space"), "{errors}");
+        };
+        let mut fails = start(&group, &[2]);
+        fails[0].1.await_errors("waiting for 0, 1");
+        fail(2);
+        let others = start(&group, &[0, 1]);
+        ends(&mut fails[0].1, 2);
+        // The others are a majority, and it comes back once its disk is in order.
+        group.await_members(&[0, 1]);
+        repair(2);
+        fails = start(&group, &[2]);
+        group.await_members(&[0, 1, 2]);
+        kill_all(fails);
+        kill_all(others);
+        (0..3).for_each(fail);
+        start(&group, &[0, 1, 2]).iter_mut().for_each(|(id, node)| ends(node, *id));
+        (0..3).for_each(repair);
+        let all = start(&group, &[0, 1, 2]);
+        group.await_members(&[0, 1, 2]);
+        kill_all(all);
+        (0..3).for_each(|id| assert_eq!(logged(&group, id), lines(0, 0..50), "{carrier:?}: {id}"));
     }
 }
 

@@ -7,6 +7,7 @@
 //! | `node` | a node as the others see it: it answers, and does what a leader says |
 //! | `calls` | calls to others |
 //! | `attempt` | an attempt, by its leader |
+//! | `nobody` | views without members, which earlier versions left behind |
 //!
 //! What is decided when, and why that is safe, is the core's: [`tramontane_core::restart`]. Here
 //! are files, logs and sessions. Each node asks all others what they have, again and again, and
@@ -16,6 +17,7 @@
 mod attempt;
 mod calls;
 mod messages;
+mod nobody;
 mod node;
 
 use std::sync::Mutex;
@@ -30,12 +32,14 @@ use tramontane_core::restart::{Answer, LogState, Restart, Verdict, Want};
 
 use self::attempt::Attempt;
 use self::calls::Calls;
-use self::messages::{LogAnswer, NodeAnswer, Plain, RestartReply};
+use self::messages::{LogAnswer, NodeAnswer, Plain, RestartReply, RestartRequest};
+use self::nobody::{TooFew, with_members};
 use self::node::{OnDisk, RestartingNode, lock};
 use super::description::Description;
 use super::durable::{DataError, SharedLogError, TakeOverError, logged_subgroups};
 use super::forming::{List, RestartWaiting, Waiting};
 use super::meeting::{OTHER_CONFIGURATION, Telling};
+use super::membership_record::StateError;
 use super::operator;
 use super::start::{Found, Place};
 use super::start_options::StartError;
@@ -62,6 +66,8 @@ enum RestartError {
     Refused { node: NodeId, why: String },
     #[error("what this node has is not what was asked about")]
     Changed,
+    #[error("this node cannot say what it has")]
+    Unanswered,
     #[error("this node goes on already")]
     GoesOn,
     #[error("a message makes no sense here")]
@@ -74,11 +80,38 @@ enum RestartError {
     Log(#[from] TakeOverError),
     #[error(transparent)]
     Read(#[from] SharedLogError),
-    #[error("what is remembered cannot be written: {0}")]
-    State(#[from] std::io::Error),
+    #[error(transparent)]
+    State(#[from] StateError),
 }
 
 impl RestartError {
+    /// Whether this node's disk failed it. Its log is of no more use to this process then.
+    fn is_of_disk(&self) -> bool {
+        use tramontane_log::{CutError, ReadError, ReplaceError, WriteError};
+        let cannot_read = |error: &ReadError| matches!(error, ReadError::Io { .. });
+        let cannot_write = |error: &WriteError| !matches!(error, WriteError::OutOfOrder { .. });
+        match self {
+            Self::State(_) | Self::Log(TakeOverError::Data(_)) => true,
+            Self::Log(
+                TakeOverError::Write(error)
+                | TakeOverError::Cut(CutError::Write(error))
+                | TakeOverError::Replace(ReplaceError::Write(error)),
+            ) => cannot_write(error),
+            Self::Log(TakeOverError::Cut(CutError::Read(error)) | TakeOverError::Read(error))
+            | Self::Read(SharedLogError::Read(error)) => cannot_read(error),
+            Self::Gone { .. }
+            | Self::Refused { .. }
+            | Self::Changed
+            | Self::Unanswered
+            | Self::GoesOn
+            | Self::Malformed
+            | Self::NotRepaired { .. }
+            | Self::NoState(_)
+            | Self::Log(_)
+            | Self::Read(_) => false,
+        }
+    }
+
     fn unexpected(reply: RestartReply) -> Self {
         match reply {
             RestartReply::Refused(_)
@@ -288,8 +321,14 @@ impl Place {
                     tracing::info!(%error, "an attempt to restart failed");
                     let why = format!("the last attempt failed: {error}");
                     let waits = RestartWaiting { why, ..RestartWaiting::default() };
-                    *lock(waiting) = Waiting::Restart(waits);
+                    let waits = Waiting::Restart(waits);
+                    *lock(waiting) = waits.clone();
+                    telling.tell(|| waits);
                 }
+            }
+            // It ends as a member does whose disk fails. The others go on, or wait for it.
+            if let Some(error) = node.disk_failure() {
+                return Err(StartError::DiskFailed(error.to_string()));
             }
             if let Some(view) = node.begins() {
                 return Ok(Agreed::View(view));
@@ -312,18 +351,28 @@ impl Place {
         enough_since: &mut Option<Instant>,
     ) -> Result<Look, RestartError> {
         let mut answers = node.calls.answers();
-        answers.push(node.answer()?);
-        let plain: Vec<Plain> = answers.iter().map(Plain::from).collect();
-        let logs: Vec<Vec<Option<LogState<'_>>>> = plain.iter().map(Plain::logs).collect();
-        let lent: Vec<Answer<'_>> =
-            plain.iter().zip(&logs).map(|(plain, logs)| plain.answer(logs)).collect();
+        let RestartReply::Answer(own) = node.reply(RestartRequest::Answer) else {
+            return Err(RestartError::Unanswered);
+        };
+        answers.push(*own);
         let subgroups: Vec<Vec<NodeId>> = logged_subgroups(node.description)
             .filter_map(|subgroup| node.description.subgroups.get(subgroup.index()))
             .map(|subgroup| subgroup.members().iter().copied().map(NodeId).collect())
             .collect();
         let subgroups: Vec<&[NodeId]> = subgroups.iter().map(Vec::as_slice).collect();
-        let restart = Restart::new(&lent, &subgroups);
         let with_less = self.forming.with_less;
+        let known = match with_members(&answers, &subgroups, with_less) {
+            Ok(known) => known,
+            Err(TooFew { view, want, missing }) => {
+                let why = why(node.description, want);
+                return Ok(Look::Wait(RestartWaiting { view, missing, why }));
+            }
+        };
+        let plain: Vec<Plain> = known.iter().map(Plain::from).collect();
+        let logs: Vec<Vec<Option<LogState<'_>>>> = plain.iter().map(Plain::logs).collect();
+        let lent: Vec<Answer<'_>> =
+            plain.iter().zip(&logs).map(|(plain, logs)| plain.answer(logs)).collect();
+        let restart = Restart::new(&lent, &subgroups);
         let restart = if with_less { restart.with_less() } else { restart };
         let plan = match restart.verdict() {
             Verdict::Go(plan) => plan,
@@ -351,7 +400,7 @@ impl Place {
         if !may_lead || !(all_here || is_over || with_less) {
             return Ok(Look::Pause);
         }
-        Attempt { node, answers: &answers, restart, plan, with_less }.make()?;
+        Attempt { node, answers: &answers, known: &known, restart, plan, with_less }.make()?;
         Ok(Look::Led)
     }
 

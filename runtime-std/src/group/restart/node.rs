@@ -40,6 +40,8 @@ pub(super) struct RestartingNode<'d> {
     disk: Mutex<Option<OnDisk>>,
     /// The view that the group begins in.
     begins: Mutex<Option<View>>,
+    /// What its disk refused.
+    disk_failure: Mutex<Option<RestartError>>,
 }
 
 impl<'d> RestartingNode<'d> {
@@ -50,12 +52,17 @@ impl<'d> RestartingNode<'d> {
         disk: OnDisk,
     ) -> Self {
         let (disk, begins) = (Mutex::new(Some(disk)), Mutex::default());
-        Self { own, description, calls, disk, begins }
+        Self { own, description, calls, disk, begins, disk_failure: Mutex::default() }
     }
 
     /// The view that the group begins in, once that is decided.
     pub(super) fn begins(&self) -> Option<View> {
         lock(&self.begins).take()
+    }
+
+    /// What its disk refused, whoever asked for it.
+    pub(super) fn disk_failure(&self) -> Option<RestartError> {
+        lock(&self.disk_failure).take()
     }
 
     /// Gives back what it has on disk. Whoever still asks is refused.
@@ -91,7 +98,13 @@ impl<'d> RestartingNode<'d> {
             }
             RestartRequest::State { subgroup } => self.state(SubgroupId(subgroup)),
         };
-        replied.unwrap_or_else(|error| RestartReply::Refused(error.to_string()))
+        replied.unwrap_or_else(|error| {
+            let refused = RestartReply::Refused(error.to_string());
+            if error.is_of_disk() {
+                lock(&self.disk_failure).get_or_insert(error);
+            }
+            refused
+        })
     }
 
     fn with_disk<T>(
@@ -142,7 +155,7 @@ impl<'d> RestartingNode<'d> {
                 None => LastMembership::empty(self.description, self.own),
             };
             change(&mut last);
-            disk.state.write(last)?;
+            disk.state.keep(last)?;
             Ok(RestartReply::Done)
         })
     }
@@ -209,7 +222,7 @@ impl<'d> RestartingNode<'d> {
             let noted = last.logs.iter_mut().find(|noted| noted.subgroup == *name);
             if let Some(noted) = noted.filter(|noted| noted.end > records) {
                 noted.end = records;
-                disk.state.write(last)?;
+                disk.state.keep(last)?;
             }
             Ok(())
         })
