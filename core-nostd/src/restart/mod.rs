@@ -41,6 +41,9 @@
 //!   the decision or promised the base. A member without one counts in the majority, since it has
 //!   delivered nothing in the base, but lends no log; one whole log has to be there. When a view is
 //!   adopted, its own members get all of it before they promise: later restarts ask them alone.
+//! - **A changed disk is no disk.** All of this asks a node what it had. One whose log is not the
+//!   one that it noted ([`LogNote`]), or of which another member had seen more, does not know: it
+//!   counts in no majority. The log that is taken has what was seen to be durable at a majority.
 //! - **Nothing is replayed that was not ordered.** The log that is taken is a member's of the base,
 //!   and goes up to the trim at most, where a view was sealed.
 

@@ -205,9 +205,9 @@ fn read_copy<T: DeserializeOwned>(bytes: &[u8]) -> Copy<T> {
 fn read_first_format<T: DeserializeOwned>(bytes: &[u8]) -> Copy<T> {
     match serde_json::from_slice::<Format>(bytes) {
         Ok(Format { format: 1 }) => {}
-        Ok(Format { format }) => return Copy::Newer(format),
-        Err(_) if bytes.is_empty() => return Copy::Damaged("it is empty".to_owned()),
-        Err(_) => return Copy::Damaged("it is not what a node wrote".to_owned()),
+        Ok(Format { format }) if format > FORMAT => return Copy::Newer(format),
+        _ if bytes.is_empty() => return Copy::Damaged("it is empty".to_owned()),
+        _ => return Copy::Damaged("it is not what a node wrote".to_owned()),
     }
     match serde_json::from_slice(bytes) {
         Ok(record) => Copy::Sound { generation: 0, record },

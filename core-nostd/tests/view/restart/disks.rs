@@ -10,6 +10,7 @@ use super::answers::{Ballot, Disk, OwnedLog, Promised};
 use crate::arena::Arena;
 use crate::around::Kept;
 use tramontane_core::ids::NodeId;
+use tramontane_core::restart::LogNote;
 use tramontane_core::view::Status;
 
 /// A message that is delivered in the view after the one that was searched.
@@ -23,13 +24,16 @@ pub struct Store {
     pub heard: Ballot,
     /// Nothing at a node that never was a member and has no state of the group yet.
     pub records: Option<Vec<(u64, u64)>>,
+    /// What the node noted of its log.
+    pub note: LogNote,
 }
 
 impl Store {
     /// What the node answers.
     pub fn disk(&self) -> Disk {
-        let end = |records: &Vec<(u64, u64)>| {
-            OwnedLog::new(records.last().map_or(0, |record| record.0), records.len() as u64)
+        let end = |records: &Vec<(u64, u64)>| OwnedLog {
+            note: self.note,
+            ..OwnedLog::new(records.last().map_or(0, |record| record.0), records.len() as u64)
         };
         Disk {
             decided: self.decided.clone(),
@@ -69,6 +73,8 @@ pub enum Fault {
     HeardNotNoted,
     /// What a log has beyond the one that is taken stays.
     TailReplayed,
+    /// No sync is left out: disks came back other than they were.
+    DisksChanged,
 }
 
 fn ids(members: &[NodeId]) -> Vec<u32> {
@@ -104,6 +110,7 @@ fn options_of(arena: &Arena, rank: usize, fault: Fault) -> Options {
         promise: kept.as_ref().map(|kept| promised(arena, kept)),
         heard: (0, 0),
         records: Some(log.iter().map(|message| (1, *message)).collect()),
+        note: LogNote::default(),
     };
     let sealed = |kept: &Kept| kept.trims[0].map(|trim| messages(arena, trim));
     let kept = around.kept.as_ref().and_then(sealed).unwrap_or_default();

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use super::answers::{Ballot, Disk, Promised, with_restart};
+use super::answers::{Ballot, Disk, Promised, note, with_restart};
 use super::disks::{Case, Fault, Store};
 use tramontane_core::restart::Verdict;
 
@@ -68,7 +68,7 @@ fn turn(
     fault: Fault,
     met: &mut Met,
 ) -> Result<Vec<(Case, bool)>, String> {
-    let Some(attempt) = attempt_of(case, here)? else {
+    let Some(attempt) = attempt_of(case, here, fault)? else {
         met.waits += 1;
         return Ok(Vec::new());
     };
@@ -104,6 +104,8 @@ fn turn(
                 if fault != Fault::BaseNotNoted {
                     store.decided = Some(attempt.base.clone());
                 }
+                let end = store.records.as_ref().map_or(0, |records| records.len() as u64);
+                store.note = note(end, 0, 0);
             }
         }
         if way + 1 == ways {
@@ -123,7 +125,7 @@ impl Attempt {
 }
 
 /// What these nodes may do, if they need not wait.
-fn attempt_of(case: &Case, here: &[u32]) -> Result<Option<Attempt>, String> {
+fn attempt_of(case: &Case, here: &[u32], fault: Fault) -> Result<Option<Attempt>, String> {
     let disks: Vec<(u32, Disk)> =
         here.iter().map(|node| (*node, case.nodes[node].disk())).collect();
     let lent: Vec<(u32, &Disk)> = disks.iter().map(|(node, disk)| (*node, disk)).collect();
@@ -134,7 +136,7 @@ fn attempt_of(case: &Case, here: &[u32]) -> Result<Option<Attempt>, String> {
             Verdict::Wait(wait) => {
                 let missing: Vec<u32> = restart.missing(wait).map(|node| node.0).collect();
                 // It says for whom it waits, and not for nodes that can tell nothing new.
-                if missing.is_empty() {
+                if missing.is_empty() && fault != Fault::DisksChanged {
                     return Err(format!("{here:?} wait for nobody: {wait:?}, {case:?}"));
                 }
                 return Ok(None);
@@ -174,6 +176,7 @@ fn take_log(store: &mut Store, attempt: &Attempt, node: u32, fault: Fault) -> bo
     let end = attempt.log.iter().position(|record| record.0 > last_view);
     let common = own.len().min(end.unwrap_or(attempt.log.len()));
     let is_cut = common < own.len();
+    store.note.end.0 = store.note.end.0.min(common as u64);
     if fault != Fault::TailReplayed {
         own.truncate(common);
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::changed::{Change, changed, forgetting, noting};
 use super::disks::{Case, Fault, cases_of};
 use super::group::{Met, restart_all};
 use crate::exhaustive::{Found, Scope, all_leave, both_leave, explore_each};
@@ -53,6 +54,33 @@ fn members_die_during_a_change_that_lets_nodes_in() {
 fn all_members_leave_and_start_again() {
     let met = must_hold("both leave during a join, and a total restart", &both_leave(), 1);
     assert!(met.adopted > 0 && met.waits > 0 && met.went_on > 0);
+}
+
+/// With the disks of a minority changed, and with those of more: the group goes on with all that
+/// was durable at a majority, or waits.
+#[test]
+fn changed_disks_lose_nothing_durable() {
+    let (_, cases) = left_by(&one_crash(), Fault::None).expect("views hold");
+    let cases: Vec<Case> = cases.iter().map(noting).collect();
+    let ids: Vec<u32> = cases[0].nodes.keys().copied().collect();
+    let one: Vec<&[u32]> = ids.chunks(1).collect();
+    let any = [one.clone(), ids.windows(2).collect(), vec![&ids[..]]].concat();
+    for (change, nodes) in
+        [(Change::Emptied, &any), (Change::Shortened, &any), (Change::Older, &one)]
+    {
+        let changed: BTreeSet<Case> = cases
+            .iter()
+            .flat_map(|case| nodes.iter().filter_map(|nodes| changed(case, nodes, change)))
+            .collect();
+        let disks = changed.len();
+        let found = restart_all(forgetting(&changed), 0, Fault::DisksChanged);
+        println!("{change:?}: {}", found.as_ref().err().map_or("not found", String::as_str));
+        assert!(found.is_err(), "{change:?}: without notes something is lost");
+        let met = restart_all(changed, 1, Fault::DisksChanged)
+            .unwrap_or_else(|wrong| panic!("{change:?}: {wrong}"));
+        println!("{change:?}: {disks} different disks; {met:?}");
+        assert!(met.waits > 0 && met.went_on > 0, "{change:?}");
+    }
 }
 
 #[test]

@@ -7,17 +7,17 @@ use crate::node_durable::{await_durable, durable_node, logged, logged_group};
 use crate::support::group::{Carrier, Group, Node, lines};
 use crate::support::wait_for;
 
-const COPIES: [&str; 2] = ["membership.json", "membership-2.json"];
+pub const COPIES: [&str; 2] = ["membership.json", "membership-2.json"];
 
-fn log_folder(group: &Group, id: usize) -> PathBuf {
+pub fn log_folder(group: &Group, id: usize) -> PathBuf {
     group.place.path().join(format!("data-{id}/lines"))
 }
 
-fn state_folder(group: &Group, id: usize) -> PathBuf {
+pub fn state_folder(group: &Group, id: usize) -> PathBuf {
     group.place.path().join(format!("data-{id}/view"))
 }
 
-fn segments(group: &Group, id: usize) -> Vec<PathBuf> {
+pub fn segments(group: &Group, id: usize) -> Vec<PathBuf> {
     let files = std::fs::read_dir(log_folder(group, id)).expect("a log");
     let paths = files.map(|file| file.expect("a file").path());
     let is_segment =
@@ -45,13 +45,13 @@ pub fn killed_group(carrier: Carrier, count: usize) -> (Group, String) {
 }
 
 /// Kills all at once: no view changes meanwhile.
-fn kill_all(nodes: Vec<Node>) {
+pub fn kill_all(nodes: Vec<Node>) {
     nodes.iter().for_each(|node| node.signal(rustix::process::Signal::KILL));
     nodes.into_iter().for_each(Node::kill);
 }
 
 /// Waits until a node noted that so many lines are durable, here and everywhere.
-fn await_note(group: &Group, id: usize, count: usize) {
+pub fn await_note(group: &Group, id: usize, count: usize) {
     let text = format!("\"end\":{count},\"majority\":{count},\"everywhere\":{count}}}");
     wait_for("the note of a log's end", || {
         let copies = COPIES.iter().map(|name| std::fs::read(state_folder(group, id).join(name)));
@@ -253,7 +253,7 @@ fn a_damaged_last_batch_is_not_taken_for_a_torn_one() {
 }
 
 /// A copy of a folder, with all in it.
-fn copy_folder(from: &Path, to: &Path) {
+pub fn copy_folder(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).expect("room");
     for entry in std::fs::read_dir(from).expect("a folder") {
         let (from, to) =

@@ -77,6 +77,8 @@ pub(super) struct NodeAnswer {
     pub(super) logs: Vec<Option<LogAnswer>>,
     /// The newest view that it was in and that was begun with less.
     pub(super) with_less: Option<u64>,
+    /// So many records are in its logs, and it has lost its record of the membership.
+    pub(super) forgotten: u64,
 }
 
 /// A log, as it is sent.

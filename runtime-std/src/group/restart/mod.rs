@@ -43,7 +43,7 @@ use super::membership_record::StateError;
 use super::operator;
 use super::start::{Found, Place};
 use super::start_options::StartError;
-use super::view::View;
+use super::view::{View, WireView};
 
 /// How long a reply may take: logs may have to be fetched for it.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -355,12 +355,17 @@ impl Place {
             return Err(RestartError::Unanswered);
         };
         answers.push(*own);
+        let with_less = self.forming.with_less;
+        if with_less && answers.last().is_some_and(|own| own.forgotten > 0) {
+            let known = answers.iter().filter_map(|answer| answer.decided.as_ref());
+            node.remember_logs(known.map(WireView::id).max().unwrap_or(0))?;
+            return Ok(Look::Pause);
+        }
         let subgroups: Vec<Vec<NodeId>> = logged_subgroups(node.description)
             .filter_map(|subgroup| node.description.subgroups.get(subgroup.index()))
             .map(|subgroup| subgroup.members().iter().copied().map(NodeId).collect())
             .collect();
         let subgroups: Vec<&[NodeId]> = subgroups.iter().map(Vec::as_slice).collect();
-        let with_less = self.forming.with_less;
         let known = match with_members(&answers, &subgroups, with_less) {
             Ok(known) => known,
             Err(TooFew { view, want, missing }) => {
@@ -384,11 +389,15 @@ impl Place {
                     let answer = answers.iter().find(|answer| answer.node == uncounted.get());
                     why.push_str(&answer.map_or_else(String::new, |of| of.loss(node.description)));
                 }
+                for NodeAnswer { node, forgotten, .. } in &answers {
+                    if *forgotten > 0 {
+                        why.push_str(&format!(
+                            "; node {node} has a log of {forgotten} records, and has lost its \
+                             record of the membership"
+                        ));
+                    }
+                }
                 return Ok(Look::Wait(RestartWaiting { view: wait.view.id.0, missing, why }));
-            }
-            Verdict::NoGroup if with_less && node.has_records() => {
-                node.remember_logs()?;
-                return Ok(Look::Pause);
             }
             Verdict::NoGroup => return Ok(Look::NoGroup),
         };

@@ -131,6 +131,7 @@ impl<'d> RestartingNode<'d> {
                 heard: last.map_or((0, 0), |last| last.heard),
                 logs,
                 with_less: last.and_then(|last| last.with_less.last().copied()),
+                forgotten: if last.is_none() { disk.data.records() } else { 0 },
             })
         })
     }
@@ -228,25 +229,21 @@ impl<'d> RestartingNode<'d> {
         })
     }
 
-    /// Whether its logs have anything.
-    pub(super) fn has_records(&self) -> bool {
-        lock(&self.disk).as_ref().is_some_and(|disk| disk.data.records() > 0)
-    }
-
-    /// Begins a group that nobody who answers remembers with the logs of this node alone, because
-    /// somebody said so.
-    pub(super) fn remember_logs(&self) -> Result<(), RestartError> {
+    /// Goes on with the logs of this node, which has lost its record of the membership, because
+    /// somebody said so: in a view of its own, above those that others know.
+    pub(super) fn remember_logs(&self, known: u64) -> Result<(), RestartError> {
         let (newest, notes) = self.with_disk(|disk| {
-            let mut newest = FIRST_VIEW.0;
+            let mut newest = FIRST_VIEW.0.max(known);
             for log in &disk.data.logs {
                 newest = newest.max(log.last_place()?.map_or(0, |last| last.view));
             }
             Ok((newest, disk.data.notes()))
         })?;
         let members = vec![self.own];
-        let view = View { id: ViewId(newest), members, closed: Vec::new() };
+        let view = View { id: ViewId(newest).next(), members, closed: Vec::new() };
         self.note(|last| {
             last.set_view(&view);
+            last.with_less.push(view.id.0);
             last.logs = notes;
         })?;
         Ok(())

@@ -1,0 +1,210 @@
+//! Any damage, at random: all nodes of a group that logs die, what is on some disks is changed, and
+//! all are started again. In the end all that was durable is there, or the group said what is
+//! lacking, and what it says to do works.
+//!
+//! `TRAMONTANE_SEED` is the first seed, and `TRAMONTANE_SEEDS` how many there are.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use tramontane_fixtures::random::Random;
+
+use crate::node_durable::{durable_node, logged};
+use crate::node_lost_disks::{
+    COPIES, await_note, copy_folder, kill_all, killed_group, log_folder, state_folder,
+};
+use crate::support::group::{Carrier, Group, Node, lines};
+
+/// Lines at the backup, and at the end.
+const BEFORE: usize = 30;
+const ALL: usize = 60;
+
+/// How long a group may take that can go on by itself.
+const PATIENCE: Duration = Duration::from_secs(25);
+
+/// What can be done to a disk.
+#[derive(Clone, Copy, Debug)]
+enum Damage {
+    LogGone,
+    StateGone,
+    AllGone,
+    CutShort,
+    EndZeroed,
+    EndOverwritten,
+    BitsFlipped,
+    RolledBack,
+}
+
+use Damage::{
+    AllGone, BitsFlipped, CutShort, EndOverwritten, EndZeroed, LogGone, RolledBack, StateGone,
+};
+
+const DAMAGES: [Damage; 8] =
+    [LogGone, StateGone, AllGone, CutShort, EndZeroed, EndOverwritten, BitsFlipped, RolledBack];
+
+fn data(group: &Group, id: usize) -> PathBuf {
+    group.place.path().join(format!("data-{id}"))
+}
+
+fn backup(group: &Group, id: usize) -> PathBuf {
+    group.place.path().join(format!("backup-{id}"))
+}
+
+/// All files of a node that have something, its locks left out.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            found.extend(files(&path));
+        } else if std::fs::metadata(&path).expect("a file").len() > 0 {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+fn damage(group: &Group, id: usize, damage: Damage, random: &mut Random) {
+    let files = files(&data(group, id));
+    let file = &files[random.index(files.len())];
+    let mut bytes = std::fs::read(file).expect("a file");
+    let last = bytes.iter().rposition(|byte| *byte != 0).unwrap_or(0);
+    match damage {
+        LogGone => std::fs::remove_dir_all(log_folder(group, id)).expect("a log"),
+        StateGone => std::fs::remove_dir_all(state_folder(group, id)).expect("a state"),
+        AllGone => std::fs::remove_dir_all(data(group, id)).expect("a folder"),
+        RolledBack => {
+            std::fs::remove_dir_all(data(group, id)).expect("a folder");
+            copy_folder(&backup(group, id), &data(group, id));
+        }
+        CutShort => bytes.truncate(random.index(last + 1)),
+        EndZeroed => bytes[last.saturating_sub(random.index(8192))..].fill(0),
+        EndOverwritten => {
+            let from = last.saturating_sub(4095);
+            bytes[from..=last].iter_mut().for_each(|byte| *byte = random.index(256) as u8);
+        }
+        BitsFlipped => {
+            for _ in 0..=random.index(3) {
+                bytes[random.index(last + 1)] ^= 1 << random.index(8);
+            }
+        }
+    }
+    if matches!(damage, CutShort | EndZeroed | EndOverwritten | BitsFlipped) {
+        std::fs::write(file, bytes).expect("room");
+    }
+}
+
+/// Does what a node that ended says to do.
+fn follow(group: &Group, id: usize, errors: &str) {
+    let aside = |path: PathBuf| {
+        if path.exists() {
+            std::fs::rename(&path, path.with_extension("aside")).expect("another name");
+        }
+    };
+    if errors.contains("move them away") {
+        COPIES.iter().for_each(|copy| aside(state_folder(group, id).join(copy)));
+    } else if errors.contains("set the folder aside") {
+        aside(log_folder(group, id));
+    } else {
+        let waits = errors.contains("has a log of") || errors.contains("--new-group");
+        assert!(waits, "node {id} ended without a way out: {errors}");
+    }
+}
+
+/// Whether all are members, with as many lines at each.
+fn is_up(group: &Group) -> bool {
+    let status = group.status();
+    (0..3).all(|id| {
+        let members = &status["nodes"][id]["status"]["members"];
+        members.as_array().is_some_and(|members| members.len() == 3)
+    })
+}
+
+/// Starts all, does what those say that end, and what those say that wait for ever. Gives the
+/// nodes, all that was said, and whether one was told to go on with less.
+fn bring_back(group: &Group) -> (Vec<Node>, String, bool) {
+    let (mut said, mut with_less) = (String::new(), false);
+    let mut nodes: Vec<Node> = (0..3).map(|id| durable_node(group, id, &[])).collect();
+    let mut since = Instant::now();
+    loop {
+        for (id, node) in nodes.iter_mut().enumerate() {
+            if !node.is_running() {
+                let (_, errors) = node.ended();
+                follow(group, id, &errors);
+                said.push_str(&errors);
+                *node = durable_node(group, id, &[]);
+            }
+        }
+        if is_up(group) {
+            nodes.iter().for_each(|node| said.push_str(&node.errors()));
+            return (nodes, said, with_less);
+        }
+        if since.elapsed() > PATIENCE {
+            nodes.iter().for_each(|node| said.push_str(&node.errors()));
+            assert!(!with_less, "with less it does not go on either: {said}");
+            kill_all(std::mem::take(&mut nodes));
+            let has = |id: &usize| match log_folder(group, *id).join("metadata-1").exists() {
+                true => logged_so_far(group, *id),
+                false => 0,
+            };
+            let longest = (0..3).max_by_key(has).expect("three");
+            let more = |id| if id == longest { &["--restart-with-less"][..] } else { &[] };
+            nodes.extend((0..3).map(|id| durable_node(group, id, more(id))));
+            (with_less, since) = (true, Instant::now());
+        }
+        std::thread::sleep(Duration::from_millis(200));
+    }
+}
+
+/// How many records can be read of a log.
+fn logged_so_far(group: &Group, id: usize) -> usize {
+    let folder = log_folder(group, id);
+    let printed = group.place.run(&["log", folder.to_str().expect("a path")]);
+    printed.output.iter().filter(|byte| **byte == b'\n').count()
+}
+
+fn case(seed: u64) {
+    let mut random = Random::stream(seed, "disks");
+    let carrier = Carrier::ALL[random.index(2)];
+    let (group, _) = killed_group(carrier, BEFORE);
+    (0..3).for_each(|id| copy_folder(&data(&group, id), &backup(&group, id)));
+    let mut nodes: Vec<Node> = (0..3).map(|id| durable_node(&group, id, &[])).collect();
+    group.await_members(&[0, 1, 2]);
+    nodes[0].write(&lines(7, 0..ALL - BEFORE));
+    let all = group.await_same(&[0, 1, 2], ALL);
+    (0..3).for_each(|id| await_note(&group, id, ALL));
+    kill_all(nodes);
+    let mut ids = [0, 1, 2];
+    random.shuffle(&mut ids);
+    let count = 1 + random.index(3);
+    let mut done = Vec::new();
+    for id in &ids[..count] {
+        let of = DAMAGES[random.index(DAMAGES.len())];
+        // Whose disks are all new, or all old, cannot know.
+        let is_all = matches!(of, AllGone | RolledBack) && *id == ids[2];
+        let of = if is_all { LogGone } else { of };
+        damage(&group, *id, of, &mut random);
+        done.push((*id, of));
+    }
+    println!("seed {seed}, {carrier:?}: {done:?}");
+    let (nodes, said, with_less) = bring_back(&group);
+    std::thread::sleep(Duration::from_millis(500));
+    kill_all(nodes);
+    let lines: Vec<String> = (0..3).map(|id| logged(&group, id)).collect();
+    assert!(lines.iter().all(|of| *of == lines[0]), "seed {seed}: {done:?}: {lines:?}");
+    assert!(all.starts_with(&lines[0]), "seed {seed}: {done:?}: {}", lines[0]);
+    assert!(count > 1 || !with_less, "seed {seed}: {done:?}: two are as they were: {said}");
+    let is_said = ["does not count", "damaged", "durable at a majority", "has a log of", "waiting"];
+    let is_said = with_less && is_said.iter().any(|text| said.contains(text));
+    assert!(lines[0] == all || is_said, "seed {seed}: {done:?}: in silence: {said}");
+}
+
+#[test]
+fn damaged_disks_lose_nothing_in_silence() {
+    let number = |name| std::env::var(name).ok().and_then(|text| text.parse().ok());
+    let first = number("TRAMONTANE_SEED").unwrap_or(1);
+    for seed in first..first + number("TRAMONTANE_SEEDS").unwrap_or(4) {
+        case(seed);
+    }
+}
