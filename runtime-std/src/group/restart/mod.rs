@@ -317,6 +317,9 @@ impl Place {
                 }
                 Ok(Look::NoGroup) => return Ok(Agreed::NoGroup),
                 Ok(Look::Led | Look::Pause) => {}
+                Err(error) if error.is_of_disk() => {
+                    return Err(StartError::DiskFailed(error.to_string()));
+                }
                 Err(error) => {
                     tracing::info!(%error, "an attempt to restart failed");
                     let why = format!("the last attempt failed: {error}");
