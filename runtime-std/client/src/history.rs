@@ -95,7 +95,7 @@ pub(crate) enum Verdict {
     Behind {
         /// Where its order ends.
         from: u64,
-        /// It has a part of the order that was told, in the same view: so the rest comes.
+        /// All that it has is a part of what was told, in the same view: so the rest comes.
         is_same_group: bool,
     },
 }
@@ -180,7 +180,9 @@ impl<'h> Search<'h> {
         if view > self.history.view {
             return Verdict::Changed { from };
         }
-        let is_same_group = view == self.history.view && from > 0 && self.same.is_some();
+        // Not by an earlier place alone: orders may differ after that.
+        let has_all = self.same.is_some() && from == end && from > 0;
+        let is_same_group = view == self.history.view && has_all;
         Verdict::Behind { from, is_same_group }
     }
 }
@@ -291,7 +293,10 @@ mod tests {
         let history = History::begin_at(old.end(), earlier, 2).expect("they rise");
         let changed = |from| (Verdict::Changed { from }, 2);
         assert_eq!(judge(&history, &Order::of(&[2; 5], 1, 0)), changed(0));
-        assert_eq!(judge(&history, &Order::of(&[[1; 3], [2; 3]].concat(), 1, 0)), changed(2));
+        // Of what it has after place 2 nothing is known: it may be another group.
+        let forked = Order::of(&[[1; 3], [2; 3]].concat(), 2, 0);
+        let behind = Verdict::Behind { from: 2, is_same_group: false };
+        assert_eq!(judge(&history, &forked).0, behind);
         let positions = vec![old.positions[2], old.positions[1]];
         assert!(History::begin_at(old.end(), positions, 2).is_none());
     }
