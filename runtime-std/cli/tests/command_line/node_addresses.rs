@@ -69,13 +69,13 @@ fn addresses_without_a_destination_are_refused() {
 
 #[test]
 fn unknown_host_name_is_reported() {
-    let (group, _) = group_at(&["127.0.0.1", "no-such-host.invalid"]);
-    let mut node = group.node(1, &["--time-limit", "20"]);
+    let (group, _) = group_at(&["no-such-host.invalid", "127.0.0.1"]);
+    let mut node = group.node(0, &["--time-limit", "20"]);
     let (code, errors) = node.ended();
     assert_eq!(code, Some(2), "{errors}");
     assert!(errors.contains("no address is known of the host 'no-such-host.invalid'"), "{errors}");
-    let waits = group.node(0, &["--time-limit", "60"]);
-    waits.await_errors("node 1 cannot be reached yet: no address is known of the host");
+    let waits = group.node(1, &["--time-limit", "60"]);
+    waits.await_errors("node 0 cannot be reached yet: no address is known of the host");
 }
 
 /// A command that sees another file in the place of `/etc/hosts`.
