@@ -66,6 +66,13 @@ impl Entered {
         self.last.get(writer).map(|(sequence, _)| *sequence)
     }
 
+    /// A sample that was noted is not in the order, and those before it are.
+    fn take_back(&mut self, origin: &Origin) {
+        if let Some((last, _)) = self.last.get_mut(&origin.writer) {
+            *last = origin.sequence - 1;
+        }
+    }
+
     /// Notes a sample, and forgets the writer that was silent for longest if there are too many.
     fn note(&mut self, origin: &Origin) {
         self.now += 1;
@@ -168,7 +175,7 @@ impl Ledger {
                 self.leaving.push_front(sample);
             }
             Deed::Enter(sample) => {
-                self.entered.insert(sample.origin.writer, sample.origin.sequence - 1);
+                self.entered.take_back(&sample.origin);
                 self.waiting.push_front(sample);
             }
         }
@@ -304,7 +311,7 @@ mod tests {
             writer[..8].copy_from_slice(&number.to_le_bytes());
             writer
         };
-        let mut ledger = Ledger::new(false);
+        let mut ledger = Ledger::new(false, 1);
         let mut enter = |writer, sequence| {
             let origin = Origin { writer, sequence };
             ledger.came_from_rtps(FromRtps { origin, source: None, cdr: Vec::new() });
