@@ -27,7 +27,14 @@ fn ask(count: usize, promised: bool) {
     let ends = [black_box(Some(DurableCount(5)))];
     let log = |end: u64| {
         let end = LogEnd { view: black_box(ViewId(4)), end: DurableCount(end) };
-        Some(LogState { first: black_box(DurableCount(1)), end, damaged: black_box(&DAMAGED) })
+        let note = LogNote {
+            is_of_another: black_box(false),
+            end: black_box(DurableCount(5)),
+            majority: black_box(DurableCount(4)),
+            everywhere: black_box(DurableCount(3)),
+        };
+        let (first, damaged) = (black_box(DurableCount(1)), black_box(&DAMAGED[..]));
+        Some(LogState { first, end, damaged, note })
     };
     let logs = [[log(black_box(8))], [log(black_box(5))], [None]];
     let answer = |at: usize, node: u32| Answer {
@@ -36,6 +43,7 @@ fn ask(count: usize, promised: bool) {
         promise: if promised { Some(Promise { ballot, next, ends: &ends }) } else { None },
         heard: black_box(ballot),
         logs: logs.get(at).map_or(&[], |logs| &logs[..]),
+        with_less: black_box(Some(ViewId(3))),
     };
     let answers = [answer(0, 1), answer(1, 2), answer(2, 3)];
     for answer in &answers {
@@ -49,6 +57,7 @@ fn ask(count: usize, promised: bool) {
             Verdict::Wait(wait) => {
                 debug(wait);
                 restart.missing(wait).for_each(|node| debug(node));
+                restart.uncounted(wait).for_each(|node| debug(node));
             }
             Verdict::Go(plan) => {
                 debug((plan, plan.next_id()));
