@@ -194,7 +194,12 @@ impl<'a> Restart<'a> {
             let has_left = answer.promise.is_some_and(|promise| promise.next.id > before.id);
             is_there && !has_left && before.members.contains(&answer.node)
         };
-        let most = others().filter(stays).count().saturating_mul(2) > before.members.len();
+        let mut staying = 0_usize;
+        // bound: the answers, one a node
+        for _ in others().filter(stays) {
+            staying = staying.saturating_add(1);
+        }
+        let most = staying.saturating_mul(2) > before.members.len();
         most.then_some(claimant.node)
     }
 
