@@ -189,6 +189,7 @@ fn live(is_logged: bool, count: u64) -> usize {
         if is_logged {
             // All were members: now all leave at once, and none is left to begin from.
             (0..NODES).for_each(|id| lives.signal(id, Signal::TERM));
+            lives.nodes.iter_mut().flatten().for_each(Node::assert_left);
             lives.come_back();
             lives.agree();
         }
