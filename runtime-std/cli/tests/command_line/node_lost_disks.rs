@@ -247,7 +247,8 @@ fn a_damaged_last_batch_is_not_taken_for_a_torn_one() {
         wait_for("the group goes on", || group.log(2).ends_with("more\n").then_some(()));
         let rest = group.log(2);
         let rest = rest.strip_suffix("more\n").expect("it ends so");
-        assert!(!rest.is_empty() && all.starts_with(rest), "what is left is in order: {rest}");
+        // All lines may have been in the one batch that is damaged.
+        assert!(all.starts_with(rest), "what is left is in order: {rest}");
         kill_all(nodes);
     }
 }
