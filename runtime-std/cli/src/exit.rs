@@ -138,10 +138,7 @@ impl Failure {
 
     /// The operating system refused something that it seldom does.
     pub(super) fn system(action: impl fmt::Display, error: &io::Error) -> Self {
-        use io::ErrorKind::{OutOfMemory, QuotaExceeded, StorageFull};
-        let exhausted = matches!(error.kind(), StorageFull | QuotaExceeded | OutOfMemory)
-            || matches!(error.raw_os_error(), Some(code) if EXHAUSTED.contains(&code));
-        if exhausted {
+        if is_exhausted(error) {
             let advice = "free some of what ran out, or raise its limit (df, ulimit -a)";
             return Self::new(Status::Resources, format_args!("{action}: {error}"), advice);
         }
@@ -175,6 +172,13 @@ impl Failure {
     }
 }
 
+/// Whether something ran out, or has reached its limit.
+pub(super) fn is_exhausted(error: &io::Error) -> bool {
+    use io::ErrorKind::{FileTooLarge, OutOfMemory, QuotaExceeded, StorageFull};
+    [StorageFull, QuotaExceeded, OutOfMemory, FileTooLarge].contains(&error.kind())
+        || matches!(error.raw_os_error(), Some(code) if EXHAUSTED.contains(&code))
+}
+
 /// Errors of the system that mean that something ran out: too many processes or open files.
 const EXHAUSTED: [i32; 3] = [
     rustix::io::Errno::AGAIN.raw_os_error(),
@@ -205,8 +209,8 @@ mod tests {
     fn what_ran_out_is_told_from_what_went_wrong() {
         let status =
             |code| Failure::system("cannot start", &io::Error::from_raw_os_error(code)).status;
-        for errno in [rustix::io::Errno::NOSPC, rustix::io::Errno::MFILE, rustix::io::Errno::NOMEM]
-        {
+        use rustix::io::Errno;
+        for errno in [Errno::NOSPC, Errno::MFILE, Errno::NOMEM, Errno::FBIG] {
             assert_eq!(status(errno.raw_os_error()), Status::Resources, "{errno}");
         }
         assert_eq!(status(rustix::io::Errno::NOEXEC.raw_os_error()), Status::Other);

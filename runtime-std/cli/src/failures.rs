@@ -17,7 +17,7 @@ use tramontane_runtime::member::Stopped;
 use tramontane_runtime::rdma::{ClearNotAllowed, NoFabric};
 use tramontane_runtime::shared_memory::Error as SharedMemoryError;
 
-use crate::exit::{Failure, Status};
+use crate::exit::{Failure, Status, is_exhausted};
 
 /// Makes an error a failure, by a function.
 macro_rules! failures {
@@ -300,6 +300,7 @@ impl From<tramontane_log::OpenError> for Failure {
             O::ReadOnly { .. } | O::MetadataLost { .. } | O::NoSpace { .. } | O::Sync { .. } => {
                 Status::Resources
             }
+            O::Io { source, .. } if is_exhausted(source) => Status::Resources,
             _ => Status::Other,
         };
         Self::with_text(status, error)
@@ -314,6 +315,7 @@ impl From<tramontane_log::WriteError> for Failure {
             W::ReadOnly { .. } | W::NoSpace { .. } | W::Sync { .. } | W::Failed { .. } => {
                 Status::Resources
             }
+            W::Io { source, .. } if is_exhausted(source) => Status::Resources,
             _ => Status::Other,
         };
         Self::with_text(status, error)

@@ -18,6 +18,7 @@
 //! | `exit`, `failures` | exit statuses; what the errors of each layer come to |
 //! | `network` | where members of several hosts meet |
 //! | `group_file` | the group file, and the errors of commands that read it |
+//! | `limits` | limits of the system that would end the program without a line |
 //! | `log_file` | log files of nodes and of replicas, and their rotation |
 //! | `waiting_notice` | a notice of other users' folders, for a member that waits |
 //! | `options`, `lines`, `output`, `record` | what commands share |
@@ -40,6 +41,7 @@ pub mod garbage;
 mod group_file;
 mod layout;
 mod leave;
+mod limits;
 mod lines;
 mod log_file;
 mod network;
@@ -157,7 +159,9 @@ enum Command {
 #[must_use]
 pub fn main() -> ExitCode {
     tramontane_runtime::shared_memory::register_barrier();
-    let outcome = parse().and_then(|cli| cli.map_or(Ok(()), |cli| run(&cli)));
+    let watched = limits::watch().map_err(|error| Failure::system("cannot watch limits", &error));
+    let parsed = watched.and_then(|()| parse());
+    let outcome = parsed.and_then(|cli| cli.map_or(Ok(()), |cli| run(&cli)));
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {

@@ -225,3 +225,21 @@ fn a_folder_that_may_only_be_read_is_refused_and_stays() {
     assert_eq!(logged_in(&group, &folder), 5);
     disk.remount("rw");
 }
+
+#[test]
+fn file_size_limit_ends_node_with_status_4() {
+    let group = logged_group(Carrier::SharedMemory, 1);
+    for blocks in ["4", "64", "2048"] {
+        let limited = format!("ulimit -f {blocks}; exec \"$0\" \"$@\"");
+        let mut command = Command::new("sh");
+        command.env("TRAMONTANE_SHM_DIR", group.place.path()).args(["-c", &limited]);
+        command.args([env!("CARGO_BIN_EXE_tramontane"), "node", "--id", "0", "--config"]);
+        command.args([&group.config, "--data-keep-mb", "64", "--quiet"]);
+        let mut node = Node::start(command);
+        // One that has ended takes no more.
+        let _ = node.take_input().write_all(&b"a line that fills the log\n".repeat(200_000));
+        let (status, errors) = node.ended();
+        assert_eq!(status, Some(4), "{blocks}: {errors}");
+        assert!(errors.lines().last().is_some_and(|line| line.contains("; ")), "{errors}");
+    }
+}
