@@ -170,12 +170,15 @@ impl RunningNode {
             running,
             output,
             events,
+            rotation,
             leave_at_end,
             input_ended,
             has_refused,
             mut failure,
-            ..
+            input: _,
         } = self;
+        // Whoever asked this node to leave is told at the close, and may use the log files then.
+        drop(rotation);
         let (_, unsent) = running.close();
         take_last(&events, &mut failure);
         handed
