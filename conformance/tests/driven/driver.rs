@@ -158,7 +158,8 @@ pub fn failed_case_tells_the_command_that_repeats_it() {
     let (code, told) = run(&arguments.collect::<Vec<String>>());
     assert_eq!(code, Some(1), "{told}");
     assert!(told.contains("  seed 3, history first/one-sender/history.jsonl\n"), "{told}");
-    let again = told.lines().filter_map(|line| line.trim_start().strip_prefix("again: ")).last();
+    let mut again = told.lines().filter_map(|line| line.trim_start().strip_prefix("again: "));
+    let again = again.next_back();
     let again = shell_words::split(again.expect("there is a command")).expect("it has words");
     assert_eq!(again[0], "tramontane-conformance");
     let (code, told) = run(&again[1..]);

@@ -6,6 +6,7 @@
 //! - The standard library panics when a scoped thread cannot be made (`ulimit -u`, `pids.max`, and
 //!   `ulimit -v`, which leaves no room for its stack).
 
+use std::any::Any;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -22,15 +23,23 @@ const NO_THREAD: &str = "failed to spawn thread";
 pub(super) fn watch() -> io::Result<()> {
     signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::new(AtomicBool::new(false)))?;
     let usual = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |panic| match panic.payload_as_str().and_then(no_thread) {
-        Some(failure) => {
-            failure.report();
-            // Whoever waits for that thread would wait for ever.
-            std::process::exit(failure.status.code().into());
+    std::panic::set_hook(Box::new(move |panic| {
+        match text_of(panic.payload()).and_then(no_thread) {
+            Some(failure) => {
+                failure.report();
+                // Whoever waits for that thread would wait for ever.
+                std::process::exit(failure.status.code().into());
+            }
+            None => usual(panic),
         }
-        None => usual(panic),
     }));
     Ok(())
+}
+
+/// What a panic says.
+fn text_of(payload: &dyn Any) -> Option<&str> {
+    let formatted = payload.downcast_ref::<String>().map(String::as_str);
+    formatted.or_else(|| payload.downcast_ref::<&str>().copied())
 }
 
 fn no_thread(panic: &str) -> Option<Failure> {
@@ -54,7 +63,7 @@ mod tests {
             });
         });
         let payload = panic.expect_err("no thread");
-        let text = payload.downcast_ref::<String>().expect("a text");
+        let text = text_of(&*payload).expect("a text");
         let failure = no_thread(text).expect("it is about a thread");
         assert_eq!(failure.status, Status::Resources);
         assert!(no_thread("index out of bounds").is_none());

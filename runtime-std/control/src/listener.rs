@@ -117,7 +117,7 @@ impl Listener {
     /// again first, once its folder is there.
     pub(super) fn wait(&self, at_most: Duration) {
         match &self.socket {
-            Socket::Tcp(socket) => drop(wait(socket, PollFlags::IN, at_most)),
+            Socket::Tcp(socket) => wait(socket, PollFlags::IN, at_most),
             Socket::Unix(named) => {
                 let is_in_place = read(named).is_in_place();
                 if !is_in_place {

@@ -85,11 +85,10 @@ impl EarlyLosses {
 
     /// Says of each node that waits for how long it does, and why.
     pub(super) fn notices(&self, now: Time) -> impl Iterator<Item = String> {
-        let refused = self.lost.iter().filter_map(move |losses| {
+        self.lost.iter().filter_map(move |losses| {
             let why = self.refusal(losses.node, now)?;
             Some(format!("node {} waits: {why}", losses.node))
-        });
-        refused
+        })
     }
 }
 

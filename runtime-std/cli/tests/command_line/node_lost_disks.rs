@@ -77,8 +77,11 @@ fn assert_whole(group: &Group, nodes: Vec<Node>, all: &str, what: &str) {
     }
 }
 
+/// A way to lose a node's log, by name.
+type Loss = (&'static str, fn(&Group, usize));
+
 /// Ways in which a log is lost beside a state that is not.
-const LOSSES: [(&str, fn(&Group, usize)); 5] = [
+const LOSSES: [Loss; 5] = [
     ("the folder is gone", |group, id| {
         std::fs::remove_dir_all(log_folder(group, id)).expect("a log");
     }),
