@@ -308,6 +308,8 @@ impl Description {
         let Self { name, fabric, heartbeat_ms, failure_timeout_ms, client_lease_ms, .. } = self;
         let Self { clients_max, client_window, parent_window, log_entries, message_max, .. } = self;
         let Self { references_from, batching, pass_on_early, groups, .. } = self;
+        // Devices that do not suit the fabric are no reason for another overlay.
+        let alike = Self { rdma: DeviceOptions::default(), ..self.clone() };
         FIELDS.digest(&[
             hash(name),
             hash(fabric),
@@ -323,13 +325,18 @@ impl Description {
             hash(batching),
             hash(pass_on_early),
             hash(groups),
-            self.overlay().map_or(0, |overlay| hash(&overlay.digest())),
+            alike.overlay().map_or(0, |overlay| hash(&overlay.digest())),
         ])
     }
 
     /// The fields of an overlay file by which two digests are known to differ.
     pub(super) fn differing(own: u64, other: u64) -> String {
-        FIELDS.differing(own, other)
+        let names = FIELDS.differing(own, other);
+        // Most fields change the rows too, and are the cause then.
+        match names.strip_suffix(", the format of rows") {
+            Some(causes) => causes.to_owned(),
+            None => names,
+        }
     }
 
     fn check(&self) -> Result<(), DescriptionError> {
