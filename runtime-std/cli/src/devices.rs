@@ -9,8 +9,8 @@ use tramontane_runtime::rdma::{self, DeviceOptions};
 use tramontane_verbs::devices::{Choice, Device, Devices, Gid, GidKind, Wanted};
 use tramontane_verbs::timing::LossTimes;
 
-use super::exit::Failure;
-use super::output::print_result;
+use tramontane_local::exit::Failure;
+use tramontane_local::output::print_result;
 
 pub(super) const EXAMPLES: &str = "  tramontane verbs devices
       all devices: limits, promises about order, ports, addresses; and which would be used
@@ -28,15 +28,15 @@ pub(super) const EXAMPLES: &str = "  tramontane verbs devices
 #[derive(Subcommand, Debug)]
 pub(super) enum Command {
     /// List RDMA devices with their limits and promises, and which would be used and why
-    #[command(after_help = super::exit::help(EXAMPLES))]
-    Devices(Arguments),
+    #[command(after_help = tramontane_local::exit::help(EXAMPLES))]
+    Devices(DevicesOptions),
     /// Check between two hosts what RDMA groups need of adapters and network: order, denial, loss
-    #[command(after_help = super::exit::help(super::verbs_check::EXAMPLES))]
-    Check(super::verbs_check::Arguments),
+    #[command(after_help = tramontane_local::exit::help(super::verbs_check::EXAMPLES))]
+    Check(super::verbs_check::CheckOptions),
 }
 
 #[derive(Args, Debug)]
-pub(super) struct Arguments {
+pub(super) struct DevicesOptions {
     #[command(flatten)]
     device: tramontane_local::options::DeviceArguments,
     /// Print one JSON object
@@ -74,7 +74,7 @@ struct Taken<'l> {
     mtu_bytes: u32,
 }
 
-fn list(arguments: &Arguments) -> Result<(), Failure> {
+fn list(arguments: &DevicesOptions) -> Result<(), Failure> {
     let options = arguments.device.options();
     let devices = rdma::discover(&options)?;
     let wanted = options.wanted();

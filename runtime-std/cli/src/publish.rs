@@ -8,11 +8,11 @@ use clap::Args;
 use serde::Serialize;
 use tramontane_client::{Publisher, PublisherOptions};
 
-use super::client_options::{ClientOptions, LevelName};
-use super::exit::{Failure, Status};
-use super::interrupt::Interrupts;
-use super::lines::{Line, each_line};
-use super::output::print_result;
+use tramontane_local::client_options::{ClientOptions, LevelName};
+use tramontane_local::exit::{Failure, Status};
+use tramontane_local::interrupt::Interrupts;
+use tramontane_local::lines::{Line, each_line};
+use tramontane_local::output::print_result;
 
 pub(super) const EXAMPLES: &str = "  tramontane publish --config group.toml 'a line' 'another one'
   tramontane publish --config group.toml --name feed <lines.txt
@@ -27,7 +27,7 @@ been delivered.";
 
 /// Publish lines to a group, as a client that is no member
 #[derive(Args, Debug)]
-pub(super) struct Arguments {
+pub(super) struct PublishOptions {
     #[command(flatten)]
     client: ClientOptions,
     /// The lines; those of the standard input if there are none
@@ -53,7 +53,7 @@ struct Report {
 const LOOK_PAUSE: Duration = Duration::from_millis(50);
 
 /// Publishes lines, and waits until all have reached their level.
-pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub(super) fn run(arguments: &PublishOptions) -> Result<(), Failure> {
     let interrupts = Interrupts::watch()?;
     let members = arguments.client.members()?;
     let (lines, level) = (arguments.lines.clone(), arguments.level);

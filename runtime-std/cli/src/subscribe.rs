@@ -7,11 +7,11 @@ use clap::Args;
 use serde::Serialize;
 use tramontane_client::{Event, Received, SubscribeError, Subscriber};
 
-use super::client_options::{ClientOptions, LevelName};
-use super::exit::{Failure, Status};
-use super::interrupt::Interrupts;
-use super::lines::add_message;
-use super::record::Bytes;
+use tramontane_local::client_options::{ClientOptions, LevelName};
+use tramontane_local::exit::{Failure, Status};
+use tramontane_local::interrupt::Interrupts;
+use tramontane_local::lines::add_message;
+use tramontane_local::record::Bytes;
 
 pub(super) const EXAMPLES: &str = "  tramontane subscribe --config group.toml
   tramontane subscribe --config group.toml --from 0 --count 100
@@ -26,7 +26,7 @@ client that reads too slowly is cut, and never slows the group.";
 
 /// Print the messages of a group in their order, as a client that is no member
 #[derive(Args, Debug)]
-pub(super) struct Arguments {
+pub(super) struct SubscribeOptions {
     #[command(flatten)]
     client: ClientOptions,
     /// The first place: a number, or now
@@ -90,7 +90,7 @@ enum Line<'l> {
 const LOOK_PAUSE: Duration = Duration::from_millis(50);
 
 /// Prints messages until there are enough, or a signal comes.
-pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub(super) fn run(arguments: &SubscribeOptions) -> Result<(), Failure> {
     let interrupts = Interrupts::watch()?;
     let from = match arguments.from {
         First::Now => None,

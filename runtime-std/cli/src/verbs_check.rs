@@ -8,8 +8,8 @@ use clap::Args;
 use serde::Serialize;
 use tramontane_verbs::check::{self, CheckError, End, Finding, Options, TcpTalk, Verdict};
 
-use super::exit::{Failure, Status};
-use super::output::print_result;
+use tramontane_local::exit::{Failure, Status};
+use tramontane_local::output::print_result;
 
 pub(super) const EXAMPLES: &str =
     "  tramontane verbs check --listen 10.9.0.1:7009     on the one host
@@ -20,7 +20,7 @@ pub(super) const EXAMPLES: &str =
   tramontane verbs check 10.9.0.1:7009 --device mlx5_1 --gid 3 --rounds 1000000 --json";
 
 #[derive(Args, Debug)]
-pub(super) struct Arguments {
+pub(super) struct CheckOptions {
     /// Where the other host listens
     #[arg(
         value_name = "HOST:PORT",
@@ -55,7 +55,7 @@ struct Report {
 }
 
 /// Makes the checks, and prints each finding as it comes.
-pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub(super) fn run(arguments: &CheckOptions) -> Result<(), Failure> {
     let device = arguments.device.options();
     let options = Options {
         wanted: device.wanted(),
@@ -83,7 +83,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 /// The connection over which the two ends talk.
-fn meet(arguments: &Arguments) -> Result<(End, TcpStream), Failure> {
+fn meet(arguments: &CheckOptions) -> Result<(End, TcpStream), Failure> {
     let advice = "give the address at which the other host listens, such as 10.9.0.1:7009";
     if let Some(address) = &arguments.listen {
         let failed = |error| {

@@ -1,24 +1,41 @@
-//! What the program and the benches share: groups whose members are processes of this machine, how
-//! those processes are started and ended, and options and tables for people.
+//! What the programs share: the command line's beginning and end, options and tables for people, and
+//! groups whose members are processes of this machine.
 //!
 //! | module | subject |
 //! |---|---|
-//! | [`clock`] | the clocks of the machine |
+//! | [`program`] | a program's start and end |
+//! | [`exit`], `failures` | exit statuses; what the errors of each layer come to |
+//! | [`limits`] | limits of the system that would end the program without a line |
+//! | [`options`], [`network`] | options that several commands have; where members of several hosts meet |
+//! | [`group_file`], [`client_options`] | the group file, and where the members are for a client |
+//! | [`shard_trees`] | the paper's trees of shards |
+//! | [`output`], [`lines`], [`record`] | results, deliveries, lines of text and JSON |
+//! | [`print`](mod@print), [`table`] | a report as JSON or as text; tables for people |
+//! | [`waiting_notice`] | a notice of other users' folders, for a member that waits |
+//! | [`clock`], [`mapped`] | the clocks of the machine; a file as shared memory |
 //! | [`crew`] | the worker processes of one run: their tasks, orders, reports and ends |
 //! | [`processes`] | processes of this same program, none of which outlives its parent |
 //! | [`interrupt`] | SIGINT and SIGTERM as flags |
 //! | [`group`] | where the members of such a group meet |
-//! | [`mapped`] | a file as shared memory |
-//! | [`options`] | options that several commands have |
-//! | [`print`](mod@print) | a report as JSON or as text |
-//! | [`table`] | tables for people |
 
+pub mod client_options;
 pub mod clock;
 pub mod crew;
+pub mod exit;
+mod failures;
 pub mod group;
+pub mod group_file;
 pub mod interrupt;
+pub mod limits;
+pub mod lines;
 pub mod mapped;
+pub mod network;
 pub mod options;
+pub mod output;
 pub mod print;
 pub mod processes;
+pub mod program;
+pub mod record;
+pub mod shard_trees;
 pub mod table;
+pub mod waiting_notice;

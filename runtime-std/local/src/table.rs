@@ -5,11 +5,8 @@
 use std::fmt;
 use std::io::{self, IsTerminal as _};
 
-use comfy_table::presets::NOTHING;
-use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Width};
-
 /// Between two columns.
-const GAP: u16 = 2;
+const GAP: usize = 2;
 
 /// How far the lines are set in that continue one.
 const INDENT: usize = 2;
@@ -38,70 +35,108 @@ impl Table {
     }
 
     /// As lines of at most `width` characters, if that is given.
-    fn lines(&self, width: Option<u16>) -> String {
-        let Some(width) = width else { return text_of(&self.side_by_side()) };
-        let widths: Vec<u16> = (0..self.headings.len()).map(|at| self.word_max(at) + GAP).collect();
-        // What stands behind the last column is cut off.
-        let room = width.saturating_add(GAP);
-        if widths.iter().sum::<u16>() > room {
-            return self.one_below_the_other(room);
-        }
-        let mut table = self.side_by_side();
-        table.set_content_arrangement(ContentArrangement::Dynamic).set_width(room);
-        for (column, width) in table.column_iter_mut().zip(widths) {
-            column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(width)));
-        }
-        text_of(&table)
-    }
-
-    /// The longest word of a column: narrower than that it is not.
-    fn word_max(&self, column: usize) -> u16 {
-        let cells = self.rows.iter().filter_map(|row| row.get(column));
-        let words = cells.chain(self.headings.get(column)).flat_map(|cell| cell.split(' '));
-        words
-            .map(|word| word.chars().count())
-            .max()
-            .unwrap_or(0)
-            .try_into()
-            .unwrap_or(u16::MAX / 64)
-    }
-
-    fn side_by_side(&self) -> comfy_table::Table {
-        let mut table = plain();
-        table.set_header(&self.headings).add_rows(&self.rows);
-        for column in table.column_iter_mut() {
-            column.set_padding((0, GAP));
-            if !self.left.contains(&column.index) {
-                column.set_cell_alignment(CellAlignment::Right);
+    fn lines(&self, width: Option<usize>) -> String {
+        let mut widths: Vec<usize> = (0..self.headings.len())
+            .map(|column| self.cells(column).map(length).max().unwrap_or(0))
+            .collect();
+        if let Some(room) = width {
+            let words: Vec<usize> = (0..widths.len())
+                .map(|column| self.cells(column).flat_map(|cell| cell.split(' ')).map(length))
+                .map(|lengths| lengths.max().unwrap_or(0))
+                .collect();
+            if total(&words) > room {
+                return self.one_below_the_other(room);
+            }
+            // The widest column that can be cut gives way, until all fit.
+            while total(&widths) > room {
+                let cuttable = (0..widths.len()).filter(|column| widths[*column] > words[*column]);
+                let Some(widest) = cuttable.max_by_key(|column| widths[*column]) else { break };
+                widths[widest] -= 1;
             }
         }
-        table
+        let rows = std::iter::once(&self.headings).chain(&self.rows);
+        rows.map(|row| self.side_by_side(row, &widths)).collect()
+    }
+
+    /// Heading and cells of a column.
+    fn cells(&self, column: usize) -> impl Iterator<Item = &str> {
+        let rows = std::iter::once(&self.headings).chain(&self.rows);
+        rows.filter_map(move |row| row.get(column)).map(String::as_str)
+    }
+
+    /// A row, in as many lines as its longest cell needs.
+    fn side_by_side(&self, row: &[String], widths: &[usize]) -> String {
+        let cells: Vec<Vec<String>> = row.iter().zip(widths).map(|(cell, at)| cut(cell, *at)).collect();
+        let height = cells.iter().map(Vec::len).max().unwrap_or(0);
+        let mut text = String::new();
+        for line in 0..height {
+            let mut shown = String::new();
+            for (column, width) in widths.iter().enumerate() {
+                let part = cells.get(column).and_then(|cell| cell.get(line));
+                let (part, width) = (part.map_or("", String::as_str), *width);
+                shown += &if self.left.contains(&column) {
+                    format!("{part:<width$}")
+                } else {
+                    format!("{part:>width$}")
+                };
+                shown += &" ".repeat(GAP);
+            }
+            text += shown.trim_end();
+            text.push('\n');
+        }
+        text
     }
 
     /// Each row as a block of lines, each with a heading and its cell.
-    fn one_below_the_other(&self, room: u16) -> String {
+    fn one_below_the_other(&self, room: usize) -> String {
+        let headings = self.headings.iter().map(|heading| length(heading)).max().unwrap_or(0);
         let block = |row: &Vec<String>| {
-            let mut table = plain();
-            table.add_rows(self.headings.iter().zip(row).map(|(heading, cell)| [heading, cell]));
-            table.set_content_arrangement(ContentArrangement::Dynamic).set_width(room);
-            table.column_iter_mut().for_each(|column| {
-                column.set_padding((0, GAP));
-            });
-            text_of(&table)
+            let mut text = String::new();
+            for (heading, cell) in self.headings.iter().zip(row) {
+                let parts = cut(cell, room.saturating_sub(headings + GAP).max(1));
+                for (line, part) in parts.iter().enumerate() {
+                    let heading = if line == 0 { heading } else { "" };
+                    let shown = format!("{heading:<headings$}{}{part}", " ".repeat(GAP));
+                    text += shown.trim_end();
+                    text.push('\n');
+                }
+            }
+            text
         };
         self.rows.iter().map(block).collect::<Vec<_>>().join("\n")
     }
 }
 
-/// Without a frame.
-fn plain() -> comfy_table::Table {
-    let mut table = comfy_table::Table::new();
-    table.load_preset(NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-    table
+fn length(text: &str) -> usize {
+    text.chars().count()
 }
 
-fn text_of(table: &comfy_table::Table) -> String {
-    table.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
+/// Of a line with columns of these widths.
+fn total(widths: &[usize]) -> usize {
+    widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1)
+}
+
+/// A cell as lines of at most `width` characters, cut at spaces, and within words where they are too
+/// long.
+fn cut(cell: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in cell.split(' ') {
+        let mut word: Vec<char> = word.chars().collect();
+        let last = lines.last_mut().expect("there is one");
+        if last.is_empty() || length(last) + 1 + word.len() <= width {
+            last.push_str(if last.is_empty() { "" } else { " " });
+        } else {
+            lines.push(String::new());
+        }
+        while word.len() > width.max(1) {
+            let rest = word.split_off(width.max(1));
+            lines.last_mut().expect("there is one").extend(word);
+            lines.push(String::new());
+            word = rest;
+        }
+        lines.last_mut().expect("there is one").extend(word);
+    }
+    lines
 }
 
 impl fmt::Display for Table {
@@ -112,10 +147,10 @@ impl fmt::Display for Table {
 
 /// The width of the terminal that standard output is, in characters; nothing if it is none, or if
 /// it does not say.
-fn terminal_width() -> Option<u16> {
+fn terminal_width() -> Option<usize> {
     let output = io::stdout();
     let size = output.is_terminal().then(|| rustix::termios::tcgetwinsize(&output).ok())??;
-    Some(size.ws_col).filter(|columns| *columns > 0)
+    Some(size.ws_col.into()).filter(|columns| *columns > 0)
 }
 
 /// The same text. At a terminal its lines are cut at spaces, so that none is wider than it, and the
@@ -123,7 +158,7 @@ fn terminal_width() -> Option<u16> {
 #[must_use]
 pub fn wrapped(text: &str) -> String {
     match terminal_width() {
-        Some(width) => wrapped_to(text, usize::from(width)),
+        Some(width) => wrapped_to(text, width),
         None => text.lines().map(|line| line.trim_end().to_owned() + "\n").collect(),
     }
 }
@@ -185,7 +220,7 @@ mod tests {
         assert_eq!(table.lines(None).lines().count(), 3);
         for width in [60, 80, 132] {
             let text = table.lines(Some(width));
-            assert!(text.lines().all(|line| line.chars().count() <= usize::from(width)), "{text}");
+            assert!(text.lines().all(|line| line.chars().count() <= width), "{text}");
             assert!(text.lines().count() > 3, "{text}");
             assert_eq!(text.matches("word").count(), 30, "{text}");
             assert!(text.contains("123456"), "a number stays whole: {text}");

@@ -4,7 +4,7 @@ use std::io;
 
 use tramontane_core::ids::NodeId;
 
-use crate::exit::Failure;
+use tramontane_local::exit::Failure;
 
 /// What happens to a member.
 #[derive(Debug)]

@@ -4,8 +4,8 @@ use std::io::BufRead;
 use std::time::Duration;
 
 use super::frame::Frame;
-use crate::exit::Failure;
-use crate::lines::{Line, each_line};
+use tramontane_local::exit::Failure;
+use tramontane_local::lines::{Line, each_line};
 use tramontane_runtime::group::Sender;
 use tramontane_runtime::member::{SendError, Stopped};
 

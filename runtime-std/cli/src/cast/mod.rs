@@ -22,12 +22,12 @@ use tramontane_core::fabric::LossCause;
 use tramontane_core::ids::SubgroupId;
 use tramontane_core::layout::MEMBERS_MAX;
 
-use super::exit::{Failure, Status};
-use super::interrupt::Interrupts;
-use super::network::{self, NetworkOptions};
-use super::options::{JoinOption, WindowOption, record_bytes};
-use super::output::Output;
-use super::waiting_notice::WaitingNotice;
+use tramontane_local::exit::{Failure, Status};
+use tramontane_local::interrupt::Interrupts;
+use tramontane_local::network::{self, NetworkOptions};
+use tramontane_local::options::{JoinOption, WindowOption, record_bytes};
+use tramontane_local::output::Output;
+use tramontane_local::waiting_notice::WaitingNotice;
 use event::Event;
 use frame::{FRAMING, Frame};
 use input::InputError;
@@ -64,7 +64,7 @@ status 3.";
 
 /// Be one member of a group, as a filter: standard input in, the group's order out.
 #[derive(Args, Debug)]
-pub(super) struct Arguments {
+pub(super) struct CastOptions {
     /// The name of the group on shared memory: members of this machine that give the same name meet
     #[arg(long, value_name = "NAME")]
     group: Option<GroupName>,
@@ -112,7 +112,7 @@ const AFTERMATH: Duration = Duration::from_secs(1);
 /// How long what was delivered may take to be written when the command fails.
 const DRAIN: Duration = Duration::from_secs(1);
 
-impl Arguments {
+impl CastOptions {
     /// How many members there are.
     fn nodes(&self) -> Result<u32, Failure> {
         let addresses = self.network.addresses.len();
@@ -187,7 +187,7 @@ impl Arguments {
 }
 
 /// Runs a member.
-pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub(super) fn run(arguments: &CastOptions) -> Result<(), Failure> {
     let id = arguments.id;
     let nodes = arguments.nodes()?;
     if id >= nodes {

@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use super::event::Event;
 use super::frame::Frame;
-use crate::output::Output;
-use crate::record::Bytes;
+use tramontane_local::output::Output;
+use tramontane_local::record::Bytes;
 use tramontane_runtime::group::{Message, Messages, Replica};
 
 /// How delivered records are written.

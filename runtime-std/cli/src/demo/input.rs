@@ -14,7 +14,7 @@ use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use crate::exit::Failure;
+use tramontane_local::exit::Failure;
 use tramontane_local::mapped::Mapped;
 use tramontane_runtime::shared_memory::Error;
 
@@ -165,7 +165,7 @@ fn refused(folder: &Path, error: io::Error) -> Failure {
                  TRAMONTANE_SHM_DIR to a larger file system",
                 folder.display()
             );
-            Failure::with_text(crate::exit::Status::Resources, text)
+            Failure::with_text(tramontane_local::exit::Status::Resources, text)
         }
         _ => Failure::system(format_args!("cannot keep the input in {}", folder.display()), &error),
     }
@@ -285,7 +285,7 @@ mod tests {
     #[test]
     fn a_folder_that_is_not_there_is_refused_with_advice() {
         let failure = InputWriter::new(Path::new("/nowhere/at/all")).expect_err("nowhere");
-        assert_eq!(failure.status, crate::exit::Status::Resources);
+        assert_eq!(failure.status, tramontane_local::exit::Status::Resources);
         assert!(failure.text().contains("TRAMONTANE_SHM_DIR"), "{}", failure.text());
     }
 

@@ -7,9 +7,8 @@
 //! forgery. Since every message is also compared with the record that its sender was to send, equal
 //! digests mean that all members delivered the very same messages in the very same order.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
-use hdrhistogram::Histogram;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::input::Records;
@@ -27,9 +26,8 @@ const GATHER_EACH: usize = 256;
 /// Bytes before each payload.
 const FRAME: usize = 8;
 
-/// Latencies above an hour count as an hour; three digits are kept.
-const LATENCY_MAX_NS: u64 = 3_600_000_000_000;
-const DIGITS: u8 = 3;
+/// Bits that are kept of a latency: a thousandth.
+const LATENCY_BITS: u32 = 10;
 
 /// The digest of a sequence of messages.
 pub(super) struct SequenceDigest {
@@ -71,12 +69,22 @@ impl SequenceDigest {
     }
 }
 
+/// How often each latency was seen.
+pub(super) type Counts = BTreeMap<u64, u64>;
+
+/// A latency in nanoseconds without its last bits.
+fn cut(latency_ns: u64) -> u64 {
+    let bits = (u64::BITS - latency_ns.leading_zeros()).saturating_sub(LATENCY_BITS);
+    latency_ns >> bits << bits
+}
+
 /// From commit to own delivery. Messages that were committed together are noted together.
 #[derive(Debug)]
 struct Latencies {
     /// When, and how many.
     under_way: VecDeque<(u64, u64)>,
-    seen: Histogram<u64>,
+    /// How often each was seen, cut to its first bits.
+    seen: Counts,
     max_ns: u64,
 }
 
@@ -85,8 +93,7 @@ impl Latencies {
         Self {
             // No more than a window of messages is under way.
             under_way: VecDeque::with_capacity(window),
-            seen: Histogram::new_with_bounds(1, LATENCY_MAX_NS, DIGITS)
-                .expect("bounds that are allowed"),
+            seen: Counts::new(),
             max_ns: 0,
         }
     }
@@ -110,7 +117,7 @@ impl Latencies {
             if *counted == 0 {
                 self.under_way.pop_front();
             }
-            self.seen.saturating_record_n(latency, taken);
+            *self.seen.entry(cut(latency)).or_default() += taken;
             self.max_ns = self.max_ns.max(latency);
         }
     }
@@ -183,13 +190,9 @@ impl<'r> Ledger<'r> {
 
     /// All of it.
     pub(super) fn report(&mut self, sent: u64, nulls: u64, start_ns: u64) -> Deliveries {
-        let values = self.latencies.seen.iter_recorded();
-        let latencies = values
-            .map(|step| LatencyCount {
-                latency_ns: step.value_iterated_to(),
-                count: step.count_since_last_iteration(),
-            })
-            .collect();
+        let seen = self.latencies.seen.iter();
+        let latencies =
+            seen.map(|(&latency_ns, &count)| LatencyCount { latency_ns, count }).collect();
         Deliveries {
             sent,
             delivered: self.delivered,
@@ -220,12 +223,11 @@ impl Replica for Ledger<'_> {
     }
 }
 
-/// The histogram of all members' latencies.
-pub(super) fn merge<'r>(reports: impl Iterator<Item = &'r Deliveries>) -> Histogram<u64> {
-    let mut all =
-        Histogram::new_with_bounds(1, LATENCY_MAX_NS, DIGITS).expect("bounds that are allowed");
+/// All members' latencies.
+pub(super) fn merge<'r>(reports: impl Iterator<Item = &'r Deliveries>) -> Counts {
+    let mut all = Counts::new();
     for LatencyCount { latency_ns, count } in reports.flat_map(|report| &report.latencies) {
-        all.saturating_record_n(*latency_ns, *count);
+        *all.entry(*latency_ns).or_default() += count;
     }
     all
 }
@@ -278,12 +280,12 @@ mod tests {
         latencies.committed(200, 2);
         latencies.delivered(300, 4);
         latencies.delivered(1200, 1);
-        assert_eq!(latencies.seen.count_between(200, 200), 3);
-        assert_eq!(latencies.seen.count_between(100, 100), 1);
+        assert_eq!((latencies.seen[&200], latencies.seen[&100]), (3, 1));
         assert_eq!(latencies.max_ns, 1000);
         assert!(latencies.under_way.is_empty());
         // One that was never committed here is not counted.
         latencies.delivered(2000, 1);
-        assert_eq!(latencies.seen.len(), 5);
+        assert_eq!(latencies.seen.values().sum::<u64>(), 5);
+        assert_eq!((cut(1_023), cut(2_001), cut(u64::MAX)), (1_023, 2_000, u64::MAX << 54));
     }
 }

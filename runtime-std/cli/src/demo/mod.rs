@@ -12,7 +12,6 @@
 //! | `ledger` | what a member notes of every delivery |
 //! | `supervisor` | the parent: starts members, takes their reports, and finds out which one failed |
 //! | `report` | the comparison, as a table or JSON |
-//! | `shards` | another demo: a bank over groups of replicas whose leaders are killed |
 
 mod input;
 mod ledger;
@@ -21,12 +20,10 @@ mod messages;
 mod plan;
 mod records;
 mod report;
-mod shards;
 mod share;
 mod supervisor;
 
 pub(super) use member::run as run_member;
-pub(super) use shards::run_member as run_shards_member;
 
 use std::fs::File;
 use std::num::NonZeroUsize;
@@ -35,10 +32,10 @@ use std::path::PathBuf;
 use clap::Args;
 use tramontane_core::layout::MEMBERS_MAX;
 
-use super::exit::Failure;
-use super::interrupt::Interrupts;
-use super::options::{JoinOption, WindowOption, record_bytes};
-use super::output::print_result;
+use tramontane_local::exit::Failure;
+use tramontane_local::interrupt::Interrupts;
+use tramontane_local::options::{JoinOption, WindowOption, record_bytes};
+use tramontane_local::output::print_result;
 use input::{Input, InputWriter};
 use plan::Plan;
 use records::{Cut, CutError, cut};
@@ -51,16 +48,14 @@ pub(super) const EXAMPLES: &str = "  tramontane demo
   tramontane demo --nodes 4 --senders 1 --input access.log --repeat 10
       the lines of a file, ten times over, from one of four members
   tramontane demo --fabric verbs
-      over RDMA, if this machine has a device and this program is built with RDMA
+      over RDMA, if this machine has a device
   head -c 1G /dev/urandom | tramontane demo --input /dev/stdin --block 10240 --json
-      blocks of 10 KB; the result as JSON
-  tramontane demo --shards --json
-      a bank over eight groups of three replicas, of which a leader is killed each second";
+      blocks of 10 KB; the result as JSON";
 
 /// Run a group of processes on this machine: multicast real input, and compare what each of them
 /// delivered.
 #[derive(Args, Debug)]
-pub(super) struct Arguments {
+pub(super) struct DemoOptions {
     /// The number of members, each of which is a process
     #[arg(long, value_name = "N", default_value_t = 3,
           value_parser = clap::value_parser!(u32).range(1..=MEMBERS_MAX as i64))]
@@ -97,16 +92,14 @@ pub(super) struct Arguments {
     /// Print the result as one JSON object
     #[arg(long)]
     json: bool,
-    #[command(flatten)]
-    bank: shards::BankOptions,
 }
 
+/// Recorded air traffic, a line each.
+const SAMPLE: &[u8] =
+    include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/data/adsb-lax.txt"));
+
 /// Runs the demo.
-pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    if arguments.bank.shards {
-        let Arguments { bank, fabric, device, join, json, .. } = arguments;
-        return shards::run(bank, *fabric, device, join.join_timeout, *json);
-    }
+pub(super) fn run(arguments: &DemoOptions) -> Result<(), Failure> {
     let senders = arguments.senders.unwrap_or(arguments.nodes);
     if senders > arguments.nodes {
         let what = format_args!("{senders} senders among {} members", arguments.nodes);
@@ -156,7 +149,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 /// Puts all records into memory that members can map.
-fn take_in(arguments: &Arguments, root: &Root) -> Result<Input, Failure> {
+fn take_in(arguments: &DemoOptions, root: &Root) -> Result<Input, Failure> {
     let limit = arguments.message_max.unwrap_or(MESSAGE_MAX_DEFAULT) as usize;
     let how = arguments.block.map_or(Cut::Lines, Cut::Blocks);
     if let Some(block) = arguments.block.filter(|block| block.get() > limit) {
@@ -167,7 +160,7 @@ fn take_in(arguments: &Arguments, root: &Root) -> Result<Input, Failure> {
     let folder = root.path().parent().unwrap_or(root.path());
     let mut writer = InputWriter::new(folder)?;
     if arguments.input.is_empty() {
-        let embedded = tramontane_fixtures::samples::ADSB;
+        let embedded = SAMPLE;
         cut(embedded, how, limit, |record| writer.push(record))
             .map_err(|error| explain("the embedded sample", limit, error))?;
     }

@@ -1,6 +1,6 @@
 //! What a run is to do.
 
-use crate::options::JoinOption;
+use tramontane_local::options::JoinOption;
 use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::group::Description;
 use tramontane_runtime::rdma::DeviceOptions;

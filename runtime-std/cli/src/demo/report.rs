@@ -1,12 +1,11 @@
 //! The comparison of what every member delivered, as a table or as JSON.
 
-use hdrhistogram::Histogram;
 use serde::Serialize;
 
-use super::ledger::merge;
+use super::ledger::{Counts, merge};
 use super::messages::Deliveries;
 use super::plan::Plan;
-use crate::exit::{Failure, Status};
+use tramontane_local::exit::{Failure, Status};
 use tramontane_local::table::{Table, scaled};
 
 /// The result of a run: what `--json` prints.
@@ -48,10 +47,17 @@ struct Latency {
 }
 
 impl Latency {
-    fn new(seen: &Histogram<u64>, max_ns: u64) -> Self {
+    fn new(seen: &Counts, max_ns: u64) -> Self {
         let us = |ns: u64| ns as f64 / 1000.0;
-        // A bucket's upper end may lie above the largest value.
-        let quantile = |q| us(seen.value_at_quantile(q).min(max_ns));
+        let all: u64 = seen.values().sum();
+        let quantile = |share: f64| {
+            let (mut left, wanted) = (all, (all as f64 * (1.0 - share)) as u64);
+            let at = seen.iter().find(|(_, count)| {
+                left = left.saturating_sub(**count);
+                left <= wanted
+            });
+            us(at.map_or(0, |(latency_ns, _)| *latency_ns))
+        };
         Self { p50: quantile(0.5), p99: quantile(0.99), max: us(max_ns) }
     }
 }
@@ -187,7 +193,7 @@ impl Outcome {
 mod tests {
     use super::*;
     use crate::demo::messages::{LatencyCount, Wrong};
-    use crate::options::JoinOption;
+    use tramontane_local::options::JoinOption;
     use std::time::Duration;
     use tramontane_runtime::group::Description;
 

@@ -7,18 +7,16 @@
 //! consequences: a process that died without a report, before one that reports what it lacks,
 //! before those that lost a peer.
 
-use std::io::{self, IsTerminal as _};
+use std::io::{self, IsTerminal as _, Write as _};
 use std::iter;
 use std::os::fd::AsFd as _;
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
-
 use super::input::Input;
 use super::messages::{Deliveries, DemoMember, Order, Report, Task};
 use super::plan::Plan;
-use crate::exit::{Failure, Status};
-use crate::interrupt::Interrupts;
+use tramontane_local::exit::{Failure, Status};
+use tramontane_local::interrupt::Interrupts;
 use tramontane_local::crew::{Crew, End, Event, Launch, WorkerId};
 use tramontane_local::group::LocalGroup;
 
@@ -35,7 +33,7 @@ const STANDSTILL_MAX: Duration = Duration::from_secs(60);
 const AFTERMATH: Duration = Duration::from_millis(800);
 
 /// A run that takes longer than this shows how far it is.
-const BAR_AFTER: Duration = Duration::from_secs(2);
+const SHOWN_AFTER: Duration = Duration::from_secs(2);
 
 /// Where a member is.
 #[derive(Debug)]
@@ -68,7 +66,7 @@ pub(super) fn run(
 ) -> Result<Vec<Deliveries>, Failure> {
     let mut supervisor = Supervisor::start(plan, input)?;
     let outcome = supervisor.supervise(interrupts);
-    supervisor.bar.finish_and_clear();
+    supervisor.clear();
     outcome
 }
 
@@ -80,7 +78,8 @@ struct Supervisor<'p> {
     members: Vec<Member>,
     going_since: Option<Instant>,
     standstill: Duration,
-    bar: ProgressBar,
+    /// How far it is stands on the terminal.
+    is_shown: bool,
 }
 
 impl<'p> Supervisor<'p> {
@@ -110,7 +109,7 @@ impl<'p> Supervisor<'p> {
             });
         }
         let (going_since, standstill) = (None, Duration::ZERO);
-        Ok(Self { plan, crew, members, going_since, standstill, bar: ProgressBar::hidden() })
+        Ok(Self { plan, crew, members, going_since, standstill, is_shown: false })
     }
 
     /// Takes the members' reports until all are done.
@@ -264,22 +263,20 @@ impl<'p> Supervisor<'p> {
     /// terminal.
     fn show(&mut self) {
         let Some(since) = self.going_since else { return };
-        if since.elapsed() < BAR_AFTER || !io::stderr().is_terminal() {
+        if since.elapsed() < SHOWN_AFTER || !io::stderr().is_terminal() {
             return;
         }
-        if self.bar.is_hidden() {
-            let bar =
-                ProgressBar::with_draw_target(Some(self.plan.total), ProgressDrawTarget::stderr());
-            // A run that fails or is interrupted leaves none behind.
-            let bar = bar.with_finish(ProgressFinish::AndClear);
-            let template = "{bar:40} {human_pos} of {human_len} messages delivered, {eta} left";
-            self.bar = match ProgressStyle::with_template(template) {
-                Ok(style) => bar.with_style(style),
-                Err(_) => bar,
-            };
+        self.is_shown = true;
+        let slowest = self.members.iter().map(|member| member.delivered).min().unwrap_or(0);
+        // Without standard error there is no other place for it.
+        let _ = write!(io::stderr(), "\r{slowest} of {} messages delivered", self.plan.total);
+    }
+
+    /// Leaves the terminal as it was: also a run that fails or is interrupted.
+    fn clear(&mut self) {
+        if std::mem::take(&mut self.is_shown) {
+            let _ = write!(io::stderr(), "\r\x1b[K");
         }
-        let slowest = self.members.iter().map(|member| member.delivered).min();
-        self.bar.set_position(slowest.unwrap_or(0));
     }
 }
 

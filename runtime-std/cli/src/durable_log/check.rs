@@ -7,8 +7,8 @@ use serde::Serialize;
 use tramontane_log::{Damaged, Fit, Log, Noted, Recovery, SystemFolder};
 use tramontane_runtime::group::{StartError, noted_log};
 
-use crate::exit::{Failure, Status};
-use crate::output::print_result;
+use tramontane_local::exit::{Failure, Status};
+use tramontane_local::output::print_result;
 
 /// Where a node with a data folder remembers its membership, if nothing else is said.
 const VIEW: &str = "view";

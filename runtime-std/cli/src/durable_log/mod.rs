@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use tramontane_log::{Log, Noted, Recovery, SystemFolder};
 
-use super::exit::{Failure, Status};
+use tramontane_local::exit::{Failure, Status};
 
 pub(super) const EXAMPLES: &str = "  tramontane log /var/lib/group/log
       its messages in their order, a line each
@@ -19,7 +19,7 @@ pub(super) const EXAMPLES: &str = "  tramontane log /var/lib/group/log
 
 /// Print or check the log of a member that does not run
 #[derive(Args, Debug)]
-pub(super) struct Arguments {
+pub(super) struct DurableLogOptions {
     /// The folder of the log
     #[arg(value_name = "DIR")]
     folder: PathBuf,
@@ -42,7 +42,7 @@ pub(super) struct Arguments {
 }
 
 /// Prints or checks.
-pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub(super) fn run(arguments: &DurableLogOptions) -> Result<(), Failure> {
     if arguments.check {
         return check::run(&arguments.folder, arguments.state.as_deref(), arguments.json);
     }

@@ -5,9 +5,9 @@ use std::io::{self, BufWriter, Write};
 use serde::Serialize;
 use tramontane_log::{Log, Record, Sequence, SystemFolder};
 
-use crate::exit::Failure;
-use crate::lines::add_message;
-use crate::record::Bytes;
+use tramontane_local::exit::Failure;
+use tramontane_local::lines::add_message;
+use tramontane_local::record::Bytes;
 
 /// A message as JSON.
 #[derive(Serialize)]

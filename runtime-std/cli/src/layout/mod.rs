@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use clap::Args;
 use tramontane_core::layout::{MEMBERS_MAX, MESSAGE_MAX, WINDOW_MAX};
 
-use super::exit::{Failure, Status};
-use super::output::print_result;
+use tramontane_local::exit::{Failure, Status};
+use tramontane_local::output::print_result;
 use map::{MemoryMap, RowMap, What};
 use tramontane_local::table::Table;
 use tramontane_runtime::group::{
@@ -25,7 +25,7 @@ pub(super) const EXAMPLES: &str = "  tramontane layout --nodes 4
 
 /// Print the memory map of a group, and how much memory it takes.
 #[derive(Args, Debug)]
-pub(super) struct Arguments {
+pub(super) struct LayoutOptions {
     /// The number of members
     #[arg(long, value_name = "N", default_value_t = 3,
           value_parser = clap::value_parser!(u32).range(1..=MEMBERS_MAX as i64))]
@@ -50,7 +50,7 @@ pub(super) struct Arguments {
     json: bool,
 }
 
-impl Arguments {
+impl LayoutOptions {
     /// A group with fixed membership, of the nodes that the options give.
     fn describe(&self) -> Result<Description, Failure> {
         let senders = self.senders.unwrap_or(self.nodes);
@@ -64,7 +64,7 @@ impl Arguments {
 }
 
 /// Prints the map.
-pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub(super) fn run(arguments: &LayoutOptions) -> Result<(), Failure> {
     let group = match &arguments.config {
         Some(path) => Description::read(path).map_err(|error| match error {
             DescriptionError::Read { .. } => Failure::with_text(Status::Input, error),

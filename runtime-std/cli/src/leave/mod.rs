@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 
-use super::exit::{Failure, Status};
-use super::group_file::{GroupOptions, check_node, listed};
-use super::interrupt::Interrupts;
+use tramontane_local::exit::{Failure, Status};
+use tramontane_local::group_file::{GroupOptions, check_node, listed};
+use tramontane_local::interrupt::Interrupts;
 use super::status::newest;
 use tramontane_runtime::group::{GroupStatus, OperatorClient, OperatorError};
 
@@ -19,7 +19,7 @@ node's process has ended: its log, address and metrics port are free.";
 
 /// Ask a node to leave its group, and wait until its process has ended
 #[derive(Args, Debug)]
-pub(super) struct Arguments {
+pub(super) struct LeaveOptions {
     #[command(flatten)]
     group: GroupOptions,
     /// The id of the node
@@ -34,7 +34,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Asks a node to leave, waits until it has, and prints that.
-pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub(super) fn run(arguments: &LeaveOptions) -> Result<(), Failure> {
     let (description, visits) = arguments.group.open()?;
     let (node, limit) = (arguments.id, arguments.group.time_limit);
     check_node(&description, node)?;

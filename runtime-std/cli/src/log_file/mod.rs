@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::exit::Failure;
+use tramontane_local::exit::Failure;
 
 pub(super) use rotation::Rotation;
 

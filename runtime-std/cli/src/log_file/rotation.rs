@@ -8,8 +8,8 @@ use rustix::fs::{Mode, OFlags, open};
 use signal_hook::consts::{SIGHUP, SIGTERM};
 
 use super::SharedLogFile;
-use crate::interrupt::WatchError;
-use crate::output::print_notice;
+use tramontane_local::interrupt::WatchError;
+use tramontane_local::output::print_notice;
 
 /// The log files of a process, and whether they are to be opened anew.
 pub(crate) struct Rotation {

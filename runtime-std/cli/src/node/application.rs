@@ -12,12 +12,12 @@ use tramontane_core::node::DurableCounts;
 use super::event::Event;
 use super::log::Log;
 use super::meter::Meter;
-use crate::exit::{Failure, Status};
-use crate::group_file::listed;
-use crate::lines::add_message;
+use tramontane_local::exit::{Failure, Status};
+use tramontane_local::group_file::listed;
+use tramontane_local::lines::add_message;
 use crate::log_file::kept_text;
-use crate::output::Output;
-use crate::record::Bytes;
+use tramontane_local::output::Output;
+use tramontane_local::record::Bytes;
 use tramontane_runtime::group::{Description, FIRST_VIEW, Message, Messages, Replica, ViewChanged};
 
 /// What goes to standard output.

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::exit::Failure;
+use tramontane_local::exit::Failure;
 
 /// What happens to a node.
 #[derive(Debug)]

@@ -16,7 +16,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::event::Event;
 use super::meter::Meter;
 use super::sent_lines::{Lost, SentLines};
-use crate::lines::{Cutter, Line, unreadable};
+use tramontane_local::lines::{Cutter, Line, unreadable};
 use tramontane_runtime::group::{LargeUnsent, Receipt, SendLargeError, Sender};
 use tramontane_runtime::member::SendError;
 

@@ -33,13 +33,13 @@ use rustix::process::umask;
 use tramontane_control::HostAddress;
 use tramontane_core::ids::SubgroupId;
 
-use super::exit::Failure;
-use super::group_file;
-use super::interrupt::Interrupts;
+use tramontane_local::exit::Failure;
+use tramontane_local::group_file;
+use tramontane_local::interrupt::Interrupts;
 use super::log_file::{Rotation, SharedLogFile, with_ending};
-use super::options::seconds;
-use super::output::{Output, print_notice};
-use super::waiting_notice::WaitingNotice;
+use tramontane_local::options::seconds;
+use tramontane_local::output::{Output, print_notice};
+use tramontane_local::waiting_notice::WaitingNotice;
 use application::{Application, Printing, Subgroups};
 use event::Event;
 use input::{Input, Lines};
@@ -100,7 +100,7 @@ by its number, and the node goes on; with --leave-at-end it then exits with 3.
 
 /// Be a member of a group that survives its members: nodes may fail, leave and join
 #[derive(Args, Debug)]
-pub(super) struct Arguments {
+pub(super) struct NodeOptions {
     /// The group file
     #[arg(long, value_name = "FILE", required_unless_present = "example_config")]
     config: Option<PathBuf>,
@@ -172,7 +172,7 @@ const UNREAD_SHARE: u32 = 4;
 const EXAMPLE: &str = include_str!("example.toml");
 
 /// Runs a node.
-pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub(super) fn run(arguments: &NodeOptions) -> Result<(), Failure> {
     let (Some(config), Some(node), false) =
         (&arguments.config, arguments.id, arguments.example_config)
     else {
@@ -242,7 +242,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
 fn become_member(
     description: Description,
     node: u32,
-    arguments: &Arguments,
+    arguments: &NodeOptions,
     interrupts: &Interrupts,
     application: Application,
 ) -> Result<Running, Failure> {
@@ -304,7 +304,7 @@ fn unsent_max(description: &Description, subgroup: SubgroupId) -> usize {
     usize::try_from(window).unwrap_or(usize::MAX).saturating_mul(2)
 }
 
-impl Arguments {
+impl NodeOptions {
     /// The folder of the node's durable logs: what is given, or one beside the log or the group
     /// file, which is named on standard error.
     fn data_folder(

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use super::event::Event;
 use super::input::Input;
-use crate::exit::{Failure, Status};
-use crate::interrupt::Interrupts;
+use tramontane_local::exit::{Failure, Status};
+use tramontane_local::interrupt::Interrupts;
 use crate::log_file::Rotation;
-use crate::output::{Output, print_notice};
+use tramontane_local::output::{Output, print_notice};
 use tramontane_runtime::group::Running;
 use tramontane_runtime::member::Stopped;
 

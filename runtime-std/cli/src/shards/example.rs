@@ -1,36 +1,13 @@
 //! Overlay files that explain every field: the three trees of the paper, for eight groups of three.
 
-use clap::ValueEnum;
-
-use crate::exit::Failure;
+use tramontane_local::exit::Failure;
+use tramontane_local::shard_trees::Tree;
 
 /// Everything but the groups.
 const HEAD: &str = include_str!("example.toml");
 
 /// Replicas of each group.
 const REPLICAS: u16 = 3;
-
-/// The trees of TRAM, section 8.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Tree {
-    /// Each group has up to two children
-    Base,
-    /// All groups are children of the first
-    Breadth,
-    /// Each group is the child of the one before
-    Depth,
-}
-
-impl Tree {
-    /// The parent of each of eight groups, by index.
-    pub(crate) const fn parents(self) -> [Option<usize>; 8] {
-        match self {
-            Self::Base => [None, Some(0), Some(0), Some(1), Some(1), Some(2), Some(2), Some(3)],
-            Self::Breadth => [None, Some(0), Some(0), Some(0), Some(0), Some(0), Some(0), Some(0)],
-            Self::Depth => [None, Some(0), Some(1), Some(2), Some(3), Some(4), Some(5), Some(6)],
-        }
-    }
-}
 
 /// The file of a tree.
 fn file(tree: Tree) -> String {

@@ -10,9 +10,9 @@ use std::sync::mpsc::Sender;
 
 use tramontane_runtime::shards::{Delivered, Destinations, Places, Replica};
 
-use crate::lines::add_message;
+use tramontane_local::lines::add_message;
 use crate::log_file::{NO_FILE, SharedLogFile, begin_without_file, kept_text};
-use crate::output::{Output, print_notice};
+use tramontane_local::output::{Output, print_notice};
 
 /// Where lines go.
 enum Sink {

@@ -7,25 +7,22 @@
 //! | `replica`, `log` | a replica's process; what it does with what is delivered |
 //! | `send` | a client that sends the lines of its input |
 //! | `status` | how all replicas are |
-//! | `failures` | the exit statuses of what can go wrong |
 
 mod example;
-mod failures;
 mod log;
 mod replica;
 mod send;
 mod status;
-
-pub(super) use example::Tree;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
-use super::exit::Failure;
-use super::options::seconds;
+use tramontane_local::exit::Failure;
+use tramontane_local::options::seconds;
 use tramontane_local::options::DeviceArguments;
+use tramontane_local::shard_trees::Tree;
 use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::shards::Description;
 
@@ -58,7 +55,7 @@ state; its replicas say so, and exit with status 9. Then end all processes, and 
 /// they are
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true)]
-pub(super) struct Arguments {
+pub(super) struct ShardsOptions {
     #[command(subcommand)]
     command: Option<Command>,
     /// The overlay file
@@ -88,13 +85,13 @@ pub(super) struct Arguments {
 #[derive(Subcommand, Debug)]
 enum Command {
     /// Send each line of standard input to a set of groups, and print which replicas delivered it
-    Send(send::Arguments),
+    Send(send::SendOptions),
     /// Print how all replicas are: leader, timestamp, log and lag of each
-    Status(status::Arguments),
+    Status(status::ReplicaStatusOptions),
 }
 
 /// Does what is asked for.
-pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub(super) fn run(arguments: &ShardsOptions) -> Result<(), Failure> {
     match &arguments.command {
         Some(Command::Send(arguments)) => return send::run(arguments),
         Some(Command::Status(arguments)) => return status::run(arguments),

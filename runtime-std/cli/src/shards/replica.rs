@@ -8,11 +8,11 @@ use std::time::Duration;
 use tramontane_runtime::shards::{Places, StartOptions, start};
 
 use super::log::Log;
-use super::{Arguments, read_with_device};
-use crate::exit::Failure;
-use crate::interrupt::Interrupts;
+use super::{ShardsOptions, read_with_device};
+use tramontane_local::exit::Failure;
+use tramontane_local::interrupt::Interrupts;
 use crate::log_file::{Rotation, SharedLogFile};
-use crate::output::{Output, print_notice};
+use tramontane_local::output::{Output, print_notice};
 
 /// Between two looks at signals and at the replica's state.
 const TICK: Duration = Duration::from_millis(20);
@@ -21,7 +21,7 @@ const TICK: Duration = Duration::from_millis(20);
 const DRAIN: Duration = Duration::from_secs(1);
 
 /// Starts it, and waits for its end.
-pub(super) fn run(config: &Path, id: &str, arguments: &Arguments) -> Result<(), Failure> {
+pub(super) fn run(config: &Path, id: &str, arguments: &ShardsOptions) -> Result<(), Failure> {
     let description = read_with_device(config, &arguments.device)?;
     let places = Places::new(&description, description.overlay()?);
     let replica = places.replica_named(id)?;

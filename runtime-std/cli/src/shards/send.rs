@@ -14,10 +14,10 @@ use tramontane_runtime::shards::{
 };
 
 use super::read_with_device;
-use crate::exit::{Failure, Status};
-use crate::interrupt::Interrupts;
-use crate::lines::{Line, each_line};
-use crate::options::seconds;
+use tramontane_local::exit::{Failure, Status};
+use tramontane_local::interrupt::Interrupts;
+use tramontane_local::lines::{Line, each_line};
+use tramontane_local::options::seconds;
 
 /// Lines that wait to be sent.
 const LINES_MAX: usize = 1024;
@@ -29,7 +29,7 @@ const TICK: Duration = Duration::from_millis(20);
 const LEAVE: Duration = Duration::from_secs(5);
 
 #[derive(Args, Debug)]
-pub(super) struct Arguments {
+pub(super) struct SendOptions {
     /// The overlay file
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
@@ -81,7 +81,7 @@ struct Report {
 type Input = Result<(u64, Option<Vec<u8>>), Failure>;
 
 /// Sends all lines.
-pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub(super) fn run(arguments: &SendOptions) -> Result<(), Failure> {
     let description = read_with_device(&arguments.config, &arguments.device)?;
     let places = Places::new(&description, description.overlay()?);
     let to = places.destinations(arguments.to.iter().map(String::as_str))?;
@@ -147,7 +147,7 @@ enum NextLine {
 
 /// A client that is at it.
 struct Sending<'a> {
-    arguments: &'a Arguments,
+    arguments: &'a SendOptions,
     client: Client,
     places: Places,
     to: Destinations,

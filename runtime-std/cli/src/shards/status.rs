@@ -11,12 +11,12 @@ use tramontane_local::table::Table;
 use tramontane_runtime::shards::{AskError, Operator, Places, ReplicaState, ReplicaStatus};
 
 use super::read;
-use crate::exit::{Failure, Status};
-use crate::interrupt::Interrupts;
-use crate::options::seconds;
+use tramontane_local::exit::{Failure, Status};
+use tramontane_local::interrupt::Interrupts;
+use tramontane_local::options::seconds;
 
 #[derive(Args, Debug)]
-pub(super) struct Arguments {
+pub(super) struct ReplicaStatusOptions {
     /// The overlay file
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
@@ -58,7 +58,7 @@ struct ReplicaReport<'a> {
 }
 
 /// Asks, and prints what is answered.
-pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub(super) fn run(arguments: &ReplicaStatusOptions) -> Result<(), Failure> {
     let description = read(&arguments.config)?;
     let places = Places::new(&description, description.overlay()?);
     let operator = Operator::new(&description)?;

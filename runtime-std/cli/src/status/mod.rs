@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use serde::Serialize;
 
-use super::exit::{Failure, Status};
-use super::group_file::{GroupOptions, check_node, listed};
-use super::interrupt::Interrupts;
+use tramontane_local::exit::{Failure, Status};
+use tramontane_local::group_file::{GroupOptions, check_node, listed};
+use tramontane_local::interrupt::Interrupts;
 use tramontane_local::table::Table;
 use tramontane_runtime::group::{
     ClientStatus, CutClient, DurableStatus, GroupStatus, OperatorClient, OperatorError, SlowMember,
@@ -26,7 +26,7 @@ is not a member.";
 
 /// Print the status of all nodes of a group
 #[derive(Args, Debug)]
-pub(super) struct Arguments {
+pub(super) struct StatusOptions {
     #[command(flatten)]
     group: GroupOptions,
     /// Ask this node alone
@@ -70,7 +70,7 @@ struct NodeReport<'a> {
 }
 
 /// Asks, and prints what is answered.
-pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub(super) fn run(arguments: &StatusOptions) -> Result<(), Failure> {
     let (description, visits) = arguments.group.open()?;
     if let Some(node) = arguments.id {
         check_node(&description, node)?;
@@ -91,7 +91,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
 }
 
-impl Arguments {
+impl StatusOptions {
     fn ask(&self, visits: &OperatorClient, interrupts: &Interrupts) -> Answers {
         let limit = self.group.time_limit;
         match self.id {

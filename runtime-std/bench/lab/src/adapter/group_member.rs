@@ -1,0 +1,237 @@
+//! A member of groups whose members order messages among themselves.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use tramontane_core::ids::SubgroupId;
+use tramontane_core::view::Halt;
+
+use super::delivery::{Delivery, Names};
+use super::meeting::describe;
+use super::member::{MemberUnderTest, send_with};
+use super::payload;
+use super::protocol::{Answer, Command, Init};
+use super::refusal::{Refusal, node_id};
+use super::{AdapterOptions, Commands, NodeUnderTest, TICK, answer, answer_unknown, greet, next};
+use tramontane_local::exit::Failure;
+use tramontane_local::interrupt::Interrupts;
+use tramontane_runtime::carrier::Carrier;
+use tramontane_runtime::group::{self, Forming, Running, SendLargeError, Sender, StartOptions};
+use tramontane_runtime::member::{SendError, Stopped};
+
+/// What is claimed, whatever carries the group.
+const FEATURES: [&str; 11] = [
+    "pause",
+    "stats",
+    "several-groups",
+    "suspension",
+    "empty-messages",
+    "large-messages",
+    "huge-messages",
+    "views",
+    "crash",
+    "leave",
+    "join",
+];
+
+/// What is claimed besides where the groups are logged: else nothing survives in storage.
+const LOGGED_FEATURES: [&str; 2] = ["restart", "durable"];
+
+/// How many times longer than the driver's deadline a start may take. The protocol lets a deadline
+/// last so much longer on a busy machine.
+const DEADLINE_STRETCH: u32 = 20;
+
+/// How long one send may wait for room before the answer is that its outcome is unknown.
+const SEND_LIMIT: Duration = Duration::from_secs(60);
+
+/// How long a leave may take.
+const LEAVE_LIMIT: Duration = Duration::from_secs(30);
+
+/// How long a member that lost its majority waits for the driver's stop, before it answers that it
+/// halted: the driver may be stopping all members, one after the other.
+const NO_MAJORITY_WAIT: Duration = Duration::from_millis(500);
+
+/// How long a member that is to stop may take for what is under way: acknowledgements that others
+/// wait for.
+const SETTLE: Duration = Duration::from_millis(500);
+
+/// A member that has joined.
+pub(super) struct Member {
+    running: Running,
+    features: Vec<&'static str>,
+    /// By group name: the subgroups in which this member sends, or not.
+    groups: HashMap<String, Option<Sender>>,
+    pause_ms: Arc<AtomicU64>,
+    message_bytes_max: u32,
+    /// When this member was first seen to have stopped.
+    stopped_since: Option<Instant>,
+}
+
+impl Member {
+    pub(super) fn join(
+        init: &Init,
+        arguments: &AdapterOptions,
+        interrupts: &Interrupts,
+    ) -> Result<Self, Refusal> {
+        let own = node_id(init, &init.node)?;
+        let pause_ms = Arc::new(AtomicU64::new(0));
+        let names = Arc::new(Names {
+            nodes: init.nodes.iter().map(|node| node.node.clone()).collect(),
+            groups: init.groups.iter().map(|group| group.group.clone()).collect(),
+        });
+        let delivery = Delivery::new(Arc::clone(&names), Arc::clone(&pause_ms));
+        let mut features = FEATURES.to_vec();
+        if arguments.fabric == Carrier::Tcp {
+            features.push("network");
+        }
+        if arguments.logged {
+            features.extend(LOGGED_FEATURES);
+        }
+        let running = start(init, own, arguments, interrupts, delivery, names)?;
+        let groups = init.groups.iter().zip(0_u16..);
+        let groups = groups
+            .map(|(group, index)| (group.group.clone(), running.sender(SubgroupId(index))))
+            .collect();
+        let message_bytes_max = init.limits.message_bytes_max.max(init.limits.huge_bytes_max);
+        Ok(Self { running, features, groups, pause_ms, message_bytes_max, stopped_since: None })
+    }
+
+    fn multicast(&mut self, message: &str, groups: &[String], bytes: usize) -> Result<(), Failure> {
+        let refuse = |code, definite, text| {
+            answer(&Answer::Error { code, definite, message: Some(message), text })
+        };
+        let [group] = groups else {
+            return refuse("unsupported", true, "a message is for one group".to_owned());
+        };
+        let Some(sender) = self.groups.get_mut(group).and_then(Option::as_mut) else {
+            return refuse("not-a-sender", true, format!("this member does not send in {group}"));
+        };
+        if bytes > self.message_bytes_max as usize {
+            let text = format!("{bytes} bytes, and the limit is {}", self.message_bytes_max);
+            return refuse("too-large", true, text);
+        }
+        match send_with(sender, bytes, SEND_LIMIT, |payload| payload::fill(payload, message)) {
+            Ok(()) => answer(&Answer::Ok { message: Some(message) }),
+            // Without a slot nothing was sent.
+            Err(error) => refuse(code_of(&error), true, error.to_string()),
+        }
+    }
+
+    /// Why this member goes on no more, if so.
+    fn given_up(&mut self) -> Option<Stopped> {
+        let stopped = self.running.stopped()?;
+        let patience = match stopped {
+            // A member that is stopped ends without a report, and its group with it.
+            Stopped::Halted { why: Halt::NoMajority, .. } => NO_MAJORITY_WAIT,
+            _ => Duration::ZERO,
+        };
+        let since = *self.stopped_since.get_or_insert_with(Instant::now);
+        (since.elapsed() >= patience).then_some(stopped)
+    }
+
+    /// Leaves the groups for good.
+    fn leave(&mut self) -> Result<(), Failure> {
+        let running = &self.running;
+        // What was taken is delivered before this member goes, unless others send without end.
+        let _ = running.settle(LEAVE_LIMIT / 4);
+        running.ask_to_leave();
+        let started = Instant::now();
+        let stopped = loop {
+            match running.stopped() {
+                Some(stopped) => break stopped,
+                None if started.elapsed() > LEAVE_LIMIT => break Stopped::Closed,
+                None => std::thread::sleep(Duration::from_millis(1)),
+            }
+        };
+        match stopped {
+            Stopped::Left => answer(&Answer::Halt { reason: "left", text: None }),
+            stopped => {
+                answer(&Answer::Halt { reason: "halted", text: Some(stopped.to_string()) })?;
+                Err(stopped.into())
+            }
+        }
+    }
+
+    fn stop(&mut self) -> Result<(), Failure> {
+        if !self.running.settle(SETTLE) {
+            tracing::info!("stopped with something under way");
+        }
+        answer(&Answer::Halt { reason: "done", text: None })
+    }
+}
+
+impl NodeUnderTest for Member {
+    fn serve(
+        mut self: Box<Self>,
+        commands: &Commands,
+        interrupts: &Interrupts,
+    ) -> Result<(), Failure> {
+        greet(&self.features)?;
+        loop {
+            match next(commands, interrupts, TICK)? {
+                Some(Ok(Command::Multicast { message, groups, bytes })) => {
+                    self.multicast(&message, &groups, bytes)?;
+                }
+                Some(Ok(Command::Pause { ms })) => {
+                    self.pause_ms.store(ms, Ordering::Relaxed);
+                    answer(&Answer::Ok { message: None })?;
+                }
+                Some(Ok(Command::Stats)) => {
+                    answer(&Answer::Stats { posts: self.running.writes() })?
+                }
+                Some(Ok(Command::Leave)) => return self.leave(),
+                Some(Ok(Command::Stop)) => return self.stop(),
+                Some(Ok(Command::Init(_) | Command::Unknown)) => answer_unknown()?,
+                Some(Err(failure)) => return Err(failure),
+                None => {}
+            }
+            if let Some(stopped) = self.given_up() {
+                answer(&Answer::Halt { reason: "halted", text: Some(stopped.to_string()) })?;
+                return Err(stopped.into());
+            }
+        }
+    }
+}
+
+/// The protocol's code for an error.
+fn code_of(error: &SendLargeError) -> &'static str {
+    match error {
+        SendLargeError::Send(SendError::Stopped(_)) => "stopped",
+        SendLargeError::Send(SendError::TimedOut(_)) | SendLargeError::Memory(_) => "full",
+        SendLargeError::Send(SendError::TooLarge { .. })
+        | SendLargeError::TooLarge { .. }
+        | SendLargeError::NotAllowed => "too-large",
+        // A second try would not help.
+        _ => "stopped",
+    }
+}
+
+/// Becomes a member of groups whose membership changes, from the start or later.
+fn start(
+    init: &Init,
+    own: u32,
+    arguments: &AdapterOptions,
+    interrupts: &Interrupts,
+    delivery: Delivery,
+    names: Arc<Names>,
+) -> Result<Running, Refusal> {
+    let description = describe(init, arguments.fabric, arguments.logged)?;
+    let members =
+        description.subgroups.iter().map(|subgroup| subgroup.members().to_vec()).collect();
+    let options = StartOptions {
+        device: arguments.device.options(),
+        // The driver says when it was too long, by what the machine grants it.
+        time_limit: Duration::from_millis(init.limits.deadline_ms) * DEADLINE_STRETCH,
+        cancel: interrupts.flag(),
+        // A later start finds what it was a member of in its folder, and goes on with that.
+        forming: Forming { new_group: !arguments.logged || init.inc == 1, ..Forming::default() },
+        data: arguments.logged.then(|| init.storage.clone()),
+        ..StartOptions::new(own)
+    };
+    let member = MemberUnderTest::new(delivery, names, members, arguments.logged);
+    let started = group::start(description, options, member);
+    interrupts.check()?;
+    Ok(started.map_err(Failure::from)?)
+}

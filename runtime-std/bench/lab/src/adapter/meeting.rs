@@ -1,0 +1,131 @@
+//! The group that the members of one run of the suite are: under a name, or at ports that they find
+//! through the folder that they share.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::net::{Ipv4Addr, TcpListener};
+
+use super::protocol::Init;
+use super::refusal::{Refusal, node_id, not_understood};
+use tramontane_local::exit::Failure;
+use tramontane_runtime::carrier::Carrier;
+use tramontane_runtime::group::{
+    Description, NodeDescription, SubgroupDescription, WINDOW_DEFAULT,
+};
+use tramontane_runtime::shared_memory::GroupName;
+
+/// From one heartbeat to the next.
+const HEARTBEAT_MS: u64 = 20;
+
+/// Until a member counts as dead without a heartbeat: longer than any pause that the suite asks
+/// for, and short against its deadline, by which it says how slow the machine may be. A process
+/// that ends is noticed at once.
+const FAILURE_TIMEOUT_MIN_MS: u64 = 1_500;
+const FAILURE_TIMEOUTS_PER_DEADLINE: u64 = 10;
+
+/// Longer messages than this go by block multicast, in the same order: so both ways are judged. It
+/// is what every group takes.
+const SMALL_MAX: u32 = 1024;
+
+/// The group as all members of a run describe it, joiners included. The members of the first view
+/// are not compared.
+pub(super) fn describe(
+    init: &Init,
+    carrier: Carrier,
+    is_logged: bool,
+) -> Result<Description, Refusal> {
+    let ids = |names: &[String]| {
+        names.iter().map(|name| node_id(init, name)).collect::<Result<Vec<u32>, _>>()
+    };
+    let mut description = Description::local(name_of_run(init)?.as_str(), 0, WINDOW_DEFAULT, 0);
+    description.heartbeat_ms = HEARTBEAT_MS;
+    description.failure_timeout_ms =
+        (init.limits.deadline_ms / FAILURE_TIMEOUTS_PER_DEADLINE).max(FAILURE_TIMEOUT_MIN_MS);
+    description.nodes = (0..)
+        .zip(&init.nodes)
+        .map(|(id, _)| NodeDescription { id, address: None, state: None })
+        .collect();
+    if carrier != Carrier::SharedMemory {
+        description.fabric = carrier;
+        // The suite's networks are its own.
+        description.allow_clear = true;
+        let ports = ports(init).map_err(|error| Failure::system("cannot choose ports", &error))?;
+        for ((node, named), port) in description.nodes.iter_mut().zip(&init.nodes).zip(ports) {
+            let address = format!("{}:{port}", named.address);
+            let parsed = address.parse();
+            node.address = Some(parsed.map_err(|_| not_understood(format_args!("\"{address}\"")))?);
+        }
+    }
+    let everyone: Vec<u32> = description.nodes.iter().map(|node| node.id).collect();
+    let mut initial = BTreeSet::new();
+    description.subgroups.clear();
+    for group in &init.groups {
+        if let Some(outsider) = group.senders.iter().find(|sender| !group.members.contains(sender))
+        {
+            let what = format!("{outsider} sends to {} and is no member of it", group.group);
+            return Err(Refusal::Unsupported(what));
+        }
+        let (members, senders) = (ids(&group.members)?, ids(&group.senders)?);
+        initial.extend(members.iter().copied());
+        // Any node may become a member of the only group later, and send in it. The suite lists
+        // those that are members at first.
+        let is_only = init.groups.len() == 1;
+        let members = if is_only { everyone.clone() } else { members };
+        let senders = if is_only { everyone.clone() } else { senders };
+        let large_max = init.limits.message_bytes_max.max(init.limits.huge_bytes_max);
+        description.subgroups.push(SubgroupDescription {
+            members: Some(members),
+            senders: Some(senders),
+            message_max: SMALL_MAX,
+            large_max: u64::from(large_max),
+            logged: is_logged,
+            ..SubgroupDescription::named(&group.group)
+        });
+    }
+    description.initial = initial.into_iter().collect();
+    description.complete().map_err(Failure::from)?;
+    Ok(description)
+}
+
+/// A port for each node, chosen by the first member that comes: below those that the system gives
+/// to connections.
+pub(super) fn ports(init: &Init) -> io::Result<Vec<u16>> {
+    std::fs::create_dir_all(&init.shared)?;
+    let path = init.shared.join("tramontane.ports");
+    let draft = init.shared.join(format!("tramontane.ports.{}", std::process::id()));
+    let mut chosen = Vec::new();
+    for port in candidates()? {
+        if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
+            chosen.push(port);
+        }
+        if chosen.len() == init.nodes.len() {
+            break;
+        }
+    }
+    std::fs::write(&draft, serde_json::to_vec(&chosen)?)?;
+    // The first member has chosen for all; a file that is there is whole.
+    let linked = std::fs::hard_link(&draft, &path);
+    std::fs::remove_file(&draft)?;
+    if let Err(error) = linked
+        && error.kind() != io::ErrorKind::AlreadyExists
+    {
+        return Err(error);
+    }
+    Ok(serde_json::from_slice(&std::fs::read(&path)?)?)
+}
+
+/// Ports to try, from a random one on.
+fn candidates() -> io::Result<impl Iterator<Item = u16>> {
+    const LOWEST: u16 = 10_000;
+    const COUNT: u16 = 20_000;
+    let first = tramontane_control::incarnation()? % u64::from(COUNT);
+    let first = u16::try_from(first).unwrap_or(0);
+    Ok((0..COUNT).map(move |step| LOWEST + (first + step) % COUNT))
+}
+
+/// The members of one run have its shared folder in common, and no other run has it.
+pub(super) fn name_of_run(init: &Init) -> Result<GroupName, Failure> {
+    let folder = init.shared.as_os_str().as_encoded_bytes();
+    let name = format!("conformance-{:016x}", xxhash_rust::xxh3::xxh3_64(folder));
+    GroupName::new(&name).map_err(Failure::from)
+}

@@ -1,0 +1,31 @@
+//! Why no member was started.
+
+use super::protocol::Init;
+use tramontane_local::exit::Failure;
+
+/// Why no member was started.
+pub(super) enum Refusal {
+    /// This program cannot do it.
+    Unsupported(String),
+    Failed(Failure),
+}
+
+impl<E: Into<Failure>> From<E> for Refusal {
+    fn from(error: E) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+pub(super) fn not_understood(what: impl std::fmt::Display) -> Failure {
+    Failure::input(what, "only the conformance suite starts this command")
+}
+
+/// The id of a node, by its name.
+pub(super) fn node_id(init: &Init, name: &str) -> Result<u32, Refusal> {
+    let found = (0..).zip(&init.nodes).find(|(_, node)| node.node == name);
+    found.map(|(id, _)| id).ok_or_else(|| {
+        Refusal::Failed(not_understood(format_args!(
+            "\"{name}\" is not among the nodes of \"init\""
+        )))
+    })
+}

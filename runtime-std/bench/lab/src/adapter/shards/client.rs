@@ -1,0 +1,185 @@
+//! A client under test: it multicasts what it is asked to, in order.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use super::meeting::Run;
+use super::order::InOrder;
+use crate::adapter::protocol::{Answer, Command, Init};
+use crate::adapter::refusal::{Refusal, not_understood};
+use crate::adapter::{Commands, NodeUnderTest, TICK, answer, answer_unknown, greet, next, payload};
+use tramontane_local::exit::Failure;
+use tramontane_local::interrupt::Interrupts;
+use tramontane_runtime::shards::{
+    Answers, Client, Destinations, GroupId, Places, SendError, StartError, StartOptions,
+};
+
+/// How long it looks for answers before it looks for commands again.
+const LOOK: Duration = Duration::from_millis(1);
+
+/// How long a client that is to stop may take for what is under way.
+const SETTLE: Duration = Duration::from_millis(500);
+
+/// A message that waits.
+struct Waiting {
+    message: String,
+    bytes: usize,
+    first: GroupId,
+    destinations: Destinations,
+}
+
+/// A client that is connected.
+pub(super) struct ClientUnderTest {
+    client: Client,
+    features: Vec<&'static str>,
+    waiting: VecDeque<Waiting>,
+    in_order: InOrder,
+    payload: Vec<u8>,
+}
+
+impl ClientUnderTest {
+    /// Connects it to all groups, and says to them which node it is.
+    pub(super) fn connect(
+        run: &Run,
+        init: &Init,
+        features: Vec<&'static str>,
+        interrupts: &Interrupts,
+    ) -> Result<Self, Refusal> {
+        let until = Instant::now() + run.time_limit;
+        let mut options = StartOptions::default();
+        options.time_limit = run.time_limit;
+        options.cancel = interrupts.flag();
+        let client = Client::connect(&run.description, Destinations::default(), options);
+        interrupts.check()?;
+        let mut client = client.map_err(Failure::from)?;
+        let all = client.places().overlay().all();
+        client
+            .multicast(all, init.node.as_bytes(), Answers::OneOfEach)
+            .map_err(|error| not_understood(format_args!("{}: {error}", init.node)))?;
+        while client.wait(TICK).map_err(Failure::from)?.is_none() {
+            interrupts.check()?;
+            if Instant::now() > until {
+                let missing = all.iter().map(|group| run.places.group_name(group).to_owned());
+                let missing = missing.collect();
+                return Err(Failure::from(StartError::NotMet { missing }).into());
+            }
+        }
+        let (waiting, in_order) = (VecDeque::new(), InOrder::default());
+        Ok(Self { client, features, waiting, in_order, payload: Vec::new() })
+    }
+
+    /// Puts a message behind those that wait.
+    fn take(&mut self, message: String, groups: &[String], bytes: usize) -> Result<(), Failure> {
+        let names = groups.iter().map(String::as_str);
+        match addressed(self.client.places(), names) {
+            Ok((first, destinations)) => {
+                self.waiting.push_back(Waiting { message, bytes, first, destinations });
+                Ok(())
+            }
+            Err(failure) => refuse(&message, "not-a-sender", failure.text().to_owned()),
+        }
+    }
+
+    /// Sends those that may go now, in their order.
+    fn send_waiting(&mut self) -> Result<(), Failure> {
+        while let Some(next) = self.waiting.pop_front() {
+            let Waiting { message, bytes, first, destinations } = &next;
+            if !self.in_order.may_go(*first, *destinations) {
+                self.waiting.push_front(next);
+                break;
+            }
+            self.payload.resize(*bytes, 0);
+            payload::fill(&mut self.payload, message);
+            match self.client.multicast(*destinations, &self.payload, Answers::OneOfEach) {
+                Ok(id) => {
+                    self.in_order.went(id, *first, *destinations);
+                    answer(&Answer::Ok { message: Some(message) })?;
+                }
+                Err(SendError::Full) => {
+                    self.waiting.push_front(next);
+                    break;
+                }
+                Err(error) => refuse(message, code_of(error), error.to_string())?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends what was taken, and looks for answers, at most so long.
+    fn take_answers(&mut self, patience: Duration) -> Result<(), Failure> {
+        let patience = if self.in_order.is_empty() { Duration::ZERO } else { patience };
+        let mut answered = self.client.wait(patience);
+        loop {
+            match answered {
+                Ok(Some(message)) => self.in_order.answered(message.id),
+                Ok(None) => return Ok(()),
+                Err(error) => {
+                    answer(&Answer::Halt { reason: "halted", text: Some(error.to_string()) })?;
+                    return Err(error.into());
+                }
+            }
+            answered = Ok(self.client.poll());
+        }
+    }
+
+    /// Waits for what is under way, for a moment.
+    fn stop(&mut self) -> Result<(), Failure> {
+        let started = Instant::now();
+        while !self.in_order.is_empty() && started.elapsed() < SETTLE {
+            self.take_answers(LOOK)?;
+        }
+        answer(&Answer::Halt { reason: "done", text: None })
+    }
+}
+
+impl NodeUnderTest for ClientUnderTest {
+    fn serve(
+        mut self: Box<Self>,
+        commands: &Commands,
+        interrupts: &Interrupts,
+    ) -> Result<(), Failure> {
+        greet(&self.features)?;
+        loop {
+            let is_at_rest = self.in_order.is_empty() && self.waiting.is_empty();
+            let patience = if is_at_rest { LOOK } else { Duration::ZERO };
+            let command = next(commands, interrupts, patience)?;
+            let is_asked = command.is_some();
+            match command {
+                Some(Ok(Command::Multicast { message, groups, bytes })) => {
+                    self.take(message, &groups, bytes)?;
+                }
+                Some(Ok(Command::Stop)) => return self.stop(),
+                Some(Ok(_)) => answer_unknown()?,
+                Some(Err(failure)) => return Err(failure),
+                None => {}
+            }
+            self.send_waiting()?;
+            // A burst of commands is taken before its answers are waited for.
+            self.take_answers(if is_asked { Duration::ZERO } else { LOOK })?;
+        }
+    }
+}
+
+/// The group that orders messages for these groups first, and the groups.
+fn addressed<'n>(
+    places: &Places,
+    names: impl IntoIterator<Item = &'n str>,
+) -> Result<(GroupId, Destinations), Failure> {
+    let destinations = places.destinations(names)?;
+    let first = places.overlay().lowest_common_ancestor(destinations);
+    first.map(|first| (first, destinations)).ok_or_else(|| not_understood("no destination"))
+}
+
+fn refuse(message: &str, code: &str, text: String) -> Result<(), Failure> {
+    answer(&Answer::Error { code, definite: true, message: Some(message), text })
+}
+
+/// The protocol's code for an error.
+const fn code_of(error: SendError) -> &'static str {
+    match error {
+        SendError::TooLong => "too-large",
+        SendError::Full => "full",
+        SendError::NoDestination | SendError::UnknownDestination => "not-a-sender",
+        SendError::Closed => "stopped",
+    }
+}

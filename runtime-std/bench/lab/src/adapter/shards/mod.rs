@@ -1,0 +1,69 @@
+//! A node of shards: a replica of the group that has it as a member, or a client if none has.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `meeting` | what the node is, and the overlay that all nodes of a run have alike |
+//! | `replica`, `state` | a replica; its application, whose state is the list of what was delivered |
+//! | `client`, `order` | a client; which of its messages may go while others are under way |
+//!
+//! # Who sent a message
+//! The suite's names of nodes are not those of the overlay, which names a client by its number and
+//! incarnation. So the first message of a client says its node's name to all groups. It waits for
+//! the answers before it can be asked to send, and is not told to the driver.
+
+mod client;
+mod meeting;
+mod order;
+mod replica;
+mod state;
+
+use super::NodeUnderTest;
+use super::protocol::Init;
+use super::refusal::Refusal;
+use tramontane_local::interrupt::Interrupts;
+use tramontane_local::shard_trees::Tree;
+use client::ClientUnderTest;
+use meeting::{Part, Run};
+use replica::ReplicaUnderTest;
+use tramontane_runtime::carrier::Carrier;
+use tramontane_runtime::rdma::DeviceOptions;
+
+/// What is claimed, whatever carries the shards.
+const FEATURES: [&str; 8] = [
+    "order-across-groups",
+    "outside-senders",
+    "crash",
+    "leaders",
+    "rejoin",
+    "suspension",
+    "empty-messages",
+    "large-messages",
+];
+
+/// What the command line says of the overlay.
+#[derive(Clone, Debug)]
+pub(super) struct Setting {
+    pub(super) tree: Tree,
+    pub(super) fabric: Carrier,
+    pub(super) device: DeviceOptions,
+    pub(super) references_from: Option<u32>,
+}
+
+/// Becomes what `init` says.
+pub(super) fn join(
+    init: &Init,
+    setting: Setting,
+    interrupts: &Interrupts,
+) -> Result<Box<dyn NodeUnderTest>, Refusal> {
+    let mut features = FEATURES.to_vec();
+    if setting.fabric == Carrier::Tcp {
+        features.push("network");
+    }
+    let run = Run::of(init, setting)?;
+    Ok(match run.part {
+        Part::Replica(replica) => {
+            Box::new(ReplicaUnderTest::start(&run, replica, features, interrupts)?)
+        }
+        Part::Client => Box::new(ClientUnderTest::connect(&run, init, features, interrupts)?),
+    })
+}

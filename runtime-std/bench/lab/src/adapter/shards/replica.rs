@@ -1,0 +1,86 @@
+//! A replica under test.
+
+use std::time::{Duration, Instant};
+
+use super::meeting::Run;
+use super::state::Application;
+use crate::adapter::protocol::{Answer, Command};
+use crate::adapter::refusal::Refusal;
+use crate::adapter::{Commands, NodeUnderTest, TICK, answer, answer_unknown, greet, next};
+use tramontane_local::exit::Failure;
+use tramontane_local::interrupt::Interrupts;
+use tramontane_runtime::shards::{
+    ReplicaId, ReplicaState, Running, StartError, StartOptions, start,
+};
+
+/// Between two looks whether it has a vote.
+const VOTE_PAUSE: Duration = Duration::from_millis(10);
+
+/// A replica that runs.
+pub(super) struct ReplicaUnderTest {
+    running: Running,
+    features: Vec<&'static str>,
+}
+
+impl ReplicaUnderTest {
+    /// Starts it. A replica that came back is there once it counts again.
+    pub(super) fn start(
+        run: &Run,
+        replica: ReplicaId,
+        features: Vec<&'static str>,
+        interrupts: &Interrupts,
+    ) -> Result<Self, Refusal> {
+        let mut options = StartOptions::default();
+        options.time_limit = run.time_limit;
+        options.cancel = interrupts.flag();
+        let application = Application::new(run.places.group_name(replica.group).to_owned());
+        let started = Instant::now();
+        let running = start(&run.description, replica, options, application);
+        interrupts.check()?;
+        let running = running.map_err(Failure::from)?;
+        // Nothing is shown before its first step.
+        while !running.status().state.counts() && running.status().state != ReplicaState::Halted {
+            interrupts.check()?;
+            if let Some(stopped) = running.stopped() {
+                return Err(Failure::from(stopped).into());
+            }
+            if started.elapsed() > run.time_limit {
+                let missing = vec![run.places.name(replica)];
+                return Err(Failure::from(StartError::NotMet { missing }).into());
+            }
+            std::thread::sleep(VOTE_PAUSE);
+        }
+        Ok(Self { running, features })
+    }
+}
+
+impl NodeUnderTest for ReplicaUnderTest {
+    fn serve(self: Box<Self>, commands: &Commands, interrupts: &Interrupts) -> Result<(), Failure> {
+        greet(&self.features)?;
+        loop {
+            match next(commands, interrupts, TICK)? {
+                Some(Ok(Command::Stop)) => {
+                    // It would lead now, if the leader has ended: nothing follows the last line.
+                    self.running.close();
+                    return answer(&Answer::Halt { reason: "done", text: None });
+                }
+                Some(Ok(Command::Multicast { message, .. })) => {
+                    let text = "a replica does not send".to_owned();
+                    answer(&Answer::Error {
+                        code: "not-a-sender",
+                        definite: true,
+                        message: Some(&message),
+                        text,
+                    })?;
+                }
+                Some(Ok(_)) => answer_unknown()?,
+                Some(Err(failure)) => return Err(failure),
+                None => {}
+            }
+            if let Some(stopped) = self.running.stopped() {
+                answer(&Answer::Halt { reason: "halted", text: Some(stopped.to_string()) })?;
+                return Err(stopped.into());
+            }
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! The program `tramontane-lab`: what measures, plans and judges, and what no user of a group needs.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `adapter` | one member, driven by the conformance suite |
+//! | `bank` | a bank over groups of replicas whose leaders are killed, judged by the suite |
+//! | `plan` | schedules of block multicasts |
+
+mod adapter;
+mod bank;
+mod plan;
+
+use std::io;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use tramontane_bench::BenchError;
+use tramontane_local::exit::{Failure, Status, help};
+use tramontane_local::program::{self, LogOptions, Program};
+
+const BENCH_EXAMPLES: &str = "  tramontane-lab bench multicast --probe
+  tramontane-lab bench latency
+  tramontane-lab bench multicast --fabric verbs --senders one --bytes 10240
+  tramontane-lab bench multicast --fabric sim --nodes 4,8,16 --plot spindle.svg
+  tramontane-lab bench blocks --experiment algorithms,scale
+  tramontane-lab bench views --ways kill,leave";
+
+const EXAMPLES: &str = "  tramontane-lab bench latency
+  tramontane-lab bank --duration 10
+  tramontane-lab plan --members 8 --blocks 4
+  tramontane-conformance run --adapter 'tramontane-lab adapter' --nodes 3";
+
+/// The laboratory of Tramontane: measurements, simulations, plans, and judged runs.
+#[derive(Parser, Debug)]
+#[command(name = "tramontane-lab", version, after_help = help(EXAMPLES))]
+struct Lab {
+    #[command(flatten)]
+    log: LogOptions,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    /// Benchmarks of multicast, blocks, latency, idle groups and views; over shared memory, TCP or
+    /// RDMA, or simulated
+    #[command(subcommand, after_help = help(BENCH_EXAMPLES))]
+    Bench(Box<tramontane_bench::command::Command>),
+    #[command(after_help = help(bank::EXAMPLES))]
+    Bank(bank::BankOptions),
+    #[command(after_help = help(plan::EXAMPLES))]
+    Plan(plan::PlanOptions),
+    #[command(after_help = help(adapter::EXAMPLES))]
+    Adapter(adapter::AdapterOptions),
+    #[command(hide = true)]
+    BankMember { task: String },
+}
+
+impl Program for Lab {
+    const NAME: &'static str = "tramontane-lab";
+
+    fn log(&self) -> LogOptions {
+        self.log
+    }
+
+    fn run(&self) -> Result<(), Failure> {
+        match &self.command {
+            Command::Bench(command) => {
+                let run = tramontane_bench::run(command, &mut io::stdout().lock());
+                run.map_err(failure_of_bench)
+            }
+            Command::Bank(options) => bank::run(options),
+            Command::Plan(options) => plan::run(options),
+            Command::Adapter(options) => adapter::run(options),
+            Command::BankMember { task } => bank::run_member(task),
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    program::main::<Lab>()
+}
+
+fn failure_of_bench(error: BenchError) -> Failure {
+    let help = "see 'tramontane-lab bench --help'";
+    match error {
+        BenchError::Layout(error) => error.into(),
+        BenchError::Start(error) => error.into(),
+        BenchError::SharedMemory(error) => error.into(),
+        BenchError::Place(error) => error.into(),
+        BenchError::Crew(error) => error.into(),
+        BenchError::Attach(error) => error.into(),
+        BenchError::Signals(error) => error.into(),
+        BenchError::Stopped(stopped) => stopped.into(),
+        BenchError::Broken(what) => Failure::new(Status::Disagreement, what, "please report this"),
+        BenchError::Arguments(what) => Failure::usage(what, help),
+        BenchError::Output(error) => Failure::output(&error),
+        error @ BenchError::Disk { .. } => {
+            Failure::new(Status::Resources, error, "give a folder on the disk with --folder")
+        }
+        error @ (BenchError::Setup(_) | BenchError::Send(_) | BenchError::Probe) => {
+            Failure::other(error, help)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        <Lab as clap::CommandFactory>::command().debug_assert();
+    }
+}

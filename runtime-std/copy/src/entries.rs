@@ -1,0 +1,85 @@
+//! What a receiver lets an archive hold. Its sender is a member, and may still send what no
+//! member packs.
+//!
+//! # Invariants
+//! - Nothing but files, directories and links, below a name of the manifest.
+//! - What stands between two contents, names and lists of holes, takes [`HEADERS_MAX`] bytes of
+//!   memory at most.
+
+use std::cell::Cell;
+use std::ffi::OsStr;
+use std::io::{self, Read};
+use std::path::{Component, Path, PathBuf};
+
+use tar::{EntryType, Header};
+
+use tramontane_local::exit::Failure;
+
+/// Bytes from the end of a content to the beginning of the next. A list of holes alone may be long:
+/// see [`EXTENTS_MAX`](super::archive::EXTENTS_MAX).
+pub(super) const HEADERS_MAX: u64 = 4 << 20;
+
+/// The longest path that the system takes, and the longest target of a link.
+const PATH_MAX: usize = 4096;
+
+/// An archive of which no more than [`HEADERS_MAX`] is read at a time, but for contents.
+pub(super) struct Rationed<'c, R> {
+    archive: R,
+    left: &'c Cell<u64>,
+}
+
+impl<'c, R> Rationed<'c, R> {
+    /// `left` is what may still be read.
+    pub(super) fn new(archive: R, left: &'c Cell<u64>) -> Self {
+        Self { archive, left }
+    }
+}
+
+impl<R: Read> Read for Rationed<'_, R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let left = usize::try_from(self.left.get()).unwrap_or(usize::MAX);
+        if left == 0 && !into.is_empty() {
+            let what = "the copy has a name, or a list of holes, that is too long";
+            return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+        }
+        let wanted = into.len().min(left);
+        let count = self.archive.read(&mut into[..wanted])?;
+        self.left.set(self.left.get().saturating_sub(count as u64));
+        Ok(count)
+    }
+}
+
+/// Where an entry belongs, below where everything is unpacked. Fails if it is none that `names`
+/// lead to.
+pub(super) fn place_of(
+    entry: &tar::Entry<'_, impl Read>,
+    names: &[String],
+) -> io::Result<Result<PathBuf, Failure>> {
+    let path = entry.path()?;
+    let link = entry.link_name_bytes();
+    if path.as_os_str().len() >= PATH_MAX || link.is_some_and(|link| link.len() >= PATH_MAX) {
+        return Ok(Err(refused("a name that no system takes")));
+    }
+    Ok(judge(&path, entry.header(), names).map(|()| path.into_owned()))
+}
+
+fn judge(path: &Path, header: &Header, names: &[String]) -> Result<(), Failure> {
+    // What no sender packs is not taken either: other names of one file, devices, pipes.
+    let is_kept = matches!(
+        header.entry_type(),
+        EntryType::Regular | EntryType::GNUSparse | EntryType::Directory | EntryType::Symlink
+    );
+    if !is_kept {
+        return Err(refused("something that is neither a file, a directory nor a link"));
+    }
+    let mut parts = path.components();
+    let is_named = |part: &OsStr| names.iter().any(|name| part == name.as_str());
+    let is_below = matches!(parts.next(), Some(Component::Normal(first)) if is_named(first))
+        && parts.all(|part| matches!(part, Component::Normal(_)));
+    if is_below { Ok(()) } else { Err(refused("something that would be outside of its place")) }
+}
+
+fn refused(what: &str) -> Failure {
+    let what = format_args!("the copy has {what}; nothing of it is kept");
+    Failure::input(what, "run the same program, and one that you trust, at the node that copies")
+}

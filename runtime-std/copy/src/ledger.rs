@@ -1,0 +1,385 @@
+//! What is known of a copy, alike at all members: each applies the same notices and the same
+//! changes of the view in the same order.
+//!
+//! # Invariants
+//! - There is one decision: the first of a commit, a failure, and the loss of a member. What comes
+//!   later does not change it.
+//! - A commit counts only if all receivers are ready with the same archive.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use super::messages::{Manifest, Notice, Sum, Terms, failure_of};
+use tramontane_local::exit::{Failure, Status};
+
+/// Bytes of all names of a manifest at most.
+const NAMES_BYTES_MAX: usize = 16 << 20;
+
+/// What becomes of a copy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Decision {
+    /// Each receiver moves this archive into place.
+    Commit(Sum),
+    /// No receiver moves anything.
+    Off(Failure),
+}
+
+/// What is known of one receiver.
+#[derive(Clone, Debug, Default)]
+struct Receiver {
+    /// Nothing until it has accepted the manifest.
+    chunks: Option<u64>,
+    bytes: u64,
+    ready: Option<Sum>,
+    /// After a commit: how many files are in place, or why not.
+    end: Option<Result<u64, String>>,
+}
+
+/// What is known of a copy.
+#[derive(Debug)]
+pub(super) struct Ledger {
+    sender: u32,
+    /// A member that misses its heartbeats for so long is lost.
+    silence: Duration,
+    receivers: BTreeMap<u32, Receiver>,
+    names: Vec<String>,
+    names_bytes: usize,
+    manifest: Option<(Manifest, Terms)>,
+    decision: Option<Decision>,
+    /// Members that end, or are gone.
+    finished: BTreeSet<u32>,
+    /// Rises with each notice and each change of the view.
+    changes: u64,
+}
+
+impl Ledger {
+    pub(super) fn new(
+        sender: u32,
+        receivers: impl IntoIterator<Item = u32>,
+        silence: Duration,
+    ) -> Self {
+        Self {
+            sender,
+            silence,
+            receivers: receivers.into_iter().map(|node| (node, Receiver::default())).collect(),
+            names: Vec::new(),
+            names_bytes: 0,
+            manifest: None,
+            decision: None,
+            finished: BTreeSet::new(),
+            changes: 0,
+        }
+    }
+
+    /// Takes in a member's notice.
+    pub(super) fn apply(&mut self, node: u32, notice: Notice) {
+        self.changes += 1;
+        match notice {
+            Notice::Finished => drop(self.finished.insert(node)),
+            Notice::Failed { status, text } => self.failed(node, status, &text),
+            notice if node == self.sender => self.apply_of_sender(notice),
+            notice => self.apply_of_receiver(node, notice),
+        }
+    }
+
+    fn apply_of_sender(&mut self, notice: Notice) {
+        match notice {
+            Notice::Names { names } if self.manifest.is_none() => {
+                self.names_bytes += names.iter().map(|name| name.len() + 1).sum::<usize>();
+                if self.names_bytes > NAMES_BYTES_MAX {
+                    return self.decide(|| Decision::Off(unexpected()));
+                }
+                self.names.extend(names);
+            }
+            Notice::Manifest { bytes, terms } if self.manifest.is_none() => {
+                let names = std::mem::take(&mut self.names);
+                self.manifest = Some((Manifest { names, bytes }, terms));
+            }
+            Notice::Commit(sum) if self.disagreement(&sum).is_none() => {
+                self.decide(|| Decision::Commit(sum));
+            }
+            // No sender of this program sends that.
+            _ => self.decide(|| Decision::Off(unexpected())),
+        }
+    }
+
+    fn apply_of_receiver(&mut self, node: u32, notice: Notice) {
+        let is_committed = self.is_committed();
+        let Some(receiver) = self.receivers.get_mut(&node) else { return };
+        match notice {
+            Notice::Taken { chunks, bytes } => {
+                receiver.chunks = receiver.chunks.max(Some(chunks));
+                receiver.bytes = receiver.bytes.max(bytes);
+            }
+            Notice::Ready(sum) => {
+                receiver.bytes = sum.bytes;
+                receiver.ready = Some(sum);
+            }
+            Notice::Placed { files } if is_committed => {
+                receiver.end.get_or_insert(Ok(files));
+            }
+            Notice::NotPlaced { text } if is_committed => {
+                receiver.end.get_or_insert(Err(format!("node {node}: {text}")));
+            }
+            _ => self.decide(|| Decision::Off(unexpected())),
+        }
+    }
+
+    fn failed(&mut self, node: u32, status: u8, text: &str) {
+        let failure = failure_of(&self.called(node), status, text);
+        self.decide(|| Decision::Off(failure));
+    }
+
+    /// Members are not in the view any more.
+    pub(super) fn lost(&mut self, nodes: &[u32]) {
+        self.changes += 1;
+        for node in nodes {
+            self.finished.insert(*node);
+            let why = self.loss_of(&[*node]);
+            if let Some(receiver) = self.receivers.get_mut(node) {
+                receiver.end.get_or_insert(Err(why));
+            }
+        }
+        let why = self.loss_of(nodes);
+        self.decide(|| Decision::Off(lost(why)));
+    }
+
+    fn decide(&mut self, decision: impl FnOnce() -> Decision) {
+        self.decision.get_or_insert_with(decision);
+    }
+
+    /// That the copy cannot go on without members that are lost; the sender is named first.
+    pub(super) fn failure_of_loss(&self, nodes: &[u32]) -> Failure {
+        lost(self.loss_of(nodes))
+    }
+
+    fn loss_of(&self, nodes: &[u32]) -> String {
+        let sender = nodes.iter().find(|node| **node == self.sender);
+        let node = sender.or_else(|| nodes.first()).map_or_else(
+            || "a member".to_owned(),
+            |node| match *node == self.sender {
+                true => format!("node {node}, which copies,"),
+                false => format!("node {node}"),
+            },
+        );
+        let seconds = self.silence.as_secs_f64();
+        format!("{node} is gone: it ended, or missed its heartbeats for {seconds} s")
+    }
+
+    /// What a member is called in a failure of its own.
+    fn called(&self, node: u32) -> String {
+        if node == self.sender {
+            format!("the node that copies, node {node}")
+        } else {
+            format!("node {node}")
+        }
+    }
+
+    pub(super) const fn decision(&self) -> Option<&Decision> {
+        self.decision.as_ref()
+    }
+
+    const fn is_committed(&self) -> bool {
+        matches!(self.decision, Some(Decision::Commit(_)))
+    }
+
+    /// What is copied, once all of that is known.
+    pub(super) const fn manifest(&self) -> Option<&(Manifest, Terms)> {
+        self.manifest.as_ref()
+    }
+
+    /// Chunks that every receiver has taken; nothing until all accept the manifest.
+    pub(super) fn chunks_taken(&self) -> Option<u64> {
+        self.receivers.values().map(|receiver| receiver.chunks).min().flatten()
+    }
+
+    /// How many bytes each receiver has.
+    pub(super) fn received(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
+        self.receivers.iter().map(|(node, receiver)| (*node, receiver.bytes))
+    }
+
+    /// Whether every receiver is ready.
+    pub(super) fn are_ready(&self) -> bool {
+        self.receivers.values().all(|receiver| receiver.ready.is_some())
+    }
+
+    /// A receiver that is not ready, or has something else.
+    pub(super) fn disagreement(&self, sum: &Sum) -> Option<Failure> {
+        let other =
+            self.receivers.iter().find(|(_, receiver)| receiver.ready.as_ref() != Some(sum));
+        let (node, receiver) = other?;
+        let theirs = receiver.ready.clone().unwrap_or(Sum { bytes: 0, checksum: "none".into() });
+        let what = format_args!(
+            "node {node} has {} bytes with the checksum {}, and not {} with {}",
+            theirs.bytes, theirs.checksum, sum.bytes, sum.checksum
+        );
+        let advice = "copy again; if it stays so, please report it";
+        Some(Failure::new(Status::Disagreement, what, advice))
+    }
+
+    /// Whether it is known of every receiver what it has in place.
+    pub(super) fn is_over(&self) -> bool {
+        self.receivers.values().all(|receiver| receiver.end.is_some())
+    }
+
+    /// What the receivers have in place: how many files, by node.
+    pub(super) fn placed(&self) -> BTreeMap<u32, u64> {
+        let placed = self.receivers.iter();
+        placed
+            .filter_map(|(node, receiver)| Some((*node, *receiver.end.as_ref()?.as_ref().ok()?)))
+            .collect()
+    }
+
+    /// Why a receiver has nothing in place, if it is known of one.
+    pub(super) fn why_not_placed(&self) -> Option<&str> {
+        self.receivers
+            .values()
+            .find_map(|receiver| receiver.end.as_ref()?.as_ref().err())
+            .map(String::as_str)
+    }
+
+    /// Whether all members but this one know how the copy ended.
+    pub(super) fn are_others_finished(&self, own: u32) -> bool {
+        let mut members = self.receivers.keys().chain([&self.sender]);
+        members.all(|node| *node == own || self.finished.contains(node))
+    }
+
+    pub(super) const fn changes(&self) -> u64 {
+        self.changes
+    }
+}
+
+fn lost(why: impl std::fmt::Display) -> Failure {
+    Failure::peer_lost(why, "find out what ended it, and copy again")
+}
+
+fn unexpected() -> Failure {
+    let what = "a member sent something else than is expected";
+    Failure::group(what, "run the same version of the program everywhere")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SILENCE: Duration = Duration::from_secs(30);
+
+    fn sum() -> Sum {
+        Sum { bytes: 7, checksum: "ab".into() }
+    }
+
+    fn failed(text: &str) -> Notice {
+        Notice::Failed { status: Status::Resources.code(), text: text.into() }
+    }
+
+    /// A ledger of a sender, 0, and two receivers that are ready.
+    fn ready() -> Ledger {
+        let mut ledger = Ledger::new(0, [1, 2], SILENCE);
+        ledger.apply(1, Notice::Ready(sum()));
+        assert!(!ledger.are_ready());
+        ledger.apply(2, Notice::Ready(sum()));
+        assert!(ledger.are_ready());
+        ledger
+    }
+
+    fn off(ledger: &Ledger) -> &str {
+        match ledger.decision() {
+            Some(Decision::Off(failure)) => failure.text(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Each row of the table of outcomes that one member can see: what happens, and what is
+    /// decided then.
+    #[test]
+    fn the_first_of_a_commit_a_failure_and_a_loss_decides() {
+        let committed = Decision::Commit(sum());
+        let mut ledger = ready();
+        ledger.apply(0, Notice::Commit(sum()));
+        assert_eq!(ledger.decision(), Some(&committed));
+        // Too late, for all of them.
+        ledger.apply(1, failed("interrupted"));
+        ledger.lost(&[0, 2]);
+        assert_eq!(ledger.decision(), Some(&committed));
+        assert!(!ledger.is_over(), "the one that was interrupted finishes");
+        ledger.apply(1, Notice::NotPlaced { text: "something is there".into() });
+        assert!(ledger.is_over() && ledger.placed().is_empty());
+        assert_eq!(ledger.why_not_placed(), Some("node 1: something is there"));
+
+        let mut ledger = ready();
+        ledger.apply(2, failed("the disk is full"));
+        ledger.lost(&[1]);
+        ledger.apply(0, Notice::Commit(sum()));
+        assert_eq!(off(&ledger), "node 2: the disk is full");
+
+        let mut ledger = ready();
+        ledger.lost(&[1, 0]);
+        ledger.apply(2, failed("the disk is full"));
+        assert!(off(&ledger).starts_with("node 0, which copies, is gone:"), "{}", off(&ledger));
+        assert!(ledger.are_others_finished(2) && !ledger.are_others_finished(1));
+
+        let mut ledger = ready();
+        ledger.apply(0, failed("a file changed"));
+        assert_eq!(off(&ledger), "the node that copies, node 0: a file changed");
+    }
+
+    #[test]
+    fn a_commit_before_all_are_ready_with_the_same_is_none() {
+        let mut ledger = Ledger::new(0, [1, 2], SILENCE);
+        ledger.apply(1, Notice::Ready(sum()));
+        ledger.apply(0, Notice::Commit(sum()));
+        assert!(off(&ledger).contains("else than is expected"));
+
+        let mut ledger = ready();
+        ledger.apply(2, Notice::Ready(Sum { bytes: 8, ..sum() }));
+        let why = ledger.disagreement(&sum()).expect("another size");
+        assert_eq!(why.status, Status::Disagreement);
+        assert!(why.text().starts_with("node 2 has 8 bytes"), "{}", why.text());
+        ledger.apply(0, Notice::Commit(sum()));
+        off(&ledger);
+
+        let mut ledger = ready();
+        ledger.apply(1, Notice::Commit(sum()));
+        assert!(off(&ledger).contains("else than is expected"), "a receiver decides nothing");
+    }
+
+    #[test]
+    fn the_slowest_receiver_limits_how_many_chunks_all_have_taken() {
+        let mut ledger = Ledger::new(0, [1, 2], SILENCE);
+        ledger.apply(1, Notice::Taken { chunks: 3, bytes: 300 });
+        assert_eq!(ledger.chunks_taken(), None, "one has not accepted the manifest");
+        ledger.apply(2, Notice::Taken { chunks: 0, bytes: 0 });
+        assert_eq!(ledger.chunks_taken(), Some(0));
+        ledger.apply(2, Notice::Taken { chunks: 2, bytes: 200 });
+        assert_eq!(ledger.chunks_taken(), Some(2));
+        assert!(ledger.received().eq([(1, 300), (2, 200)]));
+    }
+
+    #[test]
+    fn it_is_over_when_every_receiver_has_it_in_place_or_never_will() {
+        let mut ledger = ready();
+        ledger.apply(0, Notice::Commit(sum()));
+        ledger.apply(1, Notice::Placed { files: 5 });
+        assert!(!ledger.is_over());
+        ledger.lost(&[2]);
+        assert!(ledger.is_over());
+        assert_eq!(ledger.placed(), BTreeMap::from([(1, 5)]));
+        assert!(ledger.why_not_placed().is_some_and(|why| why.starts_with("node 2 is gone")));
+        assert!(!ledger.are_others_finished(0));
+        ledger.apply(1, Notice::Finished);
+        assert!(ledger.are_others_finished(0));
+    }
+
+    #[test]
+    fn a_manifest_of_many_names_comes_whole() {
+        let mut ledger = Ledger::new(0, [1], SILENCE);
+        let names: Vec<String> = (0..5000).map(|number| format!("file-{number}")).collect();
+        let manifest = Manifest { names, bytes: 9 };
+        let terms = Terms { algorithm: "chain".into(), block_bytes: 4096 };
+        for notice in Notice::of_manifest(&manifest, terms.clone()) {
+            assert_eq!(ledger.manifest(), None);
+            ledger.apply(0, notice);
+        }
+        assert_eq!(ledger.manifest(), Some(&(manifest, terms)));
+    }
+}

@@ -1,0 +1,331 @@
+//! The program `tramontane-copy`: files and directories to several places at once, at nearly the price of one
+//! copy.
+//!
+//! A copy is a group of processes: one member that copies, and its receivers. The group's one order
+//! carries the manifest, the readiness of each receiver, and the one commit; its views say which
+//! member failed; the data go by blocks.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `group` | the group of a copy: its two subgroups, its limits, how a process becomes a member |
+//! | `messages` | the messages between members |
+//! | `ledger` | what all members know alike, and the one decision |
+//! | `member` | a process in the group: it sends notices, and waits for what all know |
+//! | `sending` | the member that copies |
+//! | `source` | what is to be copied |
+//! | `archive` | files as entries of an archive |
+//! | `receiving` | a receiver: unpacks beside the place, and moves there after the commit |
+//! | `stream` | bytes as chunks, and chunks as bytes |
+//! | `stall` | a copy that makes no progress, and what it waits for |
+//! | `nested` | places that lie in what is copied |
+//! | `place`, `directories` | the directory that is copied into; those that arrive in it |
+//! | `entries` | what a receiver lets an archive hold |
+//! | `crew` | receivers on this machine, each a process |
+//! | `report` | progress, and the table at the end |
+//!
+//! # How a copy goes
+//! 1. All members meet. The sender announces the manifest: names, size, how blocks go.
+//! 2. Each receiver accepts it, or reports why not. Then the archive comes in chunks, and each
+//!    receiver unpacks it into a directory of its own beside what is to be.
+//! 3. A receiver that has everything on its disk reports that it is ready, with its checksum.
+//! 4. When all are ready with the checksum of the source, the sender commits. A receiver to which
+//!    the commit is delivered moves everything into place, and reports so.
+//! 5. A member that knows of all receivers whether they have it in place reports that it has
+//!    finished,
+//!    and ends when all others have.
+//!
+//! # What becomes of it
+//! The first of a commit, a failure that a member reports, and the loss of a member decides, and
+//! all members that go on see the same first one. A member that halts before it delivered the
+//! commit has nothing; afterwards it finishes.
+//!
+//! | what happens | receivers that live | the sender | status |
+//! |---|---|---|---|
+//! | nothing | have it | reports it | 0 |
+//! | a receiver cannot go on (a full disk, a name that is there) | have nothing, and report which and why | the same | that of the failure |
+//! | a receiver is lost before the commit | have nothing, and report which | the same | 6 |
+//! | a receiver is lost after the commit | have it, and report that it may not be everywhere | the same | 6 |
+//! | a receiver cannot move it into place after the commit | have it, and report which has nothing; that one has nothing | the same | 6; 3 at that one |
+//! | the sender fails or is lost before the commit | have nothing, and report so | reports why, if it lives | 6; that of the failure |
+//! | the sender is lost after the commit was sent | a majority of all: all have it, or none does; all have it if one delivered it | - | 0, or 6 where none has it |
+//! | the only receiver is lost before it reported that it has it | - | there is no majority: reports the loss, and after the commit was sent that the receiver may have it | 6 |
+//! | the sender is lost, and there is one receiver | has it if the commit was delivered, else nothing | - | 0 or 6 |
+//! | the network splits, or members are stopped for half of the stall time | those without a majority halt: nothing, unless the commit was delivered; those with one go on as if the others were lost | the same | 6 |
+//! | a disk stops, and no process | have nothing after the stall time, and report which is the last | the same | 6 or 3 |
+//!
+//! A receiver that is lost after it delivered the commit, and before it moved, has nothing; it has
+//! all of each name, or nothing of it.
+//!
+//! # What is kept
+//! - **Nothing, until all have everything.** A receiver that cannot move all of it moves nothing.
+//! - **No rights that come with an owner.** Owners are not kept, and so neither is what a file may
+//!   do as its owner.
+//! - **Bounded memory.** Chunks are of 16 MiB. The sender has at most four. A receiver has at most
+//!   six, of which four came and were not taken, and one block, however large the files are.
+//! - **Nothing but what was announced.** A receiver takes files, directories and links below the
+//!   names of the manifest, none of which is there before. Until they are in their place no other
+//!   user can open them.
+//! - **No resuming.** What an interrupted copy left is in the way of the next, which says so.
+
+mod archive;
+mod crew;
+mod directories;
+mod entries;
+#[cfg(any(test, fuzzing))]
+pub mod garbage;
+mod group;
+#[cfg(test)]
+mod hostile;
+mod ledger;
+mod member;
+mod messages;
+mod nested;
+mod place;
+mod receiving;
+mod report;
+mod sending;
+mod source;
+mod stall;
+mod stream;
+#[cfg(test)]
+mod tests;
+#[cfg(any(test, fuzzing))]
+mod victim;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser};
+use serde::{Deserialize, Serialize};
+
+use tramontane_local::exit::{Failure, Status, help};
+use tramontane_local::group_file;
+use tramontane_local::interrupt::Interrupts;
+use tramontane_local::options::{JoinOption, without_racks};
+use group::{Job, STALL_DEFAULT_S, block_bytes, stall_time};
+use report::Report;
+use tramontane_local::group::LocalError;
+use tramontane_local::options::{AlgorithmName, DeviceArguments};
+use tramontane_local::program::{LogOptions, Program};
+use tramontane_runtime::blocks::GroupOptions;
+use tramontane_runtime::carrier::Carrier;
+use tramontane_runtime::group::{Description, LargeBlocks, StartOptions};
+use tramontane_runtime::rdma::DeviceOptions;
+
+const EXAMPLES: &str = "  tramontane-copy data.bin --to /mnt/a,/mnt/b,/mnt/c
+      a file into three directories of this machine, by a process each
+  tramontane-copy --config group.toml --id 1 --to /srv/data
+  tramontane-copy --config group.toml --id 0 model/ index.db
+      on the hosts of a group file: node 1 takes what node 0 copies; every node of the file takes part
+  tramontane-copy --config group.toml --id 0 --fabric verbs --allow-clear data.bin
+      the same over RDMA, in clear, from hosts that meet over TCP; give these options at all of them";
+
+/// Copy files and directories to several places at once.
+///
+/// Every receiver unpacks beside the place and compares a checksum. Once all are ready the one that
+/// copies commits, and each moves everything there. A member that fails before the commit leaves no
+/// receiver with anything, and all members report which member failed and why. A receiver that
+/// fails after the commit (status 6) has nothing, the others have everything, and all members
+/// report that. If the member that copies dies, the receivers decide alike: all have it, or none.
+/// They also decide alike where the network splits or members are stopped: a majority of all
+/// members goes on, and the others have nothing unless they knew of the commit. Two members go on
+/// only together. What is there already is not replaced. A copy that was interrupted is not
+/// resumed.
+///
+/// Files, directories and links arrive with their permissions and times, in whole seconds, as the
+/// user that runs the copy there owns them; so the bits that let a file run as its owner or group
+/// (setuid, setgid) and the sticky bit do not arrive. Extended attributes do not either, and files
+/// that are one by hard links arrive as several.
+///
+/// Takes about 65 MB of memory at the one that copies, and up to 115 MB at a receiver, however
+/// large the files are; with a large --block up to 40 MB more.
+///
+/// Between hosts a copy takes the addresses of the group file: over TCP a node of the group that
+/// runs has them.
+#[derive(Parser, Debug)]
+#[command(name = "tramontane-copy", version, after_help = help(EXAMPLES))]
+pub struct CopyCommand {
+    #[command(flatten)]
+    log: LogOptions,
+    /// What a receiver that this program started is to do
+    #[arg(long, hide = true, exclusive = true)]
+    member: Option<String>,
+    /// Files and directories to copy; none at a receiver of a group file
+    #[arg(value_name = "FILE", required_unless_present = "config")]
+    files: Vec<PathBuf>,
+    /// Directories to copy into, each by a process of its own; with --config, the one of this node
+    #[arg(
+        long,
+        value_name = "DIRECTORY,...",
+        value_delimiter = ',',
+        required_unless_present = "config"
+    )]
+    to: Vec<PathBuf>,
+    /// The group file of hosts; every node of it takes part
+    #[arg(long, value_name = "FILE", requires = "id")]
+    config: Option<PathBuf>,
+    /// Which node of the group file this is
+    #[arg(long, value_name = "ID", requires = "config")]
+    id: Option<u32>,
+    /// Which node copies to the others [default: the first of the group file]
+    #[arg(long, value_name = "ID", requires = "config")]
+    from: Option<u32>,
+    /// What carries the bytes [default: shared memory, or what the group file says; nodes that meet
+    /// over TCP may take 'verbs', if all of them do]
+    #[arg(long, value_enum)]
+    fabric: Option<Carrier>,
+    /// Go over RDMA in clear, though the group file has a key: at all nodes, on a network that you
+    /// trust
+    #[arg(long, requires = "config")]
+    allow_clear: bool,
+    #[command(flatten)]
+    device: DeviceArguments,
+    #[command(flatten)]
+    blocks: BlockOptions,
+    #[command(flatten)]
+    join: JoinOption,
+    /// A copy that makes no progress for so many seconds is given up; a member that is stopped or
+    /// cut off is lost in half of that. The same at all nodes of a group file
+    #[arg(long, value_name = "SECONDS", default_value = STALL_DEFAULT_S, value_parser = stall_time)]
+    stall_timeout: Duration,
+    /// Print the result as one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// How blocks go.
+#[derive(Args, Clone, Copy, Debug, Serialize, Deserialize)]
+struct BlockOptions {
+    /// Which member sends which block to which; the same at all nodes of a group file, or the
+    /// copy fails
+    /// [default: what suits the fabric]
+    #[arg(long, value_enum)]
+    algorithm: Option<AlgorithmName>,
+    /// Bytes of a block, from 4096 to 8388608; the same at all nodes of a group file [default:
+    /// 1048576, and over TCP 131072]
+    #[arg(long, value_name = "BYTES", value_parser = block_bytes)]
+    block: Option<usize>,
+}
+
+impl BlockOptions {
+    fn of(self, carrier: Carrier) -> Result<LargeBlocks, Failure> {
+        let usual = GroupOptions::for_fabric(carrier, usize::MAX);
+        let algorithm = self.algorithm.map(without_racks).transpose()?;
+        Ok(LargeBlocks {
+            algorithm: algorithm.unwrap_or(usual.algorithm),
+            bytes: self.block.unwrap_or(usual.block_bytes),
+        })
+    }
+}
+
+impl Program for CopyCommand {
+    const NAME: &'static str = "tramontane-copy";
+
+    fn log(&self) -> LogOptions {
+        self.log
+    }
+
+    fn run(&self) -> Result<(), Failure> {
+        self.member.as_deref().map_or_else(|| run(self), crew::run_member)
+    }
+}
+
+/// Copies.
+fn run(arguments: &CopyCommand) -> Result<(), Failure> {
+    let interrupts = Interrupts::watch()?;
+    let report = match &arguments.config {
+        None => crew::copy(arguments, &interrupts)?,
+        Some(path) => match hosts(arguments, &group_file::read(path)?, &interrupts)? {
+            Some(report) => report,
+            // A receiver has printed its own result.
+            None => return Ok(()),
+        },
+    };
+    report.print(arguments.json)
+}
+
+/// One node's part in a copy between the nodes of a group file.
+fn hosts(
+    arguments: &CopyCommand,
+    description: &Description,
+    interrupts: &Interrupts,
+) -> Result<Option<Report>, Failure> {
+    let own = arguments.id.unwrap_or_default();
+    let from = arguments
+        .from
+        .or_else(|| description.nodes.first().map(|node| node.id))
+        .unwrap_or_default();
+    for node in [own, from] {
+        group_file::check_node(description, node)?;
+    }
+    let carrier = carrier(arguments.fabric, description.fabric)?;
+    if let (Carrier::SharedMemory | Carrier::Tcp, Some(option)) =
+        (carrier, arguments.device.given())
+    {
+        return Err(LocalError::NoDevice(option).into());
+    }
+    let mut job = Job {
+        // A group of its own, beside that of the file: nodes that take another one for the sender
+        // do not meet.
+        group: Description {
+            name: format!("{}-copy-from-{from}", description.name),
+            fabric: carrier,
+            allow_clear: description.allow_clear || arguments.allow_clear,
+            rdma: match carrier {
+                Carrier::Verbs => description.rdma.clone(),
+                Carrier::SharedMemory | Carrier::Tcp => DeviceOptions::default(),
+            },
+            ..description.clone()
+        },
+        sender: from,
+        options: StartOptions {
+            device: arguments.device.options(),
+            time_limit: arguments.join.join_timeout,
+            ..StartOptions::new(own)
+        },
+        stall: arguments.stall_timeout,
+        blocks: arguments.blocks.of(carrier)?,
+    };
+    if own == from {
+        if arguments.files.is_empty() || !arguments.to.is_empty() {
+            let what = format_args!("node {own} is the one that copies to the others");
+            return Err(Failure::usage(what, "give it files, and no --to; or give --from"));
+        }
+        let sent = sending::send(&mut job, &arguments.files, interrupts.flag(), &|| {
+            Ok(interrupts.check()?)
+        });
+        return Ok(Some(sent?));
+    }
+    let (true, [to]) = (arguments.files.is_empty(), arguments.to.as_slice()) else {
+        let what = format_args!("node {own} receives what node {from} copies");
+        return Err(Failure::usage(what, "give it one --to, and no files; or give --from"));
+    };
+    let received = receiving::receive(&mut job, to, interrupts.flag()).map_err(|failure| {
+        // The receiver knows that it was interrupted, and not by which signal.
+        let signal = interrupts.check().err().filter(|_| failure.status == Status::Interrupted);
+        signal.map_or_else(
+            || failure.clone(),
+            |signal| Failure::with_text(Failure::from(signal).status, failure.text()),
+        )
+    })?;
+    // Also where a signal came too late to change anything.
+    report::received(&received, to, arguments.json)?;
+    Ok(None)
+}
+
+/// What carries a copy between the nodes of a group file: what the file says, or RDMA where they
+/// meet over TCP.
+fn carrier(wanted: Option<Carrier>, usual: Carrier) -> Result<Carrier, Failure> {
+    match wanted {
+        None => Ok(usual),
+        Some(Carrier::Verbs) if usual == Carrier::Tcp => Ok(Carrier::Verbs),
+        Some(wanted) if wanted == usual => Ok(usual),
+        Some(_) => {
+            let what = "the nodes of the group file meet in another way";
+            Err(Failure::usage(
+                what,
+                "leave --fabric out, or give 'verbs' where the file has 'tcp'",
+            ))
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! The program `tramontane-copy`: see [`tramontane_copy`].
+
+fn main() -> std::process::ExitCode {
+    tramontane_local::program::main::<tramontane_copy::CopyCommand>()
+}

@@ -1,0 +1,274 @@
+//! This process in the group of a copy: it sends notices, and sees what all members know.
+
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{Receiver, Sender};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tramontane_core::ids::SubgroupId;
+
+use super::group::{CHUNKS_AHEAD, DATA, Job, ORDER};
+use super::ledger::{Decision, Ledger};
+use super::messages::Notice;
+use tramontane_local::exit::{Failure, Status};
+use tramontane_runtime::blocks::Buffer;
+use tramontane_runtime::group::{self, MemberState, Messages, Replica, Running, ViewChanged};
+use tramontane_runtime::member::{SendError, Stopped};
+
+/// Between two looks whether a wait is to end.
+pub(super) const LOOK_PAUSE: Duration = Duration::from_millis(50);
+
+/// How long a member that ends stays for the others: until they know what became of it, and it
+/// knows what became of the copy. A member that is stopped is not waited for any longer.
+const LAST_NOTICES: Duration = Duration::from_secs(5);
+
+/// The ledger, and a signal to threads that wait for it to change.
+#[derive(Debug)]
+pub(super) struct Watched {
+    ledger: Mutex<Ledger>,
+    changed: Condvar,
+}
+
+impl Watched {
+    pub(super) fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Ledger)) {
+        change(&mut self.ledger());
+        self.changed.notify_all();
+    }
+
+    /// Waits for another change than those `seen`, for a moment.
+    pub(super) fn wait(&self, seen: u64) {
+        let ledger = self.ledger();
+        let waited =
+            self.changed.wait_timeout_while(ledger, LOOK_PAUSE, |ledger| ledger.changes() == seen);
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+/// A chunk: a buffer, and how many bytes of it are the chunk's.
+pub(super) type Chunk = (Buffer, usize);
+
+/// Chunks on their way to the thread that unpacks. They are not copied, and the upcall does not
+/// wait for a disk.
+#[derive(Debug)]
+pub(super) struct Arrivals {
+    /// Where they go, in their order; nothing once the sender has sent more than it may.
+    chunks: Option<Sender<Chunk>>,
+    /// Buffers that were read.
+    free: Receiver<Buffer>,
+    /// How many are kept.
+    kept: u64,
+}
+
+impl Arrivals {
+    pub(super) const fn new(chunks: Sender<Chunk>, free: Receiver<Buffer>) -> Self {
+        Self { chunks: Some(chunks), free, kept: 0 }
+    }
+
+    /// Keeps a chunk, and gives back a buffer that was read.
+    fn exchange(&mut self, buffer: Buffer, bytes: usize) -> Option<Buffer> {
+        let free = self.free.try_recv().ok();
+        if free.is_none() && self.kept == CHUNKS_AHEAD {
+            // A correct sender waits until a chunk was taken.
+            self.chunks = None;
+        }
+        let Some(chunks) = &self.chunks else { return Some(buffer) };
+        self.kept += u64::from(free.is_none());
+        // A receiver that failed takes no more.
+        let _ = chunks.send((buffer, bytes));
+        free
+    }
+}
+
+/// The member's side of the group.
+struct Deliveries {
+    watched: Arc<Watched>,
+    /// None at the member that copies.
+    arrivals: Option<Arrivals>,
+}
+
+impl Replica for Deliveries {
+    fn deliver(&mut self, messages: &mut Messages<'_, '_>) {
+        if messages.subgroup() == DATA {
+            // The chunks come with their buffers.
+            return messages.for_each(drop);
+        }
+        for message in messages {
+            if let Ok(notice) = serde_json::from_slice(message.payload) {
+                self.watched.change(|ledger| ledger.apply(message.sender.get(), notice));
+            } else {
+                tracing::warn!(node = %message.sender, "a notice that cannot be understood");
+            }
+        }
+    }
+
+    fn exchange_large(&mut self, _: SubgroupId, buffer: Buffer, bytes: usize) -> Option<Buffer> {
+        match &mut self.arrivals {
+            Some(arrivals) => arrivals.exchange(buffer, bytes),
+            None => Some(buffer),
+        }
+    }
+
+    fn view_changed(&mut self, change: &ViewChanged<'_>) {
+        if !change.gone.is_empty() {
+            let gone: Vec<u32> = change.gone.iter().map(|node| node.get()).collect();
+            self.watched.change(|ledger| ledger.lost(&gone));
+        }
+    }
+}
+
+/// A member of a copy.
+pub(super) struct Member {
+    running: Running,
+    watched: Arc<Watched>,
+    own: u32,
+}
+
+impl Member {
+    /// Becomes a member, once all others have come. `cancel` ends the wait for them.
+    pub(super) fn start(
+        job: &mut Job,
+        arrivals: Option<Arrivals>,
+        cancel: &AtomicBool,
+    ) -> Result<Self, Failure> {
+        let ledger = Ledger::new(job.sender, job.receivers(), job.silence());
+        let watched = Arc::new(Watched { ledger: Mutex::new(ledger), changed: Condvar::default() });
+        let deliveries = Deliveries { watched: Arc::clone(&watched), arrivals };
+        let running = job.start(deliveries, cancel)?;
+        Ok(Self { running, watched, own: job.own() })
+    }
+
+    /// What all members know.
+    pub(super) fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        self.watched.ledger()
+    }
+
+    /// The same for another thread.
+    pub(super) fn watched(&self) -> Arc<Watched> {
+        Arc::clone(&self.watched)
+    }
+
+    /// What sends the archive, at the member that copies.
+    pub(super) fn data(&self) -> Result<group::Sender, Failure> {
+        let sender = self.running.sender(DATA);
+        sender.ok_or_else(|| Failure::other("no data are sent here", "report this"))
+    }
+
+    /// What was decided.
+    pub(super) fn decision(&self) -> Option<Decision> {
+        self.ledger().decision().cloned()
+    }
+
+    /// Fails if the copy is off, or this member out of its group: then nothing is decided here.
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        // In this order: what was decided before this member ended counts.
+        let stopped = self.running.stopped();
+        match (self.decision(), stopped) {
+            (Some(Decision::Off(failure)), _) => Err(failure),
+            (Some(Decision::Commit(_)), _) | (None, None) => Ok(()),
+            (None, Some(stopped)) => Err(self.out(&stopped)),
+        }
+    }
+
+    /// Why this member is out of its group, if it is.
+    pub(super) fn stopped(&self) -> Option<Failure> {
+        Some(self.out(&self.running.stopped()?))
+    }
+
+    fn out(&self, stopped: &Stopped) -> Failure {
+        let Stopped::Halted { by, .. } = stopped else { return stopped.clone().into() };
+        if let Some(node) = by {
+            let what = format_args!("node {node} took this one for dead, and went on without it");
+            let advice = "see whether this one was stopped, or its network, and copy again";
+            return Failure::peer_lost(what, advice);
+        }
+        self.ledger().failure_of_loss(&self.suspected())
+    }
+
+    /// The members that a halted one took for dead, the last to be noticed too.
+    fn suspected(&self) -> Vec<u32> {
+        let until = Instant::now() + LAST_NOTICES;
+        loop {
+            let status = self.running.status();
+            if status.state == MemberState::Halted || Instant::now() >= until {
+                return status.suspected;
+            }
+            std::thread::sleep(LOOK_PAUSE / 10);
+        }
+    }
+
+    /// Sends a notice, and waits for room while `go_on` does not fail. A member that is out of its
+    /// group sends nothing.
+    pub(super) fn announce(
+        &self,
+        notice: &Notice,
+        mut go_on: impl FnMut() -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let report = |error: &dyn std::fmt::Display| Failure::other(error, "please report this");
+        let bytes = serde_json::to_vec(notice).map_err(|error| report(&error))?;
+        let sender = self.running.sender(ORDER);
+        let mut sender = sender.ok_or_else(|| report(&"this member has no sender"))?;
+        loop {
+            match sender.send(&bytes, LOOK_PAUSE) {
+                Ok(_) | Err(SendError::Stopped(_)) => return Ok(()),
+                Err(SendError::TimedOut(_)) => go_on()?,
+                Err(error) => return Err(report(&error)),
+            }
+        }
+    }
+
+    /// Sends a notice if there is room for it now; whether there was.
+    pub(super) fn try_announce(&self, notice: &Notice) -> bool {
+        let full = || Err(Failure::silent(Status::Other));
+        self.announce(notice, full).is_ok()
+    }
+
+    /// Waits until `is_so` of what all members know, or this one is out of its group, while
+    /// `go_on` does not fail.
+    pub(super) fn wait_until(
+        &self,
+        is_so: impl Fn(&Ledger) -> bool,
+        mut go_on: impl FnMut(&Ledger) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        loop {
+            let is_stopped = self.running.stopped().is_some();
+            let seen = {
+                let ledger = self.ledger();
+                if is_so(&ledger) || is_stopped {
+                    return Ok(());
+                }
+                go_on(&ledger)?;
+                ledger.changes()
+            };
+            self.watched.wait(seen);
+        }
+    }
+
+    /// Sends the others a failure of this member's own, and waits for the decision.
+    pub(super) fn call_off(&self, failure: &Failure) {
+        let check = until_last_notices();
+        if self.announce(&Notice::failed(failure), &check).is_ok() {
+            let _ = self.wait_until(|ledger| ledger.decision().is_some(), |_| check());
+        }
+    }
+
+    /// Ends, once all others know how the copy ended: without this member they might have no
+    /// majority to learn it.
+    pub(super) fn finish(self) {
+        let check = until_last_notices();
+        if self.announce(&Notice::Finished, &check).is_ok() {
+            let own = self.own;
+            let _ = self.wait_until(|ledger| ledger.are_others_finished(own), |_| check());
+        }
+        let _ = self.running.close();
+    }
+}
+
+/// A check that fails once the others had time for their last notices.
+pub(super) fn until_last_notices() -> impl Fn() -> Result<(), Failure> {
+    let until = Instant::now() + LAST_NOTICES;
+    move || if Instant::now() < until { Ok(()) } else { Err(Failure::silent(Status::PeerLost)) }
+}

@@ -1,0 +1,45 @@
+//! Places that lie where they must not. A copy into what is copied would not end: it would copy
+//! what it has just unpacked. Two into one place would be in each other's way.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use tramontane_local::exit::Failure;
+
+/// Refuses a place that is one of the directories that are copied, or below one.
+pub(super) fn refuse(files: &[PathBuf], places: &[PathBuf]) -> Result<(), Failure> {
+    for file in files {
+        // A link is copied as a link, and below a file there is nothing.
+        if !fs::symlink_metadata(file).is_ok_and(|metadata| metadata.is_dir()) {
+            continue;
+        }
+        let source = whole(file);
+        if let Some(place) = places.iter().find(|place| whole(place).starts_with(&source)) {
+            let what =
+                format_args!("{} is within {}, which is copied", place.display(), file.display());
+            return Err(Failure::usage(what, "copy to a directory outside of it"));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a place that is given twice, by whichever names.
+pub(super) fn refuse_twice(places: &[PathBuf]) -> Result<(), Failure> {
+    for (number, place) in places.iter().enumerate() {
+        if let Some(other) = places[..number].iter().find(|other| whole(other) == whole(place)) {
+            let what = format_args!("{} and {} are one place", other.display(), place.display());
+            return Err(Failure::usage(what, "give each --to once"));
+        }
+    }
+    Ok(())
+}
+
+/// A path without links. Its last parts need not be there yet.
+fn whole(path: &Path) -> PathBuf {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+    let found = path.ancestors().find_map(|known| {
+        let rest = path.strip_prefix(known).ok()?;
+        Some(known.canonicalize().ok()?.join(rest))
+    });
+    found.unwrap_or(path)
+}

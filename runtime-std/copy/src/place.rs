@@ -1,0 +1,238 @@
+//! The directory that is copied into: everything is unpacked beside its place first.
+
+use std::cell::Cell;
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Read};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
+
+use super::directories::{self, Directories};
+use super::entries::{self, HEADERS_MAX, Rationed};
+use super::messages::Manifest;
+use tramontane_local::exit::{Failure, Status};
+
+/// Where a receiver unpacks, inside the directory that is copied into.
+pub(super) const UNPACKED: &str = ".tramontane-copy";
+
+/// Between two notices of a receiver that waits for its disk.
+const SYNC_PAUSE: Duration = Duration::from_secs(1);
+
+/// A directory that is copied into. What was not moved into place goes when this is dropped.
+#[derive(Debug)]
+pub(super) struct Place {
+    directory: PathBuf,
+    unpacked: PathBuf,
+    names: Vec<String>,
+    directories: Directories,
+}
+
+impl Place {
+    /// Takes a directory, which must be there and have nothing of an earlier copy.
+    pub(super) fn take(directory: &Path) -> Result<Self, Failure> {
+        let unpacked = directory.join(UNPACKED);
+        // No other user can open it: what arrives has its own permissions later, if at all.
+        match DirBuilder::new().mode(directories::WRITABLE).create(&unpacked) {
+            Ok(()) => {
+                let (names, directories) = (Vec::new(), Directories::default());
+                Ok(Self { directory: directory.to_path_buf(), unpacked, names, directories })
+            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                let what = format_args!(
+                    "{} is there: another copy is under way, or was interrupted, and that cannot be resumed",
+                    unpacked.display()
+                );
+                Err(Failure::input(what, "if none is under way, remove it and copy again"))
+            }
+            // A file system of the kernel's own says that of what cannot be made in it too.
+            Err(_) if !directory.is_dir() => {
+                let what = format_args!("there is no directory {}", directory.display());
+                Err(Failure::usage(what, "make it, or give another --to"))
+            }
+            Err(error) => Err(cannot_write(directory, &error)),
+        }
+    }
+
+    /// What is copied into.
+    pub(super) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Refuses what would replace something.
+    pub(super) fn expect(&mut self, manifest: &Manifest) -> Result<(), Failure> {
+        for (number, name) in manifest.names.iter().enumerate() {
+            // A name, and not a way to somewhere else; and each once.
+            let is_name = Path::new(name).file_name().is_some_and(|last| last == name.as_str());
+            let is_again = manifest.names[..number].contains(name);
+            if !is_name || is_again || name == UNPACKED || name.contains('\0') {
+                let what = format_args!("nothing can be called {name:?}");
+                return Err(Failure::input(what, "rename it where it is copied from"));
+            }
+            self.refuse_existing(name)?;
+        }
+        self.names.clone_from(&manifest.names);
+        Ok(())
+    }
+
+    fn refuse_existing(&self, name: &str) -> Result<(), Failure> {
+        match fs::symlink_metadata(self.directory.join(name)) {
+            Ok(_) => Err(self.is_there(name)),
+            Err(_) => Ok(()),
+        }
+    }
+
+    fn is_there(&self, name: &str) -> Failure {
+        let path = self.directory.join(name);
+        let what = format_args!("{} is there already", path.display());
+        Failure::input(what, "remove it, or copy to another directory")
+    }
+
+    /// Unpacks an archive beside the place. How many files it has, links among them.
+    pub(super) fn unpack(&mut self, archive: impl Read) -> Result<u64, Failure> {
+        let left = Cell::new(HEADERS_MAX);
+        let mut archive = tar::Archive::new(Rationed::new(archive, &left));
+        archive.set_preserve_permissions(true);
+        archive.set_preserve_mtime(true);
+        archive.set_mask(directories::OF_THE_OWNER);
+        let mut files = 0;
+        for entry in archive.entries().map_err(|error| self.unpackable(&error))? {
+            let entry = entry.map_err(|error| self.unpackable(&error))?;
+            // One with holes is a file too, and so is a link.
+            files += u64::from(!entry.header().entry_type().is_dir());
+            let path = entries::place_of(&entry, &self.names)
+                .map_err(|error| self.unpackable(&error))??;
+            // Its content is as long as it is.
+            left.set(u64::MAX);
+            self.unpack_entry(entry, path).map_err(|error| self.unpackable(&error))?;
+            left.set(HEADERS_MAX);
+        }
+        self.directories.leave_all(&self.unpacked).map_err(|error| self.unpackable(&error))?;
+        Ok(files)
+    }
+
+    /// Unpacks an entry at a path below where everything is unpacked.
+    fn unpack_entry(
+        &mut self,
+        mut entry: tar::Entry<'_, impl Read>,
+        path: PathBuf,
+    ) -> io::Result<()> {
+        self.directories.leave_for(&self.unpacked, &path)?;
+        if !entry.unpack_in(&self.unpacked)? {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        if entry.header().entry_type().is_dir() {
+            self.directories.enter(&self.unpacked, path, entry.header())?;
+        }
+        // What is left of it is not read between entries.
+        io::copy(&mut entry, &mut io::sink()).map(drop)
+    }
+
+    /// What becomes of an error in the middle of an archive: of the file system here, or of the
+    /// stream.
+    fn unpackable(&self, error: &io::Error) -> Failure {
+        let cause = innermost(error);
+        if cause.kind() == io::ErrorKind::ConnectionAborted {
+            return Failure::peer_lost(cause, "copy again");
+        }
+        cannot_write(&self.directory, cause)
+    }
+
+    /// Has what was unpacked written to the disk, in a thread of its own: it may take minutes.
+    /// Calls `go_on` meanwhile, which may call the wait off.
+    pub(super) fn sync(
+        &self,
+        mut go_on: impl FnMut() -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let cannot = |error: io::Error| cannot_write(&self.directory, &error);
+        let unpacked = File::open(&self.unpacked).map_err(cannot)?;
+        let (done, is_done) = mpsc::channel();
+        let sync = move || {
+            // After the wait was called off the result is not needed.
+            let _ = done.send(rustix::fs::syncfs(unpacked));
+        };
+        std::thread::Builder::new().name("tramontane-sync".into()).spawn(sync).map_err(cannot)?;
+        loop {
+            match is_done.recv_timeout(SYNC_PAUSE) {
+                Ok(synced) => return synced.map_err(|error| cannot(error.into())),
+                Err(RecvTimeoutError::Timeout) => go_on()?,
+                Err(RecvTimeoutError::Disconnected) => return Err(Failure::silent(Status::Other)),
+            }
+        }
+    }
+
+    /// Moves everything into place, or nothing.
+    pub(super) fn settle(&self) -> Result<(), Failure> {
+        self.move_all_in()?;
+        // A name that is not on the disk is lost with the power, and its file with it.
+        let finished = self.directories.finish_top(&self.directory);
+        let synced = finished.and_then(|()| File::open(&self.directory)?.sync_all());
+        synced.map_err(|error| {
+            self.directories.allow_top(&self.directory);
+            self.names.iter().for_each(|name| self.move_back(name));
+            cannot_write(&self.directory, &error)
+        })
+    }
+
+    fn move_all_in(&self) -> Result<(), Failure> {
+        for (moved, name) in self.names.iter().enumerate() {
+            if let Err(failure) = self.move_in(name) {
+                self.names[..moved].iter().for_each(|name| self.move_back(name));
+                return Err(failure);
+            }
+        }
+        Ok(())
+    }
+
+    fn move_in(&self, name: &str) -> Result<(), Failure> {
+        match rename_to_nothing(&self.unpacked.join(name), &self.directory.join(name)) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(self.is_there(name)),
+            renamed => renamed.map_err(|error| cannot_write(&self.directory, &error)),
+        }
+    }
+
+    fn move_back(&self, name: &str) {
+        if let Err(error) = rename_to_nothing(&self.directory.join(name), &self.unpacked.join(name))
+        {
+            tracing::warn!(name, %error, "what was moved into place cannot be taken back");
+        }
+    }
+}
+
+/// Renames, and replaces nothing.
+fn rename_to_nothing(from: &Path, to: &Path) -> io::Result<()> {
+    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+        // A file system that cannot: looked at first, which leaves a moment.
+        Err(Errno::INVAL | Errno::NOSYS) if fs::symlink_metadata(to).is_err() => {
+            fs::rename(from, to)
+        }
+        Err(Errno::INVAL | Errno::NOSYS) => Err(io::ErrorKind::AlreadyExists.into()),
+        renamed => Ok(renamed?),
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let Err(error) = directories::remove_all(&self.unpacked) {
+            tracing::warn!(path = %self.unpacked.display(), %error, "what was unpacked cannot be removed");
+        }
+    }
+}
+
+/// The system's own error: an archive's reader wraps it in others, several times over.
+fn innermost(error: &io::Error) -> &io::Error {
+    let mut innermost = error;
+    let mut next = std::error::Error::source(error);
+    while let Some(source) = next {
+        innermost = source.downcast_ref().unwrap_or(innermost);
+        next = source.source();
+    }
+    innermost
+}
+
+fn cannot_write(directory: &Path, error: &io::Error) -> Failure {
+    Failure::system(format_args!("cannot write to {}", directory.display()), error)
+}

@@ -1,0 +1,198 @@
+//! The part of the member that copies: it announces the manifest, sends the archive, and commits
+//! once all receivers are ready.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use super::group::Job;
+use super::ledger::{Decision, Ledger};
+use super::member::{Member, until_last_notices};
+use super::messages::{Notice, Sum};
+use super::report::{Line, Progress, Report};
+use super::source::Source;
+use super::stall::{Pace, Stall};
+use super::stream::Outgoing;
+use tramontane_local::exit::{Failure, Status};
+
+/// Why a copy did not come to its end.
+#[derive(Debug)]
+pub(super) enum CopyError {
+    /// No receiver has it.
+    Nowhere(Failure),
+    /// Some receivers may have it in its place. No other member knows better which.
+    Partly(Failure),
+}
+
+impl From<Failure> for CopyError {
+    fn from(failure: Failure) -> Self {
+        Self::Nowhere(failure)
+    }
+}
+
+impl From<CopyError> for Failure {
+    fn from(error: CopyError) -> Self {
+        match error {
+            CopyError::Nowhere(failure) | CopyError::Partly(failure) => failure,
+        }
+    }
+}
+
+/// Copies to all other members. `cancel` ends the wait for them, `check` fails when the user wants
+/// the end.
+pub(super) fn send(
+    job: &mut Job,
+    files: &[PathBuf],
+    cancel: &AtomicBool,
+    check: &dyn Fn() -> Result<(), Failure>,
+) -> Result<Report, CopyError> {
+    let source = Arc::new(Source::scan(files, check)?);
+    let member = Member::start(job, None, cancel)?;
+    let receivers: Vec<u32> = job.receivers().collect();
+    let mut sending = Sending {
+        job,
+        member: &member,
+        source: &source,
+        check,
+        pace: Arc::default(),
+        stall: Stall::new(Instant::now(), job.stall),
+        progress: Progress::new(&receivers),
+    };
+    let copied = sending.copy();
+    sending.progress.finish();
+    member.finish();
+    copied
+}
+
+/// The member that copies.
+struct Sending<'c> {
+    job: &'c Job,
+    member: &'c Member,
+    source: &'c Arc<Source>,
+    check: &'c dyn Fn() -> Result<(), Failure>,
+    pace: Arc<Pace>,
+    stall: Stall,
+    progress: Progress,
+}
+
+impl Sending<'_> {
+    fn copy(&mut self) -> Result<Report, CopyError> {
+        let started = Instant::now();
+        let sum = self.send_all().inspect_err(|failure| self.member.call_off(failure))?;
+        self.commit(&sum)?;
+        let lines = self.wait_for_all_placed()?;
+        let seconds = started.elapsed().as_secs_f64();
+        let Sum { bytes, checksum } = sum;
+        Ok(Report { bytes, checksum, seconds, lines, places: Vec::new() })
+    }
+
+    /// Sends everything, until all receivers are ready with it.
+    fn send_all(&mut self) -> Result<Sum, Failure> {
+        for notice in Notice::of_manifest(&self.source.manifest, self.job.terms()) {
+            self.member.announce(&notice, || {
+                (self.check)()?;
+                self.member.check()
+            })?;
+        }
+        let stop = Arc::new(AtomicBool::new(false));
+        let (member, pace) = (self.member, Arc::clone(&self.pace));
+        let stream = Outgoing::new(member.data()?, member.watched(), Arc::clone(&stop), pace);
+        let source = Arc::clone(self.source);
+        // In a thread of its own: a disk that is read from may take for ever, and the member goes
+        // on meanwhile.
+        let packing = std::thread::Builder::new()
+            .name("tramontane-pack".into())
+            .spawn(move || pack(&source, stream))
+            .map_err(|error| Failure::system("cannot start a thread", &error))?;
+        self.progress.expect(self.source.manifest.bytes);
+        if let Err(failure) = self.wait_until(|_| packing.is_finished()) {
+            // The thread is not waited for.
+            stop.store(true, Ordering::Relaxed);
+            return Err(failure);
+        }
+        // A panic has printed what it is.
+        let packed = packing.join().unwrap_or_else(|_| Err(Failure::silent(Status::Other)));
+        let sum = packed.map_err(|failure| match failure.status {
+            // The copy ended, and the thread does not know why.
+            Status::PeerLost => self.member.check().err().unwrap_or(failure),
+            _ => failure,
+        })?;
+        self.pace.waits();
+        self.wait_until(Ledger::are_ready)?;
+        let disagreement = self.member.ledger().disagreement(&sum);
+        disagreement.map_or(Ok(sum), Err)
+    }
+
+    /// Waits until something is so, while there is progress and the copy is not off.
+    fn wait_until(&mut self, is_so: impl Fn(&Ledger) -> bool) -> Result<(), Failure> {
+        let Self { member, check, pace, stall, progress, .. } = self;
+        let is_over =
+            |ledger: &Ledger| is_so(ledger) || matches!(ledger.decision(), Some(Decision::Off(_)));
+        member.wait_until(is_over, |ledger| {
+            check()?;
+            ledger.received().for_each(|(node, bytes)| progress.of(node, bytes));
+            stall.check(Instant::now(), pace, ledger)
+        })?;
+        member.check()
+    }
+
+    /// Decides that all receivers move everything into place. From here on a failure of this
+    /// member changes nothing.
+    fn commit(&mut self, sum: &Sum) -> Result<(), CopyError> {
+        let member = self.member;
+        let is_decided = |ledger: &Ledger| ledger.decision().is_some();
+        let sent = member.announce(&Notice::Commit(sum.clone()), || (self.check)());
+        sent.inspect_err(|failure| member.call_off(failure))?;
+        let mut waited = self.wait_until(is_decided);
+        if waited.is_err() {
+            // It is on its way, and it is better to know.
+            let check = until_last_notices();
+            let _ = member.wait_until(is_decided, |_| check());
+        }
+        match member.decision() {
+            Some(Decision::Commit(_)) => return Ok(()),
+            Some(Decision::Off(failure)) => return Err(CopyError::Nowhere(failure)),
+            None => {}
+        }
+        if let Some(failure) = member.stopped() {
+            waited = Err(failure);
+        }
+        let why = waited.err().unwrap_or_else(|| Failure::silent(Status::PeerLost));
+        let what = format_args!("it is not known which nodes have it in place: {}", words(&why));
+        let advice = "see what is there, and copy it to those that lack it";
+        Err(CopyError::Partly(Failure::new(why.status, what, advice)))
+    }
+
+    /// Waits until every receiver has moved everything into place, or could not, or is lost.
+    fn wait_for_all_placed(&mut self) -> Result<Vec<Line>, CopyError> {
+        let waited = self.wait_until(Ledger::is_over);
+        let ledger = self.member.ledger();
+        let placed = ledger.placed();
+        if placed.len() == self.job.receivers().count() {
+            return Ok(placed.into_iter().map(|(node, files)| Line { node, files }).collect());
+        }
+        let why_not = ledger.why_not_placed().map(str::to_owned);
+        drop(ledger);
+        let status = waited.as_ref().err().map_or(Status::PeerLost, |failure| failure.status);
+        let why = waited.err().map(|failure| words(&failure).to_owned()).or(why_not);
+        let why = why.or_else(|| Some(self.member.stopped()?.text().to_owned()));
+        let why = why.unwrap_or_else(|| "a receiver does not say".into());
+        let have: Vec<String> = placed.keys().map(|node| format!("node {node}")).collect();
+        let have = if have.is_empty() { "no node".into() } else { have.join(", ") };
+        let what = format_args!("not every node has it in place: {why}; {have} reported it");
+        let advice = "see what is there, and copy it to those that lack it";
+        Err(CopyError::Partly(Failure::new(status, what, advice)))
+    }
+}
+
+/// Packs what is copied, and sends it. Gives the bytes and the checksum of that.
+fn pack(source: &Source, mut stream: Outgoing) -> Result<Sum, Failure> {
+    source.pack(&mut stream)?;
+    stream.finish().map_err(|error| Failure::with_text(Status::PeerLost, error))
+}
+
+/// A failure's text; an interrupt needs none where it happens.
+pub(super) fn words(failure: &Failure) -> &str {
+    if failure.text().is_empty() { "this node was interrupted" } else { failure.text() }
+}

@@ -1,0 +1,131 @@
+//! What is to be copied: looked at once before anything is sent, then packed as one archive.
+
+use std::collections::BTreeSet;
+use std::fs::{self, Metadata};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use super::archive::{self, Changed};
+use super::messages::Manifest;
+use super::place::UNPACKED;
+use tramontane_local::exit::{Failure, Status};
+
+/// Files and directories, each with the name that it gets.
+#[derive(Debug)]
+pub(super) struct Source {
+    entries: Vec<(PathBuf, String)>,
+    pub(super) manifest: Manifest,
+}
+
+impl Source {
+    /// Scans what is to be copied. `check` fails when the user wants the end.
+    pub(super) fn scan(
+        files: &[PathBuf],
+        check: &dyn Fn() -> Result<(), Failure>,
+    ) -> Result<Self, Failure> {
+        let mut seen = BTreeSet::new();
+        let mut entries = Vec::new();
+        let mut bytes = 0;
+        for file in files {
+            let name = name_of(file)?;
+            if !seen.insert(name.clone()) {
+                let what = format_args!("two of what is to be copied are called {name}");
+                return Err(Failure::usage(what, "copy one after the other"));
+            }
+            each_below(file, &name, |path, _, metadata| {
+                check()?;
+                bytes += if metadata.is_file() { metadata.len() } else { 0 };
+                refuse_special(path, metadata)
+            })?;
+            entries.push((file.clone(), name));
+        }
+        let names = entries.iter().map(|(_, name)| name.clone()).collect();
+        Ok(Self { entries, manifest: Manifest { names, bytes } })
+    }
+
+    /// Writes all of it as one archive.
+    pub(super) fn pack(&self, into: impl Write) -> Result<(), Failure> {
+        let mut archive = tar::Builder::new(into);
+        archive.follow_symlinks(false);
+        for (path, name) in &self.entries {
+            each_below(path, name, |path, name, metadata| {
+                refuse_special(path, metadata)?;
+                refuse_unpacked(path)?;
+                archive::append(&mut archive, path, name, metadata)
+                    .map_err(|error| unreadable(path, &error))
+            })?;
+        }
+        archive.into_inner().map(drop).map_err(|error| Failure::system("cannot send", &error))
+    }
+}
+
+/// Calls `visit` with a path and all that is below it, and what each is called in the archive: a
+/// directory before what it holds.
+fn each_below(
+    path: &Path,
+    name: &str,
+    mut visit: impl FnMut(&Path, &Path, &Metadata) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let mut left = vec![(path.to_path_buf(), PathBuf::from(name))];
+    while let Some((path, name)) = left.pop() {
+        let unreadable = |error: io::Error| unreadable(&path, &error);
+        let metadata = fs::symlink_metadata(&path).map_err(unreadable)?;
+        visit(&path, &name, &metadata)?;
+        if metadata.is_dir() {
+            for entry in fs::read_dir(&path).map_err(unreadable)? {
+                let entry = entry.map_err(unreadable)?;
+                left.push((entry.path(), name.join(entry.file_name())));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What is neither file, directory nor link would arrive as something else.
+fn refuse_special(path: &Path, metadata: &Metadata) -> Result<(), Failure> {
+    if metadata.is_file() || metadata.is_dir() || metadata.is_symlink() {
+        return Ok(());
+    }
+    let what = format_args!("{} is neither a file, a directory nor a link", path.display());
+    Err(Failure::input(what, "move it out of what is copied"))
+}
+
+/// What a copy unpacks into may grow by this one.
+fn refuse_unpacked(path: &Path) -> Result<(), Failure> {
+    if path.file_name().is_none_or(|name| name != UNPACKED) {
+        return Ok(());
+    }
+    let what =
+        format_args!("{} is of a copy that is under way, or was interrupted", path.display());
+    Err(Failure::input(what, "wait for it, or remove it, and copy again"))
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> Failure {
+    if error.kind() == io::ErrorKind::ConnectionAborted {
+        // Of the copy, and not of the file: the member that ended it reports why.
+        return Failure::with_text(Status::PeerLost, error);
+    }
+    if error.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<Changed>) {
+        let what = format_args!("{} changed while it was copied", path.display());
+        return Failure::input(
+            what,
+            "copy it while nothing changes it, its rights, times and links included",
+        );
+    }
+    let what = format_args!("cannot read {}: {error}", path.display());
+    Failure::input(what, "give files and directories that you may read")
+}
+
+/// The last part of a path, which must be one that a file can be called by.
+fn name_of(path: &Path) -> Result<String, Failure> {
+    let whole = path.canonicalize().map_err(|error| unreadable(path, &error))?;
+    // What a link is called counts, not what it leads to.
+    let name = path.file_name().or_else(|| whole.file_name());
+    match name.and_then(|name| name.to_str()) {
+        Some(name) => Ok(name.to_owned()),
+        None => {
+            let what = format_args!("{} has no name that all hosts can read", path.display());
+            Err(Failure::usage(what, "give it one in UTF-8, and not the root of a file system"))
+        }
+    }
+}

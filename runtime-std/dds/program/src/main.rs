@@ -1,0 +1,80 @@
+//! The program `tramontane-dds`: what DDS topics carry, and how fast.
+//!
+//! | file | subject |
+//! |---|---|
+//! | `gateway` | topics mirrored to other implementations of DDS |
+//! | `outside` | how a command looks at a domain without being a member |
+//! | `part` | how a command takes part in a domain |
+//! | `perf` | how fast topics are, with processes of this machine |
+//! | `spy` | what a topic carries |
+//! | `topics` | which topics there are; topics that come and go at run time |
+
+mod gateway;
+mod outside;
+mod part;
+mod perf;
+mod spy;
+mod topics;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use tramontane_local::exit::{Failure, help};
+use tramontane_local::program::{self, LogOptions, Program};
+
+const EXAMPLES: &str =
+    "  tramontane-dds perf --subscribers 3 --bytes 10240 --level volatile
+  tramontane-dds perf --mode ping --json
+  tramontane-dds spy --domain flight.toml --id 4 Tracks
+  tramontane-dds spy --to 10.9.0.1:7000,10.9.0.2:7000 --key-file key Tracks
+  tramontane-dds topics --domain flight.toml --id 4 --create Alarms --type Alarm
+  tramontane-dds gateway --domain flight.toml --id 0 --mirror Tracks";
+
+/// DDS topics with one order over all writers: measure them on this machine, print what one carries,
+/// make and delete them, and mirror them to other implementations of DDS.
+#[derive(Parser, Debug)]
+#[command(name = "tramontane-dds", version, after_help = help(EXAMPLES))]
+struct CommandLine {
+    #[command(flatten)]
+    log: LogOptions,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// What is done with topics.
+#[derive(Subcommand, Debug)]
+enum Command {
+    #[command(after_help = help(perf::EXAMPLES))]
+    Perf(perf::PerfOptions),
+    #[command(after_help = help(spy::EXAMPLES))]
+    Spy(spy::SpyOptions),
+    #[command(after_help = help(topics::EXAMPLES))]
+    Topics(topics::TopicsOptions),
+    #[command(after_help = help(gateway::EXAMPLES))]
+    Gateway(gateway::GatewayCommand),
+    #[command(hide = true)]
+    PerfMember { task: String },
+}
+
+impl Program for CommandLine {
+    const NAME: &'static str = "tramontane-dds";
+
+    fn log(&self) -> LogOptions {
+        self.log
+    }
+
+    fn run(&self) -> Result<(), Failure> {
+        match &self.command {
+            Command::Perf(options) => perf::run(options),
+            Command::Spy(options) => spy::run(options),
+            Command::Topics(options) => topics::run(options),
+            Command::Gateway(options) => gateway::run(options),
+            Command::PerfMember { task } => perf::run_member(task),
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    program::main::<CommandLine>()
+}

@@ -1,0 +1,214 @@
+//! `tramontane-dds perf`: throughput and ping-pong of topics, with processes of this machine.
+//!
+//! | file | subject |
+//! |---|---|
+//! | `messages` | messages between parent and participants |
+//! | `participant` | a participant's process |
+//! | `publishing` | one publisher that writes all the time, and subscribers that count |
+//! | `pinging` | one publisher whose samples are answered |
+//! | `report` | the result, as a table or JSON |
+
+mod messages;
+mod participant;
+mod pinging;
+mod publishing;
+mod report;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use tramontane_dds::{Domain, Level, TopicDescription};
+use tramontane_local::crew::{Crew, Launch};
+use tramontane_local::group::LocalGroup;
+use tramontane_local::options::DeviceArguments;
+use tramontane_runtime::carrier::Carrier;
+use tramontane_runtime::group::Description;
+use tramontane_runtime::shared_memory::Root;
+
+use tramontane_local::exit::Failure;
+use tramontane_local::interrupt::Interrupts;
+use tramontane_local::options::{WindowOption, seconds};
+use tramontane_local::output::print_result;
+use messages::{Mode, Order, PerfParticipant, Report, Seen, Task};
+
+pub(crate) use participant::run as run_member;
+
+pub(super) const EXAMPLES: &str = "  tramontane-dds perf
+      one publisher and one subscriber, 1 KB, level atomic, over shared memory
+  tramontane-dds perf --subscribers 3 --bytes 10240 --level volatile --rounds 5
+      the members keep the last samples for readers that come later
+  tramontane-dds perf --mode ping --bytes 100 --json
+      round trips; the result as JSON
+  tramontane-dds perf --fabric tcp --level unordered
+      handed over on receipt, over TCP on this machine";
+
+/// How long a participant may take to be there, and to report after its time.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A level, as it is named on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum LevelName {
+    /// Handed over on receipt
+    Unordered,
+    /// One order over all writers
+    Atomic,
+    /// The same, and kept in memory for readers that come later
+    Volatile,
+    /// The same, and logged on disk
+    Logged,
+}
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum ModeName {
+    /// Samples a second, written without a pause
+    Throughput,
+    /// Round trips: a sample, and the answers of all subscribers
+    Ping,
+}
+
+/// Measure a topic: one publisher and some subscribers, each a process of this machine
+#[derive(Args, Debug)]
+pub(crate) struct PerfOptions {
+    /// What to measure
+    #[arg(long, value_enum, default_value_t = ModeName::Throughput)]
+    mode: ModeName,
+    /// The number of subscribers
+    #[arg(long, value_name = "N", default_value_t = 1,
+          value_parser = clap::value_parser!(u32).range(1..=64))]
+    subscribers: u32,
+    /// Bytes of each sample
+    #[arg(long, value_name = "BYTES", default_value_t = 1024,
+          value_parser = clap::value_parser!(u32).range(8..=16_777_216))]
+    bytes: u32,
+    /// What the topic promises
+    #[arg(long, value_enum, default_value_t = LevelName::Atomic)]
+    level: LevelName,
+    /// How long each round takes, in seconds
+    #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = seconds)]
+    seconds: Duration,
+    /// How often it is done
+    #[arg(long, value_name = "N", default_value_t = 3,
+          value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: u32,
+    /// Samples that the members keep, at the levels volatile and logged
+    #[arg(long, value_name = "N", default_value_t = 100,
+          value_parser = clap::value_parser!(u32).range(1..))]
+    keep: u32,
+    /// The folder for logs, at the level logged: each round has one of its own there, which is
+    /// removed
+    #[arg(long, value_name = "DIR", required_if_eq("level", "logged"))]
+    data: Option<PathBuf>,
+    #[command(flatten)]
+    window: WindowOption,
+    /// What carries the writes
+    #[arg(long, value_parser = tramontane_local::options::carrier(),
+          default_value_t = Carrier::SharedMemory)]
+    fabric: Carrier,
+    #[command(flatten)]
+    device: DeviceArguments,
+    /// Print the result as one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// The topic that carries what is measured, and the one that carries answers.
+const DATA: &str = "Data";
+const ANSWERS: &str = "Answers";
+
+impl PerfOptions {
+    fn level(&self) -> Level {
+        match self.level {
+            LevelName::Unordered => Level::Unordered,
+            LevelName::Atomic => Level::Atomic,
+            LevelName::Volatile => Level::Volatile,
+            LevelName::Logged => Level::Logged,
+        }
+    }
+
+    fn task(&self) -> Result<Task, Failure> {
+        let nodes = self.subscribers + 1;
+        let topic = |name| {
+            let topic = TopicDescription::new(name, "Octets").level(self.level());
+            TopicDescription { keep_depth: Some(self.keep), ..topic }
+                .window(self.window.window)
+                .sample_max(self.bytes + SEQUENCE_OVERHEAD)
+        };
+        let data = topic(DATA).publishers([0]).subscribers(1..nodes);
+        let answers = topic(ANSWERS).publishers(1..nodes).subscribers([0]);
+        let topics = match self.mode {
+            ModeName::Throughput => vec![data],
+            ModeName::Ping => vec![data, answers],
+        };
+        let group = Description::builder("dds-perf").nodes(nodes);
+        let domain = Domain::new(group, topics)?;
+        Ok(Task {
+            node: 0,
+            group: domain.group().clone(),
+            topics: domain.topics().to_vec(),
+            place: tramontane_local::group::LocalPlace::default(),
+            mode: match self.mode {
+                ModeName::Throughput => Mode::Throughput,
+                ModeName::Ping => Mode::Ping,
+            },
+            bytes: usize::try_from(self.bytes).unwrap_or(usize::MAX),
+            time: self.seconds,
+            data: None,
+        })
+    }
+}
+
+/// Bytes of CDR before the content of a sequence.
+const SEQUENCE_OVERHEAD: u32 = 4;
+
+/// Measures.
+pub(super) fn run(arguments: &PerfOptions) -> Result<(), Failure> {
+    let task = arguments.task()?;
+    let interrupts = Interrupts::watch()?;
+    let mut rounds = Vec::new();
+    for _ in 0..arguments.rounds {
+        rounds.push(round(arguments, &task, &interrupts)?);
+    }
+    let result = report::Result::of(arguments, &rounds);
+    print_result(arguments.json, &result, report::Result::table)
+}
+
+/// One round: new processes, so that nothing is warm of the last one. Gives what each saw, the
+/// publisher first.
+fn round(
+    arguments: &PerfOptions,
+    task: &Task,
+    interrupts: &Interrupts,
+) -> Result<Vec<Seen>, Failure> {
+    let nodes = task.group.nodes.len();
+    let meeting =
+        LocalGroup::new(arguments.fabric, nodes, "dds-perf", &arguments.device.options())?;
+    let logs = match &arguments.data {
+        Some(folder) if arguments.level() == Level::Logged => Some(
+            tempfile::tempdir_in(folder)
+                .map_err(|error| Failure::system("cannot make a folder for logs", &error))?,
+        ),
+        _ => None,
+    };
+    let mut crew = Crew::<PerfParticipant>::default();
+    let mut workers = Vec::new();
+    for (rank, node) in task.group.nodes.iter().enumerate() {
+        let data = logs.as_ref().map(|logs| logs.path().join(rank.to_string()));
+        let task = Task { node: node.id, place: meeting.place(rank), data, ..task.clone() };
+        let inherited = meeting.inherited(rank).into_iter().collect();
+        workers.push(crew.start(&task, &Launch { inherited, processor: None })?);
+    }
+    // Only the members' sockets stay.
+    drop(meeting);
+    for report in crew.reports(PATIENCE, interrupts)? {
+        report.check()?;
+    }
+    for worker in workers {
+        crew.order(worker, &Order::Begin)?;
+    }
+    let reports = crew.reports(PATIENCE + task.time, interrupts)?;
+    drop(crew);
+    Root::from_env().sweep()?;
+    reports.into_iter().map(Report::seen).collect()
+}

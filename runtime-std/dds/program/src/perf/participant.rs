@@ -1,0 +1,90 @@
+//! A participant's process.
+
+use std::time::{Duration, Instant};
+
+use tramontane_dds::{DataWriter, Domain, DomainParticipant, TypeSupport};
+use tramontane_local::crew::Worker;
+use tramontane_runtime::group::{Forming, StartOptions};
+
+use super::messages::{Mode, PerfParticipant, Report, Seen, Task};
+use super::{pinging, publishing};
+use tramontane_local::exit::{Failure, Status};
+
+/// How long the other ends may take to be there.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Runs a participant, and reports to its parent what went wrong, if anything.
+pub(crate) fn run(task: &str) -> Result<(), Failure> {
+    let (task, worker) = Worker::<PerfParticipant>::attach(task)
+        .map_err(|error| Failure::usage(error, "start it with 'tramontane-dds perf'"))?;
+    let Err(failure) = take_part(&task, &worker) else { return Ok(()) };
+    let (status, text) = (failure.status.code(), failure.text().to_owned());
+    // The parent may be gone; then this has nowhere to go.
+    let _ = worker.report(&Report::Failed { status, text });
+    Err(Failure::silent(failure.status))
+}
+
+fn take_part(task: &Task, worker: &Worker<PerfParticipant>) -> Result<(), Failure> {
+    let (group, options) = task.place.start(task.group.clone(), task.node)?;
+    let domain = Domain::of(group, task.topics.clone())?;
+    // Its folder is new, and the group lives for this run alone.
+    let forming = Forming { new_group: true, ..options.forming };
+    let options = StartOptions { data: task.data.clone(), forming, ..options };
+    let participant = DomainParticipant::join(&domain, options)?;
+    match task.mode {
+        Mode::Throughput => publishing::run(&participant, task, worker),
+        Mode::Ping => pinging::run(&participant, task, worker),
+    }
+}
+
+/// Says that this participant is there, and waits until it may begin. False if it was released.
+pub(super) fn begin(worker: &Worker<PerfParticipant>) -> Result<bool, Failure> {
+    report(worker, &Report::Ready)?;
+    Ok(worker.next_order().is_some())
+}
+
+/// Reports what was seen, and stays until the parent releases this process: whoever leaves earlier
+/// is lost to those that still count.
+pub(super) fn finish(worker: &Worker<PerfParticipant>, seen: Seen) -> Result<(), Failure> {
+    report(worker, &Report::Seen(seen))?;
+    worker.wait_for_release();
+    Ok(())
+}
+
+/// Waits until a writer has so many readers.
+pub(super) fn wait_for_readers<T: TypeSupport>(
+    writer: &DataWriter<T>,
+    count: u32,
+) -> Result<(), Failure> {
+    let started = Instant::now();
+    while writer.publication_matched_status().current_count < count {
+        if started.elapsed() > PATIENCE {
+            let what = format_args!("not all of {count} subscribers came within {PATIENCE:?}");
+            return Err(Failure::new(Status::Group, what, "find out what holds them up"));
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    Ok(())
+}
+
+/// Reads every byte, as a program would; the sum keeps the reads from being left out.
+#[inline]
+pub(super) fn read(bytes: &[u8]) -> u64 {
+    let (words, rest) = bytes.as_chunks::<8>();
+    let sum = words.iter().fold(0_u64, |sum, word| sum.wrapping_add(u64::from_ne_bytes(*word)));
+    rest.iter().fold(sum, |sum, byte| sum.wrapping_add(u64::from(*byte)))
+}
+
+/// The number that stands first in a sample.
+pub(super) fn number(bytes: &[u8]) -> u64 {
+    bytes.first_chunk().map_or(0, |number| u64::from_ne_bytes(*number))
+}
+
+fn report(worker: &Worker<PerfParticipant>, report: &Report) -> Result<(), Failure> {
+    worker.report(report).map_err(|error| Failure::output(&error))
+}
+
+/// Nothing was seen.
+pub(super) const fn nothing() -> Seen {
+    Seen { samples: 0, elapsed: Duration::ZERO, lost: 0, round_trips_ns: Vec::new() }
+}

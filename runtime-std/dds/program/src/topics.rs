@@ -1,0 +1,127 @@
+//! `tramontane-dds topics`: which topics a domain has, and topics that come and go at run time.
+
+use std::io::{self, Write as _};
+use std::time::Duration;
+
+use clap::Args;
+use serde::Serialize;
+use tramontane_dds::{Domain, DomainParticipant, Level, TopicDescription};
+
+use super::part::PartOptions;
+use tramontane_local::exit::Failure;
+use tramontane_local::interrupt::Interrupts;
+use tramontane_local::options::seconds;
+
+pub(super) const EXAMPLES: &str = "  tramontane-dds topics --domain flight.toml --id 4
+      the topics of the domain, a line each, and those that were created at run time
+  tramontane-dds topics --domain flight.toml --id 4 --create Alarms --type Alarm --level volatile
+      creates a topic at one of the domain's [[places]]: it stays as long as any other participant
+      does, until it is deleted
+  tramontane-dds topics --domain flight.toml --id 4 --delete Alarms --json
+      deletes it, and prints the others as JSON";
+
+/// How long the others may take to go on without this one.
+const LEAVE: Duration = Duration::from_secs(10);
+
+/// Print a domain's topics, and create or delete one at run time
+#[derive(Args, Debug)]
+pub(crate) struct TopicsOptions {
+    #[command(flatten)]
+    part: PartOptions,
+    /// A topic to create; one that is there with the same type and level is left as it is
+    #[arg(long, value_name = "TOPIC", requires = "type_name")]
+    create: Option<String>,
+    /// The name of its type
+    #[arg(long = "type", value_name = "TYPE", requires = "create")]
+    type_name: Option<String>,
+    /// What it promises: unordered, atomic or volatile. The domain has to have a place of that
+    /// level
+    #[arg(long, value_name = "LEVEL", requires = "create", default_value = "atomic",
+          value_parser = level)]
+    level: Level,
+    /// Let participants outside have it. The domain has to have a place with clients = true
+    #[arg(long, requires = "create")]
+    clients: bool,
+    /// A topic to delete, that was created at run time
+    #[arg(long, value_name = "TOPIC", conflicts_with = "create")]
+    delete: Option<String>,
+    /// How long it may take, in seconds
+    #[arg(long, value_name = "SECONDS", default_value = "30", allow_negative_numbers = true,
+          value_parser = seconds)]
+    timeout: Duration,
+    /// Print one JSON object a topic
+    #[arg(long)]
+    json: bool,
+}
+
+fn level(name: &str) -> Result<Level, String> {
+    let levels = [Level::Unordered, Level::Atomic, Level::Volatile];
+    let found = levels.into_iter().find(|level| level.name() == name);
+    found.ok_or_else(|| {
+        "unordered, atomic or volatile is wanted: logged topics are declared in the domain"
+            .to_owned()
+    })
+}
+
+/// A topic, as `--json` prints it.
+#[derive(Debug, Serialize)]
+struct Line<'t> {
+    topic: &'t str,
+    r#type: &'t str,
+    level: &'static str,
+    declared: bool,
+}
+
+/// Joins, does it, prints, and leaves.
+pub(super) fn run(arguments: &TopicsOptions) -> Result<(), Failure> {
+    let interrupts = Interrupts::watch()?;
+    let domain = arguments.part.domain()?;
+    let participant = arguments.part.join(&domain)?;
+    let done = change(&participant, arguments)
+        .and_then(|()| Ok(interrupts.check()?))
+        .and_then(|()| list(&participant, &domain, arguments.json));
+    // Whatever came of it: one that is gone without a word counts as failed, and the other member
+    // of a group of two would end.
+    let left = participant.leave(LEAVE);
+    done?;
+    Ok(left?)
+}
+
+fn list(participant: &DomainParticipant, domain: &Domain, json: bool) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    for topic in participant.topics() {
+        let declared = domain.topic(&topic.name).is_some();
+        let level = topic.level.name();
+        let line = Line { topic: &topic.name, r#type: &topic.type_name, level, declared };
+        print(&mut out, &line, json).map_err(|error| Failure::output(&error))?;
+    }
+    out.flush().map_err(|error| Failure::output(&error))
+}
+
+fn change(participant: &DomainParticipant, arguments: &TopicsOptions) -> Result<(), Failure> {
+    if let (Some(name), Some(type_name)) = (&arguments.create, &arguments.type_name) {
+        // What else there is to say of it, its place says.
+        let places = participant.domain().places().iter();
+        let place = places
+            .filter(|place| place.level == arguments.level && place.clients == arguments.clients);
+        let place = place.max_by_key(|place| (place.sample_max, place.window));
+        let mut topic = TopicDescription::new(name, type_name).level(arguments.level);
+        topic = topic.clients(arguments.clients);
+        if let Some(place) = place {
+            topic = topic.window(place.window).sample_max(place.sample_max);
+        }
+        participant.create_untyped_topic(&topic, arguments.timeout)?;
+    }
+    if let Some(name) = &arguments.delete {
+        participant.delete_topic(name, arguments.timeout)?;
+    }
+    Ok(())
+}
+
+fn print(out: &mut impl io::Write, line: &Line<'_>, json: bool) -> io::Result<()> {
+    if json {
+        return writeln!(out, "{}", serde_json::to_string(line)?);
+    }
+    let since = if line.declared { "declared" } else { "created at run time" };
+    writeln!(out, "{:<24} {:<24} {:<10} {since}", line.topic, line.r#type, line.level)
+}

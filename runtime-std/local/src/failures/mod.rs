@@ -1,0 +1,365 @@
+//! What the errors of each layer come to: an exit status, and a line that says what to do.
+
+#[cfg(feature = "dds")]
+mod dds;
+mod shards;
+
+use std::io;
+
+use tramontane_control::MeshError;
+use tramontane_core::layout::LayoutError;
+use tramontane_core::view::Halt;
+use crate::crew::{AttachError, CrewError};
+use crate::group::LocalError;
+use crate::interrupt::{Interrupted, WatchError};
+use tramontane_runtime::fabric::MemoryError;
+use tramontane_runtime::group::{
+    ControlEndpointsError, DataError, DescriptionError, StartError, StateError,
+};
+use tramontane_runtime::member::Stopped;
+use tramontane_runtime::rdma::{ClearNotAllowed, NoFabric};
+use tramontane_runtime::shared_memory::Error as SharedMemoryError;
+
+use crate::exit::{Failure, Status, is_exhausted};
+
+/// Makes an error a failure, by a function.
+macro_rules! failures {
+    ($($error:ty => $failure:expr;)+) => {
+        $(impl From<$error> for Failure {
+            fn from(error: $error) -> Self {
+                let failure: fn($error) -> Self = $failure;
+                failure(error)
+            }
+        })+
+    };
+}
+
+failures! {
+    ClearNotAllowed => |error| Self::with_text(Status::Usage, error);
+    tramontane_client::AddressError => |error| Self::with_text(Status::Usage, error);
+    DescriptionError => |error| Self::with_text(Status::Usage, error);
+    WatchError => |error| Self::system("cannot watch for signals", &error.0);
+    AttachError => |error| {
+        Self::usage(error, "let the command that needs this process start it")
+    };
+    LayoutError => |error| {
+        let what = format_args!("the group cannot be laid out: {error}");
+        Self::usage(what, "correct the configuration")
+    };
+    Interrupted => |interrupted| Self::silent(match interrupted {
+        Interrupted::Interrupt => Status::Interrupted,
+        Interrupted::Terminate => Status::Terminated,
+    });
+}
+
+impl From<SharedMemoryError> for Failure {
+    fn from(error: SharedMemoryError) -> Self {
+        use SharedMemoryError as E;
+        let status = match error {
+            E::BadName(_) | E::NotAMember { .. } | E::OtherMember { .. } => Status::Usage,
+            E::NoMemory { .. }
+            | E::CannotSeal
+            | E::NoSpace { .. }
+            | E::NotPermitted { .. }
+            | E::TooManyRegions(_) => Status::Resources,
+            E::DuplicateId { .. }
+            | E::WrongDigest { .. }
+            | E::WrongVersion { .. }
+            | E::Busy { .. }
+            | E::ViewIsThere { .. }
+            | E::HasLeft { .. } => Status::Group,
+            E::Cancelled => Status::Interrupted,
+            E::Io { ref action, ref path, ref source } => {
+                return Self::system(format_args!("{action} {}", path.display()), source);
+            }
+            _ => Status::Other,
+        };
+        Self::with_text(status, error)
+    }
+}
+
+impl From<MemoryError> for Failure {
+    fn from(error: MemoryError) -> Self {
+        match error {
+            MemoryError::SharedMemory(error) => error.into(),
+            MemoryError::Verbs(tramontane_verbs::NoView::Device(error)) => error.into(),
+            error => Self::with_text(Status::Resources, error),
+        }
+    }
+}
+
+impl From<tramontane_verbs::check::CheckError> for Failure {
+    fn from(error: tramontane_verbs::check::CheckError) -> Self {
+        use tramontane_verbs::check::CheckError as E;
+        match error {
+            E::Device(error) => error.into(),
+            error => Self::with_text(Status::Group, error),
+        }
+    }
+}
+
+impl From<LocalError> for Failure {
+    fn from(error: LocalError) -> Self {
+        match error {
+            LocalError::NoDevice(_) | LocalError::Description(_) => {
+                Self::with_text(Status::Usage, error)
+            }
+            LocalError::Verbs(error) => error.into(),
+            LocalError::SharedMemory(error) => error.into(),
+            LocalError::Sockets(error) => Self::system("cannot listen on the loopback", &error),
+        }
+    }
+}
+
+impl From<CrewError> for Failure {
+    fn from(error: CrewError) -> Self {
+        match error {
+            CrewError::Start(error) => Self::system("cannot start a process", &error),
+            CrewError::Interrupted(interrupted) => interrupted.into(),
+            CrewError::Ended { .. } | CrewError::TimedOut { .. } => {
+                Self::with_text(Status::Other, error)
+            }
+            CrewError::Unreachable { .. } => {
+                Self::peer_lost(error, "find out what ended it, and start again")
+            }
+        }
+    }
+}
+
+impl From<ControlEndpointsError> for Failure {
+    fn from(error: ControlEndpointsError) -> Self {
+        match error {
+            ControlEndpointsError::Key(tramontane_control::KeyError::Io { .. }) => Self::usage(
+                format_args!("cannot read the key: {error}"),
+                "set key_file to a file that you may read",
+            ),
+            error => Self::with_text(Status::Usage, error),
+        }
+    }
+}
+
+/// The status of a node that did not become a member.
+impl From<StartError> for Failure {
+    fn from(error: StartError) -> Self {
+        use StartError as E;
+        let status = match error {
+            E::ControlEndpoints(error) => return error.into(),
+            E::Fabric(NoFabric::Rdma(error)) => return error.into(),
+            E::Fabric(NoFabric::Io(error)) | E::Io(error) => {
+                return Self::system("cannot start", &error);
+            }
+            E::SharedMemory(error) => return error.into(),
+            E::Meet(error) => return error.into(),
+            E::Stopped(stopped) => return stopped.into(),
+            E::Data(error) => return error.into(),
+            E::Cancelled => return Self::silent(Status::Interrupted),
+            E::State(StateError::Io { ref source, .. }) if is_of_the_folder(source) => {
+                Status::Usage
+            }
+            E::State(StateError::Io { .. }) | E::DiskFailed(_) => Status::Resources,
+            E::State(_) | E::UnknownNode { .. } | E::Layout(_) => Status::Usage,
+            E::Listen { ref source, .. } if source.kind() != io::ErrorKind::AddrInUse => {
+                Status::Usage
+            }
+            E::Listen { .. }
+            | E::NotLetIn { .. }
+            | E::NobodyRuns { .. }
+            | E::OtherConfiguration { .. }
+            | E::NotFormed(_)
+            | E::NotRestarted(_)
+            | E::NothingOfGroup { .. }
+            | E::FixedRuns { .. }
+            | E::NotReady { .. }
+            | E::Refused { .. } => Status::Group,
+            _ => Status::Other,
+        };
+        Self::with_text(status, error)
+    }
+}
+
+/// Whether another folder is wanted, and not a disk in order.
+fn is_of_the_folder(error: &io::Error) -> bool {
+    use io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
+    matches!(error.kind(), NotFound | NotADirectory | PermissionDenied)
+}
+
+impl From<Stopped> for Failure {
+    fn from(stopped: Stopped) -> Self {
+        match stopped {
+            Stopped::PeerLost { .. } => Self::peer_lost(stopped, "start all members again"),
+            Stopped::Halted { why: Halt::NoMajority, .. } => Self::new(
+                Status::Out,
+                stopped,
+                "start this node and the others that ended again, with the same commands: each says for whom it waits",
+            ),
+            Stopped::Halted { .. } => {
+                Self::new(Status::Out, stopped, "start this node again: it joins as a new process")
+            }
+            Stopped::NotDurable(_) => Self::with_text(Status::Resources, stopped),
+            Stopped::GroupLost(_) | Stopped::Outdated(_) => Self::with_text(Status::Out, stopped),
+            Stopped::Refused(..) => Self::with_text(Status::Group, stopped),
+            Stopped::StateRefused(_) => Self::new(
+                Status::Resources,
+                stopped,
+                "look at the file system of --log, and start this replica again",
+            ),
+            Stopped::NoMemory(_) | Stopped::NoState(_) => Self::new(
+                Status::Resources,
+                stopped,
+                "free memory or disk space, and start this node again",
+            ),
+
+            stopped => Self::other(stopped, "please report this"),
+        }
+    }
+}
+
+/// The status of a node whose logs cannot be used.
+impl From<DataError> for Failure {
+    fn from(error: DataError) -> Self {
+        match error {
+            DataError::Open(error) => error.into(),
+            DataError::Write(error) => error.into(),
+            DataError::OtherNode { .. } => Self::with_text(Status::Group, error),
+            DataError::Folder { .. } | DataError::SetAside { .. } => {
+                Self::with_text(Status::Resources, error)
+            }
+            error => Self::with_text(Status::Usage, error),
+        }
+    }
+}
+
+/// The status of a client that no member takes.
+impl From<tramontane_client::OpenError> for Failure {
+    fn from(error: tramontane_client::OpenError) -> Self {
+        use tramontane_client::{ClientRefusal as R, OpenError as E};
+        let status = match &error {
+            E::NoAddress | E::KeyNeeded(_) | E::Name => Status::Usage,
+            E::Refused(R::NotAllowed | R::NoSubgroup | R::NotLogged) => Status::Usage,
+            E::Refused(R::LeaseOver | R::TooSlow) => Status::Out,
+            E::Refused(_) | E::NoMember { .. } | E::Hopeless(_) => Status::Group,
+            E::System(_) | E::StateTooLarge(_) => Status::Resources,
+            _ => Status::Other,
+        };
+        Self::with_text(status, error)
+    }
+}
+
+/// The status of lines that were not published.
+impl From<tramontane_client::PublishError> for Failure {
+    fn from(error: tramontane_client::PublishError) -> Self {
+        use tramontane_client::PublishError as E;
+        let status = match &error {
+            E::TooLong { .. } => Status::Input,
+            E::Refused(why) => return tramontane_client::OpenError::Refused(*why).into(),
+            E::Full | E::TimeUp | E::NoMember { .. } | E::Lost { .. } => Status::PeerLost,
+            _ => Status::Other,
+        };
+        Self::with_text(status, error)
+    }
+}
+
+/// The status of a subscriber to which nothing more comes.
+impl From<tramontane_client::SubscribeError> for Failure {
+    fn from(error: tramontane_client::SubscribeError) -> Self {
+        match error {
+            tramontane_client::SubscribeError::Open(error) => error.into(),
+            error => Self::with_text(Status::PeerLost, error),
+        }
+    }
+}
+
+/// The status of a log that is not opened.
+impl From<tramontane_log::OpenError> for Failure {
+    fn from(error: tramontane_log::OpenError) -> Self {
+        use tramontane_log::OpenError as O;
+        let status = match &error {
+            O::NoLog { .. } => Status::Input,
+            O::InUse { .. } | O::OtherGroup { .. } | O::NewerFormat { .. } => Status::Group,
+            O::ReadOnly { .. } | O::MetadataLost { .. } | O::NoSpace { .. } | O::Sync { .. } => {
+                Status::Resources
+            }
+            O::Io { source, .. } if is_exhausted(source) => Status::Resources,
+            _ => Status::Other,
+        };
+        Self::with_text(status, error)
+    }
+}
+
+/// The status of a log that takes nothing more.
+impl From<tramontane_log::WriteError> for Failure {
+    fn from(error: tramontane_log::WriteError) -> Self {
+        use tramontane_log::WriteError as W;
+        let status = match &error {
+            W::ReadOnly { .. } | W::NoSpace { .. } | W::Sync { .. } | W::Failed { .. } => {
+                Status::Resources
+            }
+            W::Io { source, .. } if is_exhausted(source) => Status::Resources,
+            _ => Status::Other,
+        };
+        Self::with_text(status, error)
+    }
+}
+
+/// The status of records that are not read.
+impl From<tramontane_log::ReadError> for Failure {
+    fn from(error: tramontane_log::ReadError) -> Self {
+        use tramontane_log::ReadError as R;
+        let status = match &error {
+            R::OutOfRange { .. } => Status::Usage,
+            R::Damaged { .. } | R::SnapshotDamaged { .. } | R::NoSnapshot { .. } => Status::Input,
+            _ => Status::Other,
+        };
+        Self::with_text(status, error)
+    }
+}
+
+/// The status of members on a network that did not meet.
+impl From<MeshError> for Failure {
+    fn from(error: MeshError) -> Self {
+        use MeshError as M;
+        let status = match &error {
+            M::Addresses { .. } | M::KeyNeeded { .. } | M::Listen { .. } | M::TooLong { .. } => {
+                Status::Usage
+            }
+            M::Io { action, source } => {
+                return Self::system(format_args!("cannot {action}"), source);
+            }
+            M::Cancelled => Status::Interrupted,
+            _ => Status::Group,
+        };
+        Self::with_text(status, error)
+    }
+}
+
+/// The status of what RDMA refuses.
+impl From<tramontane_verbs::JoinError> for Failure {
+    fn from(error: tramontane_verbs::JoinError) -> Self {
+        use tramontane_verbs::JoinError as E;
+        use tramontane_verbs::devices::ChoiceError as C;
+        let status = match &error {
+            E::Choice(
+                C::NoDevice
+                | C::NoActivePort { .. }
+                | C::NoGid { .. }
+                | C::NoLid { .. }
+                | C::OtherTransport { .. },
+            )
+            | E::NoLibrary(_)
+            | E::DeviceGone { .. }
+            | E::NotPermitted { .. }
+            | E::NoWriteOrder { .. }
+            | E::NotVisible { .. }
+            | E::NotDenied { .. }
+            | E::Device { .. } => Status::Device,
+            E::Choice(_) | E::NoSuchVector { .. } | E::BadOptions(_) => Status::Usage,
+            E::NoAnswer { .. } => Status::Group,
+            E::LockedMemory { .. }
+            | E::TooMany { .. }
+            | E::CgroupLimit { .. }
+            | E::CgroupRefused { .. } => Status::Resources,
+            _ => Status::Other,
+        };
+        Self::with_text(status, error)
+    }
+}

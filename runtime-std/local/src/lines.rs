@@ -1,0 +1,177 @@
+//! Records as lines of text: standard input, line by line, and what is printed of messages.
+
+use std::io::{self, BufRead};
+
+use crate::exit::Failure;
+
+/// Adds a message as one line: each newline in it becomes `\n`. Only JSON tells that from a
+/// message which has these two characters.
+pub fn add_message(message: &[u8], to: &mut Vec<u8>) {
+    let mut parts = message.split(|byte| *byte == b'\n');
+    to.extend_from_slice(parts.next().unwrap_or_default());
+    for part in parts {
+        to.extend_from_slice(b"\\n");
+        to.extend_from_slice(part);
+    }
+    to.push(b'\n');
+}
+
+/// A line of the input, without its newline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Line<'l> {
+    /// All of it.
+    Whole(&'l [u8]),
+    /// It is longer than may be; what there was of it is gone.
+    TooLong,
+}
+
+/// Cuts bytes into lines as they come. Takes no more memory than the longest line that may be.
+pub struct Cutter {
+    line: Vec<u8>,
+    limit: usize,
+    is_too_long: bool,
+    /// The last line was handed over, and its bytes are still here.
+    is_over: bool,
+    /// Of the line that is being cut, from 1.
+    number: u64,
+}
+
+impl Cutter {
+    /// For lines of at most `limit` bytes.
+    pub fn new(limit: usize) -> Self {
+        Self { line: Vec::new(), limit, is_too_long: false, is_over: false, number: 1 }
+    }
+
+    /// Takes bytes away up to the end of a line, and hands that line over with its number. Nothing
+    /// if it has no end yet: then all bytes are taken.
+    pub fn next(&mut self, bytes: &mut &[u8]) -> Option<(u64, Line<'_>)> {
+        self.go_on();
+        let end = bytes.iter().position(|byte| *byte == b'\n');
+        let (part, rest) = match end {
+            Some(end) => (&bytes[..end], &bytes[end + 1..]),
+            None => (*bytes, &bytes[bytes.len()..]),
+        };
+        if self.line.len() + part.len() > self.limit {
+            self.is_too_long = true;
+            self.line.clear();
+        }
+        if !self.is_too_long {
+            self.line.extend_from_slice(part);
+        }
+        *bytes = rest;
+        end?;
+        Some(self.hand_over())
+    }
+
+    /// The input has ended: a last line without a newline counts too.
+    pub fn end(&mut self) -> Option<(u64, Line<'_>)> {
+        self.is_begun().then(|| self.hand_over())
+    }
+
+    /// Whether there is something of a line that has no end yet.
+    pub fn is_begun(&mut self) -> bool {
+        self.go_on();
+        self.is_too_long || !self.line.is_empty()
+    }
+
+    /// The number of the line that comes next, or has begun.
+    pub fn number(&mut self) -> u64 {
+        self.go_on();
+        self.number
+    }
+
+    fn hand_over(&mut self) -> (u64, Line<'_>) {
+        self.is_over = true;
+        (self.number, if self.is_too_long { Line::TooLong } else { Line::Whole(&self.line) })
+    }
+
+    fn go_on(&mut self) {
+        if std::mem::take(&mut self.is_over) {
+            self.line.clear();
+            self.is_too_long = false;
+            self.number += 1;
+        }
+    }
+}
+
+/// Hands over each line with its number, to the end of the input.
+pub fn each_line<E: From<Failure>>(
+    mut input: impl BufRead,
+    limit: usize,
+    mut each: impl FnMut(u64, Line<'_>) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut cutter = Cutter::new(limit);
+    loop {
+        let read = match input.fill_buf() {
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(unreadable(&error).into()),
+        };
+        let count = read.len();
+        let mut bytes = read;
+        while let Some((number, line)) = cutter.next(&mut bytes) {
+            each(number, line)?;
+        }
+        input.consume(count);
+        if count == 0 {
+            return cutter.end().map_or(Ok(()), |(number, line)| each(number, line));
+        }
+    }
+}
+
+/// The input cannot be read.
+pub fn unreadable(error: &io::Error) -> Failure {
+    let what = format_args!("cannot read the input: {error}");
+    Failure::input(what, "give an input that can be read")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is cut with a buffer of so many bytes.
+    fn cut(input: &[u8], limit: usize, buffer: usize) -> Vec<(u64, Option<Vec<u8>>)> {
+        let mut lines = Vec::new();
+        let input = io::BufReader::with_capacity(buffer, input);
+        let done: Result<(), Failure> = each_line(input, limit, |number, line| {
+            lines.push((
+                number,
+                if let Line::Whole(line) = line { Some(line.to_vec()) } else { None },
+            ));
+            Ok(())
+        });
+        done.expect("it can be read");
+        lines
+    }
+
+    #[test]
+    fn lines_are_taken_as_they_are_however_they_come() {
+        for buffer in 1..12 {
+            assert_eq!(cut(b"", 3, buffer), []);
+            let lines: [&[u8]; 4] = [b"", b"", b"ab\r", b"\xff"];
+            let lines: Vec<_> = (1..).zip(lines.map(|line| Some(line.to_vec()))).collect();
+            assert_eq!(cut(b"\n\nab\r\n\xff", 3, buffer), lines);
+        }
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_is_known_by_its_number_and_those_behind_it_are_taken() {
+        for buffer in 1..12 {
+            let whole = |number, line: &[u8]| (number, Some(line.to_vec()));
+            assert_eq!(
+                cut(b"abc\nabcd\n\nd", 3, buffer),
+                [whole(1, b"abc"), (2, None), whole(3, b""), whole(4, b"d")]
+            );
+            assert_eq!(cut(b"abcdefgh", 3, buffer), [(1, None)]);
+        }
+    }
+
+    #[test]
+    fn a_line_without_an_end_is_seen() {
+        let mut cutter = Cutter::new(3);
+        assert!(cutter.next(&mut &b"ab"[..]).is_none());
+        assert!(cutter.is_begun() && cutter.number() == 1);
+        assert_eq!(cutter.next(&mut &b"\n"[..]), Some((1, Line::Whole(b"ab"))));
+        assert!(!cutter.is_begun() && cutter.number() == 2 && cutter.end().is_none());
+    }
+}

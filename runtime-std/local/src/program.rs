@@ -1,0 +1,124 @@
+//! What every program does around its commands: it reads the command line, logs what is asked for,
+//! and ends with a status and, where something failed, one line.
+//!
+//! Results go to standard output, errors as one line each to standard error, and logs, where asked
+//! for, to standard error too.
+
+use std::io::{self, IsTerminal as _};
+use std::process::ExitCode;
+
+use clap::error::ErrorKind;
+use clap::{Args, Parser};
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+
+use crate::exit::{self, Failure};
+use crate::limits;
+
+/// What is logged, as `tracing-subscriber` has it: `warn`, `tramontane_runtime=debug`.
+const LOG_VARIABLE: &str = "TRAMONTANE_LOG";
+
+/// What is logged by default. That a peer of a group with fixed membership is lost is an error of
+/// the command, which prints it.
+const LOG_DEFAULT: &str = "warn,tramontane_runtime::group::fixed=error";
+
+/// How much is logged.
+#[derive(Args, Clone, Copy, Debug)]
+pub struct LogOptions {
+    /// Log to standard error: once for events, twice for details; TRAMONTANE_LOG takes a filter
+    #[arg(short, long, global = true, display_order = 100, action = clap::ArgAction::Count)]
+    verbose: u8,
+}
+
+impl LogOptions {
+    fn begin(self) -> Result<(), Failure> {
+        let wanted = std::env::var(LOG_VARIABLE).ok().filter(|text| !text.is_empty());
+        let wanted = match (self.verbose, wanted) {
+            (0, Some(wanted)) => wanted,
+            (0, None) => LOG_DEFAULT.to_owned(),
+            (1, _) => "info".to_owned(),
+            (2, _) => "debug".to_owned(),
+            _ => "trace".to_owned(),
+        };
+        let filter: Targets = wanted.parse().map_err(|error| {
+            let what = format_args!("{LOG_VARIABLE}={wanted} is not understood: {error}");
+            Failure::usage(what, "set it to a level such as info, or leave it")
+        })?;
+        let format = tracing_subscriber::fmt::layer()
+            .with_writer(io::stderr)
+            .with_ansi(io::stderr().is_terminal());
+        tracing_subscriber::registry().with(filter).with(format).init();
+        Ok(())
+    }
+}
+
+/// A program with this command line.
+pub trait Program: Parser {
+    /// What its lines on standard error begin with.
+    const NAME: &'static str;
+
+    /// How much it logs.
+    fn log(&self) -> LogOptions;
+
+    /// Does what the command line says.
+    ///
+    /// # Errors
+    /// Why it failed, with the exit status.
+    fn run(&self) -> Result<(), Failure>;
+}
+
+/// Runs a program to its end.
+#[must_use]
+pub fn main<P: Program>() -> ExitCode {
+    exit::set_program(P::NAME);
+    tramontane_runtime::shared_memory::register_barrier();
+    let watched = limits::watch().map_err(|error| Failure::system("cannot watch limits", &error));
+    let parsed = watched.and_then(|()| parse::<P>());
+    let outcome = parsed.and_then(|program| {
+        let Some(program) = program else { return Ok(()) };
+        program.log().begin()?;
+        program.run()
+    });
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            failure.report();
+            ExitCode::from(failure.status.code())
+        }
+    }
+}
+
+/// Reads the command line; nothing if all that was wanted is help.
+fn parse<P: Program>() -> Result<Option<P>, Failure> {
+    let error = match P::try_parse() {
+        Ok(program) => return Ok(Some(program)),
+        Err(error) => error,
+    };
+    if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+        return error.print().map(|()| None).map_err(|error| Failure::output(&error));
+    }
+    let name = P::NAME;
+    let command = if P::command().has_subcommands() {
+        format!("see '{name} --help' or '{name} COMMAND --help'")
+    } else {
+        format!("see '{name} --help'")
+    };
+    Err(Failure::usage(in_one_line(&error), &command))
+}
+
+/// What is wrong with a command line, with what may have been meant, and without the usage.
+#[must_use]
+pub fn in_one_line(error: &clap::Error) -> String {
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        return "no command is given".to_owned();
+    }
+    let text = error.render().to_string();
+    let lines = text.lines().map(str::trim).take_while(|line| {
+        !["Usage:", "For more information"].iter().any(|start| line.starts_with(start))
+    });
+    // A tip says what may have been meant, and another how to pass an option on as a value.
+    let lines = lines.filter(|line| !line.is_empty() && !line.contains("as a value"));
+    let words: Vec<&str> = lines.collect();
+    words.join(" ").trim_start_matches("error: ").replace(" tip: ", "; ")
+}
