@@ -1,4 +1,4 @@
-/* MPI_Bcast as `tramontane bench blocks` times block groups: from just before the root's call to the moment at which the last other
+/* MPI_Bcast as `tramontane-lab bench blocks` times block groups: from just before the root's call to the moment at which the last other
    rank has its own copy, by the machine's one clock. Prints nanoseconds, one line a message. No barrier is timed. */
 #include <mpi.h>
 #include <sched.h>

@@ -13,11 +13,11 @@ use super::messages::{Notice, failure_of};
 use super::receiving::receive;
 use super::report::Report;
 use super::sending::{CopyError, send};
-use super::{CopyCommand, BlockOptions, nested};
-use tramontane_local::exit::{Failure, Status};
-use tramontane_local::interrupt::Interrupts;
+use super::{BlockOptions, CopyCommand, nested};
 use tramontane_local::crew::{Crew, Event, Launch, Role, Worker, WorkerId};
+use tramontane_local::exit::{Failure, Status};
 use tramontane_local::group::{LocalError, LocalGroup, LocalPlace};
+use tramontane_local::interrupt::Interrupts;
 use tramontane_runtime::group::{Description, StartOptions};
 use tramontane_runtime::shared_memory::Root;
 
@@ -206,7 +206,7 @@ impl<'p> Receivers<'p> {
 /// Runs a receiver, and reports to its parent how it ended.
 pub(crate) fn run_member(task: &str) -> Result<(), Failure> {
     let (task, worker) = Worker::<ReceiverRole>::attach(task)
-        .map_err(|error| Failure::usage(error, "start it with 'tramontane copy'"))?;
+        .map_err(|error| Failure::usage(error, "start it with 'tramontane-copy'"))?;
     let received = task.job().and_then(|mut job| receive(&mut job, &task.to, worker.released()));
     let (report, outcome) = match received {
         Ok(received) => (Notice::Placed { files: received.files }, Ok(())),

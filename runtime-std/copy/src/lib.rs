@@ -98,14 +98,14 @@ use std::time::Duration;
 use clap::{Args, Parser};
 use serde::{Deserialize, Serialize};
 
-use tramontane_local::exit::{Failure, Status, help};
-use tramontane_local::group_file;
-use tramontane_local::interrupt::Interrupts;
-use tramontane_local::options::{JoinOption, without_racks};
 use group::{Job, STALL_DEFAULT_S, block_bytes, stall_time};
 use report::Report;
+use tramontane_local::exit::{Failure, Status, help};
 use tramontane_local::group::LocalError;
+use tramontane_local::group_file;
+use tramontane_local::interrupt::Interrupts;
 use tramontane_local::options::{AlgorithmName, DeviceArguments};
+use tramontane_local::options::{JoinOption, without_racks};
 use tramontane_local::program::{LogOptions, Program};
 use tramontane_runtime::blocks::GroupOptions;
 use tramontane_runtime::carrier::Carrier;

@@ -4,12 +4,12 @@
 
 use std::time::Duration;
 
+use crate::exit::Failure;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 use tramontane_core::layout::{MESSAGE_MAX, WINDOW_MAX};
 use tramontane_core::rdmc::Algorithm;
-use crate::exit::Failure;
 use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::group::WINDOW_DEFAULT;
 use tramontane_runtime::rdma::{DeviceOptions, Gid, Pkey, RdmaOrder};
@@ -308,7 +308,6 @@ mod tests {
             assert_eq!(matches.get_one::<Carrier>("fabric"), Some(&wanted));
         }
     }
-
 
     #[test]
     fn times_are_seconds() {

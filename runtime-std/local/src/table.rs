@@ -66,7 +66,8 @@ impl Table {
 
     /// A row, in as many lines as its longest cell needs.
     fn side_by_side(&self, row: &[String], widths: &[usize]) -> String {
-        let cells: Vec<Vec<String>> = row.iter().zip(widths).map(|(cell, at)| cut(cell, *at)).collect();
+        let cells: Vec<Vec<String>> =
+            row.iter().zip(widths).map(|(cell, at)| cut(cell, *at)).collect();
         let height = cells.iter().map(Vec::len).max().unwrap_or(0);
         let mut text = String::new();
         for line in 0..height {

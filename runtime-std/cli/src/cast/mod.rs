@@ -22,17 +22,17 @@ use tramontane_core::fabric::LossCause;
 use tramontane_core::ids::SubgroupId;
 use tramontane_core::layout::MEMBERS_MAX;
 
+use event::Event;
+use frame::{FRAMING, Frame};
+use input::InputError;
+use output::Format;
 use tramontane_local::exit::{Failure, Status};
+use tramontane_local::group::LocalError;
 use tramontane_local::interrupt::Interrupts;
 use tramontane_local::network::{self, NetworkOptions};
 use tramontane_local::options::{JoinOption, WindowOption, record_bytes};
 use tramontane_local::output::Output;
 use tramontane_local::waiting_notice::WaitingNotice;
-use event::Event;
-use frame::{FRAMING, Frame};
-use input::InputError;
-use output::Format;
-use tramontane_local::group::LocalError;
 use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::group::{
     self, Description, MESSAGE_MAX_DEFAULT, Running, StartError, StartOptions,

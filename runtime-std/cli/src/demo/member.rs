@@ -11,9 +11,9 @@ use super::input::{Map, Records};
 use super::ledger::Ledger;
 use super::messages::{Deliveries, DemoMember, Report, Task};
 use super::share::Share;
-use tramontane_local::exit::{Failure, Status};
 use tramontane_local::clock::now_ns;
 use tramontane_local::crew::Worker;
+use tramontane_local::exit::{Failure, Status};
 use tramontane_runtime::group::{Sender, StartOptions, Stepped, start_stepped};
 
 /// The one subgroup of a demo.

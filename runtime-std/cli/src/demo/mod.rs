@@ -32,13 +32,13 @@ use std::path::PathBuf;
 use clap::Args;
 use tramontane_core::layout::MEMBERS_MAX;
 
+use input::{Input, InputWriter};
+use plan::Plan;
+use records::{Cut, CutError, cut};
 use tramontane_local::exit::Failure;
 use tramontane_local::interrupt::Interrupts;
 use tramontane_local::options::{JoinOption, WindowOption, record_bytes};
 use tramontane_local::output::print_result;
-use input::{Input, InputWriter};
-use plan::Plan;
-use records::{Cut, CutError, cut};
 use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::group::{Description, MESSAGE_MAX_DEFAULT, View};
 use tramontane_runtime::shared_memory::Root;

@@ -193,8 +193,8 @@ impl Outcome {
 mod tests {
     use super::*;
     use crate::demo::messages::{LatencyCount, Wrong};
-    use tramontane_local::options::JoinOption;
     use std::time::Duration;
+    use tramontane_local::options::JoinOption;
     use tramontane_runtime::group::Description;
 
     fn plan() -> Plan {

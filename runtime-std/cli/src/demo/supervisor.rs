@@ -15,10 +15,10 @@ use std::time::{Duration, Instant};
 use super::input::Input;
 use super::messages::{Deliveries, DemoMember, Order, Report, Task};
 use super::plan::Plan;
-use tramontane_local::exit::{Failure, Status};
-use tramontane_local::interrupt::Interrupts;
 use tramontane_local::crew::{Crew, End, Event, Launch, WorkerId};
+use tramontane_local::exit::{Failure, Status};
 use tramontane_local::group::LocalGroup;
+use tramontane_local::interrupt::Interrupts;
 
 /// Between two looks at signals and silences.
 const TICK: Duration = Duration::from_millis(100);

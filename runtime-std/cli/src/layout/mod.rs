@@ -8,9 +8,9 @@ use std::path::PathBuf;
 use clap::Args;
 use tramontane_core::layout::{MEMBERS_MAX, MESSAGE_MAX, WINDOW_MAX};
 
+use map::{MemoryMap, RowMap, What};
 use tramontane_local::exit::{Failure, Status};
 use tramontane_local::output::print_result;
-use map::{MemoryMap, RowMap, What};
 use tramontane_local::table::Table;
 use tramontane_runtime::group::{
     Description, DescriptionError, MESSAGE_MAX_DEFAULT, View, WINDOW_DEFAULT,

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 
+use super::status::newest;
 use tramontane_local::exit::{Failure, Status};
 use tramontane_local::group_file::{GroupOptions, check_node, listed};
 use tramontane_local::interrupt::Interrupts;
-use super::status::newest;
 use tramontane_runtime::group::{GroupStatus, OperatorClient, OperatorError};
 
 pub(super) const EXAMPLES: &str = "  tramontane leave --config group.toml --id 2

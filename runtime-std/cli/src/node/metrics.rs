@@ -19,8 +19,8 @@ use prometheus_client::registry::Registry;
 use super::http::{self, Answer};
 use super::meter::Meter;
 use super::rdma_figures;
-use tramontane_local::exit::Failure;
 use tramontane_control::HostAddress;
+use tramontane_local::exit::Failure;
 use tramontane_runtime::group::{GroupStatus, MemberState, SharedStatus, SubgroupStatus};
 use tramontane_runtime::rdma;
 

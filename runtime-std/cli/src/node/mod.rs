@@ -33,19 +33,19 @@ use rustix::process::umask;
 use tramontane_control::HostAddress;
 use tramontane_core::ids::SubgroupId;
 
-use tramontane_local::exit::Failure;
-use tramontane_local::group_file;
-use tramontane_local::interrupt::Interrupts;
 use super::log_file::{Rotation, SharedLogFile, with_ending};
-use tramontane_local::options::seconds;
-use tramontane_local::output::{Output, print_notice};
-use tramontane_local::waiting_notice::WaitingNotice;
 use application::{Application, Printing, Subgroups};
 use event::Event;
 use input::{Input, Lines};
 use log::{Log, Recent};
 use meter::Meter;
 use running::RunningNode;
+use tramontane_local::exit::Failure;
+use tramontane_local::group_file;
+use tramontane_local::interrupt::Interrupts;
+use tramontane_local::options::seconds;
+use tramontane_local::output::{Output, print_notice};
+use tramontane_local::waiting_notice::WaitingNotice;
 use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::group::{
     Description, Forming, Membership, Running, StartError, StartOptions, SubgroupDescription,

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use super::event::Event;
 use super::input::Input;
+use crate::log_file::Rotation;
 use tramontane_local::exit::{Failure, Status};
 use tramontane_local::interrupt::Interrupts;
-use crate::log_file::Rotation;
 use tramontane_local::output::{Output, print_notice};
 use tramontane_runtime::group::Running;
 use tramontane_runtime::member::Stopped;

@@ -10,8 +10,8 @@ use std::sync::mpsc::Sender;
 
 use tramontane_runtime::shards::{Delivered, Destinations, Places, Replica};
 
-use tramontane_local::lines::add_message;
 use crate::log_file::{NO_FILE, SharedLogFile, begin_without_file, kept_text};
+use tramontane_local::lines::add_message;
 use tramontane_local::output::{Output, print_notice};
 
 /// Where lines go.

@@ -20,8 +20,8 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 
 use tramontane_local::exit::Failure;
-use tramontane_local::options::seconds;
 use tramontane_local::options::DeviceArguments;
+use tramontane_local::options::seconds;
 use tramontane_local::shard_trees::Tree;
 use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::shards::Description;

@@ -9,9 +9,9 @@ use tramontane_runtime::shards::{Places, StartOptions, start};
 
 use super::log::Log;
 use super::{ShardsOptions, read_with_device};
+use crate::log_file::{Rotation, SharedLogFile};
 use tramontane_local::exit::Failure;
 use tramontane_local::interrupt::Interrupts;
-use crate::log_file::{Rotation, SharedLogFile};
 use tramontane_local::output::{Output, print_notice};
 
 /// Between two looks at signals and at the replica's state.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::support::clients::{RawClient, addresses, group_of, life, members_from, start};
+use crate::client_support::{RawClient, addresses, group_of, life, members_from, start};
 use crate::support::group::{Carrier, Node};
 use crate::support::{Ended, wait_for};
 use tramontane_client::{Event, Level, Publisher, PublisherOptions, Subscriber, query};

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use crate::client_support::members_from;
 use crate::node_durable::{await_durable, durable_node, logged_group};
-use crate::support::clients::members_from;
 use crate::support::group::{Carrier, Group, Node};
 use tramontane_client::{Event, Level, Publisher, PublisherOptions, Subscriber, query};
 

@@ -6,8 +6,8 @@ use std::process::Command;
 use rustix::process::Signal;
 use serde_json::Value;
 
+use crate::client_support::{group_of, start};
 use crate::node_durable::{await_durable, durable_node, logged_group};
-use crate::support::clients::{group_of, start};
 use crate::support::group::{Carrier, Group, Node, lines as group_lines};
 use crate::support::wait_for;
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use crate::support::clients::{RawClient, addresses, group_of, life, members_from, start};
+use crate::client_support::{RawClient, addresses, group_of, life, members_from, start};
 use crate::support::group::{Carrier, Group, Node};
 use crate::support::wait_for;
 use tramontane_client::{

@@ -1,23 +1,12 @@
 //! The program `tramontane` as its users meet it: real processes, their output and exit statuses.
 
-mod adapter;
 mod advice;
-mod bench;
-mod bench_blocks;
-mod bench_blocks_paper;
-mod bench_durable;
-mod bench_shards;
-mod bench_views;
 mod cast;
+mod client_support;
 mod clients;
 mod clients_durable;
 mod clients_history;
 mod clients_refused;
-mod copy;
-mod copy_failures;
-mod copy_kills;
-mod copy_losses;
-mod dds;
 mod demo;
 mod demo_failures;
 mod layout;
@@ -44,10 +33,12 @@ mod node_strangers;
 mod node_subgroups;
 mod node_total_restart;
 mod node_trust;
-mod plan;
 mod readme;
 mod shards;
 mod support;
 mod tcp;
 mod terminal;
 mod verbs;
+
+/// The program under test.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_tramontane");

@@ -121,11 +121,16 @@ impl World {
         let program = env!("CARGO_BIN_EXE_tramontane");
         symlink(program, folder.join("bin/tramontane")).expect("a link");
         symlink(program, folder.join("target/release/tramontane")).expect("a link");
-        symlink(
-            conformance(Path::new(program)),
-            folder.join("target/release/tramontane-conformance"),
-        )
-        .expect("a link");
+        for (package, other) in [
+            ("tramontane-conformance", "tramontane-conformance"),
+            ("tramontane-copy", "tramontane-copy"),
+            ("tramontane-dds-program", "tramontane-dds"),
+            ("tramontane-lab", "tramontane-lab"),
+        ] {
+            let built = built_beside(Path::new(program), package, other);
+            symlink(&built, folder.join("bin").join(other)).expect("a link");
+            symlink(&built, folder.join("target/release").join(other)).expect("a link");
+        }
         // All is built; and what is run is what these tests have built.
         let cargo = "#!/bin/sh\ncase \"$1 $2 $3\" in\n\"run --release --\") shift 3; exec tramontane \"$@\" ;;\n\
                      \"build --release \"*) ;;\n*) echo \"cargo $*: not known here\" >&2; exit 1 ;;\nesac\n";
@@ -226,16 +231,14 @@ impl World {
     }
 }
 
-/// The suite's program, which is of another package.
-fn conformance(program: &Path) -> PathBuf {
-    let built = program.with_file_name("tramontane-conformance");
+/// A program of another package.
+fn built_beside(program: &Path, package: &str, name: &str) -> PathBuf {
+    let built = program.with_file_name(name);
     if !built.exists() {
         let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
         let mut command = Command::new(cargo);
-        command
-            .args(["build", "--locked", "-p", "tramontane-conformance", "--bins"])
-            .current_dir(root());
-        assert!(command.status().expect("cargo").success(), "the suite cannot be built");
+        command.args(["build", "--locked", "-p", package, "--bins"]).current_dir(root());
+        assert!(command.status().expect("cargo").success(), "{name} cannot be built");
     }
     built
 }

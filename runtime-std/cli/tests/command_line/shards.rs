@@ -1,12 +1,7 @@
-//! `tramontane shards`: replicas as processes, which are killed and come back; clients; status; and
-//! the bank.
-
-use std::time::{Duration, Instant};
+//! `tramontane shards`: replicas as processes, which are killed and come back; clients; and status.
 
 use rustix::process::Signal;
-use serde_json::Value;
 
-use crate::support::Place;
 use crate::support::overlay::{
     Overlay, a_client_and_replicas_are_killed_under_load, leaders_are_killed_and_come_back,
 };
@@ -110,7 +105,6 @@ fn options_of_rdma_devices_go_with_rdma() {
     let words = ["\"verbs\"", "--gid"];
     place.run(&overlay.command(&["--id", "g1.0", "--gid", "1"])).failed(2, &words);
     place.run(&overlay.command(&["send", "--to", "g1", "--gid", "1"])).failed(2, &words);
-    place.run(&["demo", "--shards", "--gid", "1"]).failed(2, &["--gid", "--fabric verbs"]);
     let text = std::fs::read_to_string(&overlay.config).expect("the overlay file");
     std::fs::write(&overlay.config, text + "[rdma]\nport = 1\n").expect("it is written");
     place.run(&overlay.command(&["status"])).failed(2, &["[rdma]", "fabric = \"verbs\""]);
@@ -129,38 +123,4 @@ fn a_line_that_is_too_long_is_refused_by_its_number() {
     assert!(ended.errors.contains("line 2 is too long"), "{}", ended.errors);
     assert_eq!(String::from_utf8_lossy(&ended.output).lines().count(), 2);
     overlay.await_same("g2", 2);
-}
-
-/// How long clients make transfers.
-fn seconds() -> String {
-    std::env::var("TRAMONTANE_SHARDS_SECONDS").unwrap_or_else(|_| "2".to_owned())
-}
-
-#[test]
-fn the_bank_keeps_all_its_money() {
-    the_bank_keeps_its_money(&[]);
-}
-
-#[test]
-fn the_bank_keeps_all_its_money_by_reference() {
-    the_bank_keeps_its_money(&["--references-from", "1"]);
-}
-
-fn the_bank_keeps_its_money(options: &[&str]) {
-    let place = Place::new();
-    let seconds = seconds();
-    let words = ["demo", "--shards", "--json", "--clients", "2", "--rate", "300", "--duration"];
-    let started = Instant::now();
-    let output = place
-        .run(&[&words[..], &[&seconds, "--kill-interval", "0.5"], options].concat())
-        .succeeded();
-    let outcome: Value = serde_json::from_slice(&output).expect("JSON");
-    assert_eq!(outcome["suite"], "passed", "{outcome}");
-    assert_eq!(outcome["conserved"], true);
-    assert_eq!(outcome["replicas_equal"], true);
-    assert_eq!(outcome["transfers"], outcome["delivered"]);
-    assert!(outcome["transfers"].as_u64() > Some(0));
-    let had_time = started.elapsed() > Duration::from_secs(1);
-    assert!(had_time && outcome["leader_kills"].as_u64() > Some(0), "{outcome}");
-    place.assert_empty();
 }

@@ -29,18 +29,12 @@ fn each_command_over_rdma_says_what_to_install_where_libibverbs_cannot_be_used()
     std::fs::write(&overlay, format!("name = \"s\"\nfabric = \"verbs\"\n{group}"))
         .expect("it is written");
     let overlay = overlay.to_str().expect("a path of letters");
-    let commands: [&[&str]; 15] = [
+    let commands: [&[&str]; 9] = [
         &["cast", "--fabric", "verbs", "--addresses", TWO, "--id", "0"],
         &["demo", "--fabric", "verbs"],
-        &["bench", "multicast", "--fabric", "verbs"],
-        &["bench", "latency", "--fabric", "verbs"],
-        &["bench", "blocks", "--fabric", "verbs"],
-        &["bench", "views", "--fabric", "verbs"],
         &["node", "--config", file, "--id", "0"],
         &["shards", "--config", overlay, "--id", "g1.0"],
         &["shards", "send", "--config", overlay, "--to", "g1"],
-        &["demo", "--shards", "--fabric", "verbs"],
-        &["copy", "file", "--to", ".", "--fabric", "verbs"],
         &["verbs", "devices"],
         &["verbs", "devices", "--json"],
         &["verbs", "check", "--loopback"],
@@ -123,15 +117,9 @@ fn options_of_one_fabric_mean_nothing_to_another() {
     }
     place.run(&["cast", "--id", "0", "--nodes", "2"]).failed(2, &["--group is missing"]);
     place.run(&["cast", "--id", "0", "--group", "g"]).failed(2, &["--nodes is missing"]);
-    place
-        .run(&["copy", "file", "--to", ".", "--port", "1"])
-        .failed(2, &["--port", "--fabric verbs"]);
     place.run(&["demo", "--mtu", "1024"]).failed(2, &["--mtu", "--fabric verbs"]);
-    place.run(&["bench", "latency", "--gid", "1"]).failed(2, &["--gid", "--fabric verbs"]);
     place.run(&["demo", "--huge-pages"]).failed(2, &["--huge-pages", "--fabric verbs"]);
     place.run(&["demo", "--pkey", "0x8001"]).failed(2, &["--pkey", "--fabric verbs"]);
-    place.run(&["bench", "multicast", "--fabric", "sim", "--port", "1"]).failed(2, &["--port"]);
-    place.run(&["bench", "multicast", "--fabric", "verbs", "--probe"]).failed(2, &["--probe"]);
     place.assert_empty();
 }
 

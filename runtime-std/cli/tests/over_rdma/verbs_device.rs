@@ -243,58 +243,6 @@ fn devices_are_listed_with_the_one_that_is_taken() {
     assert!(listing["loss_time_ms"].as_u64() >= Some(2000), "{listing}");
 }
 
-#[test]
-fn experiments_run_and_are_counted() {
-    let place = Place::new();
-    let bench = |arguments: &[&str]| -> Value {
-        let output = place
-            .run(&[&["bench"], arguments, &["--fabric", "verbs", "--json"]].concat())
-            .succeeded();
-        serde_json::from_slice(&output).expect("JSON")
-    };
-    let rate = bench(&[
-        "multicast",
-        "--senders",
-        "one",
-        "--messages",
-        "200",
-        "--rounds",
-        "1",
-        "--bytes",
-        "1024",
-    ]);
-    let row = &rate["rows"][0];
-    assert_eq!(
-        (&row["fabric"], row["counts"].as_array().map(Vec::len)),
-        (&"verbs".into(), Some(2)),
-        "{row}"
-    );
-    // Every message goes to one peer, and every write of it is counted.
-    assert!(row["counts"][0]["bytes"].as_u64() >= Some(200 * 1024), "{row}");
-    let latency = bench(&["latency", "--messages", "50", "--rounds", "1", "--one-sender"]);
-    assert!(latency["last_ns"]["median"].as_f64() > Some(0.0), "{latency}");
-    let blocks = bench(&[
-        "blocks",
-        "--nodes",
-        "3",
-        "--bytes",
-        "300000",
-        "--algorithm",
-        "pipeline,sequential",
-        "--messages",
-        "3",
-        "--rounds",
-        "1",
-    ]);
-    let rows = blocks["rows"].as_array().expect("rows");
-    assert_eq!(rows.len(), 2, "{blocks}");
-    assert!(
-        rows.iter().all(|row| row["fabric"] == "verbs" && row["latency_ms"]["median"].as_f64() > Some(0.0)),
-        "{blocks}"
-    );
-    place.assert_empty();
-}
-
 /// As in `rdma link delete rxe0; over_rdma-... --ignored no_device`.
 #[test]
 #[ignore = "takes a machine without a device"]

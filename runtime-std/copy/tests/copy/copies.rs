@@ -1,11 +1,11 @@
-//! What the tests of `tramontane copy` have in common: what is copied, where to, and between whom.
+//! What the tests of `tramontane-copy` have in common: what is copied, where to, and between whom.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use super::{Place, free_addresses};
+use crate::support::{Place, free_addresses};
 
 /// Several messages, and a piece of one.
 pub const LARGE: usize = 40 << 20;

@@ -1,4 +1,4 @@
-//! `tramontane copy`: real files, real processes, compared byte by byte.
+//! `tramontane-copy`: real files, real processes, compared byte by byte.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::support::copy::{LARGE, content, hosts, joined, sources, targets};
+use crate::copies::{LARGE, content, hosts, joined, sources, targets};
 use crate::support::{Place, children_of};
 use serde_json::Value;
 
@@ -22,7 +22,7 @@ fn files_and_directories_reach_every_place_as_they_are() {
         let place = Place::new();
         let sources = sources(&place);
         let to: [PathBuf; 3] = targets(&place);
-        let mut arguments = vec!["copy".into(), "--json".into(), "--fabric".into(), fabric.into()];
+        let mut arguments = vec!["--json".into(), "--fabric".into(), fabric.into()];
         arguments.extend(["--to".into(), joined(&to)]);
         arguments.extend(sources.iter().map(|path| path.display().to_string()));
         let output = place.run(&arguments).succeeded();
@@ -54,7 +54,7 @@ fn memory_is_bounded_however_large_a_file_is() {
         }
         let to: [PathBuf; 2] = targets(&place);
         let path = path.display().to_string();
-        let mut copy = place.start(&["copy", &path, "--to", &joined(&to), "--fabric", fabric]);
+        let mut copy = place.start(&[&path, "--to", &joined(&to), "--fabric", fabric]);
         let mut most = BTreeMap::new();
         while copy.is_running() {
             for pid in children_of(copy.pid()).into_iter().chain([copy.pid()]) {
@@ -91,16 +91,8 @@ fn one_empty_file_is_a_copy_too_by_any_algorithm() {
         let place = Place::new();
         let file = place.file("empty", b"").display().to_string();
         let to: [PathBuf; 2] = targets(&place);
-        let output = place.run(&[
-            "copy",
-            &file,
-            "--to",
-            &joined(&to),
-            "--algorithm",
-            algorithm,
-            "--block",
-            "4096",
-        ]);
+        let output =
+            place.run(&[&file, "--to", &joined(&to), "--algorithm", algorithm, "--block", "4096"]);
         let text = String::from_utf8(output.succeeded()).expect("text");
         assert!(text.contains("the same everywhere"), "{text}");
         assert!(to.iter().all(|to| fs::read(to.join("empty")).expect("it is there").is_empty()));
@@ -123,9 +115,7 @@ fn bits_that_are_worth_what_an_owner_is_do_not_arrive() {
         }
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("its owner may");
     }
-    place
-        .run(&["copy", &tree.display().to_string(), "--to", &to.display().to_string()])
-        .succeeded();
+    place.run(&[&tree.display().to_string(), "--to", &to.display().to_string()]).succeeded();
     for (name, mode) in modes {
         let arrived =
             fs::metadata(to.join("tree").join(name)).expect("it is there").permissions().mode();
@@ -140,9 +130,7 @@ fn nodes_of_a_group_file_copy_between_hosts() {
     let to: [PathBuf; 3] = targets(&place);
     let config = hosts(&place, 3);
     let node = |id: &str, rest: &[&str]| {
-        place.start(
-            &[&["copy", "--config", &config, "--id", id, "--from", "1", "--json"], rest].concat(),
-        )
+        place.start(&[&["--config", &config, "--id", id, "--from", "1", "--json"], rest].concat())
     };
     let receivers = [("0", &to[0]), ("2", &to[2])]
         .map(|(id, to)| node(id, &["--to", &to.display().to_string()]));
@@ -177,7 +165,7 @@ fn many_receivers_of_this_machine_have_the_same() {
     let place = Place::new();
     let sources = sources(&place);
     let to: [PathBuf; 40] = targets(&place);
-    let mut arguments = vec!["copy".into(), "--json".into(), "--to".into(), joined(&to)];
+    let mut arguments = vec!["--json".into(), "--to".into(), joined(&to)];
     arguments.extend(sources.iter().map(|path| path.display().to_string()));
     let output = place.start(&arguments).wait_patiently().succeeded();
     let result: Value = serde_json::from_slice(&output).expect("one object");

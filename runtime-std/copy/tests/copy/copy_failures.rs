@@ -1,10 +1,10 @@
-//! `tramontane copy`: what a refused, interrupted or failed copy says, and what it leaves.
+//! `tramontane-copy`: what a refused, interrupted or failed copy says, and what it leaves.
 
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::support::copy::{content, hosts, joined, sources, targets};
+use crate::copies::{content, hosts, joined, sources, targets};
 use crate::support::{Place, Process, children_of, send, wait_for};
 use rustix::process::Signal;
 
@@ -26,7 +26,7 @@ fn what_is_refused_leaves_nothing_anywhere() {
     let to: [PathBuf; 2] = targets(&place);
     let (all, first) = (joined(&to), to[0].display().to_string());
     let nowhere = place.path().join("nowhere").display().to_string();
-    let copy = |arguments: &[&str]| place.run(&[&["copy"], arguments].concat());
+    let copy = |arguments: &[&str]| place.run(&arguments);
     copy(&[&nowhere, "--to", &all]).failed(3, &["nowhere", "No such file"]);
     copy(&[&file, &file, "--to", &all]).failed(2, &["two", "called file"]);
     copy(&["/", "--to", &all]).failed(2, &["is within /"]);
@@ -59,8 +59,7 @@ fn a_receiver_that_is_killed_ends_the_copy_for_all() {
         // A copy that takes a while: blocks of 4 KB.
         let large = sources[0].display().to_string();
         let all = joined(&to);
-        let mut copy =
-            place.start(&["copy", &large, "--to", &all, "--fabric", fabric, "--block", "4096"]);
+        let mut copy = place.start(&[&large, "--to", &all, "--fabric", fabric, "--block", "4096"]);
         let unpacked = to[1].join(".tramontane-copy/large");
         wait_for("something to be unpacked", || {
             fs::metadata(&unpacked).ok().filter(|data| data.len() > 0)
@@ -91,7 +90,7 @@ fn an_interrupted_copy_leaves_nothing() {
     let to: [PathBuf; 2] = targets(&place);
     let large = sources[0].display().to_string();
     let all = joined(&to);
-    let mut copy = place.start(&["copy", &large, "--to", &all, "--block", "4096"]);
+    let mut copy = place.start(&[&large, "--to", &all, "--block", "4096"]);
     let unpacked = to[1].join(".tramontane-copy/large");
     wait_for("something to be unpacked", || {
         fs::metadata(&unpacked).ok().filter(|data| data.len() > 0)
@@ -113,7 +112,7 @@ fn a_file_that_changes_while_it_is_copied_is_nowhere_and_all_are_told() {
         let to: [PathBuf; 2] = targets(&place);
         let config = hosts(&place, 3);
         let node = |id: &str, rest: &[&str]| {
-            place.start(&[&["copy", "--config", &config, "--id", id], rest].concat())
+            place.start(&[&["--config", &config, "--id", id], rest].concat())
         };
         let receiver = |id: &str, to: &Path| node(id, &["--to", &to.display().to_string()]);
         let receivers: [Process; 2] = [receiver("1", &to[0]), receiver("2", &to[1])];
@@ -150,10 +149,10 @@ fn a_place_within_what_is_copied_is_refused() {
     let within =
         ["", "inner", "inner/../inner", "not/there/yet"].map(|name| source.join(name)).into_iter();
     for to in within.chain([link.clone(), link.join("not-yet")]) {
-        let ended = place.run(&["copy", &text, "--to", &to.display().to_string()]);
+        let ended = place.run(&[&text, "--to", &to.display().to_string()]);
         ended.failed(2, &["is within", "which is copied", "outside of it"]);
     }
-    let mut command = place.command(&["copy", ".", "--to", "./inner"]);
+    let mut command = place.command(&[".", "--to", "./inner"]);
     command.current_dir(&source);
     Process::start(command).wait().failed(2, &["./inner is within .", "outside of it"]);
     assert!(content(&source) == before, "nothing came");
@@ -161,7 +160,7 @@ fn a_place_within_what_is_copied_is_refused() {
     // Beside it, with a name that begins in the same way.
     let beside = place.path().join("source-beside");
     fs::create_dir(&beside).expect("a directory");
-    place.run(&["copy", &text, "--to", &beside.display().to_string()]).succeeded();
+    place.run(&[&text, "--to", &beside.display().to_string()]).succeeded();
     assert!(content(&beside.join("source")) == before);
 }
 
@@ -171,9 +170,8 @@ fn a_host_that_copies_does_not_take_what_another_unpacks() {
     let source = place.path().join("source");
     fs::create_dir_all(source.join("inner")).expect("directories");
     let config = hosts(&place, 2);
-    let node = |id: &str, rest: &[&str]| {
-        place.start(&[&["copy", "--config", &config, "--id", id], rest].concat())
-    };
+    let node =
+        |id: &str, rest: &[&str]| place.start(&[&["--config", &config, "--id", id], rest].concat());
     let receiver = node("1", &["--to", &source.join("inner").display().to_string()]);
     node("0", &[&source.display().to_string()])
         .wait()
@@ -189,8 +187,7 @@ fn what_is_no_file_directory_or_link_is_refused() {
     fs::create_dir(&source).expect("a directory");
     let socket = std::os::unix::net::UnixListener::bind(source.join("socket")).expect("a socket");
     let [to]: [PathBuf; 1] = targets(&place);
-    let ended =
-        place.run(&["copy", &source.display().to_string(), "--to", &to.display().to_string()]);
+    let ended = place.run(&[&source.display().to_string(), "--to", &to.display().to_string()]);
     ended.failed(3, &["socket", "neither a file"]);
     drop(socket);
 }
@@ -202,7 +199,7 @@ fn a_receiver_that_cannot_move_has_nothing_and_all_say_so() {
     let to: [PathBuf; 2] = targets(&place);
     let config = hosts(&place, 3);
     let node = |id: &str, rest: &[&str]| {
-        place.start(&[&["copy", "--config", &config, "--id", id, "--block", "4096"], rest].concat())
+        place.start(&[&["--config", &config, "--id", id, "--block", "4096"], rest].concat())
     };
     let receiver = |id: &str, to: &Path| node(id, &["--to", &to.display().to_string()]);
     let receivers: [Process; 2] = [receiver("1", &to[0]), receiver("2", &to[1])];
@@ -232,7 +229,7 @@ fn a_place_that_cannot_be_moved_into_is_told_on_this_machine_too() {
     let sources = sources(&place);
     let to: [PathBuf; 2] = targets(&place);
     let large = sources[0].display().to_string();
-    let copy = place.start(&["copy", &large, "--to", &joined(&to), "--block", "4096"]);
+    let copy = place.start(&[&large, "--to", &joined(&to), "--block", "4096"]);
     wait_for("something to be unpacked", || unpacked(&to[1], "large"));
     fs::write(to[1].join("large"), b"somebody's").expect("a file");
     copy.wait().failed(6, &["not every node", "to-1/large is there already", "node 1 reported it"]);
@@ -246,8 +243,7 @@ fn a_copy_that_waits_for_its_receivers_hears_a_signal() {
         let place = Place::new();
         let file = place.file("file", b"content").display().to_string();
         let to: [PathBuf; 8] = targets(&place);
-        let mut copy =
-            place.start(&["copy", &file, "--to", &joined(&to), "--join-timeout", "3600"]);
+        let mut copy = place.start(&[&file, "--to", &joined(&to), "--join-timeout", "3600"]);
         // Before the others are there to be met. A receiver that is stopped before it runs its
         // program would stop the process that starts it.
         let is_receiver = |pid: &u32| {
@@ -275,7 +271,7 @@ fn options_that_differ_between_hosts_are_told() {
         let to: [PathBuf; 2] = targets(&place);
         let config = hosts(&place, 3);
         let node = |id: &str, rest: &[&str]| {
-            place.start(&[&["copy", "--config", &config, "--id", id], rest].concat())
+            place.start(&[&["--config", &config, "--id", id], rest].concat())
         };
         let receivers = [("1", &to[0]), ("2", &to[1])];
         let receivers = receivers.map(|(id, to)| node(id, &["--to", &to.display().to_string()]));
@@ -295,9 +291,8 @@ fn hosts_that_disagree_on_who_copies_are_told() {
     let file = place.file("file", b"content").display().to_string();
     let to = targets::<2>(&place).map(|to| to.display().to_string());
     let config = hosts(&place, 2);
-    let node = |id: &str, rest: &[&str]| {
-        place.start(&[&["copy", "--config", &config, "--id", id], rest].concat())
-    };
+    let node =
+        |id: &str, rest: &[&str]| place.start(&[&["--config", &config, "--id", id], rest].concat());
     let both = |nodes: [Process; 2]| {
         for node in nodes {
             node.wait().failed(5, &["does not copy from node", "the same --from"]);
@@ -319,7 +314,7 @@ fn an_address_that_a_running_node_has_is_told() {
     let address =
         group.split("address = \"").nth(1).and_then(|rest| rest.split('"').next()).expect("one");
     let _running = std::net::TcpListener::bind(address).expect("it is free");
-    let ended = place.run(&["copy", "--config", &config, "--id", "0", &file]);
+    let ended = place.run(&["--config", &config, "--id", "0", &file]);
     ended.failed(
         5,
         &[address, "in use", "by this node of the group", "stop the node", "other ports"],
@@ -344,8 +339,7 @@ fn a_copy_in_clear_beside_a_key_is_asked_for() {
     let config = keyed("");
     for (id, rest) in [("0", [&file, ""]), ("1", ["--to", &to])] {
         let rest: Vec<&str> = rest.into_iter().filter(|word| !word.is_empty()).collect();
-        let base =
-            ["copy", "--config", &config, "--id", id, "--fabric", "verbs", "--join-timeout", "1"];
+        let base = ["--config", &config, "--id", id, "--fabric", "verbs", "--join-timeout", "1"];
         place.run(&[&base, &rest[..]].concat()).failed(2, &clear);
         let allowed = place.run(&[&base, &rest[..], &["--allow-clear"]].concat());
         assert_ne!(allowed.status.code(), Some(2), "it is another thing that lacks: {allowed:?}");
@@ -354,7 +348,7 @@ fn a_copy_in_clear_beside_a_key_is_asked_for() {
     let verbs = group.replace("\"tcp\"", "\"verbs\"");
     let config = place.file("verbs.toml", format!("key_file = \"key\"\n{verbs}").as_bytes());
     let config = config.display().to_string();
-    place.run(&["copy", "--config", &config, "--id", "0", &file]).failed(2, &clear);
+    place.run(&["--config", &config, "--id", "0", &file]).failed(2, &clear);
     place.run(&["node", "--config", &config, "--id", "0", "--time-limit", "1"]).failed(2, &clear);
     let (addresses, key) = ("127.0.0.1:7000,127.0.0.1:7001", key.display().to_string());
     let cast =
@@ -362,4 +356,10 @@ fn a_copy_in_clear_beside_a_key_is_asked_for() {
     place.run(&cast).failed(2, &clear);
     let allowed = place.run(&[&cast[..], &["--allow-clear", "--join-timeout", "1"]].concat());
     assert_ne!(allowed.status.code(), Some(2), "it is another thing that lacks: {allowed:?}");
+}
+
+#[test]
+fn copy_refuses_options_of_rdma_without_rdma() {
+    let words = ["--port", "--fabric verbs"];
+    Place::new().run(&["file", "--to", ".", "--port", "1"]).failed(2, &words);
 }

@@ -1,10 +1,10 @@
-//! `tramontane copy`: members that are killed at any moment. All receivers that live have
+//! `tramontane-copy`: members that are killed at any moment. All receivers that live have
 //! everything, or none of them has anything, and each says which.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::support::copy::{hosts, hosts_in_memory, targets};
+use crate::copies::{hosts, hosts_in_memory, targets};
 use crate::support::{Ended, Place, Process};
 use rustix::process::Signal;
 
@@ -31,7 +31,7 @@ impl Copy {
         let describe = if fabric == "shm" { hosts_in_memory } else { hosts };
         let config = describe(&place, 3);
         let member = |id: &str, rest: &[&str]| {
-            place.start(&[&["copy", "--config", &config, "--id", id], rest].concat())
+            place.start(&[&["--config", &config, "--id", id], rest].concat())
         };
         let to_text = [0, 1].map(|number| to[number].display().to_string());
         let members = vec![

@@ -1,10 +1,10 @@
-//! `tramontane copy`: members that are killed, stopped or interrupted, or whose disk fails, and
+//! `tramontane-copy`: members that are killed, stopped or interrupted, or whose disk fails, and
 //! what the others report of it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::support::copy::{content, hosts, targets};
+use crate::copies::{content, hosts, targets};
 use crate::support::{Place, Process, children_of, send, wait_for};
 use rustix::process::Signal;
 
@@ -43,7 +43,7 @@ impl Hosts {
         let config = hosts(&place, nodes);
         let node = |id: usize, rest: [&str; 2]| {
             let id = id.to_string();
-            let base = ["copy", "--config", &config, "--id", &id, "--block", "4096"];
+            let base = ["--config", &config, "--id", &id, "--block", "4096"];
             let arguments = [&base[..], &["--stall-timeout", "12"], &rest].concat();
             if id == "2" { second(&place, &arguments) } else { place.start(&arguments) }
         };
@@ -98,7 +98,7 @@ fn a_receiver_that_cannot_write_is_named_by_all_with_what_its_system_said() {
     let limited = |place: &Place, arguments: &[&str]| {
         let mut command = std::process::Command::new("sh");
         command.args(["-c", "ulimit -f 20000; exec \"$0\" \"$@\""]);
-        command.arg(env!("CARGO_BIN_EXE_tramontane")).args(arguments);
+        command.arg(crate::PROGRAM).args(arguments);
         command.env("TRAMONTANE_SHM_DIR", place.path()).env_remove("TRAMONTANE_LOG");
         Process::start(command)
     };
@@ -173,9 +173,7 @@ fn a_receiver_that_is_stopped_near_the_end_does_not_hold_the_root() {
             let config = hosts(place, 2);
             let [to]: [PathBuf; 1] = targets(place);
             let node = |id: &str, rest: &[&str]| {
-                place.start(
-                    &[&["copy", "--config", &config, "--id", id, "--block", "4096"], rest].concat(),
-                )
+                place.start(&[&["--config", &config, "--id", id, "--block", "4096"], rest].concat())
             };
             let receiver = node("1", &["--to", &to.display().to_string()]);
             let mut root = node("0", &[&file]);
@@ -202,7 +200,6 @@ fn a_receiver_that_is_stopped_on_this_machine_does_not_hold_the_root() {
             let file = place.file("large", &vec![7; ALL_BUFFERS]).display().to_string();
             let [to]: [PathBuf; 1] = targets(place);
             let mut copy = place.start(&[
-                "copy",
                 &file,
                 "--to",
                 &to.display().to_string(),

@@ -23,8 +23,7 @@ use clap::{Parser, Subcommand};
 use tramontane_local::exit::{Failure, help};
 use tramontane_local::program::{self, LogOptions, Program};
 
-const EXAMPLES: &str =
-    "  tramontane-dds perf --subscribers 3 --bytes 10240 --level volatile
+const EXAMPLES: &str = "  tramontane-dds perf --subscribers 3 --bytes 10240 --level volatile
   tramontane-dds perf --mode ping --json
   tramontane-dds spy --domain flight.toml --id 4 Tracks
   tramontane-dds spy --to 10.9.0.1:7000,10.9.0.2:7000 --key-file key Tracks

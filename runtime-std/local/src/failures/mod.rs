@@ -6,12 +6,12 @@ mod shards;
 
 use std::io;
 
-use tramontane_control::MeshError;
-use tramontane_core::layout::LayoutError;
-use tramontane_core::view::Halt;
 use crate::crew::{AttachError, CrewError};
 use crate::group::LocalError;
 use crate::interrupt::{Interrupted, WatchError};
+use tramontane_control::MeshError;
+use tramontane_core::layout::LayoutError;
+use tramontane_core::view::Halt;
 use tramontane_runtime::fabric::MemoryError;
 use tramontane_runtime::group::{
     ControlEndpointsError, DataError, DescriptionError, StartError, StateError,

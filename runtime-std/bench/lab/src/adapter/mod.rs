@@ -22,14 +22,14 @@ use std::time::Duration;
 
 use clap::Args;
 
-use tramontane_local::exit::Failure;
-use tramontane_local::interrupt::Interrupts;
-use tramontane_local::shard_trees::Tree;
 use delivery::write_line;
 use group_member::Member;
 use protocol::{Answer, Command, Init, VERSION};
 use refusal::{Refusal, not_understood};
+use tramontane_local::exit::Failure;
 use tramontane_local::group::LocalError;
+use tramontane_local::interrupt::Interrupts;
+use tramontane_local::shard_trees::Tree;
 use tramontane_runtime::carrier::Carrier;
 
 pub(super) const EXAMPLES: &str =

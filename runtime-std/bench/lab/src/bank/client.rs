@@ -16,9 +16,9 @@ use super::bank::{ACCOUNTS, Change, encode};
 use super::history::{HistoryFile, message_name};
 use super::messages::{Order, Report, Sent, ShardsMember, Task};
 use super::replica::report;
-use tramontane_local::exit::{Failure, Status};
 use tramontane_local::clock::now_ns;
 use tramontane_local::crew::{Reporter, Worker};
+use tramontane_local::exit::{Failure, Status};
 
 /// How long it waits for an answer before it looks at its orders again.
 const TICK: Duration = Duration::from_millis(2);

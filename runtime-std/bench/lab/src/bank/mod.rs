@@ -29,16 +29,16 @@ use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::shards::{Description, Places};
 use tramontane_runtime::shared_memory::GroupName;
 
-use tramontane_local::exit::Failure;
-use tramontane_local::interrupt::Interrupts;
-use tramontane_local::options::{JoinOption, seconds};
-use tramontane_local::output::print_result;
-use tramontane_local::shard_trees::Tree;
 use history::Merged;
 use messages::{Part, Report, ShardsMember};
 use plan::Plan;
 use report::Outcome;
 use supervisor::{Run, Supervisor};
+use tramontane_local::exit::Failure;
+use tramontane_local::interrupt::Interrupts;
+use tramontane_local::options::{JoinOption, seconds};
+use tramontane_local::output::print_result;
+use tramontane_local::shard_trees::Tree;
 
 /// Replicas of each group.
 const REPLICAS: u16 = 3;

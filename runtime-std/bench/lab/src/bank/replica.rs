@@ -9,8 +9,8 @@ use tramontane_runtime::shards::{Places, Running, StartOptions, start};
 use super::bank::{Bank, Totals, Who};
 use super::history::HistoryFile;
 use super::messages::{Order, Report, ShardsMember, Task};
-use tramontane_local::exit::{Failure, Status};
 use tramontane_local::crew::{Reporter, Worker};
+use tramontane_local::exit::{Failure, Status};
 
 /// Between two looks whether the replica counts, or has ended.
 const LOOK_PAUSE: Duration = Duration::from_millis(10);

@@ -12,10 +12,10 @@ use tramontane_runtime::shards::{GroupId, Places};
 use super::bank::Totals;
 use super::messages::{Order, Part, Report, Sent, ShardsMember, Task};
 use super::plan::Plan;
-use tramontane_local::exit::{Failure, Status};
-use tramontane_local::interrupt::Interrupts;
 use tramontane_local::clock::now_ns;
 use tramontane_local::crew::{Crew, Event as CrewEvent, Launch, WorkerId};
+use tramontane_local::exit::{Failure, Status};
+use tramontane_local::interrupt::Interrupts;
 
 /// Between two looks at signals.
 const TICK: Duration = Duration::from_millis(5);

@@ -12,11 +12,11 @@ use std::num::NonZeroU16;
 use clap::Args;
 use tramontane_core::rdmc::{Algorithm, Schedule, Shape};
 
-use tramontane_local::exit::Failure;
-use tramontane_local::options::without_racks;
 use schedule::{Plan, Send};
 use summary::Summary;
+use tramontane_local::exit::Failure;
 use tramontane_local::options::AlgorithmName;
+use tramontane_local::options::without_racks;
 
 pub(super) const EXAMPLES: &str = "  tramontane-lab plan --members 8 --blocks 5
       the binomial pipeline among eight members

@@ -1,4 +1,4 @@
-//! `tramontane adapter`: the suite's protocol over standard input and output. That what it says is
+//! `tramontane-lab adapter`: the suite's protocol over standard input and output. That what it says is
 //! true is for the suite to find out; here, that it speaks the protocol at all, and what it says to
 //! what it cannot do.
 

@@ -1,7 +1,8 @@
-//! `tramontane bench blocks`: what it prints and draws, and what it refuses. Times are not judged
+//! `tramontane-lab bench blocks`: what it prints and draws, and what it refuses. Times are not judged
 //! here.
 
-use crate::support::{Place, bench};
+use crate::bench;
+use crate::support::Place;
 use serde_json::Value;
 
 /// Whether there is a spread of figures above zero.

@@ -1,8 +1,9 @@
-//! `tramontane bench blocks` in the simulator: what RDMC's text says of its figures holds of what
+//! `tramontane-lab bench blocks` in the simulator: what RDMC's text says of its figures holds of what
 //! is printed. One seed decides every time, so nothing here depends on the machine. Figure 8 is in
 //! `fixtures/tests/block_multicast/paper.rs`.
 
-use crate::support::{Place, bench};
+use crate::bench;
+use crate::support::Place;
 use serde_json::Value;
 use tramontane_fixtures::profile::Profile;
 

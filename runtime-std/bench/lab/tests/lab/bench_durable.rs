@@ -1,8 +1,9 @@
-//! `tramontane bench durable`: groups that log, and a restart of all their members.
+//! `tramontane-lab bench durable`: groups that log, and a restart of all their members.
 
 use serde_json::Value;
 
-use crate::support::{Place, bench};
+use crate::bench;
+use crate::support::Place;
 
 #[test]
 fn all_members_restart_with_the_same_messages() {

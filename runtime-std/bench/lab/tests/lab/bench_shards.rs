@@ -1,7 +1,8 @@
-//! `tramontane bench shards`: short runs of it. In the simulator one seed decides every time, so
+//! `tramontane-lab bench shards`: short runs of it. In the simulator one seed decides every time, so
 //! nothing there depends on the machine. Of real processes no figure is compared with a number.
 
-use crate::support::{Place, bench};
+use crate::bench;
+use crate::support::Place;
 use serde_json::Value;
 
 fn median(row: &Value, figure: &str) -> f64 {

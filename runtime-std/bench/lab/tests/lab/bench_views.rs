@@ -8,7 +8,7 @@ use std::process::Command;
 /// since others run on this machine. Of five, one may be taken for dead by mistake beside the one
 /// that goes.
 fn keeps_its_promises(fabric: &str, ways: &str, rounds: &str) {
-    let output = Command::new(env!("CARGO_BIN_EXE_tramontane"))
+    let output = Command::new(crate::PROGRAM)
         .args(["bench", "views", "--fabric", fabric, "--ways", ways, "--rounds", rounds, "--json"])
         .args(["--failure-timeout-ms", "2000", "--nodes", "5", "--settle-ms", "20"])
         .output()

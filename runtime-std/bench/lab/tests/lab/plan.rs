@@ -1,4 +1,4 @@
-//! `tramontane plan`: what it prints and draws is the schedule, and what cannot be is told in one
+//! `tramontane-lab plan`: what it prints and draws is the schedule, and what cannot be is told in one
 //! line.
 
 use std::collections::BTreeMap;

@@ -4,10 +4,9 @@
 // Each test program uses its own part of it.
 #![allow(dead_code)]
 
-pub mod clients;
-pub mod copy;
 pub mod group;
 pub mod overlay;
+pub mod terminal;
 
 #[path = "../../../../tests/free_addresses/mod.rs"]
 mod free_addresses;
@@ -92,7 +91,7 @@ impl Place {
 
     /// The program, with groups in this place.
     pub fn command<S: AsRef<std::ffi::OsStr>>(&self, arguments: &[S]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_tramontane"));
+        let mut command = Command::new(crate::PROGRAM);
         command.args(arguments).env("TRAMONTANE_SHM_DIR", self.path()).env_remove("TRAMONTANE_LOG");
         command
     }
@@ -143,13 +142,9 @@ impl Drop for Cleaner {
     }
 }
 
-/// What an experiment prints as JSON.
-#[track_caller]
-pub fn bench(place: &Place, arguments: &[&str]) -> serde_json::Value {
-    // Simulated runs take a quarter of a minute on a machine at rest.
-    let run = &mut place.start(&[&["bench"], arguments, &["--json"]].concat());
-    let output = run.wait_patiently().succeeded();
-    serde_json::from_slice(&output).expect("JSON")
+/// What the program is called.
+fn program_name() -> &'static str {
+    crate::PROGRAM.rsplit('/').next().unwrap_or(crate::PROGRAM)
 }
 
 /// How a process ended, and what it said.
@@ -173,7 +168,8 @@ impl Ended {
     pub fn failed(&self, status: i32, words: &[&str]) {
         assert_eq!(self.status.code(), Some(status), "{}", self.errors);
         assert!(
-            self.errors.starts_with("tramontane: ") && self.errors.ends_with('\n'),
+            self.errors.starts_with(&format!("{}: ", program_name()))
+                && self.errors.ends_with('\n'),
             "{:?}",
             self.errors
         );

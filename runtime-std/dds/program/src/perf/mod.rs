@@ -26,11 +26,11 @@ use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::group::Description;
 use tramontane_runtime::shared_memory::Root;
 
+use messages::{Mode, Order, PerfParticipant, Report, Seen, Task};
 use tramontane_local::exit::Failure;
 use tramontane_local::interrupt::Interrupts;
 use tramontane_local::options::{WindowOption, seconds};
 use tramontane_local::output::print_result;
-use messages::{Mode, Order, PerfParticipant, Report, Seen, Task};
 
 pub(crate) use participant::run as run_member;
 

@@ -5,7 +5,7 @@ use serde::Serialize;
 use tramontane_local::table::{Table, scaled};
 
 use super::messages::Seen;
-use super::{PerfOptions, ModeName};
+use super::{ModeName, PerfOptions};
 
 /// The result: what `--json` prints.
 #[derive(Debug, Serialize)]

@@ -20,11 +20,11 @@ mod state;
 use super::NodeUnderTest;
 use super::protocol::Init;
 use super::refusal::Refusal;
-use tramontane_local::interrupt::Interrupts;
-use tramontane_local::shard_trees::Tree;
 use client::ClientUnderTest;
 use meeting::{Part, Run};
 use replica::ReplicaUnderTest;
+use tramontane_local::interrupt::Interrupts;
+use tramontane_local::shard_trees::Tree;
 use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::rdma::DeviceOptions;
 

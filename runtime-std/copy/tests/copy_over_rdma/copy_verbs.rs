@@ -1,10 +1,10 @@
-//! `tramontane copy` over RDMA: real files, real processes, compared byte by byte. These need a
+//! `tramontane-copy` over RDMA: real files, real processes, compared byte by byte. These need a
 //! device: run them in the lab, with `hal-verbs/lab/ci groups`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::support::copy::{hosts, joined, targets};
+use crate::copies::{hosts, joined, targets};
 use crate::support::{Place, children_of, send, wait_for};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -33,7 +33,7 @@ fn a_file_reaches_every_place_as_it_is() {
         let (path, content) = source(&place, BYTES);
         let to: [PathBuf; 3] = targets(&place);
         let arguments =
-            ["copy", "--fabric", "verbs", "--json", "--algorithm", algorithm, "--to", &joined(&to)];
+            ["--fabric", "verbs", "--json", "--algorithm", algorithm, "--to", &joined(&to)];
         let result = object(&place.run(&[&arguments[..], &[&text(&path)]].concat()).succeeded());
         println!("{algorithm}: {result}");
         assert_eq!(result["receivers"].as_array().map(Vec::len), Some(3));
@@ -54,10 +54,8 @@ fn nodes_of_a_group_file_that_meet_over_tcp_copy_over_rdma() {
     let [to]: [PathBuf; 1] = targets(&place);
     let config = hosts(&place, 2);
     let node = |id: &str, rest: &[&str]| {
-        let base = [
-            "copy", "--config", &config, "--id", id, "--fabric", "verbs", "--device", "rxe0",
-            "--json",
-        ];
+        let base =
+            ["--config", &config, "--id", id, "--fabric", "verbs", "--device", "rxe0", "--json"];
         place.start(&[&base[..], rest].concat())
     };
     let receiver = node("1", &["--to", &text(&to)]);
@@ -72,8 +70,7 @@ fn a_receiver_that_is_killed_ends_the_copy_for_all() {
     let place = Place::new();
     let (path, _) = source(&place, 64 << 20);
     let to: [PathBuf; 2] = targets(&place);
-    let arguments =
-        ["copy", "--fabric", "verbs", "--to", &joined(&to), "--block", "65536", &text(&path)];
+    let arguments = ["--fabric", "verbs", "--to", &joined(&to), "--block", "65536", &text(&path)];
     let mut copy = place.start(&arguments);
     let unpacked = to[1].join(".tramontane-copy/source");
     wait_for("something to be unpacked", || {

@@ -1,6 +1,7 @@
-//! `tramontane bench`: what it prints, and what it refuses. Rates are not judged here.
+//! `tramontane-lab bench`: what it prints, and what it refuses. Rates are not judged here.
 
-use crate::support::{Place, bench};
+use crate::bench;
+use crate::support::Place;
 
 #[test]
 fn continuous_sending_over_shared_memory_in_turn_with_the_probe() {
@@ -277,4 +278,13 @@ fn the_help_names_every_experiment_and_what_it_runs_on() {
     ] {
         assert!(bench.contains(word), "{word}: {bench}");
     }
+}
+
+#[test]
+fn experiments_refuse_options_of_another_fabric() {
+    let place = Place::new();
+    place.run(&["bench", "latency", "--gid", "1"]).failed(2, &["--gid", "--fabric verbs"]);
+    place.run(&["bench", "multicast", "--fabric", "sim", "--port", "1"]).failed(2, &["--port"]);
+    place.run(&["bench", "multicast", "--fabric", "verbs", "--probe"]).failed(2, &["--probe"]);
+    place.assert_empty();
 }

@@ -11,8 +11,8 @@ use tramontane_control::{Identity, Purpose, QueuedSession, SessionError, open_se
 use tramontane_runtime::group::{ControlEndpoints, Description};
 use tramontane_runtime::shared_memory::Root;
 
-use super::LONG;
-use super::group::{Carrier, Group, Node};
+use crate::support::LONG;
+use crate::support::group::{Carrier, Group, Node};
 
 /// A group of three nodes whose one subgroup takes clients, with these fields of it.
 pub fn group_of(carrier: Carrier, subgroup: &str) -> Group {

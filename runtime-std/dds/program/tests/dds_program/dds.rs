@@ -1,4 +1,4 @@
-//! `tramontane dds`: topics of real processes.
+//! `tramontane-dds`: topics of real processes.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::support::{LONG, Place};
 
 #[track_caller]
 fn perf(place: &Place, arguments: &[&str]) -> Value {
-    let common = ["dds", "perf", "--seconds", "0.05", "--rounds", "1", "--json"];
+    let common = ["perf", "--seconds", "0.05", "--rounds", "1", "--json"];
     let output = place.run(&[&common[..], arguments].concat()).succeeded();
     place.assert_empty();
     serde_json::from_slice(&output).expect("JSON")
@@ -70,15 +70,15 @@ fn round_trips_are_measured_to_all_subscribers() {
 #[test]
 fn a_table_is_printed_for_people_and_wrong_arguments_are_refused() {
     let place = Place::new();
-    let output = place.run(&["dds", "perf", "--seconds", "0.02", "--rounds", "1"]).succeeded();
+    let output = place.run(&["perf", "--seconds", "0.02", "--rounds", "1"]).succeeded();
     let text = String::from_utf8(output).expect("text");
     assert!(text.contains("samples/s") && text.contains("atomic"), "{text}");
-    place.run(&["dds", "perf", "--bytes", "7"]).failed(2, &["bytes"]);
-    place.run(&["dds", "perf", "--level", "logged"]).failed(2, &["--data"]);
-    let gateway = ["dds", "gateway", "--domain", "/nowhere", "--id", "0", "--mirror"];
+    place.run(&["perf", "--bytes", "7"]).failed(2, &["bytes"]);
+    place.run(&["perf", "--level", "logged"]).failed(2, &["--data"]);
+    let gateway = ["gateway", "--domain", "/nowhere", "--id", "0", "--mirror"];
     place.run(&[&gateway[..], &["T=In"]].concat()).failed(2, &["T=FROM,TO"]);
     place.run(&[&gateway[..], &["T"]].concat()).failed(2, &["--features rtps"]);
-    place.run(&["dds", "spy", "--domain", "/nowhere", "--id", "0", "T"]).failed(2, &["/nowhere"]);
+    place.run(&["spy", "--domain", "/nowhere", "--id", "0", "T"]).failed(2, &["/nowhere"]);
 }
 
 const DOMAIN: &str = r#"
@@ -110,8 +110,8 @@ fn a_spy_prints_what_is_kept_and_what_comes() {
     }
     writer.wait_for_acknowledgments(LONG).expect("delivered");
     let path = path.to_str().expect("a path");
-    let spy = place
-        .start(&["dds", "spy", "--domain", path, "--id", "1", "Bytes", "--count", "3", "--json"]);
+    let spy =
+        place.start(&["spy", "--domain", path, "--id", "1", "Bytes", "--count", "3", "--json"]);
     let started = std::time::Instant::now();
     while writer.publication_matched_status().current_count == 0 {
         assert!(started.elapsed() < LONG, "the spy comes");
@@ -150,7 +150,7 @@ fn a_spy_from_outside_needs_an_address_alone() {
         writer.write(&Octets(vec![byte; 2])).expect("room");
     }
     writer.wait_for_acknowledgments(LONG).expect("delivered");
-    let spy = place.start(&["dds", "spy", "--to", &address, "Bytes", "--count", "3", "--json"]);
+    let spy = place.start(&["spy", "--to", &address, "Bytes", "--count", "3", "--json"]);
     let started = std::time::Instant::now();
     while writer.publication_matched_status().current_count == 0 {
         assert!(started.elapsed() < LONG, "the spy comes");
@@ -164,9 +164,9 @@ fn a_spy_from_outside_needs_an_address_alone() {
     let cdr: Vec<&str> = lines.iter().filter_map(|line| line["cdr"].as_str()).collect();
     assert_eq!(cdr, ["020000000202", "020000000303", "020000000404"]);
     assert!(lines.iter().all(|line| line["writer"] == "0.0"));
-    place.run(&["dds", "spy", "--to", &address, "None"]).failed(2, &["declares no topic"]);
-    place.run(&["dds", "spy", "Bytes"]).failed(2, &["--to"]);
-    place.run(&["dds", "spy", "--to", &address, "--id", "0", "Bytes"]).failed(2, &["--to"]);
+    place.run(&["spy", "--to", &address, "None"]).failed(2, &["declares no topic"]);
+    place.run(&["spy", "Bytes"]).failed(2, &["--to"]);
+    place.run(&["spy", "--to", &address, "--id", "0", "Bytes"]).failed(2, &["--to"]);
     drop(writer);
     own.leave(LONG).expect("it leaves");
 }
@@ -199,7 +199,7 @@ fn topics_are_created_listed_and_deleted_at_run_time() {
     let options = StartOptions { root: Root::under(place.path()), ..StartOptions::new(0) };
     let own = DomainParticipant::join(&domain, options).expect("it joins");
     let path = path.to_str().expect("a path");
-    let common = ["dds", "topics", "--domain", path, "--id", "1"];
+    let common = ["topics", "--domain", path, "--id", "1"];
     let topics = |more: &[&str]| place.run(&[&common[..], more].concat());
     let listed = |more: &[&str]| {
         let output = String::from_utf8(topics(more).succeeded()).expect("text");
@@ -217,7 +217,7 @@ fn topics_are_created_listed_and_deleted_at_run_time() {
     let mut writer =
         own.create_datawriter(&found, WriterQos::of(Level::Volatile)).expect("a writer");
     writer.write(&Octets(vec![7])).expect("room");
-    let spy = ["dds", "spy", "--domain", path, "--id", "1", "Alarms", "--count", "1", "--json"];
+    let spy = ["spy", "--domain", path, "--id", "1", "Alarms", "--count", "1", "--json"];
     let spied = String::from_utf8(place.run(&spy).succeeded()).expect("text");
     assert!(spied.contains("\"cdr\":\"0100000007\""), "{spied}");
     let told = topics(&["--create", "Alarms", "--type", "Other", "--level", "volatile"]);
@@ -232,7 +232,7 @@ fn topics_are_created_listed_and_deleted_at_run_time() {
     seen.write(&Octets(vec![8])).expect("room");
     let endpoints = ControlEndpoints::of(domain.group(), &Root::under(place.path()));
     let address = endpoints.expect("addresses").addresses().next().expect("one").to_string();
-    let spy = ["dds", "spy", "--to", &address, "Seen", "--count", "1", "--json"];
+    let spy = ["spy", "--to", &address, "Seen", "--count", "1", "--json"];
     let spied = String::from_utf8(place.run(&spy).succeeded()).expect("text");
     assert!(spied.contains("\"cdr\":\"0100000008\""), "{spied}");
     drop(seen);

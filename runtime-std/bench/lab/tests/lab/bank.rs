@@ -1,0 +1,45 @@
+//! `tramontane-lab bank`: no money is lost while leaders are killed.
+
+use std::time::{Duration, Instant};
+
+use crate::support::Place;
+use serde_json::Value;
+
+/// How long clients make transfers.
+fn seconds() -> String {
+    std::env::var("TRAMONTANE_SHARDS_SECONDS").unwrap_or_else(|_| "2".to_owned())
+}
+
+#[test]
+fn the_bank_keeps_all_its_money() {
+    the_bank_keeps_its_money(&[]);
+}
+
+#[test]
+fn the_bank_keeps_all_its_money_by_reference() {
+    the_bank_keeps_its_money(&["--references-from", "1"]);
+}
+
+fn the_bank_keeps_its_money(options: &[&str]) {
+    let place = Place::new();
+    let seconds = seconds();
+    let words = ["bank", "--json", "--clients", "2", "--rate", "300", "--duration"];
+    let started = Instant::now();
+    let output = place
+        .run(&[&words[..], &[&seconds, "--kill-interval", "0.5"], options].concat())
+        .succeeded();
+    let outcome: Value = serde_json::from_slice(&output).expect("JSON");
+    assert_eq!(outcome["suite"], "passed", "{outcome}");
+    assert_eq!(outcome["conserved"], true);
+    assert_eq!(outcome["replicas_equal"], true);
+    assert_eq!(outcome["transfers"], outcome["delivered"]);
+    assert!(outcome["transfers"].as_u64() > Some(0));
+    let had_time = started.elapsed() > Duration::from_secs(1);
+    assert!(had_time && outcome["leader_kills"].as_u64() > Some(0), "{outcome}");
+    place.assert_empty();
+}
+
+#[test]
+fn bank_refuses_options_of_rdma_without_rdma() {
+    Place::new().run(&["bank", "--gid", "1"]).failed(2, &["--gid", "--fabric verbs"]);
+}

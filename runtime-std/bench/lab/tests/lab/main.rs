@@ -1,0 +1,28 @@
+//! The program `tramontane-lab` as its users meet it: real processes, their output and exit statuses.
+
+mod adapter;
+mod bank;
+mod bench_blocks;
+mod bench_blocks_paper;
+mod bench_durable;
+mod bench_shards;
+mod bench_views;
+mod experiments;
+mod plan;
+#[path = "../../../../cli/tests/command_line/support/mod.rs"]
+mod support;
+mod terminal;
+
+use support::Place;
+
+/// The program under test.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_tramontane-lab");
+
+/// What an experiment prints as JSON.
+#[track_caller]
+fn bench(place: &Place, arguments: &[&str]) -> serde_json::Value {
+    // Simulated runs take a quarter of a minute on a machine at rest.
+    let run = &mut place.start(&[&["bench"], arguments, &["--json"]].concat());
+    let output = run.wait_patiently().succeeded();
+    serde_json::from_slice(&output).expect("JSON")
+}

@@ -1,0 +1,33 @@
+//! What a terminal shows of experiments: tables that fit it, and nothing of a bar after ^C.
+
+use crate::support::Place;
+use crate::support::terminal::{
+    assert_no_bar_is_left, assert_tables_fit, await_shown, interrupted, on_terminal,
+};
+
+#[test]
+fn an_experiment_that_is_interrupted_leaves_no_bar() {
+    let place = Place::new();
+    let shown = on_terminal(&place, "bench multicast --nodes 2,2,2,2 --rounds 200");
+    await_shown(&shown, "2 members, 1 bytes");
+    assert_no_bar_is_left(&interrupted(shown), "2 members, 1 bytes");
+}
+
+#[test]
+fn tables_fit() {
+    assert_tables_fit(&[
+        "bench multicast --fabric sim --nodes 4 --messages 2000",
+        "bench multicast --nodes 2 --bytes 10240 --messages 2000 --rounds 1 --probe",
+        "bench parameters --profile spindle",
+        "bench blocks --fabric sim --experiment algorithms",
+    ]);
+}
+
+#[test]
+fn a_row_is_one_line_where_there_is_no_terminal() {
+    let place = Place::new();
+    let run = ["bench", "multicast", "--fabric", "sim", "--nodes", "4,8", "--messages", "200"];
+    let text = String::from_utf8(place.run(&run).succeeded()).expect("text");
+    let rows: Vec<&str> = text.lines().filter(|line| line.starts_with("sim ")).collect();
+    assert!(rows.len() == 2 && rows.iter().all(|row| row.ends_with(')')), "{text}");
+}
