@@ -7,9 +7,9 @@
 
 use std::net::TcpStream;
 
-use snow::TransportState;
 
 use super::channel::{Channel, FRAME_MAX, SEAL};
+use super::handshake::TransportState;
 use super::stream::Stream;
 
 /// What precedes a record's sealed bytes: how many they are, 16 bits, least byte first.

@@ -1,6 +1,6 @@
 //! Both ends prove that they have the key, and agree on a cipher.
 
-use snow::TransportState;
+pub(super) use snow::TransportState;
 
 use super::channel::framed;
 use super::deadline::{ChannelError, Deadline};

@@ -21,6 +21,12 @@ pub enum KeyError {
         /// Where it was read from.
         path: PathBuf,
     },
+    /// Nothing here can seal with it.
+    #[error("{}: this program was built without keys; build it with the feature 'keys' of the package tramontane", path.display())]
+    NotBuilt {
+        /// Where it was to be read from.
+        path: PathBuf,
+    },
     /// It could not be read.
     #[error("{}: {source}", path.display())]
     Io {
@@ -64,6 +70,9 @@ impl SharedKey {
     /// See [`KeyError`].
     pub fn from_file(path: &Path) -> Result<Self, KeyError> {
         const FILE_MAX: u64 = 4096;
+        if !cfg!(feature = "keys") {
+            return Err(KeyError::NotBuilt { path: path.to_owned() });
+        }
         let io = |source| KeyError::Io { path: path.to_owned(), source };
         let file = File::open(path).map_err(io)?;
         if file.metadata().map_err(io)?.permissions().mode() & 0o077 != 0 {

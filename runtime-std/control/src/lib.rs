@@ -80,6 +80,7 @@ mod control_server;
 mod deadline;
 mod error;
 mod greeting;
+#[cfg_attr(not(feature = "keys"), path = "no_handshake.rs")]
 mod handshake;
 mod hello;
 #[cfg(any(test, fuzzing))]

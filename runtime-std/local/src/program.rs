@@ -4,7 +4,7 @@
 //! Results go to standard output, errors as one line each to standard error, and logs, where asked
 //! for, to standard error too.
 
-use std::io::{self, IsTerminal as _};
+use std::io;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
@@ -45,9 +45,7 @@ impl LogOptions {
             let what = format_args!("{LOG_VARIABLE}={wanted} is not understood: {error}");
             Failure::usage(what, "set it to a level such as info, or leave it")
         })?;
-        let format = tracing_subscriber::fmt::layer()
-            .with_writer(io::stderr)
-            .with_ansi(io::stderr().is_terminal());
+        let format = tracing_subscriber::fmt::layer().with_writer(io::stderr).with_ansi(false);
         tracing_subscriber::registry().with(filter).with(format).init();
         Ok(())
     }

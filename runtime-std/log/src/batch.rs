@@ -2,8 +2,9 @@
 
 use tramontane_core::ids::ViewId;
 
+use crate::blocks::Blocks;
 use crate::error::PushError;
-use crate::format::{BLOCK_BYTES, Blocks, round_up};
+use crate::format::{BLOCK_BYTES, round_up};
 use crate::mark::{BatchKind, MARK_BYTES, Mark, Role, SegmentKey};
 use crate::record::{Record, Sequence, extent, put_record, record_bytes, seal_record};
 
@@ -31,7 +32,7 @@ impl Batch {
     #[must_use]
     pub fn new() -> Self {
         let (first, views) = (Sequence::ZERO, (ViewId::ZERO, ViewId::ZERO));
-        let bytes = Blocks::from_iter(BLOCK_BYTES, [0; MARK_BYTES]);
+        let bytes = Blocks::zeroed(MARK_BYTES);
         Self { bytes, first, views, next: first, count: 0 }
     }
 

@@ -9,7 +9,6 @@
 //!   once, so what an earlier one left there, or an earlier segment in a recycled file, never
 //!   passes.
 
-use aligned_vec::{AVec, ConstAlign};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// The format that this version writes.
@@ -18,9 +17,6 @@ pub const FORMAT_VERSION: u32 = 1;
 /// Whatever is synced by itself begins at a multiple of this, so that no later write touches a
 /// block that was reported durable, and a recycled file is written without being read.
 pub(crate) const BLOCK_BYTES: usize = 4096;
-
-/// Bytes that begin at the address of a block: a layer can hand them to the disk as they are.
-pub(crate) type Blocks = AVec<u8, ConstAlign<BLOCK_BYTES>>;
 
 /// The bytes of a prefix.
 pub(crate) const PREFIX_BYTES: usize = 16;

@@ -40,6 +40,7 @@
 #![forbid(unsafe_code)]
 
 mod batch;
+mod blocks;
 mod cut;
 mod damage;
 mod error;

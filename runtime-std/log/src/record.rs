@@ -17,7 +17,8 @@ use std::ops::Range;
 
 use tramontane_core::ids::{NodeId, Place, ViewId};
 
-use crate::format::{Blocks, Seed, put, put_u16, put_u32, round_up, u16_at, u32_at, u64_at};
+use crate::blocks::Blocks;
+use crate::format::{Seed, put, put_u16, put_u32, round_up, u16_at, u32_at, u64_at};
 
 /// The bytes before a record's message.
 pub const RECORD_HEADER_BYTES: usize = 36;

@@ -4,16 +4,20 @@
 //! at a time; and one line at a time has its way from the input to its delivery here measured.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use prometheus_client::metrics::histogram::Histogram;
 use tramontane_core::ids::SubgroupId;
+
+use super::exposition::Histogram;
 
 /// The upper ends of the classes of times, in seconds: 10 us to 10 s, each about three times the
 /// one before.
 const CLASSES: [f64; 13] =
     [1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0];
+
+/// Times from a line's reading to its delivery.
+type Latency = Histogram<{ CLASSES.len() }>;
 
 /// The line that is on its way: how many were handed over with it, and since when.
 type UnderWay = (u64, Instant);
@@ -25,7 +29,7 @@ pub(super) struct Meter {
     pub(super) delivered_bytes: AtomicU64,
     pub(super) sent_bytes: AtomicU64,
     /// From where a line is read to its delivery here; waiting for a slot is part of it.
-    pub(super) latency: Histogram,
+    latency: Mutex<Latency>,
     /// That of the line under way, from 1; 0 without one.
     awaited: AtomicU64,
     under_way: Mutex<Option<UnderWay>>,
@@ -38,7 +42,7 @@ impl Meter {
             subgroup,
             delivered_bytes: AtomicU64::new(0),
             sent_bytes: AtomicU64::new(0),
-            latency: Histogram::new(CLASSES),
+            latency: Mutex::new(Histogram::new(CLASSES)),
             awaited: AtomicU64::new(0),
             under_way: Mutex::new(None),
         })
@@ -73,7 +77,7 @@ impl Meter {
             return;
         }
         if let Some((_, since)) = self.under_way().take_if(|(number, _)| *number == awaited) {
-            self.latency.observe(since.elapsed().as_secs_f64());
+            self.latencies().observe(since.elapsed().as_secs_f64());
         }
         self.awaited.store(0, Ordering::Release);
     }
@@ -83,7 +87,12 @@ impl Meter {
         self.subgroup == Some(subgroup)
     }
 
-    fn under_way(&self) -> std::sync::MutexGuard<'_, Option<UnderWay>> {
+    /// The times that were seen.
+    pub(super) fn latencies(&self) -> MutexGuard<'_, Latency> {
+        self.latency.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn under_way(&self) -> MutexGuard<'_, Option<UnderWay>> {
         self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

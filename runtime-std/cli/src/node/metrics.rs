@@ -1,21 +1,13 @@
 //! A node's figures for Prometheus, over HTTP.
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::net::TcpListener;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use prometheus_client::collector::Collector;
-use prometheus_client::encoding::text::encode;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
-use prometheus_client::metrics::MetricType;
-use prometheus_client::metrics::counter::ConstCounter;
-use prometheus_client::metrics::gauge::ConstGauge;
-use prometheus_client::registry::Registry;
-
+use super::exposition::Exposition;
 use super::http::{self, Answer};
 use super::meter::Meter;
 use super::rdma_figures;
@@ -58,62 +50,15 @@ fn answer(method: &str, path: &str, board: Option<&SharedStatus>, meter: &Arc<Me
     let plain =
         |status, text: &str| Answer { status, content_type: "text/plain", text: text.into() };
     match (method, path, board.and_then(SharedStatus::status)) {
-        ("GET", "/metrics", Some(status)) => match exposition(
-            status,
-            meter,
-            board.and_then(SharedStatus::rdma),
-            Path::new(rdma_figures::DEVICES),
-        ) {
-            Ok(text) => Answer { status: "200 OK", content_type: CONTENT_TYPE, text },
-            Err(fmt::Error) => {
-                plain("500 Internal Server Error", "the figures cannot be written\n")
-            }
-        },
+        ("GET", "/metrics", Some(status)) => {
+            let rdma = board.and_then(SharedStatus::rdma);
+            let text = exposition(&status, meter, rdma.as_ref(), Path::new(rdma_figures::DEVICES));
+            Answer { status: "200 OK", content_type: CONTENT_TYPE, text }
+        }
         ("GET", "/metrics", None) => plain("503 Service Unavailable", "not a member yet\n"),
         _ => plain("404 Not Found", "GET /metrics\n"),
     }
 }
-
-/// The text of a status. `devices` is where the kernel shows its RDMA devices.
-fn exposition(
-    status: GroupStatus,
-    meter: &Arc<Meter>,
-    rdma: Option<rdma::Figures>,
-    devices: &Path,
-) -> Result<String, fmt::Error> {
-    let labels = [("group", status.group.clone()), ("node", status.node.to_string())];
-    let labels = labels.into_iter().map(|(name, value)| (name.into(), value.into()));
-    let mut registry = Registry::with_prefix_and_labels("tramontane", labels);
-    let devices = devices.to_owned();
-    registry.register_collector(Box::new(Figures(status, Arc::clone(meter), rdma, devices)));
-    let mut text = String::new();
-    encode(&mut text, &registry)?;
-    Ok(in_text_format(&text))
-}
-
-/// OpenMetrics as Prometheus' own text format. They differ in this: there a family of counters has
-/// the name of its samples, and nothing stands behind the last one.
-fn in_text_format(openmetrics: &str) -> String {
-    let counter =
-        |line: &str| Some(line.strip_prefix("# TYPE ")?.strip_suffix(" counter")?.to_owned());
-    let counters: BTreeSet<String> = openmetrics.lines().filter_map(counter).collect();
-    let mut text = String::new();
-    for line in openmetrics.lines().filter(|line| *line != "# EOF") {
-        let mut words = line.splitn(4, ' ');
-        match (words.next(), words.next(), words.next(), words.next()) {
-            (Some("#"), Some(what), Some(name), Some(rest)) if counters.contains(name) => {
-                text.push_str(&format!("# {what} {name}_total {rest}"));
-            }
-            _ => text.push_str(line),
-        }
-        text.push('\n');
-    }
-    text
-}
-
-/// A status as it is printed.
-#[derive(Debug)]
-struct Figures(GroupStatus, Arc<Meter>, Option<rdma::Figures>, PathBuf);
 
 /// A figure of a subgroup.
 type OfSubgroup = fn(&SubgroupStatus) -> u64;
@@ -122,110 +67,65 @@ type OfSubgroup = fn(&SubgroupStatus) -> u64;
 const BUILD: [(&str, &str); 2] =
     [("version", env!("CARGO_PKG_VERSION")), ("processor", std::env::consts::ARCH)];
 
-impl Collector for Figures {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        let Self(status, meter, rdma, devices) = self;
-        let (delivered, sent) = (&meter.delivered_bytes, &meter.sent_bytes);
-        let build = "1, with the version of this program and its processor as labels";
-        write_family(&mut encoder, "build_info", build, &[(BUILD, 1)])?;
-        for (name, help, value) in [
-            ("views_installed", "Views that this process has installed", status.views_installed),
-            ("delivered_messages", "Messages delivered", status.delivered),
-            ("delivered_bytes", "Bytes of messages delivered", delivered.load(Ordering::Relaxed)),
-            (
-                "sent_bytes",
-                "Bytes of lines that the node took to send",
-                sent.load(Ordering::Relaxed),
-            ),
-            (
-                "sent_messages",
-                "Messages sent; those sent again in a next view count again",
-                status.sent,
-            ),
-            ("null_rounds", "Own rounds without a message", status.nulls),
-            ("posted_writes", "Writes posted to other members, heartbeats left out", status.writes),
-            ("posted_heartbeats", "Heartbeats posted to other members", status.heartbeats),
-        ] {
-            write(&mut encoder, name, help, &ConstCounter::new(value))?;
-        }
-        let latency = "Time from reading a line of the input to its delivery here, sampled one line at a time";
-        write(&mut encoder, "delivery_latency_seconds", latency, &meter.latency)?;
-        let uptime = ConstGauge::new(Duration::from_millis(status.uptime_ms).as_secs_f64());
-        write(&mut encoder, "uptime_seconds", "Since this process became a member", &uptime)?;
-        let joining = "Nodes that are taking over state from this one";
-        for (name, help, value) in [
-            ("view", "The view that is installed", status.view),
-            ("view_members", "Members of the view", count(&status.members)),
-            ("suspected_members", "Members that this member suspects", count(&status.suspected)),
-            ("joining_nodes", joining, count(&status.joining)),
-        ] {
-            write(&mut encoder, name, help, &gauge(value))?;
-        }
-        let states = MemberState::ALL
-            .map(|state| ([("state", state.name())], u64::from(status.state == state)));
-        write_family(&mut encoder, "state", "1 for the state that this member is in", &states)?;
-        let of_subgroups: [(_, _, OfSubgroup); 4] = [
-            ("received_places", "Places received in this view", |one| one.received),
-            ("delivered_places", "Places delivered in this view", |one| one.delivered),
-            ("subgroup_members", "Members in this view", |one| count(&one.members)),
-            ("subgroup_closed", "1 if the subgroup has lost its state", |one| one.closed.into()),
-        ];
-        for (name, help, value) in of_subgroups {
-            let subgroups = status.subgroups.iter();
-            let values = subgroups.map(|one| ([("subgroup", one.name.as_str())], value(one)));
-            write_family(&mut encoder, name, help, &values.collect::<Vec<_>>())?;
-        }
-        if let Some(rdma) = rdma {
-            rdma_figures::encode(&mut encoder, rdma, devices)?;
-        }
-        Ok(())
+/// The text of a status. `devices` is where the kernel shows its RDMA devices.
+fn exposition(
+    status: &GroupStatus,
+    meter: &Meter,
+    rdma: Option<&rdma::Figures>,
+    devices: &Path,
+) -> String {
+    let mut text = Exposition::new(&[("group", &status.group), ("node", &status.node.to_string())]);
+    let (delivered, sent) = (&meter.delivered_bytes, &meter.sent_bytes);
+    let build = "1, with the version of this program and its processor as labels";
+    text.gauges("build_info", build, &[(BUILD, 1)]);
+    for (name, help, value) in [
+        ("views_installed", "Views that this process has installed", status.views_installed),
+        ("delivered_messages", "Messages delivered", status.delivered),
+        ("delivered_bytes", "Bytes of messages delivered", delivered.load(Ordering::Relaxed)),
+        ("sent_bytes", "Bytes of lines that the node took to send", sent.load(Ordering::Relaxed)),
+        (
+            "sent_messages",
+            "Messages sent; those sent again in a next view count again",
+            status.sent,
+        ),
+        ("null_rounds", "Own rounds without a message", status.nulls),
+        ("posted_writes", "Writes posted to other members, heartbeats left out", status.writes),
+        ("posted_heartbeats", "Heartbeats posted to other members", status.heartbeats),
+    ] {
+        text.counter(name, help, value);
     }
-}
-
-pub(super) fn write(
-    encoder: &mut DescriptorEncoder<'_>,
-    name: &str,
-    help: &str,
-    metric: &impl EncodeMetric,
-) -> Result<(), fmt::Error> {
-    metric.encode(encoder.encode_descriptor(name, help, None, metric.metric_type())?)
-}
-
-/// One gauge for each set of labels.
-pub(super) fn write_family<L: EncodeLabelSet>(
-    encoder: &mut DescriptorEncoder<'_>,
-    name: &str,
-    help: &str,
-    values: &[(L, u64)],
-) -> Result<(), fmt::Error> {
-    let Some((_, first)) = values.first() else { return Ok(()) };
-    let mut family = encoder.encode_descriptor(name, help, None, gauge(*first).metric_type())?;
-    for (labels, value) in values {
-        gauge(*value).encode(family.encode_family(labels)?)?;
+    let latency =
+        "Time from reading a line of the input to its delivery here, sampled one line at a time";
+    text.histogram("delivery_latency_seconds", latency, &meter.latencies());
+    let uptime = Duration::from_millis(status.uptime_ms).as_secs_f64();
+    text.gauge("uptime_seconds", "Since this process became a member", uptime);
+    let joining = "Nodes that are taking over state from this one";
+    for (name, help, value) in [
+        ("view", "The view that is installed", status.view),
+        ("view_members", "Members of the view", count(&status.members)),
+        ("suspected_members", "Members that this member suspects", count(&status.suspected)),
+        ("joining_nodes", joining, count(&status.joining)),
+    ] {
+        text.gauge(name, help, value);
     }
-    Ok(())
-}
-
-/// One counter for each set of labels.
-pub(super) fn write_counters<L: EncodeLabelSet>(
-    encoder: &mut DescriptorEncoder<'_>,
-    name: &str,
-    help: &str,
-    values: &[(L, u64)],
-) -> Result<(), fmt::Error> {
-    if values.is_empty() {
-        return Ok(());
+    let states =
+        MemberState::ALL.map(|state| ([("state", state.name())], u64::from(status.state == state)));
+    text.gauges("state", "1 for the state that this member is in", &states);
+    let of_subgroups: [(_, _, OfSubgroup); 4] = [
+        ("received_places", "Places received in this view", |one| one.received),
+        ("delivered_places", "Places delivered in this view", |one| one.delivered),
+        ("subgroup_members", "Members in this view", |one| count(&one.members)),
+        ("subgroup_closed", "1 if the subgroup has lost its state", |one| one.closed.into()),
+    ];
+    for (name, help, value) in of_subgroups {
+        let subgroups = status.subgroups.iter();
+        let values = subgroups.map(|one| ([("subgroup", one.name.as_str())], value(one)));
+        text.gauges(name, help, &values.collect::<Vec<_>>());
     }
-    let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
-    for (labels, value) in values {
-        ConstCounter::new(*value).encode(family.encode_family(labels)?)?;
+    if let Some(rdma) = rdma {
+        rdma_figures::write(&mut text, rdma, devices);
     }
-    Ok(())
-}
-
-/// The format's numbers are signed.
-fn gauge(value: u64) -> ConstGauge<i64> {
-    ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX))
+    text.into_text()
 }
 
 fn count(nodes: &[u32]) -> u64 {
@@ -251,9 +151,9 @@ mod tests {
         };
         let meter = Meter::new(None);
         meter.delivered(77, 0);
-        meter.latency.observe(0.002);
+        meter.latencies().observe(0.002);
         let (rdma, devices) = rdma_figures::tests::sample();
-        let text = exposition(status, &meter, Some(rdma), devices.path()).expect("text");
+        let text = exposition(&status, &meter, Some(&rdma), devices.path());
         let read = openmetrics_parser::prometheus::parse_prometheus(&text);
         let read = read.unwrap_or_else(|error| panic!("{error}\n{text}"));
         for name in ["tramontane_delivered_messages_total", "tramontane_view", "tramontane_state"] {

@@ -11,6 +11,7 @@
 
 mod application;
 mod event;
+mod exposition;
 mod http;
 mod input;
 mod log;

@@ -1,14 +1,11 @@
 //! A node's figures of RDMA for Prometheus: what its fabric did, and what the kernel counts at the
 //! port of its device.
 
-use std::fmt;
 use std::path::Path;
 
-use prometheus_client::encoding::DescriptorEncoder;
-use prometheus_client::metrics::counter::ConstCounter;
 use tramontane_runtime::rdma::Figures;
 
-use super::metrics::{write, write_counters, write_family};
+use super::exposition::Exposition;
 
 /// Where the kernel shows its devices.
 pub(super) const DEVICES: &str = "/sys/class/infiniband";
@@ -26,16 +23,12 @@ const RETRIES: [&str; 5] = [
 const NO_COUNTER: &str = "lifespan";
 
 /// Writes all of it. `devices` is where the kernel shows its devices.
-pub(super) fn encode(
-    encoder: &mut DescriptorEncoder<'_>,
-    figures: &Figures,
-    devices: &Path,
-) -> fmt::Result {
+pub(super) fn write(text: &mut Exposition, figures: &Figures, devices: &Path) {
     let Figures { device, link_losses, counters, losses, .. } = figures;
     let port = figures.port.to_string();
     let place = [("device", device.as_str()), ("port", port.as_str())];
     let link = "1 if the RDMA port in use has its link, with device and port as labels";
-    write_family(encoder, "rdma_link_up", link, &[(place, u64::from(figures.has_link))])?;
+    text.gauges("rdma_link_up", link, &[(place, u64::from(figures.has_link))]);
     for (name, help, value) in [
         ("rdma_link_losses", "How often the RDMA port in use lost its link", *link_losses),
         ("rdma_posted_lists", "Lists of writes posted over RDMA", counters.lists),
@@ -48,11 +41,11 @@ pub(super) fn encode(
         ("rdma_updates", "Updates sent, where devices keep no order", counters.updates),
         ("rdma_blocks", "Blocks of large messages written to members", counters.blocks),
     ] {
-        write(encoder, name, help, &ConstCounter::new(value))?;
+        text.counter(name, help, value);
     }
     let lost = "Members that could not be reached any more, by how the first request failed";
     let losses: Vec<_> = losses.iter().map(|(name, count)| ([("status", *name)], *count)).collect();
-    write_counters(encoder, "rdma_lost_members", lost, &losses)?;
+    text.counters("rdma_lost_members", lost, &losses);
     let counts = port_counters(&devices.join(device).join("ports").join(&port));
     let [of_device, of_port] = place;
     let labelled = counts.iter();
@@ -60,14 +53,13 @@ pub(super) fn encode(
         .map(|(name, value)| ([of_device, of_port, ("counter", name.as_str())], *value))
         .collect();
     let kernel = "What the kernel counts at the RDMA port in use, of all programs";
-    write_counters(encoder, "rdma_port_events", kernel, &labelled)?;
+    text.counters("rdma_port_events", kernel, &labelled);
     let of_retries = counts.iter().filter(|(name, _)| RETRIES.contains(&name.as_str()));
     let mut retries = of_retries.map(|(_, value)| *value).peekable();
     if retries.peek().is_some() {
         let help = "Packets sent again at the RDMA port in use, of all programs";
-        write(encoder, "rdma_retries", help, &ConstCounter::new(retries.sum::<u64>()))?;
+        text.counter("rdma_retries", help, retries.sum::<u64>());
     }
-    Ok(())
 }
 
 /// The kernel's counters of a port, by name: those of the hardware.

@@ -253,14 +253,18 @@ fn write_blocks_at(direct: &File, bytes: &[u8], offset: u64) -> io::Result<usize
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::Blocks;
+    use crate::blocks::Blocks;
 
     #[test]
     fn blocks_and_other_bytes_are_read_as_they_were_written_with_and_without_the_cache() {
         let folder = tempfile::tempdir().expect("a folder");
         let layer = SystemFolder::create(folder.path()).expect("it is there");
         let mut file = layer.create("file").expect("it is made");
-        let blocks = |fill: u8| Blocks::from_iter(BLOCK_BYTES, [fill; 2 * BLOCK_BYTES]);
+        let blocks = |fill: u8| {
+            let mut blocks = Blocks::default();
+            blocks.resize(2 * BLOCK_BYTES, fill);
+            blocks
+        };
         let block = BLOCK_BYTES as u64;
         for is_direct in [true, false] {
             if !is_direct {
@@ -293,7 +297,8 @@ mod tests {
         assert!(matches!(file.direct, Direct::Untried));
         layer.rename("part", "whole").expect("it is there");
         let other = layer.create("part").expect("the name is free");
-        let block = Blocks::from_iter(BLOCK_BYTES, [2; BLOCK_BYTES]);
+        let mut block = Blocks::default();
+        block.resize(BLOCK_BYTES, 2);
         file.write_at(&block, 0).expect("a whole block");
         assert!(!matches!(file.direct, Direct::Untried));
         let mut read = vec![0; BLOCK_BYTES];

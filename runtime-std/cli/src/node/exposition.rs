@@ -1,0 +1,129 @@
+//! Figures in Prometheus' text format, version 0.0.4.
+
+use std::fmt::{Display, Write as _};
+
+/// How many times a figure was seen up to the end of each class, and their sum.
+#[derive(Clone, Debug)]
+pub(super) struct Histogram<const CLASSES: usize> {
+    ends: [f64; CLASSES],
+    counts: [u64; CLASSES],
+    count: u64,
+    sum: f64,
+}
+
+impl<const CLASSES: usize> Histogram<CLASSES> {
+    /// With classes of these upper ends.
+    pub(super) const fn new(ends: [f64; CLASSES]) -> Self {
+        Self { ends, counts: [0; CLASSES], count: 0, sum: 0.0 }
+    }
+
+    /// One more.
+    pub(super) fn observe(&mut self, value: f64) {
+        let classes = self.ends.iter().zip(&mut self.counts);
+        classes.filter(|(end, _)| value <= **end).for_each(|(_, count)| *count += 1);
+        self.count += 1;
+        self.sum += value;
+    }
+}
+
+/// A text that grows by families of figures.
+#[derive(Debug)]
+pub(super) struct Exposition {
+    text: String,
+    /// Of all figures, as they stand between braces.
+    labels: String,
+}
+
+impl Exposition {
+    /// With labels that all figures have.
+    pub(super) fn new(labels: &[(&str, &str)]) -> Self {
+        Self { text: String::new(), labels: joined(labels) }
+    }
+
+    /// All of it.
+    pub(super) fn into_text(self) -> String {
+        self.text
+    }
+
+    /// A figure that only grows.
+    pub(super) fn counter(&mut self, name: &str, help: &str, value: u64) {
+        self.counters(name, help, &[([], value)]);
+    }
+
+    /// A figure.
+    pub(super) fn gauge(&mut self, name: &str, help: &str, value: impl Display) {
+        self.gauges(name, help, &[([], value)]);
+    }
+
+    /// Figures that only grow, one for each set of labels.
+    pub(super) fn counters<const N: usize>(
+        &mut self,
+        name: &str,
+        help: &str,
+        values: &[([(&str, &str); N], u64)],
+    ) {
+        self.family(&format!("{name}_total"), help, "counter", values);
+    }
+
+    /// Figures, one for each set of labels.
+    pub(super) fn gauges<const N: usize, V: Display>(
+        &mut self,
+        name: &str,
+        help: &str,
+        values: &[([(&str, &str); N], V)],
+    ) {
+        self.family(name, help, "gauge", values);
+    }
+
+    /// How often a figure was seen in each class.
+    pub(super) fn histogram<const CLASSES: usize>(
+        &mut self,
+        name: &str,
+        help: &str,
+        seen: &Histogram<CLASSES>,
+    ) {
+        self.head(name, help, "histogram");
+        let bucket = format!("{name}_bucket");
+        for (end, count) in seen.ends.iter().zip(seen.counts) {
+            self.sample(&bucket, &[("le", &end.to_string())], count);
+        }
+        self.sample(&bucket, &[("le", "+Inf")], seen.count);
+        self.sample(&format!("{name}_sum"), &[], seen.sum);
+        self.sample(&format!("{name}_count"), &[], seen.count);
+    }
+
+    fn family<const N: usize, V: Display>(
+        &mut self,
+        name: &str,
+        help: &str,
+        kind: &str,
+        values: &[([(&str, &str); N], V)],
+    ) {
+        if !values.is_empty() {
+            self.head(name, help, kind);
+        }
+        values.iter().for_each(|(labels, value)| self.sample(name, labels, value));
+    }
+
+    fn head(&mut self, name: &str, help: &str, kind: &str) {
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            self.text,
+            "# HELP tramontane_{name} {help}.\n# TYPE tramontane_{name} {kind}"
+        );
+    }
+
+    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
+        let own = joined(labels);
+        let comma = if own.is_empty() { "" } else { "," };
+        let _ = writeln!(self.text, "tramontane_{name}{{{}{comma}{own}}} {value}", self.labels);
+    }
+}
+
+/// Labels as they stand between braces.
+fn joined(labels: &[(&str, &str)]) -> String {
+    let escaped =
+        |value: &str| value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+    let labels = labels.iter().map(|(name, value)| format!("{name}=\"{}\"", escaped(value)));
+    labels.collect::<Vec<_>>().join(",")
+}
