@@ -3,7 +3,6 @@
 //! A call never reads beyond the message that it was asked for. If its time runs out in the middle
 //! of a message, the part that came stays here, and the next call goes on from there.
 
-
 use super::deadline::{ChannelError, Deadline};
 use super::handshake::TransportState;
 use super::stream::Stream;

@@ -7,7 +7,6 @@
 
 use std::net::TcpStream;
 
-
 use super::channel::{Channel, FRAME_MAX, SEAL};
 use super::handshake::TransportState;
 use super::stream::Stream;

@@ -111,9 +111,17 @@ impl World {
     fn new() -> Self {
         let place = Place::new();
         let folder = place.path().join("reader");
-        for part in
-            ["bin", "target/release", "target/quick", "model", "mnt/a", "mnt/b", "mnt/c", "srv/one", "srv/two"]
-        {
+        for part in [
+            "bin",
+            "target/release",
+            "target/quick",
+            "model",
+            "mnt/a",
+            "mnt/b",
+            "mnt/c",
+            "srv/one",
+            "srv/two",
+        ] {
             std::fs::create_dir_all(folder.join(part)).expect("a folder");
         }
         std::fs::write(folder.join("data.bin"), vec![7; 300_000]).expect("a file");

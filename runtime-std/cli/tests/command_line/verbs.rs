@@ -171,3 +171,18 @@ fn help_has_examples_and_the_exit_statuses() {
         }
     }
 }
+
+/// Wherever RDMA stands beside a key.
+#[test]
+fn rdma_beside_a_key_must_be_allowed_in_clear() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let place = Place::new();
+    let key = place.file("key", "ab".repeat(32).as_bytes());
+    std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).expect("a mode");
+    let key = key.display().to_string();
+    let clear = ["RDMA is never encrypted", "--allow-clear"];
+    let cast = ["cast", "--fabric", "verbs", "--addresses", TWO, "--key-file", &key, "--id", "0"];
+    place.run(&cast).failed(2, &clear);
+    let allowed = place.run(&[&cast[..], &["--allow-clear", "--join-timeout", "1"]].concat());
+    assert_ne!(allowed.status.code(), Some(2), "it is another thing that lacks: {allowed:?}");
+}

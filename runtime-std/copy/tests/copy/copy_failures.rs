@@ -349,12 +349,6 @@ fn a_copy_in_clear_beside_a_key_is_asked_for() {
     let config = place.file("verbs.toml", format!("key_file = \"key\"\n{verbs}").as_bytes());
     let config = config.display().to_string();
     place.run(&["--config", &config, "--id", "0", &file]).failed(2, &clear);
-    let (addresses, key) = ("127.0.0.1:7000,127.0.0.1:7001", key.display().to_string());
-    let cast =
-        ["cast", "--fabric", "verbs", "--addresses", addresses, "--key-file", &key, "--id", "0"];
-    place.run(&cast).failed(2, &clear);
-    let allowed = place.run(&[&cast[..], &["--allow-clear", "--join-timeout", "1"]].concat());
-    assert_ne!(allowed.status.code(), Some(2), "it is another thing that lacks: {allowed:?}");
 }
 
 #[test]
