@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use super::address::Address;
 use super::deadline::SLICE;
+use super::descriptors::Shortage;
 use super::listener::Listener;
 use super::stream::Stream;
 
@@ -28,6 +29,7 @@ pub(super) struct ConnectionLimit {
     known_max: usize,
     state: Mutex<State>,
     vacated: Condvar,
+    shortage: Shortage,
 }
 
 #[derive(Debug, Default)]
@@ -77,8 +79,8 @@ struct Slot {
 
 impl ConnectionLimit {
     pub(super) fn new(strangers_max: usize, known_max: usize) -> Self {
-        let (state, vacated) = (Mutex::default(), Condvar::new());
-        Self { strangers_max: strangers_max.max(1), known_max, state, vacated }
+        let (state, vacated, shortage) = Default::default();
+        Self { strangers_max: strangers_max.max(1), known_max, state, vacated, shortage }
     }
 
     /// Gives no more slots, and tells all holders to stop.
@@ -99,9 +101,15 @@ impl ConnectionLimit {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Refuses a connection because something ran out, and ends a stranger, which has some of it.
+    fn lacks(&self, what: &std::io::Error) {
+        self.shortage.refuse(what);
+        self.state().send_one_away();
+    }
+
     /// A slot for a new connection; none once this is closed, or if the system has no handle left.
     fn acquire(&self, stream: &Stream, address: &Address) -> Option<Permit<'_>> {
-        let handle = stream.try_clone().ok()?;
+        let handle = stream.try_clone().inspect_err(|error| self.lacks(error)).ok()?;
         let mut state = self.state();
         while state.strangers() >= self.strangers_max {
             state.send_one_away();
@@ -131,6 +139,11 @@ impl Permit<'_> {
     /// Becomes true when the holder of the slot is to stop.
     pub(super) const fn stop(&self) -> &Arc<AtomicBool> {
         &self.stop
+    }
+
+    /// Where refusals are counted.
+    pub(super) const fn shortage(&self) -> &Shortage {
+        &self.limit.shortage
     }
 
     /// The client is no stranger any more. False if there are too many known clients, with `kept`
@@ -174,7 +187,7 @@ pub(super) fn accept_connections<'s, 'e: 's, G>(
             Err(error) => {
                 // Out of descriptors, for example: clients go on waiting, and this loop does not
                 // spin.
-                tracing::debug!(%error, "cannot accept a connection");
+                limit.lacks(&error);
                 std::thread::sleep(SLICE);
                 continue;
             }
@@ -184,7 +197,7 @@ pub(super) fn accept_connections<'s, 'e: 's, G>(
             .name("tramontane-greet".into())
             .spawn_scoped(scope, move || greet(stream, address, &permit));
         if let Err(error) = spawned {
-            tracing::debug!(%error, "cannot start a thread for a connection");
+            limit.lacks(&error);
         }
     }
 }

@@ -11,6 +11,7 @@ use tramontane_core::ids::NodeId;
 use super::address::Address;
 use super::connection_limit::{ConnectionLimit, GREETING_MAX, Permit, accept_connections};
 use super::deadline::Deadline;
+use super::descriptors::{is_kept, slots};
 use super::greeting::{Terms, accept_greeting};
 use super::hello::{Hello, Purpose};
 use super::identity::Identity;
@@ -21,7 +22,8 @@ use super::session::Session;
 use super::stream::Stream;
 
 /// The most greetings at once at a control server, each at most five seconds. With one more, the
-/// oldest of the host with the most of them is closed.
+/// oldest of the host with the most of them is closed. Fewer if the process may open fewer than
+/// 512 descriptors.
 pub const GREETINGS_MAX: usize = 64;
 
 /// The most clients at once that a control server has handed over, and whose callback has not
@@ -73,7 +75,7 @@ impl ControlServer {
     ) -> Result<Self> {
         listener.set_nonblocking()?;
         let address = listener.address().clone();
-        let limit = Arc::new(ConnectionLimit::new(GREETINGS_MAX, CLIENTS_MAX));
+        let limit = Arc::new(ConnectionLimit::new(slots(GREETINGS_MAX), CLIENTS_MAX));
         let (acceptor, own_gate) = (
             Acceptor { identity, nodes: nodes.into_iter().collect(), key, client },
             Arc::clone(&limit),
@@ -122,7 +124,8 @@ impl<V: Fn(Client) + Sync> Acceptor<V> {
             clients_digest,
             key: self.key.as_ref(),
         };
-        match accept_greeting(terms, stream, deadline, |hello| self.judge(hello, permit)) {
+        let is_kept = is_kept(&stream);
+        match accept_greeting(terms, stream, deadline, |hello| self.judge(hello, permit, is_kept)) {
             Ok(Ok((Hello { purpose, node, incarnation, .. }, channel))) => {
                 let session = Session::new(channel, Some(Arc::clone(permit.stop())));
                 (self.client)(Client { purpose, node, incarnation, session });
@@ -134,7 +137,14 @@ impl<V: Fn(Client) + Sync> Acceptor<V> {
         }
     }
 
-    fn judge(&self, hello: &Hello, permit: &Permit<'_>) -> std::result::Result<(), Refusal> {
+    /// Whether the client is admitted, with a connection whose descriptor may be one that is kept
+    /// free of external clients.
+    fn judge(
+        &self,
+        hello: &Hello,
+        permit: &Permit<'_>,
+        is_kept: bool,
+    ) -> std::result::Result<(), Refusal> {
         // Before all else: a member that meets has another digest, and learns with its next session
         // whether the rest differs too.
         if hello.purpose == Purpose::Meet {
@@ -153,6 +163,10 @@ impl<V: Fn(Client) + Sync> Acceptor<V> {
                 if !self.nodes.contains(&hello.node) =>
             {
                 return Err(Refusal::NotAMember);
+            }
+            Purpose::Client if is_kept => {
+                permit.shortage().refuse("clients have their share of the descriptors");
+                return Err(Refusal::Busy);
             }
             Purpose::Meet
             | Purpose::Peer

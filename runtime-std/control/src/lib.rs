@@ -67,9 +67,11 @@
 //! Beyond that, nothing that it sends is allocated for, or believed. An id that is not one of a
 //! server's nodes is refused before anything is kept for it, unless it is an operator. A client
 //! that is admitted is no stranger: at most [`CLIENTS_MAX`] of them are with the callbacks of a
-//! control server at once, [`PEER_SLOTS`] of these peers, and the next is told [`Refusal::Busy`]. A
-//! host that is gone is noticed within a minute. How long each client may stay is for the callback
-//! to decide, with the time limits of its [`Session`].
+//! control server at once, [`PEER_SLOTS`] of these peers, and the next is told [`Refusal::Busy`].
+//! So is an external client whose connection takes one of the last descriptors of the process: half
+//! of those that it may open, at most 256, are for members, operators and files. A host that is
+//! gone is noticed within a minute. How long each client may stay is for the callback to decide,
+//! with the time limits of its [`Session`].
 
 mod address;
 mod channel;
@@ -78,6 +80,7 @@ mod connection;
 mod connection_limit;
 mod control_server;
 mod deadline;
+mod descriptors;
 mod error;
 mod greeting;
 #[cfg_attr(not(feature = "keys"), path = "no_handshake.rs")]

@@ -12,6 +12,11 @@ pub(crate) fn set_program(name: &'static str) {
     let _ = PROGRAM.set(name);
 }
 
+/// What the program is called.
+pub(crate) fn program() -> &'static str {
+    PROGRAM.get().copied().unwrap_or("tramontane")
+}
+
 /// The exit statuses: the one place where they are given out. Their numbers are stable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -177,8 +182,7 @@ impl Failure {
         use std::io::Write as _;
         if !self.text.is_empty() {
             // Without standard error there is no other place for it.
-            let program = PROGRAM.get().unwrap_or(&"tramontane");
-            let _ = writeln!(io::stderr(), "{program}: {}", self.text);
+            let _ = writeln!(io::stderr(), "{}: {}", program(), self.text);
         }
     }
 }

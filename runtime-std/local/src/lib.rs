@@ -5,7 +5,7 @@
 //! |---|---|
 //! | [`program`] | a program's start and end |
 //! | [`exit`], `failures` | exit statuses; what the errors of each layer come to |
-//! | [`limits`] | limits of the system that would end the program without a line |
+//! | [`limits`], `out_of_memory` | limits of the system that would end the program without a line |
 //! | [`options`], [`network`] | options that several commands have; where members of several hosts meet |
 //! | [`group_file`], [`client_options`] | the group file, and where the members are for a client |
 //! | [`shard_trees`] | the paper's trees of shards |
@@ -31,6 +31,7 @@ pub mod lines;
 pub mod mapped;
 pub mod network;
 pub mod options;
+mod out_of_memory;
 pub mod output;
 pub mod print;
 pub mod processes;

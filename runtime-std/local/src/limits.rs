@@ -5,6 +5,7 @@
 //!   the signal caught, the write fails with an error that names the file.
 //! - The standard library panics when a scoped thread cannot be made (`ulimit -u`, `pids.max`, and
 //!   `ulimit -v`, which leaves no room for its stack).
+//! - It aborts where the system gives no memory (`ulimit -v`): see `out_of_memory`.
 
 use std::any::Any;
 use std::io;
@@ -12,6 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use crate::exit::{Failure, Status};
+use crate::out_of_memory;
 
 /// How the standard library's panic begins.
 const NO_THREAD: &str = "failed to spawn thread";
@@ -19,8 +21,9 @@ const NO_THREAD: &str = "failed to spawn thread";
 /// From now on these limits end the program with a line.
 ///
 /// # Errors
-/// What the system says of the signal.
+/// What the system says of the signals.
 pub fn watch() -> io::Result<()> {
+    out_of_memory::watch()?;
     signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::new(AtomicBool::new(false)))?;
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {

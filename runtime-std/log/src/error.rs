@@ -66,7 +66,7 @@ pub enum OpenError {
         path: PathBuf,
     },
     /// What was read could not be made durable.
-    #[error("cannot sync {}/{file}: {source}; replace the disk, or restore the file, before this member starts again", path.display())]
+    #[error("cannot sync {}/{file}: {source}; {}", path.display(), remedy(source, "replace the disk, or restore the file, before this member starts again"))]
     Sync {
         /// The folder.
         path: PathBuf,
@@ -76,7 +76,7 @@ pub enum OpenError {
         source: io::Error,
     },
     /// The operating system refused something else.
-    #[error("cannot {action} {}/{file}: {source}; look at the disk and at the folder's rights", path.display())]
+    #[error("cannot {action} {}/{file}: {source}; {}", path.display(), remedy(source, "look at the disk and at the folder's rights"))]
     Io {
         /// What was tried.
         action: &'static str,
@@ -115,7 +115,7 @@ pub enum WriteError {
         path: PathBuf,
     },
     /// A sync failed: nobody knows what of it is on the disk.
-    #[error("cannot sync {}/{file}: {source}; look at the disk, and start this member again", path.display())]
+    #[error("cannot sync {}/{file}: {source}; {}", path.display(), remedy(source, "look at the disk, and start this member again"))]
     Sync {
         /// The folder.
         path: PathBuf,
@@ -125,7 +125,7 @@ pub enum WriteError {
         source: io::Error,
     },
     /// The operating system refused something else.
-    #[error("cannot {action} {}/{file}: {source}; look at the disk, and start this member again", path.display())]
+    #[error("cannot {action} {}/{file}: {source}; {}", path.display(), remedy(source, "look at the disk, and start this member again"))]
     Io {
         /// What was tried.
         action: &'static str,
@@ -247,7 +247,7 @@ pub enum ReadError {
         path: PathBuf,
     },
     /// The operating system refused something.
-    #[error("cannot read {}/{file}: {source}; look at the disk and at the folder's rights", path.display())]
+    #[error("cannot read {}/{file}: {source}; {}", path.display(), remedy(source, "look at the disk and at the folder's rights"))]
     Io {
         /// The folder.
         path: PathBuf,
@@ -300,6 +300,16 @@ pub(crate) struct At<'a> {
 fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
         || error.raw_os_error() == Some(Errno::NOSPC.raw_os_error())
+}
+
+/// What to do about an error of the system: too many open files are no fault of the disk.
+fn remedy(error: &io::Error, usual: &'static str) -> &'static str {
+    match error.raw_os_error().map(Errno::from_raw_os_error) {
+        Some(Errno::MFILE | Errno::NFILE) => {
+            "raise the limit of open files (ulimit -n), and start this member again"
+        }
+        _ => usual,
+    }
 }
 
 /// Whether the folder may not be written to.

@@ -7,7 +7,9 @@ use tramontane_client::{Address, ClientId, ClientLife, Members, SharedKey};
 use tramontane_control::client_messages::{
     Bytes, ClientReply, ClientRequest, Level, Target, decode, encode,
 };
-use tramontane_control::{Identity, Purpose, QueuedSession, SessionError, open_session};
+use tramontane_control::{
+    Identity, OpenSessionError, Purpose, QueuedSession, SessionError, open_session,
+};
 use tramontane_runtime::group::{ControlEndpoints, Description};
 use tramontane_runtime::shared_memory::Root;
 
@@ -61,11 +63,16 @@ pub struct RawClient(QueuedSession);
 
 impl RawClient {
     pub fn at(group: &Group, node: usize) -> Self {
+        Self::let_in(group, node).expect("let in")
+    }
+
+    /// The same, if it is let in.
+    pub fn let_in(group: &Group, node: usize) -> Result<Self, OpenSessionError> {
         let identity = Identity { node: Identity::NO_MEMBER, incarnation: 1, digest: 0 };
         let (never, key) = (AtomicBool::new(false), key(group));
         let address = &addresses(group)[node];
-        let opened = open_session(address, &identity, key.as_ref(), Purpose::Client, LONG, &never);
-        Self(opened.expect("let in").session.into_queued().expect("it is whole"))
+        let opened = open_session(address, &identity, key.as_ref(), Purpose::Client, LONG, &never)?;
+        Ok(Self(opened.session.into_queued().expect("it is whole")))
     }
 
     pub fn say(&mut self, request: &ClientRequest<'_>) {

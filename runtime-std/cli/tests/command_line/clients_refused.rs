@@ -2,6 +2,9 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::process::Command;
 use std::time::Duration;
 
 use rustix::process::Signal;
@@ -13,6 +16,7 @@ use tramontane_client::{
     Address, ClientId, ClientRefusal, Event, Members, OpenError, Publisher, PublisherOptions,
     SharedKey, Subscriber, query,
 };
+use tramontane_control::{OpenSessionError, Refusal};
 
 /// A subscriber is stopped, and more is published than a member keeps for it.
 #[test]
@@ -202,4 +206,44 @@ fn a_publisher_without_a_member_ends_when_its_lease_has() {
     let members = members_from(&group, 0).key(wrong).time_limit(Duration::from_millis(100));
     let error = Publisher::open(members, PublisherOptions::default()).expect_err("nobody");
     assert!(matches!(error, OpenError::NoMember { .. }), "{error}");
+}
+
+/// More clients come than a member has descriptors for, and more that say nothing: members and
+/// operators get in all the same.
+#[test]
+fn descriptors_are_kept_free_of_clients() {
+    for carrier in Carrier::ALL {
+        let group = group_of(carrier, "");
+        let mut command = Command::new("sh");
+        command.env("TRAMONTANE_SHM_DIR", group.place.path());
+        command.args(["-c", "ulimit -n 128; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_tramontane")]);
+        command.args(["node", "--config", &group.config, "--id", "0", "--log"]);
+        let limited = Node::start({
+            command.arg(group.log_path(0));
+            command
+        });
+        let mut nodes: Vec<_> = (1..3).map(|id| group.node(id, &[])).collect();
+        group.await_members(&[0, 1, 2]);
+        let came: Vec<_> = (0..150).map(|_| RawClient::let_in(&group, 0)).collect();
+        let refused = came
+            .iter()
+            .filter(|client| matches!(client, Err(OpenSessionError::Refused(Refusal::Busy))));
+        assert!(refused.count() > 80 && came[0].is_ok(), "{carrier:?}");
+        let _silent: Vec<OwnedFd> = (0..100)
+            .map(|_| match &addresses(&group)[0] {
+                Address::Tcp(address) => {
+                    TcpStream::connect(address.to_string()).expect("it listens").into()
+                }
+                Address::Unix(path) => UnixStream::connect(path).expect("it listens").into(),
+            })
+            .collect();
+        limited.await_errors("refused connections");
+        group.run("status", &["--id", "0"]).succeeded();
+        nodes.pop().expect("the last").kill();
+        group.await_members(&[0, 1]);
+        nodes.push(group.node(2, &[]));
+        group.await_members(&[0, 1, 2]);
+        group.run("leave", &["--id", "0"]).succeeded();
+        drop(came);
+    }
 }

@@ -11,9 +11,9 @@ use tramontane_fixtures::random::Random;
 
 use crate::node_durable::{durable_node, logged};
 use crate::node_lost_disks::{
-    COPIES, await_note, copy_folder, kill_all, killed_group, log_folder, state_folder,
+    COPIES, await_note, copy_folder, killed_group, log_folder, state_folder,
 };
-use crate::support::group::{Carrier, Group, Node, lines};
+use crate::support::group::{Carrier, Group, Node, kill_all, lines};
 
 /// Lines at the backup, and at the end.
 const BEFORE: usize = 30;

@@ -243,3 +243,31 @@ fn file_size_limit_ends_node_with_status_4() {
         assert!(errors.lines().last().is_some_and(|line| line.contains("; ")), "{errors}");
     }
 }
+
+/// From what the program needs to be loaded to what a small group needs, at its start and later.
+#[test]
+fn memory_limit_ends_node_with_status_4() {
+    let group = logged_group(Carrier::SharedMemory, 1);
+    let limited = |kilobytes: u64, arguments: &[&str]| {
+        let mut command = Command::new("sh");
+        let limited = format!("ulimit -v {kilobytes}; exec \"$0\" \"$@\"");
+        command.env("TRAMONTANE_SHM_DIR", group.place.path()).args(["-c", &limited]);
+        command.arg(env!("CARGO_BIN_EXE_tramontane")).args(arguments);
+        Node::start(command)
+    };
+    let starts = |kilobytes: &u64| limited(*kilobytes, &["--version"]).ended().0 == Some(0);
+    let least = (0..).map(|step| step * 4_000).find(starts).expect("without a limit");
+    let mut refused = 0;
+    for kilobytes in (1..=20).map(|step| least + step * 1_500) {
+        let mut node =
+            limited(kilobytes, &["node", "--config", &group.config, "--id", "0", "--leave-at-end"]);
+        // One that has ended takes no more.
+        let _ = node.take_input().write_all(&b"a line that fills the rings\n".repeat(20_000));
+        let (status, errors) = node.ended();
+        refused += u32::from(status == Some(4));
+        assert!([Some(0), Some(4)].contains(&status), "{kilobytes}: {status:?} {errors}");
+        let last = errors.lines().last().expect("a view, or an error");
+        assert!(status == Some(0) || last.contains("; "), "{kilobytes}: {errors}");
+    }
+    assert!(refused > 0, "none was refused");
+}

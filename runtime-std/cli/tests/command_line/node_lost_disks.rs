@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::node_durable::{await_durable, durable_node, logged, logged_group};
-use crate::support::group::{Carrier, Group, Node, lines};
+use crate::support::group::{Carrier, Group, Node, kill_all, lines};
 use crate::support::wait_for;
 
 pub const COPIES: [&str; 2] = ["membership.json", "membership-2.json"];
@@ -42,12 +42,6 @@ pub fn killed_group(carrier: Carrier, count: usize) -> (Group, String) {
     }
     kill_all(nodes);
     (group, all)
-}
-
-/// Kills all at once: no view changes meanwhile.
-pub fn kill_all(nodes: Vec<Node>) {
-    nodes.iter().for_each(|node| node.signal(rustix::process::Signal::KILL));
-    nodes.into_iter().for_each(Node::kill);
 }
 
 /// Waits until a node noted that so many lines are durable, here and everywhere.

@@ -153,6 +153,13 @@ impl From<StartError> for Failure {
             E::Stopped(stopped) => return stopped.into(),
             E::Data(error) => return error.into(),
             E::Cancelled => return Self::silent(Status::Interrupted),
+            E::Listen { address, source, .. } if is_exhausted(&source) => {
+                return Self::system(format_args!("cannot listen at {address}"), &source);
+            }
+            E::State(StateError::Io { path, source }) if is_exhausted(&source) => {
+                let what = format_args!("cannot keep the node's state in {}", path.display());
+                return Self::system(what, &source);
+            }
             E::State(StateError::Io { ref source, .. }) if is_of_the_folder(source) => {
                 Status::Usage
             }

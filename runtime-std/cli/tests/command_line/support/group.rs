@@ -156,6 +156,14 @@ pub fn lines_of(log: &str, id: usize) -> String {
     log.lines().filter(|line| line.starts_with(&start)).map(|line| format!("{line}\n")).collect()
 }
 
+/// Kills all of them as a power cut would: none sees another one gone, and goes on without it.
+pub fn kill_all(nodes: Vec<Node>) {
+    for signal in [Signal::STOP, Signal::KILL] {
+        nodes.iter().for_each(|node| node.signal(signal));
+    }
+    nodes.into_iter().for_each(Node::kill);
+}
+
 /// A node's process. What it says on standard error can be looked at while it runs.
 pub struct Node {
     child: Child,

@@ -1,0 +1,85 @@
+//! Memory that the system does not give ends the program with status 4 and one line, where the
+//! standard library would abort it.
+//!
+//! An allocator cannot tell whether its caller can do without the memory (`try_reserve`), and a
+//! caller that cannot aborts. So a small piece that is missing ends the program at once: nothing
+//! works without it. The failure of a large one is left to the caller, and if that aborts, the
+//! signal ends the program so.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::exit::{Status, program};
+
+/// Pieces of so many bytes and more may be missing.
+const LARGE: usize = 1 << 16;
+
+const LINE: &[u8] = b": out of memory; free some, or raise the limit of memory \
+    (ulimit -v; memory.max of the cgroup)\n";
+
+/// Whether a large piece was missing: an abort is about that then.
+static IS_MISSING: AtomicBool = AtomicBool::new(false);
+
+#[global_allocator]
+static ALLOCATOR: Allocator = Allocator;
+
+/// The system's allocator.
+struct Allocator;
+
+// SAFETY: all is done by the system's allocator, which keeps the contract.
+unsafe impl GlobalAlloc for Allocator {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's promise.
+        checked(unsafe { System.alloc(layout) }, layout.size())
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's promise.
+        checked(unsafe { System.alloc_zeroed(layout) }, layout.size())
+    }
+
+    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
+        // SAFETY: the caller's promise.
+        checked(unsafe { System.realloc(memory, layout, bytes) }, bytes)
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promise.
+        unsafe { System.dealloc(memory, layout) }
+    }
+}
+
+fn checked(memory: *mut u8, bytes: usize) -> *mut u8 {
+    if memory.is_null() {
+        is_missing(bytes);
+    }
+    memory
+}
+
+#[cold]
+fn is_missing(bytes: usize) {
+    if bytes < LARGE {
+        end();
+    }
+    IS_MISSING.store(true, Ordering::Relaxed);
+}
+
+/// Without any more memory, and as a signal handler may: no destructor runs.
+fn end() {
+    // Without standard error there is no other place for it.
+    let _ = rustix::io::write(rustix::stdio::stderr(), program().as_bytes());
+    let _ = rustix::io::write(rustix::stdio::stderr(), LINE);
+    signal_hook::low_level::exit(Status::Resources.code().into());
+}
+
+/// From now on an abort for lack of memory ends the program with a line.
+pub(crate) fn watch() -> io::Result<()> {
+    let aborted = || {
+        if IS_MISSING.load(Ordering::Relaxed) {
+            end();
+        }
+    };
+    // SAFETY: the handler allocates nothing, takes no lock, and calls `write` and `_exit` only.
+    unsafe { signal_hook::low_level::register(signal_hook::consts::SIGABRT, aborted) }.map(drop)
+}
