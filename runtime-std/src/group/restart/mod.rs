@@ -306,7 +306,8 @@ impl Place {
                 return Err(StartError::Cancelled);
             }
             let looked = self.look(node, &mut enough_since);
-            match looked {
+            // A disk may also fail for another node that asks.
+            match node.disk_failure().map_or(looked, Err) {
                 Ok(Look::Wait(mut waits)) => {
                     if !self.forming.with_less {
                         waits.why.push_str(&way_out(&waits.missing, &probed.forming));
@@ -317,6 +318,7 @@ impl Place {
                 }
                 Ok(Look::NoGroup) => return Ok(Agreed::NoGroup),
                 Ok(Look::Led | Look::Pause) => {}
+                // It ends as a member does whose disk fails. The others go on, or wait for it.
                 Err(error) if error.is_of_disk() => {
                     return Err(StartError::DiskFailed(error.to_string()));
                 }
@@ -328,10 +330,6 @@ impl Place {
                     *lock(waiting) = waits.clone();
                     telling.tell(|| waits);
                 }
-            }
-            // It ends as a member does whose disk fails. The others go on, or wait for it.
-            if let Some(error) = node.disk_failure() {
-                return Err(StartError::DiskFailed(error.to_string()));
             }
             if let Some(view) = node.begins() {
                 return Ok(Agreed::View(view));
