@@ -2,23 +2,28 @@
 //! all lines are there.
 
 use crate::node_durable::{await_durable, durable_node, logged_group};
-use crate::support::group::{Carrier, Group, Node, lines};
+use crate::support::group::{Carrier, Group, Node, kill_all, lines};
 use crate::support::overlay::Overlay;
 use crate::support::wait_for;
 use rustix::process::Signal;
 
 /// Three nodes that log, ten lines of which are durable everywhere.
 fn logged_ten(carrier: Carrier) -> (Group, Vec<Node>) {
-    let group = logged_group(carrier, 3);
-    let mut nodes: Vec<_> = (0..3).map(|id| durable_node(&group, id, &[])).collect();
-    group.await_members(&[0, 1, 2]);
-    nodes[0].write(&lines(0, 0..10));
-    nodes.iter().for_each(|node| await_durable(node, 10));
-    (group, nodes)
+    ten(carrier, true)
 }
 
-fn kill(nodes: Vec<Node>) {
-    nodes.into_iter().for_each(Node::kill);
+/// Three nodes that have ten lines, durable everywhere if they log.
+fn ten(carrier: Carrier, is_logged: bool) -> (Group, Vec<Node>) {
+    let group = if is_logged { logged_group(carrier, 3) } else { Group::of(carrier, 3) };
+    let start = |id| if is_logged { durable_node(&group, id, &[]) } else { group.node(id, &[]) };
+    let mut nodes: Vec<_> = (0..3).map(start).collect();
+    group.await_members(&[0, 1, 2]);
+    nodes[0].write(&lines(0, 0..10));
+    group.await_same(&[0, 1, 2], 10);
+    if is_logged {
+        nodes.iter().for_each(|node| await_durable(node, 10));
+    }
+    (group, nodes)
 }
 
 /// The ten lines, and one more from a node, are in all logs.
@@ -44,7 +49,7 @@ fn wipe(group: &Group, id: usize) {
 fn with_less_restores_all_when_two_of_three_disks_are_wiped() {
     for carrier in Carrier::ALL {
         let (group, nodes) = logged_ten(carrier);
-        kill(nodes);
+        kill_all(nodes);
         wipe(&group, 0);
         wipe(&group, 1);
         let mut nodes: Vec<_> = (0..3).map(|id| durable_node(&group, id, &[])).collect();
@@ -63,7 +68,7 @@ fn with_less_restores_all_when_two_of_three_disks_are_wiped() {
 #[test]
 fn node_whose_time_is_up_names_with_less_too() {
     let (group, nodes) = logged_ten(Carrier::SharedMemory);
-    kill(nodes);
+    kill_all(nodes);
     wipe(&group, 0);
     let last = durable_node(&group, 2, &[]);
     let mut new = durable_node(&group, 0, &["--time-limit", "3"]);
@@ -87,16 +92,7 @@ fn node_whose_time_is_up_names_with_less_too() {
 #[test]
 fn other_key_is_named_each_time_and_nothing_else_is_advised() {
     for is_logged in [true, false] {
-        let (group, mut nodes) = if is_logged {
-            logged_ten(Carrier::TcpWithKey)
-        } else {
-            let group = Group::of(Carrier::TcpWithKey, 3);
-            let mut nodes: Vec<_> = (0..3).map(|id| group.node(id, &[])).collect();
-            group.await_members(&[0, 1, 2]);
-            nodes[0].write(&lines(0, 0..10));
-            group.await_same(&[0, 1, 2], 10);
-            (group, nodes)
-        };
+        let (group, mut nodes) = ten(Carrier::TcpWithKey, is_logged);
         let start = |config: &str, more: &[&str]| {
             let data = format!("{}/data-2", group.place.path().display());
             let log = group.log_path(2);
@@ -124,6 +120,31 @@ fn other_key_is_named_each_time_and_nothing_else_is_advised() {
     }
 }
 
+/// As the page on hosts has it.
+#[test]
+fn key_is_changed_while_all_nodes_are_stopped() {
+    for is_logged in [true, false] {
+        let (group, mut nodes) = ten(Carrier::TcpWithKey, is_logged);
+        nodes.iter().for_each(|node| node.signal(Signal::TERM));
+        nodes.iter_mut().for_each(Node::assert_left);
+        group.key("key", "3c");
+        let start = |id| match is_logged {
+            true => durable_node(&group, id, &[]),
+            false => group.node(id, &["--new-group"]),
+        };
+        let mut nodes: Vec<_> = (0..3).map(start).collect();
+        group.await_members(&[0, 1, 2]);
+        if is_logged {
+            assert_whole(&group, &mut nodes);
+            continue;
+        }
+        let kept = std::fs::read_to_string(group.place.path().join("log-1.1"));
+        assert_eq!(kept.expect("the log of before"), lines(0, 0..10));
+        nodes[0].write(&lines(0, 10..20));
+        group.await_same(&[0, 1, 2], 10);
+    }
+}
+
 #[test]
 fn changed_file_beside_running_members_is_the_cause() {
     let (group, mut nodes) = logged_ten(Carrier::SharedMemory);
@@ -144,7 +165,7 @@ fn changed_file_beside_running_members_is_the_cause() {
 #[test]
 fn empty_membership_file_is_moved_away_and_nothing_is_lost() {
     let (group, nodes) = logged_ten(Carrier::SharedMemory);
-    kill(nodes);
+    kill_all(nodes);
     let view = group.place.path().join("data-1/view");
     for entry in std::fs::read_dir(&view).expect("a folder").flatten() {
         if entry.file_name().to_string_lossy().starts_with("membership") {
@@ -184,7 +205,7 @@ fn unlogged_group_is_formed_anew_and_files_are_kept() {
     let mut nodes = start(&[]);
     nodes[0].write(&lines(0, 0..10));
     group.await_same(&[0, 1, 2], 10);
-    kill(nodes);
+    kill_all(nodes);
     // While some are missing, nobody advises to give the group up.
     let alone = group.node(0, &[]);
     alone.await_errors("start a member that still has the group's state\n");
