@@ -4,27 +4,24 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `example` | overlay files that explain every field |
+//! | `overlay_file` | how it is read |
 //! | `replica`, `log` | a replica's process; what it does with what is delivered |
 //! | `send` | a client that sends the lines of its input |
 //! | `status` | how all replicas are |
 
 mod example;
 mod log;
+mod overlay_file;
 mod replica;
 mod send;
 mod status;
 
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
 use tramontane_local::exit::Failure;
-use tramontane_local::options::DeviceArguments;
-use tramontane_local::options::seconds;
 use tramontane_local::shard_trees::Tree;
-use tramontane_runtime::carrier::Carrier;
-use tramontane_runtime::shards::Description;
 
 pub(super) const EXAMPLES: &str = "  tramontane shards --example-config base >overlay.toml
   In a terminal for each replica, in any order; any of them may be killed and started again:
@@ -68,18 +65,8 @@ pub(super) struct ShardsOptions {
     /// more (base), all below one (breadth), or as a chain (depth)
     #[arg(long, value_name = "TREE", exclusive = true)]
     example_config: Option<Tree>,
-    /// Write deliveries to FILE instead of printing them
-    #[arg(long, value_name = "FILE")]
-    log: Option<PathBuf>,
-    /// Print no deliveries
-    #[arg(long, conflicts_with = "log")]
-    quiet: bool,
-    /// How long to wait for the group to form, or to take this replica back, in seconds
-    #[arg(long, value_name = "SECONDS", default_value = "3600", allow_negative_numbers = true,
-          value_parser = seconds)]
-    join_timeout: Duration,
     #[command(flatten)]
-    device: DeviceArguments,
+    replica: replica::ReplicaOptions,
 }
 
 #[derive(Subcommand, Debug)]
@@ -103,23 +90,5 @@ pub(super) fn run(arguments: &ShardsOptions) -> Result<(), Failure> {
     let (Some(config), Some(id)) = (&arguments.config, &arguments.id) else {
         return Err(Failure::usage("no --config or no --id", "give both"));
     };
-    replica::run(config, id, arguments)
-}
-
-/// Reads an overlay file.
-fn read(path: &Path) -> Result<Description, Failure> {
-    Ok(Description::read(path)?)
-}
-
-/// Reads it for a process that writes over its fabric. What the command line says of an RDMA device
-/// goes before what the file says.
-fn read_with_device(path: &Path, device: &DeviceArguments) -> Result<Description, Failure> {
-    let mut description = read(path)?;
-    if let (true, Some(option)) = (description.fabric != Carrier::Verbs, device.given()) {
-        let what = format_args!("{option} is about RDMA devices");
-        let advice = "leave it out, or set fabric = \"verbs\" in the overlay file everywhere";
-        return Err(Failure::usage(what, advice));
-    }
-    description.rdma = device.options().or(&description.rdma);
-    Ok(description)
+    replica::run(config, id, &arguments.replica)
 }

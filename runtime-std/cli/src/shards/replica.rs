@@ -2,17 +2,37 @@
 
 use std::io;
 use std::path::Path;
+use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
+use clap::Args;
 use tramontane_runtime::shards::{Places, StartOptions, start};
 
 use super::log::Log;
-use super::{ShardsOptions, read_with_device};
+use super::overlay_file::read_with_device;
 use crate::log_file::{Rotation, SharedLogFile};
 use tramontane_local::exit::Failure;
 use tramontane_local::interrupt::Interrupts;
+use tramontane_local::options::{DeviceArguments, seconds};
 use tramontane_local::output::{Output, print_notice};
+
+/// How a replica runs.
+#[derive(Args, Debug)]
+pub(super) struct ReplicaOptions {
+    /// Write deliveries to FILE instead of printing them
+    #[arg(long, value_name = "FILE")]
+    log: Option<PathBuf>,
+    /// Print no deliveries
+    #[arg(long, conflicts_with = "log")]
+    quiet: bool,
+    /// How long to wait for the group to form, or to take this replica back, in seconds
+    #[arg(long, value_name = "SECONDS", default_value = "3600", allow_negative_numbers = true,
+          value_parser = seconds)]
+    join_timeout: Duration,
+    #[command(flatten)]
+    device: DeviceArguments,
+}
 
 /// Between two looks at signals and at the replica's state.
 const TICK: Duration = Duration::from_millis(20);
@@ -21,7 +41,7 @@ const TICK: Duration = Duration::from_millis(20);
 const DRAIN: Duration = Duration::from_secs(1);
 
 /// Starts it, and waits for its end.
-pub(super) fn run(config: &Path, id: &str, arguments: &ShardsOptions) -> Result<(), Failure> {
+pub(super) fn run(config: &Path, id: &str, arguments: &ReplicaOptions) -> Result<(), Failure> {
     let description = read_with_device(config, &arguments.device)?;
     let places = Places::new(&description, description.overlay()?);
     let replica = places.replica_named(id)?;

@@ -13,7 +13,7 @@ use tramontane_runtime::shards::{
     Answered, Answers, Client, Destinations, MessageId, Places, SendError, StartOptions,
 };
 
-use super::read_with_device;
+use super::overlay_file::read_with_device;
 use tramontane_local::exit::{Failure, Status};
 use tramontane_local::interrupt::Interrupts;
 use tramontane_local::lines::{Line, each_line};

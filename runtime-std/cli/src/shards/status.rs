@@ -10,7 +10,7 @@ use serde::Serialize;
 use tramontane_local::table::Table;
 use tramontane_runtime::shards::{AskError, Operator, Places, ReplicaState, ReplicaStatus};
 
-use super::read;
+use super::overlay_file::read;
 use tramontane_local::exit::{Failure, Status};
 use tramontane_local::interrupt::Interrupts;
 use tramontane_local::options::seconds;

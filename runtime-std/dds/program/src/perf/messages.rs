@@ -11,6 +11,12 @@ use tramontane_runtime::group::Description;
 
 use tramontane_local::exit::{Failure, Status};
 
+/// The topic that carries what is measured.
+pub(super) const DATA: &str = "Data";
+
+/// The topic that carries answers.
+pub(super) const ANSWERS: &str = "Answers";
+
 /// A participant.
 #[derive(Debug)]
 pub(super) enum PerfParticipant {}

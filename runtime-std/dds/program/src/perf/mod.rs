@@ -26,7 +26,7 @@ use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::group::Description;
 use tramontane_runtime::shared_memory::Root;
 
-use messages::{Mode, Order, PerfParticipant, Report, Seen, Task};
+use messages::{ANSWERS, DATA, Mode, Order, PerfParticipant, Report, Seen, Task};
 use tramontane_local::exit::Failure;
 use tramontane_local::interrupt::Interrupts;
 use tramontane_local::options::{WindowOption, seconds};
@@ -112,10 +112,6 @@ pub(crate) struct PerfOptions {
     #[arg(long)]
     json: bool,
 }
-
-/// The topic that carries what is measured, and the one that carries answers.
-const DATA: &str = "Data";
-const ANSWERS: &str = "Answers";
 
 impl PerfOptions {
     fn level(&self) -> Level {

@@ -10,9 +10,8 @@ use tramontane_dds::{
 };
 use tramontane_local::crew::Worker;
 
-use super::messages::{PerfParticipant, Seen, Task};
+use super::messages::{ANSWERS, DATA, PerfParticipant, Seen, Task};
 use super::participant::{begin, finish, nothing, read, wait_for_readers};
-use super::{ANSWERS, DATA};
 use tramontane_local::exit::{Failure, Status};
 
 /// Round trips that are noted at most.

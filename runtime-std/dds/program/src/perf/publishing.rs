@@ -11,8 +11,7 @@ use tramontane_dds::{
 };
 use tramontane_local::crew::Worker;
 
-use super::DATA;
-use super::messages::{PerfParticipant, Seen, Task};
+use super::messages::{DATA, PerfParticipant, Seen, Task};
 use super::participant::{begin, finish, nothing, number, read, wait_for_readers};
 use tramontane_local::exit::{Failure, Status};
 

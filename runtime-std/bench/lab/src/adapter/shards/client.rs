@@ -5,9 +5,10 @@ use std::time::{Duration, Instant};
 
 use super::meeting::Run;
 use super::order::InOrder;
+use crate::adapter::node::{Commands, NodeUnderTest, TICK, answer, answer_unknown, greet, next};
+use crate::adapter::payload;
 use crate::adapter::protocol::{Answer, Command, Init};
 use crate::adapter::refusal::{Refusal, not_understood};
-use crate::adapter::{Commands, NodeUnderTest, TICK, answer, answer_unknown, greet, next, payload};
 use tramontane_local::exit::Failure;
 use tramontane_local::interrupt::Interrupts;
 use tramontane_runtime::shards::{

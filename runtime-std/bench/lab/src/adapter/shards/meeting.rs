@@ -5,12 +5,13 @@
 
 use std::time::Duration;
 
-use super::Setting;
 use crate::adapter::meeting::{name_of_run, ports};
 use crate::adapter::protocol::{Group, Init};
 use crate::adapter::refusal::{Refusal, node_id, not_understood};
 use tramontane_local::exit::Failure;
+use tramontane_local::shard_trees::Tree;
 use tramontane_runtime::carrier::Carrier;
+use tramontane_runtime::rdma::DeviceOptions;
 use tramontane_runtime::shards::{Description, GroupDescription, Places, ReplicaId, Replicas};
 
 /// From one heartbeat to the next.
@@ -24,6 +25,15 @@ const FAILURE_TIMEOUTS_PER_DEADLINE: u64 = 10;
 /// Small enough that a run takes everything more than once.
 const LOG_ENTRIES: u32 = 128;
 const PARENT_WINDOW: u32 = 32;
+
+/// What the command line says of the overlay.
+#[derive(Clone, Debug)]
+pub(in crate::adapter) struct Setting {
+    pub(in crate::adapter) tree: Tree,
+    pub(in crate::adapter) fabric: Carrier,
+    pub(in crate::adapter) device: DeviceOptions,
+    pub(in crate::adapter) references_from: Option<u32>,
+}
 
 /// What the node is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

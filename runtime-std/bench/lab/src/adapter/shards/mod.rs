@@ -17,16 +17,15 @@ mod order;
 mod replica;
 mod state;
 
-use super::NodeUnderTest;
+use super::node::NodeUnderTest;
 use super::protocol::Init;
 use super::refusal::Refusal;
 use client::ClientUnderTest;
+pub(super) use meeting::Setting;
 use meeting::{Part, Run};
 use replica::ReplicaUnderTest;
 use tramontane_local::interrupt::Interrupts;
-use tramontane_local::shard_trees::Tree;
 use tramontane_runtime::carrier::Carrier;
-use tramontane_runtime::rdma::DeviceOptions;
 
 /// What is claimed, whatever carries the shards.
 const FEATURES: [&str; 8] = [
@@ -39,15 +38,6 @@ const FEATURES: [&str; 8] = [
     "empty-messages",
     "large-messages",
 ];
-
-/// What the command line says of the overlay.
-#[derive(Clone, Debug)]
-pub(super) struct Setting {
-    pub(super) tree: Tree,
-    pub(super) fabric: Carrier,
-    pub(super) device: DeviceOptions,
-    pub(super) references_from: Option<u32>,
-}
 
 /// Becomes what `init` says.
 pub(super) fn join(

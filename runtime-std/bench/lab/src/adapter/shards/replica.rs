@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use super::meeting::Run;
 use super::state::Application;
+use crate::adapter::node::{Commands, NodeUnderTest, TICK, answer, answer_unknown, greet, next};
 use crate::adapter::protocol::{Answer, Command};
 use crate::adapter::refusal::Refusal;
-use crate::adapter::{Commands, NodeUnderTest, TICK, answer, answer_unknown, greet, next};
 use tramontane_local::exit::Failure;
 use tramontane_local::interrupt::Interrupts;
 use tramontane_runtime::shards::{

@@ -1,0 +1,76 @@
+//! A node that is driven: its commands, and its answers.
+
+use std::io::{self, BufRead as _};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::Duration;
+
+use super::delivery::write_line;
+use super::protocol::{Answer, Command};
+use super::refusal::not_understood;
+use tramontane_local::exit::Failure;
+use tramontane_local::interrupt::Interrupts;
+
+/// Between two looks at signals and at the member's state.
+pub(super) const TICK: Duration = Duration::from_millis(20);
+
+/// A node that can be asked to send.
+pub(super) trait NodeUnderTest {
+    /// Carries out commands until the last.
+    fn serve(self: Box<Self>, commands: &Commands, interrupts: &Interrupts) -> Result<(), Failure>;
+}
+
+/// Says that multicasts can be taken, and what is claimed.
+pub(super) fn greet(features: &[&str]) -> Result<(), Failure> {
+    let version = env!("CARGO_PKG_VERSION");
+    answer(&Answer::InitOk { name: "tramontane", version, features })
+}
+
+/// To a command that makes no sense here.
+pub(super) fn answer_unknown() -> Result<(), Failure> {
+    let text = "this member cannot do that".to_owned();
+    answer(&Answer::Error { code: "unsupported", definite: true, message: None, text })
+}
+
+pub(super) fn answer(answer: &Answer<'_>) -> Result<(), Failure> {
+    write_line(answer).map_err(|error| Failure::output(&error))
+}
+
+/// Commands as they come; the end of the input is a stop.
+pub(super) type Commands = Receiver<Result<Command, Failure>>;
+
+/// Reads commands in a thread that no other thread waits for: a read cannot be cancelled.
+pub(super) fn read_commands() -> Result<Commands, Failure> {
+    let (sender, commands) = mpsc::channel();
+    let read = move || {
+        for line in io::stdin().lock().lines() {
+            let command = line
+                .map_err(|error| Failure::system("cannot read commands", &error))
+                .and_then(|line| {
+                    serde_json::from_str(&line)
+                        .map_err(|error| not_understood(format_args!("{error}: {line}")))
+                });
+            if sender.send(command).is_err() {
+                return;
+            }
+        }
+        // The program may be over already.
+        let _ = sender.send(Ok(Command::Stop));
+    };
+    let spawned = std::thread::Builder::new().name("tramontane-read".into()).spawn(read);
+    spawned.map_err(|error| Failure::system("cannot start a thread", &error))?;
+    Ok(commands)
+}
+
+/// The next command, if one comes in time.
+pub(super) fn next(
+    commands: &Commands,
+    interrupts: &Interrupts,
+    patience: Duration,
+) -> Result<Option<Result<Command, Failure>>, Failure> {
+    interrupts.check()?;
+    match commands.recv_timeout(patience) {
+        Ok(command) => Ok(Some(command)),
+        Err(RecvTimeoutError::Timeout) => Ok(None),
+        Err(RecvTimeoutError::Disconnected) => Ok(Some(Ok(Command::Stop))),
+    }
+}

@@ -1,0 +1,29 @@
+//! The overlay file on a command line.
+
+use std::path::Path;
+
+use tramontane_local::exit::Failure;
+use tramontane_local::options::DeviceArguments;
+use tramontane_runtime::carrier::Carrier;
+use tramontane_runtime::shards::Description;
+
+/// Reads an overlay file.
+pub(super) fn read(path: &Path) -> Result<Description, Failure> {
+    Ok(Description::read(path)?)
+}
+
+/// Reads it for a process that writes over its fabric. What the command line says of an RDMA device
+/// goes before what the file says.
+pub(super) fn read_with_device(
+    path: &Path,
+    device: &DeviceArguments,
+) -> Result<Description, Failure> {
+    let mut description = read(path)?;
+    if let (true, Some(option)) = (description.fabric != Carrier::Verbs, device.given()) {
+        let what = format_args!("{option} is about RDMA devices");
+        let advice = "leave it out, or set fabric = \"verbs\" in the overlay file everywhere";
+        return Err(Failure::usage(what, advice));
+    }
+    description.rdma = device.options().or(&description.rdma);
+    Ok(description)
+}
