@@ -2,4 +2,4 @@
 
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| tramontane_cli::garbage::archive(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| tramontane_copy::garbage::archive(bytes));
