@@ -69,7 +69,7 @@ impl Uplink {
 }
 
 /// A member, as its commands see it.
-struct Member {
+struct ReferenceMember {
     init: Init,
     shards: bool,
     uplink: Arc<Uplink>,
@@ -110,7 +110,7 @@ pub fn run(shards: bool, mutation: Option<Mutation>) -> std::io::Result<()> {
     if lock(&spoiler).chatters() {
         chatter(Arc::clone(&uplink));
     }
-    Member { init, shards, uplink, pause_ms, spoiler }.obey(input);
+    ReferenceMember { init, shards, uplink, pause_ms, spoiler }.obey(input);
     halt("done", "")
 }
 
@@ -241,7 +241,7 @@ fn listen(
     let _ = steps.send(Step::Halt("the sequencer is gone".to_owned()));
 }
 
-impl Member {
+impl ReferenceMember {
     /// Carries out the driver's commands until it says stop, or nothing more.
     fn obey(&self, mut input: impl BufRead) {
         while let Some(command) = next_command(&mut input) {

@@ -41,7 +41,7 @@ pub struct Order {
     next: u64,
     /// What is not stable, in order.
     pending: VecDeque<Pending>,
-    connections: BTreeMap<u64, Connection>,
+    connections: BTreeMap<u64, ReferenceConnection>,
     /// Each group's members, in the order in which they came.
     members: BTreeMap<String, Vec<String>>,
     view_ids: BTreeMap<String, u64>,
@@ -53,7 +53,7 @@ pub struct Order {
 }
 
 /// A member's connection.
-struct Connection {
+struct ReferenceConnection {
     outbox: Sender<Arc<str>>,
     /// Its node and its process, once it has said so.
     node: Option<String>,
@@ -113,7 +113,7 @@ impl Sequence for Order {
     }
 
     fn open(&mut self, connection: u64, outbox: Sender<Arc<str>>) {
-        self.connections.insert(connection, Connection { outbox, node: None, pid: 0 });
+        self.connections.insert(connection, ReferenceConnection { outbox, node: None, pid: 0 });
     }
 
     fn hear(&mut self, connection: u64, up: Up) {
@@ -299,8 +299,9 @@ impl Order {
     }
 
     fn connections_of(&self, nodes: &[String]) -> Vec<u64> {
-        let named =
-            |known: &Connection| known.node.as_ref().is_some_and(|node| nodes.contains(node));
+        let named = |known: &ReferenceConnection| {
+            known.node.as_ref().is_some_and(|node| nodes.contains(node))
+        };
         let found = self.connections.iter().filter(|(_, known)| named(known));
         found.map(|(connection, _)| *connection).collect()
     }

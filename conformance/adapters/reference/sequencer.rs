@@ -48,7 +48,7 @@ pub trait Sequence {
 }
 
 /// What comes from the members' connections, which are numbered.
-enum Event {
+enum SequencerEvent {
     Opened(u64, Sender<Arc<str>>),
     Said(u64, Up),
     Closed(u64),
@@ -113,13 +113,13 @@ pub fn serve(shards: bool, mutation: Option<Mutation>) -> std::io::Result<()> {
     std::fs::remove_file(SOCKET)
 }
 
-fn run(mut order: impl Sequence, incoming: &Receiver<Event>) {
+fn run(mut order: impl Sequence, incoming: &Receiver<SequencerEvent>) {
     let mut busy = Instant::now();
     while busy.elapsed() < IDLE_MAX && Path::new(SOCKET).exists() {
         match incoming.recv_timeout(order.rest().map_or(REST, |rest| rest.min(REST))) {
-            Ok(Event::Opened(connection, outbox)) => order.open(connection, outbox),
-            Ok(Event::Said(connection, up)) => order.hear(connection, up),
-            Ok(Event::Closed(connection)) => order.close(connection),
+            Ok(SequencerEvent::Opened(connection, outbox)) => order.open(connection, outbox),
+            Ok(SequencerEvent::Said(connection, up)) => order.hear(connection, up),
+            Ok(SequencerEvent::Closed(connection)) => order.close(connection),
             Err(_) => {}
         }
         order.wake();
@@ -130,20 +130,24 @@ fn run(mut order: impl Sequence, incoming: &Receiver<Event>) {
 }
 
 /// A thread to read a connection and one to write it: a member that does not read holds up nobody.
-fn attend(connection: u64, mut stream: UnixStream, events: &Sender<Event>) -> std::io::Result<()> {
+fn attend(
+    connection: u64,
+    mut stream: UnixStream,
+    events: &Sender<SequencerEvent>,
+) -> std::io::Result<()> {
     let mut reader = BufReader::new(stream.try_clone()?);
     let (outbox, outgoing) = channel::<Arc<str>>();
     std::thread::spawn(move || {
         outgoing.iter().all(|line| stream.write_all(line.as_bytes()).is_ok())
     });
     // Nobody hears it if the sequencer has just ended; the member sees the socket close.
-    let _ = events.send(Event::Opened(connection, outbox));
+    let _ = events.send(SequencerEvent::Opened(connection, outbox));
     let events = events.clone();
     std::thread::spawn(move || {
         while let Some(up) = wire::next(&mut reader) {
-            let _ = events.send(Event::Said(connection, up));
+            let _ = events.send(SequencerEvent::Said(connection, up));
         }
-        let _ = events.send(Event::Closed(connection));
+        let _ = events.send(SequencerEvent::Closed(connection));
     });
     Ok(())
 }

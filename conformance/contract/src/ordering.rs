@@ -145,7 +145,7 @@ enum Manner {
 
 /// Where a writer is in its round.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum OrderingStage {
     Build,
     Post,
     AwaitContent,
@@ -159,7 +159,7 @@ struct Filling<'s> {
     manner: Manner,
     rounds: u64,
     round: u64,
-    stage: Stage,
+    stage: OrderingStage,
     completed: u64,
     seen: &'s AtomicU64,
 }
@@ -191,37 +191,37 @@ impl<F: Fabric> Actor<F> for Filling<'_> {
         let pair = [content(PAYLOAD.0, PAYLOAD.1), guard(COUNTER, 8)];
         let token = Some(Token(self.round));
         match self.stage {
-            Stage::Build if self.round == self.rounds => return Ok(Next::Done),
-            Stage::Build => {
+            OrderingStage::Build if self.round == self.rounds => return Ok(Next::Done),
+            OrderingStage::Build => {
                 self.round += 1;
                 self.build(seat);
-                self.stage = Stage::Post;
+                self.stage = OrderingStage::Post;
             }
-            Stage::Post => {
+            OrderingStage::Post => {
                 let (writes, next) = match self.manner {
-                    Manner::OneWrite => (&whole[..], Stage::AwaitAll),
-                    Manner::OneList => (&pair[..], Stage::AwaitAll),
-                    Manner::GuardUponCompletion => (&pair[..1], Stage::AwaitContent),
+                    Manner::OneWrite => (&whole[..], OrderingStage::AwaitAll),
+                    Manner::OneList => (&pair[..], OrderingStage::AwaitAll),
+                    Manner::GuardUponCompletion => (&pair[..1], OrderingStage::AwaitContent),
                 };
                 if offer(seat, writes, token)? {
                     self.stage = next;
                 }
             }
-            Stage::AwaitContent if self.completed == self.round => {
+            OrderingStage::AwaitContent if self.completed == self.round => {
                 publish(seat, COUNTER, self.round);
-                self.stage = Stage::PostGuard;
+                self.stage = OrderingStage::PostGuard;
             }
-            Stage::PostGuard => {
+            OrderingStage::PostGuard => {
                 if offer(seat, &pair[1..], None)? {
-                    self.stage = Stage::AwaitAll;
+                    self.stage = OrderingStage::AwaitAll;
                 }
             }
-            Stage::AwaitAll if self.completed == self.round => {
+            OrderingStage::AwaitAll if self.completed == self.round => {
                 if self.seen.load(Ordering::Acquire) == self.round {
-                    self.stage = Stage::Build;
+                    self.stage = OrderingStage::Build;
                 }
             }
-            Stage::AwaitContent | Stage::AwaitAll => {}
+            OrderingStage::AwaitContent | OrderingStage::AwaitAll => {}
         }
         Ok(Next::Turn)
     }
@@ -263,8 +263,14 @@ fn hunt<T: Bench>(bench: &mut T, manner: Manner) -> Outcome {
     open_all(bench)?;
     let seen = AtomicU64::new(0);
     let rounds = bench.rounds();
-    let mut writer =
-        Filling { manner, rounds, round: 0, stage: Stage::Build, completed: 0, seen: &seen };
+    let mut writer = Filling {
+        manner,
+        rounds,
+        round: 0,
+        stage: OrderingStage::Build,
+        completed: 0,
+        seen: &seen,
+    };
     bench.race([(A, &mut writer), (B, &mut Reading { rounds, seen: &seen })])?;
     Ok(Finding::Holds)
 }

@@ -41,7 +41,7 @@ const DURABLE_EVERY: u64 = 100;
 const STEP_NS: u64 = 1_000;
 
 /// One node in one history.
-struct Member<'a> {
+struct SimulatedMember<'a> {
     shape: &'a Shape,
     node: u32,
     inc: u32,
@@ -64,8 +64,8 @@ pub fn write(shape: &Shape, out: &mut impl Write) -> io::Result<()> {
             r#"{{"ev":"group","group":"g{group}","members":[{all}],"senders":[{all}]}}"#
         )?;
     }
-    let mut members: Vec<Member<'_>> = (0..shape.nodes)
-        .map(|node| Member { shape, node, inc: 1, delivered: 0, places: 0 })
+    let mut members: Vec<SimulatedMember<'_>> = (0..shape.nodes)
+        .map(|node| SimulatedMember { shape, node, inc: 1, delivered: 0, places: 0 })
         .collect();
     let last_step = shape.messages() + LAG * u64::from(shape.nodes);
     if shape.grouped_by_node {
@@ -121,7 +121,7 @@ impl Shape {
     }
 }
 
-impl Member<'_> {
+impl SimulatedMember<'_> {
     /// What the node does while a message is sent; after the last one there are steps without.
     fn step(&mut self, step: u64, out: &mut impl Write) -> io::Result<()> {
         let Shape { nodes, .. } = *self.shape;

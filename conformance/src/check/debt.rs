@@ -5,7 +5,7 @@
 //! pay both.
 
 use super::roster::StartId;
-use super::trail::{Chain, PLACES_MAX, Place, Trail};
+use super::trail::{Chain, PLACES_MAX, Trail, TrailPlace};
 
 /// What a start made durable in a group.
 #[derive(Debug)]
@@ -65,7 +65,7 @@ impl Debt {
     }
 
     /// One of the first places.
-    pub(super) fn place(&self, place: u64) -> Option<Place> {
+    pub(super) fn place(&self, place: u64) -> Option<TrailPlace> {
         self.trail.first.get(usize::try_from(place).ok()?).copied()
     }
 
@@ -104,7 +104,7 @@ impl Debt {
 }
 
 /// Whether two lists have the same messages as far as both go.
-fn same(one: &[Place], other: &[Place]) -> bool {
+fn same(one: &[TrailPlace], other: &[TrailPlace]) -> bool {
     one.iter().zip(other).all(|(one, other)| one.message == other.message)
 }
 

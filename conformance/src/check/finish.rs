@@ -20,7 +20,7 @@ use super::who_delivers::{Judging, WhoDelivers};
 
 /// What the checks of order across nodes found.
 #[derive(Debug, Default)]
-struct Order {
+struct FinishOrder {
     total: Tally,
     acyclic: Tally,
     prefix: Tally,
@@ -66,13 +66,13 @@ impl Judge {
     }
 
     /// Pops everything that pops, and judges the order of the rest.
-    fn untangle(&mut self) -> Order {
+    fn untangle(&mut self) -> FinishOrder {
         let Self { roster, groups, views, view_ids, ledger, .. } = self;
         let (roster, groups) = (&*roster, &*groups);
         let scene = Scene { roster, groups, views, view_ids, closing: true };
         ledger.drop_unsent(roster, groups);
         ledger.sweep(scene);
-        let mut order = Order::default();
+        let mut order = FinishOrder::default();
         let tangle = Tangle::new(ledger, roster, groups);
         if tangle.len() > 0 {
             order.total = total_order::judge(&tangle);
@@ -90,7 +90,7 @@ impl Judge {
     fn outcomes(
         &mut self,
         who: WhoDelivers,
-        order: Order,
+        order: FinishOrder,
         [in_view, majority, live]: [Tally; 3],
     ) -> [Outcome; CheckId::ALL.len()] {
         let rest = self.quiescence.judge(&self.roster);
@@ -171,7 +171,7 @@ fn judge_who(
 
 /// Judges prefix order, if nothing that it builds on is broken.
 fn judge_prefix(
-    order: &mut Order,
+    order: &mut FinishOrder,
     who: &WhoDelivers,
     (roster, groups): (&Roster, &Groups),
     due: &Due<'_>,
@@ -196,7 +196,7 @@ fn delivered_in_views(ledger: &mut Ledger, due: &Due<'_>) -> Tally {
 }
 
 /// Where something was needed that the judge had forgotten, nothing is held to be right.
-fn doubt(ledger: &mut Ledger, order: &mut Order, bounds_known: bool) {
+fn doubt(ledger: &mut Ledger, order: &mut FinishOrder, bounds_known: bool) {
     let forgotten = ledger.doubts.forgotten.or((!bounds_known).then_some(u64::MAX));
     if let Some(line) = forgotten {
         let integrity = &mut ledger.integrity;

@@ -16,7 +16,7 @@ use super::integrity::{Integrity, Naming};
 use super::message::{Answer, Claim, Delivery, Marks, Message, NO_VIEW, Sent};
 use super::mixing::Table;
 use super::name::{Name, Names};
-use super::queue::{Entry, Queues};
+use super::queue::{QueueEntry, Queues};
 use super::roster::{Roster, StartId, contradiction};
 use super::sender_order::SenderOrder;
 use crate::history::Trouble;
@@ -189,7 +189,7 @@ impl Ledger {
         message.add(delivery);
         if is_queued {
             message.entries += 1;
-            let entry = Entry { slot, generation: message.generation };
+            let entry = QueueEntry { slot, generation: message.generation };
             self.queues.logs[delivery.start.index()].push_back(entry);
         }
     }
@@ -297,7 +297,7 @@ impl Ledger {
         place: u64,
     ) {
         let lane = groups.of(key.groups).lane;
-        let entry = Entry { slot, generation: self.slots[slot as usize].generation };
+        let entry = QueueEntry { slot, generation: self.slots[slot as usize].generation };
         let ordered =
             key.deliverers().filter(|start| groups.is_ordered(key.groups, roster.node_of(*start)));
         for start in ordered {

@@ -16,7 +16,7 @@ use super::roster::StartId;
 
 /// A message in a queue. If the slot's generation is another, the message is not held any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct QueueEntry {
     /// The message's slot.
     pub(super) slot: u32,
     /// The slot's generation when it came in.
@@ -38,7 +38,7 @@ impl QueueId {
 #[derive(Debug, Default)]
 pub(super) struct Queues {
     /// What each start delivered and is in no queue yet, by start.
-    pub(super) logs: Vec<VecDeque<Entry>>,
+    pub(super) logs: Vec<VecDeque<QueueEntry>>,
     /// The queues, by id.
     pub(super) queues: Vec<Queue>,
     ids: Table<(StartId, Lane), QueueId>,
@@ -66,8 +66,8 @@ impl Queues {
 pub(super) struct Queue {
     /// The start.
     pub(super) start: StartId,
-    revived: BTreeMap<u64, Entry>,
-    entries: VecDeque<Entry>,
+    revived: BTreeMap<u64, QueueEntry>,
+    entries: VecDeque<QueueEntry>,
     announced: bool,
     /// The highest place that was popped.
     pub(super) frontier: Option<u64>,
@@ -75,13 +75,13 @@ pub(super) struct Queue {
 
 impl Queue {
     /// The start delivered something.
-    pub(super) fn push(&mut self, entry: Entry) {
+    pub(super) fn push(&mut self, entry: QueueEntry) {
         self.entries.push_back(entry);
     }
 
     /// Something that the start had delivered is held again. Gives the entry that does not head the
     /// queue any more, if it was announced.
-    pub(super) fn revive(&mut self, place: u64, entry: Entry) -> Option<Entry> {
+    pub(super) fn revive(&mut self, place: u64, entry: QueueEntry) -> Option<QueueEntry> {
         let head = self.head();
         self.revived.insert(place, entry);
         let displaced = self.head() != head && self.announced;
@@ -93,7 +93,7 @@ impl Queue {
     }
 
     /// The first entry.
-    pub(super) fn head(&self) -> Option<Entry> {
+    pub(super) fn head(&self) -> Option<QueueEntry> {
         self.revived.values().next().or_else(|| self.entries.front()).copied()
     }
 
@@ -111,7 +111,7 @@ impl Queue {
     }
 
     /// All entries in order.
-    pub(super) fn iter(&self) -> impl Iterator<Item = Entry> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = QueueEntry> {
         self.revived.values().chain(&self.entries).copied()
     }
 }
@@ -120,8 +120,8 @@ impl Queue {
 mod tests {
     use super::*;
 
-    fn entry(slot: u32) -> Entry {
-        Entry { slot, generation: 0 }
+    fn entry(slot: u32) -> QueueEntry {
+        QueueEntry { slot, generation: 0 }
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub(super) struct Log {
 }
 
 /// Where an item is: in which log, and at which place of it.
-pub(super) type Place = (u32, u32);
+pub(super) type TrailPlace = (u32, u32);
 
 /// The messages that could not be popped.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub(super) struct Tangle<'a> {
     pub(super) logs: Vec<Log>,
     slots: Vec<u32>,
     /// The places of all items, one item's after another's.
-    places: Vec<Place>,
+    places: Vec<TrailPlace>,
     /// Where each item's places begin, and where the last one's end.
     first_places: Vec<u32>,
 }
@@ -70,7 +70,7 @@ impl<'a> Tangle<'a> {
     }
 
     /// Where an item is.
-    pub(super) fn places(&self, item: u32) -> &[Place] {
+    pub(super) fn places(&self, item: u32) -> &[TrailPlace] {
         let [first, end] = [item, item + 1].map(|item| self.first_places[item as usize] as usize);
         &self.places[first..end]
     }
@@ -122,7 +122,7 @@ impl<'a> Tangle<'a> {
 }
 
 /// The places of all items by item, and where each item's begin.
-fn places(logs: &[Log], items: usize) -> (Vec<Place>, Vec<u32>) {
+fn places(logs: &[Log], items: usize) -> (Vec<TrailPlace>, Vec<u32>) {
     let mut first = vec![0_u32; items + 1];
     for item in logs.iter().flat_map(|log| &log.items) {
         first[*item as usize + 1] += 1;

@@ -16,7 +16,7 @@ pub(super) const PLACES_MAX: usize = 1 << 14;
 
 /// A delivery at its place: a hash of the message's name, and the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct TrailPlace {
     /// A hash of the message's name.
     pub(super) message: u64,
     /// The line.
@@ -40,7 +40,7 @@ impl Chain {
 #[derive(Debug, Default)]
 pub(super) struct Trail {
     /// The first places.
-    pub(super) first: Vec<Place>,
+    pub(super) first: Vec<TrailPlace>,
     /// How many there are in all.
     pub(super) delivered: u64,
     /// How many are durable.
@@ -57,7 +57,7 @@ impl Trail {
     pub(super) fn deliver(&mut self, message: u64, line: u64) {
         self.delivered += 1;
         if self.first.len() < PLACES_MAX {
-            self.first.push(Place { message, line });
+            self.first.push(TrailPlace { message, line });
             return;
         }
         if self.tail.len() == PLACES_MAX {

@@ -44,11 +44,11 @@ struct Cli {
     #[arg(long, requires = "list")]
     json: bool,
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<SuiteCommand>,
 }
 
 #[derive(Subcommand, Debug)]
-enum Command {
+enum SuiteCommand {
     #[command(after_help = help(check::EXAMPLES))]
     Check(CheckCommand),
     #[command(after_help = help(run::EXAMPLES))]
@@ -86,13 +86,13 @@ pub fn main() -> ExitCode {
 
 fn obey(cli: &Cli) -> Result<Status, Failure> {
     match &cli.command {
-        Some(Command::Check(CheckCommand { arguments, reports })) => {
+        Some(SuiteCommand::Check(CheckCommand { arguments, reports })) => {
             let outputs = reports.outputs(None)?;
             let mut run = check::check(arguments);
             reports.judge(&mut run)?;
             Ok(finish(&run, &outputs))
         }
-        Some(Command::Run(RunCommand { arguments, reports })) => {
+        Some(SuiteCommand::Run(RunCommand { arguments, reports })) => {
             let outputs = reports.outputs(Some(arguments.output()))?;
             let (mut run, cut_short) = run::run(arguments, outputs.quiet)?;
             reports.judge(&mut run)?;

@@ -37,7 +37,7 @@ pub(super) enum Fate {
 
 /// A message that a member was asked to send.
 #[derive(Debug)]
-pub(super) struct Message {
+pub(super) struct LedgerMessage {
     pub(super) name: String,
     pub(super) sender: usize,
     /// Which of the sender's starts.
@@ -52,7 +52,7 @@ pub(super) struct Message {
 /// All messages, in the order in which they were asked for.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
-    messages: Vec<Message>,
+    messages: Vec<LedgerMessage>,
     by_name: HashMap<String, usize>,
     /// Those that some node may still have to deliver.
     open: Vec<usize>,
@@ -67,7 +67,7 @@ pub(super) struct Ledger {
 
 impl Ledger {
     /// Adds a message, and gives its place.
-    pub(super) fn ask(&mut self, message: Message) -> usize {
+    pub(super) fn ask(&mut self, message: LedgerMessage) -> usize {
         let place = self.messages.len();
         if message.bytes == 0 {
             for &group in &message.groups {
@@ -96,7 +96,7 @@ impl Ledger {
     }
 
     /// The message at a place that this ledger gave.
-    pub(super) fn message(&self, place: usize) -> &Message {
+    pub(super) fn message(&self, place: usize) -> &LedgerMessage {
         &self.messages[place]
     }
 
@@ -142,11 +142,11 @@ impl Ledger {
     /// nodes that could ever deliver a message: once all of them did, it is not asked about again.
     pub(super) fn first_open(
         &mut self,
-        all: impl Fn(&Message) -> NodeSet,
-        awaited: impl Fn(usize, &Message) -> NodeSet,
+        all: impl Fn(&LedgerMessage) -> NodeSet,
+        awaited: impl Fn(usize, &LedgerMessage) -> NodeSet,
     ) -> Option<(usize, NodeSet)> {
         let messages = &self.messages;
-        let closed = |message: &Message| {
+        let closed = |message: &LedgerMessage| {
             message.fate == Fate::Refused || all(message) & !message.delivered == 0
         };
         self.open.retain(|place| !closed(&messages[*place]));
@@ -161,9 +161,17 @@ impl Ledger {
 mod tests {
     use super::*;
 
-    fn message(name: &str, bytes: u64) -> Message {
+    fn message(name: &str, bytes: u64) -> LedgerMessage {
         let name = name.to_owned();
-        Message { name, sender: 0, inc: 1, groups: vec![0], bytes, fate: Fate::Asked, delivered: 0 }
+        LedgerMessage {
+            name,
+            sender: 0,
+            inc: 1,
+            groups: vec![0],
+            bytes,
+            fate: Fate::Asked,
+            delivered: 0,
+        }
     }
 
     #[test]
@@ -189,7 +197,7 @@ mod tests {
         let mut ledger = Ledger::default();
         let one = ledger.ask(message("a", 40));
         let other = ledger.ask(message("b", 40));
-        let lacking = |_: usize, message: &Message| set(&[0, 1]) & !message.delivered;
+        let lacking = |_: usize, message: &LedgerMessage| set(&[0, 1]) & !message.delivered;
         let open = |ledger: &mut Ledger| ledger.first_open(|_| set(&[0, 1]), lacking);
         assert_eq!(open(&mut ledger), Some((one, set(&[0, 1]))));
         ledger.deliver(one, (0, 1));

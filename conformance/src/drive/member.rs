@@ -24,7 +24,7 @@ pub(super) enum Phase {
 
 /// Something that a member is to be asked.
 #[derive(Debug)]
-pub(super) enum Order {
+pub(super) enum MemberOrder {
     Multicast(Sending),
     Pause(u64),
     Stats,
@@ -58,7 +58,7 @@ pub(super) struct Member {
     /// When it was killed.
     pub(super) killed_ns: Option<u64>,
     /// Commands that the driver has still to send to it, in order.
-    pub(super) orders: VecDeque<Order>,
+    pub(super) orders: VecDeque<MemberOrder>,
     /// Messages, by their place in the ledger, that it was asked to send and has not answered.
     pub(super) unanswered: HashSet<usize>,
     pub(super) asked: Vec<Asked>,

@@ -7,7 +7,7 @@ use crate::history::{Event, FaultKind, HistoryError, Reader};
 
 /// A message that a node was asked to send.
 #[derive(Debug)]
-pub(super) struct Message {
+pub(super) struct RecordedMessage {
     pub(super) t_ns: u64,
     pub(super) sender: usize,
     /// Which of the sender's starts.
@@ -58,7 +58,7 @@ pub(super) struct Fault {
 #[derive(Debug, Default)]
 pub(super) struct Recorded {
     pub(super) members: HashMap<String, Vec<usize>>,
-    pub(super) messages: Vec<Message>,
+    pub(super) messages: Vec<RecordedMessage>,
     pub(super) deliveries: Vec<Delivery>,
     pub(super) views: Vec<View>,
     pub(super) leads: Vec<Lead>,
@@ -124,7 +124,7 @@ impl Recorded {
                 let groups = groups.into_iter().map(|group| group.into_owned()).collect();
                 let (sender, bytes) = (number(&node), bytes.unwrap_or(0));
                 let delivered = HashMap::new();
-                self.messages.push(Message {
+                self.messages.push(RecordedMessage {
                     t_ns,
                     sender,
                     inc,
@@ -152,7 +152,7 @@ impl Recorded {
     /// The nodes that a message is for.
     pub(super) fn addressees<'r>(
         &'r self,
-        message: &'r Message,
+        message: &'r RecordedMessage,
     ) -> impl Iterator<Item = usize> + 'r {
         let groups = message.groups.iter().enumerate();
         groups.flat_map(move |(place, group)| {
@@ -168,7 +168,7 @@ impl Recorded {
     }
 
     /// Whether all its addressees delivered it.
-    pub(super) fn delivered_by_all(&self, message: &Message) -> bool {
+    pub(super) fn delivered_by_all(&self, message: &RecordedMessage) -> bool {
         self.addressees(message).all(|node| message.delivered.contains_key(&node))
     }
 
@@ -200,7 +200,7 @@ impl Recorded {
 
     /// Whether a message was under way then: sent, and not delivered by some node that should
     /// and could.
-    pub(super) fn under_way(&self, message: &Message, t_ns: u64) -> bool {
+    pub(super) fn under_way(&self, message: &RecordedMessage, t_ns: u64) -> bool {
         let lacks = |node: usize| message.delivered.get(&node).is_none_or(|time| *time > t_ns);
         message.t_ns <= t_ns
             && !message.refused

@@ -1,7 +1,7 @@
 //! Whether all that was sent has been delivered: a loose count, which decides when to go on, and
 //! judges nothing.
 
-use super::ledger::{Fate, Message, NodeSet, only, set};
+use super::ledger::{Fate, LedgerMessage, NodeSet, only, set};
 use super::member::{Member, Phase};
 use super::stage::{Stage, node_name};
 
@@ -78,7 +78,7 @@ impl Stage<'_> {
         let has_views: Vec<bool> = self.highest.iter().map(Option::is_some).collect();
         let present = self.present(live);
         let (plan, members) = (self.plan, &self.members);
-        let all = |message: &Message| {
+        let all = |message: &LedgerMessage| {
             message.groups.iter().fold(0, |all, group| all | set(&plan.groups[*group].members))
         };
         // In a group with views a joiner, or one that came back, owes only what was sent after
@@ -90,7 +90,7 @@ impl Stage<'_> {
                 .filter(|node| late(&members[*node]))
                 .fold(0, |set, node| set | only(node))
         };
-        let awaited = |place: usize, message: &Message| {
+        let awaited = |place: usize, message: &LedgerMessage| {
             let sender = &members[message.sender];
             let groups = &message.groups;
             let stands = sender.inc == message.inc && only(message.sender) & present != 0;

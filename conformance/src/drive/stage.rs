@@ -23,10 +23,10 @@ use super::folder::ScenarioFolder;
 use super::history_file::HistoryFile;
 use super::interrupt::Interrupts;
 use super::leaders::Leaders;
-use super::ledger::{Fate, Ledger, Message, NodeSet, set};
+use super::ledger::{Fate, Ledger, LedgerMessage, NodeSet, set};
 use super::lines::{Clock, Received};
 use super::load_clock::LoadClock;
-use super::member::{Asked, Member, Order, Phase};
+use super::member::{Asked, Member, MemberOrder, Phase};
 use super::network::Network;
 use super::parting::Parting;
 use super::payload;
@@ -343,22 +343,22 @@ impl<'s> Stage<'s> {
         Ok(())
     }
 
-    fn next_order(&mut self, node: usize) -> Option<Order> {
+    fn next_order(&mut self, node: usize) -> Option<MemberOrder> {
         let member = &mut self.members[node];
         let full = member.unanswered.len() >= WINDOW;
-        let waits = full && matches!(member.orders.front(), Some(Order::Multicast(_)));
+        let waits = full && matches!(member.orders.front(), Some(MemberOrder::Multicast(_)));
         if member.phase != Phase::Ready || member.stopping || waits {
             return None;
         }
         member.orders.pop_front()
     }
 
-    fn give(&mut self, node: usize, order: Order) -> Result<(), DriveError> {
+    fn give(&mut self, node: usize, order: MemberOrder) -> Result<(), DriveError> {
         let (command, asked) = match order {
-            Order::Multicast(sending) => return self.give_multicast(sending),
-            Order::Pause(ms) => (Command::Pause { ms }, Asked::Pause),
-            Order::Stats => (Command::Stats, Asked::Stats),
-            Order::Leave => (Command::Leave, Asked::Leave),
+            MemberOrder::Multicast(sending) => return self.give_multicast(sending),
+            MemberOrder::Pause(ms) => (Command::Pause { ms }, Asked::Pause),
+            MemberOrder::Stats => (Command::Stats, Asked::Stats),
+            MemberOrder::Leave => (Command::Leave, Asked::Leave),
         };
         if asked == Asked::Leave {
             let inc = self.members[node].inc;
@@ -392,7 +392,8 @@ impl<'s> Stage<'s> {
         })?;
         let group_names = group_names.iter().map(String::as_str).collect();
         self.send(sender, &Command::Multicast { message: &name, groups: group_names, bytes });
-        let message = Message { name, sender, inc, groups, bytes, fate: Fate::Asked, delivered: 0 };
+        let message =
+            LedgerMessage { name, sender, inc, groups, bytes, fate: Fate::Asked, delivered: 0 };
         let place = self.ledger.ask(message);
         self.members[sender].unanswered.insert(place);
         Ok(())

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::DriveError;
 use super::ledger::only;
 use super::lines::What;
-use super::member::{Order, Phase};
+use super::member::{MemberOrder, Phase};
 use super::plan::{Condition, Step};
 use super::process::{Process, Start};
 use super::protocol::{
@@ -51,12 +51,14 @@ impl Stage<'_> {
             Step::Start(nodes) => self.start(nodes)?,
             Step::Send(list) => {
                 for sending in list {
-                    self.order(sending.sender, Order::Multicast(sending.clone()));
+                    self.order(sending.sender, MemberOrder::Multicast(sending.clone()));
                 }
             }
-            Step::Pause { node, ms } => self.order(*node, Order::Pause(*ms)),
-            Step::Stats(nodes) => nodes.iter().for_each(|node| self.order(*node, Order::Stats)),
-            Step::Leave(node) => self.order(*node, Order::Leave),
+            Step::Pause { node, ms } => self.order(*node, MemberOrder::Pause(*ms)),
+            Step::Stats(nodes) => {
+                nodes.iter().for_each(|node| self.order(*node, MemberOrder::Stats))
+            }
+            Step::Leave(node) => self.order(*node, MemberOrder::Leave),
             Step::Stop(node) => self.suspend(*node)?,
             Step::Continue(node) => self.resume(*node)?,
             Step::Kill { nodes, gap_us } => {
@@ -86,7 +88,7 @@ impl Stage<'_> {
         Ok(None)
     }
 
-    fn order(&mut self, node: usize, order: Order) {
+    fn order(&mut self, node: usize, order: MemberOrder) {
         let member = &mut self.members[node];
         // Nobody tells the dead anything; what is for one that is still starting waits.
         if member.runs() {

@@ -10,7 +10,7 @@ use super::reader::Trouble;
 /// Every field of every record. One flat type reads several times faster than a tagged enumeration,
 /// which has to hold a line's fields until it has met the tag.
 #[derive(Deserialize)]
-struct Line<'a> {
+struct HistoryLine<'a> {
     #[serde(borrow)]
     ev: Cow<'a, str>,
     t_ns: Option<u64>,
@@ -61,12 +61,12 @@ struct Line<'a> {
 /// [`Trouble::NotJson`] for what is no JSON object with an `ev`, or has a field of the wrong type;
 /// [`Trouble::Lacks`] for a record without a field that it must have.
 pub fn parse(text: &str) -> Result<Event<'_>, Trouble> {
-    let line: Line<'_> =
+    let line: HistoryLine<'_> =
         serde_json::from_str(text).map_err(|error| Trouble::NotJson(error.to_string()))?;
     event(line)
 }
 
-fn event(line: Line<'_>) -> Result<Event<'_>, Trouble> {
+fn event(line: HistoryLine<'_>) -> Result<Event<'_>, Trouble> {
     /// A record with its fields: first those that it must have, then those that it may have.
     macro_rules! record {
         ($kind:ident { $($needed:ident),* } $({ $($field:ident: $value:expr),* })?) => {

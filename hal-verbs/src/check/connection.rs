@@ -35,13 +35,13 @@ pub(super) enum Ended {
 
 /// A part of the own source, and where it goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Part {
+pub(super) struct CheckedHalf {
     pub(super) from: usize,
     pub(super) to: usize,
     pub(super) bytes: usize,
 }
 
-impl Part {
+impl CheckedHalf {
     /// One that goes to the same place.
     pub(super) const fn at(place: usize, bytes: usize) -> Self {
         Self { from: place, to: place, bytes }
@@ -49,7 +49,7 @@ impl Part {
 }
 
 /// One end.
-pub(super) struct Connection {
+pub(super) struct CheckConnection {
     // First, so that no queue pair outlives the memory it writes to.
     pair: QueuePair,
     completions: CompletionQueue,
@@ -68,7 +68,7 @@ pub(super) struct Connection {
     failed: Option<WorkStatus>,
 }
 
-impl Connection {
+impl CheckConnection {
     /// A queue pair and memory, connected to nobody.
     pub(super) fn new(site: &Site) -> Result<Self, JoinError> {
         let failed = |action| move |source| site.failed(action, source);
@@ -155,7 +155,7 @@ impl Connection {
 
     /// Writes parts of the own source to the other end, with one doorbell. Waits for room first.
     /// False if the connection has failed.
-    pub(super) fn write(&mut self, parts: &[Part], until: Instant) -> bool {
+    pub(super) fn write(&mut self, parts: &[CheckedHalf], until: Instant) -> bool {
         let wanted = parts.len() as u64;
         while self.posted - self.done + wanted > u64::from(DEPTH) && self.failed.is_none() {
             if !self.take() && Instant::now() > until {

@@ -41,7 +41,7 @@ pub use talk::{Talk, TcpTalk};
 use crate::devices::Wanted;
 use crate::settings::{Limits, WriteOrder};
 use crate::site::{JoinError, Site};
-use connection::Connection;
+use connection::CheckConnection;
 
 /// What is tried, and how.
 #[derive(Clone, Debug)]
@@ -205,8 +205,8 @@ impl Session<'_> {
     }
 
     /// A new connection, up at both ends.
-    fn connect(&mut self) -> Result<Connection, CheckError> {
-        let mut connection = Connection::new(self.site)?;
+    fn connect(&mut self) -> Result<CheckConnection, CheckError> {
+        let mut connection = CheckConnection::new(self.site)?;
         self.talk.tell(&connection.card())?;
         let card = self.talk.hear()?;
         let came = connection.connect(self.site, &card);

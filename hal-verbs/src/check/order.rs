@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::connection::{Connection, Part};
+use super::connection::{CheckConnection, CheckedHalf};
 use super::{CheckError, Judged, Session, Verdict};
 use crate::settings::WriteOrder;
 
@@ -44,7 +44,7 @@ fn length(round: u64) -> usize {
 }
 
 /// How many words of a range are older than a value.
-fn older(connection: &Connection, offset: usize, bytes: usize, value: u64) -> u64 {
+fn older(connection: &CheckConnection, offset: usize, bytes: usize, value: u64) -> u64 {
     let row = connection.written();
     let is_older = |at: &usize| row.cell(*at).is_ok_and(|cell| cell.load() < value);
     (offset..offset + bytes).step_by(8).filter(is_older).count() as u64
@@ -71,8 +71,8 @@ pub(super) fn write_guarded(session: &mut Session<'_>) -> Judged {
     let mut connection = session.connect()?;
     stream(session, &mut connection, |round| {
         let counter = COUNTERS + usize::try_from(round % PLACES).unwrap_or(0) * 64;
-        let content = Part::at(place(round), length(round));
-        vec![content, Part { from: counter, to: GUARD, bytes: 8 }]
+        let content = CheckedHalf::at(place(round), length(round));
+        vec![content, CheckedHalf { from: counter, to: GUARD, bytes: 8 }]
     });
     let counted = hear(session)?;
     session.meet()?;
@@ -111,7 +111,7 @@ pub(super) fn look_guarded(session: &mut Session<'_>) -> Result<(), CheckError> 
 /// Writes long contents; the other end looks at the whole as soon as it sees the last word.
 pub(super) fn write_long(session: &mut Session<'_>) -> Judged {
     let mut connection = session.connect()?;
-    stream(session, &mut connection, |_| vec![Part::at(CONTENTS, PLACE_BYTES)]);
+    stream(session, &mut connection, |_| vec![CheckedHalf::at(CONTENTS, PLACE_BYTES)]);
     let counted = hear(session)?;
     session.meet()?;
     let Counted { rounds, broken } = counted;
@@ -142,7 +142,11 @@ pub(super) fn look_long(session: &mut Session<'_>) -> Result<(), CheckError> {
 }
 
 /// Posts rounds, each after the last but so many was answered. Ends early if nothing answers.
-fn stream(session: &Session<'_>, connection: &mut Connection, parts: impl Fn(u64) -> Vec<Part>) {
+fn stream(
+    session: &Session<'_>,
+    connection: &mut CheckConnection,
+    parts: impl Fn(u64) -> Vec<CheckedHalf>,
+) {
     // One place is written again and again: nobody may be ahead there.
     let ahead = if parts(1).len() == 1 { 1 } else { AHEAD_MAX };
     let mut last = Vec::new();
@@ -166,9 +170,9 @@ fn stream(session: &Session<'_>, connection: &mut Connection, parts: impl Fn(u64
 /// and stay: so what was written last is written again from time to time. False if the connection
 /// is gone, or no answer comes in time.
 fn await_answer(
-    connection: &mut Connection,
+    connection: &mut CheckConnection,
     round: u64,
-    last: &[Part],
+    last: &[CheckedHalf],
     time_limit: Duration,
 ) -> bool {
     let until = Instant::now() + time_limit;
@@ -186,16 +190,16 @@ fn await_answer(
     true
 }
 
-fn answered(connection: &Connection) -> u64 {
+fn answered(connection: &CheckConnection) -> u64 {
     connection.written().cell(ANSWER).map_or(0, |cell| cell.load())
 }
 
 /// Watches a cell grow to the number of rounds, judges each growth at once, and answers it.
 fn watch(
-    connection: &mut Connection,
+    connection: &mut CheckConnection,
     rounds: u64,
     cell: usize,
-    judge: impl Fn(&Connection, u64, u64) -> u64,
+    judge: impl Fn(&CheckConnection, u64, u64) -> u64,
 ) -> Counted {
     let mut counted = Counted { rounds: 0, broken: 0 };
     let mut until = Instant::now() + ROUND_MAX;
@@ -210,7 +214,7 @@ fn watch(
             }
             if now > again_at {
                 again_at = now + AGAIN_AFTER;
-                if !connection.write(&[Part::at(ANSWER, 8)], until) {
+                if !connection.write(&[CheckedHalf::at(ANSWER, 8)], until) {
                     break;
                 }
             }
@@ -222,7 +226,7 @@ fn watch(
         counted.rounds = seen;
         until = Instant::now() + ROUND_MAX;
         connection.fill(ANSWER, 8, seen);
-        if !connection.write(&[Part::at(ANSWER, 8)], until) {
+        if !connection.write(&[CheckedHalf::at(ANSWER, 8)], until) {
             break;
         }
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::connection::{Connection, Ended};
+use super::connection::{CheckConnection, Ended};
 use super::{CheckError, Judged, Session, Verdict};
 use crate::status::WorkStatus;
 
@@ -49,7 +49,7 @@ pub(super) fn write_full_packets(session: &mut Session<'_>) -> Judged {
     Ok(judged.unwrap_or((Verdict::Passed, passed)))
 }
 
-fn write(connection: &mut Connection, bytes: usize, time_limit: Duration) -> Ended {
+fn write(connection: &mut CheckConnection, bytes: usize, time_limit: Duration) -> Ended {
     connection.write_and_wait(0, bytes, time_limit)
 }
 

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 /// Names one entry; entries of one moment happen in the order in which they were made.
-pub(super) type Entry = (u64, u64);
+pub(super) type CompletionEntry = (u64, u64);
 
 /// Events that are to come.
 #[derive(Debug)]
 pub(super) struct Agenda<E> {
-    events: BTreeMap<Entry, E>,
+    events: BTreeMap<CompletionEntry, E>,
     made: u64,
 }
 
@@ -18,14 +18,14 @@ impl<E> Agenda<E> {
     }
 
     /// Enters an event for a moment.
-    pub(super) fn enter(&mut self, at_ns: u64, event: E) -> Entry {
+    pub(super) fn enter(&mut self, at_ns: u64, event: E) -> CompletionEntry {
         self.made += 1;
         self.events.insert((at_ns, self.made), event);
         (at_ns, self.made)
     }
 
     /// Takes an entry back.
-    pub(super) fn cancel(&mut self, entry: Entry) {
+    pub(super) fn cancel(&mut self, entry: CompletionEntry) {
         self.events.remove(&entry);
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use rustix::io::Errno;
 
-use super::hardware::{Entry, Hardware, Queue, count_up, new_channel};
+use super::hardware::{CompletionEntry, Hardware, Queue, count_up, new_channel};
 use super::locked;
 use crate::adapter::{AsyncEvent, BATCH, Completion};
 
@@ -90,7 +90,7 @@ impl Hardware {
         if found.entries.len() >= found.entries_max {
             return self.overrun(queue);
         }
-        found.entries.push_back(Entry { completion, pair, epoch, frees });
+        found.entries.push_back(CompletionEntry { completion, pair, epoch, frees });
         if std::mem::take(&mut found.is_armed) {
             count_up(&found.channel);
         }

@@ -2,7 +2,7 @@
 
 use std::net::Ipv6Addr;
 
-use super::hardware::{Event, Hardware};
+use super::hardware::{FakeEvent, Hardware};
 use super::network::{ContextId, DeviceName};
 use super::path::Link;
 use super::registry;
@@ -154,7 +154,7 @@ impl Hardware {
             self.destroy_region(object);
             self.queues.remove(&object);
             if step_ns > 0 {
-                let event = Event::DestroyNext { context, oldest_first, step_ns };
+                let event = FakeEvent::DestroyNext { context, oldest_first, step_ns };
                 self.after(step_ns, event);
                 return;
             }

@@ -21,20 +21,20 @@ use super::path::Link;
 use super::placement::Piece;
 use super::profile::{PortProfile, Profile};
 use super::random::Random;
-use super::requester::Answer;
-use super::responder::Message;
+use super::requester::FakeAnswer;
+use super::responder::FakeMessage;
 use super::window::Window;
 use crate::adapter::{Access, AsyncEvent, Completion, Pages};
 
 /// What is to happen.
 #[derive(Debug)]
-pub(super) enum Event {
+pub(super) enum FakeEvent {
     /// A queue pair may send its next request.
     Depart { pair: u64, epoch: u64 },
     /// A request arrives.
-    Arrive(Message),
+    Arrive(FakeMessage),
     /// An answer arrives.
-    Answer(Answer),
+    Answer(FakeAnswer),
     /// A piece is placed.
     Place(u64),
     /// Nothing was answered for too long.
@@ -103,7 +103,7 @@ pub(super) struct Region {
 #[derive(Debug)]
 pub(super) struct Queue {
     pub(super) context: u64,
-    pub(super) entries: VecDeque<Entry>,
+    pub(super) entries: VecDeque<CompletionEntry>,
     pub(super) entries_max: usize,
     pub(super) vector: u32,
     pub(super) is_armed: bool,
@@ -114,7 +114,7 @@ pub(super) struct Queue {
 
 /// A completion that nobody took.
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct CompletionEntry {
     pub(super) completion: Completion,
     pub(super) pair: u64,
     pub(super) epoch: u64,
@@ -127,7 +127,7 @@ pub(super) struct Entry {
 pub(super) struct Hardware {
     pub(super) now: u64,
     pub(super) random: Random,
-    pub(super) agenda: Agenda<Event>,
+    pub(super) agenda: Agenda<FakeEvent>,
     pub(super) devices: Vec<Device>,
     pub(super) contexts: BTreeMap<u64, OpenContext>,
     pub(super) regions: BTreeMap<u64, Region>,
@@ -182,21 +182,21 @@ impl Hardware {
     }
 
     /// Enters an event so long after the present.
-    pub(super) fn after(&mut self, ns: u64, event: Event) -> super::agenda::Entry {
+    pub(super) fn after(&mut self, ns: u64, event: FakeEvent) -> super::agenda::CompletionEntry {
         self.agenda.enter(self.now.saturating_add(ns), event)
     }
 
-    fn happen(&mut self, event: Event) {
+    fn happen(&mut self, event: FakeEvent) {
         match event {
-            Event::Depart { pair, epoch } => self.depart_due(pair, epoch),
-            Event::Arrive(message) => self.arrive(message),
-            Event::Answer(answer) => self.answered(answer),
-            Event::Place(piece) => self.place(piece),
-            Event::TimedOut { pair, epoch } => self.timed_out(pair, epoch),
-            Event::TryAgain { pair, epoch } => self.try_again(pair, epoch),
-            Event::Fault(fault) => self.strike(fault),
-            Event::Ring(channel) => count_up(&channel),
-            Event::DestroyNext { context, oldest_first, step_ns } => {
+            FakeEvent::Depart { pair, epoch } => self.depart_due(pair, epoch),
+            FakeEvent::Arrive(message) => self.arrive(message),
+            FakeEvent::Answer(answer) => self.answered(answer),
+            FakeEvent::Place(piece) => self.place(piece),
+            FakeEvent::TimedOut { pair, epoch } => self.timed_out(pair, epoch),
+            FakeEvent::TryAgain { pair, epoch } => self.try_again(pair, epoch),
+            FakeEvent::Fault(fault) => self.strike(fault),
+            FakeEvent::Ring(channel) => count_up(&channel),
+            FakeEvent::DestroyNext { context, oldest_first, step_ns } => {
                 self.destroy_next(context, oldest_first, step_ns);
             }
         }

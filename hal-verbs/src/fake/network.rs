@@ -8,7 +8,7 @@ use std::thread::ThreadId;
 
 use super::clock::{Clock, Core};
 use super::faults::Fault;
-use super::hardware::{Device, Event, OpenContext};
+use super::hardware::{Device, FakeEvent, OpenContext};
 use super::profile::{GidEntry, Profile};
 use super::registry;
 use crate::devices::{Devices, GidKind, LinkLayer, Wanted};
@@ -262,7 +262,7 @@ impl Network {
     pub fn inject_at(&self, ns: u64, fault: Fault) {
         self.core.with(|hardware| {
             let at = ns.max(hardware.now);
-            hardware.agenda.enter(at, Event::Fault(fault));
+            hardware.agenda.enter(at, FakeEvent::Fault(fault));
         });
     }
 

@@ -7,7 +7,7 @@ use rustix::io::Errno;
 
 use super::hardware::Hardware;
 use super::locked;
-use super::path::Place;
+use super::path::PathPlace;
 use super::profile::ResetMeans;
 use super::request::{LocalBytes, Request};
 use super::requester::Requester;
@@ -48,8 +48,8 @@ pub(super) struct Receive {
 }
 
 impl Pair {
-    pub(super) const fn place(&self) -> Place {
-        Place { device: self.device, port: self.port }
+    pub(super) const fn place(&self) -> PathPlace {
+        PathPlace { device: self.device, port: self.port }
     }
 }
 

@@ -7,7 +7,7 @@ use crate::devices::LinkLayer;
 
 /// A port of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct PathPlace {
     pub(super) device: usize,
     pub(super) port: u8,
 }
@@ -27,7 +27,7 @@ pub struct Link {
 
 impl Hardware {
     /// Where a route leads from a port, by the addresses as they are now.
-    pub(super) fn far_end(&self, from: Place, route: &Route) -> Option<Place> {
+    pub(super) fn far_end(&self, from: PathPlace, route: &Route) -> Option<PathPlace> {
         let port = self.devices.get(from.device)?.port(from.port)?;
         let own_gid = port.gids.get(usize::from(route.gid_index));
         if port.link_layer == LinkLayer::Ethernet && !own_gid.is_some_and(leads_somewhere) {
@@ -49,13 +49,13 @@ impl Hardware {
         let ports = |(device, described): (usize, &Device)| {
             let mut numbered = (1..).zip(&described.profile.ports);
             let found = numbered.find(|(_, candidate)| is_it(candidate));
-            found.map(|(port, _)| Place { device, port })
+            found.map(|(port, _)| PathPlace { device, port })
         };
         self.devices.iter().enumerate().find_map(ports)
     }
 
     /// Whether traffic flows at a port.
-    pub(super) fn is_up(&self, place: Place) -> bool {
+    pub(super) fn is_up(&self, place: PathPlace) -> bool {
         let device = self.devices.get(place.device);
         device.is_some_and(|device| {
             !device.is_fatal && device.port(place.port).is_some_and(|port| port.is_up)
@@ -64,10 +64,15 @@ impl Hardware {
 
     /// How long a message is under way; none if it is lost, for which there is a chance. `packet`
     /// is the length of its longest packet.
-    pub(super) fn journey_ns(&mut self, from: Place, to: Place, packet: u32) -> Option<u64> {
+    pub(super) fn journey_ns(
+        &mut self,
+        from: PathPlace,
+        to: PathPlace,
+        packet: u32,
+    ) -> Option<u64> {
         let link = self.links.get(&(from.device, to.device)).copied().unwrap_or_default();
         let is_too_long = |limit: u32| limit > 0 && packet > limit;
-        let mtu = |place: Place| {
+        let mtu = |place: PathPlace| {
             let device = self.devices.get(place.device)?;
             Some(device.port(place.port)?.mtu_bytes)
         };

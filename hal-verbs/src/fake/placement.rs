@@ -1,6 +1,6 @@
 //! How the bytes of a write come into memory: at once, or piece by piece in an order of their own.
 
-use super::hardware::{Event, Hardware};
+use super::hardware::{FakeEvent, Hardware};
 use super::profile::Placement;
 
 /// Bytes of a piece, where the bytes of one write are reordered: a cache line.
@@ -60,7 +60,7 @@ impl Hardware {
             let id = self.new_id();
             let piece = Piece { pair, region, window, offset: offset + start, bytes: part };
             self.pieces.insert(id, piece);
-            self.agenda.enter(at, Event::Place(id));
+            self.agenda.enter(at, FakeEvent::Place(id));
             start = end;
         }
         if let Some(responder) = self.pairs.get_mut(&pair).and_then(|it| it.responder.as_mut()) {

@@ -3,11 +3,11 @@
 
 use std::collections::VecDeque;
 
-use super::hardware::{Event, Hardware};
+use super::hardware::{FakeEvent, Hardware};
 use super::local_memory::LOCAL_LENGTH;
 use super::profile::SevenRetries;
 use super::request::{PACKET_MASK, Request, Work, ahead, is_by};
-use super::responder::{Body, Message};
+use super::responder::{Body, FakeMessage};
 use crate::adapter::{Completion, Operation, Route, SendTimes, State};
 use crate::devices::mtu_bytes;
 
@@ -42,7 +42,7 @@ pub(super) struct Requester {
     not_ready_retries: u8,
     waits_for_receive: bool,
     departs: bool,
-    pub(super) timer: Option<super::agenda::Entry>,
+    pub(super) timer: Option<super::agenda::CompletionEntry>,
 }
 
 impl Requester {
@@ -103,10 +103,10 @@ impl Requester {
 
 /// What comes back to a sender.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct FakeAnswer {
     pub(super) pair: u64,
     pub(super) epoch: u64,
-    pub(super) from: super::path::Place,
+    pub(super) from: super::path::PathPlace,
     pub(super) says: Says,
 }
 
@@ -147,7 +147,7 @@ impl Hardware {
             let at = request.not_before.max(requester.busy_until);
             if at > self.now {
                 if !std::mem::replace(&mut requester.departs, true) {
-                    self.agenda.enter(at, Event::Depart { pair: id, epoch });
+                    self.agenda.enter(at, FakeEvent::Depart { pair: id, epoch });
                 }
                 return;
             }
@@ -227,7 +227,7 @@ impl Hardware {
         };
         let at = requester.busy_until.saturating_add(journey).max(requester.arrives_by);
         requester.arrives_by = at;
-        let message = Message {
+        let message = FakeMessage {
             pair: id,
             epoch,
             from,
@@ -239,7 +239,7 @@ impl Hardware {
             packet_bytes: packet,
             body,
         };
-        self.agenda.enter(at, Event::Arrive(message));
+        self.agenda.enter(at, FakeEvent::Arrive(message));
     }
 
     /// Executes a request that concerns this end alone. It is done when all before it are.
@@ -277,7 +277,7 @@ impl Hardware {
         let stretch = u64::from(profile.timeout_stretch_max.max(1));
         let factor = if stretch > 1 { 1 + self.random.below(stretch) } else { 1 };
         let entry =
-            self.after((4096_u64 << exponent) * factor, Event::TimedOut { pair: id, epoch });
+            self.after((4096_u64 << exponent) * factor, FakeEvent::TimedOut { pair: id, epoch });
         if let Some(pair) = self.pairs.get_mut(&id) {
             pair.requester.timer = Some(entry);
         }
@@ -318,8 +318,8 @@ impl Hardware {
     }
 
     /// An answer is here.
-    pub(super) fn answered(&mut self, answer: Answer) {
-        let Answer { pair: id, epoch, from, says } = answer;
+    pub(super) fn answered(&mut self, answer: FakeAnswer) {
+        let FakeAnswer { pair: id, epoch, from, says } = answer;
         let Some(pair) = self.pairs.get(&id).filter(|pair| pair.epoch == epoch) else { return };
         if pair.state != State::ReadyToSend || !self.is_up(pair.place()) || !self.is_up(from) {
             return;
@@ -357,7 +357,7 @@ impl Hardware {
         pair.requester.not_ready_retries = left;
         pair.requester.waits_for_receive = true;
         self.counts.not_ready += 1;
-        self.after(NOT_READY_NS, Event::TryAgain { pair: id, epoch });
+        self.after(NOT_READY_NS, FakeEvent::TryAgain { pair: id, epoch });
     }
 
     /// Completes all before a packet; true if the oldest left begins with it.

@@ -1,12 +1,12 @@
 //! The receiving half of a queue pair: what is taken, what is refused, and what is answered.
 
-use super::hardware::{Event, Hardware, Region};
+use super::hardware::{FakeEvent, Hardware, Region};
 use super::local_memory::{LOCAL_LENGTH, LOCAL_PROTECTION};
 use super::pair::Receive;
-use super::path::Place;
+use super::path::PathPlace;
 use super::placement::Spot;
 use super::request::{LocalBytes, PACKET_MASK, is_by};
-use super::requester::{Answer, Says};
+use super::requester::{FakeAnswer, Says};
 use crate::adapter::{Access, Completion, Route, Target};
 use crate::devices::mtu_bytes;
 
@@ -36,12 +36,12 @@ impl Responder {
 
 /// A request under way.
 #[derive(Debug)]
-pub(super) struct Message {
+pub(super) struct FakeMessage {
     /// The sender, and what it was when it sent.
     pub(super) pair: u64,
     pub(super) epoch: u64,
-    pub(super) from: Place,
-    pub(super) to: Place,
+    pub(super) from: PathPlace,
+    pub(super) to: PathPlace,
     /// Numbers of the queue pairs.
     pub(super) sender: u32,
     pub(super) receiver: u32,
@@ -80,7 +80,7 @@ impl Region {
 
 impl Hardware {
     /// A request arrives.
-    pub(super) fn arrive(&mut self, message: Message) {
+    pub(super) fn arrive(&mut self, message: FakeMessage) {
         let Some(id) = self.receiver(&message) else {
             self.counts.nowhere += 1;
             return;
@@ -121,7 +121,7 @@ impl Hardware {
     }
 
     /// The queue pair that takes a request: each of the two names the other.
-    fn receiver(&self, message: &Message) -> Option<u64> {
+    fn receiver(&self, message: &FakeMessage) -> Option<u64> {
         if !self.is_up(message.to) {
             return None;
         }
@@ -136,7 +136,7 @@ impl Hardware {
 
     /// A request that was seen before is answered again; one that is ahead shows that some are
     /// missing.
-    fn out_of_sequence(&mut self, id: u64, message: &Message) {
+    fn out_of_sequence(&mut self, id: u64, message: &FakeMessage) {
         let now = self.now;
         let Some(responder) = self.pairs.get_mut(&id).and_then(|pair| pair.responder.as_mut())
         else {
@@ -160,7 +160,7 @@ impl Hardware {
     }
 
     /// Sends an answer off at a moment; a connection's answers stay in order.
-    fn answer(&mut self, id: u64, message: &Message, at: u64, says: Says) {
+    fn answer(&mut self, id: u64, message: &FakeMessage, at: u64, says: Says) {
         let packet = match &says {
             Says::Read { content, .. } => u32::try_from(content.len()).unwrap_or(u32::MAX),
             _ => 0,
@@ -174,7 +174,7 @@ impl Hardware {
         let arrives = at.saturating_add(journey).max(responder.answers_by);
         responder.answers_by = arrives;
         let (pair, epoch, from) = (message.pair, message.epoch, message.to);
-        self.agenda.enter(arrives, Event::Answer(Answer { pair, epoch, from, says }));
+        self.agenda.enter(arrives, FakeEvent::Answer(FakeAnswer { pair, epoch, from, says }));
     }
 
     fn mtu_of(&self, id: u64) -> u32 {

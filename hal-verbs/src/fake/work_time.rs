@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use super::context::Context;
-use super::hardware::Event;
+use super::hardware::FakeEvent;
 
 /// The time of such work on one context.
 #[derive(Clone, Debug)]
@@ -43,7 +43,7 @@ impl WorkTime {
     pub(crate) fn ring_at(&self, ns: u64, channel: &Arc<OwnedFd>) {
         self.0.0.core.with(|hardware| {
             let at = ns.max(hardware.now);
-            hardware.agenda.enter(at, Event::Ring(Arc::clone(channel)));
+            hardware.agenda.enter(at, FakeEvent::Ring(Arc::clone(channel)));
         });
     }
 }

@@ -30,13 +30,13 @@ pub(crate) struct Announcer {
     wanted: Option<u32>,
     /// It is to be told, after what is under way.
     is_due: bool,
-    stage: Stage,
+    stage: KeyStage,
     /// The last key of which anything was sent.
     sent: Option<u32>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Stage {
+enum KeyStage {
     /// Nothing is under way.
     #[default]
     Idle,
@@ -56,30 +56,30 @@ impl Announcer {
     /// The next notice, if one is to be sent in this epoch.
     pub(crate) const fn next(&self, region: u8, epoch: u32) -> Option<Notice> {
         match (self.stage, self.wanted) {
-            (Stage::Half { key, tag }, _) => {
+            (KeyStage::Half { key, tag }, _) => {
                 Some(Notice::KeyHigh { region, tag, bits: split(key).1 })
             }
-            (Stage::Idle, Some(key)) if self.is_due => {
+            (KeyStage::Idle, Some(key)) if self.is_due => {
                 Some(Notice::KeyLow { region, tag: tag(epoch), bits: split(key).0 })
             }
-            (Stage::Idle, None) if self.is_due => Some(Notice::KeyGone { region }),
-            (Stage::Idle | Stage::Sent, _) => None,
+            (KeyStage::Idle, None) if self.is_due => Some(Notice::KeyGone { region }),
+            (KeyStage::Idle | KeyStage::Sent, _) => None,
         }
     }
 
     /// What [`Announcer::next`] gave was sent.
     pub(crate) const fn sent(&mut self, epoch: u32) {
         self.stage = match (self.stage, self.wanted) {
-            (Stage::Idle, Some(key)) => {
+            (KeyStage::Idle, Some(key)) => {
                 self.is_due = false;
                 self.sent = Some(key);
-                Stage::Half { key, tag: tag(epoch) }
+                KeyStage::Half { key, tag: tag(epoch) }
             }
-            (Stage::Idle, None) => {
+            (KeyStage::Idle, None) => {
                 self.is_due = false;
-                Stage::Sent
+                KeyStage::Sent
             }
-            (Stage::Half { .. } | Stage::Sent, _) => Stage::Sent,
+            (KeyStage::Half { .. } | KeyStage::Sent, _) => KeyStage::Sent,
         };
     }
 
@@ -90,9 +90,9 @@ impl Announcer {
 
     /// The peer answered. False if nothing was under way.
     pub(crate) const fn answered(&mut self) -> bool {
-        let is_expected = matches!(self.stage, Stage::Sent);
+        let is_expected = matches!(self.stage, KeyStage::Sent);
         if is_expected {
-            self.stage = Stage::Idle;
+            self.stage = KeyStage::Idle;
         }
         is_expected
     }

@@ -30,7 +30,7 @@ const CONNECTED: u64 = 2;
 
 /// How far this member is with a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum CardStage {
     /// It has not come on the side channel, or this end is not made yet.
     Awaited,
     /// It was shown its card.
@@ -53,7 +53,7 @@ pub(super) struct Cards<R> {
     /// One member's place in a row.
     place_bytes: usize,
     /// By rank.
-    stages: Vec<Stage>,
+    stages: Vec<CardStage>,
 }
 
 impl<R: ViewRows> Cards<R> {
@@ -73,9 +73,9 @@ impl<R: ViewRows> Cards<R> {
         let (view, own) = (plan.view(), plan.own());
         let cards = ViewPlan::with_sizes(view, own, members, &row_bytes, plan.digest());
         let rows = side_channel.rows(&cards)?;
-        let mut stages = vec![Stage::Awaited; members.len()];
+        let mut stages = vec![CardStage::Awaited; members.len()];
         if let Some(stage) = stages.get_mut(own.index()) {
-            *stage = Stage::Done;
+            *stage = CardStage::Done;
         }
         Ok(Self { view, rows, place_bytes, stages })
     }
@@ -87,13 +87,13 @@ impl<R: ViewRows> Cards<R> {
 
     /// Whether everybody is connected, or gone.
     pub(super) fn is_done(&self) -> bool {
-        self.stages.iter().all(|stage| *stage == Stage::Done)
+        self.stages.iter().all(|stage| *stage == CardStage::Done)
     }
 
     /// A peer is gone.
     pub(super) fn forget(&mut self, peer: Rank) {
         if let Some(stage) = self.stages.get_mut(peer.index()) {
-            *stage = Stage::Done;
+            *stage = CardStage::Done;
         }
     }
 
@@ -107,24 +107,35 @@ impl<R: ViewRows> Cards<R> {
     }
 
     /// What this member is next with a peer, if it can be now.
-    fn next(&self, peer: Rank, side_channel: &mut impl Fabric, verbs: &mut Verbs) -> Option<Stage> {
+    fn next(
+        &self,
+        peer: Rank,
+        side_channel: &mut impl Fabric,
+        verbs: &mut Verbs,
+    ) -> Option<CardStage> {
         let stage = self.stages[peer.index()];
-        if stage != Stage::Done && verbs.loss_of(peer).is_some() {
-            return Some(Stage::Done);
+        if stage != CardStage::Done && verbs.loss_of(peer).is_some() {
+            return Some(CardStage::Done);
         }
         match stage {
-            Stage::Awaited => self.show(peer, side_channel, verbs).then_some(Stage::Shown),
-            Stage::Shown if self.stage_of(peer) >= SHOWN => {
+            CardStage::Awaited => self.show(peer, side_channel, verbs).then_some(CardStage::Shown),
+            CardStage::Shown if self.stage_of(peer) >= SHOWN => {
                 let card = self.card(peer, verbs.card_for(peer).len())?;
-                Some(if verbs.connect(peer, &card) { Stage::Connecting } else { Stage::Done })
+                Some(if verbs.connect(peer, &card) {
+                    CardStage::Connecting
+                } else {
+                    CardStage::Done
+                })
             }
-            Stage::Connecting if verbs.is_connected(peer) => Some(Stage::Up),
-            Stage::Up => self.post(peer, CONNECTED, &[], side_channel).then_some(Stage::Told),
-            Stage::Told if self.stage_of(peer) >= CONNECTED => {
+            CardStage::Connecting if verbs.is_connected(peer) => Some(CardStage::Up),
+            CardStage::Up => {
+                self.post(peer, CONNECTED, &[], side_channel).then_some(CardStage::Told)
+            }
+            CardStage::Told if self.stage_of(peer) >= CONNECTED => {
                 verbs.admit(peer);
-                Some(Stage::Done)
+                Some(CardStage::Done)
             }
-            Stage::Shown | Stage::Connecting | Stage::Told | Stage::Done => None,
+            CardStage::Shown | CardStage::Connecting | CardStage::Told | CardStage::Done => None,
         }
     }
 

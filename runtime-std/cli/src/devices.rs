@@ -26,7 +26,7 @@ pub(super) const EXAMPLES: &str = "  tramontane verbs devices
 
 /// About RDMA.
 #[derive(Subcommand, Debug)]
-pub(super) enum Command {
+pub(super) enum VerbsCommand {
     /// List RDMA devices with their limits and promises, and which would be used and why
     #[command(after_help = tramontane_local::exit::help(EXAMPLES))]
     Devices(DevicesOptions),
@@ -45,10 +45,10 @@ pub(super) struct DevicesOptions {
 }
 
 /// Prints the devices, or checks them.
-pub(super) fn run(command: &Command) -> Result<(), Failure> {
+pub(super) fn run(command: &VerbsCommand) -> Result<(), Failure> {
     match command {
-        Command::Devices(arguments) => list(arguments),
-        Command::Check(arguments) => super::verbs_check::run(arguments),
+        VerbsCommand::Devices(arguments) => list(arguments),
+        VerbsCommand::Check(arguments) => super::verbs_check::run(arguments),
     }
 }
 

@@ -79,7 +79,7 @@ enum Command {
     Layout(layout::LayoutOptions),
     /// List the RDMA devices of this machine, and check RDMA between two hosts
     #[command(subcommand, after_help = help(devices::EXAMPLES))]
-    Verbs(devices::Command),
+    Verbs(devices::VerbsCommand),
     #[command(hide = true)]
     DemoMember { task: String },
 }

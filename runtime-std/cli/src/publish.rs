@@ -43,7 +43,7 @@ pub(super) struct PublishOptions {
 
 /// What was published.
 #[derive(Serialize)]
-struct Report {
+struct Published {
     client: String,
     lines: u64,
     level: &'static str,
@@ -92,7 +92,7 @@ fn publish(
     publisher: Publisher,
     lines: &[String],
     level: LevelName,
-) -> Result<(Report, u64), Failure> {
+) -> Result<(Published, u64), Failure> {
     let (mut published, mut refused) = (0, 0);
     let limit = publisher.line_max();
     let mut each = |number: u64, line: Line<'_>| -> Result<(), Failure> {
@@ -123,5 +123,5 @@ fn publish(
     let client = publisher.id().to_string();
     // It gives up by itself where the group has forgotten it.
     publisher.close(Duration::MAX)?;
-    Ok((Report { client, lines: published, level: level.reached() }, refused))
+    Ok((Published { client, lines: published, level: level.reached() }, refused))
 }

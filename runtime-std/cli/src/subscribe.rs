@@ -60,7 +60,7 @@ fn first_place(text: &str) -> Result<First, String> {
 /// A line of JSON.
 #[derive(Serialize)]
 #[serde(tag = "event", rename_all = "lowercase")]
-enum Line<'l> {
+enum SubscriberLine<'l> {
     Subscribed {
         /// The place that comes next.
         next: u64,
@@ -160,7 +160,7 @@ struct Printed<W: Write> {
 impl<W: Write> Printed<W> {
     /// Says where it begins, to programs, which may wait for it.
     fn begin(&mut self, next: u64, level: &'static str) -> io::Result<()> {
-        if self.json { self.line(&Line::Subscribed { next, level }) } else { Ok(()) }
+        if self.json { self.line(&SubscriberLine::Subscribed { next, level }) } else { Ok(()) }
     }
 
     fn message(&mut self, message: &Received) -> io::Result<()> {
@@ -169,7 +169,7 @@ impl<W: Write> Printed<W> {
             add_message(&message.payload, &mut self.text);
             return self.to.write_all(&self.text);
         }
-        self.line(&Line::Message {
+        self.line(&SubscriberLine::Message {
             place: message.place,
             view: message.view,
             sender: message.sender,
@@ -180,7 +180,7 @@ impl<W: Write> Printed<W> {
 
     fn gap(&mut self, from: u64, to: u64) -> io::Result<()> {
         if self.json {
-            return self.line(&Line::Gap { from, to });
+            return self.line(&SubscriberLine::Gap { from, to });
         }
         self.to.flush()?;
         // Without standard error there is no other place for it.
@@ -194,12 +194,12 @@ impl<W: Write> Printed<W> {
 
     fn changed(&mut self, from: u64) -> io::Result<()> {
         if self.json {
-            self.line(&Line::Changed { from })?;
+            self.line(&SubscriberLine::Changed { from })?;
         }
         self.to.flush()
     }
 
-    fn line(&mut self, line: &Line<'_>) -> io::Result<()> {
+    fn line(&mut self, line: &SubscriberLine<'_>) -> io::Result<()> {
         serde_json::to_writer(&mut self.to, line)?;
         self.to.write_all(b"\n")
     }

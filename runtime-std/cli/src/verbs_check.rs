@@ -47,7 +47,7 @@ pub(super) struct CheckOptions {
 
 /// What `--json` prints.
 #[derive(Serialize)]
-struct Report {
+struct CheckReport {
     /// Which end this one is, in the findings.
     end: End,
     passed: bool,
@@ -71,7 +71,7 @@ pub(super) fn run(arguments: &CheckOptions) -> Result<(), Failure> {
         (end, make(&Options { meeting, ..options }, end, stream, arguments.json)?)
     };
     let failed = findings.iter().filter(|found| found.verdict == Verdict::Failed).count();
-    let report = Report { end, passed: failed == 0, findings };
+    let report = CheckReport { end, passed: failed == 0, findings };
     if arguments.json {
         print_result(true, &report, |_| String::new())?;
     }

@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     /// A member, whose order is numbers.
-    struct Order {
+    struct OrderModel {
         positions: Vec<Position>,
         view: u64,
         /// The first place that it knows of.
@@ -207,7 +207,7 @@ mod tests {
         PublishedMessage { place: 0, view: 2, place_in_view: 0, sender: 0, client: None, payload }
     }
 
-    impl Order {
+    impl OrderModel {
         fn of(numbers: &[u8], view: u64, first: u64) -> Self {
             let mut positions = vec![Position::default()];
             for number in numbers {
@@ -237,7 +237,7 @@ mod tests {
     }
 
     /// The verdict, and how often the member was asked.
-    fn judge(history: &History, member: &Order) -> (Verdict, usize) {
+    fn judge(history: &History, member: &OrderModel) -> (Verdict, usize) {
         let mut search = Search::new(history);
         for round in 1..10 {
             let places = search.places();
@@ -260,9 +260,9 @@ mod tests {
         ) {
             let old = [common.clone(), was.clone()].concat();
             let new = [common.clone(), is].concat();
-            let member = Order::of(&new, view, 0);
+            let member = OrderModel::of(&new, view, 0);
             let begin = begin.min(common.len());
-            let history = told(&old[begin..], Order::of(&old[..begin], 1, 0).end());
+            let history = told(&old[begin..], OrderModel::of(&old[..begin], 1, 0).end());
             let from = common.len() as u64;
             let (verdict, _) = judge(&history, &member);
             if was.is_empty() {
@@ -275,7 +275,7 @@ mod tests {
             }
             // A member that knows only the last of its places is never taken for one that has the
             // order, and the place that it leads to is not too late.
-            let member = Order { first, ..member };
+            let member = OrderModel { first, ..member };
             match judge(&history, &member).0 {
                 Verdict::Changed { from: at } | Verdict::Behind { from: at, .. } => {
                     prop_assert!(!was.is_empty() && at <= from);
@@ -288,13 +288,13 @@ mod tests {
     /// One that has been told nothing yet, at a group that begins anew with less than it had.
     #[test]
     fn shorter_order_is_told_apart_by_earlier_positions() {
-        let old = Order::of(&[1; 50], 2, 0);
+        let old = OrderModel::of(&[1; 50], 2, 0);
         let earlier = vec![old.positions[0], old.positions[2], old.positions[34]];
         let history = History::begin_at(old.end(), earlier, 2).expect("they rise");
         let changed = |from| (Verdict::Changed { from }, 2);
-        assert_eq!(judge(&history, &Order::of(&[2; 5], 1, 0)), changed(0));
+        assert_eq!(judge(&history, &OrderModel::of(&[2; 5], 1, 0)), changed(0));
         // Of what it has after place 2 nothing is known: it may be another group.
-        let forked = Order::of(&[[1; 3], [2; 3]].concat(), 2, 0);
+        let forked = OrderModel::of(&[[1; 3], [2; 3]].concat(), 2, 0);
         let behind = Verdict::Behind { from: 2, is_same_group: false };
         assert_eq!(judge(&history, &forked).0, behind);
         let positions = vec![old.positions[2], old.positions[1]];
@@ -309,13 +309,13 @@ mod tests {
         for changed in [0, 1, 1_023, 1_024, 4_999, 5_000, 5_001, 40_000, numbers.len() - 1] {
             let mut other = numbers.clone();
             other[changed] ^= 1;
-            let (verdict, rounds) = judge(&history, &Order::of(&other, 2, 0));
+            let (verdict, rounds) = judge(&history, &OrderModel::of(&other, 2, 0));
             let exact = changed as u64;
             let first_recent = history.recent[0].place;
             let from = if exact >= first_recent { exact } else { exact / STRIDE * STRIDE };
             assert_eq!(verdict, Verdict::Changed { from }, "{changed}");
             assert!(rounds <= 5, "{rounds} rounds");
         }
-        assert_eq!(judge(&history, &Order::of(&numbers, 9, 0)), (Verdict::Same, 1));
+        assert_eq!(judge(&history, &OrderModel::of(&numbers, 9, 0)), (Verdict::Same, 1));
     }
 }

@@ -27,20 +27,20 @@ pub(super) const GREETING_MAX: Duration = Duration::from_secs(5);
 pub(super) struct ConnectionLimit {
     strangers_max: usize,
     known_max: usize,
-    state: Mutex<State>,
+    state: Mutex<LimitState>,
     vacated: Condvar,
     shortage: Shortage,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct LimitState {
     is_closed: bool,
     next: u64,
     /// Oldest first.
     slots: Vec<Slot>,
 }
 
-impl State {
+impl LimitState {
     fn strangers(&self) -> usize {
         self.slots.iter().filter(|slot| slot.stranger.is_some()).count()
     }
@@ -96,7 +96,7 @@ impl ConnectionLimit {
         self.state().is_closed
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, LimitState> {
         // Nothing in here is left half done by a panic.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -3,7 +3,7 @@
 
 use super::channel::Channel;
 use super::deadline::{ChannelError, Deadline};
-use super::handshake::{End, handshake};
+use super::handshake::{HandshakeEnd, handshake};
 use super::hello::{Hello, PREAMBLE_BYTES, Preamble, Purpose};
 use super::key::SharedKey;
 use super::refusal::{Refusal, decode_verdict, encode_verdict};
@@ -30,7 +30,7 @@ pub(super) fn send_greeting(
     stream: Stream,
     deadline: Deadline<'_>,
 ) -> Result<Result<Greeted, Refused>, ChannelError> {
-    let mut channel = match preambles(terms.key, stream, End::Connecting, deadline)? {
+    let mut channel = match preambles(terms.key, stream, HandshakeEnd::Connecting, deadline)? {
         Ok(channel) => channel,
         Err(refusal) => return Ok(Err((refusal, None))),
     };
@@ -50,7 +50,7 @@ pub(super) fn accept_greeting(
     deadline: Deadline<'_>,
     judge: impl FnOnce(&Hello) -> Result<(), Refusal>,
 ) -> Result<Result<Greeted, (Refusal, Option<Hello>)>, ChannelError> {
-    let mut channel = match preambles(terms.key, stream, End::Accepting, deadline)? {
+    let mut channel = match preambles(terms.key, stream, HandshakeEnd::Accepting, deadline)? {
         Ok(channel) => channel,
         Err(refusal) => return Ok(Err((refusal, None))),
     };
@@ -81,7 +81,7 @@ pub(super) fn receive_verdict(
 fn preambles(
     key: Option<&SharedKey>,
     stream: Stream,
-    end: End,
+    end: HandshakeEnd,
     deadline: Deadline<'_>,
 ) -> Result<Result<Channel, Refusal>, ChannelError> {
     let own = Preamble::own(key.is_some());
@@ -93,8 +93,8 @@ fn preambles(
     }
     let Some(key) = key else { return Ok(Ok(Channel::new(stream, None))) };
     let prologue = match end {
-        End::Connecting => [own.encode(), theirs].concat(),
-        End::Accepting => [theirs, own.encode()].concat(),
+        HandshakeEnd::Connecting => [own.encode(), theirs].concat(),
+        HandshakeEnd::Accepting => [theirs, own.encode()].concat(),
     };
     let cipher = handshake(&stream, key, &prologue, end, deadline)?;
     Ok(Ok(Channel::new(stream, Some(cipher))))

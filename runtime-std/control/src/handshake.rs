@@ -14,7 +14,7 @@ const HANDSHAKE_MAX: usize = 256;
 
 /// Which end begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum HandshakeEnd {
     Connecting,
     Accepting,
 }
@@ -24,12 +24,12 @@ pub(super) fn handshake(
     stream: &Stream,
     key: &SharedKey,
     prologue: &[u8],
-    end: End,
+    end: HandshakeEnd,
     deadline: Deadline<'_>,
 ) -> Result<TransportState, ChannelError> {
     match end {
-        End::Connecting => connect(stream, key, prologue, deadline),
-        End::Accepting => accept(stream, key, prologue, deadline),
+        HandshakeEnd::Connecting => connect(stream, key, prologue, deadline),
+        HandshakeEnd::Accepting => accept(stream, key, prologue, deadline),
     }
 }
 

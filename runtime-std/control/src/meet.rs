@@ -19,7 +19,7 @@ use super::connection_limit::{ConnectionLimit, GREETING_MAX, Permit, accept_conn
 use super::deadline::{ChannelError, Deadline, SLICE};
 use super::error::MeshError;
 use super::greeting::{Refused, Terms, accept_greeting, receive_verdict, send_greeting};
-use super::handshake::End;
+use super::handshake::HandshakeEnd;
 use super::hello::{Hello, Purpose};
 use super::identity::incarnation;
 use super::key::SharedKey;
@@ -76,7 +76,7 @@ impl Common<'_> {
 /// What a thread found.
 enum Found {
     /// A member is there. The accepting end may still refuse it.
-    Arrived { rank: Rank, hello: Hello, channel: Channel, end: End },
+    Arrived { rank: Rank, hello: Hello, channel: Channel, end: HandshakeEnd },
     /// A connection was refused.
     Refused { address: Address, refusal: Refusal },
     /// A stranger answers at a member's address.
@@ -262,9 +262,9 @@ fn admit(
     rank: Rank,
     hello: &Hello,
     mut channel: Channel,
-    end: End,
+    end: HandshakeEnd,
 ) -> Result<Channel, Option<Refusal>> {
-    if end == End::Connecting {
+    if end == HandshakeEnd::Connecting {
         return Ok(channel);
     }
     let before = arrived[rank.index()].as_ref();
@@ -289,7 +289,7 @@ fn reach(common: &Common<'_>, rank: Rank, sender: &Sender<Found>) {
     while let Ok(slice) = common.deadline().slice() {
         let found = match attempt(common, address) {
             Ok(Ok((hello, channel))) if hello.node == peer => {
-                Found::Arrived { rank, hello, channel, end: End::Connecting }
+                Found::Arrived { rank, hello, channel, end: HandshakeEnd::Connecting }
             }
             Ok(Ok(_)) => {
                 Found::Failed(MeshError::WrongPeer { expected: peer, address: address.clone() })
@@ -405,7 +405,7 @@ fn greet(
             return common.handler.receive(Session::new(channel, Some(Arc::clone(stop))));
         }
         Ok(Ok((hello, channel))) => match rank_of(common, hello.node) {
-            Some(rank) => Found::Arrived { rank, hello, channel, end: End::Accepting },
+            Some(rank) => Found::Arrived { rank, hello, channel, end: HandshakeEnd::Accepting },
             None => Found::Refused { address, refusal: Refusal::NotAMember },
         },
         Ok(Err((refusal, Some(hello)))) if is_hopeless(common, refusal, &hello) => Found::Failed(

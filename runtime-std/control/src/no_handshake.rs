@@ -7,7 +7,7 @@ use super::stream::Stream;
 
 /// Which end begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum HandshakeEnd {
     Connecting,
     Accepting,
 }
@@ -30,7 +30,7 @@ pub(super) fn handshake(
     _: &Stream,
     _: &SharedKey,
     _: &[u8],
-    _: End,
+    _: HandshakeEnd,
     _: Deadline<'_>,
 ) -> Result<TransportState, ChannelError> {
     Err(ChannelError::Malformed)

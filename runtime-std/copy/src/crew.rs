@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::group::Job;
 use super::messages::{Notice, failure_of};
 use super::receiving::receive;
-use super::report::Report;
+use super::report::CopyReport;
 use super::sending::{CopyError, send};
 use super::{BlockOptions, CopyCommand, nested};
 use tramontane_local::crew::{Crew, Event, Launch, Role, Worker, WorkerId};
@@ -80,7 +80,10 @@ impl Task {
 }
 
 /// Copies into directories of this machine.
-pub(super) fn copy(arguments: &CopyCommand, interrupts: &Interrupts) -> Result<Report, Failure> {
+pub(super) fn copy(
+    arguments: &CopyCommand,
+    interrupts: &Interrupts,
+) -> Result<CopyReport, Failure> {
     nested::refuse(&arguments.files, &arguments.to)?;
     nested::refuse_twice(&arguments.to)?;
     Root::from_env().sweep()?;
@@ -115,7 +118,7 @@ pub(super) fn copy(arguments: &CopyCommand, interrupts: &Interrupts) -> Result<R
         }
     };
     Root::from_env().sweep()?;
-    Ok(Report { places: places.clone(), ..copied? })
+    Ok(CopyReport { places: places.clone(), ..copied? })
 }
 
 /// What a receiver's end is: of several, the first in this order is why the copy failed.

@@ -139,7 +139,7 @@ mod tests {
 
     use super::super::archive;
     use super::super::messages::Manifest;
-    use super::super::place::Place;
+    use super::super::place::TargetDirectory;
     use super::*;
 
     const LONG_AGO_S: i64 = 1_000_000_000;
@@ -185,8 +185,8 @@ mod tests {
         archive.into_inner().expect("an archive")
     }
 
-    fn unpack(archive: &[u8], to: &Path) -> Place {
-        let mut place = Place::take(to).expect("a place");
+    fn unpack(archive: &[u8], to: &Path) -> TargetDirectory {
+        let mut place = TargetDirectory::take(to).expect("a place");
         place
             .expect(&Manifest { names: vec!["tree".into()], bytes: 14 })
             .expect("nothing is there");

@@ -4,7 +4,7 @@
 use tar::Header;
 
 use super::messages::Manifest;
-use super::place::Place;
+use super::place::TargetDirectory;
 use super::victim::Victim;
 
 /// Unpacks bytes as what a sender sends, where it announced a file and a directory. The checksum of
@@ -16,7 +16,7 @@ pub fn archive(bytes: &[u8]) {
     let victim = Victim::new();
     let before = victim.seen();
     let mut place =
-        Place::take(&victim.to()).unwrap_or_else(|failure| panic!("{}", failure.text()));
+        TargetDirectory::take(&victim.to()).unwrap_or_else(|failure| panic!("{}", failure.text()));
     let names = ["file", "tree"].map(str::to_owned).to_vec();
     let expected = place.expect(&Manifest { names, bytes: 0 });
     if expected.is_ok() && place.unpack(&*with_sums(bytes)).is_ok() {

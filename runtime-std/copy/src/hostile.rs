@@ -12,9 +12,9 @@ use tar::{EntryType, Header};
 use super::entries::HEADERS_MAX;
 use super::group::Job;
 use super::ledger::Ledger;
-use super::member::Member;
+use super::member::CopyMember;
 use super::messages::{Manifest, Notice};
-use super::place::{Place, UNPACKED};
+use super::place::{TargetDirectory, UNPACKED};
 use super::receiving::{Received, receive};
 use super::stream::Outgoing;
 use super::victim::{Victim, entry, header};
@@ -48,7 +48,7 @@ impl Victim {
 }
 
 fn send(mut job: Job, names: &[&str], archive: &[u8]) {
-    let member = Member::start(&mut job, None, &AtomicBool::new(false)).expect("they meet");
+    let member = CopyMember::start(&mut job, None, &AtomicBool::new(false)).expect("they meet");
     let names = names.iter().map(|name| (*name).to_owned()).collect();
     for notice in Notice::of_manifest(&Manifest { names, bytes: 0 }, job.terms()) {
         member.announce(&notice, || Ok(())).expect("it goes");
@@ -185,7 +185,7 @@ fn nothing_that_is_there_changes_whatever_is_sent() {
 #[test]
 fn a_name_without_end_takes_little_memory() {
     let victim = Victim::new();
-    let mut place = Place::take(&victim.to()).expect("a place");
+    let mut place = TargetDirectory::take(&victim.to()).expect("a place");
     place.expect(&Manifest { names: vec!["file".into()], bytes: 0 }).expect("nothing is there");
     for kind in [EntryType::GNULongName, EntryType::GNULongLink, EntryType::XHeader] {
         let mut read = 0;
@@ -218,7 +218,7 @@ impl std::io::Read for Counted<'_> {
 #[test]
 fn what_arrives_can_be_opened_by_nobody_else_before_it_is_in_place() {
     let victim = Victim::new();
-    let place = Place::take(&victim.to()).expect("a place");
+    let place = TargetDirectory::take(&victim.to()).expect("a place");
     let mode = fs::metadata(victim.to().join(UNPACKED)).expect("it is there").mode();
     assert_eq!(mode & 0o7777, 0o700);
     drop(place);

@@ -99,7 +99,7 @@ use clap::{Args, Parser};
 use serde::{Deserialize, Serialize};
 
 use group::{Job, STALL_DEFAULT_S, block_bytes, stall_time};
-use report::Report;
+use report::CopyReport;
 use tramontane_local::exit::{Failure, Status, help};
 use tramontane_local::group::LocalError;
 use tramontane_local::group_file;
@@ -249,7 +249,7 @@ fn hosts(
     arguments: &CopyCommand,
     description: &Description,
     interrupts: &Interrupts,
-) -> Result<Option<Report>, Failure> {
+) -> Result<Option<CopyReport>, Failure> {
     let own = arguments.id.unwrap_or_default();
     let from = arguments
         .from

@@ -121,13 +121,13 @@ impl Replica for Deliveries {
 }
 
 /// A member of a copy.
-pub(super) struct Member {
+pub(super) struct CopyMember {
     running: Running,
     watched: Arc<Watched>,
     own: u32,
 }
 
-impl Member {
+impl CopyMember {
     /// Becomes a member, once all others have come. `cancel` ends the wait for them.
     pub(super) fn start(
         job: &mut Job,

@@ -24,14 +24,14 @@ const SYNC_PAUSE: Duration = Duration::from_secs(1);
 
 /// A directory that is copied into. What was not moved into place goes when this is dropped.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct TargetDirectory {
     directory: PathBuf,
     unpacked: PathBuf,
     names: Vec<String>,
     directories: Directories,
 }
 
-impl Place {
+impl TargetDirectory {
     /// Takes a directory, which must be there and have nothing of an earlier copy.
     pub(super) fn take(directory: &Path) -> Result<Self, Failure> {
         let unpacked = directory.join(UNPACKED);
@@ -214,7 +214,7 @@ fn rename_to_nothing(from: &Path, to: &Path) -> io::Result<()> {
     }
 }
 
-impl Drop for Place {
+impl Drop for TargetDirectory {
     fn drop(&mut self) {
         if let Err(error) = directories::remove_all(&self.unpacked) {
             tracing::warn!(path = %self.unpacked.display(), %error, "what was unpacked cannot be removed");

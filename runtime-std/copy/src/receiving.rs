@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use super::group::Job;
 use super::ledger::{Decision, Ledger};
-use super::member::{Arrivals, Chunk, Member};
+use super::member::{Arrivals, Chunk, CopyMember};
 use super::messages::{Notice, Sum, Terms};
-use super::place::Place;
+use super::place::TargetDirectory;
 use super::sending::words;
 use super::stall::{Pace, Stall};
 use super::stream::Incoming;
@@ -26,7 +26,7 @@ pub(super) struct Received {
 
 /// Takes what is copied. `cancel` ends it.
 pub(super) fn receive(job: &mut Job, to: &Path, cancel: &AtomicBool) -> Result<Received, Failure> {
-    let mut place = Place::take(to)?;
+    let mut place = TargetDirectory::take(to)?;
     let mut receiving = Receiving::start(job, cancel)?;
     let taken = receiving.take(&mut place);
     // What is not in place is removed before the others know that this member has ended.
@@ -37,7 +37,7 @@ pub(super) fn receive(job: &mut Job, to: &Path, cancel: &AtomicBool) -> Result<R
 
 /// A receiver of a copy.
 pub(super) struct Receiving<'r> {
-    pub(super) member: Member,
+    pub(super) member: CopyMember,
     arrived: mpsc::Receiver<Chunk>,
     free: mpsc::Sender<Buffer>,
     sender: u32,
@@ -51,13 +51,13 @@ impl<'r> Receiving<'r> {
     pub(super) fn start(job: &mut Job, cancel: &'r AtomicBool) -> Result<Self, Failure> {
         let (chunks, arrived) = mpsc::channel();
         let (free, is_free) = mpsc::channel();
-        let member = Member::start(job, Some(Arrivals::new(chunks, is_free)), cancel)?;
+        let member = CopyMember::start(job, Some(Arrivals::new(chunks, is_free)), cancel)?;
         let (sender, terms, stall) = (job.sender, job.terms(), job.stall);
         Ok(Self { member, arrived, free, sender, terms, stall, cancel })
     }
 
     /// Takes everything and has it in place, here and at all other receivers.
-    fn take(&mut self, place: &mut Place) -> Result<Received, Failure> {
+    fn take(&mut self, place: &mut TargetDirectory) -> Result<Received, Failure> {
         let received = self.unpack(place)?;
         self.settle(place, &received)?;
         self.all_placed(&received, place.directory())?;
@@ -65,7 +65,7 @@ impl<'r> Receiving<'r> {
     }
 
     /// Takes everything, beside its place, and reports that this member is ready.
-    pub(super) fn unpack(&self, place: &mut Place) -> Result<Received, Failure> {
+    pub(super) fn unpack(&self, place: &mut TargetDirectory) -> Result<Received, Failure> {
         self.try_to_unpack(place).map_err(|failure| {
             // What ended the copy may look like a failure of this member.
             let Some(ended) = self.member.check().err() else {
@@ -77,7 +77,7 @@ impl<'r> Receiving<'r> {
         })
     }
 
-    fn try_to_unpack(&self, place: &mut Place) -> Result<Received, Failure> {
+    fn try_to_unpack(&self, place: &mut TargetDirectory) -> Result<Received, Failure> {
         self.accept_manifest(place)?;
         let cancel = || self.check_cancelled();
         let mut stream = Incoming::new(&self.member, &cancel, &self.arrived, &self.free);
@@ -103,7 +103,7 @@ impl<'r> Receiving<'r> {
     }
 
     /// Waits for the manifest, and lets the sender go on.
-    fn accept_manifest(&self, place: &mut Place) -> Result<(), Failure> {
+    fn accept_manifest(&self, place: &mut TargetDirectory) -> Result<(), Failure> {
         let is_there = |ledger: &Ledger| ledger.manifest().is_some() || ledger.decision().is_some();
         self.member.wait_until(is_there, |_| self.check_cancelled())?;
         self.member.check()?;
@@ -129,7 +129,11 @@ impl<'r> Receiving<'r> {
     }
 
     /// Waits for the decision, and moves everything into place if it is the commit.
-    pub(super) fn settle(&self, place: &Place, received: &Received) -> Result<(), Failure> {
+    pub(super) fn settle(
+        &self,
+        place: &TargetDirectory,
+        received: &Received,
+    ) -> Result<(), Failure> {
         let is_decided = |ledger: &Ledger| ledger.decision().is_some();
         let waited = self.member.wait_until(is_decided, |_| self.check_cancelled());
         if let Err(interrupted) = &waited {

@@ -95,26 +95,26 @@ fn pace(bytes: u64, total: u64, elapsed: Duration) -> String {
 
 /// What became of one receiver's copy.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Line {
+pub(super) struct CopyLine {
     pub(super) node: u32,
     pub(super) files: u64,
 }
 
 /// What became of a copy.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Report {
+pub(super) struct CopyReport {
     /// Of the archive: of all files, and a little for each.
     pub(super) bytes: u64,
     /// XXH3 of the archive, 128 bits, the same everywhere.
     pub(super) checksum: String,
     pub(super) seconds: f64,
     #[serde(rename = "receivers")]
-    pub(super) lines: Vec<Line>,
+    pub(super) lines: Vec<CopyLine>,
     /// Where each receiver has it, if they are of this machine.
     pub(super) places: Vec<PathBuf>,
 }
 
-impl Report {
+impl CopyReport {
     pub(super) fn print(&self, json: bool) -> Result<(), Failure> {
         print_result(json, self, Self::text)
     }

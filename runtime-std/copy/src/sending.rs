@@ -8,9 +8,9 @@ use std::time::Instant;
 
 use super::group::Job;
 use super::ledger::{Decision, Ledger};
-use super::member::{Member, until_last_notices};
+use super::member::{CopyMember, until_last_notices};
 use super::messages::{Notice, Sum};
-use super::report::{Line, Progress, Report};
+use super::report::{CopyLine, CopyReport, Progress};
 use super::source::Source;
 use super::stall::{Pace, Stall};
 use super::stream::Outgoing;
@@ -46,9 +46,9 @@ pub(super) fn send(
     files: &[PathBuf],
     cancel: &AtomicBool,
     check: &dyn Fn() -> Result<(), Failure>,
-) -> Result<Report, CopyError> {
+) -> Result<CopyReport, CopyError> {
     let source = Arc::new(Source::scan(files, check)?);
-    let member = Member::start(job, None, cancel)?;
+    let member = CopyMember::start(job, None, cancel)?;
     let receivers: Vec<u32> = job.receivers().collect();
     let mut sending = Sending {
         job,
@@ -68,7 +68,7 @@ pub(super) fn send(
 /// The member that copies.
 struct Sending<'c> {
     job: &'c Job,
-    member: &'c Member,
+    member: &'c CopyMember,
     source: &'c Arc<Source>,
     check: &'c dyn Fn() -> Result<(), Failure>,
     pace: Arc<Pace>,
@@ -77,14 +77,14 @@ struct Sending<'c> {
 }
 
 impl Sending<'_> {
-    fn copy(&mut self) -> Result<Report, CopyError> {
+    fn copy(&mut self) -> Result<CopyReport, CopyError> {
         let started = Instant::now();
         let sum = self.send_all().inspect_err(|failure| self.member.call_off(failure))?;
         self.commit(&sum)?;
         let lines = self.wait_for_all_placed()?;
         let seconds = started.elapsed().as_secs_f64();
         let Sum { bytes, checksum } = sum;
-        Ok(Report { bytes, checksum, seconds, lines, places: Vec::new() })
+        Ok(CopyReport { bytes, checksum, seconds, lines, places: Vec::new() })
     }
 
     /// Sends everything, until all receivers are ready with it.
@@ -165,12 +165,12 @@ impl Sending<'_> {
     }
 
     /// Waits until every receiver has moved everything into place, or could not, or is lost.
-    fn wait_for_all_placed(&mut self) -> Result<Vec<Line>, CopyError> {
+    fn wait_for_all_placed(&mut self) -> Result<Vec<CopyLine>, CopyError> {
         let waited = self.wait_until(Ledger::is_over);
         let ledger = self.member.ledger();
         let placed = ledger.placed();
         if placed.len() == self.job.receivers().count() {
-            return Ok(placed.into_iter().map(|(node, files)| Line { node, files }).collect());
+            return Ok(placed.into_iter().map(|(node, files)| CopyLine { node, files }).collect());
         }
         let why_not = ledger.why_not_placed().map(str::to_owned);
         drop(ledger);

@@ -11,7 +11,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::group::{CHUNK_BYTES, CHUNKS_AHEAD};
-use super::member::{Chunk, LOOK_PAUSE, Member, Watched};
+use super::member::{Chunk, CopyMember, LOOK_PAUSE, Watched};
 use super::messages::{Notice, Sum};
 use super::stall::Pace;
 use tramontane_local::exit::Failure;
@@ -137,7 +137,7 @@ impl Write for Outgoing {
 
 /// A receiver's stream: chunks as bytes.
 pub(super) struct Incoming<'r> {
-    member: &'r Member,
+    member: &'r CopyMember,
     /// Ends a wait.
     cancel: &'r dyn Fn() -> Result<(), Failure>,
     arrived: &'r Receiver<Chunk>,
@@ -156,7 +156,7 @@ impl<'r> Incoming<'r> {
     /// A stream of the chunks that arrive, until the copy is off; memory that was read goes back
     /// to `free`.
     pub(super) fn new(
-        member: &'r Member,
+        member: &'r CopyMember,
         cancel: &'r dyn Fn() -> Result<(), Failure>,
         arrived: &'r Receiver<Chunk>,
         free: &'r Sender<Buffer>,

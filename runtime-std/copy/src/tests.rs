@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use super::group::Job;
-use super::place::Place;
+use super::place::TargetDirectory;
 use super::receiving::{Receiving, receive};
 use super::sending::{CopyError, send};
 use tramontane_local::exit::{Failure, Status};
@@ -56,10 +56,10 @@ impl Copy {
     fn receive_until<T>(
         &self,
         own: u32,
-        script: impl FnOnce(&Receiving<'_>, &mut Place) -> T,
+        script: impl FnOnce(&Receiving<'_>, &mut TargetDirectory) -> T,
     ) -> T {
         let cancel = AtomicBool::new(false);
-        let mut place = Place::take(&self.to(own)).expect("a place");
+        let mut place = TargetDirectory::take(&self.to(own)).expect("a place");
         let receiving = Receiving::start(&mut self.job(own), &cancel).expect("they meet");
         script(&receiving, &mut place)
     }
@@ -155,7 +155,7 @@ fn the_only_receiver_has_nothing_if_the_sender_goes_before_it_commits() {
         let receiver = scope.spawn(move || copy.receive(1));
         scope.spawn(move || {
             let cancel = AtomicBool::new(false);
-            let sender = super::member::Member::start(&mut copy.job(0), None, &cancel);
+            let sender = super::member::CopyMember::start(&mut copy.job(0), None, &cancel);
             // The receiver has begun then, most of the time; otherwise it waits for the sender as
             // long as a start may take, and the outcome is the same.
             std::thread::sleep(Duration::from_millis(300));

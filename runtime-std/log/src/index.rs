@@ -26,7 +26,7 @@ pub(crate) struct BadPlace {
 
 /// A batch whose records from the first to before the end are those of the log.
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct IndexEntry {
     end: Sequence,
     place: BatchPlace,
 }
@@ -37,7 +37,7 @@ pub(crate) struct Index {
     /// The first that is served.
     base: Sequence,
     end: Sequence,
-    entries: VecDeque<Entry>,
+    entries: VecDeque<IndexEntry>,
     /// Damaged records: the first of each range, and its end.
     bad: BTreeMap<Sequence, (Sequence, BadPlace)>,
     /// Records that were damaged and of which a repair has another copy.
@@ -78,7 +78,7 @@ impl Index {
         let missing = BadPlace { segment: place.segment, offset: place.mark.start };
         self.go_on_at(place.mark.first, missing);
         self.end = place.mark.next();
-        self.entries.push_back(Entry { end: self.end, place });
+        self.entries.push_back(IndexEntry { end: self.end, place });
     }
 
     /// Makes void what is there from a sequence on.

@@ -75,7 +75,7 @@ pub(super) struct Entry {
 
 /// What became of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Answer {
+pub(super) struct QueueAnswer {
     /// Which: as in the entry.
     pub(super) ticket: u16,
     /// False if there was no receive for it.
@@ -186,16 +186,16 @@ impl<'m> Lane<'m> {
     }
 
     /// The answer of that count, once it was given. None if it is no answer.
-    pub(super) fn answer(self, count: u64) -> Option<Answer> {
+    pub(super) fn answer(self, count: u64) -> Option<QueueAnswer> {
         let answer = self.answer_cell(count).load(Ordering::Relaxed);
         let ticket =
             u16::try_from(answer & !REFUSED).ok().filter(|ticket| u64::from(*ticket) < SENDS)?;
-        Some(Answer { ticket, is_taken: answer & REFUSED == 0 })
+        Some(QueueAnswer { ticket, is_taken: answer & REFUSED == 0 })
     }
 
     /// Gives an answer, the one of that count. For the owner, once it has done with the block's
     /// bytes.
-    pub(super) fn settle(self, count: u64, answer: Answer) {
+    pub(super) fn settle(self, count: u64, answer: QueueAnswer) {
         let refused = if answer.is_taken { 0 } else { REFUSED };
         self.answer_cell(count).store(u64::from(answer.ticket) | refused, Ordering::Relaxed);
         self.map.cell(self.at + CACHE_LINE + 8).store(count + 1, Ordering::Release);
@@ -244,7 +244,7 @@ mod tests {
                 };
                 lane.post(count, &entry);
                 assert_eq!((lane.posted(), lane.entry(count)), (count + 1, entry));
-                let answer = Answer { ticket: 511, is_taken: count % 2 == 0 };
+                let answer = QueueAnswer { ticket: 511, is_taken: count % 2 == 0 };
                 lane.settle(count, answer);
                 assert_eq!((lane.settled(), lane.answer(count)), (count + 1, Some(answer)));
             }

@@ -74,13 +74,13 @@ impl Subject {
 
 /// What is said with descriptors: whose they are, and of what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Message {
+pub(super) struct DescriptorMessage {
     pub(super) node: NodeId,
     pub(super) incarnation: u64,
     pub(super) subject: Subject,
 }
 
-impl Message {
+impl DescriptorMessage {
     fn to_bytes(self) -> [u8; 8 * WORDS] {
         let Self { node, incarnation, subject } = self;
         let [kind, of, number] = subject.to_words();
@@ -106,7 +106,7 @@ impl Message {
 #[derive(Debug)]
 pub(super) struct Received {
     /// None if it is not understood.
-    pub(super) message: Option<Message>,
+    pub(super) message: Option<DescriptorMessage>,
     /// None in the places of descriptors that were not sent.
     pub(super) files: [Option<OwnedFd>; FILES_MAX],
 }
@@ -133,7 +133,7 @@ impl WayTo {
     /// its queue is full.
     pub(super) fn send(
         &self,
-        message: Message,
+        message: DescriptorMessage,
         files: &[BorrowedFd<'_>],
     ) -> rustix::io::Result<bool> {
         let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(FILES_MAX))];
@@ -186,7 +186,7 @@ impl DescriptorSocket {
         for (place, file) in files.iter_mut().zip(sent.flatten()) {
             *place = Some(file);
         }
-        let message = bytes.get(..came.bytes).and_then(Message::from_bytes);
+        let message = bytes.get(..came.bytes).and_then(DescriptorMessage::from_bytes);
         Ok(Some(Received { message, files }))
     }
 }
@@ -212,17 +212,17 @@ mod tests {
             Subject::Region { region: Region(u16::MAX), serial: 2 },
             Subject::Queue { view, serial: u64::MAX },
         ] {
-            let message = Message { node: NodeId(u32::MAX), incarnation: 5, subject };
+            let message = DescriptorMessage { node: NodeId(u32::MAX), incarnation: 5, subject };
             let bytes = message.to_bytes();
-            assert_eq!(Message::from_bytes(&bytes), Some(message));
-            assert_eq!(Message::from_bytes(&bytes[1..]), None);
-            assert_eq!(Message::from_bytes(&[&bytes[..], &[0; 8]].concat()), None);
+            assert_eq!(DescriptorMessage::from_bytes(&bytes), Some(message));
+            assert_eq!(DescriptorMessage::from_bytes(&bytes[1..]), None);
+            assert_eq!(DescriptorMessage::from_bytes(&[&bytes[..], &[0; 8]].concat()), None);
             for place in [0, 12, 24] {
                 let mut wrong = bytes;
                 wrong[place] ^= 0x40;
-                assert_eq!(Message::from_bytes(&wrong), None, "byte {place}");
+                assert_eq!(DescriptorMessage::from_bytes(&wrong), None, "byte {place}");
             }
         }
-        assert_eq!(Message::from_bytes(&[]), None);
+        assert_eq!(DescriptorMessage::from_bytes(&[]), None);
     }
 }

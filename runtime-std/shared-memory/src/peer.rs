@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use tramontane_core::fabric::{LossCause, REGIONS_MAX, Region};
 use tramontane_core::ids::{NodeId, ViewId};
 
-use super::descriptors::{Message, Subject, WayTo};
+use super::descriptors::{DescriptorMessage, Subject, WayTo};
 use super::files::Names;
 use super::folder::Folder;
 use super::futex::Bell;
@@ -141,7 +141,7 @@ impl Peer {
     /// Sends descriptors to it: see [`WayTo::send`].
     pub(super) fn send(
         &self,
-        message: Message,
+        message: DescriptorMessage,
         files: &[BorrowedFd<'_>],
     ) -> rustix::io::Result<bool> {
         self.contact().way.send(message, files)
@@ -168,7 +168,7 @@ impl Peer {
     /// Takes what this process sent, if it can be mapped and read whatever the process does.
     pub(super) fn accept(
         &self,
-        message: &Message,
+        message: &DescriptorMessage,
         files: [Option<OwnedFd>; 2],
     ) -> Result<(), Unusable> {
         let subject = message.subject;

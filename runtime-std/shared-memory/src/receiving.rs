@@ -18,7 +18,7 @@ use tramontane_core::ids::ViewId;
 use tramontane_core::memory::BlockPages as _;
 
 use super::block_memory::{OwnRegion, PeerRegion};
-use super::block_queues::{Answer, BlockQueues, CHANNELS, ENTRIES, Entry, Lane};
+use super::block_queues::{BlockQueues, CHANNELS, ENTRIES, Entry, Lane, QueueAnswer};
 use super::copying::{PIECE_BYTES, Stores, copy};
 use super::peer::Peer;
 use super::residence::Residence;
@@ -169,7 +169,8 @@ impl Inbox {
         }
         self.match_receive(entry, within, peer).inspect_err(|fault| {
             if *fault == Fault::Unawaited {
-                ends.own.settle(self.settled, Answer { ticket: entry.ticket, is_taken: false });
+                ends.own
+                    .settle(self.settled, QueueAnswer { ticket: entry.ticket, is_taken: false });
             }
         })
     }
@@ -234,7 +235,7 @@ impl Inbox {
     }
 
     fn answer(&mut self, own: Lane<'_>, ticket: u16, is_taken: bool) {
-        own.settle(self.settled, Answer { ticket, is_taken });
+        own.settle(self.settled, QueueAnswer { ticket, is_taken });
         self.settled += 1;
     }
 

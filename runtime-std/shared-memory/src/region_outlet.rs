@@ -23,7 +23,7 @@ pub(super) const TOKENS_MAX: usize = 1024;
 
 /// Where one region's posts are.
 #[derive(Clone, Copy, Debug, Default)]
-struct Way {
+struct OutletWay {
     /// Posts are refused until it is told that the right is there.
     is_refusing: bool,
     /// By which right the lists were posted that were posted last.
@@ -79,7 +79,7 @@ pub(super) struct Outlet {
     regions: PeerRegions,
     /// How much of the queue was heard to be taken.
     taken: u64,
-    ways: [Way; REGIONS_MAX],
+    ways: [OutletWay; REGIONS_MAX],
     under_way: VecDeque<UnderWay>,
 }
 

@@ -13,7 +13,7 @@ use tramontane_core::fabric::{Area, Region, Regions, TooManyRegions};
 use tramontane_core::ids::{NodeId, ViewId};
 
 use super::block_memory::OwnRegion;
-use super::descriptors::{Message, Received, Subject};
+use super::descriptors::{DescriptorMessage, Received, Subject};
 use super::error::Error;
 use super::exchange::Range;
 use super::files::Names;
@@ -204,7 +204,8 @@ impl Residence {
         subject: Subject,
         memory: BorrowedFd<'_>,
     ) -> rustix::io::Result<bool> {
-        let message = Message { node: self.node(), incarnation: self.incarnation(), subject };
+        let message =
+            DescriptorMessage { node: self.node(), incarnation: self.incarnation(), subject };
         let files = [memory, self.bell_file.as_fd()];
         let files = if matches!(subject, Subject::Row { .. }) { &files[..] } else { &files[..1] };
         to.send(message, files)

@@ -52,7 +52,7 @@ impl Link {
 }
 
 /// What a process has and was told.
-struct Place<T: RegionBench> {
+struct SceneMember<T: RegionBench> {
     regions: [Memory<T>; 2],
     rows: BTreeMap<ViewId, Rows<T>>,
     events: Vec<Event>,
@@ -63,7 +63,7 @@ struct Place<T: RegionBench> {
 pub(super) struct Scene<'b, T: RegionBench> {
     pub(super) bench: &'b mut T,
     /// None for one that was lost.
-    places: [Option<Place<T>>; PROCESSES],
+    places: [Option<SceneMember<T>>; PROCESSES],
     views: u64,
     capabilities: Capabilities,
 }
@@ -80,17 +80,17 @@ impl<'b, T: RegionBench> Scene<'b, T> {
             };
             let regions = [make(LOG, LOG_BYTES[process.0])?, make(OTHER, OTHER_BYTES)?];
             let (rows, events, told) = Default::default();
-            *place = Some(Place { regions, rows, events, told });
+            *place = Some(SceneMember { regions, rows, events, told });
         }
         let capabilities = bench.fabric(A).capabilities();
         Ok(Self { bench, places, views: 0, capabilities })
     }
 
-    fn place(&self, process: Process) -> &Place<T> {
+    fn place(&self, process: Process) -> &SceneMember<T> {
         self.places[process.0].as_ref().expect("a clause uses nobody who was lost")
     }
 
-    fn place_mut(&mut self, process: Process) -> &mut Place<T> {
+    fn place_mut(&mut self, process: Process) -> &mut SceneMember<T> {
         self.places[process.0].as_mut().expect("a clause uses nobody who was lost")
     }
 

@@ -65,9 +65,9 @@ fn names(body: &[u8], place: usize) -> (&[u8], &[u8]) {
 
 /// An answer in the making.
 #[derive(Default)]
-struct Answer(Vec<u8>);
+struct PowerAnswer(Vec<u8>);
 
-impl Answer {
+impl PowerAnswer {
     fn u32s(mut self, numbers: &[u32]) -> Self {
         self.0.extend(numbers.iter().flat_map(|number| number.to_ne_bytes()));
         self
@@ -117,19 +117,19 @@ impl<'r> Request<'r> {
             return None;
         }
         let done = if has_power { self.perform(tree) } else { Err(Errno::IO) };
-        let (error, Answer(body)) = match done {
+        let (error, PowerAnswer(body)) = match done {
             Ok(answer) => (0, answer),
-            Err(errno) => (-errno.raw_os_error(), Answer::default()),
+            Err(errno) => (-errno.raw_os_error(), PowerAnswer::default()),
         };
         let bytes = u32::try_from(16 + body.len()).unwrap_or(u32::MAX);
-        let header = Answer::default().u32s(&[bytes, error as u32]).u64s(&[self.unique]);
+        let header = PowerAnswer::default().u32s(&[bytes, error as u32]).u64s(&[self.unique]);
         Some([header.0, body].concat())
     }
 
-    fn perform(&self, tree: &mut Tree) -> Result<Answer, Errno> {
+    fn perform(&self, tree: &mut Tree) -> Result<PowerAnswer, Errno> {
         let (inode, body) = (self.inode, self.body);
         let (first, second) = names(body, 0);
-        let answer = Answer::default();
+        let answer = PowerAnswer::default();
         match self.operation {
             1 => self.entry(tree, first),
             3 => {
@@ -137,7 +137,7 @@ impl<'r> Request<'r> {
                 Ok(answer.attributes(inode, tree.inode(inode)?))
             }
             4 => self.set_attributes(tree),
-            5 => Ok(Answer(tree.target(inode)?)),
+            5 => Ok(PowerAnswer(tree.target(inode)?)),
             6 => self.make(tree, first, Inode::link(second, self.owner)),
             8 => {
                 let (mode, device) = (u32_at(body, 0), u32_at(body, 4));
@@ -159,7 +159,7 @@ impl<'r> Request<'r> {
             14 | 27 => tree.inode(inode).map(|_| answer.opened()),
             15 => {
                 let (offset, bytes) = (u64_at(body, 8), u64::from(u32_at(body, 16)));
-                tree.read(inode, offset, bytes).map(Answer)
+                tree.read(inode, offset, bytes).map(PowerAnswer)
             }
             16 => self.write(tree),
             17 => Ok(answer
@@ -185,12 +185,12 @@ impl<'r> Request<'r> {
         }
     }
 
-    fn entry(&self, tree: &mut Tree, name: &[u8]) -> Result<Answer, Errno> {
+    fn entry(&self, tree: &mut Tree, name: &[u8]) -> Result<PowerAnswer, Errno> {
         let found = tree.find(self.inode, name)?;
-        Ok(Answer::default().entry(found, tree.inode(found)?))
+        Ok(PowerAnswer::default().entry(found, tree.inode(found)?))
     }
 
-    fn make(&self, tree: &mut Tree, name: &[u8], inode: Inode) -> Result<Answer, Errno> {
+    fn make(&self, tree: &mut Tree, name: &[u8], inode: Inode) -> Result<PowerAnswer, Errno> {
         tree.make(self.inode, name, inode)?;
         self.entry(tree, name)
     }
@@ -200,7 +200,7 @@ impl<'r> Request<'r> {
         tree.rename((self.inode, from), (folder, to), (flags & 1 != 0, flags & 2 != 0))
     }
 
-    fn set_attributes(&self, tree: &mut Tree) -> Result<Answer, Errno> {
+    fn set_attributes(&self, tree: &mut Tree) -> Result<PowerAnswer, Errno> {
         let body = self.body;
         let sets = |what: u32| u32_at(body, 0) & what != 0;
         if sets(SETS_BYTES) {
@@ -222,17 +222,17 @@ impl<'r> Request<'r> {
             let since = Duration::new(u64_at(body, 40), u32_at(body, 60).min(999_999_999));
             inode.changed = UNIX_EPOCH.checked_add(since).unwrap_or(UNIX_EPOCH);
         }
-        Ok(Answer::default().u64s(&[0, 0]).attributes(self.inode, inode))
+        Ok(PowerAnswer::default().u64s(&[0, 0]).attributes(self.inode, inode))
     }
 
-    fn write(&self, tree: &mut Tree) -> Result<Answer, Errno> {
+    fn write(&self, tree: &mut Tree) -> Result<PowerAnswer, Errno> {
         let (offset, bytes) = (u64_at(self.body, 8), u32_at(self.body, 16));
         let data = self.body.get(40..40 + bytes as usize).ok_or(Errno::INVAL)?;
         tree.write(self.inode, offset, data)?;
         if u32_at(self.body, 32) & SYNCED_WRITES != 0 {
             tree.sync(self.inode);
         }
-        Ok(Answer::default().u32s(&[bytes, 0]))
+        Ok(PowerAnswer::default().u32s(&[bytes, 0]))
     }
 
     fn allocate(&self, tree: &mut Tree) -> Result<(), Errno> {
@@ -252,19 +252,20 @@ impl<'r> Request<'r> {
 
     /// The names in a folder behind a place, as many as there is room for. Places are by inode, so
     /// that names that go meanwhile hide no others.
-    fn list(&self, tree: &mut Tree) -> Result<Answer, Errno> {
+    fn list(&self, tree: &mut Tree) -> Result<PowerAnswer, Errno> {
         let (after, room) = (u64_at(self.body, 8), u32_at(self.body, 16) as usize);
         const FOLDER: u32 = 4;
         let own = [(1, self.inode, b".".to_vec(), FOLDER), (2, ROOT, b"..".to_vec(), FOLDER)];
         let list = tree.list(self.inode)?.into_iter();
         let list = list.map(|(inode, name, kind)| (inode + 2, inode, name, kind));
-        let mut answer = Answer::default();
+        let mut answer = PowerAnswer::default();
         for (place, inode, name, kind) in own.into_iter().chain(list) {
             if place <= after {
                 continue;
             }
             let length = u32::try_from(name.len()).unwrap_or(0);
-            let Answer(mut entry) = Answer::default().u64s(&[inode, place]).u32s(&[length, kind]);
+            let PowerAnswer(mut entry) =
+                PowerAnswer::default().u64s(&[inode, place]).u32s(&[length, kind]);
             entry.extend(name);
             entry.resize(entry.len().next_multiple_of(8), 0);
             if answer.0.len() + entry.len() > room {

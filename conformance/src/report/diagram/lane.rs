@@ -11,13 +11,13 @@ use crate::history::{Event, FaultKind};
 
 /// How a node fares along a piece of its lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum LaneState {
     Runs,
     Stopped,
     Gone,
 }
 
-impl State {
+impl LaneState {
     const fn class(self) -> &'static str {
         match self {
             Self::Runs => "lane",
@@ -56,15 +56,15 @@ pub(super) fn lanes(scene: &Scene<'_>) -> Markup {
 }
 
 /// The pieces of a node's lane, from left to right.
-fn pieces(scene: &Scene<'_>, node: &str) -> Vec<(State, f64, f64)> {
+fn pieces(scene: &Scene<'_>, node: &str) -> Vec<(LaneState, f64, f64)> {
     let mut pieces = Vec::new();
     let mut from = scene.left - 22.0;
     let mut state = first_state(scene, node);
     for column in scene.columns.iter().filter(|column| nodes(&column.event).contains(&node)) {
         let next = match &column.event {
-            Event::Start { .. } | Event::Fault { kind: FaultKind::Continue, .. } => State::Runs,
-            Event::Fault { kind: FaultKind::Kill, .. } | Event::End { .. } => State::Gone,
-            Event::Fault { kind: FaultKind::Stop, .. } => State::Stopped,
+            Event::Start { .. } | Event::Fault { kind: FaultKind::Continue, .. } => LaneState::Runs,
+            Event::Fault { kind: FaultKind::Kill, .. } | Event::End { .. } => LaneState::Gone,
+            Event::Fault { kind: FaultKind::Stop, .. } => LaneState::Stopped,
             _ => continue,
         };
         pieces.push((state, from, column.x));
@@ -75,12 +75,12 @@ fn pieces(scene: &Scene<'_>, node: &str) -> Vec<(State, f64, f64)> {
 }
 
 /// A node that is seen to start was not there before; any other ran already.
-fn first_state(scene: &Scene<'_>, node: &str) -> State {
+fn first_state(scene: &Scene<'_>, node: &str) -> LaneState {
     let mut columns = scene.columns.iter().filter(|column| nodes(&column.event).contains(&node));
     match columns.next().map(|column| &column.event) {
-        Some(Event::Start { .. }) => State::Gone,
-        Some(Event::Fault { kind: FaultKind::Continue, .. }) => State::Stopped,
-        _ => State::Runs,
+        Some(Event::Start { .. }) => LaneState::Gone,
+        Some(Event::Fault { kind: FaultKind::Continue, .. }) => LaneState::Stopped,
+        _ => LaneState::Runs,
     }
 }
 

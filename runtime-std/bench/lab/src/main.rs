@@ -38,11 +38,11 @@ struct Lab {
     #[command(flatten)]
     log: LogOptions,
     #[command(subcommand)]
-    command: Command,
+    command: LabCommand,
 }
 
 #[derive(Subcommand, Debug)]
-enum Command {
+enum LabCommand {
     /// Benchmarks of multicast, blocks, latency, idle groups and views; over shared memory, TCP or
     /// RDMA, or simulated
     #[command(subcommand, after_help = help(BENCH_EXAMPLES))]
@@ -66,14 +66,14 @@ impl Program for Lab {
 
     fn run(&self) -> Result<(), Failure> {
         match &self.command {
-            Command::Bench(command) => {
+            LabCommand::Bench(command) => {
                 let run = tramontane_bench::run(command, &mut io::stdout().lock());
                 run.map_err(failure_of_bench)
             }
-            Command::Bank(options) => bank::run(options),
-            Command::Plan(options) => plan::run(options),
-            Command::Adapter(options) => adapter::run(options),
-            Command::BankMember { task } => bank::run_member(task),
+            LabCommand::Bank(options) => bank::run(options),
+            LabCommand::Plan(options) => plan::run(options),
+            LabCommand::Adapter(options) => adapter::run(options),
+            LabCommand::BankMember { task } => bank::run_member(task),
         }
     }
 }

@@ -8,7 +8,7 @@ use tramontane_local::exit::Failure;
 
 /// What happens to a member.
 #[derive(Debug)]
-pub(super) enum Event {
+pub(super) enum CastEvent {
     /// All its input was sent, and that it ended.
     InputEnded,
     /// The input cannot be read, or a line of it cannot be sent.

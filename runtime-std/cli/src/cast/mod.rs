@@ -22,7 +22,7 @@ use tramontane_core::fabric::LossCause;
 use tramontane_core::ids::SubgroupId;
 use tramontane_core::layout::MEMBERS_MAX;
 
-use event::Event;
+use event::CastEvent;
 use frame::{FRAMING, Frame};
 use input::InputError;
 use output::Format;
@@ -200,7 +200,7 @@ pub(super) fn run(arguments: &CastOptions) -> Result<(), Failure> {
     let failed = sender.clone();
     let output = Output::start(None, move |error| {
         // The command may be over already.
-        let _ = failed.send(Event::OutputFailed(error));
+        let _ = failed.send(CastEvent::OutputFailed(error));
     });
     let output = output.map_err(|error| cannot_start(&error))?;
     let receiver = output::Receiver::new(output.clone(), arguments.format, sender.clone(), nodes);
@@ -246,7 +246,7 @@ fn cannot_start(error: &io::Error) -> Failure {
 struct Cast {
     running: Running,
     output: Output,
-    events: Receiver<Event>,
+    events: Receiver<CastEvent>,
     /// The output is complete.
     all_ended: bool,
     /// Lines of the input were refused.
@@ -255,17 +255,17 @@ struct Cast {
 
 impl Cast {
     /// Reads and sends in a thread that no other thread waits for: a read cannot be cancelled.
-    fn start_input(&self, limit: u32, events: Sender<Event>) -> Result<(), Failure> {
+    fn start_input(&self, limit: u32, events: Sender<CastEvent>) -> Result<(), Failure> {
         let mut sender = self.running.sender(ALL).ok_or_else(|| Failure::silent(Status::Other))?;
         let spawned = std::thread::Builder::new().name("tramontane-read".into()).spawn(move || {
             let refused = |why| {
                 // The command may be over already.
-                let _ = events.send(Event::Refused(why));
+                let _ = events.send(CastEvent::Refused(why));
             };
             let event =
                 match input::send_lines(io::stdin().lock(), limit as usize, &mut sender, refused) {
-                    Ok(()) => Event::InputEnded,
-                    Err(InputError::Failed(failure)) => Event::InputFailed(failure),
+                    Ok(()) => CastEvent::InputEnded,
+                    Err(InputError::Failed(failure)) => CastEvent::InputFailed(failure),
                     Err(InputError::Stopped(stopped)) => {
                         tracing::debug!(%stopped, "the rest of the input is not read");
                         return;
@@ -299,16 +299,16 @@ impl Cast {
         let mut next = self.events.recv_timeout(timeout);
         loop {
             match next {
-                Ok(Event::InputEnded) => tracing::debug!("the input ended"),
-                Ok(Event::AllEnded) => self.all_ended = true,
-                Ok(Event::Refused(why)) => {
+                Ok(CastEvent::InputEnded) => tracing::debug!("the input ended"),
+                Ok(CastEvent::AllEnded) => self.all_ended = true,
+                Ok(CastEvent::Refused(why)) => {
                     self.has_refused = true;
                     // Without standard error there is no other place for it.
                     let _ = writeln!(io::stderr(), "tramontane: {why}");
                 }
-                Ok(Event::InputFailed(failure)) => return Err(failure),
-                Ok(Event::OutputFailed(error)) => return Err(Failure::output(&error)),
-                Ok(Event::NotUnderstood(node)) => {
+                Ok(CastEvent::InputFailed(failure)) => return Err(failure),
+                Ok(CastEvent::OutputFailed(error)) => return Err(Failure::output(&error)),
+                Ok(CastEvent::NotUnderstood(node)) => {
                     let what = format_args!(
                         "member {node} sent a message that 'tramontane cast' never sends"
                     );
@@ -357,7 +357,7 @@ impl Cast {
             close(running);
             while !output.drain(TICK) {
                 interrupts.check()?;
-                if let Ok(Event::OutputFailed(error)) = events.try_recv() {
+                if let Ok(CastEvent::OutputFailed(error)) = events.try_recv() {
                     return Err(Failure::output(&error));
                 }
             }

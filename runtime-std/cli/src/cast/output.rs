@@ -5,7 +5,7 @@ use std::sync::mpsc::Sender;
 use clap::ValueEnum;
 use serde::Serialize;
 
-use super::event::Event;
+use super::event::CastEvent;
 use super::frame::Frame;
 use tramontane_local::output::Output;
 use tramontane_local::record::Bytes;
@@ -22,7 +22,7 @@ pub(super) enum Format {
 
 /// A record as JSON.
 #[derive(Serialize)]
-struct Line<'r> {
+struct CastLine<'r> {
     place: u64,
     sender: u32,
     #[serde(flatten)]
@@ -38,7 +38,7 @@ impl Format {
                 // Numbers and strings into memory: nothing that can fail.
                 let _ = serde_json::to_writer(
                     &mut *to,
-                    &Line { place, sender, record: Bytes::of(record) },
+                    &CastLine { place, sender, record: Bytes::of(record) },
                 );
             }
         }
@@ -50,14 +50,19 @@ impl Format {
 pub(super) struct Receiver {
     output: Output,
     format: Format,
-    events: Sender<Event>,
+    events: Sender<CastEvent>,
     /// Members that may still send records.
     sending: u32,
 }
 
 impl Receiver {
     /// For a group of this number of members.
-    pub(super) fn new(output: Output, format: Format, events: Sender<Event>, members: u32) -> Self {
+    pub(super) fn new(
+        output: Output,
+        format: Format,
+        events: Sender<CastEvent>,
+        members: u32,
+    ) -> Self {
         Self { output, format, events, sending: members }
     }
 
@@ -72,10 +77,10 @@ impl Receiver {
                 if self.sending > 0 {
                     return;
                 }
-                Event::AllEnded
+                CastEvent::AllEnded
             }
             Some(Frame::Complete) => return,
-            None => Event::NotUnderstood(message.sender),
+            None => CastEvent::NotUnderstood(message.sender),
         };
         // The command may be over already.
         let _ = self.events.send(event);

@@ -9,7 +9,7 @@ use tramontane_core::smc::ReserveError;
 
 use super::input::{Map, Records};
 use super::ledger::Ledger;
-use super::messages::{Deliveries, DemoMember, Report, Task};
+use super::messages::{Deliveries, DemoMember, DemoReport, Task};
 use super::share::Share;
 use tramontane_local::clock::now_ns;
 use tramontane_local::crew::Worker;
@@ -38,8 +38,10 @@ pub(crate) fn run(task: &str) -> Result<(), Failure> {
         .map_err(|error| Failure::usage(error, "start it with 'tramontane demo'"))?;
     let Err(failure) = join_and_run(&task, &worker) else { return Ok(()) };
     // The parent may be gone; then this has nowhere to go.
-    let _ = worker
-        .report(&Report::Failed { status: failure.status.code(), text: failure.text().to_owned() });
+    let _ = worker.report(&DemoReport::Failed {
+        status: failure.status.code(),
+        text: failure.text().to_owned(),
+    });
     Err(Failure::silent(failure.status))
 }
 
@@ -58,7 +60,7 @@ fn join_and_run(task: &Task, worker: &Worker<DemoMember>) -> Result<(), Failure>
     let member = start_stepped(group, options, ledger)?;
     let outbox = member.sender(ALL).map(|sender| (sender, share));
     tracing::debug!(node = task.node, "all members are there");
-    report(worker, &Report::Joined)?;
+    report(worker, &DemoReport::Joined)?;
     if worker.next_order().is_none() {
         return Ok(());
     }
@@ -66,7 +68,7 @@ fn join_and_run(task: &Task, worker: &Worker<DemoMember>) -> Result<(), Failure>
     let mut run =
         Run { member, outbox, records, worker, total: task.total, reported_at_ns, sent: 0 };
     if let Some(deliveries) = run.send_and_deliver_all()? {
-        report(worker, &Report::Done(Box::new(deliveries)))?;
+        report(worker, &DemoReport::Done(Box::new(deliveries)))?;
         worker.wait_for_release();
     }
     Ok(())
@@ -149,10 +151,10 @@ impl Run<'_> {
         }
         self.reported_at_ns = now_ns;
         let delivered = self.member.replica().delivered;
-        report(self.worker, &Report::Delivered(delivered))
+        report(self.worker, &DemoReport::Delivered(delivered))
     }
 }
 
-fn report(worker: &Worker<DemoMember>, report: &Report) -> Result<(), Failure> {
+fn report(worker: &Worker<DemoMember>, report: &DemoReport) -> Result<(), Failure> {
     worker.report(report).map_err(|error| Failure::output(&error))
 }

@@ -18,8 +18,8 @@ impl Role for DemoMember {
         vec!["demo-member".into()]
     }
     type Task = Task;
-    type Order = Order;
-    type Report = Report;
+    type Order = DemoOrder;
+    type Report = DemoReport;
 }
 
 /// What a member is to do.
@@ -41,7 +41,7 @@ pub(super) struct Task {
 /// What the parent asks of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Order {
+pub(super) enum DemoOrder {
     /// All members are there: send. To end, the parent releases the members.
     Send,
 }
@@ -49,7 +49,7 @@ pub(super) enum Order {
 /// What a member reports.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Report {
+pub(super) enum DemoReport {
     /// All members are there.
     Joined,
     /// It is alive, and has delivered this number of messages so far.

@@ -13,7 +13,7 @@ use std::os::fd::AsFd as _;
 use std::time::{Duration, Instant};
 
 use super::input::Input;
-use super::messages::{Deliveries, DemoMember, Order, Report, Task};
+use super::messages::{Deliveries, DemoMember, DemoOrder, DemoReport, Task};
 use super::plan::Plan;
 use tramontane_local::crew::{Crew, End, Event, Launch, WorkerId};
 use tramontane_local::exit::{Failure, Status};
@@ -49,7 +49,7 @@ enum Phase {
 
 /// What the parent knows of a member.
 #[derive(Debug)]
-struct Member {
+struct DemoProcess {
     worker: WorkerId,
     phase: Phase,
     pid: u32,
@@ -75,7 +75,7 @@ struct Supervisor<'p> {
     plan: &'p Plan,
     crew: Crew<DemoMember>,
     /// By rank, in the order of their starts.
-    members: Vec<Member>,
+    members: Vec<DemoProcess>,
     going_since: Option<Instant>,
     standstill: Duration,
     /// How far it is stands on the terminal.
@@ -100,7 +100,7 @@ impl<'p> Supervisor<'p> {
             let inherited = iter::once(input.as_fd()).chain(group.inherited(rank));
             let launch = Launch { inherited: inherited.collect(), processor: None };
             let worker = crew.start(&task, &launch)?;
-            members.push(Member {
+            members.push(DemoProcess {
                 worker,
                 phase: Phase::Starting,
                 pid: crew.pid(worker),
@@ -141,7 +141,7 @@ impl<'p> Supervisor<'p> {
                 self.going_since = Some(Instant::now());
                 for member in &self.members {
                     // A member that cannot be reached has ended, and the next event says so.
-                    let _ = self.crew.order(member.worker, &Order::Send);
+                    let _ = self.crew.order(member.worker, &DemoOrder::Send);
                 }
             }
             // If this process itself was stopped for a while, no member is to blame.
@@ -158,19 +158,19 @@ impl<'p> Supervisor<'p> {
         let Some(member) = self.members.get_mut(worker.index()) else { return };
         member.silent_for = Duration::ZERO;
         match event {
-            Event::Report(Report::Joined) => member.phase = Phase::Joined,
-            Event::Report(Report::Delivered(delivered)) => {
+            Event::Report(DemoReport::Joined) => member.phase = Phase::Joined,
+            Event::Report(DemoReport::Delivered(delivered)) => {
                 if delivered > member.delivered {
                     self.standstill = Duration::ZERO;
                 }
                 member.delivered = delivered;
             }
-            Event::Report(Report::Done(deliveries)) => {
+            Event::Report(DemoReport::Done(deliveries)) => {
                 self.standstill = Duration::ZERO;
                 member.delivered = deliveries.delivered;
                 member.phase = Phase::Done(deliveries);
             }
-            Event::Report(Report::Failed { status, text }) => {
+            Event::Report(DemoReport::Failed { status, text }) => {
                 member.phase = Phase::Failed(Failure::with_text(Status::of(status), text));
             }
             Event::Ended(end) => {
@@ -187,7 +187,7 @@ impl<'p> Supervisor<'p> {
         let until = Instant::now() + AFTERMATH;
         while let Some(left) = until.checked_duration_since(Instant::now()) {
             let is_over =
-                |member: &Member| matches!(member.phase, Phase::Failed(_) | Phase::Died(_));
+                |member: &DemoProcess| matches!(member.phase, Phase::Failed(_) | Phase::Died(_));
             if self.members.iter().all(is_over) {
                 break;
             }

@@ -15,7 +15,7 @@ const VIEW: &str = "view";
 
 /// What was found.
 #[derive(Serialize)]
-struct Report {
+struct LogReport {
     group: String,
     subgroup: String,
     /// The first record that it has.
@@ -38,7 +38,7 @@ struct Report {
     /// Records that were set aside: the files.
     aside: Vec<String>,
     values: Vec<String>,
-    damage: Vec<Place>,
+    damage: Vec<DamagedPlace>,
 }
 
 #[derive(Serialize)]
@@ -50,7 +50,7 @@ struct Snapshot {
 
 /// A place that is damaged.
 #[derive(Serialize)]
-struct Place {
+struct DamagedPlace {
     file: String,
     offset: u64,
     /// The first and the last damaged record, where it is records.
@@ -88,8 +88,8 @@ fn noted(folder: &Path, state: Option<&Path>) -> Result<Option<Noted>, Failure> 
 }
 
 /// What a log lost, in words.
-fn loss(report: &Report) -> String {
-    let Report { end, fit, .. } = report;
+fn loss(report: &LogReport) -> String {
+    let LogReport { end, fit, .. } = report;
     let had = report.noted.unwrap_or(0);
     match *fit {
         "another" => format!(
@@ -104,14 +104,14 @@ fn report(
     log: &Log<SystemFolder>,
     recovery: &Recovery,
     noted: Option<Noted>,
-) -> Result<Report, Failure> {
+) -> Result<LogReport, Failure> {
     let (segments, segment_bytes) = log.segments();
     let snapshot = log.snapshot().map(|place| Snapshot {
         sequence: place.sequence.0,
         view: place.view.get(),
         bytes: place.bytes,
     });
-    let damage = recovery.damage.iter().map(|damage| Place {
+    let damage = recovery.damage.iter().map(|damage| DamagedPlace {
         file: damage.file.clone(),
         offset: damage.offset,
         records: match damage.what {
@@ -120,7 +120,7 @@ fn report(
         },
         what: damage.to_string(),
     });
-    Ok(Report {
+    Ok(LogReport {
         group: log.identity().group.clone(),
         subgroup: log.identity().subgroup.clone(),
         first: log.first().0,
@@ -144,7 +144,7 @@ fn report(
     })
 }
 
-fn text(report: &Report) -> String {
+fn text(report: &LogReport) -> String {
     let mut text = String::new();
     // Writing to a string cannot fail.
     let _ = writeln!(

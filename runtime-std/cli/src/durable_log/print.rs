@@ -11,7 +11,7 @@ use tramontane_local::record::Bytes;
 
 /// A message as JSON.
 #[derive(Serialize)]
-struct Message<'r> {
+struct PrintedMessage<'r> {
     sequence: u64,
     view: u64,
     place: u64,
@@ -51,7 +51,7 @@ pub(super) fn run(
 }
 
 fn put_json(record: &Record<'_>, output: &mut impl Write) -> io::Result<()> {
-    let message = Message {
+    let message = PrintedMessage {
         sequence: record.sequence.0,
         view: record.view.get(),
         place: record.place.get(),

@@ -32,13 +32,13 @@ pub(super) struct RowMap {
     pub(super) rank: u16,
     pub(super) id: u32,
     pub(super) bytes: usize,
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<MapPart>,
     pub(super) state: StateMap,
 }
 
 /// A stretch of a row.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Part {
+pub(super) struct MapPart {
     /// From the start of the row.
     pub(super) offset: usize,
     pub(super) bytes: usize,
@@ -94,12 +94,12 @@ impl MemoryMap {
 impl RowMap {
     fn of(layout: &Layout<'_>, rank: Rank) -> Self {
         let bytes = layout.row_bytes(rank);
-        let mut parts = vec![Part { offset: 0, bytes: BLOCK, what: What::Header }];
+        let mut parts = vec![MapPart { offset: 0, bytes: BLOCK, what: What::Header }];
         let ids = (0..).map(SubgroupId).take(layout.group().subgroups.len());
         for (id, subgroup) in ids.zip(layout.group().subgroups) {
             let Some(offset) = layout.control_offset(rank, id) else { continue };
             let unordered = subgroup.delivery == Delivery::Unordered;
-            parts.push(Part {
+            parts.push(MapPart {
                 offset,
                 bytes: 0,
                 what: What::Control { subgroup: id.get(), unordered },
@@ -111,7 +111,7 @@ impl RowMap {
                     stride: ring.stride,
                     message_max: ring.capacity,
                 };
-                parts.push(Part { offset: ring.offset, bytes: 0, what });
+                parts.push(MapPart { offset: ring.offset, bytes: 0, what });
             }
         }
         // Each part reaches to the next one, and the last to the end of the row.
@@ -161,9 +161,9 @@ mod tests {
         let map = map(Description::builder("g").nodes(3).senders(2));
         let ring = What::Ring { subgroup: 0, slots: 100, stride: 10_256, message_max: 10_240 };
         let control = What::Control { subgroup: 0, unordered: false };
-        let header = Part { offset: 0, bytes: 128, what: What::Header };
-        let control = Part { offset: 128, bytes: 128, what: control };
-        let ring = Part { offset: 256, bytes: 1_025_664, what: ring };
+        let header = MapPart { offset: 0, bytes: 128, what: What::Header };
+        let control = MapPart { offset: 128, bytes: 128, what: control };
+        let ring = MapPart { offset: 256, bytes: 1_025_664, what: ring };
         assert_eq!(map.rows[0].parts, [header.clone(), control.clone(), ring]);
         assert_eq!(map.rows[2].parts, [header, control]);
         assert!(map.rows[0].is_like(&map.rows[1]) && !map.rows[0].is_like(&map.rows[2]));

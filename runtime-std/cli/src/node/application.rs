@@ -9,7 +9,7 @@ use serde::Serialize;
 use tramontane_core::ids::{NodeId, SubgroupId};
 use tramontane_core::node::DurableCounts;
 
-use super::event::Event;
+use super::event::NodeEvent;
 use super::log::Log;
 use super::meter::Meter;
 use crate::log_file::kept_text;
@@ -31,7 +31,7 @@ pub(super) struct Printing {
 /// A line of JSON.
 #[derive(Serialize)]
 #[serde(tag = "event", rename_all = "lowercase")]
-enum Line<'l> {
+enum JsonLine<'l> {
     Delivery {
         subgroup: &'l str,
         view: u64,
@@ -95,7 +95,7 @@ impl Subgroups {
 pub(super) struct Application {
     printing: Printing,
     output: Output,
-    events: Sender<Event>,
+    events: Sender<NodeEvent>,
     logs: BTreeMap<SubgroupId, Log>,
     subgroups: Subgroups,
     is_member: bool,
@@ -115,7 +115,7 @@ impl Application {
     pub(super) fn new(
         printing: Printing,
         output: Output,
-        events: Sender<Event>,
+        events: Sender<NodeEvent>,
         logs: BTreeMap<SubgroupId, Log>,
         subgroups: Subgroups,
         meter: Arc<Meter>,
@@ -140,7 +140,7 @@ impl Application {
         if !self.printing.json {
             return add_message(message.payload, to);
         }
-        let line = Line::Delivery {
+        let line = JsonLine::Delivery {
             subgroup: self.subgroups.name(message.subgroup),
             view: message.view.0,
             place: message.place.get(),
@@ -159,7 +159,7 @@ impl Application {
         self.own_delivered += u64::from(is_own && self.meter.is_of(message.subgroup));
     }
 
-    fn send_event(&self, event: Event) {
+    fn send_event(&self, event: NodeEvent) {
         // The command may be over already.
         let _ = self.events.send(event);
     }
@@ -171,7 +171,7 @@ impl Application {
             io::ErrorKind::InvalidData => Failure::with_text(Status::Group, error),
             _ => Failure::system("cannot write the log", error),
         };
-        self.send_event(Event::Failed(failure));
+        self.send_event(NodeEvent::Failed(failure));
     }
 
     /// Every log is the group's from now on.
@@ -181,7 +181,7 @@ impl Application {
         for begun in begun {
             match begun {
                 Ok(None) => {}
-                Ok(Some(kept)) => self.send_event(Event::Notice(kept_text(&kept))),
+                Ok(Some(kept)) => self.send_event(NodeEvent::Notice(kept_text(&kept))),
                 Err(error) => self.fail(&error),
             }
         }
@@ -229,7 +229,7 @@ impl Replica for Application {
         let joined = if is_joiner { vec![change.own.get()] } else { ids(change.joined) };
         let gone = ids(change.gone);
         if self.printing.json {
-            let line = Line::View { view, members, joined, gone };
+            let line = JsonLine::View { view, members, joined, gone };
             return self.output.put_each([line], |line, to| add_line(&line, to));
         }
         let mut text = format!("view {view}: {}", listed(members));
@@ -238,7 +238,7 @@ impl Replica for Application {
                 text.push_str(&format!("; {what} {}", listed(nodes)));
             }
         }
-        self.send_event(Event::Notice(text));
+        self.send_event(NodeEvent::Notice(text));
     }
 
     fn durable_changed(&mut self, subgroup: SubgroupId, durable: &DurableCounts) {

@@ -6,7 +6,7 @@ use tramontane_local::exit::Failure;
 
 /// What happens to a node.
 #[derive(Debug)]
-pub(super) enum Event {
+pub(super) enum NodeEvent {
     /// The input ended, and all of it was sent.
     InputEnded,
     /// Something that this node needs does not work: it leaves.

@@ -23,7 +23,7 @@ const REQUEST_MAX: usize = 8 << 10;
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// What is answered.
-pub(super) struct Answer {
+pub(super) struct HttpAnswer {
     /// As HTTP has it, with its words.
     pub(super) status: &'static str,
     pub(super) content_type: &'static str,
@@ -33,7 +33,7 @@ pub(super) struct Answer {
 /// Answers what is asked for by method and path, in a thread that ends with the process.
 pub(super) fn serve(
     listener: TcpListener,
-    answer: impl Fn(&str, &str) -> Answer + Send + Sync + 'static,
+    answer: impl Fn(&str, &str) -> HttpAnswer + Send + Sync + 'static,
 ) -> io::Result<()> {
     let (answer, connections) = (Arc::new(answer), Arc::<Connections>::default());
     let take_all = move || {
@@ -61,18 +61,18 @@ pub(super) fn serve(
 /// The connections that are open.
 #[derive(Default)]
 struct Connections {
-    open: Mutex<Vec<Connection>>,
+    open: Mutex<Vec<HttpConnection>>,
     vacated: Condvar,
 }
 
-struct Connection {
+struct HttpConnection {
     number: u64,
     /// By which to close it, until it has sent a request.
     silent: Option<TcpStream>,
 }
 
 impl Connections {
-    fn open(&self) -> MutexGuard<'_, Vec<Connection>> {
+    fn open(&self) -> MutexGuard<'_, Vec<HttpConnection>> {
         // Nothing in here is left half done by a panic.
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -101,7 +101,7 @@ impl Slot {
         }
         // One thread alone adds to it.
         let number = open.last().map_or(0, |last| last.number + 1);
-        open.push(Connection { number, silent: Some(handle) });
+        open.push(HttpConnection { number, silent: Some(handle) });
         drop(open);
         Ok(Self { connections: Arc::clone(connections), number })
     }
@@ -127,13 +127,13 @@ impl Drop for Slot {
 fn receive(
     mut connection: TcpStream,
     slot: &Slot,
-    answer: &impl Fn(&str, &str) -> Answer,
+    answer: &impl Fn(&str, &str) -> HttpAnswer,
 ) -> io::Result<()> {
     let until = Instant::now() + PATIENCE;
     let request = read_head(&mut connection, until)?;
     slot.has_asked();
     let mut words = request.split_ascii_whitespace();
-    let Answer { status, content_type, text } =
+    let HttpAnswer { status, content_type, text } =
         answer(words.next().unwrap_or_default(), words.next().unwrap_or_default());
     let head = format!(
         "HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
@@ -175,7 +175,7 @@ mod tests {
     fn serving() -> SocketAddr {
         let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
         let address = listener.local_addr().expect("an address");
-        let answer = |method: &str, path: &str| Answer {
+        let answer = |method: &str, path: &str| HttpAnswer {
             status: "200 OK",
             content_type: "text/plain",
             text: format!("{method} {path}"),
@@ -231,7 +231,7 @@ mod tests {
         let slow = move |_: &str, path: &str| {
             let _ = began.lock().map(|began| began.send(()));
             std::thread::sleep(PATIENCE / 4);
-            Answer { status: "200 OK", content_type: "text/plain", text: path.into() }
+            HttpAnswer { status: "200 OK", content_type: "text/plain", text: path.into() }
         };
         serve(listener, slow).expect("a thread");
         std::thread::scope(|scope| {

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::event::Event;
+use super::event::NodeEvent;
 use super::meter::Meter;
 use super::sent_lines::{Lost, SentLines};
 use tramontane_local::lines::{Cutter, Line, unreadable};
@@ -52,7 +52,7 @@ pub(super) struct Lines {
 
 impl Input {
     /// Starts the thread.
-    pub(super) fn start(lines: Lines, events: mpsc::Sender<Event>) -> io::Result<Self> {
+    pub(super) fn start(lines: Lines, events: mpsc::Sender<NodeEvent>) -> io::Result<Self> {
         let is_over = Arc::<AtomicBool>::default();
         let Lines { sender, line_max, unsent_max, meter } = lines;
         let reading = Reading {
@@ -60,7 +60,7 @@ impl Input {
             events,
             cutter: Cutter::new(line_max),
             handed: SentLines::new(unsent_max),
-            way: Way { sender, line_max, is_over: Arc::clone(&is_over), meter, handed_over: 0 },
+            way: LineWay { sender, line_max, is_over: Arc::clone(&is_over), meter, handed_over: 0 },
         };
         let thread =
             std::thread::Builder::new().name("tramontane-read".into()).spawn(|| reading.run())?;
@@ -94,14 +94,14 @@ enum SendEnd {
 /// The thread's side.
 struct Reading {
     is_over: Arc<AtomicBool>,
-    events: mpsc::Sender<Event>,
+    events: mpsc::Sender<NodeEvent>,
     cutter: Cutter,
     handed: SentLines,
-    way: Way,
+    way: LineWay,
 }
 
 /// From a line to the group.
-struct Way {
+struct LineWay {
     sender: Option<Sender>,
     line_max: usize,
     is_over: Arc<AtomicBool>,
@@ -124,7 +124,7 @@ impl Reading {
                 Err(error) => {
                     // The node goes on without, as it does after the end of its input.
                     let unreadable = unreadable(&error.into()).text().to_owned();
-                    self.send_event(Event::Refused(unreadable));
+                    self.send_event(NodeEvent::Refused(unreadable));
                     self.end_of_input();
                     return self.handed;
                 }
@@ -148,7 +148,7 @@ impl Reading {
                 Err(SendEnd::Refused(why)) => say_refused(events, number, &why),
             }
         }
-        self.send_event(Event::InputEnded);
+        self.send_event(NodeEvent::InputEnded);
     }
 
     /// Sends what came, to its last line that has an end.
@@ -181,15 +181,16 @@ impl Reading {
         self.is_over.load(Ordering::Relaxed)
     }
 
-    fn send_event(&self, event: Event) {
+    fn send_event(&self, event: NodeEvent) {
         // The command may be over already.
         let _ = self.events.send(event);
     }
 }
 
-fn say_refused(events: &mpsc::Sender<Event>, number: u64, why: &str) {
+fn say_refused(events: &mpsc::Sender<NodeEvent>, number: u64, why: &str) {
     // The command may be over already.
-    let _ = events.send(Event::Refused(format!("line {number} of the input was not sent: {why}")));
+    let _ =
+        events.send(NodeEvent::Refused(format!("line {number} of the input was not sent: {why}")));
 }
 
 /// Nothing if nothing came for a while; no bytes at the end of the input.
@@ -206,7 +207,7 @@ fn read_what_is_there(buffer: &mut [u8]) -> rustix::io::Result<Option<usize>> {
     }
 }
 
-impl Way {
+impl LineWay {
     fn hand_over(&mut self, line: Line<'_>) -> Result<Receipt, SendEnd> {
         let refused = |why: String| Err(SendEnd::Refused(why));
         let Some(sender) = &mut self.sender else {

@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use super::exposition::Exposition;
-use super::http::{self, Answer};
+use super::http::{self, HttpAnswer};
 use super::meter::Meter;
 use super::rdma_figures;
 use tramontane_control::HostAddress;
@@ -46,14 +46,19 @@ pub(super) fn serve(
     served.map_err(|error| Failure::system("cannot start a thread", &error))
 }
 
-fn answer(method: &str, path: &str, board: Option<&SharedStatus>, meter: &Arc<Meter>) -> Answer {
+fn answer(
+    method: &str,
+    path: &str,
+    board: Option<&SharedStatus>,
+    meter: &Arc<Meter>,
+) -> HttpAnswer {
     let plain =
-        |status, text: &str| Answer { status, content_type: "text/plain", text: text.into() };
+        |status, text: &str| HttpAnswer { status, content_type: "text/plain", text: text.into() };
     match (method, path, board.and_then(SharedStatus::status)) {
         ("GET", "/metrics", Some(status)) => {
             let rdma = board.and_then(SharedStatus::rdma);
             let text = exposition(&status, meter, rdma.as_ref(), Path::new(rdma_figures::DEVICES));
-            Answer { status: "200 OK", content_type: CONTENT_TYPE, text }
+            HttpAnswer { status: "200 OK", content_type: CONTENT_TYPE, text }
         }
         ("GET", "/metrics", None) => plain("503 Service Unavailable", "not a member yet\n"),
         _ => plain("404 Not Found", "GET /metrics\n"),

@@ -36,7 +36,7 @@ use tramontane_core::ids::SubgroupId;
 
 use super::log_file::{Rotation, SharedLogFile, with_ending};
 use application::{Application, Printing, Subgroups};
-use event::Event;
+use event::NodeEvent;
 use input::{Input, Lines};
 use log::{Log, Recent};
 use meter::Meter;
@@ -202,7 +202,7 @@ pub(super) fn run(arguments: &NodeOptions) -> Result<(), Failure> {
     let patience = Duration::from_millis(description.failure_timeout_ms) / UNREAD_SHARE;
     let output = Output::start(Some(patience), move |error| {
         // The command may be over already.
-        let _ = failed.send(Event::OutputFailed(error));
+        let _ = failed.send(NodeEvent::OutputFailed(error));
     });
     let output = output.map_err(|error| cannot_start(&error))?;
     let logs = arguments.logs(&description, node)?;
@@ -225,7 +225,7 @@ pub(super) fn run(arguments: &NodeOptions) -> Result<(), Failure> {
     };
     for notice in node.running().log_notices() {
         // The receiver is this thread's.
-        let _ = sender.send(Event::Notice(notice.to_string()));
+        let _ = sender.send(NodeEvent::Notice(notice.to_string()));
     }
     let _ = board.set(node.running().shared_status());
     let lines_to = input.and_then(|id| node.running().sender(id));

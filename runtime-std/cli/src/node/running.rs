@@ -3,7 +3,7 @@
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
-use super::event::Event;
+use super::event::NodeEvent;
 use super::input::Input;
 use crate::log_file::Rotation;
 use tramontane_local::exit::{Failure, Status};
@@ -35,7 +35,7 @@ const UNREAD: Duration = Duration::from_secs(5);
 pub(super) struct RunningNode {
     running: Running,
     output: Output,
-    events: Receiver<Event>,
+    events: Receiver<NodeEvent>,
     rotation: Rotation,
     leave_at_end: bool,
     /// Nothing if it cannot be read.
@@ -51,7 +51,7 @@ impl RunningNode {
     pub(super) fn new(
         running: Running,
         output: Output,
-        events: Receiver<Event>,
+        events: Receiver<NodeEvent>,
         rotation: Rotation,
         leave_at_end: bool,
     ) -> Self {
@@ -99,14 +99,14 @@ impl RunningNode {
         let mut next = self.events.recv_timeout(timeout);
         while let Ok(event) = next {
             match event {
-                Event::InputEnded => self.input_ended = true,
-                Event::Notice(text) => print_notice(&text),
-                Event::Refused(text) => {
+                NodeEvent::InputEnded => self.input_ended = true,
+                NodeEvent::Notice(text) => print_notice(&text),
+                NodeEvent::Refused(text) => {
                     self.has_refused = true;
                     print_notice(&text);
                 }
-                Event::OutputFailed(error) => self.fail(Failure::output(&error)),
-                Event::Failed(failure) => self.fail(failure),
+                NodeEvent::OutputFailed(error) => self.fail(Failure::output(&error)),
+                NodeEvent::Failed(failure) => self.fail(failure),
             }
             next = self.events.recv_timeout(Duration::ZERO);
         }
@@ -207,7 +207,7 @@ impl RunningNode {
 /// reader.
 fn write_rest(
     output: &Output,
-    events: &Receiver<Event>,
+    events: &Receiver<NodeEvent>,
     interrupts: &Interrupts,
     patience: Option<Duration>,
 ) -> Result<(), Failure> {
@@ -236,25 +236,25 @@ fn write_rest(
 }
 
 /// What came with the end.
-fn take_last(events: &Receiver<Event>, failure: &mut Option<Failure>) {
+fn take_last(events: &Receiver<NodeEvent>, failure: &mut Option<Failure>) {
     for event in events.try_iter() {
         match event {
-            Event::Notice(text) | Event::Refused(text) => print_notice(&text),
-            Event::OutputFailed(error) => {
+            NodeEvent::Notice(text) | NodeEvent::Refused(text) => print_notice(&text),
+            NodeEvent::OutputFailed(error) => {
                 *failure = failure.take().or_else(|| Some(Failure::output(&error)))
             }
-            Event::Failed(why) => *failure = failure.take().or(Some(why)),
-            Event::InputEnded => {}
+            NodeEvent::Failed(why) => *failure = failure.take().or(Some(why)),
+            NodeEvent::InputEnded => {}
         }
     }
 }
 
 /// Why the application could not go on, if it failed before there was a member.
-pub(super) fn reason(events: &Receiver<Event>) -> Option<Failure> {
+pub(super) fn reason(events: &Receiver<NodeEvent>) -> Option<Failure> {
     events.try_iter().find_map(|event| match event {
-        Event::Failed(failure) => Some(failure),
-        Event::OutputFailed(error) => Some(Failure::output(&error)),
-        Event::InputEnded | Event::Notice(_) | Event::Refused(_) => None,
+        NodeEvent::Failed(failure) => Some(failure),
+        NodeEvent::OutputFailed(error) => Some(Failure::output(&error)),
+        NodeEvent::InputEnded | NodeEvent::Notice(_) | NodeEvent::Refused(_) => None,
     })
 }
 

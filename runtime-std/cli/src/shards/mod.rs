@@ -54,7 +54,7 @@ state; its replicas say so, and exit with status 9. Then end all processes, and 
 #[command(args_conflicts_with_subcommands = true)]
 pub(super) struct ShardsOptions {
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<ShardsCommand>,
     /// The overlay file
     #[arg(long, value_name = "FILE", required_unless_present = "example_config")]
     config: Option<PathBuf>,
@@ -70,7 +70,7 @@ pub(super) struct ShardsOptions {
 }
 
 #[derive(Subcommand, Debug)]
-enum Command {
+enum ShardsCommand {
     /// Send each line of standard input to a set of groups, and print which replicas delivered it
     Send(send::SendOptions),
     /// Print how all replicas are: leader, timestamp, log and lag of each
@@ -80,8 +80,8 @@ enum Command {
 /// Does what is asked for.
 pub(super) fn run(arguments: &ShardsOptions) -> Result<(), Failure> {
     match &arguments.command {
-        Some(Command::Send(arguments)) => return send::run(arguments),
-        Some(Command::Status(arguments)) => return status::run(arguments),
+        Some(ShardsCommand::Send(arguments)) => return send::run(arguments),
+        Some(ShardsCommand::Status(arguments)) => return status::run(arguments),
         None => {}
     }
     if let Some(tree) = arguments.example_config {

@@ -71,7 +71,7 @@ impl Waiting {
 
 /// What is printed of a line as JSON.
 #[derive(Serialize)]
-struct Report {
+struct SentReport {
     line: u64,
     id: String,
     delivered: Vec<String>,
@@ -249,7 +249,7 @@ impl Sending<'_> {
         if self.arguments.json {
             let id = answered.id;
             let id = format!("{}/{}/{}", id.client, id.incarnation, id.number);
-            serde_json::to_writer(&mut output, &Report { line, id, delivered })?;
+            serde_json::to_writer(&mut output, &SentReport { line, id, delivered })?;
             writeln!(output)
         } else {
             writeln!(output, "{line} {}", delivered.join(" "))

@@ -33,7 +33,7 @@ pub(super) struct ReplicaStatusOptions {
 }
 
 /// A replica's answer, or why there is none.
-struct Answer {
+struct ReplicaAnswer {
     replica: String,
     group: String,
     status: Result<ReplicaStatus, AskError>,
@@ -42,7 +42,7 @@ struct Answer {
 }
 
 #[derive(Serialize)]
-struct Report<'a> {
+struct ShardsReport<'a> {
     overlay: &'a str,
     replicas: Vec<ReplicaReport<'a>>,
 }
@@ -73,7 +73,7 @@ pub(super) fn run(arguments: &ReplicaStatusOptions) -> Result<(), Failure> {
 fn with_lags(
     places: &Places,
     statuses: Vec<(String, Result<ReplicaStatus, AskError>)>,
-) -> Vec<Answer> {
+) -> Vec<ReplicaAnswer> {
     let mut newest: BTreeMap<String, u64> = BTreeMap::new();
     for status in statuses.iter().filter_map(|(_, status)| status.as_ref().ok()) {
         let processed = newest.entry(status.group.clone()).or_default();
@@ -86,12 +86,12 @@ fn with_lags(
             newest.get(&group).map(|newest| newest.saturating_sub(status.processed))
         };
         let lag = status.as_ref().ok().and_then(behind);
-        Answer { replica: name, group, status, lag }
+        ReplicaAnswer { replica: name, group, status, lag }
     };
     places.replicas().zip(statuses).map(answer).collect()
 }
 
-fn print(json: bool, overlay: &str, answers: &[Answer]) -> io::Result<()> {
+fn print(json: bool, overlay: &str, answers: &[ReplicaAnswer]) -> io::Result<()> {
     let mut output = io::stdout().lock();
     if json {
         let replicas = answers.iter().map(|answer| ReplicaReport {
@@ -100,12 +100,12 @@ fn print(json: bool, overlay: &str, answers: &[Answer]) -> io::Result<()> {
             lag: answer.lag,
             error: answer.status.as_ref().err().map(ToString::to_string),
         });
-        let report = Report { overlay, replicas: replicas.collect() };
+        let report = ShardsReport { overlay, replicas: replicas.collect() };
         serde_json::to_writer(&mut output, &report)?;
         writeln!(output)?;
     } else {
         write!(output, "{}", table(answers))?;
-        for Answer { replica, status, .. } in answers {
+        for ReplicaAnswer { replica, status, .. } in answers {
             for notice in status.iter().filter_map(|status| status.notice.as_ref()) {
                 writeln!(output, "{replica}: {notice}")?;
             }
@@ -114,7 +114,7 @@ fn print(json: bool, overlay: &str, answers: &[Answer]) -> io::Result<()> {
     output.flush()
 }
 
-fn table(answers: &[Answer]) -> Table {
+fn table(answers: &[ReplicaAnswer]) -> Table {
     let headings =
         "replica  state  leader  timestamp  log  decided  lag  msgs/s  delivered  clients";
     let mut table = Table::new(headings, &[0, 1, 2]);
@@ -143,15 +143,15 @@ fn table(answers: &[Answer]) -> Table {
 }
 
 /// Each group needs a leader and a majority of replicas that count.
-fn judge(places: &Places, answers: &[Answer], expect_all: bool) -> Result<(), Failure> {
-    let counts = |answer: &&Answer| {
+fn judge(places: &Places, answers: &[ReplicaAnswer], expect_all: bool) -> Result<(), Failure> {
+    let counts = |answer: &&ReplicaAnswer| {
         let status = answer.status.as_ref();
         status.is_ok_and(|status| status.state.counts())
     };
     for group in places.overlay().all().iter() {
         let name = places.group_name(group);
         let of_group = || answers.iter().filter(|answer| answer.group == name);
-        let leads = |answer: &Answer| {
+        let leads = |answer: &ReplicaAnswer| {
             answer.status.as_ref().is_ok_and(|status| status.state == ReplicaState::Leading)
         };
         let voters = of_group().filter(counts).count();

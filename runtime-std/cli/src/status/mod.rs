@@ -55,7 +55,7 @@ type Answers = BTreeMap<u32, Result<GroupStatus, OperatorError>>;
 
 /// All answers as JSON.
 #[derive(Serialize)]
-struct Report<'a> {
+struct StatusReport<'a> {
     group: &'a str,
     nodes: Vec<NodeReport<'a>>,
 }
@@ -108,7 +108,7 @@ impl StatusOptions {
                 status: answer.as_ref().ok(),
                 error: answer.as_ref().err().map(ToString::to_string),
             });
-            let report = Report { group, nodes: nodes.collect() };
+            let report = StatusReport { group, nodes: nodes.collect() };
             serde_json::to_writer(&mut output, &report)?;
             writeln!(output)?;
         } else {

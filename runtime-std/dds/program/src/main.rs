@@ -38,12 +38,12 @@ struct CommandLine {
     #[command(flatten)]
     log: LogOptions,
     #[command(subcommand)]
-    command: Command,
+    command: DdsCommand,
 }
 
 /// What is done with topics.
 #[derive(Subcommand, Debug)]
-enum Command {
+enum DdsCommand {
     #[command(after_help = help(perf::EXAMPLES))]
     Perf(perf::PerfOptions),
     #[command(after_help = help(spy::EXAMPLES))]
@@ -65,11 +65,11 @@ impl Program for CommandLine {
 
     fn run(&self) -> Result<(), Failure> {
         match &self.command {
-            Command::Perf(options) => perf::run(options),
-            Command::Spy(options) => spy::run(options),
-            Command::Topics(options) => topics::run(options),
-            Command::Gateway(options) => gateway::run(options),
-            Command::PerfMember { task } => perf::run_member(task),
+            DdsCommand::Perf(options) => perf::run(options),
+            DdsCommand::Spy(options) => spy::run(options),
+            DdsCommand::Topics(options) => topics::run(options),
+            DdsCommand::Gateway(options) => gateway::run(options),
+            DdsCommand::PerfMember { task } => perf::run_member(task),
         }
     }
 }

@@ -55,7 +55,7 @@ pub(crate) struct SpyOptions {
 
 /// A sample, as `--json` prints it.
 #[derive(Debug, Serialize)]
-struct Line {
+struct SpyLine {
     ordinal: u64,
     view: u64,
     place: u64,
@@ -177,7 +177,7 @@ impl Looker {
 }
 
 fn print(out: &mut impl io::Write, sample: &Sample<Octets>, json: bool) -> io::Result<()> {
-    let line = Line::of(sample);
+    let line = SpyLine::of(sample);
     if json {
         return writeln!(out, "{}", serde_json::to_string(&line)?);
     }
@@ -197,7 +197,7 @@ fn print(out: &mut impl io::Write, sample: &Sample<Octets>, json: bool) -> io::R
     )
 }
 
-impl Line {
+impl SpyLine {
     fn of(sample: &Sample<Octets>) -> Self {
         use std::fmt::Write as _;
         let info = &sample.info;

@@ -65,7 +65,7 @@ fn level(name: &str) -> Result<Level, String> {
 
 /// A topic, as `--json` prints it.
 #[derive(Debug, Serialize)]
-struct Line<'t> {
+struct TopicLine<'t> {
     topic: &'t str,
     r#type: &'t str,
     level: &'static str,
@@ -92,7 +92,7 @@ fn list(participant: &DomainParticipant, domain: &Domain, json: bool) -> Result<
     for topic in participant.topics() {
         let declared = domain.topic(&topic.name).is_some();
         let level = topic.level.name();
-        let line = Line { topic: &topic.name, r#type: &topic.type_name, level, declared };
+        let line = TopicLine { topic: &topic.name, r#type: &topic.type_name, level, declared };
         print(&mut out, &line, json).map_err(|error| Failure::output(&error))?;
     }
     out.flush().map_err(|error| Failure::output(&error))
@@ -118,7 +118,7 @@ fn change(participant: &DomainParticipant, arguments: &TopicsOptions) -> Result<
     Ok(())
 }
 
-fn print(out: &mut impl io::Write, line: &Line<'_>, json: bool) -> io::Result<()> {
+fn print(out: &mut impl io::Write, line: &TopicLine<'_>, json: bool) -> io::Result<()> {
     if json {
         return writeln!(out, "{}", serde_json::to_string(line)?);
     }

@@ -24,11 +24,11 @@ pub(crate) enum Place<'v> {
     /// In the group.
     Slot(Slot<'v>),
     /// In memory of this process, from which it goes to a member.
-    Line(Line<'v>),
+    Line(VoiceLine<'v>),
 }
 
 /// A message that is built here. It begins on 8 bytes, as a slot does.
-pub(crate) struct Line<'v> {
+pub(crate) struct VoiceLine<'v> {
     publisher: &'v Arc<Publisher>,
     words: &'v mut Vec<u64>,
     length: usize,
@@ -69,7 +69,7 @@ impl Voice {
                 if line.len() < words {
                     line.resize(words, 0);
                 }
-                Ok(Place::Line(Line { publisher, words: line, length, wait }))
+                Ok(Place::Line(VoiceLine { publisher, words: line, length, wait }))
             }
         }
     }
@@ -152,7 +152,7 @@ impl Place<'_> {
     pub(crate) fn commit(self) -> Result<Committed, DdsError> {
         match self {
             Self::Slot(slot) => Ok(Committed::Slot(slot.commit())),
-            Self::Line(Line { publisher, words, length, wait }) => {
+            Self::Line(VoiceLine { publisher, words, length, wait }) => {
                 let message = words.as_slice().as_bytes().get(..length).unwrap_or_default();
                 publish(publisher, message, wait).map(Committed::Line)
             }

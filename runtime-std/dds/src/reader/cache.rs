@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::info::{InstanceStates, SampleInfo, SampleStates, ViewStates};
-use super::instance::{Entry, Instance};
+use super::instance::{Instance, InstanceEntry};
 use super::selection::Selection;
 use crate::cdr::InstanceHandle;
 use crate::participant::PublicationHandle;
@@ -152,7 +152,7 @@ impl ReaderCache {
             return Err(reason);
         }
         let Some(instance) = self.instances.get_mut(&info.instance_handle) else { return Ok(()) };
-        let entry = Entry { info, payload, expires, is_selected: false };
+        let entry = InstanceEntry { info, payload, expires, is_selected: false };
         if !info.valid_data {
             instance.is_ending = false;
             instance.remove(|known| {
@@ -396,7 +396,7 @@ fn tell_state(
         !known.info.valid_data && known.info.sample_state == SampleStates::NOT_READ
     });
     let expires = Timestamp(i64::MAX);
-    instance.entries.push_back(Entry { info, payload: None, expires, is_selected: false });
+    instance.entries.push_back(InstanceEntry { info, payload: None, expires, is_selected: false });
 }
 
 fn index(count: u32) -> usize {

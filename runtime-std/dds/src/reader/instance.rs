@@ -12,7 +12,7 @@ use crate::wire::Kind;
 
 /// A sample that is kept.
 #[derive(Clone, Debug)]
-pub(super) struct Entry {
+pub(super) struct InstanceEntry {
     pub(super) info: SampleInfo,
     /// Nothing if it tells a state alone.
     pub(super) payload: Option<Arc<Payload>>,
@@ -32,7 +32,7 @@ pub(super) struct Instance {
     /// Writers that wrote or registered it, and did not unregister it.
     writers: Vec<PublicationHandle>,
     /// In the order in which they are given out.
-    pub(super) entries: VecDeque<Entry>,
+    pub(super) entries: VecDeque<InstanceEntry>,
     /// Entries with a value.
     pub(super) values: usize,
     /// When a value was last taken in.
@@ -149,7 +149,7 @@ impl Instance {
     }
 
     /// Removes the entries of which this is so.
-    pub(super) fn remove(&mut self, is_so: impl Fn(&Entry) -> bool) {
+    pub(super) fn remove(&mut self, is_so: impl Fn(&InstanceEntry) -> bool) {
         self.entries.retain(|entry| !is_so(entry));
         self.values = self.entries.iter().filter(|entry| entry.info.valid_data).count();
     }

@@ -14,7 +14,7 @@ use super::member::{MemberUnderTest, send_with};
 use super::node::{Commands, NodeUnderTest, TICK, answer, answer_unknown, greet, next};
 use super::options::AdapterOptions;
 use super::payload;
-use super::protocol::{Answer, Command, Init};
+use super::protocol::{Answer, DriverCommand, Init};
 use super::refusal::{Refusal, node_id};
 use tramontane_local::exit::Failure;
 use tramontane_local::interrupt::Interrupts;
@@ -59,7 +59,7 @@ const NO_MAJORITY_WAIT: Duration = Duration::from_millis(500);
 const SETTLE: Duration = Duration::from_millis(500);
 
 /// A member that has joined.
-pub(super) struct Member {
+pub(super) struct GroupMember {
     running: Running,
     features: Vec<&'static str>,
     /// By group name: the subgroups in which this member sends, or not.
@@ -70,7 +70,7 @@ pub(super) struct Member {
     stopped_since: Option<Instant>,
 }
 
-impl Member {
+impl GroupMember {
     pub(super) fn join(
         init: &Init,
         arguments: &AdapterOptions,
@@ -163,7 +163,7 @@ impl Member {
     }
 }
 
-impl NodeUnderTest for Member {
+impl NodeUnderTest for GroupMember {
     fn serve(
         mut self: Box<Self>,
         commands: &Commands,
@@ -172,19 +172,19 @@ impl NodeUnderTest for Member {
         greet(&self.features)?;
         loop {
             match next(commands, interrupts, TICK)? {
-                Some(Ok(Command::Multicast { message, groups, bytes })) => {
+                Some(Ok(DriverCommand::Multicast { message, groups, bytes })) => {
                     self.multicast(&message, &groups, bytes)?;
                 }
-                Some(Ok(Command::Pause { ms })) => {
+                Some(Ok(DriverCommand::Pause { ms })) => {
                     self.pause_ms.store(ms, Ordering::Relaxed);
                     answer(&Answer::Ok { message: None })?;
                 }
-                Some(Ok(Command::Stats)) => {
+                Some(Ok(DriverCommand::Stats)) => {
                     answer(&Answer::Stats { posts: self.running.writes() })?
                 }
-                Some(Ok(Command::Leave)) => return self.leave(),
-                Some(Ok(Command::Stop)) => return self.stop(),
-                Some(Ok(Command::Init(_) | Command::Unknown)) => answer_unknown()?,
+                Some(Ok(DriverCommand::Leave)) => return self.leave(),
+                Some(Ok(DriverCommand::Stop)) => return self.stop(),
+                Some(Ok(DriverCommand::Init(_) | DriverCommand::Unknown)) => answer_unknown()?,
                 Some(Err(failure)) => return Err(failure),
                 None => {}
             }

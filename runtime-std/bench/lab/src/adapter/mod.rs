@@ -18,10 +18,10 @@ mod protocol;
 mod refusal;
 mod shards;
 
-use group_member::Member;
+use group_member::GroupMember;
 use node::{NodeUnderTest, TICK, answer, next, read_commands};
 pub(super) use options::AdapterOptions;
-use protocol::{Answer, Command, Init, VERSION};
+use protocol::{Answer, DriverCommand, Init, VERSION};
 use refusal::{Refusal, not_understood};
 use tramontane_local::exit::Failure;
 use tramontane_local::group::LocalError;
@@ -42,8 +42,10 @@ pub(super) fn run(arguments: &AdapterOptions) -> Result<(), Failure> {
     let commands = read_commands()?;
     let init = loop {
         match next(&commands, &interrupts, TICK)? {
-            Some(Ok(Command::Init(init))) => break init,
-            Some(Ok(Command::Stop)) => return answer(&Answer::Halt { reason: "done", text: None }),
+            Some(Ok(DriverCommand::Init(init))) => break init,
+            Some(Ok(DriverCommand::Stop)) => {
+                return answer(&Answer::Halt { reason: "done", text: None });
+            }
             Some(Ok(_)) => return Err(not_understood("the first command is not \"init\"")),
             Some(Err(failure)) => return Err(failure),
             None => {}
@@ -77,7 +79,7 @@ fn join(
         return Err(Failure::from(LocalError::NoDevice(option)).into());
     }
     match arguments.shards {
-        None => Ok(Box::new(Member::join(init, arguments, interrupts)?)),
+        None => Ok(Box::new(GroupMember::join(init, arguments, interrupts)?)),
         Some(tree) => {
             let setting = shards::Setting {
                 tree,

@@ -5,7 +5,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use super::delivery::write_line;
-use super::protocol::{Answer, Command};
+use super::protocol::{Answer, DriverCommand};
 use super::refusal::not_understood;
 use tramontane_local::exit::Failure;
 use tramontane_local::interrupt::Interrupts;
@@ -36,7 +36,7 @@ pub(super) fn answer(answer: &Answer<'_>) -> Result<(), Failure> {
 }
 
 /// Commands as they come; the end of the input is a stop.
-pub(super) type Commands = Receiver<Result<Command, Failure>>;
+pub(super) type Commands = Receiver<Result<DriverCommand, Failure>>;
 
 /// Reads commands in a thread that no other thread waits for: a read cannot be cancelled.
 pub(super) fn read_commands() -> Result<Commands, Failure> {
@@ -54,7 +54,7 @@ pub(super) fn read_commands() -> Result<Commands, Failure> {
             }
         }
         // The program may be over already.
-        let _ = sender.send(Ok(Command::Stop));
+        let _ = sender.send(Ok(DriverCommand::Stop));
     };
     let spawned = std::thread::Builder::new().name("tramontane-read".into()).spawn(read);
     spawned.map_err(|error| Failure::system("cannot start a thread", &error))?;
@@ -66,11 +66,11 @@ pub(super) fn next(
     commands: &Commands,
     interrupts: &Interrupts,
     patience: Duration,
-) -> Result<Option<Result<Command, Failure>>, Failure> {
+) -> Result<Option<Result<DriverCommand, Failure>>, Failure> {
     interrupts.check()?;
     match commands.recv_timeout(patience) {
         Ok(command) => Ok(Some(command)),
         Err(RecvTimeoutError::Timeout) => Ok(None),
-        Err(RecvTimeoutError::Disconnected) => Ok(Some(Ok(Command::Stop))),
+        Err(RecvTimeoutError::Disconnected) => Ok(Some(Ok(DriverCommand::Stop))),
     }
 }

@@ -14,7 +14,7 @@ pub(super) const VERSION: u32 = 1;
 /// What the driver asks.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub(super) enum Command {
+pub(super) enum DriverCommand {
     Init(Init),
     Multicast {
         message: String,
@@ -153,10 +153,13 @@ mod tests {
         let init = r#"{"type":"init","protocol":1,"node":"n1","inc":1,"join":false,"nodes":[{"node":"n0","address":"127.0.0.1"}],
             "groups":[{"group":"g0","members":["n0"],"senders":["n0"]}],
             "limits":{"message_bytes_max":10240,"window":64,"deadline_ms":10000},"seed":7,"shared":"/s","storage":"/t"}"#;
-        assert!(matches!(serde_json::from_str(init), Ok(Command::Init(Init { protocol: 1, .. }))));
-        assert!(matches!(serde_json::from_str(r#"{"type":"leave"}"#), Ok(Command::Leave)));
-        assert!(matches!(serde_json::from_str(r#"{"type":"dance"}"#), Ok(Command::Unknown)));
-        assert!(serde_json::from_str::<Command>(r#"{"type":"pause"}"#).is_err());
+        assert!(matches!(
+            serde_json::from_str(init),
+            Ok(DriverCommand::Init(Init { protocol: 1, .. }))
+        ));
+        assert!(matches!(serde_json::from_str(r#"{"type":"leave"}"#), Ok(DriverCommand::Leave)));
+        assert!(matches!(serde_json::from_str(r#"{"type":"dance"}"#), Ok(DriverCommand::Unknown)));
+        assert!(serde_json::from_str::<DriverCommand>(r#"{"type":"pause"}"#).is_err());
     }
 
     #[test]

@@ -12,7 +12,7 @@ use tramontane_runtime::shards::{Delivered, GroupId, Replica};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::history::{HistoryFile, message_name};
-use super::messages::Report;
+use super::messages::BankReport;
 use tramontane_conformance::history::Event;
 use tramontane_local::clock::now_ns;
 use tramontane_local::crew::Reporter;
@@ -102,7 +102,7 @@ pub(super) struct Bank {
     state: State,
     history: HistoryFile,
     totals: Arc<Mutex<Totals>>,
-    reporter: Reporter<Report>,
+    reporter: Reporter<BankReport>,
 }
 
 impl Bank {
@@ -111,7 +111,7 @@ impl Bank {
         who: Who,
         history: HistoryFile,
         totals: Arc<Mutex<Totals>>,
-        reporter: Reporter<Report>,
+        reporter: Reporter<BankReport>,
     ) -> Self {
         let balances = vec![OPENING; usize::try_from(ACCOUNTS).unwrap_or(0)];
         let state = State { balances, delivered: Vec::new(), digest: 0 };
@@ -211,7 +211,7 @@ impl Replica for Bank {
         };
         self.history.write([event]);
         // The parent may be gone: this process ends then.
-        let _ = self.reporter.send(&Report::Leads { term });
+        let _ = self.reporter.send(&BankReport::Leads { term });
     }
 }
 

@@ -14,7 +14,7 @@ use tramontane_runtime::shards::{Answers, Client, Destinations, GroupId, SendErr
 
 use super::bank::{ACCOUNTS, Change, encode};
 use super::history::{HistoryFile, message_name};
-use super::messages::{Order, Report, Sent, ShardsMember, Task};
+use super::messages::{BankOrder, BankReport, Sent, ShardsMember, Task};
 use super::replica::report;
 use tramontane_local::clock::now_ns;
 use tramontane_local::crew::{Reporter, Worker};
@@ -60,7 +60,7 @@ pub(super) fn run(
         Event::Start { t_ns: now_ns(), node: name.as_str().into(), inc: client.incarnation() };
     history.write([start]);
     let reporter = worker.reporter();
-    report(reporter, &Report::Joined)?;
+    report(reporter, &BankReport::Joined)?;
     if worker.next_order().is_none() {
         return Ok(());
     }
@@ -78,7 +78,7 @@ pub(super) fn run(
         let is_to_stop = &is_to_stop;
         scope.spawn(move || {
             while let Some(order) = worker.next_order() {
-                if order == Order::Stop {
+                if order == BankOrder::Stop {
                     is_to_stop.store(true, Ordering::Relaxed);
                 }
             }
@@ -88,7 +88,7 @@ pub(super) fn run(
         if let Err(failure) = &outcome {
             let (status, text) = (failure.status.code(), failure.text().to_owned());
             // The thread that takes orders ends once the parent has heard.
-            report(reporter, &Report::Failed { status, text })?;
+            report(reporter, &BankReport::Failed { status, text })?;
         }
         outcome
     })
@@ -114,7 +114,7 @@ impl Transfers {
     }
 
     /// Waits for the last answers, and reports.
-    fn end(&mut self, reporter: Reporter<Report>) -> Result<(), Failure> {
+    fn end(&mut self, reporter: Reporter<BankReport>) -> Result<(), Failure> {
         let until = Instant::now() + LAST;
         while !self.under_way.is_empty() {
             if Instant::now() >= until {
@@ -125,7 +125,7 @@ impl Transfers {
         }
         let (name, inc) = (self.name.clone(), self.client.incarnation());
         let sent = std::mem::take(&mut self.sent);
-        report(reporter, &Report::Done { name, inc, sent })
+        report(reporter, &BankReport::Done { name, inc, sent })
     }
 
     /// A transfer between one to all groups: from one account to one in each.

@@ -18,8 +18,8 @@ impl Role for ShardsMember {
         vec!["bank-member".into()]
     }
     type Task = Task;
-    type Order = Order;
-    type Report = Report;
+    type Order = BankOrder;
+    type Report = BankReport;
 }
 
 /// What a process is to do.
@@ -28,7 +28,7 @@ pub(super) struct Task {
     pub(super) overlay: Description,
     /// Where it writes its history.
     pub(super) history: PathBuf,
-    pub(super) part: Part,
+    pub(super) part: BankPart,
     /// How long to wait for the others.
     pub(super) join_timeout: Duration,
 }
@@ -36,7 +36,7 @@ pub(super) struct Task {
 /// What it is.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Part {
+pub(super) enum BankPart {
     /// A replica of that name, which is started for the so-manieth time, from 1.
     Replica { name: String, inc: u32 },
     /// A client that makes so many transfers a second at most, drawn from a seed.
@@ -46,7 +46,7 @@ pub(super) enum Part {
 /// What the parent asks of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Order {
+pub(super) enum BankOrder {
     /// Of a client: begin.
     Go,
     /// Of a client: end, once all is answered.
@@ -58,7 +58,7 @@ pub(super) enum Order {
 /// What a process reports.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Report {
+pub(super) enum BankReport {
     /// A replica is in its group; a client has met all groups.
     Joined,
     /// A replica counts in quorums, or does so again.

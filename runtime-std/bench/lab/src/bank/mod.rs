@@ -30,7 +30,7 @@ use tramontane_runtime::shards::{Description, Places};
 use tramontane_runtime::shared_memory::GroupName;
 
 use history::Merged;
-use messages::{Part, Report, ShardsMember};
+use messages::{BankPart, BankReport, ShardsMember};
 use plan::Plan;
 use report::Outcome;
 use supervisor::{Run, Supervisor};
@@ -166,14 +166,14 @@ pub(crate) fn run_member(task: &str) -> Result<(), Failure> {
         .map_err(|error| Failure::usage(error, "start it with 'tramontane-lab bank'"))?;
     let reporter = worker.reporter();
     let outcome = match &task.part {
-        Part::Replica { name, inc } => replica::run(&task, name, *inc, &worker),
-        Part::Client { seed, rate } => client::run(&task, *seed, *rate, worker),
+        BankPart::Replica { name, inc } => replica::run(&task, name, *inc, &worker),
+        BankPart::Client { seed, rate } => client::run(&task, *seed, *rate, worker),
     };
     let Err(failure) = outcome else { return Ok(()) };
     if !failure.text().is_empty() {
         let (status, text) = (failure.status.code(), failure.text().to_owned());
         // The parent may be gone; then this has nowhere to go.
-        let _ = reporter.send(&Report::Failed { status, text });
+        let _ = reporter.send(&BankReport::Failed { status, text });
     }
     Err(Failure::silent(failure.status))
 }

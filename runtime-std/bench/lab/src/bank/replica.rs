@@ -8,7 +8,7 @@ use tramontane_runtime::shards::{Places, Running, StartOptions, start};
 
 use super::bank::{Bank, Totals, Who};
 use super::history::HistoryFile;
-use super::messages::{Order, Report, ShardsMember, Task};
+use super::messages::{BankOrder, BankReport, ShardsMember, Task};
 use tramontane_local::crew::{Reporter, Worker};
 use tramontane_local::exit::{Failure, Status};
 
@@ -39,14 +39,14 @@ pub(super) fn run(
     options.cancel = worker.released();
     let running = start(&task.overlay, replica, options, bank)?;
     let reporter = worker.reporter();
-    report(reporter, &Report::Joined)?;
+    report(reporter, &BankReport::Joined)?;
     let is_over = AtomicBool::new(false);
     let ended = std::thread::scope(|scope| {
         let watched = scope.spawn(|| watch(&running, reporter, &is_over));
         while let Some(order) = worker.next_order() {
-            if order == Order::Tell {
+            if order == BankOrder::Tell {
                 let held = *totals.lock().unwrap_or_else(PoisonError::into_inner);
-                report(reporter, &Report::Holds(held))?;
+                report(reporter, &BankReport::Holds(held))?;
             }
         }
         is_over.store(true, Ordering::Relaxed);
@@ -59,7 +59,7 @@ pub(super) fn run(
 /// Reports once the replica counts in quorums, and why it ended, if it does.
 fn watch(
     running: &Running,
-    reporter: Reporter<Report>,
+    reporter: Reporter<BankReport>,
     is_over: &AtomicBool,
 ) -> Result<(), Failure> {
     let mut votes = false;
@@ -67,12 +67,12 @@ fn watch(
         if let Some(stopped) = running.stopped() {
             let failure = Failure::from(stopped);
             let (status, text) = (failure.status.code(), failure.text().to_owned());
-            report(reporter, &Report::Failed { status, text })?;
+            report(reporter, &BankReport::Failed { status, text })?;
             return Err(Failure::silent(failure.status));
         }
         if !votes && running.status().state.counts() {
             votes = true;
-            report(reporter, &Report::Votes)?;
+            report(reporter, &BankReport::Votes)?;
         }
         std::thread::sleep(LOOK_PAUSE);
     }
@@ -80,6 +80,6 @@ fn watch(
 }
 
 /// Reports. The parent may be gone: then this process ends.
-pub(super) fn report(reporter: Reporter<Report>, report: &Report) -> Result<(), Failure> {
+pub(super) fn report(reporter: Reporter<BankReport>, report: &BankReport) -> Result<(), Failure> {
     reporter.send(report).map_err(|_| Failure::silent(Status::Other))
 }

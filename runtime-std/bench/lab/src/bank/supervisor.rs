@@ -10,7 +10,7 @@ use tramontane_conformance::random::Random;
 use tramontane_runtime::shards::{GroupId, Places};
 
 use super::bank::Totals;
-use super::messages::{Order, Part, Report, Sent, ShardsMember, Task};
+use super::messages::{BankOrder, BankPart, BankReport, Sent, ShardsMember, Task};
 use super::plan::Plan;
 use tramontane_local::clock::now_ns;
 use tramontane_local::crew::{Crew, Event as CrewEvent, Launch, WorkerId};
@@ -48,7 +48,7 @@ pub(super) struct Run {
 
 /// A process of the demo.
 #[derive(Debug)]
-struct Member {
+struct BankProcess {
     name: String,
     /// None for a client.
     group: Option<GroupId>,
@@ -65,7 +65,7 @@ pub(super) struct Supervisor<'p> {
     plan: &'p Plan,
     places: Places,
     crew: Crew<ShardsMember>,
-    members: BTreeMap<WorkerId, Member>,
+    members: BTreeMap<WorkerId, BankProcess>,
     run: Run,
     random: Random,
 }
@@ -95,24 +95,24 @@ impl<'p> Supervisor<'p> {
         for client in 0..self.plan.clients {
             let rate = self.plan.rate / f64::from(self.plan.clients);
             let seed = self.plan.seed ^ (u64::from(client) << 32);
-            let member = Member::new(format!("client {client}"), None, 1);
-            self.start(member, Part::Client { seed, rate })?;
+            let member = BankProcess::new(format!("client {client}"), None, 1);
+            self.start(member, BankPart::Client { seed, rate })?;
         }
         self.wait_until(self.plan.join_timeout, interrupts, "the clients", |all| {
             all.values().all(|member| member.has_joined)
         })?;
-        self.order_clients(Order::Go);
+        self.order_clients(BankOrder::Go);
         Ok(())
     }
 
     fn start_replica(&mut self, name: String, group: GroupId, inc: u32) -> Result<(), Failure> {
         let start = Event::Start { t_ns: now_ns(), node: name.clone().into(), inc };
         self.run.events.push(start);
-        let part = Part::Replica { name: name.clone(), inc };
-        self.start(Member::new(name, Some(group), inc), part)
+        let part = BankPart::Replica { name: name.clone(), inc };
+        self.start(BankProcess::new(name, Some(group), inc), part)
     }
 
-    fn start(&mut self, member: Member, part: Part) -> Result<(), Failure> {
+    fn start(&mut self, member: BankProcess, part: BankPart) -> Result<(), Failure> {
         let number = self.run.files.len();
         let history = self.plan.folder.join(format!("history-{number}.jsonl"));
         let task = Task {
@@ -162,7 +162,9 @@ impl<'p> Supervisor<'p> {
     }
 
     fn kill(&mut self, worker: WorkerId, group: GroupId) -> Result<(), Failure> {
-        let Some(Member { name, inc, .. }) = self.members.remove(&worker) else { return Ok(()) };
+        let Some(BankProcess { name, inc, .. }) = self.members.remove(&worker) else {
+            return Ok(());
+        };
         let at_ns = now_ns();
         // Waits until it has ended.
         self.crew.remove(worker);
@@ -175,7 +177,7 @@ impl<'p> Supervisor<'p> {
     /// Lets the clients end, waits until all replicas count again and hold the same, and releases
     /// them.
     fn end(&mut self, interrupts: &Interrupts) -> Result<(), Failure> {
-        self.order_clients(Order::Stop);
+        self.order_clients(BankOrder::Stop);
         self.wait_until(SETTLE, interrupts, "the clients' last answers", |all| {
             all.values().all(|member| member.is_done || member.group.is_some())
         })?;
@@ -207,7 +209,7 @@ impl<'p> Supervisor<'p> {
         for (worker, member) in &mut self.members {
             if member.group.is_some() {
                 member.held = None;
-                self.crew.order(*worker, &Order::Tell)?;
+                self.crew.order(*worker, &BankOrder::Tell)?;
             }
         }
         self.wait_until(SETTLE, interrupts, "what replicas hold", |all| {
@@ -223,7 +225,7 @@ impl<'p> Supervisor<'p> {
         self.places.overlay().all().iter().map(of).collect()
     }
 
-    fn order_clients(&mut self, order: Order) {
+    fn order_clients(&mut self, order: BankOrder) {
         for (worker, _) in self.members.iter().filter(|(_, member)| member.group.is_none()) {
             // One that cannot be reached has ended, and the next event says so.
             let _ = self.crew.order(*worker, &order);
@@ -235,7 +237,7 @@ impl<'p> Supervisor<'p> {
         limit: Duration,
         interrupts: &Interrupts,
         what: &str,
-        is_so: impl Fn(&BTreeMap<WorkerId, Member>) -> bool,
+        is_so: impl Fn(&BTreeMap<WorkerId, BankProcess>) -> bool,
     ) -> Result<(), Failure> {
         let until = Instant::now() + limit;
         while !is_so(&self.members) {
@@ -255,17 +257,17 @@ impl<'p> Supervisor<'p> {
         // What comes from one that was killed is over.
         let Some(member) = self.members.get_mut(&worker) else { return Ok(()) };
         match event {
-            CrewEvent::Report(Report::Joined) => member.has_joined = true,
-            CrewEvent::Report(Report::Votes) => member.votes = true,
-            CrewEvent::Report(Report::Leads { term }) => member.term = term,
-            CrewEvent::Report(Report::Holds(held)) => member.held = Some(held),
-            CrewEvent::Report(Report::Done { name, inc, sent }) => {
+            CrewEvent::Report(BankReport::Joined) => member.has_joined = true,
+            CrewEvent::Report(BankReport::Votes) => member.votes = true,
+            CrewEvent::Report(BankReport::Leads { term }) => member.term = term,
+            CrewEvent::Report(BankReport::Holds(held)) => member.held = Some(held),
+            CrewEvent::Report(BankReport::Done { name, inc, sent }) => {
                 member.is_done = true;
                 self.run.sent.extend(sent);
                 let (node, reason) = (name.into(), EndReason::Done);
                 self.run.events.push(Event::End { t_ns: now_ns(), node, inc, reason });
             }
-            CrewEvent::Report(Report::Failed { status, text }) => {
+            CrewEvent::Report(BankReport::Failed { status, text }) => {
                 let text = format!("{}: {text}", member.name);
                 return Err(Failure::with_text(Status::of(status), text));
             }
@@ -278,7 +280,7 @@ impl<'p> Supervisor<'p> {
     }
 }
 
-impl Member {
+impl BankProcess {
     fn new(name: String, group: Option<GroupId>, inc: u32) -> Self {
         Self {
             name,

@@ -26,8 +26,8 @@ impl Role for PerfParticipant {
         vec!["perf-member".into()]
     }
     type Task = Task;
-    type Order = Order;
-    type Report = Report;
+    type Order = PerfOrder;
+    type Report = PerfReport;
 }
 
 /// What is measured.
@@ -58,7 +58,7 @@ pub(super) struct Task {
 /// What the parent asks.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Order {
+pub(super) enum PerfOrder {
     /// All are there.
     Begin,
 }
@@ -66,7 +66,7 @@ pub(super) enum Order {
 /// What a participant reports.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Report {
+pub(super) enum PerfReport {
     /// It is there, and so are all others.
     Ready,
     /// It is done.
@@ -88,7 +88,7 @@ pub(super) struct Seen {
     pub(super) round_trips_ns: Vec<u32>,
 }
 
-impl Report {
+impl PerfReport {
     /// Passes on a failure.
     pub(super) fn check(self) -> Result<Self, Failure> {
         match self {

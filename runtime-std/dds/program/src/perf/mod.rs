@@ -26,7 +26,7 @@ use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::group::Description;
 use tramontane_runtime::shared_memory::Root;
 
-use messages::{ANSWERS, DATA, Mode, Order, PerfParticipant, Report, Seen, Task};
+use messages::{ANSWERS, DATA, Mode, PerfOrder, PerfParticipant, PerfReport, Seen, Task};
 use tramontane_local::exit::Failure;
 use tramontane_local::interrupt::Interrupts;
 use tramontane_local::options::{WindowOption, seconds};
@@ -201,10 +201,10 @@ fn round(
         report.check()?;
     }
     for worker in workers {
-        crew.order(worker, &Order::Begin)?;
+        crew.order(worker, &PerfOrder::Begin)?;
     }
     let reports = crew.reports(PATIENCE + task.time, interrupts)?;
     drop(crew);
     Root::from_env().sweep()?;
-    reports.into_iter().map(Report::seen).collect()
+    reports.into_iter().map(PerfReport::seen).collect()
 }

@@ -6,7 +6,7 @@ use tramontane_dds::{DataWriter, Domain, DomainParticipant, TypeSupport};
 use tramontane_local::crew::Worker;
 use tramontane_runtime::group::{Forming, StartOptions};
 
-use super::messages::{Mode, PerfParticipant, Report, Seen, Task};
+use super::messages::{Mode, PerfParticipant, PerfReport, Seen, Task};
 use super::{pinging, publishing};
 use tramontane_local::exit::{Failure, Status};
 
@@ -20,7 +20,7 @@ pub(crate) fn run(task: &str) -> Result<(), Failure> {
     let Err(failure) = take_part(&task, &worker) else { return Ok(()) };
     let (status, text) = (failure.status.code(), failure.text().to_owned());
     // The parent may be gone; then this has nowhere to go.
-    let _ = worker.report(&Report::Failed { status, text });
+    let _ = worker.report(&PerfReport::Failed { status, text });
     Err(Failure::silent(failure.status))
 }
 
@@ -39,14 +39,14 @@ fn take_part(task: &Task, worker: &Worker<PerfParticipant>) -> Result<(), Failur
 
 /// Says that this participant is there, and waits until it may begin. False if it was released.
 pub(super) fn begin(worker: &Worker<PerfParticipant>) -> Result<bool, Failure> {
-    report(worker, &Report::Ready)?;
+    report(worker, &PerfReport::Ready)?;
     Ok(worker.next_order().is_some())
 }
 
 /// Reports what was seen, and stays until the parent releases this process: whoever leaves earlier
 /// is lost to those that still count.
 pub(super) fn finish(worker: &Worker<PerfParticipant>, seen: Seen) -> Result<(), Failure> {
-    report(worker, &Report::Seen(seen))?;
+    report(worker, &PerfReport::Seen(seen))?;
     worker.wait_for_release();
     Ok(())
 }
@@ -80,7 +80,7 @@ pub(super) fn number(bytes: &[u8]) -> u64 {
     bytes.first_chunk().map_or(0, |number| u64::from_ne_bytes(*number))
 }
 
-fn report(worker: &Worker<PerfParticipant>, report: &Report) -> Result<(), Failure> {
+fn report(worker: &Worker<PerfParticipant>, report: &PerfReport) -> Result<(), Failure> {
     worker.report(report).map_err(|error| Failure::output(&error))
 }
 

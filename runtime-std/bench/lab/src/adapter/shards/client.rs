@@ -7,7 +7,7 @@ use super::meeting::Run;
 use super::order::InOrder;
 use crate::adapter::node::{Commands, NodeUnderTest, TICK, answer, answer_unknown, greet, next};
 use crate::adapter::payload;
-use crate::adapter::protocol::{Answer, Command, Init};
+use crate::adapter::protocol::{Answer, DriverCommand, Init};
 use crate::adapter::refusal::{Refusal, not_understood};
 use tramontane_local::exit::Failure;
 use tramontane_local::interrupt::Interrupts;
@@ -146,10 +146,10 @@ impl NodeUnderTest for ClientUnderTest {
             let command = next(commands, interrupts, patience)?;
             let is_asked = command.is_some();
             match command {
-                Some(Ok(Command::Multicast { message, groups, bytes })) => {
+                Some(Ok(DriverCommand::Multicast { message, groups, bytes })) => {
                     self.take(message, &groups, bytes)?;
                 }
-                Some(Ok(Command::Stop)) => return self.stop(),
+                Some(Ok(DriverCommand::Stop)) => return self.stop(),
                 Some(Ok(_)) => answer_unknown()?,
                 Some(Err(failure)) => return Err(failure),
                 None => {}

@@ -37,7 +37,7 @@ pub(in crate::adapter) struct Setting {
 
 /// What the node is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum NodePart {
     Replica(ReplicaId),
     Client,
 }
@@ -46,7 +46,7 @@ pub(super) enum Part {
 pub(super) struct Run {
     pub(super) description: Description,
     pub(super) places: Places,
-    pub(super) part: Part,
+    pub(super) part: NodePart,
     pub(super) time_limit: Duration,
 }
 
@@ -151,20 +151,24 @@ fn replicas(
     Ok(Replicas::Addresses(members.iter().map(address_of).collect::<Result<_, _>>()?))
 }
 
-fn part_of(init: &Init, groups: &[(&Group, &[String])], places: &Places) -> Result<Part, Refusal> {
+fn part_of(
+    init: &Init,
+    groups: &[(&Group, &[String])],
+    places: &Places,
+) -> Result<NodePart, Refusal> {
     for (group, members) in groups {
         if let Some(rank) = members.iter().position(|member| *member == init.node) {
             let name = format!("{}.{rank}", group.group);
-            return Ok(Part::Replica(places.replica_named(&name).map_err(Failure::from)?));
+            return Ok(NodePart::Replica(places.replica_named(&name).map_err(Failure::from)?));
         }
     }
-    Ok(Part::Client)
+    Ok(NodePart::Client)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::adapter::protocol::Command;
+    use crate::adapter::protocol::DriverCommand;
     use tramontane_local::shard_trees::Tree;
     use tramontane_runtime::rdma::DeviceOptions;
     use tramontane_runtime::shards::GroupId;
@@ -181,7 +185,7 @@ mod tests {
             nodes.join(",")
         );
         match serde_json::from_str(&text) {
-            Ok(Command::Init(init)) => init,
+            Ok(DriverCommand::Init(init)) => init,
             other => panic!("{other:?}"),
         }
     }
@@ -208,8 +212,8 @@ mod tests {
             assert_eq!(run.description.digest(), runs[0].description.digest());
         }
         let names = runs.iter().map(|run| match run.part {
-            Part::Replica(replica) => run.places.name(replica),
-            Part::Client => "client".to_owned(),
+            NodePart::Replica(replica) => run.places.name(replica),
+            NodePart::Client => "client".to_owned(),
         });
         let names: Vec<String> = names.collect();
         let expected = ["g0.0", "g0.1", "g0.2", "g1.0", "g1.1", "g1.2", "client", "client"];

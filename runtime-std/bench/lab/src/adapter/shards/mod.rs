@@ -22,7 +22,7 @@ use super::protocol::Init;
 use super::refusal::Refusal;
 use client::ClientUnderTest;
 pub(super) use meeting::Setting;
-use meeting::{Part, Run};
+use meeting::{NodePart, Run};
 use replica::ReplicaUnderTest;
 use tramontane_local::interrupt::Interrupts;
 use tramontane_runtime::carrier::Carrier;
@@ -51,9 +51,9 @@ pub(super) fn join(
     }
     let run = Run::of(init, setting)?;
     Ok(match run.part {
-        Part::Replica(replica) => {
+        NodePart::Replica(replica) => {
             Box::new(ReplicaUnderTest::start(&run, replica, features, interrupts)?)
         }
-        Part::Client => Box::new(ClientUnderTest::connect(&run, init, features, interrupts)?),
+        NodePart::Client => Box::new(ClientUnderTest::connect(&run, init, features, interrupts)?),
     })
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::meeting::Run;
 use super::state::Application;
 use crate::adapter::node::{Commands, NodeUnderTest, TICK, answer, answer_unknown, greet, next};
-use crate::adapter::protocol::{Answer, Command};
+use crate::adapter::protocol::{Answer, DriverCommand};
 use crate::adapter::refusal::Refusal;
 use tramontane_local::exit::Failure;
 use tramontane_local::interrupt::Interrupts;
@@ -59,12 +59,12 @@ impl NodeUnderTest for ReplicaUnderTest {
         greet(&self.features)?;
         loop {
             match next(commands, interrupts, TICK)? {
-                Some(Ok(Command::Stop)) => {
+                Some(Ok(DriverCommand::Stop)) => {
                     // It would lead now, if the leader has ended: nothing follows the last line.
                     self.running.close();
                     return answer(&Answer::Halt { reason: "done", text: None });
                 }
-                Some(Ok(Command::Multicast { message, .. })) => {
+                Some(Ok(DriverCommand::Multicast { message, .. })) => {
                     let text = "a replica does not send".to_owned();
                     answer(&Answer::Error {
                         code: "not-a-sender",
