@@ -1,13 +1,10 @@
-//! The arguments of `tramontane bench`.
-
-use std::path::PathBuf;
+//! The arguments of `tramontane-lab bench`.
 
 use clap::{Args, Subcommand};
 
 use crate::blocks;
 use crate::experiment::Kind;
-use crate::options::{Drive, FabricKind, Senders, Technique, Variant};
-use crate::profiles::ProfileArguments;
+use crate::options::{Drive, Senders, Technique};
 use crate::views::departure::Departure;
 use tramontane_runtime::carrier::Carrier;
 
@@ -17,8 +14,7 @@ pub enum Command {
     /// Measure continuous sending: messages a second at each member (Spindle IV).
     #[command(after_help = MULTICAST_EXAMPLES)]
     Multicast(Multicast),
-    /// Measure block multicasts of large messages: RDMC's experiments in the simulator, or real
-    /// processes.
+    /// Measure block multicasts of large messages.
     #[command(after_help = BLOCKS_EXAMPLES)]
     Blocks(blocks::command::Arguments),
     /// Measure the time from commit to delivery at a low rate, beside the hand-off of a cache line.
@@ -29,21 +25,12 @@ pub enum Command {
     /// that nothing is lost.
     #[command(after_help = VIEWS_EXAMPLES)]
     Views(Views),
-    /// Print what the simulator takes a machine for: each parameter, where it comes from, and how
-    /// far it may be off.
-    #[command(after_help = PARAMETERS_EXAMPLES)]
-    Parameters(Parameters),
-    /// Hold every number and direction of the papers' texts beside the simulator's.
+    /// Hold what the papers say, and what this project wants, beside what the simulator gives.
     #[command(after_help = crate::record::command::EXAMPLES)]
     Record(crate::record::command::Arguments),
-    /// Measure messages to several groups in the simulator: TRAM's figures beside RamCast's, with
-    /// the paper's claims and our goals.
+    /// Measure TRAM on this machine: messages to several groups, and leaders that are killed.
     #[command(after_help = crate::shards::command::EXAMPLES)]
     Shards(crate::shards::command::Arguments),
-    /// Measure the levels of DDS topics in the simulator, with Spindle's techniques and without
-    /// (Spindle IV-F).
-    #[command(after_help = crate::dds::command::EXAMPLES)]
-    Dds(crate::dds::command::Arguments),
     /// Measure groups that log: beside plain writers with as many syncs, and how long a restart of
     /// all members takes.
     #[command(after_help = crate::durable::command::EXAMPLES)]
@@ -54,47 +41,35 @@ pub enum Command {
 }
 
 const BLOCKS_EXAMPLES: &str = "Examples:
-    tramontane bench blocks
-    tramontane bench blocks --experiment algorithms --nodes 4,16 --plot blocks.svg
-    tramontane bench blocks --experiment scale,delays --json
-    tramontane bench blocks --experiment breakdown --profile stampede --plot steps.svg
-    tramontane bench blocks --experiment overlap --profile apt --nodes 4,8,16,32
-    tramontane bench blocks --experiment interrupts,offload --set interrupt_ns=3000
-    tramontane bench blocks --experiment preemption --window 2
-    tramontane bench blocks --fabric shm --nodes 4,8 --bytes 1048576,67108864 --probe
-    tramontane bench blocks --fabric shm --nodes 4 --probe --ways own,memcpy,pieces,streaming-pieces
-    tramontane bench blocks --fabric shm --experiment overlap --plot overlap.svg
-    tramontane bench blocks --fabric tcp --experiment delays --slow-link 0-1 --delayed 2 \\
+    tramontane-lab bench blocks --fabric shm --nodes 4,8 --bytes 1048576,67108864 --probe
+    tramontane-lab bench blocks --experiment overlap
+    tramontane-lab bench blocks --fabric tcp --experiment delays --slow-link 0-1 --delayed 2 \\
         --pause-blocks 4
-    tramontane bench blocks --fabric tcp --algorithm pipeline,interleaved --json
-    tramontane bench blocks --fabric verbs --bytes 16777216 --algorithm pipeline,sequential";
+    tramontane-lab bench blocks --fabric tcp --algorithm pipeline,interleaved --json
+    tramontane-lab bench blocks --fabric verbs --bytes 16777216 --algorithm pipeline,sequential";
 
 const MULTICAST_EXAMPLES: &str = "Examples:
-    tramontane bench multicast --probe
-    tramontane bench multicast --nodes 2,4 --bytes 1024,10240 --rounds 5
-    tramontane bench multicast --drive polled --bytes 10240
-    tramontane bench multicast --fabric tcp --nodes 3 --bytes 10240 --probe
-    tramontane bench multicast --fabric verbs --senders one --bytes 10240
-    tramontane bench multicast --fabric sim --nodes 4,8,16 --plot spindle.svg
-    tramontane bench multicast --fabric sim --nodes 16 --without all --seeds 9
-    tramontane bench multicast --fabric sim --profile spindle --nodes 16 --set post_ns=1000
-    tramontane bench multicast --fabric sim --variant baseline,spindle --nodes 2,8,16";
+    tramontane-lab bench multicast --probe
+    tramontane-lab bench multicast --nodes 2,4 --bytes 1024,10240 --rounds 5
+    tramontane-lab bench multicast --drive polled --bytes 10240
+    tramontane-lab bench multicast --fabric tcp --nodes 3 --bytes 10240 --probe
+    tramontane-lab bench multicast --fabric verbs --senders one --bytes 10240";
 
 /// `bench multicast`.
 #[derive(Args, Clone, Debug)]
 pub struct Multicast {
     /// What carries the writes
-    #[arg(long, value_enum, default_value = "shm")]
-    pub fabric: FabricKind,
+    #[arg(long, value_parser = tramontane_local::options::carrier(),
+          default_value_t = Carrier::SharedMemory)]
+    pub fabric: Carrier,
     /// The number of members; several values give several runs
     #[arg(long, value_delimiter = ',', default_values_t = [2_u16])]
     pub nodes: Vec<u16>,
     /// Which members send
     #[arg(long, value_enum, default_value = "all")]
     pub senders: Senders,
-    /// Bytes of a message; several values give several runs [default: 1,1024,10240; in the
-    /// simulator 10240]
-    #[arg(long, value_delimiter = ',')]
+    /// Bytes of a message; several values give several runs
+    #[arg(long, value_delimiter = ',', default_values_t = [1_u32, 1_024, 10_240])]
     pub bytes: Vec<u32>,
     /// Slots of each sender
     #[arg(long, default_value_t = 100)]
@@ -102,26 +77,16 @@ pub struct Multicast {
     /// Messages of each sender [default: enough for about half a second]
     #[arg(long)]
     pub messages: Option<u64>,
-    /// What the simulator runs, one after the other: this project's core, or Derecho as Spindle's
-    /// paper describes it [default: tramontane]
-    #[arg(long, value_enum, value_delimiter = ',')]
-    pub variant: Vec<Variant>,
-    /// Techniques of this project's core to switch off
+    /// Spindle's techniques to switch off
     #[arg(long, value_enum, value_delimiter = ',')]
     pub without: Vec<Technique>,
-    /// Neither write nor read the messages' bytes, as perftest does (not in the simulator)
+    /// Neither write nor read the messages' bytes, as perftest does
     #[arg(long)]
     pub untouched: bool,
-    /// The wait after each message, in microseconds, at the senders that --delayed names
-    #[arg(long, default_value_t = 0)]
-    pub delay_us: u64,
-    /// How many senders wait after each message: the first ones
-    #[arg(long, value_enum, default_value = "one")]
-    pub delayed: Senders,
-    /// Which thread steps the member (not in the simulator)
+    /// Which thread steps the member
     #[arg(long, value_enum, default_value = "caller")]
     pub drive: Drive,
-    /// Runs of each configuration; the median counts (not in the simulator)
+    /// Runs of each configuration; the median counts
     #[arg(long, default_value_t = 5)]
     pub rounds: usize,
     /// Run a probe without a protocol in turn with each run, and print the ratio: over shared
@@ -133,25 +98,12 @@ pub struct Multicast {
     /// after the other
     #[arg(long)]
     pub unpinned: bool,
-    /// The first seed of simulated runs
-    #[arg(long, default_value_t = 1)]
-    pub seed: u64,
-    /// Simulated runs of each configuration, each with the next seed; the median counts
-    /// [default: 5]
-    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=10_000))]
-    pub seeds: Option<u64>,
-    /// Which machine is simulated.
-    #[command(flatten)]
-    pub machine: ProfileArguments,
     /// Which device carries the writes.
     #[command(flatten)]
     pub device: tramontane_local::options::DeviceArguments,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
-    /// Draw bytes a second over the number of members into this SVG file
-    #[arg(long, value_parser = crate::output::file)]
-    pub plot: Option<PathBuf>,
 }
 
 /// `bench latency`.
@@ -202,10 +154,10 @@ pub struct Idle {
 }
 
 const VIEWS_EXAMPLES: &str = "Examples:
-    tramontane bench views
-    tramontane bench views --ways kill --rounds 300 --failure-timeout-ms 1000
-    tramontane bench views --fabric tcp --nodes 5 --json
-    tramontane bench views --large 16777216 --rounds 5
+    tramontane-lab bench views
+    tramontane-lab bench views --ways kill --rounds 300 --failure-timeout-ms 1000
+    tramontane-lab bench views --fabric tcp --nodes 5 --json
+    tramontane-lab bench views --large 16777216 --rounds 5
 
 Every message that any member delivers is checked. If one is lost, doubled, reordered or delivered \
 differently, the command exits with status 7.";
@@ -248,30 +200,6 @@ pub struct Views {
     /// The seed that decides which member goes when
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Print one JSON object
-    #[arg(long)]
-    pub json: bool,
-}
-
-const PARAMETERS_EXAMPLES: &str = "Examples:
-    tramontane bench parameters
-    tramontane bench parameters --profile spindle
-    tramontane bench parameters --profile ./own.toml --set post_ns=500,card_send_ps=7000 --json
-
-A profile is a TOML file. What it does not set is its base's:
-
-    about = \"Our rack, measured on Monday\"
-    base = \"usual\"
-
-    [parameters]
-    post_ns = { value = 310, source = \"ib_write_bw -n 1000000\", uncertainty = 1.1 }";
-
-/// `bench parameters`.
-#[derive(Args, Clone, Debug)]
-pub struct Parameters {
-    /// Which machine.
-    #[command(flatten)]
-    pub machine: ProfileArguments,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,

@@ -36,10 +36,6 @@ pub(crate) struct Sending {
     pub(crate) switch_bits: u8,
     /// Leave the bytes of messages as they are.
     pub(crate) untouched: bool,
-    /// Wait after each send, at the members of a rank below `delayed`.
-    pub(crate) delay_ns: u64,
-    /// How many members wait.
-    pub(crate) delayed: u16,
     pub(crate) drive: Drive,
 }
 
@@ -159,8 +155,6 @@ impl Sending {
             messages,
             switch_bits: Switches::all().bits(),
             untouched: false,
-            delay_ns: 0,
-            delayed: 0,
             drive: Drive::Polled,
         }
     }
@@ -174,16 +168,14 @@ impl Sending {
         let mut outcome = Sent::default();
         let mut idle = Idle::new(Duration::MAX);
         let (mut sent, mut delivered) = (0, 0);
-        let delay_ns = self.delay_ns(own);
         let begun = Instant::now();
         while delivered < total {
             // Nothing is asked for at the end: a run that is dropped goes out as nulls.
             if sent < to_send
                 && let Some(sender) = &mut sender
-                && let Ok(run) = sender.try_reserve_run(self.most(sent, delay_ns))
+                && let Ok(run) = sender.try_reserve_run(self.most(sent))
             {
                 self.fill(run, &mut sent);
-                delay(delay_ns);
             }
             let step = member.step()?;
             delivered += step.progress.delivered;
@@ -215,7 +207,7 @@ impl Sending {
         let running = spawn(start(own, self.switches(), replica)?)?;
         match running.sender(ALL) {
             Some(sender) if self.message_bytes > sender.message_max() => self.send_large(sender)?,
-            Some(sender) => self.send(sender, self.delay_ns(own))?,
+            Some(sender) => self.send(sender)?,
             None => {}
         }
         let late = || format!("the last message did not arrive within {LAST_LIMIT:?}");
@@ -226,12 +218,11 @@ impl Sending {
         Ok((Sent { messages_per_s, checksum, ..Sent::default() }, running))
     }
 
-    fn send(&self, mut sender: Sender, delay_ns: u64) -> Result<(), BenchError> {
+    fn send(&self, mut sender: Sender) -> Result<(), BenchError> {
         let mut sent = 0;
         while sent < self.messages {
-            let run = sender.reserve_run(self.most(sent, delay_ns), JOIN_LIMIT)?;
+            let run = sender.reserve_run(self.most(sent), JOIN_LIMIT)?;
             self.fill(run, &mut sent);
-            delay(delay_ns);
         }
         Ok(())
     }
@@ -260,13 +251,8 @@ impl Sending {
     }
 
     /// How many slots to take.
-    fn most(&self, sent: u64, delay_ns: u64) -> u32 {
-        let most = if delay_ns > 0 { 1 } else { self.messages - sent };
-        u32::try_from(most).unwrap_or(u32::MAX)
-    }
-
-    fn delay_ns(&self, own: &experiment::Member) -> u64 {
-        if own.rank < self.delayed { self.delay_ns } else { 0 }
+    fn most(&self, sent: u64) -> u32 {
+        u32::try_from(self.messages - sent).unwrap_or(u32::MAX)
     }
 
     fn switches(&self) -> Switches {
@@ -275,16 +261,6 @@ impl Sending {
 
     fn reader(&self) -> Reader {
         Reader { untouched: self.untouched, checksum: 0 }
-    }
-}
-
-/// Waits without giving the processor away: a delay of the experiment, not a rest.
-fn delay(nanoseconds: u64) {
-    if nanoseconds > 0 {
-        let start = Instant::now();
-        while start.elapsed() < Duration::from_nanos(nanoseconds) {
-            std::hint::spin_loop();
-        }
     }
 }
 

@@ -1,5 +1,4 @@
-//! Figures as SVG, over members or whatever else varies: milliseconds, or bytes a second; the same
-//! drawing for simulated and for real groups.
+//! Figures as SVG, over members or whatever else varies.
 
 use std::path::Path;
 
@@ -25,10 +24,6 @@ const COLOURS: [RGBColor; 8] = [
     RGBColor(150, 120, 30),
 ];
 
-/// The unit of times that are drawn on logarithmic axes, unless a drawing says otherwise. Rates are
-/// drawn on axes from zero.
-pub(crate) const MILLISECONDS: &str = "ms";
-
 type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
 
 type Chart<'a, X, Y> = ChartContext<'a, SVGBackend<'a>, Cartesian2d<X, Y>>;
@@ -44,9 +39,9 @@ pub(crate) struct Series {
 pub(crate) struct Drawing {
     pub(crate) title: String,
     /// What the horizontal axis counts.
-    pub(crate) over: &'static str,
+    pub(crate) over: String,
     /// Of the figures.
-    pub(crate) unit: &'static str,
+    pub(crate) unit: String,
     /// Both axes.
     pub(crate) is_logarithmic: bool,
     pub(crate) series: Vec<Series>,
@@ -54,9 +49,8 @@ pub(crate) struct Drawing {
 
 impl Drawing {
     /// Without lines yet.
-    pub(crate) fn new(title: String, over: &'static str, unit: &'static str) -> Self {
-        let is_logarithmic = unit == MILLISECONDS;
-        Self { title, over, unit, is_logarithmic, series: Vec::new() }
+    pub(crate) fn new(title: String, over: String, unit: String) -> Self {
+        Self { title, over, unit, is_logarithmic: false, series: Vec::new() }
     }
 
     /// Adds a point to the line of that label.
@@ -65,12 +59,6 @@ impl Drawing {
             Some(series) => series.points.push((place, figure)),
             None => self.series.push(Series { label, points: vec![(place, figure)] }),
         }
-    }
-
-    /// Whether the line of that label has a point there.
-    pub(crate) fn has(&self, label: &str, place: f64) -> bool {
-        let of_label = self.series.iter().filter(|series| series.label == label);
-        of_label.flat_map(|series| &series.points).any(|(at, _)| *at == place)
     }
 
     /// Writes it to a file.
@@ -134,8 +122,8 @@ impl Drawing {
     {
         chart
             .configure_mesh()
-            .x_desc(self.over)
-            .y_desc(self.unit)
+            .x_desc(&self.over)
+            .y_desc(&self.unit)
             .x_label_formatter(&|place| counted(*place))
             .y_label_formatter(&|figure| short(*figure))
             .light_line_style(WHITE.mix(0.0))
@@ -191,7 +179,7 @@ fn short(number: f64) -> String {
 }
 
 /// A count as short as it is whole: `12`, `256 Ki`, `64 Mi`.
-pub(crate) fn counted(count: f64) -> String {
+fn counted(count: f64) -> String {
     let count = count.round() as u64;
     match (count % (1 << 20), count % (1 << 10)) {
         (0, _) if count > 0 => format!("{} Mi", count >> 20),
@@ -206,7 +194,8 @@ mod tests {
 
     #[test]
     fn points_of_one_label_are_one_line_and_all_is_drawn() {
-        let mut drawing = Drawing::new("T & T".into(), "bytes", MILLISECONDS);
+        let mut drawing = Drawing::new("T & T".into(), "bytes".into(), "ms".into());
+        drawing.is_logarithmic = true;
         let spread = |median: f64| Spread { median, min: median / 2.0, max: median * 2.0 };
         drawing.add("one".into(), 1024.0, spread(1.0));
         drawing.add("other".into(), 1024.0, spread(3.0));
@@ -234,7 +223,8 @@ mod tests {
 
     #[test]
     fn one_point_is_a_drawing_too() {
-        let mut drawing = Drawing::new(String::new(), "members", MILLISECONDS);
+        let mut drawing = Drawing::new(String::new(), "members".into(), "ms".into());
+        drawing.is_logarithmic = true;
         drawing.add("alone".into(), 4.0, Spread::of(&[0.2]));
         assert_eq!(drawing.svg().expect("drawn").matches("<circle").count(), 1 + 1);
     }

@@ -6,7 +6,7 @@ use crate::error::BenchError;
 use crate::experiment;
 use crate::member::{Sending, Sent};
 use crate::mesh::BareMesh;
-use crate::options::{Drive, Variant, switches_without, techniques};
+use crate::options::{Drive, switches_without, techniques};
 use crate::probe::BareRing;
 use crate::processes::{self, Placement, Start};
 use crate::report::{Probe, Row};
@@ -35,11 +35,11 @@ const MESH_COUNT_MS: u64 = 1_000;
 /// [`BenchError`].
 pub fn run(
     arguments: &Multicast,
-    carrier: Carrier,
     nodes: u16,
     bytes: u32,
     interrupts: &Interrupts,
 ) -> Result<Row, BenchError> {
+    let carrier = arguments.fabric;
     if arguments.probe {
         check_probe(carrier, nodes)?;
     }
@@ -54,8 +54,6 @@ pub fn run(
         messages: arguments.messages.unwrap_or_else(|| messages_default(carrier, bytes, nodes)),
         switch_bits: switches.bits(),
         untouched: arguments.untouched,
-        delay_ns: arguments.delay_us * 1_000,
-        delayed: if arguments.delay_us > 0 { arguments.delayed.of(senders) } else { 0 },
         drive: arguments.drive,
     };
     // A polling thread and a sender of one process are not to share a processor by force.
@@ -83,15 +81,12 @@ pub fn run(
     let is_counted = arguments.drive == Drive::Caller;
     Ok(Row {
         fabric: carrier.name(),
-        variant: Variant::Tramontane,
         nodes,
         senders,
         bytes,
         window: arguments.window,
         drive: name(&arguments.drive),
         techniques: techniques(switches),
-        delay_us: arguments.delay_us,
-        delayed: sending.delayed,
         messages_per_s: rate,
         bytes_per_s: rate.median * f64::from(bytes),
         writes_per_message: is_counted.then_some(writes as f64 / sent as f64 / peers as f64),
@@ -107,8 +102,6 @@ pub fn run(
             }
         }),
         counts: last.iter().filter_map(|outcome| outcome.posts).collect(),
-        others_alone: None,
-        inside: None,
     })
 }
 

@@ -1,13 +1,7 @@
 //! What an experiment prints: a table for people, an object for programs.
 
-use std::fmt::Write as _;
-
 use serde::Serialize;
 
-use crate::options::Variant;
-use crate::plot::Drawing;
-use crate::profiles::{self, Machine};
-use crate::simulated::{self, Inside};
 use crate::spread::Spread;
 use tramontane_local::table::{Table, scaled};
 use tramontane_runtime::rdma::PostCounts;
@@ -39,10 +33,8 @@ pub enum Probe {
 /// One configuration's result.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
-    /// `shm`, `tcp`, `verbs` or `sim`.
+    /// `shm`, `tcp` or `verbs`.
     pub fabric: &'static str,
-    /// Which protocol it is: `tramontane`, or one of the simulator's Derechos.
-    pub variant: Variant,
     /// Members.
     pub nodes: u16,
     /// Senders among them.
@@ -55,10 +47,6 @@ pub struct Row {
     pub drive: String,
     /// Which of the paper's techniques are on.
     pub techniques: String,
-    /// Wait after each message of the delayed senders.
-    pub delay_us: u64,
-    /// How many senders are delayed.
-    pub delayed: u16,
     /// Messages delivered a second at the median member, own and others' together.
     pub messages_per_s: Spread,
     /// The same in bytes, of the median run.
@@ -73,75 +61,23 @@ pub struct Row {
     /// count.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub counts: Vec<PostCounts>,
-    /// With delayed senders: bytes a second by what the others reach alone.
-    pub others_alone: Option<f64>,
-    /// What only the simulator shows.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub inside: Option<Inside>,
-}
-
-/// The machine that was simulated.
-#[derive(Clone, Debug, Serialize)]
-pub struct Simulated {
-    profile: String,
-    about: String,
-    /// Parameters that the command line gave other values.
-    set: Vec<profiles::Row>,
-}
-
-impl Simulated {
-    /// A machine.
-    #[must_use]
-    pub fn of(machine: &Machine) -> Self {
-        let set = machine.rows.iter().filter(|row| row.set_by == "--set").cloned();
-        Self { profile: machine.name.clone(), about: machine.about.clone(), set: set.collect() }
-    }
-
-    /// In a line.
-    pub(crate) fn text(&self) -> String {
-        let set: Vec<String> =
-            self.set.iter().map(|row| format!("{}={}", row.name, row.value)).collect();
-        let with = if set.is_empty() { String::new() } else { format!(", with {}", set.join(" ")) };
-        format!("simulated: {}{with}: {}", self.profile, self.about)
-    }
 }
 
 /// What `--json` prints.
 #[derive(Clone, Debug, Serialize)]
-pub struct Report<'r> {
+pub struct Report {
     /// The machine that this ran on.
     pub machine: String,
-    /// The machine that was simulated.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub simulated: Option<Simulated>,
     /// One a configuration.
-    pub rows: &'r [Row],
+    pub rows: Vec<Row>,
 }
 
-impl Report<'_> {
+impl Report {
     /// For people.
     #[must_use]
     pub fn text(&self) -> String {
-        match &self.simulated {
-            Some(machine) => {
-                format!("{}\n{}", machine.text(), simulated::report::table(self.rows))
-            }
-            None => format!("{}\n{}", self.machine, table(self.rows)),
-        }
+        format!("{}\n{}", self.machine, table(&self.rows))
     }
-}
-
-/// Which protocol it is if it is not ours, which techniques are on, and who waits.
-pub(crate) fn labelled(row: &Row) -> String {
-    let mut techniques = match row.variant {
-        Variant::Tramontane => row.techniques.clone(),
-        variant => format!("{} (derecho {})", row.techniques, variant.name()),
-    };
-    if row.delayed > 0 {
-        // Writing to a string cannot fail.
-        let _ = write!(techniques, ", {} wait {} us", row.delayed, row.delay_us);
-    }
-    techniques
 }
 
 /// The rows as a table.
@@ -157,7 +93,7 @@ fn table(rows: &[Row]) -> String {
             row.senders.to_string(),
             row.bytes.to_string(),
             row.drive.clone(),
-            labelled(row),
+            row.techniques.clone(),
             scaled(rate.median),
             format!("({}..{})", scaled(rate.min), scaled(rate.max)),
             scaled(row.bytes_per_s),
@@ -173,49 +109,22 @@ fn table(rows: &[Row]) -> String {
 
 /// What a row is to be compared with.
 fn beside(row: &Row) -> String {
-    let mut words = Vec::new();
     match &row.probe {
-        None => {}
+        None => String::new(),
         Some(Probe::Ring { messages_per_s, ratio }) => {
-            words.push(format!(
-                "{} of a bare ring's {}",
-                percent(ratio),
-                scaled(messages_per_s.median)
-            ));
+            format!("{} of a bare ring's {}", percent(ratio), scaled(messages_per_s.median))
         }
-        Some(Probe::Mesh { received_bytes_per_s, delivered_bytes_per_s, ratio }) => {
-            words.push(format!(
-                "{}B/s from others, {} of a bare mesh's {}B/s",
-                scaled(delivered_bytes_per_s.median),
-                percent(ratio),
-                scaled(received_bytes_per_s.median)
-            ))
-        }
+        Some(Probe::Mesh { received_bytes_per_s, delivered_bytes_per_s, ratio }) => format!(
+            "{}B/s from others, {} of a bare mesh's {}B/s",
+            scaled(delivered_bytes_per_s.median),
+            percent(ratio),
+            scaled(received_bytes_per_s.median)
+        ),
     }
-    if let Some(ratio) = row.others_alone {
-        words.push(format!("{:.1} % of what the others reach alone", 100.0 * ratio));
-    }
-    words.join("; ")
 }
 
 /// A share with its spread: `60 % (58..63)`.
 fn percent(share: &Spread) -> String {
     let Spread { median, min, max } = share;
     format!("{:.0} % ({:.0}..{:.0})", 100.0 * median, 100.0 * min, 100.0 * max)
-}
-
-/// The rows as a drawing: a line for each size of message and what is on.
-pub(crate) fn drawing(rows: &[Row]) -> Drawing {
-    let title = rows.first().map_or_else(String::new, |row| {
-        format!("Delivered at each member, {} fabric, window {}", row.fabric, row.window)
-    });
-    let mut drawing = Drawing::new(title, "members", "GB/s");
-    for row in rows {
-        let label = format!("{} B, techniques: {}", row.bytes, labelled(row));
-        let Spread { median, min, max } = row.messages_per_s;
-        let gigabytes = |rate: f64| rate * f64::from(row.bytes) / 1e9;
-        let figure = Spread { median: gigabytes(median), min: gigabytes(min), max: gigabytes(max) };
-        drawing.add(label, row.nodes.into(), figure);
-    }
-    drawing
 }

@@ -1,8 +1,8 @@
 //! One process of an experiment: it runs the task that it was started with, reports, and stays
 //! until all have reported.
 
-use crate::blocks::real::limit::CopyLimit;
-use crate::blocks::real::task::BlockTask;
+use crate::blocks::limit::CopyLimit;
+use crate::blocks::task::BlockTask;
 use crate::command::Worker as Arguments;
 use crate::error::BenchError;
 use crate::experiment::{Experiment, Kind, Process};
@@ -29,7 +29,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), BenchError> {
         Kind::CopyLimit => serve::<CopyLimit>(task),
         Kind::ViewMember => views::member::run(task),
         Kind::DurableMember => durable::member::run(task),
-        Kind::ShardReplica => shards::real::replica::run(task),
+        Kind::ShardReplica => shards::replica::run(task),
     }
 }
 

@@ -22,8 +22,8 @@ use tramontane_local::program::{self, LogOptions, Program};
 const BENCH_EXAMPLES: &str = "  tramontane-lab bench multicast --probe
   tramontane-lab bench latency
   tramontane-lab bench multicast --fabric verbs --senders one --bytes 10240
-  tramontane-lab bench multicast --fabric sim --nodes 4,8,16 --plot spindle.svg
-  tramontane-lab bench blocks --experiment algorithms,scale
+  tramontane-lab bench blocks --fabric tcp --experiment delays
+  tramontane-lab bench record --paper spindle --seeds 1
   tramontane-lab bench views --ways kill,leave";
 
 const EXAMPLES: &str = "  tramontane-lab bench latency

@@ -1,42 +1,36 @@
-//! `tramontane bench blocks`: RDMC's experiments in the simulator, and block groups on real
-//! fabrics.
+//! `tramontane-lab bench blocks`: block groups of real processes of this machine, over shared memory,
+//! TCP or RDMA, in turn with what the machine can do. RDMC's experiments in the simulator are rows
+//! of the record (`claims/rdmc.toml`).
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | `command`, `experiment` | the arguments |
-//! | `run` | runs the experiments that are asked for |
-//! | `bed` | what simulated runs stand on: machine, window, seed |
-//! | `figures` | the paper's figures as functions of a machine |
-//! | `simulated` | one simulated message |
-//! | `schedule` | algorithms by name, and their steps |
-//! | `single` | one group, one message: algorithms, block sizes, scale (the paper's figures 4, 6, 8) |
-//! | `several` | many groups: a storage layer's writes, overlapping senders (figures 9, 10) |
-//! | `breakdown` | where the time of a message goes (table 1, figure 5) |
-//! | `small` | small messages (figure 7, 4.6) |
-//! | `interrupts` | polling and interrupts (figure 11) |
-//! | `offload` | blocks that the cards pass on (figure 12) |
-//! | `preemption` | members whose processors are taken away now and then (4.5, 5.3) |
+//! | `command`, `experiment`, `link` | the arguments |
+//! | `cases` | the configurations that are asked for |
+//! | `case` | a round of one, and what its rounds came to |
+//! | `run` | all rounds of all configurations |
 //! | `disturbance` | which link is slow, which member is delayed, and what the paper's analysis (4.5) says of it |
-//! | `analysis` | slow links and delays in the simulator |
-//! | `real` | real processes over shared memory, TCP or RDMA |
-//! | `report` | rows, and what the paper says of them |
+//! | `schedule` | algorithms by name, and their steps |
+//! | `task` | what a process is to do, and what it saw |
+//! | `member` | one process of block groups, and what is timed |
+//! | `receiving`, `completions` | what a receiver gets, and when; what the root knows of it |
+//! | `pause` | a member that is delayed |
+//! | `limit` | the machine's limit: copies at each receiver, or bytes read where they lie |
+//! | `mark` | the marks of a message |
+//! | `report` | rows as text and JSON |
 
-mod analysis;
-mod bed;
-mod breakdown;
+mod case;
+mod cases;
 pub mod command;
+mod completions;
 mod disturbance;
 mod experiment;
-pub(crate) mod figures;
-mod interrupts;
+pub(crate) mod limit;
 mod link;
-mod offload;
-mod preemption;
-pub(crate) mod real;
+mod mark;
+mod member;
+mod pause;
+mod receiving;
 mod report;
 pub(crate) mod run;
 mod schedule;
-mod several;
-pub(crate) mod simulated;
-mod single;
-mod small;
+pub(crate) mod task;

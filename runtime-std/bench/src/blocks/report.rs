@@ -1,180 +1,205 @@
-//! What an experiment found, and what the paper says of it: only what its text states, nothing read
-//! off a plot.
+//! What block groups reach on a real fabric, and what stands beside it.
 
-use std::collections::BTreeSet;
+use std::num::NonZeroU64;
 
 use serde::Serialize;
-use tramontane_fixtures::block_multicast::Setup;
 
 use super::experiment::Experiment;
-use super::schedule::{name, steps_of};
-use crate::error::BenchError;
-use crate::plot::{Drawing, MILLISECONDS, counted};
+use super::limit::Method;
 use crate::spread::Spread;
-use tramontane_local::options;
+use tramontane_local::options::name;
 use tramontane_local::table::{Table, scaled};
+
+/// What a row is compared with: the same bytes to as many receivers, in turn with it.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Beside {
+    pub(super) probe: Method,
+    /// From the start to the last receiver's end; of each round the median.
+    pub(super) latency_ms: Spread,
+    /// Its time by the row's, round by round: above one, the row is faster.
+    pub(super) by_row: Spread,
+    /// Bytes a second of the processor time of all receivers: what others take of the processors is
+    /// not in it.
+    pub(super) bytes_per_processor_s: Spread,
+}
+
+/// What was out of order, and what the paper's analysis says of that, if it is of the row's
+/// algorithm.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Disturbed {
+    #[serde(flatten)]
+    pub(super) effect: Effect,
+    /// Whether the analysis is of this algorithm.
+    pub(super) is_analysed: bool,
+}
+
+/// What it cost, round by round beside the same without it.
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub(super) enum Effect {
+    /// A link at half speed.
+    SlowLink {
+        link: String,
+        /// Of the full bandwidth.
+        share: Spread,
+        /// The least by the analysis.
+        share_least: f64,
+    },
+    /// A member that did nothing for a while once a message had begun there.
+    Pause {
+        member: u16,
+        /// In times of a block.
+        blocks: u32,
+        /// How long that was.
+        pause_ms: Spread,
+        /// How much longer the message took, by the pause.
+        cost: Spread,
+        /// The most by the analysis.
+        cost_most: f64,
+    },
+}
 
 /// One configuration's result.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Row {
-    pub(super) experiment: Experiment,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) experiment: Option<Experiment>,
+    /// `shm`, `tcp` or `verbs`.
+    pub(super) fabric: &'static str,
     pub(super) algorithm: &'static str,
-    /// Members of a group, the root among them.
-    pub(super) nodes: usize,
-    /// Groups at work at the same time.
-    pub(super) groups: usize,
-    /// Bytes of a message; the mean where they differ.
+    /// Members of each group, its root among them.
+    pub(super) nodes: u16,
+    /// Groups at work at the same time, each with a root of its own.
+    pub(super) groups: u16,
+    /// Bytes of a message.
     pub(super) bytes: usize,
     pub(super) block_bytes: usize,
-    /// From the send to the last member's completion; the mean where there are several.
-    pub(super) latency_ms: f64,
-    /// From the first receiver's completion to the last's.
-    pub(super) skew_ms: Option<f64>,
-    /// Bytes of all messages by the time that they took together.
+    /// Receives and sends that are under way at a member.
+    pub(super) receives: u16,
+    pub(super) sends: u16,
+    /// Messages of a root that are under way.
+    pub(super) ahead: usize,
+    /// What each link takes each way, where it is limited.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) link_bytes_per_s: Option<NonZeroU64>,
+    /// From the send to the moment at which the last receiver had it all, in milliseconds; of each
+    /// round the median.
+    pub(super) latency_ms: Spread,
+    /// Bytes of a message by that time: what each receiver got a second.
     pub(super) bytes_per_s: f64,
-    /// The latency by the schedule's steps, each of a block's time on a port.
-    pub(super) by_port: Option<f64>,
-    /// The same, each step of a block's time from post to receipt between two members alone.
-    pub(super) by_block: Option<f64>,
-    /// What it shows, by the experiment's measure.
-    pub(super) beside: String,
-    /// What the paper says.
-    pub(super) paper: &'static str,
+    /// Bytes of all groups' messages, by the time that they took together.
+    pub(super) total_bytes_per_s: Spread,
+    /// The slowest group's bytes a second by the fastest's.
+    pub(super) fairness: Spread,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) disturbance: Option<Disturbed>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) probes: Vec<Beside>,
 }
 
 /// What `--json` prints.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Printed<'r> {
-    pub(super) seed: u64,
-    pub(super) rows: &'r [Row],
+pub(super) struct Printed {
+    /// The machine.
+    pub(super) machine: String,
+    pub(super) rows: Vec<Row>,
+}
+
+const HEADINGS: &str = "fabric  algorithm  nodes  groups  bytes  block  window  ms  (min..max)  \
+                        each  total  fairness  beside";
+
+/// Behind all rows.
+const LEGEND: &str = "ms: from the send until the last receiver has it all; each: bytes a second at a receiver; total: of all groups; \
+                      fairness: the slowest group by the fastest; beside: ms, and that by the row's; GB/s of one processor\n";
+
+impl Printed {
+    /// For people: a table for each experiment.
+    pub(super) fn text(&self) -> String {
+        let mut text = format!("{}\n", self.machine);
+        for rows in self.rows.chunk_by(|one, other| one.experiment == other.experiment) {
+            if let Some(experiment) = rows[0].experiment {
+                text += &format!("{}:\n", name(&experiment));
+            }
+            let mut table = Table::new(HEADINGS, &[0, 1, 8, 12]);
+            for row in rows {
+                table.row(row.cells());
+            }
+            text += &table.to_string();
+        }
+        text + LEGEND
+    }
 }
 
 impl Row {
-    /// The row of one message in the first group of a setup.
-    pub(super) fn of_message(
-        experiment: Experiment,
-        setup: &Setup,
-        latency_ns: u64,
-        skew_ns: u64,
-    ) -> Self {
-        let group = &setup.groups[0];
-        let bytes = group.messages.first().map_or(0, |message| message.bytes);
-        let steps = steps_of(setup);
-        let port_ns = setup.profile.port_ps(setup.block_bytes as u64) as f64 / 1000.0;
-        let block_ns = (setup.profile.post_ns + setup.profile.latency_ns(setup.block_bytes)) as f64;
-        let by =
-            |step_ns: f64| Some(latency_ns as f64 / (steps as f64 * step_ns)).filter(|_| steps > 0);
-        Self {
-            experiment,
-            algorithm: name(group.algorithm),
-            nodes: group.members.len(),
-            groups: 1,
-            bytes,
-            block_bytes: setup.block_bytes,
-            latency_ms: latency_ns as f64 / 1e6,
-            skew_ms: Some(skew_ns as f64 / 1e6),
-            bytes_per_s: bytes as f64 * 1e9 / latency_ns.max(1) as f64,
-            by_port: by(port_ns),
-            by_block: by(block_ns),
-            beside: String::new(),
-            paper: "",
-        }
+    fn cells(&self) -> [String; 13] {
+        [
+            self.fabric.to_owned(),
+            self.algorithm.to_owned(),
+            self.nodes.to_string(),
+            self.groups.to_string(),
+            self.bytes.to_string(),
+            self.block_bytes.to_string(),
+            format!("{}/{}", self.receives, self.sends),
+            format!("{:.3}", self.latency_ms.median),
+            format!("({:.3}..{:.3})", self.latency_ms.min, self.latency_ms.max),
+            scaled(self.bytes_per_s),
+            scaled(self.total_bytes_per_s.median),
+            format!("{:.2}", self.fairness.median),
+            self.beside(),
+        ]
     }
 
-    /// The row of a time that is no latency of one whole message.
-    pub(super) fn of_time(experiment: Experiment, setup: &Setup, latency_ms: f64) -> Self {
-        let row = Self::of_message(experiment, setup, (latency_ms * 1e6) as u64, 0);
-        Self {
-            groups: setup.groups.len(),
-            latency_ms,
-            skew_ms: None,
-            bytes_per_s: row.bytes_per_s * setup.groups.len() as f64,
-            by_port: None,
-            by_block: None,
-            ..row
-        }
-    }
-
-    pub(super) fn beside(self, beside: String, paper: &'static str) -> Self {
-        Self { beside, paper, ..self }
+    fn beside(&self) -> String {
+        let link =
+            self.link_bytes_per_s.map(|rate| format!("links of {}B/s", scaled(rate.get() as f64)));
+        let disturbance = self.disturbance.as_ref().map(Disturbed::text);
+        let probes = self.probes.iter().map(Beside::text);
+        link.into_iter().chain(disturbance).chain(probes).collect::<Vec<_>>().join("; ")
     }
 }
 
-/// The rows as tables, one an experiment.
-pub(super) fn text(rows: &[Row]) -> String {
-    let headings = "algorithm  nodes  groups  bytes  block  ms  skew ms  bytes/s  by port  \
-                    by block  beside";
-    let mut text = String::new();
-    for rows in rows.chunk_by(|one, other| one.experiment == other.experiment) {
-        let mut table = Table::new(headings, &[0, 10]);
-        for row in rows {
-            let ratio = |ratio: Option<f64>| {
-                ratio.map_or_else(|| "-".into(), |ratio| format!("{ratio:.3}"))
-            };
-            table.row([
-                row.algorithm.to_owned(),
-                row.nodes.to_string(),
-                row.groups.to_string(),
-                scaled(row.bytes as f64),
-                scaled(row.block_bytes as f64),
-                format!("{:.3}", row.latency_ms),
-                row.skew_ms.map_or_else(|| "-".into(), |skew| format!("{skew:.3}")),
-                scaled(row.bytes_per_s),
-                ratio(row.by_port),
-                ratio(row.by_block),
-                row.beside.clone(),
-            ]);
-        }
-        text += &format!("{}:\n{table}", options::name(&rows[0].experiment));
-        let said: BTreeSet<&str> =
-            rows.iter().map(|row| row.paper).filter(|paper| !paper.is_empty()).collect();
-        for paper in said {
-            text += &format!("the paper: {paper}\n");
-        }
-        text.push('\n');
-    }
-    text + "ms: from the send to the last completion; by port, by block: that by the schedule's steps, each of a block's \
-            time on a port, and of its time between two members alone\n"
-}
-
-/// What was simulated with several numbers of members: a line for each algorithm and size, or
-/// whatever else an experiment varies. Times where latencies are compared, else GB/s.
-///
-/// # Errors
-/// [`BenchError::Arguments`] if there is nothing of that.
-pub(super) fn drawing(rows: &[Row]) -> Result<Drawing, BenchError> {
-    let times = [Experiment::Algorithms, Experiment::Scale];
-    let rates =
-        [Experiment::Overlap, Experiment::Small, Experiment::Interrupts, Experiment::Offload];
-    let are_times = rows.iter().any(|row| times.contains(&row.experiment));
-    let (drawn, unit) = if are_times { (&times[..], MILLISECONDS) } else { (&rates[..], "GB/s") };
-    let mut drawing = Drawing::new("Messages to all members, simulated".into(), "members", unit);
-    for row in rows.iter().filter(|row| drawn.contains(&row.experiment)) {
-        let figure = if are_times { row.latency_ms } else { row.bytes_per_s / 1e9 };
-        drawing.add(row.label(), row.nodes as f64, Spread::of(&[figure]));
-    }
-    if drawing.series.is_empty() {
-        let what = "nothing to draw: --plot is for the experiments algorithms, scale, overlap, small, interrupts, \
-                    offload and breakdown, and for real fabrics";
-        return Err(BenchError::Arguments(what.into()));
-    }
-    Ok(drawing)
-}
-
-impl Row {
-    /// What its line is called: what it shows stands before a colon or a comma.
-    fn label(&self) -> String {
-        let experiment = options::name(&self.experiment);
-        let size = counted(self.bytes as f64);
-        match self.experiment {
-            Experiment::Algorithms | Experiment::Scale => {
-                format!("{experiment}: {}, {} MiB", self.algorithm, self.bytes >> 20)
+impl Disturbed {
+    fn text(&self) -> String {
+        match &self.effect {
+            Effect::SlowLink { link, share: Spread { median, min, max }, share_least } => {
+                let analysis = format!(", by the analysis {:.1} at least", 100.0 * share_least);
+                format!(
+                    "link {link} at half speed leaves {:.1} % ({:.1}..{:.1}) of the full bandwidth{}",
+                    100.0 * median,
+                    100.0 * min,
+                    100.0 * max,
+                    if self.is_analysed { &analysis } else { "" }
+                )
             }
-            Experiment::Small => format!("{experiment}: {size}B"),
-            _ => {
-                let what = self.beside.split(':').next().unwrap_or_default();
-                format!("{what}, {size}B")
+            Effect::Pause {
+                member,
+                blocks,
+                pause_ms,
+                cost: Spread { median, min, max },
+                cost_most,
+            } => {
+                let analysis = format!(", by the analysis {cost_most:.2} at most");
+                format!(
+                    "member {member} pauses {blocks} blocks, {:.2} ms, which costs {median:.2} ({min:.2}..{max:.2}) of that{}",
+                    pause_ms.median,
+                    if self.is_analysed { &analysis } else { "" }
+                )
             }
         }
+    }
+}
+
+impl Beside {
+    fn text(&self) -> String {
+        let Self { probe, latency_ms, by_row, bytes_per_processor_s } = self;
+        format!(
+            "{} {:.3}, {:.2} ({:.2}..{:.2}), {:.1} GB/s",
+            probe.name(),
+            latency_ms.median,
+            by_row.median,
+            by_row.min,
+            by_row.max,
+            bytes_per_processor_s.median / 1e9
+        )
     }
 }

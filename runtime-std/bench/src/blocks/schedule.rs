@@ -1,7 +1,6 @@
 //! Algorithms by name, and the steps of their schedules.
 
 use tramontane_core::rdmc::{Algorithm, Schedule, Shape};
-use tramontane_fixtures::block_multicast::Setup;
 
 /// An algorithm as it is named on the command line.
 pub(super) const fn name(algorithm: Algorithm) -> &'static str {
@@ -13,13 +12,6 @@ pub(super) const fn name(algorithm: Algorithm) -> &'static str {
         Algorithm::Pipeline => "pipeline",
         Algorithm::Hybrid { .. } => "hybrid",
     }
-}
-
-/// Steps of the first message of a setup's first group.
-pub(super) fn steps_of(setup: &Setup) -> u64 {
-    let group = &setup.groups[0];
-    let bytes = group.messages.first().map_or(0, |message| message.bytes);
-    steps(group.algorithm, group.members.len(), bytes, setup.block_bytes)
 }
 
 /// Steps of a message's schedule; none if there is none.

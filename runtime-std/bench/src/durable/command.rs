@@ -1,4 +1,4 @@
-//! The arguments of `tramontane bench durable`.
+//! The arguments of `tramontane-lab bench durable`.
 
 use std::path::PathBuf;
 
@@ -6,9 +6,9 @@ use clap::Args;
 
 /// Of the command's help.
 pub(crate) const EXAMPLES: &str = "Examples:
-    tramontane bench durable
-    tramontane bench durable --nodes 3,5 --bytes 1024,10240
-    tramontane bench durable --nodes 3,5 --mib 1024 --rounds 4 --folder /srv/disk --json
+    tramontane-lab bench durable
+    tramontane-lab bench durable --nodes 3,5 --bytes 1024,10240
+    tramontane-lab bench durable --nodes 3,5 --mib 1024 --rounds 4 --folder /srv/disk --json
 
 Each node writes --mib MiB of messages to its log. So the disk needs room for nodes times that, and \
 once more for the plain writers.";

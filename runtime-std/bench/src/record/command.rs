@@ -1,42 +1,46 @@
-//! The arguments of `tramontane bench record`.
+//! The arguments of `tramontane-lab bench record`.
 
 use std::path::PathBuf;
 
 use clap::Args;
 
-use super::claim::Paper;
-use crate::profiles::ProfileArguments;
+use super::rows::Paper;
+use crate::profiles::MachineArguments;
 
 /// Of the command's help.
 pub(crate) const EXAMPLES: &str = "Examples:
-    tramontane bench record
-    tramontane bench record --paper rdmc --seeds 1
-    tramontane bench record --only spindle-batching-16,spindle-final-gain --own
-    tramontane bench record --set post_ns=1000 --json
-    tramontane bench record --output docs/evaluation/record.md";
+    tramontane-lab bench record --paper spindle --seeds 1
+    tramontane-lab bench record --only spindle-batching-16,spindle-final-gain
+    tramontane-lab bench record --paper rdmc --set post_ns=1000 --json
+    tramontane-lab bench record --rows ./own.toml
+    tramontane-lab bench record --paper spindle,rdmc --output docs/evaluation/record.md
+    tramontane-lab bench record --paper tram --output docs/evaluation/shards.md --plots docs/evaluation";
 
 /// `bench record`.
 #[derive(Args, Clone, Debug)]
 pub struct Arguments {
-    /// The paper [default: both]
-    #[arg(long, value_enum)]
-    pub paper: Option<Paper>,
-    /// Only these claims, by id
+    /// The papers [default: all]
+    #[arg(long, value_enum, value_delimiter = ',')]
+    pub paper: Vec<Paper>,
+    /// Rows of your own instead of the papers': a file like those in runtime-std/bench/claims
+    #[arg(long, value_name = "FILE", conflicts_with = "paper")]
+    pub rows: Option<PathBuf>,
+    /// Only these claims and goals, by id
     #[arg(long, value_name = "ID", value_delimiter = ',')]
     pub only: Vec<String>,
     /// Runs of each case, each with another seed; the median counts
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=100))]
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=100))]
     pub seeds: u64,
-    /// Measure our own core with Spindle's switches too, in a second column
-    #[arg(long)]
-    pub own: bool,
-    /// Which machine stands for all of the papers'.
+    /// What is set on the papers' machines.
     #[command(flatten)]
-    pub machine: ProfileArguments,
+    pub machine: MachineArguments,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
     /// Write the record into this file too, as Markdown
-    #[arg(long, value_parser = crate::output::file)]
+    #[arg(long, value_parser = crate::output::file, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// Draw the papers' figures into SVG files in this folder
+    #[arg(long, value_parser = crate::output::folder, value_name = "FOLDER")]
+    pub plots: Option<PathBuf>,
 }

@@ -1,31 +1,39 @@
-//! The record: every number and every stated direction of the papers' texts, beside what the
-//! simulator gives.
+//! The record: what the papers' texts say, and what this project wants, beside what the simulator
+//! gives.
 //!
-//! Nothing is read off a plot. A claim that no run can answer stands in the record too, with the
-//! reason. A run is shared by all claims that look at it.
+//! What is said is data: rows of the files in `claims/`, each with a query of the runs that answer
+//! it. Nothing is read off a plot. A claim that no run can answer is a row too, with the reason. A
+//! run is shared by all rows that look at it.
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | `claim` | what a paper says, and how it is measured |
-//! | `spindle`, `rdmc` | the papers' claims |
-//! | `case` | what is run for a claim |
-//! | `runs` | runs by case and seed, each done once |
-//! | `senders`, `own`, `multicasts` | how a case is run: the papers' variants, our core, blocks |
-//! | `verdict` | when a claim holds |
+//! | `rows` | what a row says |
+//! | `query`, `schedule` | queries, and what they ask of a schedule without a run |
+//! | `case` | what is run for a figure |
+//! | `sending` | small messages (Spindle) |
+//! | `transfer` | messages in blocks (RDMC) |
+//! | `overlay`, `tree`, `writes`, `leader_change` | messages to several groups (TRAM) |
 //! | `machines` | the papers' machines |
-//! | `report` | the record for programs, for people, and for the documentation |
+//! | `runs` | runs by case and seed, each done once |
+//! | `verdict`, `number` | when a claim holds; numbers in words |
+//! | `report`, `page` | the record for programs, for people, and for the documentation |
 //! | `command`, `run` | `bench record` |
 
 mod case;
-mod claim;
 pub mod command;
+mod leader_change;
 mod machines;
-mod multicasts;
-mod own;
-mod rdmc;
+mod number;
+mod overlay;
+mod page;
+mod query;
 mod report;
+mod rows;
 pub(crate) mod run;
 mod runs;
-mod senders;
-mod spindle;
+mod schedule;
+mod sending;
+mod transfer;
+mod tree;
 mod verdict;
+mod writes;

@@ -1,15 +1,16 @@
-//! Runs what the claims need, and prints the record.
+//! Runs what the rows ask for, judges them, and prints the record.
 
+use std::collections::BTreeSet;
 use std::io::Write;
-use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
-use super::claim::{Claim, Kind, Look, Measure, Paper, Seen, Source, claims_of};
 use super::command::Arguments;
 use super::machines::Machines;
-use super::own::Own;
-use super::report::{Report, Row, Summary, stated};
-use super::runs::{Cache, Missing, Runs, asked};
-use super::senders::Papers;
+use super::page;
+use super::query::{Asked, Series, answer};
+use super::report::{Part, Record, Row, Summary, TableLine, stated};
+use super::rows::{Claim, Figure, Paper, Rows};
+use super::runs::{Cache, Runs};
 use super::verdict::{Verdict, holds, leaves, ratio};
 use crate::error::BenchError;
 use crate::progress::Progress;
@@ -22,170 +23,234 @@ use tramontane_local::print::print;
 /// [`BenchError`].
 pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<(), BenchError> {
     let machines = Machines::load(&arguments.machine)?;
-    let claims = chosen(arguments)?;
+    let mut chosen = rows(arguments)?;
+    choose(&mut chosen, &arguments.only)?;
     let seeds: Vec<u64> = (1..=arguments.seeds).collect();
-    let (papers, own) = (Papers(&machines), Own(&machines));
-    let (papers, own) = (Cache::new(&papers), Cache::new(&own));
-    prepare(&claims, &papers, &seeds)?;
-    let mut rows = Vec::new();
-    for claim in &claims {
-        let mut row = row(claim, &machines, &papers, &seeds)?;
-        if arguments.own {
-            row.own = of_own(claim, &own)?;
-        }
-        rows.push(row);
+    let cache = Cache::new(&machines);
+    prepare(&chosen, &machines, &cache, &seeds)?;
+    let mut parts = Vec::new();
+    for (name, rows) in &chosen {
+        let judge = Judge { rows, machines: &machines, cache: &cache, seeds: &seeds };
+        parts.push(judge.part(name)?);
     }
-    let mut summaries = Vec::new();
-    for paper in [Paper::Spindle, Paper::Rdmc] {
-        if rows.iter().any(|row| row.paper == paper) {
-            summaries.push((paper, Summary::of(&rows, paper)));
-        }
+    let record = Record { seeds: arguments.seeds, runs: cache.runs(), parts };
+    if let Some(folder) = &arguments.plots {
+        page::draw(&record, folder)?;
     }
-    let report = Report { seeds: arguments.seeds, runs: papers.runs(), summaries, rows };
     if let Some(path) = &arguments.output {
         let command: Vec<String> = std::env::args().skip(1).collect();
-        let text = report.markdown(&format!("tramontane {}", command.join(" ")));
-        write_text(path, &text)?;
+        let text = page::markdown(&record, &format!("tramontane {}", command.join(" ")));
+        std::fs::write(path, text).map_err(|error| {
+            BenchError::Setup(format!("cannot write {}: {error}", path.display()))
+        })?;
     }
-    Ok(print(out, arguments.json, &report, Report::text)?)
+    Ok(print(out, arguments.json, &record, Record::text)?)
 }
 
-/// Writes a page of the documentation.
-///
-/// # Errors
-/// [`BenchError::Setup`] if the file cannot be written.
-pub(crate) fn write_text(path: &Path, text: &str) -> Result<(), BenchError> {
-    std::fs::write(path, text)
-        .map_err(|error| BenchError::Setup(format!("cannot write {}: {error}", path.display())))
+/// The rows of the papers, or of a file, each with its name.
+fn rows(arguments: &Arguments) -> Result<Vec<(String, Rows)>, BenchError> {
+    if let Some(path) = &arguments.rows {
+        let name = path.display().to_string();
+        let wrong = |what: String| BenchError::Arguments(format!("cannot read {name}: {what}"));
+        let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+        let rows = Rows::of(&text).map_err(wrong)?;
+        return Ok(vec![(name, rows)]);
+    }
+    let papers = if arguments.paper.is_empty() { &Paper::ALL[..] } else { &arguments.paper };
+    papers.iter().map(|paper| Ok((format!("{paper:?}"), paper.rows()?))).collect()
 }
 
-/// The claims that are asked for.
-fn chosen(arguments: &Arguments) -> Result<Vec<Claim>, BenchError> {
-    let papers = arguments.paper.map_or(vec![Paper::Spindle, Paper::Rdmc], |paper| vec![paper]);
-    let all: Vec<Claim> = papers.into_iter().flat_map(claims_of).collect();
-    if let Some(id) = arguments.only.iter().find(|id| all.iter().all(|claim| claim.id != **id)) {
+/// Leaves the rows that are asked for.
+fn choose(chosen: &mut Vec<(String, Rows)>, only: &[String]) -> Result<(), BenchError> {
+    if only.is_empty() {
+        return Ok(());
+    }
+    let has = |id: &String| {
+        let all = chosen.iter().flat_map(|(_, rows)| rows.claims.iter().chain(&rows.goals));
+        all.into_iter().any(|claim| claim.id == *id)
+    };
+    if let Some(id) = only.iter().find(|id| !has(id)) {
         return Err(BenchError::Arguments(format!(
-            "there is no claim '{id}': 'bench record --seeds 1' lists all"
+            "there is no claim '{id}': runtime-std/bench/claims lists all"
         )));
     }
-    let is_meant =
-        |claim: &Claim| arguments.only.is_empty() || arguments.only.iter().any(|id| id == claim.id);
-    Ok(all.into_iter().filter(is_meant).collect())
+    for (_, rows) in &mut *chosen {
+        rows.claims.retain(|claim| only.contains(&claim.id));
+        rows.goals.retain(|goal| only.contains(&goal.id));
+        rows.tables.clear();
+    }
+    chosen.retain(|(_, rows)| !(rows.claims.is_empty() && rows.goals.is_empty()));
+    Ok(())
 }
 
-/// Does the runs that the claims ask for.
-fn prepare(claims: &[Claim], cache: &Cache<'_>, seeds: &[u64]) -> Result<(), BenchError> {
-    let cases = asked(|runs| {
-        for claim in claims {
-            // What a figure of one leads to does not matter here.
-            let _ = match claim.kind {
-                Kind::Predicted(measure) | Kind::Fitted(measure) => measure(runs).map(drop),
-                Kind::Direction(look) => look(runs).map(drop),
-                Kind::Input(_) | Kind::NotModelled(_) => Ok(()),
-            };
+/// Does the runs that the rows ask for.
+fn prepare(
+    chosen: &[(String, Rows)],
+    machines: &Machines,
+    cache: &Cache<'_>,
+    seeds: &[u64],
+) -> Result<(), BenchError> {
+    let cases = Mutex::default();
+    for (_, rows) in chosen {
+        let judge = Judge { rows, machines, cache, seeds };
+        let runs = Runs::Asked(&cases);
+        for claim in rows.claims.iter().chain(&rows.goals) {
+            judge.answers(claim, &runs)?;
         }
-    });
+        for (_, query) in rows.tables.iter().flat_map(|table| &table.lines) {
+            judge.answer(query, &runs, &[])?;
+        }
+    }
+    let cases: BTreeSet<_> = cases.into_inner().unwrap_or_else(PoisonError::into_inner);
     let progress = Progress::cleared_by_signals((cases.len() * seeds.len()) as u64);
     progress.set_message("runs");
     cache.prepare(&cases, seeds, &|| progress.inc(1))
 }
 
-fn row(
-    claim: &Claim,
-    machines: &Machines,
-    cache: &Cache<'_>,
-    seeds: &[u64],
-) -> Result<Row, BenchError> {
-    let mut row = Row {
-        paper: claim.paper(),
-        id: claim.id,
-        section: claim.section,
-        words: claim.words,
-        stated: stated(claim.stated, claim.unit),
-        is_direction: matches!(claim.kind, Kind::Direction(_)),
-        simulated: None,
-        seen: String::new(),
-        ratio: None,
-        verdict: Verdict::NotModelled,
-        is_in_view: super::spindle::IN_VIEW.contains(&claim.id),
-        own: None,
-        note: claim.note.to_owned(),
-    };
-    let judged = match claim.kind {
-        Kind::NotModelled(reason) => {
-            row.note = reason.to_owned();
-            Ok(())
+/// Judges the rows of one paper.
+struct Judge<'r> {
+    rows: &'r Rows,
+    machines: &'r Machines,
+    cache: &'r Cache<'r>,
+    seeds: &'r [u64],
+}
+
+impl Judge<'_> {
+    fn part(&self, name: &str) -> Result<Part, BenchError> {
+        let rows = |claims: &[Claim]| -> Result<Vec<Row>, BenchError> {
+            claims.iter().map(|claim| self.row(claim)).collect()
+        };
+        let (goals, claims) = (rows(&self.rows.goals)?, rows(&self.rows.claims)?);
+        let mut tables = Vec::new();
+        for figure in &self.rows.tables {
+            tables.push((figure.clone(), self.lines(figure)?));
         }
-        Kind::Input(source) => {
-            row.verdict = Verdict::Input;
-            if let Source::Parameter(machine, read) = source {
-                let value = read(machines.of(machine));
-                row.simulated = Some(Spread::of(&[value]));
-                row.ratio = ratio(claim.stated, value);
+        let (title, about) = (self.rows.title.clone(), self.rows.about.clone());
+        let summary = Summary::of(&claims);
+        Ok(Part { paper: name.to_owned(), title, about, summary, goals, claims, tables })
+    }
+
+    fn answer(
+        &self,
+        query: &str,
+        runs: &Runs<'_>,
+        values: &[Series],
+    ) -> Result<Series, BenchError> {
+        let Rows { cases, lists, .. } = self.rows;
+        answer(query, &Asked { runs, machines: self.machines, cases, lists }, values)
+    }
+
+    /// The row's values, and the answer to its query, if it has one.
+    fn answers(
+        &self,
+        claim: &Claim,
+        runs: &Runs<'_>,
+    ) -> Result<(Vec<Series>, Option<f64>), BenchError> {
+        let told = |error| match error {
+            BenchError::Arguments(what) => BenchError::Arguments(format!("{}: {what}", claim.id)),
+            error => BenchError::Setup(format!("{}: {error}", claim.id)),
+        };
+        let mut values = Vec::new();
+        for query in &claim.values {
+            values.push(self.answer(query, runs, &[]).map_err(told)?);
+        }
+        let queries = [&claim.measure, &claim.holds, &claim.input];
+        let query = queries.into_iter().flatten().find(|query| !query.is_empty());
+        let Some(query) = query else { return Ok((values, None)) };
+        let number = self.answer(query, runs, &values).map_err(told)?.number();
+        Ok((values, Some(number.map_err(|what| told(BenchError::Arguments(what)))?)))
+    }
+
+    fn row(&self, claim: &Claim) -> Result<Row, BenchError> {
+        let reason = claim.not_modelled.as_ref();
+        let mut row = Row {
+            id: claim.id.clone(),
+            section: claim.section.clone(),
+            words: claim.words.clone(),
+            stated: stated(claim.stated, &claim.unit),
+            is_direction: claim.holds.is_some(),
+            simulated: None,
+            seen: String::new(),
+            ratio: None,
+            verdict: if reason.is_some() { Verdict::NotModelled } else { Verdict::Input },
+            is_in_view: claim.in_view,
+            note: reason.unwrap_or(&claim.note).clone(),
+        };
+        if claim.holds.is_some() {
+            let (values, is_held) = self.answers(claim, &Runs::Done(self.cache, self.seeds))?;
+            row.verdict = verdict(is_held == Some(1.0));
+            row.seen = format!("{} ({})", shown(claim, &values), self.times(claim)?);
+        } else if reason.is_none() {
+            let mut numbers = Vec::new();
+            for seed in self.seeds {
+                numbers.extend(self.answers(claim, &Runs::Done(self.cache, &[*seed]))?.1);
             }
-            Ok(())
+            if !numbers.is_empty() {
+                let spread = Spread::of(&numbers);
+                row.ratio = claim.stated.and_then(|stated| ratio(stated, spread.median));
+                row.simulated = Some(spread);
+                if claim.measure.is_some() {
+                    Self::judge(claim, spread.median, &mut row);
+                }
+            }
         }
-        Kind::Fitted(measure) | Kind::Predicted(measure) => {
-            measured(claim, measure, cache, seeds, &mut row)
+        Ok(row)
+    }
+
+    /// Holds a measured number beside the stated one.
+    fn judge(claim: &Claim, measured: f64, row: &mut Row) {
+        let Some(stated) = claim.stated else {
+            row.verdict = Verdict::Measured;
+            return;
+        };
+        let note = [row.note.clone()].into_iter().filter(|note| !note.is_empty());
+        let note = note.chain(leaves(stated, measured, &claim.unit));
+        row.note = note.collect::<Vec<_>>().join("; ");
+        let is_held = holds(stated, measured);
+        row.verdict = if claim.fitted { Verdict::Fitted } else { verdict(is_held) };
+    }
+
+    /// In how many seeds a direction holds.
+    fn times(&self, claim: &Claim) -> Result<String, BenchError> {
+        let mut times = 0;
+        for seed in self.seeds {
+            let (_, is_held) = self.answers(claim, &Runs::Done(self.cache, &[*seed]))?;
+            times += usize::from(is_held == Some(1.0));
         }
-        Kind::Direction(look) => looked(look, cache, seeds, &mut row),
-    };
-    match judged {
-        Ok(()) => Ok(row),
-        Err(Missing::Failed(error)) => Err(error),
-        Err(Missing::NotThere(reason)) => {
-            row.note = reason;
-            Ok(row)
+        Ok(format!("in {times} of {}", self.seeds.len()))
+    }
+
+    fn lines(&self, figure: &Figure) -> Result<Vec<TableLine>, BenchError> {
+        let mut lines = Vec::new();
+        for (name, query) in &figure.lines {
+            let mut of_seeds = Vec::new();
+            for seed in self.seeds {
+                of_seeds.push(self.answer(query, &Runs::Done(self.cache, &[*seed]), &[])?);
+            }
+            let places = of_seeds.first().map_or_else(Vec::new, |series| series.places.clone());
+            let cell = |at: usize| {
+                Spread::of(&of_seeds.iter().map(|of| of.numbers[at]).collect::<Vec<_>>())
+            };
+            let cells = places.iter().cloned().zip((0..places.len()).map(cell)).collect();
+            lines.push(TableLine { name: name.clone(), cells });
         }
+        Ok(lines)
     }
 }
 
-/// Looks at the medians, and counts the seeds in which a direction holds.
-fn looked(look: Look, cache: &Cache<'_>, seeds: &[u64], row: &mut Row) -> Result<(), Missing> {
-    let Seen { holds, words } = look(&Runs::new(cache, seeds))?;
-    row.verdict = if holds { Verdict::Held } else { Verdict::Failed };
-    let mut times = 0;
-    for seed in seeds {
-        times += usize::from(look(&Runs::new(cache, &[*seed]))?.holds);
-    }
-    row.seen = format!("{words} (in {times} of {})", seeds.len());
-    Ok(())
+const fn verdict(is_held: bool) -> Verdict {
+    if is_held { Verdict::Held } else { Verdict::Failed }
 }
 
-/// Measures a number with each seed.
-fn measured(
-    claim: &Claim,
-    measure: Measure,
-    cache: &Cache<'_>,
-    seeds: &[u64],
-    row: &mut Row,
-) -> Result<(), Missing> {
-    let numbers: Result<Vec<f64>, Missing> =
-        seeds.iter().map(|seed| measure(&Runs::new(cache, &[*seed]))).collect();
-    let spread = Spread::of(&numbers?);
-    row.ratio = ratio(claim.stated, spread.median);
-    row.simulated = Some(spread);
-    if let Some(words) = leaves(claim.stated, spread.median, claim.unit) {
-        let end = if row.note.is_empty() { "" } else { "; " };
-        row.note = format!("{}{end}{words}", row.note);
+/// What is shown of a direction's values.
+fn shown(claim: &Claim, values: &[Series]) -> String {
+    let words: Vec<String> = values.iter().map(Series::words).collect();
+    if claim.shows.is_empty() {
+        return words.join("; ");
     }
-    row.verdict = match claim.kind {
-        Kind::Fitted(_) => Verdict::Fitted,
-        _ if holds(claim.stated, spread.median) => Verdict::Held,
-        _ => Verdict::Failed,
-    };
-    Ok(())
-}
-
-/// Our own core's number, with one seed.
-fn of_own(claim: &Claim, own: &Cache<'_>) -> Result<Option<f64>, BenchError> {
-    let (Kind::Predicted(measure) | Kind::Fitted(measure)) = claim.kind else { return Ok(None) };
-    if claim.paper() == Paper::Rdmc {
-        return Ok(None);
+    let mut shown = claim.shows.clone();
+    for (number, words) in (1..).zip(&words) {
+        shown = shown.replace(&format!("{{{number}}}"), words);
     }
-    match measure(&Runs::new(own, &[1])) {
-        Ok(number) => Ok(Some(number)),
-        Err(Missing::NotThere(_)) => Ok(None),
-        Err(Missing::Failed(error)) => Err(error),
-    }
+    shown
 }

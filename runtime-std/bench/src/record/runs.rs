@@ -4,50 +4,25 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::case::{Case, Figure};
+use super::case::Case;
+use super::machines::Machines;
 use crate::error::BenchError;
 use crate::spread::median;
 
-/// The figures of one run.
-pub(super) type Figures = BTreeMap<Figure, f64>;
-
-/// Why there is no figure.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum Missing {
-    /// This model has no such figure, or cannot run such a case.
-    #[error("{0}")]
-    NotThere(String),
-    /// The run failed.
-    #[error(transparent)]
-    Failed(#[from] BenchError),
-}
-
-/// What runs cases.
-pub(super) trait Model: Sync {
-    /// Runs a case with a seed.
-    ///
-    /// # Errors
-    /// [`Missing`].
-    fn run(&self, case: &Case, seed: u64) -> Result<Figures, Missing>;
-}
-
-type Done = BTreeMap<(Case, u64), Result<Figures, String>>;
+/// The figures of one run, by name.
+pub(super) type Figures = BTreeMap<&'static str, f64>;
 
 /// Done runs.
 pub(super) struct Cache<'m> {
-    model: &'m dyn Model,
-    /// Cases that cannot be run are kept too, with the reason.
-    done: Mutex<Done>,
+    machines: &'m Machines,
+    done: Mutex<BTreeMap<(Case, u64), Figures>>,
 }
 
-/// The runs that a claim looks at.
-pub(super) struct Runs<'c> {
-    source: Source<'c>,
-    seeds: &'c [u64],
-}
-
-enum Source<'c> {
-    Done(&'c Cache<'c>),
+/// The runs that a query looks at.
+#[derive(Clone, Copy)]
+pub(super) enum Runs<'c> {
+    /// Of some seeds: a figure is the median over them.
+    Done(&'c Cache<'c>, &'c [u64]),
     /// Nothing is run: what is asked for is written down, and every figure is one.
     Asked(&'c Mutex<BTreeSet<Case>>),
 }
@@ -58,13 +33,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl<'m> Cache<'m> {
     /// Nothing is done yet.
-    pub(super) fn new(model: &'m dyn Model) -> Self {
-        Self { model, done: Mutex::default() }
+    pub(super) fn new(machines: &'m Machines) -> Self {
+        Self { machines, done: Mutex::default() }
     }
 
     /// How many runs were done.
     pub(super) fn runs(&self) -> usize {
-        lock(&self.done).values().filter(|figures| figures.is_ok()).count()
+        lock(&self.done).len()
     }
 
     /// Does runs ahead, as many at a time as there are processors. `after` is called after each.
@@ -73,7 +48,7 @@ impl<'m> Cache<'m> {
     /// That of the first run that failed.
     pub(super) fn prepare(
         &self,
-        cases: &[Case],
+        cases: &BTreeSet<Case>,
         seeds: &[u64],
         after: &(dyn Fn() + Sync),
     ) -> Result<(), BenchError> {
@@ -82,7 +57,7 @@ impl<'m> Cache<'m> {
         let next = AtomicUsize::new(0);
         let work = || {
             while let Some((case, seed)) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
-                self.run(case, *seed)?;
+                self.figure(case, *seed, None)?;
                 after();
             }
             Ok(())
@@ -90,144 +65,60 @@ impl<'m> Cache<'m> {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         std::thread::scope(|scope| {
             let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-            let ends = threads.into_iter().map(|thread| {
-                thread
-                    .join()
-                    .unwrap_or_else(|_| Err(BenchError::Setup("a simulated run broke off".into())))
-            });
+            let broken = |_| Err(BenchError::Setup("a simulated run broke off".into()));
+            let ends = threads.into_iter().map(|thread| thread.join().unwrap_or_else(broken));
             ends.collect::<Vec<_>>().into_iter().collect()
         })
     }
 
-    fn run(&self, case: &Case, seed: u64) -> Result<(), BenchError> {
-        let key = (*case, seed);
-        if lock(&self.done).contains_key(&key) {
-            return Ok(());
-        }
-        let figures = match self.model.run(case, seed) {
-            Err(Missing::Failed(error)) => {
-                return Err(BenchError::Setup(format!("{error} ({case:?}, seed {seed})")));
-            }
-            Err(Missing::NotThere(reason)) => Err(reason),
-            Ok(figures) => Ok(figures),
+    /// A figure of a case, which is run unless it was; with no name, whether it runs.
+    fn figure(&self, case: &Case, seed: u64, name: Option<&str>) -> Result<f64, BenchError> {
+        let key = (*case, if case.has_own_seed() { 0 } else { seed });
+        let of = |figures: &Figures| match name {
+            None => Ok(0.0),
+            Some(name) => figures.get(name).copied().ok_or_else(|| {
+                BenchError::Arguments(format!("there is no figure '{name}' of {case:?}"))
+            }),
         };
+        if let Some(figures) = lock(&self.done).get(&key) {
+            return of(figures);
+        }
+        let figures = self.run(case, seed);
+        let figures = figures
+            .map_err(|error| BenchError::Setup(format!("{error} ({case:?}, seed {seed})")))?;
+        let figure = of(&figures);
         lock(&self.done).insert(key, figures);
-        Ok(())
+        figure
     }
 
-    fn figure(&self, case: &Case, seed: u64, figure: Figure) -> Result<f64, Missing> {
-        self.run(case, seed)?;
-        match lock(&self.done).get(&(*case, seed)) {
-            Some(Ok(figures)) => figures.get(&figure).copied().ok_or_else(|| {
-                Missing::NotThere(format!("the model has no figure {figure:?} of such a run"))
-            }),
-            Some(Err(reason)) => Err(Missing::NotThere(reason.clone())),
-            None => Err(Missing::NotThere("it was not run".into())),
+    fn run(&self, case: &Case, seed: u64) -> Result<Figures, BenchError> {
+        match case {
+            Case::Sending(sending) => sending.run(self.machines.named("spindle")?, seed),
+            Case::Transfer(transfer) => transfer.run(self.machines, seed),
+            Case::Breakdown(breakdown) => breakdown.run(self.machines, seed),
+            Case::Storage(storage) => storage.run(self.machines, seed),
+            Case::Overlay(ordered) => ordered.run(self.machines, seed),
+            Case::Writes(writes) => writes.run(self.machines, seed),
+            Case::LeaderChange(change) => change.run(self.machines),
         }
     }
 }
 
-impl<'c> Runs<'c> {
-    /// Those of some seeds: a figure is the median over them.
-    pub(super) const fn new(cache: &'c Cache<'c>, seeds: &'c [u64]) -> Self {
-        Self { source: Source::Done(cache), seeds }
-    }
-
-    /// Those that are asked for and not run.
-    pub(super) const fn asked(cases: &'c Mutex<BTreeSet<Case>>) -> Self {
-        Self { source: Source::Asked(cases), seeds: &[] }
-    }
-
+impl Runs<'_> {
     /// A figure of a case.
     ///
     /// # Errors
-    /// [`Missing`].
-    pub(super) fn figure(&self, case: Case, figure: Figure) -> Result<f64, Missing> {
-        match self.source {
-            Source::Done(cache) => {
-                let one = |seed: &u64| cache.figure(&case, *seed, figure);
-                Ok(median(&self.seeds.iter().map(one).collect::<Result<Vec<_>, _>>()?))
+    /// That of a run, or [`BenchError::Arguments`] if it has no such figure.
+    pub(super) fn figure(&self, case: Case, name: &str) -> Result<f64, BenchError> {
+        match self {
+            Self::Done(cache, seeds) => {
+                let one = |seed: &u64| cache.figure(&case, *seed, Some(name));
+                Ok(median(&seeds.iter().map(one).collect::<Result<Vec<_>, _>>()?))
             }
-            Source::Asked(cases) => {
+            Self::Asked(cases) => {
                 lock(cases).insert(case);
                 Ok(1.0)
             }
         }
-    }
-}
-
-/// The cases that a measure asks for, as far as they do not depend on figures.
-pub(super) fn asked(ask: impl Fn(&Runs<'_>)) -> Vec<Case> {
-    let cases = Mutex::default();
-    ask(&Runs::asked(&cases));
-    cases.into_inner().unwrap_or_else(PoisonError::into_inner).into_iter().collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::case::{Sending, Variant, Way};
-    use super::*;
-
-    struct Seeds(AtomicUsize);
-
-    impl Model for Seeds {
-        fn run(&self, case: &Case, seed: u64) -> Result<Figures, Missing> {
-            self.0.fetch_add(1, Ordering::Relaxed);
-            match case {
-                Case::Sending(_) => Ok(Figures::from([(Figure::BytesPerSecond, seed as f64)])),
-                Case::Storage(Way::Tree) => Err(Missing::NotThere("not here".into())),
-                _ => Err(BenchError::Setup("it stalled".into()).into()),
-            }
-        }
-    }
-
-    const CASE: Case = Case::Sending(Sending::new(Variant::Spindle, 4));
-
-    #[test]
-    fn a_case_is_run_once_for_each_seed_and_the_median_counts() {
-        let model = Seeds(AtomicUsize::new(0));
-        let cache = Cache::new(&model);
-        let runs = Runs::new(&cache, &[1, 2, 9]);
-        for _ in 0..3 {
-            assert_eq!(runs.figure(CASE, Figure::BytesPerSecond).expect("there"), 2.0);
-        }
-        let one = Runs::new(&cache, &[9]);
-        assert_eq!(one.figure(CASE, Figure::BytesPerSecond).expect("there"), 9.0);
-        assert!(matches!(one.figure(CASE, Figure::LatencyUs), Err(Missing::NotThere(_))));
-        assert_eq!((model.0.load(Ordering::Relaxed), cache.runs()), (3, 3));
-        for _ in 0..2 {
-            let missing = one.figure(Case::Storage(Way::Tree), Figure::LatencyUs);
-            assert!(matches!(missing, Err(Missing::NotThere(reason)) if reason == "not here"));
-        }
-        assert_eq!((model.0.load(Ordering::Relaxed), cache.runs()), (4, 3));
-    }
-
-    #[test]
-    fn runs_that_are_done_ahead_are_not_done_again_and_their_failures_are_told() {
-        let model = Seeds(AtomicUsize::new(0));
-        let cache = Cache::new(&model);
-        let done = AtomicUsize::new(0);
-        let after = || {
-            done.fetch_add(1, Ordering::Relaxed);
-        };
-        cache.prepare(&[CASE], &[1, 2, 3], &after).expect("all went well");
-        assert_eq!(done.load(Ordering::Relaxed), 3);
-        let runs = Runs::new(&cache, &[1, 2, 3]);
-        assert_eq!(runs.figure(CASE, Figure::BytesPerSecond).expect("there"), 2.0);
-        assert_eq!(model.0.load(Ordering::Relaxed), 3);
-        let failed = cache.prepare(&[Case::Storage(Way::Chain)], &[7], &after);
-        let text = failed.expect_err("it stalled").to_string();
-        assert!(text.contains("it stalled") && text.contains("seed 7"), "{text}");
-    }
-
-    #[test]
-    fn what_a_measure_asks_for_is_known_before_anything_runs() {
-        let other = Case::Sending(Sending::new(Variant::Baseline, 4));
-        let cases = asked(|runs| {
-            let of = |case| runs.figure(case, Figure::BytesPerSecond).expect("one");
-            assert_eq!(of(CASE) / of(other) / of(CASE), 1.0);
-        });
-        assert_eq!(cases.len(), 2);
-        assert!(cases.contains(&CASE) && cases.contains(&other));
     }
 }

@@ -1,71 +1,70 @@
-//! The arguments of `tramontane bench shards`.
+//! The arguments of `tramontane-lab bench shards`.
 
-use std::path::PathBuf;
+use clap::{Args, ValueEnum};
 
-use clap::Args;
-
-use super::experiment::Experiment;
-use super::real::command::RealArguments;
-use crate::profiles::ProfileArguments;
+use tramontane_runtime::carrier::Carrier;
 
 /// Of the command's help.
 pub(crate) const EXAMPLES: &str = "Examples:
-    tramontane bench shards
-    tramontane bench shards --experiment random,adjacent --seeds 1 --plots .
-    tramontane bench shards --experiment leader-change --json
-    tramontane bench shards --experiment payload --set copy_byte_ps=50
-    tramontane bench shards --output docs/evaluation/shards.md --plots docs/evaluation
-    tramontane bench shards --real
-    tramontane bench shards --real --fabric shm --system tram --destinations 1,2,8 --rounds 9 --json
-    tramontane bench shards --real --fabric shm --kills 50";
+    tramontane-lab bench shards
+    tramontane-lab bench shards --fabric shm --system tram --destinations 1,2,8 --rounds 9 --json
+    tramontane-lab bench shards --fabric shm --kills 50";
+
+/// TRAM as it runs on this machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TramSystem {
+    /// TRAM as a program runs it: each replica is a process.
+    Tram,
+    /// The same, and entries refer to all messages' payloads, which clients write to each replica.
+    TramReferences,
+}
+
+impl TramSystem {
+    /// As it is named in tables.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Tram => "TRAM",
+            Self::TramReferences => "TRAM, references",
+        }
+    }
+}
 
 /// `bench shards`.
 #[derive(Args, Clone, Debug)]
 pub struct Arguments {
-    /// The experiments to run [default: all]
-    #[arg(long, value_enum, value_delimiter = ',')]
-    pub experiment: Vec<Experiment>,
-    /// Runs of each case, each with another seed; the median counts. Of leader changes there are
-    /// three at least, as in the paper
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=100))]
-    pub seeds: u64,
-    /// Run the ends of each axis alone, and few messages
-    #[arg(long)]
-    pub quick: bool,
-    /// Which machine is simulated: unless another is named, that of the paper.
-    #[command(flatten)]
-    pub machine: ProfileArguments,
-    /// What is run on this machine instead.
-    #[command(flatten)]
-    pub real: RealArguments,
+    /// What carries the writes
+    #[arg(long, value_parser = tramontane_local::options::carrier(), value_delimiter = ',',
+          default_values_t = [Carrier::SharedMemory, Carrier::Tcp])]
+    pub fabric: Vec<Carrier>,
+    /// How payloads go
+    #[arg(long, value_enum, value_delimiter = ',',
+          default_values = ["tram", "tram-references"])]
+    pub system: Vec<TramSystem>,
+    /// To how many groups each message goes, and how many there are: the first is the
+    /// parent of the others
+    #[arg(long, value_delimiter = ',', default_values_t = [1_u16, 2])]
+    pub destinations: Vec<u16>,
+    /// Messages of a client that may be unanswered under load
+    #[arg(long, default_value_t = 64,
+          value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub window: u32,
+    /// Messages of each client under load; a tenth of them one at a time
+    #[arg(long, default_value_t = 200_000,
+          value_parser = clap::value_parser!(u32).range(10..))]
+    pub messages: u32,
+    /// Bytes of a message; with --kills the first of them
+    #[arg(long, value_delimiter = ',', default_values_t = [64_u32],
+          value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    pub bytes: Vec<u32>,
+    /// Runs of each configuration; the median counts
+    #[arg(long, default_value_t = 5,
+          value_parser = clap::value_parser!(u64).range(1..=1_000))]
+    pub rounds: u64,
+    /// Kill the leader of one group so many times under load instead, and measure how
+    /// long it is until the next leader delivers
+    #[arg(long, default_value_t = 0)]
+    pub kills: u32,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
-    /// Write the tables, the paper's claims and the goals into this file too, as Markdown
-    #[arg(long, value_parser = crate::output::file, value_name = "FILE")]
-    pub output: Option<PathBuf>,
-    /// Draw each figure into an SVG file in this folder: shards-NAME.svg
-    #[arg(long, value_parser = crate::output::folder, value_name = "FOLDER")]
-    pub plots: Option<PathBuf>,
-}
-
-/// The machine that the experiments are of where none is named.
-pub(super) const MACHINE: &str = "r320-fdr";
-
-/// The same with the kernel's TCP, for protocols that talk by messages.
-pub(super) const MESSAGES_MACHINE: &str = "r320-tcp";
-
-impl Arguments {
-    /// What is to be run.
-    pub(super) fn chosen(&self) -> Vec<Experiment> {
-        if self.experiment.is_empty() {
-            return <Experiment as clap::ValueEnum>::value_variants().to_vec();
-        }
-        self.experiment.clone()
-    }
-
-    /// The seeds.
-    pub(super) fn seeds(&self) -> Vec<u64> {
-        (1..=self.seeds).collect()
-    }
 }

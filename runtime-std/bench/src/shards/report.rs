@@ -1,96 +1,60 @@
-//! What came of the experiments: a row for each point, and the leader changes.
+//! What came of the runs on this machine.
 
 use serde::Serialize;
 use tramontane_local::table::Table;
 
-use super::case::{Case, Demand};
-use super::experiment::Experiment;
-use super::judged::Judged;
-use super::leader_change::LeaderChange;
-use super::system::System;
-use crate::report::Simulated;
+use super::load::Seen;
+use super::takeover::{Takeovers, Times};
+use super::tram::Setting;
 use crate::spread::Spread;
 
-/// A point of a figure.
+/// All rounds of one configuration under one load.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Row {
-    pub(super) experiment: Experiment,
-    pub(super) system: String,
-    /// Where it stands on the horizontal axis.
-    pub(super) over: u32,
-    pub(super) destinations: u32,
-    pub(super) replicas: u16,
-    pub(super) payload_bytes: u32,
-    pub(super) clients: u16,
-    pub(super) demand: Demand,
-    pub(super) latency_us: Spread,
-    pub(super) p99_us: Spread,
-    pub(super) messages_per_s: Spread,
-    /// What was run. None of the writes, which are no messages.
-    #[serde(skip)]
-    pub(super) case: Option<Case>,
+    fabric: &'static str,
+    system: &'static str,
+    destinations: u16,
+    replicas: u16,
+    bytes: u32,
+    /// Messages of each client that are under way at a time.
+    under_way: u32,
+    messages_per_s: Spread,
+    /// From a multicast to the answers of all destinations.
+    median_us: Spread,
+    p99_us: Spread,
+    max_us: Spread,
 }
 
 /// What `--json` prints.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Report {
-    pub(super) seeds: u64,
-    pub(super) quick: bool,
-    pub(super) simulated: Simulated,
+    pub(super) machine: String,
     pub(super) rows: Vec<Row>,
-    pub(super) leader_changes: Vec<LeaderChange>,
-    pub(super) claims: Vec<Judged>,
-    pub(super) goals: Vec<Judged>,
-}
-
-/// The rows, to look a figure up.
-#[derive(Clone, Copy)]
-pub(super) struct Rows<'r>(pub(super) &'r [Row]);
-
-impl Rows<'_> {
-    /// The row of a point, if it was run.
-    pub(super) fn find(
-        &self,
-        experiment: Experiment,
-        system: System,
-        over: u32,
-        demand: Demand,
-    ) -> Option<&Row> {
-        self.0.iter().find(|row| {
-            let is_it = |case: Case| case.system == system && case.demand == demand;
-            row.experiment == experiment && row.over == over && row.case.is_some_and(is_it)
-        })
-    }
-
-    /// The latency of one client's messages, in us.
-    pub(super) fn latency_us(
-        &self,
-        experiment: Experiment,
-        system: System,
-        over: u32,
-    ) -> Option<f64> {
-        self.find(experiment, system, over, Demand::Low).map(|row| row.latency_us.median)
-    }
-
-    /// The messages a second of many clients.
-    pub(super) fn messages_per_s(
-        &self,
-        experiment: Experiment,
-        system: System,
-        over: u32,
-    ) -> Option<f64> {
-        let row = self.find(experiment, system, over, Demand::Saturating);
-        row.map(|row| row.messages_per_s.median)
-    }
+    pub(super) takeovers: Vec<Takeovers>,
 }
 
 impl Row {
-    /// What its line is called.
-    pub(super) fn label(&self) -> String {
-        match (self.experiment, self.destinations) {
-            (Experiment::Replicas, 1) => format!("{}, 1 destination", self.system),
-            (Experiment::Replicas, many) => format!("{}, {many} destinations", self.system),
-            _ => self.system.clone(),
+    pub(super) fn of(
+        system: &'static str,
+        replicas: u16,
+        setting: &Setting,
+        under_way: u32,
+        seen: &[Seen],
+    ) -> Self {
+        let spread = |figure: &dyn Fn(&Seen) -> f64| {
+            Spread::of(&seen.iter().map(figure).collect::<Vec<f64>>())
+        };
+        Self {
+            fabric: setting.carrier.name(),
+            system,
+            destinations: setting.groups,
+            replicas,
+            bytes: setting.bytes,
+            under_way,
+            messages_per_s: spread(&|seen| seen.messages_per_s),
+            median_us: spread(&|seen| seen.latency_us[0]),
+            p99_us: spread(&|seen| seen.latency_us[1]),
+            max_us: spread(&|seen| seen.latency_us[2]),
         }
     }
 }
@@ -99,66 +63,62 @@ impl Report {
     /// For people.
     pub(super) fn text(&self) -> String {
         let mut text = String::new();
-        for rows in self.rows.chunk_by(|one, other| one.experiment == other.experiment) {
-            let headings = "system  over  groups  clients  latency us  p99 us  messages/s";
-            let mut table = Table::new(headings, &[0]);
-            for row in rows {
-                table.row([
-                    row.system.clone(),
-                    row.over.to_string(),
-                    row.destinations.to_string(),
-                    row.clients.to_string(),
-                    format!("{:.1}", row.latency_us.median),
-                    format!("{:.1}", row.p99_us.median),
-                    format!("{:.0}", row.messages_per_s.median),
-                ]);
-            }
-            let experiment = rows[0].experiment;
-            let name = tramontane_local::options::name(&experiment);
-            text += &format!("{name}, over {}:\n{table}\n", experiment.axis());
+        if !self.rows.is_empty() {
+            text += &format!("{}\n", self.rows_table());
         }
-        text += &self.changes();
-        for (what, judged) in [("The paper", &self.claims), ("The goals", &self.goals)] {
-            if judged.is_empty() {
-                continue;
-            }
-            text += &format!("{what}:\n");
-            for one in judged {
-                let Judged { words, seen, verdict, .. } = one;
-                text += &format!("- {words}: {} ({seen})\n", verdict.words());
-            }
-            text.push('\n');
+        if !self.takeovers.is_empty() {
+            text += &format!("{}\n", self.takeovers_table());
         }
         text
     }
 
-    fn changes(&self) -> String {
-        if self.leader_changes.is_empty() {
-            return String::new();
+    fn rows_table(&self) -> Table {
+        let headings = "fabric  system  groups  replicas  bytes  under way  messages/s  least  most  \
+                         median us  p99 us  max us";
+        let mut table = Table::new(headings, &[0, 1]);
+        for row in &self.rows {
+            let Spread { median, min, max } = row.messages_per_s;
+            table.row([
+                row.fabric.to_owned(),
+                row.system.to_owned(),
+                row.destinations.to_string(),
+                row.replicas.to_string(),
+                row.bytes.to_string(),
+                row.under_way.to_string(),
+                format!("{median:.0}"),
+                format!("{min:.0}"),
+                format!("{max:.0}"),
+                format!("{:.1}", row.median_us.median),
+                format!("{:.1}", row.p99_us.median),
+                format!("{:.0}", row.max_us.median),
+            ]);
         }
-        let headings =
-            "change  delayed  mean us  deviation  min  max  beyond the suspicion: mean  max";
-        let mut table = Table::new(headings, &[]);
-        for (change, number) in self.leader_changes.iter().zip(1..) {
-            let cells = change.cells();
-            table.row([vec![number.to_string()], cells.to_vec()].concat());
-        }
-        format!("leader-change, delayed messages:\n{table}\n")
+        table
     }
-}
 
-impl LeaderChange {
-    /// As a row of a table.
-    pub(super) fn cells(&self) -> [String; 7] {
-        let whole = |us: f64| format!("{us:.0}");
-        [
-            self.delayed.to_string(),
-            whole(self.mean_us),
-            whole(self.deviation_us),
-            whole(self.min_us),
-            whole(self.max_us),
-            whole(self.mean_beyond_us()),
-            whole(self.max_beyond_us()),
-        ]
+    fn takeovers_table(&self) -> Table {
+        let headings = "fabric  kills  until, in ms  median  90 %  max";
+        let mut table = Table::new(headings, &[0, 2]);
+        for takeovers in &self.takeovers {
+            let times = [
+                ("another leads", takeovers.leads_ms),
+                ("it delivers", takeovers.delivers_ms),
+                ("a client is answered", takeovers.unanswered_ms),
+            ];
+            for (until, Times { median, p90, max }) in times {
+                table.row([
+                    takeovers.fabric.to_owned(),
+                    takeovers.kills.to_string(),
+                    until.to_owned(),
+                    format!("{median:.2}"),
+                    format!("{p90:.2}"),
+                    format!("{max:.2}"),
+                ]);
+            }
+            let further = takeovers.further_leaders;
+            let cells = [takeovers.fabric, "", "further leaders", &further.to_string()];
+            table.row(cells.map(str::to_owned));
+        }
+        table
     }
 }

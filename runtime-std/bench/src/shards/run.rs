@@ -1,156 +1,115 @@
-//! Runs the experiments that are asked for, and prints what came of them.
+//! Runs what is asked for on this machine: the systems in turn, round by round, so that all see the
+//! machine alike.
 
 use std::io::Write;
 
-use tramontane_fixtures::profile::Profile;
+use tramontane_local::crew::CrewError;
+use tramontane_local::interrupt::Interrupts;
 use tramontane_local::print::print;
+use tramontane_runtime::carrier::Carrier;
+use tramontane_runtime::shared_memory::Root;
 
-use super::case::{Case, Demand, Figures};
-use super::command::{Arguments, MACHINE, MESSAGES_MACHINE};
-use super::experiment::{Experiment, Point};
-use super::leader_change::LeaderChange;
-use super::report::{Report, Row, Rows};
-use super::runs::{run as run_all, spread};
-use super::writes::{Posting, write_us};
-use super::{claims, drawings, goals, leader_change, real};
+use super::command::{Arguments, TramSystem};
+use super::load::Seen;
+use super::report::{Report, Row};
+use super::takeover::{self, Takeovers};
+use super::tram::{self, REPLICAS, Setting};
 use crate::error::BenchError;
-use crate::profiles::Machine;
+use crate::machine::machine;
 use crate::progress::Progress;
-use crate::record::run::write_text;
-use crate::report::Simulated;
 
-/// Targets of the writes experiment.
-const TARGETS: std::ops::RangeInclusive<u32> = 1..=24;
-
-/// Leader changes, at least (8.7).
-const CHANGES_MIN: u64 = 3;
-
-/// The machines of a run: that of the paper, and the same with the kernel's TCP.
-struct Machines {
-    memory: Machine,
-    messages: Machine,
+/// A configuration: a system, and what it runs over.
+#[derive(Clone, Copy, Debug)]
+struct Configuration {
+    system: TramSystem,
+    setting: Setting,
 }
 
-impl Machines {
-    fn load(arguments: &Arguments) -> Result<Self, BenchError> {
-        let memory = arguments.machine.machine_or(MACHINE)?;
-        let messages = arguments.machine.machine_or(MESSAGES_MACHINE)?;
-        Ok(Self { memory, messages })
-    }
-
-    fn profile(&self, case: &Case) -> Profile {
-        let machine = if case.system.is_message_passing() { &self.messages } else { &self.memory };
-        machine.profile.clone()
-    }
-}
-
-/// Runs the experiments, and prints what came of them.
+/// Runs what is asked for, and prints what came of it.
 ///
 /// # Errors
 /// [`BenchError`].
 pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<(), BenchError> {
-    if arguments.real.real {
-        return real::run::run(&arguments.real, arguments.json, out);
+    let interrupts = Interrupts::watch()?;
+    let carriers = &arguments.fabric;
+    if carriers.contains(&Carrier::Verbs) {
+        return Err(BenchError::Arguments("shards are measured over shm and tcp alone".into()));
     }
-    let machines = Machines::load(arguments)?;
-    let seeds = arguments.seeds();
-    let chosen = arguments.chosen();
-    let mut rows = Vec::new();
-    if chosen.contains(&Experiment::Writes) {
-        rows.extend(writes(&machines.memory.profile, &seeds)?);
+    let mut report = Report { machine: machine(), rows: Vec::new(), takeovers: Vec::new() };
+    if arguments.kills > 0 {
+        report.takeovers = takeovers(arguments, carriers, &interrupts)?;
+    } else {
+        report.rows = loads(arguments, carriers, &interrupts)?;
     }
-    let points: Vec<Point> =
-        chosen.iter().flat_map(|experiment| experiment.points(arguments.quick)).collect();
-    rows.extend(messages(&points, &machines, &seeds)?);
-    let leader_changes = match chosen.contains(&Experiment::LeaderChange) {
-        true => changes(&machines.memory.profile, &seeds, arguments.quick)?,
-        false => Vec::new(),
-    };
-    let report = Report {
-        seeds: arguments.seeds,
-        quick: arguments.quick,
-        simulated: Simulated::of(&machines.memory),
-        claims: claims::claims(Rows(&rows), &leader_changes),
-        goals: goals::goals(Rows(&rows), &leader_changes),
-        rows,
-        leader_changes,
-    };
-    if let Some(folder) = &arguments.plots {
-        drawings::write(&report.rows, folder)?;
-    }
-    if let Some(path) = &arguments.output {
-        let command: Vec<String> = std::env::args().skip(1).collect();
-        write_text(path, &report.markdown(&format!("tramontane {}", command.join(" "))))?;
-    }
+    // What processes that were killed may have left.
+    Root::from_env().sweep()?;
     Ok(print(out, arguments.json, &report, Report::text)?)
 }
 
-/// Runs the cases of all points, each once.
-fn messages(points: &[Point], machines: &Machines, seeds: &[u64]) -> Result<Vec<Row>, BenchError> {
-    let mut cases: Vec<Case> = points.iter().map(|point| point.case).collect();
-    cases.sort_unstable();
-    cases.dedup();
-    let progress = Progress::cleared_by_signals((cases.len() * seeds.len()) as u64);
-    progress.set_message("runs");
-    let one = |case: &Case, seed| case.run(machines.profile(case), seed);
-    let found = run_all(&cases, seeds, one, &|| progress.inc(1))?;
-    let row = |point: &Point| found.get(&point.case).map(|runs| row(point, runs));
-    Ok(points.iter().filter_map(row).collect())
-}
-
-fn row(point: &Point, runs: &[Figures]) -> Row {
-    let case = point.case;
-    Row {
-        experiment: point.experiment,
-        system: case.system.name(),
-        over: point.over,
-        destinations: case.destinations,
-        replicas: case.replicas,
-        payload_bytes: case.payload_bytes,
-        clients: case.clients(),
-        demand: case.demand,
-        latency_us: spread(runs, |run| run.mean_us),
-        p99_us: spread(runs, |run| run.p99_us),
-        messages_per_s: spread(runs, |run| run.messages_per_s),
-        case: Some(case),
-    }
-}
-
-fn writes(profile: &Profile, seeds: &[u64]) -> Result<Vec<Row>, BenchError> {
-    let mut rows = Vec::new();
-    for posting in [Posting::Together, Posting::InTurn] {
-        for targets in TARGETS {
-            let one = |seed: &u64| write_us(posting, targets, profile.clone(), *seed);
-            let times = seeds.iter().map(one).collect::<Result<Vec<f64>, _>>()?;
-            rows.push(Row {
-                experiment: Experiment::Writes,
-                system: posting.name().into(),
-                over: targets,
-                destinations: targets,
-                replicas: 1,
-                payload_bytes: 64,
-                clients: 1,
-                demand: Demand::Low,
-                latency_us: spread(&times, |us| *us),
-                p99_us: spread(&times, |us| *us),
-                messages_per_s: spread(&times, |us| 1e6 / us),
-                case: None,
-            });
+fn loads(
+    arguments: &Arguments,
+    carriers: &[Carrier],
+    interrupts: &Interrupts,
+) -> Result<Vec<Row>, BenchError> {
+    let configurations = arguments.configurations(carriers);
+    let mut seen: Vec<Vec<[Seen; 2]>> = vec![Vec::new(); configurations.len()];
+    let progress = Progress::new(configurations.len() as u64 * arguments.rounds);
+    for _ in 0..arguments.rounds {
+        for (configuration, seen) in configurations.iter().zip(&mut seen) {
+            interrupts.check().map_err(CrewError::from)?;
+            seen.push(tram::run(&configuration.setting, interrupts)?);
+            progress.inc(1);
         }
     }
-    Ok(rows)
+    let rows = configurations.iter().zip(&seen).flat_map(|(configuration, seen)| {
+        [0, 1].map(|load| {
+            let of_load: Vec<Seen> = seen.iter().map(|seen| seen[load]).collect();
+            let Configuration { system, setting } = configuration;
+            let under_way = if load == 0 { 1 } else { setting.window };
+            Row::of(system.name(), REPLICAS, setting, under_way, &of_load)
+        })
+    });
+    Ok(rows.collect())
 }
 
-fn changes(
-    profile: &Profile,
-    seeds: &[u64],
-    is_quick: bool,
-) -> Result<Vec<LeaderChange>, BenchError> {
-    let count = if is_quick { seeds.len() as u64 } else { CHANGES_MIN.max(seeds.len() as u64) };
-    let progress = Progress::cleared_by_signals(count);
-    progress.set_message("leader changes");
-    let one = |_: &(), seed| leader_change::run(profile.clone(), seed, is_quick);
-    let seeds: Vec<u64> = (1..=count).collect();
-    let found = run_all(&[()], &seeds, one, &|| progress.inc(1))?;
-    Ok(found.into_values().flatten().collect())
+fn takeovers(
+    arguments: &Arguments,
+    carriers: &[Carrier],
+    interrupts: &Interrupts,
+) -> Result<Vec<Takeovers>, BenchError> {
+    let progress = Progress::new(u64::from(arguments.kills) * carriers.len() as u64);
+    let inc = || progress.inc(1);
+    let one = |carrier: &Carrier| {
+        let (Some(system), Some(bytes)) = (arguments.system.first(), arguments.bytes.first())
+        else {
+            return Err(BenchError::Arguments("--kills needs a system and a size".into()));
+        };
+        let setting = arguments.setting(*system, *carrier, 1, *bytes);
+        takeover::run(&setting, arguments.kills, interrupts, &inc)
+    };
+    carriers.iter().map(one).collect()
+}
+
+impl Arguments {
+    fn setting(&self, system: TramSystem, carrier: Carrier, groups: u16, bytes: u32) -> Setting {
+        let Self { window, messages, .. } = *self;
+        let references = system == TramSystem::TramReferences;
+        Setting { carrier, groups, window, messages, bytes, references }
+    }
+
+    fn configurations(&self, carriers: &[Carrier]) -> Vec<Configuration> {
+        let mut configurations = Vec::new();
+        for carrier in carriers {
+            for groups in &self.destinations {
+                for bytes in &self.bytes {
+                    let of = |system: &TramSystem| Configuration {
+                        system: *system,
+                        setting: self.setting(*system, *carrier, *groups, *bytes),
+                    };
+                    configurations.extend(self.system.iter().map(of));
+                }
+            }
+        }
+        configurations
+    }
 }

@@ -3,8 +3,8 @@
 mod adapter;
 mod bank;
 mod bench_blocks;
-mod bench_blocks_paper;
 mod bench_durable;
+mod bench_record;
 mod bench_shards;
 mod bench_views;
 mod experiments;

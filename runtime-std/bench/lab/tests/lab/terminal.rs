@@ -16,18 +16,17 @@ fn an_experiment_that_is_interrupted_leaves_no_bar() {
 #[test]
 fn tables_fit() {
     assert_tables_fit(&[
-        "bench multicast --fabric sim --nodes 4 --messages 2000",
         "bench multicast --nodes 2 --bytes 10240 --messages 2000 --rounds 1 --probe",
-        "bench parameters --profile spindle",
-        "bench blocks --fabric sim --experiment algorithms",
+        "bench record --seeds 1 --only rdmc-steps,rdmc-fractus-network",
     ]);
 }
 
 #[test]
 fn a_row_is_one_line_where_there_is_no_terminal() {
     let place = Place::new();
-    let run = ["bench", "multicast", "--fabric", "sim", "--nodes", "4,8", "--messages", "200"];
+    let run = ["bench", "record", "--seeds", "1", "--only", "rdmc-steps,rdmc-fractus-network"];
     let text = String::from_utf8(place.run(&run).succeeded()).expect("text");
-    let rows: Vec<&str> = text.lines().filter(|line| line.starts_with("sim ")).collect();
-    assert!(rows.len() == 2 && rows.iter().all(|row| row.ends_with(')')), "{text}");
+    let rows: Vec<&str> = text.lines().filter(|line| line.starts_with("rdmc-")).collect();
+    let is_whole = |row: &&str| row.ends_with("held") || row.ends_with("input");
+    assert!(rows.len() == 2 && rows.iter().all(is_whole), "{text}");
 }

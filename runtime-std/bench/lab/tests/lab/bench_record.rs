@@ -1,0 +1,144 @@
+//! `tramontane-lab bench record`: rows are answered by runs, judged, and printed. One seed decides every
+//! time, so nothing here depends on the machine.
+
+use serde_json::Value;
+
+use crate::bench;
+use crate::support::Place;
+
+/// The rows that were asked for, of one paper.
+fn rows(arguments: &[&str]) -> Vec<Value> {
+    let record = bench(&Place::new(), &[&["record", "--seeds", "1"], arguments].concat());
+    let part = &record["parts"][0];
+    let all = ["goals", "claims"].map(|kind| part[kind].as_array().expect("rows").clone());
+    all.concat()
+}
+
+fn verdicts(only: &str) -> Vec<String> {
+    let verdict = |row: &Value| row["verdict"].as_str().expect("a verdict").to_owned();
+    rows(&["--only", only]).iter().map(verdict).collect()
+}
+
+/// RDMC's tables and figures as its text has them: where the time of a transfer goes, the
+/// algorithms beside each other, block sizes, a storage layer, overlapping groups, interrupts.
+#[test]
+fn figures_of_rdmc_hold() {
+    let held = "rdmc-table-total,rdmc-table-blocks,rdmc-network-share,rdmc-preempted-relay,\
+                rdmc-sequential-poor,rdmc-tree-poor,rdmc-chain-competitive,rdmc-chain-small,\
+                rdmc-one-byte,rdmc-storage-tree,rdmc-storage-rate,rdmc-overlap-fractus,\
+                rdmc-overlap-apt,rdmc-pure-polling,rdmc-load-hybrid,rdmc-interrupts-bandwidth,\
+                rdmc-steps,rdmc-slack,rdmc-slow-link,rdmc-two-steps";
+    assert_eq!(verdicts(held), ["held"; 20]);
+}
+
+#[test]
+fn batching_of_spindle_holds() {
+    let held = "spindle-batching-16,spindle-abstract-after,spindle-writes-before,\
+                spindle-posting-before,spindle-receive-batch-1,spindle-small-send-batches";
+    assert_eq!(verdicts(held), ["held"; 6]);
+    let others = "spindle-network,spindle-send-batch-1,spindle-quiesce,spindle-abstract-latency";
+    let others: Vec<(String, String)> = rows(&["--only", others])
+        .iter()
+        .map(|row| {
+            ["id", "verdict"].map(|name| row[name].as_str().expect("text").to_owned()).into()
+        })
+        .collect();
+    for (id, verdict) in [
+        ("spindle-network", "input"),
+        ("spindle-send-batch-1", "fitted"),
+        ("spindle-quiesce", "not-modelled"),
+        ("spindle-abstract-latency", "failed"),
+    ] {
+        assert!(others.contains(&(id.into(), verdict.into())), "{id}: {others:?}");
+    }
+}
+
+#[test]
+fn claims_and_goals_of_tram_and_dds_are_judged() {
+    assert_eq!(verdicts("tram-writes,tram-goal-all-latency,tram-few-destinations"), ["held"; 3]);
+    assert_eq!(verdicts("dds-core-atomic,dds-core-over-own-atomic"), ["held", "failed"]);
+}
+
+const OWN: &str = r#"
+title = "Own"
+about = "What a test asks.\n"
+
+[lists]
+sizes = [2, 3]
+
+[cases]
+derecho = { run = "sending", messages = 50 }
+core = { run = "sending", messages = 50, is_core = true }
+
+[[claim]]
+id = "own-number"
+section = "1"
+words = "a number of which nothing is said"
+measure = "gb_per_s(core, nodes=2)"
+
+[[claim]]
+id = "own-range"
+section = "1"
+words = "any rate"
+stated = { at_least = 0.001 }
+measure = "mean(gb_per_s(derecho, nodes=sizes))"
+unit = "GB/s"
+
+[[table]]
+title = "A figure"
+what = "Rates"
+over = "members"
+unit = "GB/s"
+digits = 2
+drawing = "own.svg"
+lines = [["core", "gb_per_s(core, nodes=sizes)"]]
+"#;
+
+#[test]
+fn rows_of_a_file_become_a_page_and_drawings() {
+    let place = Place::new();
+    let file = place.file("own.toml", OWN.as_bytes());
+    let page = place.path().join("page.md");
+    let text = |path: &std::path::Path| path.to_str().expect("UTF-8").to_owned();
+    let (file, page_text, folder) = (text(&file), text(&page), text(place.path()));
+    let own = ["record", "--rows", &file, "--seeds", "2"];
+    let files = ["--output", &page_text, "--plots", &folder];
+    let record = bench(&place, &[&own[..], &files].concat());
+    assert_eq!(record, bench(&place, &own), "seeds decide everything");
+    let claims = &record["parts"][0]["claims"];
+    assert_eq!(
+        (&claims[0]["verdict"], &claims[1]["verdict"]),
+        (&"measured".into(), &"held".into())
+    );
+    assert_eq!(record["runs"], 8, "two systems, two sizes, two seeds");
+    let page = std::fs::read_to_string(page).expect("a page");
+    for words in ["# Own\n", "What a test asks.", "| own-range |", "### A figure", "| | 2 | 3 |"] {
+        assert!(page.contains(words), "{words}: {page}");
+    }
+    let drawn = std::fs::read_to_string(place.path().join("own.svg")).expect("a drawing");
+    assert!(drawn.starts_with("<svg") && drawn.contains("core"), "{drawn}");
+    let set = bench(&place, &[&own[..], &["--set", "post_ns=9000"]].concat());
+    assert_ne!(record["parts"], set["parts"], "posts cost more");
+}
+
+#[test]
+fn rows_that_cannot_be_answered_are_refused() {
+    let place = Place::new();
+    let refused = |arguments: &[&str], words: &[&str]| {
+        place.run(&[&["bench", "record"], arguments].concat()).failed(2, words);
+    };
+    refused(&["--only", "spindle-nothing"], &["'spindle-nothing'"]);
+    refused(&["--paper", "derecho"], &["derecho", "spindle"]);
+    refused(&["--set", "pst_ns=1"], &["pst_ns", "no parameter"]);
+    refused(&["--rows", "no/such.toml"], &["cannot read no/such.toml"]);
+    refused(&["--plots", "absent"], &["there is no folder absent: create it first"]);
+    for (right, wrong, words) in [
+        ("mean(", "middle(", &["own-range", "function or case"][..]),
+        ("nodes=sizes))", "nods=sizes))", &["own-range", "nods"]),
+        ("gb_per_s(core, nodes=2)", "gb_per_s(core, nodes=2", &["own-number", "no )"]),
+        ("section = \"1\"", "chapter = \"1\"", &["chapter"]),
+    ] {
+        let file = place.file("own.toml", OWN.replace(right, wrong).as_bytes());
+        refused(&["--rows", file.to_str().expect("UTF-8")], words);
+    }
+}

@@ -1,0 +1,248 @@
+//! One configuration: a round of it, the probes in turn with that, and what all rounds came to.
+
+use super::command::Arguments;
+use super::disturbance::{self, Disturbance};
+use super::experiment::Experiment;
+use super::limit::{CopyLimit, Method};
+use super::report::{Beside, Disturbed, Effect, Row};
+use super::schedule::{name, steps};
+use super::task::{BlockOutcome, BlockTask, Pause, Span};
+use crate::error::BenchError;
+use crate::experiment;
+use crate::processes::{self, Placement, Start};
+use crate::spread::{Spread, median};
+use tramontane_local::interrupt::Interrupts;
+use tramontane_local::options::AlgorithmName;
+use tramontane_runtime::carrier::Carrier;
+use tramontane_runtime::group::Description;
+
+/// Bytes that all receivers of a group get in a round, about: that many messages are measured.
+const ROUND_BYTES: usize = 2 << 30;
+
+/// The most messages of a round that are measured.
+const MESSAGES_MAX: usize = 200;
+
+/// The most where links are slow on purpose: a message takes as long as it is meant to, and not as
+/// the machine can.
+const LIMITED_MESSAGES_MAX: usize = 5;
+
+/// One configuration.
+#[derive(Clone)]
+pub(super) struct Case<'a> {
+    pub(super) arguments: &'a Arguments,
+    pub(super) carrier: Carrier,
+    pub(super) experiment: Option<Experiment>,
+    pub(super) nodes: u16,
+    /// What each member does, but for the count of messages and the disturbance.
+    pub(super) task: BlockTask,
+    pub(super) disturbance: Option<Disturbance>,
+    /// The case before it that differs by the disturbance alone.
+    pub(super) compared_with: Option<usize>,
+}
+
+/// What the rounds of a configuration came to, by round: milliseconds, but for the totals and the
+/// fairness.
+#[derive(Debug, Default)]
+pub(super) struct Measured {
+    pub(super) latencies: Vec<f64>,
+    totals: Vec<f64>,
+    fairness: Vec<f64>,
+    /// What a disturbance cost: a share of the full bandwidth, or of the pause.
+    effects: Vec<f64>,
+    pauses: Vec<f64>,
+    methods: Vec<MeasuredMethod>,
+}
+
+/// What a probe came to.
+#[derive(Debug, Default)]
+struct MeasuredMethod {
+    latencies: Vec<f64>,
+    /// Bytes a second of processor time.
+    processor_rates: Vec<f64>,
+}
+
+impl Case<'_> {
+    /// One round, and the probes in turn with it. `undisturbed_ms` is this round's figure of the
+    /// case that this one is compared with.
+    pub(super) fn round(
+        &self,
+        undisturbed_ms: Option<f64>,
+        interrupts: &Interrupts,
+        measured: &mut Measured,
+    ) -> Result<(), BenchError> {
+        let task = self.round_task(undisturbed_ms);
+        let start = Start {
+            carrier: self.carrier,
+            device: &self.arguments.device.options(),
+            placement: Placement::Free,
+            interrupts,
+        };
+        let outcomes = processes::run(&self.group()?, &task, &start)?;
+        let latency_ms = median_ms(outcomes.iter().flat_map(|outcome| &outcome.latency_ns));
+        measured.latencies.push(latency_ms);
+        let (total, fairness) = self.together(&outcomes);
+        measured.totals.push(total);
+        measured.fairness.push(fairness);
+        if let Some(undisturbed_ms) = undisturbed_ms {
+            self.note_effect(undisturbed_ms, latency_ms, &outcomes, measured)?;
+        }
+        if self.arguments.probe {
+            self.probe(&task, &start, measured)?;
+        }
+        Ok(())
+    }
+
+    /// Of the multicast's configuration only the members are used.
+    fn group(&self) -> Result<Description, BenchError> {
+        Ok(experiment::group(self.nodes, 1, 1, 8).fixed().build()?)
+    }
+
+    fn note_effect(
+        &self,
+        undisturbed_ms: f64,
+        latency_ms: f64,
+        outcomes: &[BlockOutcome],
+        measured: &mut Measured,
+    ) -> Result<(), BenchError> {
+        match self.disturbance {
+            None => {}
+            Some(Disturbance::SlowLink(_)) => measured.effects.push(undisturbed_ms / latency_ms),
+            Some(Disturbance::Pause { member, .. }) => {
+                let paused_ns = outcomes.iter().flat_map(|outcome| &outcome.paused_ns);
+                if paused_ns.clone().next().is_none() {
+                    return Err(BenchError::Broken(format!("member {member} did not pause")));
+                }
+                let pause_ms = median_ms(paused_ns);
+                measured.pauses.push(pause_ms);
+                measured.effects.push((latency_ms - undisturbed_ms) / pause_ms);
+            }
+        }
+        Ok(())
+    }
+
+    fn probe(
+        &self,
+        task: &BlockTask,
+        start: &Start<'_>,
+        measured: &mut Measured,
+    ) -> Result<(), BenchError> {
+        let BlockTask { message_bytes, messages, warm_ups, .. } = *task;
+        measured.methods.resize_with(Method::ALL.len(), MeasuredMethod::default);
+        for (method, measured) in Method::ALL.into_iter().zip(&mut measured.methods) {
+            let limit = CopyLimit { message_bytes, messages, warm_ups, method };
+            let outcomes = processes::run(&self.group()?, &limit, start)?;
+            measured.latencies.push(median_ms(&outcomes[0].latency_ns));
+            let worked_ns: u64 = outcomes.iter().map(|outcome| outcome.copying_ns).sum();
+            let copies = (self.nodes - 1) as usize * message_bytes;
+            let bytes = copies as f64 * messages as f64;
+            measured.processor_rates.push(bytes * 1e9 / worked_ns.max(1) as f64);
+        }
+        Ok(())
+    }
+
+    /// What all rounds came to.
+    pub(super) fn row(&self, measured: &Measured) -> Row {
+        let latency_ms = Spread::of(&measured.latencies);
+        Row {
+            experiment: self.experiment,
+            fabric: self.carrier.name(),
+            algorithm: self.task.algorithm.of_no_racks().map_or("hybrid", name),
+            nodes: self.nodes,
+            groups: self.task.senders,
+            bytes: self.task.message_bytes,
+            block_bytes: self.task.block_bytes,
+            receives: self.task.receives,
+            sends: self.task.sends,
+            ahead: self.task.ahead,
+            link_bytes_per_s: self.task.link_bytes_per_s,
+            latency_ms,
+            bytes_per_s: self.task.message_bytes as f64 * 1e3 / latency_ms.median,
+            total_bytes_per_s: Spread::of(&measured.totals),
+            fairness: Spread::of(&measured.fairness),
+            disturbance: self.disturbance.map(|disturbance| self.disturbed(disturbance, measured)),
+            probes: self.probes(measured),
+        }
+    }
+
+    fn disturbed(&self, disturbance: Disturbance, measured: &Measured) -> Disturbed {
+        let effect = match disturbance {
+            Disturbance::SlowLink(link) => Effect::SlowLink {
+                link: link.to_string(),
+                share: Spread::of(&measured.effects),
+                share_least: disturbance::share_left(self.steps(), usize::from(self.nodes)),
+            },
+            Disturbance::Pause { member, blocks } => Effect::Pause {
+                member,
+                blocks,
+                pause_ms: Spread::of(&measured.pauses),
+                cost: Spread::of(&measured.effects),
+                cost_most: 1.0,
+            },
+        };
+        Disturbed { effect, is_analysed: self.task.algorithm == AlgorithmName::Pipeline }
+    }
+
+    fn probes(&self, measured: &Measured) -> Vec<Beside> {
+        let by_row = |ran: &MeasuredMethod| -> Vec<f64> {
+            let both = ran.latencies.iter().zip(&measured.latencies);
+            both.map(|(time, row)| time / row).collect()
+        };
+        let beside = |(method, ran): (Method, &MeasuredMethod)| Beside {
+            probe: method,
+            latency_ms: Spread::of(&ran.latencies),
+            by_row: Spread::of(&by_row(ran)),
+            bytes_per_processor_s: Spread::of(&ran.processor_rates),
+        };
+        Method::ALL.into_iter().zip(&measured.methods).map(beside).collect()
+    }
+
+    fn steps(&self) -> u64 {
+        let algorithm = self.task.algorithm.of_no_racks();
+        algorithm.map_or(0, |algorithm| {
+            steps(
+                algorithm,
+                usize::from(self.nodes),
+                self.task.message_bytes,
+                self.task.block_bytes,
+            )
+        })
+    }
+
+    /// What each member does in a round.
+    fn round_task(&self, undisturbed_ms: Option<f64>) -> BlockTask {
+        let copies = usize::from(self.nodes - 1) * usize::from(self.task.senders);
+        let most =
+            if self.task.link_bytes_per_s.is_some() { LIMITED_MESSAGES_MAX } else { MESSAGES_MAX };
+        let usual = (ROUND_BYTES / self.task.message_bytes / copies).clamp(3, most) as u64;
+        let task = BlockTask { messages: self.arguments.messages.unwrap_or(usual), ..self.task };
+        match (self.disturbance, undisturbed_ms) {
+            (Some(Disturbance::SlowLink(link)), _) => BlockTask { slow_link: Some(link), ..task },
+            (Some(Disturbance::Pause { member, blocks }), Some(undisturbed_ms)) => {
+                let block_ns = undisturbed_ms * 1e6 / self.steps().max(1) as f64;
+                let pause = Pause { member, lasting_ns: (block_ns * f64::from(blocks)) as u64 };
+                BlockTask { pause: Some(pause), ..task }
+            }
+            (None, _) | (Some(Disturbance::Pause { .. }), None) => task,
+        }
+    }
+
+    /// Bytes a second of all groups together, and the slowest group's by the fastest's.
+    fn together(&self, outcomes: &[BlockOutcome]) -> (f64, f64) {
+        let spans: Vec<Span> = outcomes.iter().filter_map(|outcome| outcome.span).collect();
+        let all = Span {
+            begin_ns: spans.iter().map(|span| span.begin_ns).min().unwrap_or(0),
+            end_ns: spans.iter().map(|span| span.end_ns).max().unwrap_or(0),
+        };
+        let messages: usize = outcomes.iter().map(|outcome| outcome.latency_ns.len()).sum();
+        let bytes = messages as f64 * self.task.message_bytes as f64;
+        let lengths = spans.iter().map(|span| span.length_ns() as f64);
+        let fastest = lengths.clone().fold(f64::INFINITY, f64::min);
+        let slowest = lengths.fold(0.0, f64::max);
+        (bytes * 1e9 / all.length_ns() as f64, fastest / slowest)
+    }
+}
+
+/// The median of some nanoseconds, in milliseconds.
+fn median_ms<'t>(times: impl IntoIterator<Item = &'t u32>) -> f64 {
+    median(&times.into_iter().map(|time| f64::from(*time) / 1e6).collect::<Vec<_>>())
+}

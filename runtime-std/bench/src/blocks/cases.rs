@@ -1,0 +1,256 @@
+//! What is to be measured: each experiment's configurations, with what the arguments say instead.
+//!
+//! A case that is compared with another stands behind it, so that each round has that one's figure
+//! first.
+
+use std::num::NonZeroU64;
+
+use clap::ValueEnum as _;
+
+use super::case::Case;
+use super::command::Arguments;
+use super::disturbance::{self, Disturbance};
+use super::experiment::Experiment;
+use super::task::{BlockTask, RACKS};
+use crate::error::BenchError;
+use crate::options::Senders;
+use tramontane_local::options::AlgorithmName;
+use tramontane_runtime::blocks::GroupOptions;
+use tramontane_runtime::carrier::Carrier;
+
+/// Members of a group. Each has a group for its reports to each root, and memory for all of them.
+const NODES_MAX: usize = 12;
+
+/// The largest message: a time of four seconds fits its latency.
+const BYTES_MAX: usize = 1 << 30;
+
+/// Messages before those that count: memory is mapped and pages are found at the first.
+const WARM_UPS: u64 = 3;
+
+/// What a link of `delays` takes where nothing is said: on one machine links have no speed of their
+/// own, and the processors are to be at rest beside them.
+const LINK_BYTES_PER_S: NonZeroU64 = NonZeroU64::new(100_000_000).unwrap();
+
+/// What varies in an experiment where the arguments do not say it. Empty: what suits the fabric and
+/// the message.
+#[derive(Default)]
+struct Usual {
+    nodes: &'static [usize],
+    bytes: &'static [usize],
+    blocks: &'static [usize],
+    algorithms: &'static [AlgorithmName],
+    senders: &'static [Senders],
+}
+
+impl Usual {
+    /// The experiment as the paper has it, as large as one machine can be.
+    const fn of(experiment: Option<Experiment>) -> Self {
+        use AlgorithmName::{Chain, Interleaved, Pipeline, Sequential, Tree};
+        const MIB: usize = 1 << 20;
+        const KIB: usize = 1 << 10;
+        let usual = Self {
+            nodes: &[4],
+            bytes: &[MIB, 16 * MIB],
+            blocks: &[],
+            algorithms: &[],
+            senders: &[Senders::One],
+        };
+        match experiment {
+            None => usual,
+            Some(Experiment::Algorithms) => Self {
+                nodes: &[3, 4, 8],
+                bytes: &[8 * MIB],
+                algorithms: &[Pipeline, Chain, Tree, Sequential, Interleaved],
+                ..usual
+            },
+            Some(Experiment::BlockSizes) => Self {
+                bytes: &[MIB, 16 * MIB],
+                blocks: &[64 * KIB, 256 * KIB, MIB, 4 * MIB],
+                algorithms: &[Pipeline],
+                ..usual
+            },
+            Some(Experiment::Scale) => Self {
+                nodes: &[2, 4, 8, 12],
+                bytes: &[8 * MIB],
+                algorithms: &[Pipeline, Sequential],
+                ..usual
+            },
+            Some(Experiment::Overlap) => Self {
+                nodes: &[4, 8],
+                bytes: &[16 * MIB],
+                algorithms: &[Pipeline],
+                senders: &[Senders::One, Senders::Half, Senders::All],
+                ..usual
+            },
+            Some(Experiment::Delays) => {
+                Self { bytes: &[16 * MIB], blocks: &[MIB], algorithms: &[Pipeline], ..usual }
+            }
+        }
+    }
+}
+
+/// Whether the arguments make cases.
+pub(super) fn check(arguments: &Arguments, carrier: Carrier) -> Result<(), BenchError> {
+    let refused = |what: String| Err(BenchError::Arguments(what));
+    if arguments.rounds == 0 {
+        return refused("--rounds is 0: at least one run is needed".into());
+    }
+    if let Some(nodes) = arguments.nodes.iter().find(|nodes| !(2..=NODES_MAX).contains(*nodes)) {
+        return refused(format!("--nodes is {nodes}: from 2 to {NODES_MAX} are measured"));
+    }
+    let sizes = [("--bytes", &arguments.bytes), ("--block", &arguments.block)];
+    for (option, sizes) in sizes {
+        if let Some(bytes) = sizes.iter().find(|bytes| !(1..=BYTES_MAX).contains(*bytes)) {
+            return refused(format!("{option} is {bytes}: from 1 to {BYTES_MAX} are measured"));
+        }
+    }
+    if arguments.senders.is_some()
+        && arguments.experiment.iter().any(|experiment| has_senders(*experiment))
+    {
+        return refused(
+            "the experiments overlap and delays choose the senders: leave --senders out".into(),
+        );
+    }
+    let is_of_one = arguments.senders.is_none_or(|senders| senders == Senders::One)
+        && !arguments.experiment.contains(&Experiment::Overlap);
+    if arguments.probe && (carrier != Carrier::SharedMemory || !is_of_one) {
+        return refused(
+            "--probe is of one sender over shared memory: leave it out, or --fabric shm --senders one".into(),
+        );
+    }
+    check_links(arguments, carrier)?;
+    let nodes = arguments.members(Usual::of(Some(Experiment::Delays)).nodes);
+    disturbance::check(arguments, &arguments.experiment, &nodes)
+}
+
+/// Whether an experiment itself says which members send.
+const fn has_senders(experiment: Experiment) -> bool {
+    matches!(experiment, Experiment::Overlap | Experiment::Delays)
+}
+
+/// Only over TCP does a member send at a rate: shared memory has no links, since a receiver takes
+/// what it needs from wherever it lies, and a device has its own pace.
+fn check_links(arguments: &Arguments, carrier: Carrier) -> Result<(), BenchError> {
+    let given = [
+        ("--slow-link", !arguments.slow_link.is_empty()),
+        ("--link-bytes-per-s", arguments.link_bytes_per_s.is_some()),
+    ];
+    match given.iter().find(|(_, is_given)| *is_given) {
+        Some((option, _)) if carrier != Carrier::Tcp => Err(BenchError::Arguments(format!(
+            "{option}: over {} no link can be made slow: give --fabric tcp, or --delayed for a member that is slow",
+            carrier.name()
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// All cases that are asked for, in order.
+pub(super) fn cases(arguments: &Arguments, carrier: Carrier) -> Result<Vec<Case<'_>>, BenchError> {
+    let mut cases = Vec::new();
+    let chosen: Vec<Option<Experiment>> = if arguments.experiment.is_empty() {
+        vec![None]
+    } else {
+        arguments.experiment.iter().copied().map(Some).collect()
+    };
+    let link_bytes_per_s = arguments.link_bytes_per_s.and_then(NonZeroU64::new);
+    for experiment in chosen {
+        let usual = Usual::of(experiment);
+        let nodes = arguments.members(usual.nodes);
+        for nodes in nodes.into_iter().map(|nodes| u16::try_from(nodes).unwrap_or(u16::MAX)) {
+            for bytes in given(&arguments.bytes, usual.bytes) {
+                let case = Case {
+                    arguments,
+                    carrier,
+                    experiment,
+                    nodes,
+                    task: BlockTask { link_bytes_per_s, ..suiting(carrier, bytes) },
+                    disturbance: None,
+                    compared_with: None,
+                };
+                add(&mut cases, &case, &usual)?;
+            }
+        }
+    }
+    Ok(cases)
+}
+
+/// What the arguments say, or what is usual.
+fn given<T: Copy>(said: &[T], usual: &[T]) -> Vec<T> {
+    if said.is_empty() { usual.to_vec() } else { said.to_vec() }
+}
+
+/// Adds a case with every algorithm, block and number of senders that it is to be measured with.
+fn add<'a>(cases: &mut Vec<Case<'a>>, case: &Case<'a>, usual: &Usual) -> Result<(), BenchError> {
+    let Case { arguments, task, .. } = *case;
+    let window = arguments.window.map_or((task.receives, task.sends), |window| (window, window));
+    let or_one = |all: Vec<usize>| if all.is_empty() { vec![task.block_bytes] } else { all };
+    let algorithms = given(&arguments.algorithm, usual.algorithms);
+    let algorithms = if algorithms.is_empty() { vec![task.algorithm] } else { algorithms };
+    let said: Vec<Senders> = arguments.senders.into_iter().collect();
+    for algorithm in algorithms {
+        algorithm.of_no_racks().ok_or_else(|| BenchError::Arguments(RACKS.into()))?;
+        for block_bytes in or_one(given(&arguments.block, usual.blocks)) {
+            for senders in given(&said, usual.senders) {
+                let senders = senders.of(case.nodes);
+                let ahead = if senders > 1 { 2 } else { 1 };
+                let (receives, sends) = window;
+                let task =
+                    BlockTask { algorithm, block_bytes, receives, sends, senders, ahead, ..task };
+                let case = Case { task, ..case.clone() };
+                match case.experiment {
+                    Some(Experiment::Delays) => add_delays(cases, &case),
+                    _ => cases.push(case),
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Adds a case undisturbed, and behind it with each disturbance.
+fn add_delays<'a>(cases: &mut Vec<Case<'a>>, case: &Case<'a>) {
+    let (arguments, nodes) = (case.arguments, usize::from(case.nodes));
+    let mut task = case.task;
+    let mut disturbances = Vec::new();
+    if case.carrier == Carrier::Tcp {
+        task.link_bytes_per_s = task.link_bytes_per_s.or(Some(LINK_BYTES_PER_S));
+        disturbances
+            .extend(disturbance::links(arguments, nodes).into_iter().map(Disturbance::SlowLink));
+    }
+    for member in disturbance::delayed(arguments, nodes) {
+        let pauses = disturbance::pauses(arguments).iter();
+        disturbances.extend(pauses.map(|blocks| Disturbance::Pause { member, blocks: *blocks }));
+    }
+    let undisturbed = cases.len();
+    cases.push(Case { task, ..case.clone() });
+    cases.extend(disturbances.into_iter().map(|disturbance| Case {
+        task,
+        disturbance: Some(disturbance),
+        compared_with: Some(undisturbed),
+        ..case.clone()
+    }));
+}
+
+/// What a group takes where nothing is said.
+pub(crate) fn suiting(carrier: Carrier, bytes: usize) -> BlockTask {
+    let options = GroupOptions::for_fabric(carrier, bytes);
+    let is_usual = |name: &AlgorithmName| name.of_no_racks() == Some(options.algorithm);
+    BlockTask {
+        message_bytes: bytes,
+        messages: 0,
+        algorithm: AlgorithmName::value_variants()
+            .iter()
+            .copied()
+            .find(is_usual)
+            .unwrap_or(AlgorithmName::Pipeline),
+        block_bytes: options.block_bytes,
+        receives: options.window.receives,
+        sends: options.window.sends,
+        senders: 1,
+        warm_ups: WARM_UPS,
+        ahead: 1,
+        link_bytes_per_s: None,
+        slow_link: None,
+        pause: None,
+    }
+}

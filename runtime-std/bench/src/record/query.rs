@@ -1,0 +1,386 @@
+//! Queries: what a row of the papers' claims asks of the runs.
+//!
+//! A query is arithmetic on figures of runs. `gb_per_s(batching, nodes=few, window=5)` is a figure
+//! of a named case with other values of some of its fields. A field that is given several values,
+//! in a list or by the name of one, makes a series. Operators work element by element; a single
+//! number goes with each element. A comparison is 1 or 0.
+//!
+//! | function | of a series |
+//! |---|---|
+//! | `mean`, `median`, `max`, `min`, `head`, `last` | one number |
+//! | `place` | where the greatest is: its field's value |
+//! | `first` | the first place that is not 0 |
+//! | `all`, `any` | 1 or 0 |
+//! | `falls`, `rises` | 1 or 0: each step by less than a hundredth the other way, and the end by more than a twentieth |
+//! | `stays(s, 0.1)` | 1 or 0: the least is at least nine tenths of the greatest |
+//! | `most`, `least` | of several series, element by element |
+//! | `abs` | element by element |
+//! | `parameter(machine, name)` | a parameter of a machine |
+//! | `steps(members, blocks)`, `slack(members, blocks)` | of the pipeline's schedule, without a run |
+//!
+//! `$1` is the first of the row's `values`.
+
+use toml::{Table, Value as Field};
+
+use super::case::Case;
+use super::machines::Machines;
+use super::number::listed;
+use super::runs::Runs;
+use super::schedule;
+use crate::error::BenchError;
+use crate::spread::median;
+
+/// What a query is asked of.
+#[derive(Clone, Copy)]
+pub(super) struct Asked<'q> {
+    pub(super) runs: &'q Runs<'q>,
+    pub(super) machines: &'q Machines,
+    /// Cases by name.
+    pub(super) cases: &'q Table,
+    /// Values of fields by name.
+    pub(super) lists: &'q Table,
+}
+
+/// A number, or several, each with the place where it was found.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Series {
+    pub(super) numbers: Vec<f64>,
+    /// None of a single number.
+    pub(super) places: Vec<String>,
+}
+
+impl Series {
+    fn one(number: f64) -> Self {
+        Self { numbers: vec![number], places: Vec::new() }
+    }
+
+    fn truth(is_so: bool) -> Self {
+        Self::one(f64::from(u8::from(is_so)))
+    }
+
+    /// The number, if there is one.
+    pub(super) fn number(&self) -> Result<f64, String> {
+        match self.numbers[..] {
+            [number] => Ok(number),
+            _ => Err(format!("{} is no single number", self.words())),
+        }
+    }
+
+    /// `2: 9.87, 4: 9.71`, or the number alone.
+    pub(super) fn words(&self) -> String {
+        listed(&self.places, &self.numbers)
+    }
+
+    fn fold(&self, start: f64, with: fn(f64, f64) -> f64) -> f64 {
+        self.numbers.iter().copied().fold(start, with)
+    }
+
+    fn with(self, other: Self, with: impl Fn(f64, f64) -> f64) -> Result<Self, String> {
+        let both = |numbers: Vec<f64>, places| Self { numbers, places };
+        match (&self.numbers[..], &other.numbers[..]) {
+            (left, right) if left.len() == right.len() => {
+                let numbers = left.iter().zip(right).map(|(left, right)| with(*left, *right));
+                let places = if self.places.is_empty() { other.places } else { self.places };
+                Ok(both(numbers.collect(), places))
+            }
+            ([left], right) => {
+                Ok(both(right.iter().map(|right| with(*left, *right)).collect(), other.places))
+            }
+            (left, [right]) => {
+                Ok(both(left.iter().map(|left| with(*left, *right)).collect(), self.places))
+            }
+            (left, right) => {
+                Err(format!("a series of {} does not go with one of {}", left.len(), right.len()))
+            }
+        }
+    }
+
+    fn is_each_step(&self, holds: impl Fn(f64, f64) -> bool) -> bool {
+        self.numbers.windows(2).all(|pair| holds(pair[0], pair[1]))
+    }
+
+    fn ends(&self) -> (f64, f64) {
+        let end = |number: Option<&f64>| number.copied().unwrap_or(f64::NAN);
+        (end(self.numbers.first()), end(self.numbers.last()))
+    }
+
+    /// Whether each is less than the one before. One that is greater by up to a hundredth counts as
+    /// the same, not as a rise.
+    fn falls(&self) -> bool {
+        let (first, last) = self.ends();
+        self.is_each_step(|one, next| next <= one * 1.01) && last < first * 0.95
+    }
+
+    /// The other way round.
+    fn rises(&self) -> bool {
+        let (first, last) = self.ends();
+        self.is_each_step(|one, next| next >= one * 0.99) && last > first * 1.05
+    }
+
+    /// Whether the least is no less than so much of the greatest.
+    fn stays(&self, within: f64) -> bool {
+        self.fold(f64::INFINITY, f64::min) >= self.fold(0.0, f64::max) * (1.0 - within)
+    }
+}
+
+/// Answers a query; `values` are those of the row.
+///
+/// # Errors
+/// [`BenchError::Arguments`] if it is no query, or what a run says.
+pub(super) fn answer(
+    query: &str,
+    asked: &Asked<'_>,
+    values: &[Series],
+) -> Result<Series, BenchError> {
+    let mut reader = Reader { rest: query, asked, values };
+    let series = reader.both()?;
+    if reader.rest.trim().is_empty() { Ok(series) } else { Err(reader.wrong("an operator")) }
+}
+
+/// Reads a query from left to right, and answers it meanwhile.
+struct Reader<'q> {
+    rest: &'q str,
+    asked: &'q Asked<'q>,
+    values: &'q [Series],
+}
+
+type Answer = Result<Series, BenchError>;
+
+impl<'q> Reader<'q> {
+    fn wrong(&self, wanted: &str) -> BenchError {
+        BenchError::Arguments(format!("a query has no {wanted} at '{}'", self.rest.trim()))
+    }
+
+    /// Takes a sign or a word, if it is next.
+    fn take(&mut self, sign: &str) -> bool {
+        let taken = self.rest.trim_start().strip_prefix(sign);
+        self.rest = taken.unwrap_or(self.rest);
+        taken.is_some()
+    }
+
+    fn need(&mut self, sign: &str) -> Result<(), BenchError> {
+        if self.take(sign) { Ok(()) } else { Err(self.wrong(sign)) }
+    }
+
+    /// Takes what consists of such letters.
+    fn span(&mut self, is_part: impl Fn(char) -> bool) -> &'q str {
+        let rest = self.rest.trim_start();
+        let end = rest.find(|letter| !is_part(letter)).unwrap_or(rest.len());
+        self.rest = &rest[end..];
+        &rest[..end]
+    }
+
+    fn name(&mut self) -> &'q str {
+        self.span(|letter| letter.is_ascii_alphanumeric() || letter == '_')
+    }
+
+    fn both(&mut self) -> Answer {
+        let mut left = self.compared()?;
+        while self.take("and ") {
+            let right = self.compared()?;
+            left = zip(left, right, f64::min)?;
+        }
+        Ok(left)
+    }
+
+    fn compared(&mut self) -> Answer {
+        let left = self.sum()?;
+        let comparisons: [(&str, fn(f64, f64) -> bool); 4] = [
+            ("<=", |left, right| left <= right),
+            (">=", |left, right| left >= right),
+            ("<", |left, right| left < right),
+            (">", |left, right| left > right),
+        ];
+        for (sign, holds) in comparisons {
+            if self.take(sign) {
+                let right = self.sum()?;
+                return zip(left, right, |one, other| f64::from(u8::from(holds(one, other))));
+            }
+        }
+        Ok(left)
+    }
+
+    fn sum(&mut self) -> Answer {
+        let mut left = self.product()?;
+        loop {
+            if self.take("+") {
+                left = zip(left, self.product()?, |one, other| one + other)?;
+            } else if self.take("-") {
+                left = zip(left, self.product()?, |one, other| one - other)?;
+            } else {
+                return Ok(left);
+            }
+        }
+    }
+
+    fn product(&mut self) -> Answer {
+        let mut left = self.single()?;
+        loop {
+            if self.take("*") {
+                left = zip(left, self.single()?, |one, other| one * other)?;
+            } else if self.take("/") {
+                left = zip(left, self.single()?, |one, other| one / other)?;
+            } else {
+                return Ok(left);
+            }
+        }
+    }
+
+    fn single(&mut self) -> Answer {
+        if self.take("(") {
+            let inner = self.both()?;
+            self.need(")")?;
+            return Ok(inner);
+        }
+        if self.take("$") {
+            let number: usize = self.name().parse().map_err(|_| self.wrong("number of a value"))?;
+            let value = number.checked_sub(1).and_then(|place| self.values.get(place));
+            return value.cloned().ok_or_else(|| self.wrong(&format!("value {number}")));
+        }
+        if self.rest.trim_start().starts_with('[') {
+            let fields = self.fields()?;
+            let numbers = fields.iter().map(|field| field.as_integer().map(|whole| whole as f64));
+            let numbers = numbers.collect::<Option<_>>().ok_or_else(|| self.wrong("numbers"))?;
+            return Ok(Series { numbers, places: fields.iter().map(place).collect() });
+        }
+        if self.rest.trim_start().starts_with(|letter: char| letter.is_ascii_digit()) {
+            let digits = self.span(|letter| letter.is_ascii_digit() || ".e".contains(letter));
+            return digits.parse().map(Series::one).map_err(|_| self.wrong("number"));
+        }
+        let name = self.name();
+        self.need("(")?;
+        let answered = self.called(name)?;
+        self.need(")")?;
+        Ok(answered)
+    }
+
+    fn called(&mut self, name: &str) -> Answer {
+        match name {
+            "parameter" => {
+                let machine = self.name();
+                self.need(",")?;
+                let parameter = self.name();
+                let value = self.asked.machines.named(machine)?.get(parameter);
+                let value = value.ok_or_else(|| self.wrong(&format!("parameter '{parameter}'")))?;
+                return Ok(Series::one(value as f64));
+            }
+            "mean" | "median" | "max" | "min" | "head" | "last" | "place" | "first" | "all"
+            | "any" | "falls" | "rises" | "stays" | "most" | "least" | "abs" | "steps"
+            | "slack" => {}
+            figure => return self.figure(figure),
+        }
+        let mut arguments = vec![self.both()?];
+        while self.take(",") {
+            arguments.push(self.both()?);
+        }
+        applied(name, arguments)
+    }
+
+    /// A figure of a case, whose name and fields are next.
+    fn figure(&mut self, figure: &str) -> Answer {
+        let case = self.name();
+        let fields = self.asked.cases.get(case).and_then(Field::as_table);
+        let fields = fields.ok_or_else(|| self.wrong(&format!("function or case '{case}'")))?;
+        // Every combination of the values that are given.
+        let mut all = vec![(fields.clone(), Vec::new())];
+        while self.take(",") {
+            let field = self.name();
+            self.need("=")?;
+            let values = self.fields()?;
+            let mut combined = Vec::new();
+            for (case, places) in &all {
+                for value in &values {
+                    let (mut case, mut places): (Table, Vec<String>) =
+                        (case.clone(), places.clone());
+                    case.insert(field.into(), value.clone());
+                    places.extend((values.len() > 1).then(|| place(value)));
+                    combined.push((case, places));
+                }
+            }
+            all = combined;
+        }
+        let is_one = all.len() == 1;
+        let mut series = Series { numbers: Vec::new(), places: Vec::new() };
+        for (fields, places) in all {
+            series.numbers.push(self.asked.runs.figure(Case::of(fields)?, figure)?);
+            series.places.extend((!is_one).then(|| places.join("/")));
+        }
+        Ok(series)
+    }
+
+    /// The value of a field, or several of them.
+    fn fields(&mut self) -> Result<Vec<Field>, BenchError> {
+        if !self.take("[") {
+            let name = self.name();
+            return Ok(match self.asked.lists.get(name).and_then(Field::as_array) {
+                Some(list) => list.clone(),
+                None => vec![field(name)],
+            });
+        }
+        let mut fields = vec![field(self.name())];
+        while self.take(",") {
+            fields.push(field(self.name()));
+        }
+        self.need("]")?;
+        Ok(fields)
+    }
+}
+
+fn applied(name: &str, arguments: Vec<Series>) -> Answer {
+    let wrong = |what: String| BenchError::Arguments(format!("{name}: {what}"));
+    let mut given = arguments.into_iter();
+    let Some(of) = given.next() else { return Err(wrong("of nothing".into())) };
+    let mut second = || {
+        let second = given.next().ok_or_else(|| wrong("it has two arguments".into()))?;
+        second.number().map_err(wrong)
+    };
+    let number = match name {
+        "mean" => of.numbers.iter().sum::<f64>() / of.numbers.len() as f64,
+        "median" => median(&of.numbers),
+        "max" => of.fold(f64::NEG_INFINITY, f64::max),
+        "min" => of.fold(f64::INFINITY, f64::min),
+        "head" => of.ends().0,
+        "last" => of.ends().1,
+        "place" | "first" => {
+            let most = if name == "place" { of.fold(f64::NEG_INFINITY, f64::max) } else { 1.0 };
+            let at = of.numbers.iter().position(|number| *number == most);
+            let place = at.and_then(|at| of.places.get(at)).and_then(|place| place.parse().ok());
+            place.ok_or_else(|| wrong("there is no such place".into()))?
+        }
+        "all" => return Ok(Series::truth(of.numbers.iter().all(|number| *number != 0.0))),
+        "any" => return Ok(Series::truth(of.numbers.iter().any(|number| *number != 0.0))),
+        "falls" => return Ok(Series::truth(of.falls())),
+        "rises" => return Ok(Series::truth(of.rises())),
+        "stays" => return Ok(Series::truth(of.stays(second()?))),
+        "steps" => schedule::steps(of.number().map_err(wrong)?, second()?)?,
+        "slack" => schedule::slack(of.number().map_err(wrong)?, second()?)?,
+        "abs" => return zip(of, Series::one(0.0), |one, _| one.abs()),
+        _ => {
+            let with = if name == "most" { f64::max } else { f64::min };
+            return given.try_fold(of, |one, other| zip(one, other, with));
+        }
+    };
+    Ok(Series::one(number))
+}
+
+fn zip(one: Series, other: Series, with: impl Fn(f64, f64) -> f64) -> Answer {
+    one.with(other, with).map_err(BenchError::Arguments)
+}
+
+/// A value as it is written in a query.
+fn field(word: &str) -> Field {
+    match (word.parse(), word) {
+        (Ok(number), _) => Field::Integer(number),
+        (_, "true") => Field::Boolean(true),
+        (_, word) => Field::String(word.into()),
+    }
+}
+
+/// A value as it stands beside a figure.
+fn place(field: &Field) -> String {
+    match field {
+        Field::String(word) => word.clone(),
+        Field::Integer(number) => number.to_string(),
+        other => format!("{other:?}"),
+    }
+}

@@ -1,0 +1,196 @@
+//! Rows: what the papers say and what we want, with a query each, from the files in `claims/`.
+
+use serde::{Deserialize, Serialize};
+use toml::Table;
+
+use crate::error::BenchError;
+
+/// A paper.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Paper {
+    /// Spindle: techniques for optimizing atomic multicast on RDMA (ICDCS 2022)
+    Spindle,
+    /// RDMC: a reliable RDMA multicast for large objects (DSN 2018)
+    Rdmc,
+    /// TRAM: order across groups, beside RamCast, and our goals for it
+    Tram,
+    /// The DDS's levels (Spindle IV-F), and our goals for them
+    Dds,
+}
+
+impl Paper {
+    /// All of them.
+    pub(super) const ALL: [Self; 4] = [Self::Spindle, Self::Rdmc, Self::Tram, Self::Dds];
+
+    /// Its rows.
+    ///
+    /// # Errors
+    /// [`BenchError::Setup`] if its file is wrong.
+    pub(super) fn rows(self) -> Result<Rows, BenchError> {
+        let text = match self {
+            Self::Spindle => include_str!("../../claims/spindle.toml"),
+            Self::Rdmc => include_str!("../../claims/rdmc.toml"),
+            Self::Tram => include_str!("../../claims/tram.toml"),
+            Self::Dds => include_str!("../../claims/dds.toml"),
+        };
+        Rows::of(text).map_err(|error| BenchError::Setup(format!("the rows of {self:?}: {error}")))
+    }
+}
+
+impl Rows {
+    /// What a file says.
+    pub(super) fn of(text: &str) -> Result<Self, String> {
+        toml::from_str(text).map_err(|error: toml::de::Error| {
+            let at = error.span().map_or(0, |span| span.start);
+            let line = text.get(..at).unwrap_or_default().matches('\n').count() + 1;
+            format!("line {line}: {}", error.message().trim_end().replace('\n', " "))
+        })
+    }
+}
+
+/// A file of rows.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Rows {
+    /// Of its part of a page.
+    pub(super) title: String,
+    /// How its runs are made; of its part of a page.
+    #[serde(default)]
+    pub(super) about: String,
+    /// Values of fields by name.
+    pub(super) lists: Table,
+    /// Cases by name.
+    pub(super) cases: Table,
+    /// What this project wants.
+    #[serde(default, rename = "goal")]
+    pub(super) goals: Vec<Claim>,
+    /// What the paper says, in its order.
+    #[serde(default, rename = "claim")]
+    pub(super) claims: Vec<Claim>,
+    /// Figures of the paper, as tables.
+    #[serde(default, rename = "table")]
+    pub(super) tables: Vec<Figure>,
+}
+
+/// What is said, as the record compares it.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(untagged)]
+pub(super) enum Stated {
+    /// A number.
+    Number(f64),
+    /// A range or a bound.
+    Bound(Bound),
+}
+
+/// A range or a bound.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Bound {
+    Between(f64, f64),
+    AtLeast(f64),
+    AtMost(f64),
+}
+
+/// A claim or a goal. It has one of `measure`, `holds`, `input` and `not_modelled`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Claim {
+    /// Unique among all.
+    pub(super) id: String,
+    /// Section, figure or table.
+    pub(super) section: String,
+    /// The paper's words.
+    pub(super) words: String,
+    /// None of a direction.
+    pub(super) stated: Option<Stated>,
+    /// Of the stated number; nothing for a ratio or a direction.
+    #[serde(default)]
+    pub(super) unit: String,
+    /// Queries whose answers the next ones use.
+    #[serde(default)]
+    pub(super) values: Vec<String>,
+    /// The query of a number.
+    pub(super) measure: Option<String>,
+    /// A query whether a direction holds, of the values.
+    pub(super) holds: Option<String>,
+    /// What is shown of a direction, with `{1}` for the first value; all values, unless said.
+    #[serde(default)]
+    pub(super) shows: String,
+    /// The number goes into the model, and says nothing of it: a query of a parameter, or nothing
+    /// if it is of the runs' configuration.
+    pub(super) input: Option<String>,
+    /// Why no run can answer it.
+    pub(super) not_modelled: Option<String>,
+    /// Whether a parameter was set so that this number comes out. There is one for each paper.
+    #[serde(default)]
+    pub(super) fitted: bool,
+    /// Whether the number was looked at while the parameters of the paper's machine were chosen.
+    /// That it holds says less than that others do.
+    #[serde(default)]
+    pub(super) in_view: bool,
+    /// How the words were understood, where they leave something open; and what is known of a
+    /// failure.
+    #[serde(default)]
+    pub(super) note: String,
+}
+
+/// A figure of a paper as a table: a line for each case.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Figure {
+    /// Nothing if it belongs to the one before it.
+    #[serde(default)]
+    pub(super) title: String,
+    /// What is in it.
+    pub(super) what: String,
+    /// What its columns are.
+    pub(super) over: String,
+    pub(super) unit: String,
+    /// The line's name, and its query.
+    pub(super) lines: Vec<(String, String)>,
+    pub(super) digits: usize,
+    /// The name of its drawing, if it has one.
+    #[serde(default)]
+    pub(super) drawing: String,
+    /// Whether both axes of that are logarithmic.
+    #[serde(default)]
+    pub(super) is_logarithmic: bool,
+    /// What stands below it.
+    #[serde(default)]
+    pub(super) note: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    fn all() -> impl Iterator<Item = (Paper, Claim)> {
+        Paper::ALL.into_iter().flat_map(|paper| {
+            let Rows { claims, goals, .. } = paper.rows().expect("they can be read");
+            claims.into_iter().chain(goals).map(move |claim| (paper, claim))
+        })
+    }
+
+    #[test]
+    fn every_row_has_an_id_and_one_way_to_answer_it() {
+        let mut ids = BTreeSet::new();
+        for (_, claim) in all() {
+            let Claim { id, measure, holds, input, not_modelled, .. } = &claim;
+            assert!(ids.insert(id.clone()), "{id} stands twice");
+            assert!(!claim.section.is_empty() && claim.words.len() > 3, "{id}");
+            let ways = [measure, holds, input, not_modelled];
+            assert_eq!(ways.into_iter().flatten().count(), 1, "{id}");
+            assert!(measure.is_none() || claim.stated.is_some(), "{id}");
+            assert!(holds.is_none() || claim.stated.is_none(), "{id}");
+        }
+    }
+
+    #[test]
+    fn one_number_of_each_paper_is_fitted() {
+        let fitted = |paper| all().filter(|(of, claim)| *of == paper && claim.fitted).count();
+        assert_eq!(Paper::ALL.map(fitted), [1, 1, 0, 0]);
+    }
+}

@@ -1,0 +1,291 @@
+//! Small messages, sent continuously (Spindle IV): of Derecho as the paper describes it, before
+//! Spindle and with each of its steps, or of our own core.
+
+use serde::Deserialize;
+use tramontane_core::ids::NodeId;
+use tramontane_core::layout::Delivery;
+use tramontane_core::multicast::Switches;
+use tramontane_fixtures::derecho::{self, Active, Delay, Report, Run};
+use tramontane_fixtures::payload::Checked;
+use tramontane_fixtures::profile::Profile;
+use tramontane_fixtures::world::{self, Ending, Load, Plan};
+
+use super::case::Who;
+use super::runs::Figures;
+use crate::error::BenchError;
+
+/// Derecho, with so many of Spindle's steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Variant {
+    /// Derecho before Spindle: it delivers in batches.
+    Baseline,
+    /// The baseline that receives in batches too.
+    Receive,
+    /// The same that sends in batches too: all of Spindle's batching.
+    Batching,
+    /// The same with nulls.
+    Nulls,
+    /// The same that posts outside the lock: all of Spindle.
+    Spindle,
+}
+
+/// For how long a sender waits after each message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(untagged)]
+pub(super) enum Wait {
+    /// So many nanoseconds.
+    Ns(u64),
+    /// For ever: it declares itself a sender, and sends nothing.
+    ForEver(ForEver),
+}
+
+/// The word for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum ForEver {
+    ForEver,
+}
+
+/// Where members keep what they deliver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Storage {
+    Nowhere,
+    Memory,
+    Disk,
+}
+
+/// Continuous sending.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Sending {
+    /// Of the core: the steps that our switches come nearest to; the baseline is none of them.
+    variant: Variant,
+    /// Whether our own core runs, in place of Derecho.
+    is_core: bool,
+    /// Sends wait until so many messages are ready: what III-A tried and left.
+    fixed_batch: Option<u16>,
+    nodes: u16,
+    senders: Who,
+    bytes: u32,
+    window: u32,
+    /// Of each sender; otherwise enough for the start not to matter.
+    messages: Option<u64>,
+    /// Subgroups, each of all nodes.
+    subgroups: u16,
+    /// Whether all subgroups send; otherwise the first alone.
+    all_active: bool,
+    wait: Wait,
+    /// Which senders wait.
+    waiting: Who,
+    /// Time that the application's upcall takes.
+    upcall_ns: u64,
+    /// Whether the application copies messages into slots and out of them.
+    copies: bool,
+    /// Whether samples are delivered out of order, as soon as they are here.
+    unordered: bool,
+    storage: Storage,
+}
+
+/// The usual run: 10 KB, a window of 100, one subgroup, everyone sends.
+impl Default for Sending {
+    fn default() -> Self {
+        Self {
+            variant: Variant::Spindle,
+            is_core: false,
+            fixed_batch: None,
+            nodes: 16,
+            senders: Who::All,
+            bytes: 10_240,
+            window: 100,
+            messages: None,
+            subgroups: 1,
+            all_active: false,
+            wait: Wait::Ns(0),
+            waiting: Who::One,
+            upcall_ns: 0,
+            copies: false,
+            unordered: false,
+            storage: Storage::Nowhere,
+        }
+    }
+}
+
+/// What a disk writes, and how long it takes to make that durable, where the machine's profile says
+/// nothing of disks: assumed, as the paper does not say which it had.
+const DISK_BYTES_PER_US: u64 = 2_000;
+const DISK_SYNC_NS: u64 = 20_000;
+
+/// Virtual time after which a run is given up.
+const LIMIT_NS: u64 = 600_000_000_000;
+
+impl Sending {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// [`BenchError::Setup`] if it does not end as it should.
+    pub(super) fn run(&self, profile: &Profile, seed: u64) -> Result<Figures, BenchError> {
+        let mut profile = profile.clone();
+        if (profile.disk_bytes_per_us, profile.disk_sync_ns) == (0, 0) {
+            (profile.disk_bytes_per_us, profile.disk_sync_ns) = (DISK_BYTES_PER_US, DISK_SYNC_NS);
+        }
+        if self.is_core { self.run_core(profile, seed) } else { self.run_derecho(&profile, seed) }
+    }
+
+    /// Enough for a window to fill often.
+    fn messages(&self) -> u64 {
+        let usual = (12_000 / u64::from(self.senders.of(self.nodes)))
+            .clamp(1_000, 2_000)
+            .max(5 * u64::from(self.window));
+        self.messages.unwrap_or(usual)
+    }
+
+    fn run_derecho(&self, profile: &Profile, seed: u64) -> Result<Figures, BenchError> {
+        let variant = match self.variant {
+            Variant::Baseline => derecho::Variant::BASELINE,
+            Variant::Receive => derecho::Variant::RECEIVE,
+            Variant::Batching => derecho::Variant::BATCHING,
+            Variant::Nulls => derecho::Variant::NULLS,
+            Variant::Spindle => derecho::Variant::SPINDLE,
+        };
+        let variant = match self.fixed_batch {
+            Some(messages) => variant.in_batches_of(messages.into()),
+            None => variant,
+        };
+        let senders = self.senders.of(self.nodes);
+        let delay = match self.wait {
+            Wait::Ns(wait_ns) => Delay::Ns(wait_ns),
+            Wait::ForEver(_) => Delay::ForEver,
+        };
+        let setup = Run {
+            senders: senders.into(),
+            bytes: self.bytes.into(),
+            window: self.window.into(),
+            messages: self.messages(),
+            subgroups: self.subgroups.into(),
+            active: if self.all_active { Active::All } else { Active::One },
+            delay,
+            delayed: if delay == Delay::Ns(0) { 0 } else { self.waiting.of(senders).into() },
+            upcall_ns: self.upcall_ns,
+            copies: self.copies,
+            storage: match self.storage {
+                Storage::Nowhere => derecho::Storage::Nowhere,
+                Storage::Memory => derecho::Storage::Memory,
+                Storage::Disk => derecho::Storage::Disk,
+            },
+            ordered: !self.unordered,
+            seed,
+            ..Run::new(variant, self.nodes.into(), profile)
+        };
+        let report = derecho::run(&setup);
+        if report.is_stalled {
+            let what = "the simulated run stalled: nothing was delivered";
+            return Err(BenchError::Setup(what.into()));
+        }
+        Ok(figures(&setup, &report))
+    }
+
+    fn run_core(&self, profile: Profile, seed: u64) -> Result<Figures, BenchError> {
+        let senders = self.senders.of(self.nodes);
+        let mut plan =
+            Plan::fixed(self.nodes.into(), senders.into(), self.window, self.bytes, seed);
+        plan.profile = profile;
+        plan.switches = match self.variant {
+            Variant::Baseline => Switches::empty(),
+            Variant::Receive => Switches::RECEIVE_BATCHING,
+            Variant::Batching => Switches::all() - Switches::NULLS - Switches::LATE_POSTING,
+            Variant::Nulls => Switches::all() - Switches::LATE_POSTING,
+            Variant::Spindle => Switches::all(),
+        };
+        if self.unordered {
+            plan.subgroups[0].delivery = Delivery::Unordered;
+        }
+        plan.payloads.copied = self.storage != Storage::Nowhere;
+        plan.payloads.logged = self.storage == Storage::Disk;
+        plan.until_ns = LIMIT_NS;
+        plan.checked = Checked::Ends;
+        plan.keep_history = false;
+        let load = |sender: u16| {
+            Load::continuous(NodeId(sender.into()), 0, self.messages(), self.bytes as usize)
+        };
+        plan.loads = (0..senders).map(load).collect();
+        let outcome = world::run(&plan).map_err(|error| BenchError::Setup(error.to_string()))?;
+        if outcome.ending != Ending::Calm || !outcome.complaints.is_empty() {
+            let ending = outcome.ending;
+            return Err(BenchError::Setup(format!("the simulated run ended {ending:?}")));
+        }
+        Ok(Figures::from([
+            ("gb_per_s", outcome.gigabytes_per_second()),
+            ("messages_per_s", outcome.messages_per_second()),
+            ("latency_us", outcome.latency().mean_ns() / 1e3),
+            ("posting_share", outcome.posting_share()),
+            ("blocked_share", outcome.blocked_share(senders.into())),
+            ("send_batch", outcome.batches(|process| &process.send_batches).mean()),
+            ("receive_batch", outcome.batches(|process| &process.receive_batches).mean()),
+            ("delivery_batch", outcome.batches(|process| &process.delivery_batches).mean()),
+        ]))
+    }
+}
+
+/// The figures of Derecho, at the mean member unless said.
+fn figures(setup: &Run, report: &Report) -> Figures {
+    let messages = setup.messages as f64;
+    let senders = setup.senders as u64;
+    let whole = |size: u64| size > 0 && size.is_multiple_of(senders);
+    let mut figures = Figures::from([
+        ("gb_per_s", report.bytes_per_s / 1e9),
+        ("messages_per_s", report.messages_per_s),
+        // From commit to delivery.
+        ("latency_us", report.latency_ns / 1e3),
+        // Updates handed to the card for all peers, for each message of a sender.
+        ("puts", report.puts / messages),
+        ("posting_us", report.posting_ns / 1e3 / messages),
+        ("posting_share", report.posting_share),
+        // The share of the run that a sender waits for a free slot.
+        ("blocked_share", report.blocked_share),
+        // The active subgroup's share of the polling thread's time.
+        ("active_share", report.active_share),
+        ("send_batch", report.send_batches.mean()),
+        ("receive_batch", report.receive_batches.mean()),
+        ("delivery_batch", report.delivery_batches.mean()),
+        // Shares of batches: of fewer than 5, and of multiples of the senders.
+        ("small_send_batches", report.send_batches.share(|size| size < 5)),
+        ("whole_delivery_batches", report.delivery_batches.share(whole)),
+    ]);
+    if setup.delayed > 0 {
+        // The first senders wait. Receive predicates that sent nulls there, and at one that does
+        // not wait, for each message of a sender.
+        let nulls = |sender: usize| report.null_iterations.get(sender).map(|of| *of as f64);
+        figures.extend(nulls(0).map(|of| ("waiting_nulls", of / messages)));
+        figures.extend(nulls(setup.delayed).map(|of| ("other_nulls", of / messages)));
+        // From one delivery to the next, of the first sender's messages.
+        let since_ns = report.since_previous_ns.first();
+        figures.extend(since_ns.map(|since_ns| ("between_us", since_ns / 1e3)));
+    }
+    figures
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_systems_have_figures_of_one_run() {
+        for is_core in [false, true] {
+            let case = Sending { bytes: 100, nodes: 3, is_core, ..Sending::default() };
+            let figures = case.run(&Profile::default(), 1).expect("it ran");
+            let bytes = figures["gb_per_s"] * 1e9 / figures["messages_per_s"];
+            assert!((bytes - 100.0).abs() < 1e-6, "{bytes}");
+            assert!(figures.values().all(|figure| *figure >= 0.0 && figure.is_finite()));
+        }
+    }
+
+    #[test]
+    fn run_that_stalls_has_no_figures() {
+        let wait = Wait::ForEver(ForEver::ForEver);
+        let case = Sending { variant: Variant::Batching, nodes: 3, wait, ..Sending::default() };
+        let told = case.run(&Profile::default(), 1).expect_err("it stalls");
+        assert!(told.to_string().contains("stalled"), "{told}");
+    }
+}

@@ -1,0 +1,388 @@
+//! Messages in blocks, by our core's schedules and transfers on RDMC's machines: transfers, where
+//! the time of one goes, and a storage layer's writes.
+
+use serde::Deserialize;
+use tramontane_core::rdmc::Algorithm as CoreAlgorithm;
+use tramontane_fixtures::block_multicast::{
+    Breakdown as Times, GroupPlan, MessagePlan, PAPER_WINDOW, Report, START_NS, Setup, Timeline,
+    What, run as simulate,
+};
+use tramontane_fixtures::plan::{Fault, Plan};
+use tramontane_fixtures::profile::Profile;
+use tramontane_fixtures::random::Random;
+
+use super::machines::Machines;
+use super::runs::Figures;
+use crate::error::BenchError;
+use crate::spread::median;
+
+/// How blocks go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Algorithm {
+    Sequential,
+    Chain,
+    Tree,
+    Pipeline,
+}
+
+impl Algorithm {
+    const fn of_core(self) -> CoreAlgorithm {
+        match self {
+            Self::Sequential => CoreAlgorithm::Sequential,
+            Self::Chain => CoreAlgorithm::Chain,
+            Self::Tree => CoreAlgorithm::Tree,
+            Self::Pipeline => CoreAlgorithm::Pipeline,
+        }
+    }
+}
+
+/// How completions are learned of (RDMC Fig. 11).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Notice {
+    /// By polling, and by interrupts where nothing came for 50 ms.
+    Hybrid,
+    Interrupts,
+    Polling,
+}
+
+/// RDMC's machines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum BlockMachine {
+    /// RDMC's sixteen.
+    Fractus,
+    /// Of the Lawrence Livermore National Laboratory.
+    Sierra,
+    /// Of EmuLab, with a slow network between racks.
+    Apt,
+}
+
+impl BlockMachine {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Fractus => "fractus",
+            Self::Sierra => "sierra",
+            Self::Apt => "apt",
+        }
+    }
+}
+
+/// Messages in blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Transfer {
+    machine: BlockMachine,
+    algorithm: Algorithm,
+    nodes: usize,
+    mib: usize,
+    /// Of a message, in place of `mib`.
+    bytes: Option<usize>,
+    block_kib: usize,
+    /// Whether a block is no larger than the message.
+    fits: bool,
+    /// Messages of each group, one after the other.
+    messages: usize,
+    /// Whether each member is the root of a group of all; otherwise the first alone.
+    all_send: bool,
+    /// What blocks take on one link, in percent of the usual.
+    slow_percent: u64,
+    /// For how many blocks' time one member stands still in the middle.
+    pause_blocks: u64,
+    /// Whether only ports take time, as in the paper's analysis (4.5).
+    ports_alone: bool,
+    notice: Notice,
+    /// Whether the card relays by itself.
+    offloaded: bool,
+}
+
+/// One large message in blocks of 1 MiB, from one root.
+impl Default for Transfer {
+    fn default() -> Self {
+        Self {
+            machine: BlockMachine::Fractus,
+            algorithm: Algorithm::Pipeline,
+            nodes: 16,
+            mib: 256,
+            bytes: None,
+            block_kib: 1024,
+            fits: false,
+            messages: 1,
+            all_send: false,
+            slow_percent: 100,
+            pause_blocks: 0,
+            ports_alone: false,
+            notice: Notice::Hybrid,
+            offloaded: false,
+        }
+    }
+}
+
+impl Transfer {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// [`BenchError::Setup`] if it fails.
+    pub(super) fn run(&self, machines: &Machines, seed: u64) -> Result<Figures, BenchError> {
+        let setup = self.setup(machines.named(self.machine.name())?, seed);
+        let report = simulated(&setup)?;
+        let took_ns = took_ns(&report);
+        let messages = (setup.groups.len() * self.messages) as f64;
+        let awake_ns = report.awake_ns.iter().sum::<u64>() as f64;
+        let group = &report.groups[0];
+        let us = |ns: Option<u64>| ns.map_or(f64::NAN, |ns| ns as f64 / 1e3);
+        Ok(Figures::from([
+            ("gb_per_s", messages * self.bytes() as f64 / took_ns),
+            ("messages_per_s", messages * 1e9 / took_ns),
+            // The busy share of a receiver's processor.
+            ("processor_share", awake_ns / (self.nodes as f64 * took_ns)),
+            // From the send to the last completion.
+            ("latency_us", us(group.latency_ns(0))),
+            // From the first receiver's completion to the last's.
+            ("skew_us", us(group.skew_ns(0))),
+        ]))
+    }
+
+    fn bytes(&self) -> usize {
+        self.bytes.unwrap_or(self.mib << 20)
+    }
+
+    fn setup(&self, profile: &Profile, seed: u64) -> Setup {
+        let hosts = self.hosts(seed);
+        let message = MessagePlan { bytes: self.bytes(), at_ns: START_NS };
+        let group = |root: usize| GroupPlan {
+            members: (0..self.nodes).map(|place| hosts[(root + place) % self.nodes]).collect(),
+            algorithm: self.algorithm.of_core(),
+            messages: vec![message; self.messages],
+        };
+        let groups = (0..if self.all_send { self.nodes } else { 1 }).map(group).collect();
+        let block_bytes = self.block_kib << 10;
+        let block_bytes = if self.fits { block_bytes.min(self.bytes()) } else { block_bytes };
+        let mut profile = if self.ports_alone { ports_alone(profile) } else { profile.clone() };
+        profile.poll_for_ns = match self.notice {
+            Notice::Hybrid => 50_000_000,
+            Notice::Interrupts => 1,
+            Notice::Polling => 0,
+        };
+        let mut setup = on(profile, Setup::new(self.nodes, groups, block_bytes, seed));
+        setup.offloads = self.offloaded;
+        if self.slow_percent != 100 {
+            setup.slow = vec![(0, 1, self.slow_percent)];
+        }
+        if self.pause_blocks > 0 {
+            let block_ns = setup.profile.port_ps(block_bytes as u64) / 1000;
+            let at = START_NS + 100 * block_ns + block_ns / 2;
+            let fault = Fault::Pause { member: 1, at, lasting: self.pause_blocks * block_ns };
+            setup.plan = Plan { faults: vec![fault] };
+        }
+        setup
+    }
+
+    /// Which host each member is on. On Apt the batch system decides, and the members of a rack are
+    /// not next to each other in the group (RDMC 5.1); elsewhere it does not matter.
+    fn hosts(&self, seed: u64) -> Vec<usize> {
+        let mut hosts: Vec<usize> = (0..self.nodes).collect();
+        if self.machine == BlockMachine::Apt {
+            let mut random = Random::stream(seed, "hosts");
+            for place in (1..hosts.len()).rev() {
+                hosts.swap(place, random.index(place + 1));
+            }
+        }
+        hosts
+    }
+}
+
+/// The same ports, of which nothing else takes time.
+fn ports_alone(profile: &Profile) -> Profile {
+    Profile {
+        port_bytes_per_us: profile.port_bytes_per_us,
+        post_ns: 0,
+        latency_byte_ns: 0,
+        latency_page_ns: 1,
+        ack_ns: 0,
+        step_ns: 0,
+        subgroup_ns: 0,
+        look_ns: 0,
+        received_ns: 0,
+        ..Profile::default()
+    }
+}
+
+/// A setup as the paper has it, on a machine.
+fn on(profile: Profile, setup: Setup) -> Setup {
+    Setup { profile, window: PAPER_WINDOW, ..setup }
+}
+
+/// Runs a setup in which nothing may go wrong.
+fn simulated(setup: &Setup) -> Result<Report, BenchError> {
+    let report = simulate(setup);
+    match report.faults.first() {
+        None => Ok(report),
+        Some(fault) => Err(BenchError::Setup(format!("the simulated run failed: {fault}"))),
+    }
+}
+
+fn took_ns(report: &Report) -> f64 {
+    report.last_completion().unwrap_or(START_NS).saturating_sub(START_NS).max(1) as f64
+}
+
+/// Where the time of 256 MB in blocks of 1 MB from one sender to three receivers of Stampede goes:
+/// by line of Table 1, at the last receiver; and how long the sender waits before a send (Fig. 5).
+/// The relay is away for 100 us, as in the paper's transfer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Breakdown {}
+
+/// The first member that passes blocks on, and the last that gets one by it.
+const RELAY: usize = 1;
+const FARTHEST: usize = 3;
+
+/// "A roughly 100 us delay on the relay" (5.2.1).
+const PAUSE_NS: u64 = 100_000;
+
+impl Breakdown {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// [`BenchError::Setup`] if it fails.
+    pub(super) fn run(&self, machines: &Machines, seed: u64) -> Result<Figures, BenchError> {
+        let profile = machines.named("stampede")?.clone();
+        let setup = Setup::single(4, CoreAlgorithm::Pipeline, &[256 << 20], 1 << 20, seed);
+        let timeline = delayed(Setup { keeps_timeline: true, ..on(profile, setup) })?;
+        let times: Times = timeline.breakdown(0, FARTHEST).ok_or_else(no_relay)?;
+        let waits = timeline.sends(0, 0);
+        let waits: Vec<f64> = waits.iter().skip(1).map(|send| us(send.waited_ns)).collect();
+        Ok(Figures::from([
+            ("remote_setup_us", us(times.remote_setup_ns)),
+            ("remote_blocks_us", us(times.remote_blocks_ns)),
+            ("local_setup_us", us(times.local_setup_ns)),
+            ("blocks_us", us(times.blocks_ns)),
+            ("waiting_us", us(times.waiting_ns)),
+            ("copy_us", us(times.copy_ns)),
+            ("latency_us", us(times.total_ns)),
+            ("usual_wait_us", median(&waits)),
+            ("worst_wait_us", waits.iter().copied().fold(0.0, f64::max)),
+        ]))
+    }
+}
+
+fn us(ns: u64) -> f64 {
+    ns as f64 / 1e3
+}
+
+/// What happens when where nothing else is in the way, but the relay's processor is away for 100 us
+/// when a block of the root is there, after four fifths of them.
+fn delayed(mut setup: Setup) -> Result<Timeline, BenchError> {
+    setup.profile.preempt_every_ns = 0;
+    let calm = simulated(&setup)?.timeline;
+    let received = calm.at(0, RELAY).filter(|moment| moment.what == What::Received { from: 0 });
+    let received: Vec<u64> = received.map(|moment| moment.at_ns).collect();
+    let at = received.get(received.len() * 4 / 5).ok_or_else(no_relay)?.saturating_sub(500);
+    let plan = Plan { faults: vec![Fault::Pause { member: RELAY, at, lasting: PAUSE_NS }] };
+    Ok(simulated(&Setup { plan, ..setup })?.timeline)
+}
+
+fn no_relay() -> BenchError {
+    BenchError::Setup("no block came by one relay".into())
+}
+
+/// Objects of log-normal sizes, each to a random three of fifteen replicas. Once with time between
+/// them, for their latency; once all at once, for the throughput.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Storage {
+    algorithm: Algorithm,
+}
+
+/// Writes of the storage layer: far fewer than the paper's millions.
+const WRITES: usize = 150;
+
+/// Replicas, besides the node that writes (RDMC 5.2.2).
+const REPLICAS: usize = 15;
+
+/// Median and mean of the trace's object sizes, in bytes (RDMC 5.2.2).
+const MEDIAN_BYTES: f64 = 12e6;
+const MEAN_BYTES: f64 = 29e6;
+
+/// The smallest and the largest: "from hundreds of bytes to hundreds of MB".
+const SMALLEST_BYTES: f64 = 300.0;
+const LARGEST_BYTES: f64 = 500e6;
+
+impl Storage {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// [`BenchError::Setup`] if it fails.
+    pub(super) fn run(&self, machines: &Machines, seed: u64) -> Result<Figures, BenchError> {
+        let profile = machines.named(BlockMachine::Fractus.name())?;
+        let writes = writes(seed);
+        let apart = simulated(&self.setup(profile, &writes, 4, seed))?;
+        let at_once = simulated(&self.setup(profile, &writes, 0, seed))?;
+        let latencies = apart.groups.iter().flat_map(|group| {
+            (0..group.sent_at.len()).filter_map(|message| group.latency_ns(message))
+        });
+        let latencies: Vec<f64> = latencies.map(us).collect();
+        let bytes: usize = writes.iter().map(|(_, bytes)| bytes).sum();
+        Ok(Figures::from([
+            ("latency_us", latencies.iter().sum::<f64>() / latencies.len() as f64),
+            ("gb_per_s", bytes as f64 / took_ns(&at_once)),
+        ]))
+    }
+
+    /// Each write follows the one before by `apart` times what that one's bytes take on a port.
+    fn setup(&self, profile: &Profile, writes: &[(usize, usize)], apart: u64, seed: u64) -> Setup {
+        let algorithm = self.algorithm.of_core();
+        let mut groups: Vec<GroupPlan> =
+            trios().map(|members| GroupPlan { members, algorithm, messages: Vec::new() }).collect();
+        let mut at_ns = START_NS;
+        for (group, bytes) in writes {
+            groups[*group].messages.push(MessagePlan { bytes: *bytes, at_ns });
+            // A millisecond for what is not in the port's time.
+            at_ns += apart * (profile.port_ps(*bytes as u64) / 1000 + 250_000);
+        }
+        groups.retain(|group| !group.messages.is_empty());
+        on(profile.clone(), Setup::new(REPLICAS + 1, groups, 1 << 20, seed))
+    }
+}
+
+/// The groups of three replicas, behind the node that writes.
+fn trios() -> impl Iterator<Item = Vec<usize>> {
+    let pairs = |one| (one + 1..=REPLICAS).map(move |other| (one, other));
+    (1..=REPLICAS).flat_map(pairs).flat_map(|(one, other)| {
+        (other + 1..=REPLICAS).map(move |third| vec![0, one, other, third])
+    })
+}
+
+/// A random trio for each write, and a log-normal size.
+fn writes(seed: u64) -> Vec<(usize, usize)> {
+    let mut random = Random::stream(seed, "storage");
+    let trios = trios().count();
+    let deviation = (2.0 * (MEAN_BYTES / MEDIAN_BYTES).ln()).sqrt();
+    let mut write = || {
+        let bytes = MEDIAN_BYTES * (deviation * normal(&mut random)).exp();
+        (random.index(trios), bytes.clamp(SMALLEST_BYTES, LARGEST_BYTES) as usize)
+    };
+    (0..WRITES).map(|_| write()).collect()
+}
+
+/// A standard normal number: the sum of twelve uniform ones, less six.
+fn normal(random: &mut Random) -> f64 {
+    (0..12).map(|_| random.below(1 << 52) as f64 / (1_u64 << 52) as f64).sum::<f64>() - 6.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_of_apt_are_placed_by_chance() {
+        let on = |machine, seed| Transfer { machine, ..Transfer::default() }.hosts(seed);
+        let in_order: Vec<usize> = (0..16).collect();
+        assert_eq!(on(BlockMachine::Fractus, 1), in_order);
+        let mut drawn = on(BlockMachine::Apt, 1);
+        assert!(drawn != in_order && drawn != on(BlockMachine::Apt, 2));
+        drawn.sort_unstable();
+        assert_eq!(drawn, in_order, "each host has one member");
+    }
+}

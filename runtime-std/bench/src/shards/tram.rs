@@ -1,0 +1,82 @@
+//! TRAM under load: its replicas are processes, and its client is this one.
+
+use tramontane_local::interrupt::Interrupts;
+use tramontane_runtime::carrier::Carrier;
+use tramontane_runtime::shards::{
+    Client, Description, Destinations, GroupId, Places, StartOptions,
+};
+use tramontane_runtime::shared_memory::GroupName;
+
+use super::crew::Replicas;
+use super::load::{Load, Seen, broken};
+use crate::error::BenchError;
+
+/// Replicas of each group.
+pub(super) const REPLICAS: u16 = 3;
+
+/// What a run is of.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Setting {
+    pub(super) carrier: Carrier,
+    /// Groups, and destinations of each message.
+    pub(super) groups: u16,
+    pub(super) window: u32,
+    pub(super) messages: u32,
+    pub(super) bytes: u32,
+    /// Entries refer to payloads.
+    pub(super) references: bool,
+}
+
+impl Setting {
+    /// The first group is the parent of the others.
+    pub(super) fn overlay(&self) -> Result<Description, BenchError> {
+        let name = GroupName::unique("bench-shards")?;
+        let parents: Vec<Option<usize>> =
+            (0..self.groups).map(|group| (group > 0).then_some(0)).collect();
+        let mut overlay = Description::local(name.as_str(), &parents, REPLICAS);
+        overlay.client_window = self.window;
+        overlay.log_entries = overlay.log_entries.max(4 * self.window);
+        overlay.parent_window = overlay.parent_window.max(self.window);
+        overlay.message_max = overlay.message_max.max(self.bytes);
+        overlay.references_from = self.references.then_some(1);
+        match self.carrier {
+            Carrier::SharedMemory => Ok(overlay),
+            Carrier::Tcp => Ok(overlay.over_loopback()?),
+            Carrier::Verbs => {
+                Err(BenchError::Arguments("shards are measured over shm and tcp alone".into()))
+            }
+        }
+    }
+
+    /// All groups.
+    pub(super) fn to(&self) -> Destinations {
+        (0..self.groups).map(GroupId).fold(Destinations::default(), Destinations::with)
+    }
+
+    /// One message at a time, and then as many as there may be.
+    pub(super) fn loads(&self) -> [Load; 2] {
+        let load = |messages: u32, under_way: u32| Load {
+            to: self.to(),
+            payload: vec![7; self.bytes as usize],
+            messages: messages.into(),
+            under_way: under_way.into(),
+        };
+        [load(self.messages / 10, 1), load(self.messages, self.window)]
+    }
+}
+
+/// Runs both loads, one after the other.
+pub(super) fn run(setting: &Setting, interrupts: &Interrupts) -> Result<[Seen; 2], BenchError> {
+    let overlay = setting.overlay()?;
+    let places = Places::new(&overlay, overlay.overlay().map_err(|error| broken(&error))?);
+    let _replicas = Replicas::start(&overlay, &places, interrupts)?;
+    let [single, full] = setting.loads();
+    let mut client = connect(setting, &overlay)?;
+    Ok([single.run(&mut client)?, full.run(&mut client)?])
+}
+
+/// A client, which has met the replicas.
+pub(super) fn connect(setting: &Setting, overlay: &Description) -> Result<Client, BenchError> {
+    let connected = Client::connect(overlay, setting.to(), StartOptions::default());
+    connected.map_err(|error| broken(&error))
+}
