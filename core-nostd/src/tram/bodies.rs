@@ -32,42 +32,23 @@
 //!   All replicas that are heard have delivered it then, and the children have decided it.
 //! - Its name goes before it is replaced, and comes behind it.
 
+use super::common::Common;
 use super::entry::{Content, Entry, Message, MessageId, Source};
 use super::feed::{Fed, Ring, whole_cells};
-use super::link::{Memory, Role, Stage};
+use super::link::{LinkRole, Memory, Stage, put};
 use super::log::Log;
 use super::progress::Halt;
-use super::replica::{Replica, put};
+use super::role::{Follower, Held, Leader, Wanted};
 use super::shape::{feed_row, peer_row, taken_row};
+use super::step::Step;
 use super::timestamp::Timestamp;
-use crate::ids::{Ordinal, Time, index_from_u32};
+use crate::ids::{Ordinal, index_from_u32};
 use crate::memory::{OutOfRow, Row};
 
 /// Cells of a name: what says which body it is, and whose.
 const MARK: usize = 0;
 const PARTY: usize = 8;
 const NUMBER: usize = 16;
-/// Bytes of a name in a log.
-pub(super) const NAME_BYTES: usize = 24;
-
-/// A message of the parent's whose body a leader lacks.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Wanted {
-    ordinal: Ordinal,
-    /// Whether its client may give it still.
-    comes: bool,
-}
-
-/// Which bodies a follower has.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Held {
-    /// Whose log it was counted in.
-    of: Timestamp,
-    /// All references below this place have their bodies here.
-    below: u64,
-    /// Behind the last of them that is a reference.
-    shown: u64,
-}
 
 impl Log<'_> {
     /// Whether the body that is kept for a place is a message's.
@@ -138,7 +119,7 @@ impl Log<'_> {
     }
 }
 
-impl Replica<'_> {
+impl Common<'_> {
     /// Whether the body of an entry is kept here, if it refers to one.
     pub(super) fn is_held(&self, place: u64, entry: &Entry, log: Log<'_>) -> Result<bool, Halt> {
         match entry.content {
@@ -150,53 +131,57 @@ impl Replica<'_> {
     }
 
     /// Whether the body of an entry is here, if it refers to one. Takes it from where it came.
-    fn has_whole<M: Memory>(
+    fn has_whole<F, M: Memory>(
         &mut self,
         place: u64,
         entry: &Entry,
-        log: Log<'_>,
-        memory: &M,
+        step: &Step<'_, F, M>,
     ) -> Result<bool, Halt> {
-        Ok(self.lacking(place, entry, log, memory)?.is_none())
+        Ok(self.lacking(place, entry, step)?.is_none())
     }
 
     /// The message of an entry that refers to a body which is not here. Takes the body from where
     /// it came.
-    pub(super) fn lacking<M: Memory>(
+    pub(super) fn lacking<F, M: Memory>(
         &mut self,
         place: u64,
         entry: &Entry,
-        log: Log<'_>,
-        memory: &M,
+        step: &Step<'_, F, M>,
     ) -> Result<Option<Message>, Halt> {
         let Content::Message(message) = entry.content else { return Ok(None) };
         let (id, length) = (message.id, message.length);
-        if !self.shape.is_reference(length) || log.has_body(place, id)? {
+        if !self.shape.is_reference(length) || step.log.has_body(place, id)? {
             return Ok(None);
         }
         // What comes late, to one that has delivered the message without it, may be another's.
-        let given = if place < self.delivered { None } else { self.given(id, memory)? };
+        let given = if place < self.delivered { None } else { self.given(id, step.memory)? };
         if let Some((row, offset)) = given {
             self.count_copied(length);
-            log.keep_body(place, id, length, row, offset)?;
+            step.log.keep_body(place, id, length, row, offset)?;
             return Ok(None);
         }
-        if !log.is_carried(place, id)? {
+        if !step.log.is_carried(place, id)? {
             return Ok(Some(message));
         }
         self.count_copied(length);
-        log.keep_body(place, id, length, log.memory().reader(), self.shape.payload(place))?;
+        step.log.keep_body(
+            place,
+            id,
+            length,
+            step.log.memory().reader(),
+            self.shape.payload(place),
+        )?;
         // A later leader that has put something else there has replaced the header before.
-        if log.load(place)?.as_ref() == Some(entry) {
+        if step.log.load(place)?.as_ref() == Some(entry) {
             return Ok(None);
         }
-        log.forget_body(place)?;
+        step.log.forget_body(place)?;
         Ok(Some(message))
     }
 
     /// The row of the client that a message is of, if it is connected.
     fn row_of_client<'m, M: Memory>(&self, id: MessageId, memory: &'m M) -> Option<Row<'m>> {
-        let link = self.links.find(Role::Client(id.client))?;
+        let link = self.links.find(LinkRole::Client(id.client))?;
         let attached = self.state.at(link).attached;
         let is_its = attached.stage != Stage::Absent && attached.incarnation == id.incarnation;
         let (_, row) = memory.link(link).filter(|_| is_its)?;
@@ -218,23 +203,24 @@ impl Replica<'_> {
 
     /// As a leader: takes the body of the next message of a source, whose entry comes to the end of
     /// the log. False if it is not here.
-    pub(super) fn take_body<M: Memory>(
+    pub(super) fn take_body<F, M: Memory>(
         &mut self,
+        leader: &mut Leader,
         source: Source,
         ordinal: Ordinal,
         fed: &Fed,
         feed: Row<'_>,
-        log: Log<'_>,
-        memory: &M,
+        step: &Step<'_, F, M>,
     ) -> Result<bool, Halt> {
-        let place = self.tail;
-        let found = match (self.given(fed.id, memory)?, source) {
+        let place = leader.tail;
+        let found = match (self.given(fed.id, step.memory)?, source) {
             (Some(given), _) => Some(given),
             (None, Source::Client(_)) => None,
             (None, Source::Parent) => {
                 let carried = self.carried(ordinal, feed)?;
                 if carried.is_none() {
-                    self.wanted = Some(Wanted { ordinal, comes: self.comes(fed.id, memory)? });
+                    leader.wanted =
+                        Some(Wanted { ordinal, comes: self.comes(fed.id, step.memory)? });
                 }
                 carried
             }
@@ -242,7 +228,7 @@ impl Replica<'_> {
         let Some((row, offset)) = found else { return Ok(false) };
         self.count_copied(fed.length);
         self.progress.references = self.progress.references.saturating_add(1);
-        log.keep_body(place, fed.id, fed.length, row, offset)?;
+        step.log.keep_body(place, fed.id, fed.length, row, offset)?;
         Ok(true)
     }
 
@@ -258,22 +244,26 @@ impl Replica<'_> {
     }
 
     /// As a leader: asks the parent for a payload that is not here for too long.
-    pub(super) fn ask_for_wanted<M: Memory>(&mut self, now: Time, memory: &M) -> Result<(), Halt> {
-        let Some(Wanted { ordinal, comes }) = self.wanted else {
-            self.wanted_since = None;
+    pub(super) fn ask_for_wanted<F, M: Memory>(
+        &mut self,
+        leader: &mut Leader,
+        step: &Step<'_, F, M>,
+    ) -> Result<(), Halt> {
+        let Some(Wanted { ordinal, comes }) = leader.wanted else {
+            leader.wanted_since = None;
             return Ok(());
         };
-        let since = match self.wanted_since {
+        let since = match leader.wanted_since {
             Some((before, since)) if before == ordinal => since,
-            _ => now,
+            _ => step.now,
         };
-        self.wanted_since = Some((ordinal, since));
-        if comes && now.since(since) < self.patience_for_bodies_ns() {
+        leader.wanted_since = Some((ordinal, since));
+        if comes && step.now.since(since) < self.patience_for_bodies_ns() {
             return Ok(());
         }
         // bound: the replicas of the parent
         for link in self.links.parents() {
-            let Some((row, _)) = memory.link(link) else { continue };
+            let Some((row, _)) = step.memory.link(link) else { continue };
             let wanted = ordinal.next().0;
             if row.reader().cell(taken_row::WANTED)?.load() != wanted {
                 put(row, taken_row::WANTED, wanted)?;
@@ -289,22 +279,26 @@ impl Replica<'_> {
     }
 
     /// As a follower: takes the bodies of new entries, and shows the leader which are here.
-    pub(super) fn hold_bodies<M: Memory>(&mut self, log: Log<'_>, memory: &M) -> Result<(), Halt> {
+    pub(super) fn hold_bodies<F, M: Memory>(
+        &mut self,
+        follower: &mut Follower,
+        step: &Step<'_, F, M>,
+    ) -> Result<(), Halt> {
         if !self.shape.has_references() || self.promised == Timestamp::NONE {
             return Ok(());
         }
-        let control = log.control()?;
+        let control = step.log.control()?;
         if control.stamp != self.promised {
             return Ok(());
         }
-        let mut held = self.held;
+        let mut held = follower.held;
         if held.of != self.promised {
             let below = control.tail.saturating_sub(u64::from(self.shape.entries()));
             held = Held { of: self.promised, below, shown: 0 };
         }
         // bound: the replicas of the group
         for link in self.links.peers() {
-            if let Some((_, row)) = memory.link(link) {
+            if let Some((_, row)) = step.memory.link(link) {
                 held.below = held.below.max(row.cell(peer_row::BODIES_FROM)?.load());
             }
         }
@@ -316,15 +310,15 @@ impl Replica<'_> {
             if held.below >= end {
                 break;
             }
-            match log.load(held.below)? {
+            match step.log.load(held.below)? {
                 // It was delivered by a snapshot, and nobody wants it from here.
                 None if held.below < self.delivered => {}
                 None => break,
                 // The next step goes on.
                 Some(_) if self.has_taken_enough() => break,
                 Some(entry) => {
-                    if !self.has_whole(held.below, &entry, log, memory)? {
-                        self.ask_for_bodies(held.below, end, log, memory)?;
+                    if !self.has_whole(held.below, &entry, step)? {
+                        self.ask_for_bodies(follower, held.below, end, step)?;
                         break;
                     }
                     if self.shape.is_reference(entry.length()) {
@@ -334,8 +328,8 @@ impl Replica<'_> {
             }
             held.below = held.below.saturating_add(1);
         }
-        self.held = held;
-        self.show_bodies(memory)
+        follower.held = held;
+        self.show_bodies(follower, step.memory)
     }
 
     /// Whether a client may give a body still, or has given it.
@@ -347,26 +341,26 @@ impl Replica<'_> {
     }
 
     /// Asks the leader for bodies from a place on that do not come from their clients any more.
-    fn ask_for_bodies<M: Memory>(
+    fn ask_for_bodies<F, M: Memory>(
         &mut self,
+        follower: &Follower,
         from: u64,
         end: u64,
-        log: Log<'_>,
-        memory: &M,
+        step: &Step<'_, F, M>,
     ) -> Result<(), Halt> {
-        let Some(link) = self.granted_to else { return Ok(()) };
-        let Some((row, _)) = memory.link(link) else { return Ok(()) };
+        let Some(link) = follower.granted_to else { return Ok(()) };
+        let Some((row, _)) = step.memory.link(link) else { return Ok(()) };
         let (mut place, mut asked) = (from, 0);
         // bound: the entries of the log
         for _ in 0..self.shape.entries() {
             if place >= end {
                 break;
             }
-            if let Some(message) = self.reference(place, log)?
-                && !log.has_body(place, message.id)?
+            if let Some(message) = self.reference(place, step.log)?
+                && !step.log.has_body(place, message.id)?
             {
                 // What comes to one that has delivered the message is not taken: see `lacking`.
-                if place >= self.delivered && self.comes(message.id, memory)? {
+                if place >= self.delivered && self.comes(message.id, step.memory)? {
                     break;
                 }
                 asked = place.saturating_add(1);
@@ -381,9 +375,9 @@ impl Replica<'_> {
     }
 
     /// Only to the leader that has this log: one that was deposed must not count what comes later.
-    fn show_bodies<M: Memory>(&mut self, memory: &M) -> Result<(), Halt> {
-        let (shown, of) = (self.held.shown, self.held.of.cell());
-        let Some(link) = self.granted_to.filter(|_| shown > 0) else { return Ok(()) };
+    fn show_bodies<M: Memory>(&mut self, follower: &Follower, memory: &M) -> Result<(), Halt> {
+        let (shown, of) = (follower.held.shown, follower.held.of.cell());
+        let Some(link) = follower.granted_to.filter(|_| shown > 0) else { return Ok(()) };
         let Some((row, _)) = memory.link(link) else { return Ok(()) };
         let get = |offset: usize| row.reader().cell(offset).map(|cell| cell.load());
         if get(peer_row::BODIES)? == shown && get(peer_row::BODIES_FOR)? == of {
@@ -398,25 +392,25 @@ impl Replica<'_> {
 
     /// Whether a decided entry can be delivered: its body is here. And a replica that comes back
     /// counts in quorums only with all bodies below.
-    pub(super) fn is_deliverable<M: Memory>(
+    pub(super) fn is_deliverable<F, M: Memory>(
         &mut self,
+        held: &Held,
         place: u64,
         entry: &Entry,
-        log: Log<'_>,
-        memory: &M,
+        step: &Step<'_, F, M>,
     ) -> Result<bool, Halt> {
         if !self.shape.has_references() {
             return Ok(true);
         }
-        if self.has_taken_enough() && !self.is_held(place, entry, log)? {
+        if self.has_taken_enough() && !self.is_held(place, entry, step.log)? {
             return Ok(false);
         }
         if let Content::Admit { rank, incarnation } = entry.content {
             let is_own = rank == self.id.rank && incarnation == self.options.incarnation;
-            let is_whole = self.held.of == self.promised && self.held.below > place;
+            let is_whole = held.of == self.promised && held.below > place;
             return Ok(!is_own || self.is_voter || is_whole);
         }
-        self.has_whole(place, entry, log, memory)
+        self.has_whole(place, entry, step)
     }
 
     fn count_copied(&mut self, length: u32) {

@@ -33,64 +33,37 @@
 //!
 //! Source: TRAM, sections 5.4 and 5.5 (Algorithms 3 and 4).
 
-use super::complete::Completing;
+use super::common::Common;
 use super::feed::whole_cells;
 use super::follow::FollowStage;
-use super::link::{LinkId, Memory};
+use super::link::{LinkId, Memory, put, rank_of};
 use super::log::{Control, Log, log_area};
-use super::oracle::bit;
 use super::progress::Halt;
-use super::replica::{Leadership, Replica, put, rank_of};
+use super::role::{Campaign, Copying, Follower, Leader, Role, bit};
 use super::shape::peer_row;
+use super::step::Step;
 use super::timestamp::Timestamp;
 use super::token::{CAMPAIGNS, Ticket, Work};
 use crate::fabric::{ErrorKind, Fabric, FabricError, Permissions};
-use crate::ids::Time;
 use crate::layout::CACHE_LINE;
 
 /// The most payloads that are read at a time.
 const READS_MAX: u32 = 16;
 
-/// How far a campaign is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Campaign {
-    /// Logs are asked for and read.
-    Gathering,
-    /// Entries that the own log lacks are copied from a peer's.
-    Copying(Copying),
-    /// Payloads that entries of the own log refer to are fetched (see `complete`).
-    Completing(Completing),
-}
-
-/// The entries that are copied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Copying {
-    from: LinkId,
-    start: u64,
-    next: u64,
-    end: u64,
-    decided: u64,
-    /// The voters whose logs were read: a bit a rank.
-    voters: u64,
-    /// All payloads are read, and the control line is read after them.
-    is_read: bool,
-}
-
-impl Replica<'_> {
+impl Common<'_> {
     /// Asks all peers for their logs, with a timestamp above all that are known.
     pub(super) fn begin_campaign<F: Fabric + Permissions, M: Memory>(
         &mut self,
-        now: Time,
-        fabric: &mut F,
-        memory: &M,
+        role: &mut Role,
+        step: &mut Step<'_, F, M>,
     ) -> Result<(), Halt> {
-        if !self.end_reads(now, fabric) || !self.take_back(fabric) {
+        if !self.end_reads(role, step) || !self.take_back(role, step.fabric) {
             return Ok(());
         }
         let mut round = self.promised.round();
         // bound: the replicas of the group
         for link in self.links.peers() {
-            if let (true, Some((_, row))) = (self.is_ready(link), memory.link(link)) {
+            if let (true, Some((_, row))) = (self.is_ready(link), step.memory.link(link)) {
                 let promised = Timestamp::from_cell(row.cell(peer_row::PROMISED)?.load());
                 round = round.max(promised.round());
             }
@@ -100,14 +73,14 @@ impl Replica<'_> {
         if timestamp <= self.promised {
             return Ok(());
         }
-        self.promise(timestamp, memory)?;
-        self.campaigns = self.campaigns.wrapping_add(1) & (CAMPAIGNS - 1);
-        self.campaign_at = Some(now);
-        self.attempts = self.attempts.saturating_add(1);
-        self.leadership = Leadership::Candidate(Campaign::Gathering);
+        self.promise(timestamp, step.memory)?;
+        self.campaigns.number = self.campaigns.number.wrapping_add(1) & (CAMPAIGNS - 1);
+        self.campaigns.began = Some(step.now);
+        self.campaigns.attempts = self.campaigns.attempts.saturating_add(1);
+        *role = Role::Candidate(Campaign::Gathering);
         // bound: the replicas of the group
         for link in self.links.peers() {
-            if let Some((row, _)) = memory.link(link) {
+            if let Some((row, _)) = step.memory.link(link) {
                 put(row, peer_row::REQUEST, timestamp.cell())?;
             }
             self.ask(link);
@@ -116,40 +89,36 @@ impl Replica<'_> {
         Ok(())
     }
 
-    /// The next of what a candidate has to do.
+    /// The next of what a candidate has to do. Gives what it is then.
     pub(super) fn campaign<F: Fabric + Permissions, M: Memory>(
         &mut self,
-        now: Time,
         campaign: Campaign,
-        fabric: &mut F,
-        memory: &M,
-    ) -> Result<(), Halt> {
-        let log = Log::new(memory.log(), self.shape);
-        self.copy_headers(fabric, log, memory)?;
+        step: &mut Step<'_, F, M>,
+    ) -> Result<Role, Halt> {
+        self.copy_headers(step)?;
         match campaign {
-            Campaign::Gathering => self.choose(now, fabric, log, memory),
-            Campaign::Copying(copying) => self.copy_payloads(copying, fabric, log, memory),
-            Campaign::Completing(completing) => self.complete(completing, fabric, log, memory),
+            Campaign::Gathering => self.choose(step),
+            Campaign::Copying(copying) => self.copy_payloads(copying, step),
+            Campaign::Completing(completing) => self.complete(completing, step),
         }
     }
 
     /// Reads the logs that were granted.
     pub(super) fn copy_headers<F: Fabric + Permissions, M: Memory>(
         &mut self,
-        fabric: &mut F,
-        log: Log<'_>,
-        memory: &M,
+        step: &mut Step<'_, F, M>,
     ) -> Result<(), Halt> {
         // bound: the replicas of the group
         for link in self.links.peers() {
-            let Some((_, row)) = memory.link(link) else { continue };
+            let Some((_, row)) = step.memory.link(link) else { continue };
             if !self.is_ready(link) {
                 continue;
             }
             let granted = Timestamp::from_cell(row.cell(peer_row::GRANTED)?.load());
             let promised = Timestamp::from_cell(row.cell(peer_row::PROMISED)?.load());
             let whole = self.shape.payloads();
-            let chunk = self.capabilities.write_bytes_max.min(fabric.region_list_bytes_max()) & !63;
+            let chunk =
+                self.capabilities.write_bytes_max.min(step.fabric.region_list_bytes_max()) & !63;
             let state = self.state.at_mut(link);
             if granted != self.promised || promised != self.promised {
                 continue;
@@ -157,7 +126,7 @@ impl Replica<'_> {
             if state.follow.stage == FollowStage::Idle {
                 // What is read from here on comes after the grant. It may have been denied before,
                 // for what an earlier campaign had under way.
-                fabric.observe_barrier();
+                step.fabric.observe_barrier();
                 state.follow.read_again();
             }
             if state.follow.stage != FollowStage::Reading || state.follow.is_copying {
@@ -165,7 +134,7 @@ impl Replica<'_> {
             }
             let done = state.follow.copied_bytes;
             if done > whole {
-                if log.copied_promised(rank_of(link))? == self.promised {
+                if step.log.copied_promised(rank_of(link))? == self.promised {
                     state.follow.stage = FollowStage::Read;
                 } else {
                     state.follow.read_again();
@@ -179,9 +148,9 @@ impl Replica<'_> {
             let into = log_area(self.shape.copy_at(rank_of(link)).saturating_add(offset));
             let sequence = state.follow.next_copy();
             let ticket =
-                Ticket { work: Work::CopyHeaders, link, campaign: self.campaigns, sequence };
-            fabric.observe_barrier();
-            let read = fabric.read(view, peer, log_area(offset), into, length, ticket.token());
+                Ticket { work: Work::CopyHeaders, link, campaign: self.campaigns.number, sequence };
+            step.fabric.observe_barrier();
+            let read = step.fabric.read(view, peer, log_area(offset), into, length, ticket.token());
             match read.map_err(|error| error.kind()) {
                 Ok(()) => state.follow.copy_begins(length),
                 Err(ErrorKind::Revoked) => state.follow.refused(),
@@ -194,41 +163,38 @@ impl Replica<'_> {
     /// Takes the log that holds all that can have been decided, once a quorum's logs are read.
     fn choose<F: Fabric + Permissions, M: Memory>(
         &mut self,
-        now: Time,
-        fabric: &mut F,
-        log: Log<'_>,
-        memory: &M,
-    ) -> Result<(), Halt> {
-        let own = log.control()?;
+        step: &mut Step<'_, F, M>,
+    ) -> Result<Role, Halt> {
+        let own = step.log.control()?;
         let (mut best, mut from) = ((own.stamp, own.tail), None);
         let mut decided = own.decided;
         let mut voters = bit(self.id.rank);
         // bound: the replicas of the group
         for link in self.links.peers() {
             let is_read = self.state.at(link).follow.stage == FollowStage::Read;
-            if !is_read || !self.is_voting(link, memory)? {
+            if !is_read || !self.is_voting(link, step.memory)? {
                 continue;
             }
             voters |= bit(rank_of(link));
-            let Control { stamp, tail, decided: known } = log.copied_control(rank_of(link))?;
+            let Control { stamp, tail, decided: known } = step.log.copied_control(rank_of(link))?;
             decided = decided.max(known);
             if (stamp, tail) > best {
                 (best, from) = ((stamp, tail), Some(link));
             }
         }
         if !self.is_quorum(voters) {
-            return Ok(());
+            return Ok(Role::Candidate(Campaign::Gathering));
         }
         if self.reads_on() {
-            let began = self.campaign_at.unwrap_or(now);
-            if now.since(began) < self.options.heartbeat_ns {
-                return Ok(());
+            let began = self.campaigns.began.unwrap_or(step.now);
+            if step.now.since(began) < self.options.heartbeat_ns {
+                return Ok(Role::Candidate(Campaign::Gathering));
             }
-            self.end_writes(now, None, fabric);
+            self.end_writes(None, step);
         }
         match from {
-            None => self.begin_completing(own.tail, decided, voters, fabric, log, memory),
-            Some(from) => self.begin_copy(from, best.1, decided, voters, log),
+            None => self.begin_completing(own.tail, decided, voters, step),
+            Some(from) => self.begin_copy(from, best.1, decided, voters, step.log),
         }
     }
 
@@ -239,7 +205,7 @@ impl Replica<'_> {
         decided: u64,
         voters: u64,
         log: Log<'_>,
-    ) -> Result<(), Halt> {
+    ) -> Result<Role, Halt> {
         let own = log.control()?;
         let both = own.tail.min(end);
         let start = log.differs_from(rank_of(from), self.delivered, both)?;
@@ -248,24 +214,19 @@ impl Replica<'_> {
             && (start >= end || log.load_copied(rank_of(from), start)?.is_some());
         if !is_held {
             // The others' logs begin above what this replica has delivered.
-            self.needs_snapshot = true;
-            self.leadership = Leadership::Follower;
-            return Ok(());
+            return Ok(Role::behind());
         }
         // What differs was never decided: the log with the higher stamp lacks it.
         log.set_tail(start.min(own.tail))?;
         let copying = Copying { from, start, next: start, end, decided, voters, is_read: false };
-        self.leadership = Leadership::Candidate(Campaign::Copying(copying));
-        Ok(())
+        Ok(Role::Candidate(Campaign::Copying(copying)))
     }
 
     fn copy_payloads<F: Fabric + Permissions, M: Memory>(
         &mut self,
         mut copying: Copying,
-        fabric: &mut F,
-        log: Log<'_>,
-        memory: &M,
-    ) -> Result<(), Halt> {
+        step: &mut Step<'_, F, M>,
+    ) -> Result<Role, Halt> {
         let rank = rank_of(copying.from);
         let attached = self.state.at(copying.from).attached;
         // bound: READS_MAX
@@ -273,36 +234,38 @@ impl Replica<'_> {
             if copying.next >= copying.end || self.reads_under_way() >= READS_MAX {
                 break;
             }
-            let Some(entry) = log.load_copied(rank, copying.next)? else {
-                self.needs_snapshot = true;
-                self.leadership = Leadership::Follower;
-                return Ok(());
+            let Some(entry) = step.log.load_copied(rank, copying.next)? else {
+                return Ok(Role::behind());
             };
             if entry.length() > 0 && !self.shape.is_reference(entry.length()) {
-                log.clear(copying.next)?;
+                step.log.clear(copying.next)?;
                 let area = log_area(self.shape.payload(copying.next));
                 let ticket = Ticket {
                     work: Work::CopyPayload,
                     link: copying.from,
-                    campaign: self.campaigns,
+                    campaign: self.campaigns.number,
                     sequence: 0,
                 };
                 let whole = whole_cells(entry.length());
-                let read =
-                    fabric.read(attached.view, attached.peer, area, area, whole, ticket.token());
+                let read = step.fabric.read(
+                    attached.view,
+                    attached.peer,
+                    area,
+                    area,
+                    whole,
+                    ticket.token(),
+                );
                 if read.is_err() {
                     break;
                 }
-                self.reads = Some((copying.from, self.reads_under_way().saturating_add(1)));
+                self.campaigns.reads =
+                    Some((copying.from, self.reads_under_way().saturating_add(1)));
             }
             copying.next = copying.next.saturating_add(1);
         }
-        if copying.next < copying.end || self.reads_under_way() > 0 {
-            self.leadership = Leadership::Candidate(Campaign::Copying(copying));
-            return Ok(());
-        }
-        if !self.is_read_last(&mut copying)? {
-            return Ok(());
+        let has_payloads = copying.next >= copying.end && self.reads_under_way() == 0;
+        if !has_payloads || !self.is_read_last(&mut copying) {
+            return Ok(Role::Candidate(Campaign::Copying(copying)));
         }
         let mut place = copying.start;
         // bound: the entries of the log
@@ -310,95 +273,81 @@ impl Replica<'_> {
             if place >= copying.end {
                 break;
             }
-            let Some(entry) = log.load_copied(rank, place)? else {
-                self.leadership = Leadership::Follower;
-                return Ok(());
+            let Some(entry) = step.log.load_copied(rank, place)? else {
+                return Ok(Role::Follower(Follower::default()));
             };
-            log.store(place, &entry)?;
+            step.log.store(place, &entry)?;
             place = place.saturating_add(1);
         }
-        log.set_tail(copying.end)?;
+        step.log.set_tail(copying.end)?;
         let Copying { end, decided, voters, .. } = copying;
-        self.begin_completing(end, decided, voters, fabric, log, memory)
+        self.begin_completing(end, decided, voters, step)
     }
 
     /// Whether the control line of the log that is copied was read after all payloads, and shows
     /// that they are whole. Sees to it that it is read.
-    fn is_read_last(&mut self, copying: &mut Copying) -> Result<bool, Halt> {
+    fn is_read_last(&mut self, copying: &mut Copying) -> bool {
         let whole = self.shape.payloads();
         let state = self.state.at_mut(copying.from);
         if copying.is_read && state.follow.stage == FollowStage::Read {
-            return Ok(true);
+            return true;
         }
         if !copying.is_read {
             copying.is_read = true;
             state.follow.read_last(whole);
-            self.leadership = Leadership::Candidate(Campaign::Copying(*copying));
         }
-        Ok(false)
+        false
     }
 
     /// Begins to lead, with a log that holds all that can have been decided.
-    pub(super) fn lead<M: Memory>(
+    pub(super) fn lead<F, M: Memory>(
         &mut self,
         tail: u64,
         decided: u64,
-        log: Log<'_>,
-        memory: &M,
-    ) -> Result<(), Halt> {
+        step: &Step<'_, F, M>,
+    ) -> Result<Role, Halt> {
         // What the parent has replaced was never decided here, nor was anything behind it.
-        let tail = self.uncontradicted(tail, log, memory)?;
-        log.set_tail(tail)?;
-        self.is_contradicted = false;
-        if self.recount(log, tail)? != tail {
+        let tail = self.uncontradicted(tail, step)?;
+        step.log.set_tail(tail)?;
+        if self.recount(step.log, tail)? != tail {
             return Err(Halt::NotContinued);
         }
-        log.set_stamp(self.promised)?;
-        log.set_decided(decided.min(tail).max(self.delivered))?;
-        self.tail = tail;
-        self.leadership = Leadership::Leader;
-        self.owes_null = self.options.passes_on_early && !self.children.is_empty();
-        self.begin_passing_on(tail, log)
+        step.log.set_stamp(self.promised)?;
+        step.log.set_decided(decided.min(tail).max(self.delivered))?;
+        self.begin_passing_on(tail, step.log)?;
+        let owes_null = self.options.passes_on_early && !self.children.is_empty();
+        Ok(Role::Leader(Leader { tail, owes_null, ..Leader::default() }))
     }
 
     pub(super) fn reads_under_way(&self) -> u32 {
-        self.reads.map_or(0, |(_, count)| count)
+        self.campaigns.reads.map_or(0, |(_, count)| count)
     }
 
     /// A payload that this campaign has read is there: it reads from one peer at a time. No other
     /// begins before all have landed, or the connection to that peer was given up. What is reported
     /// after that is of an earlier one.
     pub(super) const fn payload_came(&mut self) {
-        self.reads = match self.reads {
+        self.campaigns.reads = match self.campaigns.reads {
             Some((from, count)) if count > 1 => Some((from, count.saturating_sub(1))),
             _ => None,
         };
     }
 
-    /// A peer is gone, or has denied a write: not all that is read there comes. A campaign that
-    /// copies its log is over. Another quorum has what it had, too.
-    pub(super) fn forget_reads(&mut self, link: LinkId) {
-        self.reads = self.reads.filter(|(from, _)| *from != link);
-        if let Leadership::Candidate(Campaign::Copying(copying)) = self.leadership
-            && copying.from == link
-        {
-            self.leadership = Leadership::Follower;
-        }
-        self.stop_completing_without(link);
-    }
-
     /// Whether no payload that a campaign has read can land in the own log any more: one that came
     /// later would replace what a later leader has written there. Waits for those that come, and
     /// gives up the connection to a peer that is silent.
-    pub(super) fn end_reads<F: Fabric>(&mut self, now: Time, fabric: &mut F) -> bool {
-        let Some((link, _)) = self.reads else { return true };
-        if self.is_heard(now, link) {
+    pub(super) fn end_reads<F: Fabric, M>(
+        &mut self,
+        role: &mut Role,
+        step: &mut Step<'_, F, M>,
+    ) -> bool {
+        let Some((link, _)) = self.campaigns.reads else { return true };
+        if self.is_heard(step.now, link) {
             return false;
         }
-        let attached = self.state.at(link).attached;
-        fabric.cut(attached.view, attached.peer);
-        self.lose(now, attached.view);
-        self.reads.is_none()
+        self.give_up(link, step);
+        role.end_without(link);
+        self.campaigns.reads.is_none()
     }
 
     /// A peer's log is to be asked for.

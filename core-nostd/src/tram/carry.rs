@@ -10,35 +10,35 @@
 //!
 //! Requirement: TRM-9.
 
-use super::bodies::NAME_BYTES;
+use super::common::Common;
 use super::entry::{Content, Message};
 use super::feed::{Ring, whole_cells};
 use super::follow::{Follow, FollowStage};
-use super::link::{LinkId, Memory};
+use super::link::{LinkId, Memory, put};
 use super::log::{Log, log_area};
+use super::pass_on::ChildReplica;
 use super::posting::Posting;
 use super::progress::Halt;
-use super::replica::{Replica, put};
-use super::shape::{Shape, feed_row, peer_row, taken_row};
+use super::role::Leader;
+use super::shape::{NAME_BYTES, feed_row, peer_row, taken_row};
+use super::step::Step;
 use super::timestamp::Timestamp;
 use crate::fabric::{Area, Fabric, Region};
 use crate::ids::{Ordinal, Time, index_from_u32};
-use crate::memory::{Row, RowWriter};
 
-impl Replica<'_> {
+impl Common<'_> {
     /// Looks which bodies the followers show, and which they have lacked for too long.
-    pub(super) fn look_at_bodies<M: Memory>(
+    pub(super) fn look_at_bodies<F, M: Memory>(
         &mut self,
-        now: Time,
-        log: Log<'_>,
-        memory: &M,
+        leader: &Leader,
+        step: &Step<'_, F, M>,
     ) -> Result<(), Halt> {
         if !self.shape.has_references() {
             return Ok(());
         }
         // bound: the replicas of the group
         for link in self.links.peers() {
-            let Some((_, row)) = memory.link(link) else { continue };
+            let Some((_, row)) = step.memory.link(link) else { continue };
             let mut follow = self.state.at(link).follow;
             if follow.stage != FollowStage::Synced {
                 continue;
@@ -48,13 +48,13 @@ impl Replica<'_> {
             let count = row.cell(peer_row::BODIES)?.load();
             let shown = if shown_to == self.promised { count } else { 0 };
             follow.covered = follow.covered.max(shown);
-            self.pass_over_dropped(link, &mut follow, log, memory)?;
-            self.cover(&mut follow, log)?;
+            self.pass_over_dropped(leader, link, &mut follow, step)?;
+            self.cover(&mut follow, step.log)?;
             let asked = row.cell(peer_row::ASKS)?.load();
-            self.notice_lack(&mut follow, asked, now);
+            self.notice_lack(&mut follow, asked, step.now);
             self.state.at_mut(link).follow = follow;
-            if follow.lacks.is_some() && !self.is_kept(follow.covered, log)? {
-                self.fall_behind(link, log, memory)?;
+            if follow.lacks.is_some() && !self.is_kept(leader, follow.covered, step.log)? {
+                self.fall_behind(leader, link, step)?;
             }
         }
         Ok(())
@@ -63,20 +63,20 @@ impl Replica<'_> {
     /// A leader cannot carry the body of an entry that its log has dropped, or whose body it lacks.
     /// Where the follower has delivered that entry, nobody needs the body there, and the leader
     /// tells the follower to go on behind it. An entry that is not delivered counts as lacking.
-    fn pass_over_dropped<M: Memory>(
+    fn pass_over_dropped<F, M: Memory>(
         &mut self,
+        leader: &Leader,
         link: LinkId,
         follow: &mut Follow,
-        log: Log<'_>,
-        memory: &M,
+        step: &Step<'_, F, M>,
     ) -> Result<(), Halt> {
-        let Some((row, _)) = memory.link(link) else { return Ok(()) };
-        let delivered = self.delivered_by(link, memory)?.min(self.tail);
-        let lowest = self.tail.saturating_sub(u64::from(self.shape.entries()));
+        let Some((row, _)) = step.memory.link(link) else { return Ok(()) };
+        let delivered = self.delivered_by(link, step.memory)?.min(leader.tail);
+        let lowest = leader.tail.saturating_sub(u64::from(self.shape.entries()));
         let mut place = follow.covered.max(lowest.min(delivered));
         // bound: the entries of the log
         for _ in 0..self.shape.entries() {
-            if place >= delivered || self.is_kept(place, log)? {
+            if place >= delivered || self.is_kept(leader, place, step.log)? {
                 break;
             }
             place = place.saturating_add(1);
@@ -92,14 +92,14 @@ impl Replica<'_> {
 
     /// A peer whose log is repaired gets the payloads of what is written. One that comes back gets
     /// all that anyone may want.
-    pub(super) fn begin_carrying<M: Memory>(
+    pub(super) fn begin_carrying<F, M: Memory>(
         &mut self,
+        leader: &Leader,
         link: LinkId,
         floor: u64,
-        log: Log<'_>,
-        memory: &M,
+        step: &Step<'_, F, M>,
     ) -> Result<(), Halt> {
-        let Some((row, _)) = memory.link(link).filter(|_| self.shape.has_references()) else {
+        let Some((row, _)) = step.memory.link(link).filter(|_| self.shape.has_references()) else {
             return Ok(());
         };
         let delivered = self.state.at(link).follow.lacking_end;
@@ -110,7 +110,7 @@ impl Replica<'_> {
                 break;
             }
             // What this leader lacks nobody had when it began.
-            if !self.is_kept(place, log)? {
+            if !self.is_kept(leader, place, step.log)? {
                 from = place.saturating_add(1);
             }
             place = place.saturating_add(1);
@@ -216,18 +216,16 @@ impl Replica<'_> {
     }
 
     /// Carries a payload that a replica of a child asks for.
-    pub(super) fn carry_to_child<F: Fabric>(
+    pub(super) fn carry_to_child<F: Fabric, M>(
         &mut self,
-        child: usize,
-        shape: &Shape,
-        link: LinkId,
-        (row, theirs): (RowWriter<'_>, Row<'_>),
-        fabric: &mut F,
-        log: Log<'_>,
+        leader: &Leader,
+        to: &ChildReplica<'_, '_>,
+        step: &mut Step<'_, F, M>,
     ) -> Result<(), Halt> {
         if !self.shape.has_references() {
             return Ok(());
         }
+        let ChildReplica { child, shape, link, row, theirs } = *to;
         let wanted = theirs.cell(taken_row::WANTED)?.load();
         let Some(position) = wanted.checked_sub(1).map(Ordinal) else { return Ok(()) };
         let state = self.state.at(link);
@@ -237,15 +235,15 @@ impl Replica<'_> {
             return Ok(());
         }
         let ring = Ring::of_parent(shape);
-        let found = self.find_position(child, position, log)?;
+        let found = self.find_position(leader, child, position, step.log)?;
         let Some((place, message)) = found else { return Ok(()) };
         // Its slot may have another's by now, or an earlier one.
         let is_in_slot = ring.name(row.reader(), position)? == Some(message.id);
-        if !is_in_slot || !log.has_body(place, message.id)? {
+        if !is_in_slot || !step.log.has_body(place, message.id)? {
             return Ok(());
         }
         let (from, into) = (self.shape.body(place), ring.payload(position));
-        row.copy_from(into, &log.memory().reader(), from, whole_cells(message.length))?;
+        row.copy_from(into, &step.log.memory().reader(), from, whole_cells(message.length))?;
         self.progress.copied_bytes =
             self.progress.copied_bytes.saturating_add(u64::from(message.length));
         put(row, feed_row::CARRIED, wanted)?;
@@ -253,7 +251,7 @@ impl Replica<'_> {
         let mut posting = Posting::new(&self.capabilities);
         posting.content(own(into), own(into), index_from_u32(message.length));
         posting.guard(own(feed_row::CARRIED), own(feed_row::CARRIED), 8);
-        if fabric.post(attached.view, attached.peer, posting.writes(), None).is_ok() {
+        if step.fabric.post(attached.view, attached.peer, posting.writes(), None).is_ok() {
             self.count_list(&posting);
             self.progress.carried = self.progress.carried.saturating_add(1);
         } else {
@@ -265,14 +263,15 @@ impl Replica<'_> {
     /// The place of the reference that has a position for a child.
     fn find_position(
         &self,
+        leader: &Leader,
         child: usize,
         position: Ordinal,
         log: Log<'_>,
     ) -> Result<Option<(u64, Message)>, Halt> {
-        let mut place = self.tail.saturating_sub(u64::from(self.shape.entries()));
+        let mut place = leader.tail.saturating_sub(u64::from(self.shape.entries()));
         // bound: the entries of the log
         for _ in 0..self.shape.entries() {
-            if place >= self.tail {
+            if place >= leader.tail {
                 break;
             }
             let entry = log.load(place)?.filter(|entry| entry.position(child) == Some(position));

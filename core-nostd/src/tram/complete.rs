@@ -16,56 +16,24 @@
 //!
 //! Requirement: TRM-9.
 
-use super::bodies::NAME_BYTES;
-use super::campaign::Campaign;
-use super::entry::Message;
+use super::common::Common;
 use super::feed::whole_cells;
-use super::link::{LinkId, Memory};
-use super::log::{Log, log_area};
-use super::oracle::bit;
+use super::link::{LinkId, Memory, rank_of};
+use super::log::log_area;
 use super::progress::Halt;
-use super::replica::{Leadership, Replica, rank_of};
+use super::role::{Asked, BodyPart, Campaign, Completing, Role, bit};
+use super::shape::NAME_BYTES;
+use super::step::Step;
 use super::token::{Ticket, Work};
 use crate::fabric::{Fabric, Permissions};
-
-/// How far a candidate is with the bodies of its log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Completing {
-    place: u64,
-    end: u64,
-    /// How much is decided, as the control lines say, and as any voter's counts say.
-    decided: u64,
-    known: u64,
-    /// The voters that are asked: all, and those that were not yet for this place. A bit a rank.
-    voters: u64,
-    left: u64,
-    /// What is being read.
-    asked: Option<Asked>,
-}
-
-/// What is being read of a voter, for a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Asked {
-    link: LinkId,
-    message: Message,
-    part: Part,
-}
-
-/// A part of what a voter keeps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
-    Name,
-    Body,
-    /// The name once more.
-    NameAfter,
-}
 
 /// What follows from a look at one place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
     On,
     Wait,
-    Over,
+    /// A voter has delivered what nobody has a body of: this replica is behind.
+    Behind,
 }
 
 impl Completing {
@@ -77,74 +45,67 @@ impl Completing {
     }
 }
 
-impl Replica<'_> {
+impl Common<'_> {
     /// The own log has all that can have been decided, up to an end. Now the bodies.
     pub(super) fn begin_completing<F: Fabric + Permissions, M: Memory>(
         &mut self,
         end: u64,
         decided: u64,
         voters: u64,
-        fabric: &mut F,
-        log: Log<'_>,
-        memory: &M,
-    ) -> Result<(), Halt> {
+        step: &mut Step<'_, F, M>,
+    ) -> Result<Role, Halt> {
         if !self.shape.has_references() {
-            return self.lead(end, decided, log, memory);
+            return self.lead(end, decided, step);
         }
         let voters = voters & !bit(self.id.rank);
         let mut known = decided.max(self.delivered);
         // bound: the replicas of the group
         for link in self.links.peers().filter(|link| voters & bit(rank_of(*link)) != 0) {
-            known = known.max(self.delivered_by(link, memory)?);
+            known = known.max(self.delivered_by(link, step.memory)?);
         }
         let place = end.saturating_sub(u64::from(self.shape.entries()));
         let left = voters;
         let completing = Completing { place, end, decided, known, voters, left, asked: None };
-        self.complete(completing, fabric, log, memory)
+        self.complete(completing, step)
     }
 
     /// Goes on to see to it that all bodies are here, and then leads.
     pub(super) fn complete<F: Fabric + Permissions, M: Memory>(
         &mut self,
         mut completing: Completing,
-        fabric: &mut F,
-        log: Log<'_>,
-        memory: &M,
-    ) -> Result<(), Halt> {
+        step: &mut Step<'_, F, M>,
+    ) -> Result<Role, Halt> {
         // bound: each place once, and a read that came.
         for _ in 0..self.shape.entries().saturating_add(2) {
             if self.reads_under_way() > 0 {
                 break;
             }
             if completing.place >= completing.end {
-                return self.lead(completing.end, completing.decided, log, memory);
+                return self.lead(completing.end, completing.decided, step);
             }
             let next = match completing.asked {
-                None => self.search(&mut completing, fabric, log, memory)?,
-                Some(asked) => self.read(&mut completing, asked, fabric, log)?,
+                None => self.search(&mut completing, step)?,
+                Some(asked) => self.read(&mut completing, asked, step)?,
             };
             match next {
                 Next::On => {}
                 Next::Wait => break,
-                Next::Over => return Ok(()),
+                Next::Behind => return Ok(Role::behind()),
             }
         }
-        self.leadership = Leadership::Candidate(Campaign::Completing(completing));
-        Ok(())
+        Ok(Role::Candidate(Campaign::Completing(completing)))
     }
 
     /// Looks for the body of a place here, and then at the next voter.
     fn search<F: Fabric + Permissions, M: Memory>(
         &mut self,
         completing: &mut Completing,
-        fabric: &mut F,
-        log: Log<'_>,
-        memory: &M,
+        step: &mut Step<'_, F, M>,
     ) -> Result<Next, Halt> {
         let place = completing.place;
-        let lacking = match log.load(place)? {
+        let lacking = match step.log.load(place)? {
             None => None,
-            Some(entry) => self.lacking(place, &entry, log, memory)?,
+            Some(entry) => self.lacking(place, &entry, step)?,
         };
         let Some(message) = lacking else { return Ok(completing.goes_on()) };
         // bound: the replicas of the group
@@ -152,14 +113,14 @@ impl Replica<'_> {
             if completing.left & bit(rank_of(link)) == 0 {
                 continue;
             }
-            if self.read_of(link, self.shape.body_name(place), true, NAME_BYTES, fabric) {
+            if self.read_of(link, self.shape.body_name(place), true, NAME_BYTES, step.fabric) {
                 completing.left &= !bit(rank_of(link));
-                completing.asked = Some(Asked { link, message, part: Part::Name });
+                completing.asked = Some(Asked { link, message, part: BodyPart::Name });
             }
             return Ok(Next::Wait);
         }
         if place >= completing.known {
-            log.set_tail(place)?;
+            step.log.set_tail(place)?;
             let given_up = u32::try_from(completing.end.saturating_sub(place)).unwrap_or(u32::MAX);
             self.progress.given_up = self.progress.given_up.saturating_add(given_up);
             completing.end = place;
@@ -168,40 +129,39 @@ impl Replica<'_> {
         if place < self.delivered {
             return Ok(completing.goes_on());
         }
-        self.needs_snapshot = true;
-        self.leadership = Leadership::Follower;
-        Ok(Next::Over)
+        Ok(Next::Behind)
     }
 
     /// Goes on with what was read of a voter.
-    fn read<F: Fabric + Permissions>(
+    fn read<F: Fabric + Permissions, M>(
         &mut self,
         completing: &mut Completing,
         asked: Asked,
-        fabric: &mut F,
-        log: Log<'_>,
+        step: &mut Step<'_, F, M>,
     ) -> Result<Next, Halt> {
         let Asked { link, message, part } = asked;
         let place = completing.place;
-        if part != Part::Body && !log.is_asked(place, message.id)? {
+        if part != BodyPart::Body && !step.log.is_asked(place, message.id)? {
             completing.asked = None;
             return Ok(Next::On);
         }
         let is_posted = match part {
-            Part::Name => {
-                log.forget_body(place)?;
+            BodyPart::Name => {
+                step.log.forget_body(place)?;
                 let bytes = whole_cells(message.length);
-                self.read_of(link, self.shape.body(place), false, bytes, fabric)
+                self.read_of(link, self.shape.body(place), false, bytes, step.fabric)
             }
-            Part::Body => self.read_of(link, self.shape.body_name(place), true, NAME_BYTES, fabric),
-            Part::NameAfter => {
-                log.name_body(place, message.id)?;
+            BodyPart::Body => {
+                self.read_of(link, self.shape.body_name(place), true, NAME_BYTES, step.fabric)
+            }
+            BodyPart::NameAfter => {
+                step.log.name_body(place, message.id)?;
                 self.progress.fetched = self.progress.fetched.saturating_add(1);
                 return Ok(completing.goes_on());
             }
         };
         if is_posted {
-            let next = if part == Part::Name { Part::Body } else { Part::NameAfter };
+            let next = if part == BodyPart::Name { BodyPart::Body } else { BodyPart::NameAfter };
             completing.asked = Some(Asked { part: next, ..asked });
         }
         Ok(Next::Wait)
@@ -218,23 +178,14 @@ impl Replica<'_> {
         fabric: &mut F,
     ) -> bool {
         let attached = self.state.at(link).attached;
-        let (work, campaign) = (Work::CopyPayload, self.campaigns);
+        let (work, campaign) = (Work::CopyPayload, self.campaigns.number);
         let token = Ticket { work, link, campaign, sequence: 0 }.token();
         let into = log_area(if is_name { self.shape.asked_name() } else { offset });
         let from = log_area(offset);
         let is_posted = fabric.read(attached.view, attached.peer, from, into, bytes, token).is_ok();
         if is_posted {
-            self.reads = Some((link, self.reads_under_way().saturating_add(1)));
+            self.campaigns.reads = Some((link, self.reads_under_way().saturating_add(1)));
         }
         is_posted
-    }
-
-    /// A voter is gone before it was asked for everything: the campaign is over.
-    pub(super) fn stop_completing_without(&mut self, link: LinkId) {
-        if let Leadership::Candidate(Campaign::Completing(completing)) = self.leadership
-            && completing.voters & bit(rank_of(link)) != 0
-        {
-            self.leadership = Leadership::Follower;
-        }
     }
 }

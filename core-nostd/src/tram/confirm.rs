@@ -24,13 +24,14 @@
 //!
 //! Requirement: TRM-1.
 
+use super::common::Common;
 use super::entry::{Content, Message, Source};
 use super::feed::Ring;
 use super::link::Memory;
-use super::log::Log;
 use super::progress::Halt;
-use super::replica::Replica;
+use super::role::Leader;
 use super::shape::feed_row;
+use super::step::Step;
 use crate::ids::Ordinal;
 
 /// What the parent's rows say of an entry.
@@ -41,14 +42,14 @@ enum Confirmation {
     Contradicted,
 }
 
-impl Replica<'_> {
+impl Common<'_> {
     /// Up to which place, of those between two, all that came from the parent is confirmed.
-    pub(super) fn confirmed<M: Memory>(
+    pub(super) fn confirmed<F, M: Memory>(
         &mut self,
+        leader: &mut Leader,
         from: u64,
         to: u64,
-        log: Log<'_>,
-        memory: &M,
+        step: &Step<'_, F, M>,
     ) -> Result<u64, Halt> {
         if self.overlay.parent(self.id.group).is_none() {
             return Ok(to);
@@ -59,11 +60,11 @@ impl Replica<'_> {
             if place >= to {
                 break;
             }
-            match self.confirmation(place, log, memory)? {
+            match self.confirmation(place, step)? {
                 Confirmation::Confirmed => place = place.saturating_add(1),
                 Confirmation::Open => break,
                 Confirmation::Contradicted => {
-                    self.is_contradicted = true;
+                    leader.is_contradicted = true;
                     break;
                 }
             }
@@ -72,11 +73,10 @@ impl Replica<'_> {
     }
 
     /// Where the own log ends if what the parent has replaced goes, with all behind it.
-    pub(super) fn uncontradicted<M: Memory>(
+    pub(super) fn uncontradicted<F, M: Memory>(
         &self,
         tail: u64,
-        log: Log<'_>,
-        memory: &M,
+        step: &Step<'_, F, M>,
     ) -> Result<u64, Halt> {
         let mut place = self.delivered;
         // bound: the entries of the log
@@ -84,7 +84,7 @@ impl Replica<'_> {
             if place >= tail {
                 break;
             }
-            if self.confirmation(place, log, memory)? == Confirmation::Contradicted {
+            if self.confirmation(place, step)? == Confirmation::Contradicted {
                 return Ok(place);
             }
             place = place.saturating_add(1);
@@ -92,18 +92,17 @@ impl Replica<'_> {
         Ok(tail)
     }
 
-    fn confirmation<M: Memory>(
+    fn confirmation<F, M: Memory>(
         &self,
         place: u64,
-        log: Log<'_>,
-        memory: &M,
+        step: &Step<'_, F, M>,
     ) -> Result<Confirmation, Halt> {
-        let Some(entry) = log.load(place)? else { return Ok(Confirmation::Open) };
+        let Some(entry) = step.log.load(place)? else { return Ok(Confirmation::Open) };
         let Content::Message(message) = entry.content else { return Ok(Confirmation::Confirmed) };
         if message.source != Source::Parent {
             return Ok(Confirmation::Confirmed);
         }
-        self.confirmation_of(&message, memory)
+        self.confirmation_of(&message, step.memory)
     }
 
     fn confirmation_of<M: Memory>(

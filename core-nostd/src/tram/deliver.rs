@@ -8,23 +8,24 @@
 //!
 //! Requirement: TRM-5.
 
+use super::common::Common;
 use super::counts::UpTo;
 use super::entry::{Content, Entry};
 use super::link::Memory;
-use super::log::Log;
 use super::overlay::Destinations;
 use super::progress::{Application, Delivered, Halt};
-use super::replica::Replica;
+use super::role::Held;
+use super::step::Step;
 
-impl Replica<'_> {
-    /// Delivers all that is decided and here.
-    pub(super) fn deliver<M: Memory, A: Application>(
+impl Common<'_> {
+    /// Delivers all that is decided and here. Gives whether that was anything.
+    pub(super) fn deliver<F, M: Memory, A: Application>(
         &mut self,
-        log: Log<'_>,
-        memory: &M,
+        held: &Held,
         application: &mut A,
-    ) -> Result<(), Halt> {
-        let decided = log.decided()?;
+        step: &Step<'_, F, M>,
+    ) -> Result<bool, Halt> {
+        let decided = step.log.decided()?;
         let before = self.delivered;
         // bound: the entries of the log
         for _ in 0..self.shape.entries() {
@@ -32,38 +33,36 @@ impl Replica<'_> {
                 break;
             }
             let place = self.delivered;
-            let entry = log.load(place)?.ok_or(Halt::NoEntry)?;
-            if !self.is_deliverable(place, &entry, log, memory)? {
+            let entry = step.log.load(place)?.ok_or(Halt::NoEntry)?;
+            if !self.is_deliverable(held, place, &entry, step)? {
                 break;
             }
             self.counts.count(&entry, UpTo::Delivered)?;
             self.delivered = place.saturating_add(1);
-            self.process(place, &entry, log, memory, application)?;
+            self.process(place, &entry, application, step)?;
             self.progress.processed = self.progress.processed.saturating_add(1);
         }
-        if self.delivered > before {
-            // What this replica lacked has come. If it lacks more, it is told again.
-            self.needs_snapshot = false;
-            self.show_delivered(memory)?;
+        let is_further = self.delivered > before;
+        if is_further {
+            self.show_delivered(step.memory)?;
         }
-        Ok(())
+        Ok(is_further)
     }
 
-    fn process<M: Memory, A: Application>(
+    fn process<F, M: Memory, A: Application>(
         &mut self,
         place: u64,
         entry: &Entry,
-        log: Log<'_>,
-        memory: &M,
         application: &mut A,
+        step: &Step<'_, F, M>,
     ) -> Result<(), Halt> {
         match entry.content {
             Content::Message(message) => {
                 if message.destinations.meets(Destinations::of(self.id.group)) {
                     let payload = if self.shape.is_reference(message.length) {
-                        log.body(place, message.length, self.payload)?
+                        step.log.body(place, message.length, self.payload)?
                     } else {
-                        log.payload(place, message.length, self.payload)?
+                        step.log.payload(place, message.length, self.payload)?
                     };
                     let answer = application.deliver(&Delivered {
                         place,
@@ -72,16 +71,16 @@ impl Replica<'_> {
                         payload,
                     });
                     self.progress.delivered = self.progress.delivered.saturating_add(1);
-                    self.reply(message.id, answer, memory)?;
+                    self.reply(message.id, answer, step.memory)?;
                 } else if self.shape.is_reference(message.length) {
                     // The client may give another body in the place of this one's.
-                    self.reply(message.id, 0, memory)?;
+                    self.reply(message.id, 0, step.memory)?;
                 }
-                self.show_taken(&message, memory)
+                self.show_taken(&message, step.memory)
             }
             Content::Open { client, .. } | Content::Close { client, .. } => {
                 let link = self.links.client(client);
-                match memory.link(link) {
+                match step.memory.link(link) {
                     Some((row, _)) => self.show_taken_by_client(client, link, row),
                     None => Ok(()),
                 }

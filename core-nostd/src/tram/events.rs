@@ -2,9 +2,11 @@
 //!
 //! Requirement: TRM-8.
 
+use super::common::{Common, LinkState};
 use super::follow::Follow;
 use super::link::{LinkId, Stage};
-use super::replica::{LinkState, Replica};
+use super::role::Role;
+use super::step::Step;
 use super::token::{CAMPAIGNS, Ticket, Work};
 use crate::fabric::{Event, Fabric, PermissionEvent, Permissions};
 use crate::ids::{Time, ViewId};
@@ -12,34 +14,48 @@ use crate::ids::{Time, ViewId};
 /// The most events that a step takes.
 const EVENTS_MAX: usize = 1024;
 
-impl Replica<'_> {
-    pub(super) fn take_events<F: Fabric + Permissions>(&mut self, now: Time, fabric: &mut F) {
+impl Common<'_> {
+    pub(super) fn take_events<F: Fabric + Permissions, M>(
+        &mut self,
+        role: &mut Role,
+        step: &mut Step<'_, F, M>,
+    ) {
         // bound: EVENTS_MAX; what comes later is taken in the next step
         for _ in 0..EVENTS_MAX {
-            match fabric.poll() {
+            match step.fabric.poll() {
                 None => break,
                 Some(Event::Completed(token)) => {
                     if let Some(ticket) = Ticket::of(token) {
                         self.completed(ticket);
                     }
                 }
-                Some(Event::PeerLost { view, .. }) => self.lose(now, view),
+                Some(Event::PeerLost { view, .. }) => {
+                    if let Some(link) = self.link_of(view) {
+                        self.lose(link, step.now);
+                        role.end_without(link);
+                    }
+                }
                 Some(Event::Ready { .. } | Event::Woken) => {}
             }
             self.progress.events = self.progress.events.saturating_add(1);
         }
         // bound: EVENTS_MAX
         for _ in 0..EVENTS_MAX {
-            match fabric.poll_permission() {
+            match step.fabric.poll_permission() {
                 None => break,
-                Some(PermissionEvent::Denied { view, .. }) => self.denied(view),
+                Some(PermissionEvent::Denied { view, .. }) => {
+                    if let Some(link) = self.link_of(view) {
+                        self.denied(link);
+                        role.end_without(link);
+                    }
+                }
                 Some(PermissionEvent::Restored { .. }) => {}
             }
         }
     }
 
     fn completed(&mut self, ticket: Ticket) {
-        let is_of_this_campaign = ticket.campaign == self.campaigns & (CAMPAIGNS - 1);
+        let is_of_this_campaign = ticket.campaign == self.campaigns.number & (CAMPAIGNS - 1);
         let follow = &mut self.state.at_mut(ticket.link).follow;
         match ticket.work {
             Work::Append => {
@@ -70,9 +86,8 @@ impl Replica<'_> {
         u16::try_from(index).ok().map(LinkId)
     }
 
-    /// The peer of a view is lost.
-    pub(super) fn lose(&mut self, now: Time, view: ViewId) {
-        let Some(link) = self.link_of(view) else { return };
+    /// A link's peer is lost.
+    fn lose(&mut self, link: LinkId, now: Time) {
         let state = self.state.at_mut(link);
         state.attached.stage = Stage::Lost;
         state.attached.since = now;
@@ -82,20 +97,31 @@ impl Replica<'_> {
         self.progress.lost = self.progress.lost.saturating_add(1);
     }
 
-    fn denied(&mut self, view: ViewId) {
-        let Some(link) = self.link_of(view) else { return };
+    /// Gives up the connection to a peer.
+    pub(super) fn give_up<F: Fabric, M>(&mut self, link: LinkId, step: &mut Step<'_, F, M>) {
+        let attached = self.state.at(link).attached;
+        step.fabric.cut(attached.view, attached.peer);
+        self.lose(link, step.now);
+    }
+
+    /// Not all that a campaign has read of a peer comes.
+    pub(super) fn forget_reads(&mut self, link: LinkId) {
+        self.campaigns.reads = self.campaigns.reads.filter(|(from, _)| *from != link);
+    }
+
+    fn denied(&mut self, link: LinkId) {
         self.state.at_mut(link).follow.refused();
         self.forget_reads(link);
         self.progress.denied = self.progress.denied.saturating_add(1);
     }
 
-    pub(super) fn make_ready<F: Fabric>(&mut self, now: Time, fabric: &F) {
+    pub(super) fn make_ready<F: Fabric, M>(&mut self, step: &Step<'_, F, M>) {
         // bound: the links
         for state in self.state.iter_mut() {
             let attached = &mut state.attached;
-            if attached.stage == Stage::Waiting && fabric.ready(attached.view, attached.peer) {
+            if attached.stage == Stage::Waiting && step.fabric.ready(attached.view, attached.peer) {
                 attached.stage = Stage::Ready;
-                attached.since = now;
+                attached.since = step.now;
                 attached.dirty = true;
             }
         }

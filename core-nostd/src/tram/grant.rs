@@ -14,23 +14,23 @@
 //!
 //! Source: TRAM, section 5.4 (Algorithm 3).
 
-use super::link::{LinkId, Memory};
+use super::common::Common;
+use super::link::{LinkId, Memory, put, rank_of};
 use super::log::{LOG, Log};
 use super::progress::Halt;
-use super::replica::{Leadership, Replica, put, rank_of};
+use super::role::Role;
 use super::shape::peer_row;
+use super::step::Step;
 use super::timestamp::Timestamp;
 use crate::fabric::{Fabric, Permissions};
-use crate::ids::Time;
 use crate::memory::RowWriter;
 
-impl Replica<'_> {
+impl Common<'_> {
     /// Grants the own log to the highest request, if it is above all before.
     pub(super) fn answer_requests<F: Fabric + Permissions, M: Memory>(
         &mut self,
-        now: Time,
-        fabric: &mut F,
-        memory: &M,
+        role: &mut Role,
+        step: &mut Step<'_, F, M>,
     ) -> Result<(), Halt> {
         let mut highest: Option<(Timestamp, LinkId, RowWriter<'_>)> = None;
         // bound: the replicas of the group
@@ -38,9 +38,9 @@ impl Replica<'_> {
             if !self.is_ready(link) {
                 continue;
             }
-            let Some((own, row)) = memory.link(link) else { continue };
+            let Some((own, row)) = step.memory.link(link) else { continue };
             let request = Timestamp::from_cell(row.cell(peer_row::REQUEST)?.load());
-            if request.rank() != Some(rank_of(link)) || !self.is_new(request, link) {
+            if request.rank() != Some(rank_of(link)) || !self.is_new(role, request, link) {
                 continue;
             }
             if highest.is_none_or(|(other, ..)| request > other) {
@@ -49,40 +49,39 @@ impl Replica<'_> {
         }
         match highest {
             None => Ok(()),
-            Some((request, link, row)) => self.grant(now, request, (link, row), fabric, memory),
+            Some((request, link, row)) => self.grant(role, request, (link, row), step),
         }
     }
 
     /// Whether a request is to be answered: above all before, or the last one again, over another
     /// view.
-    fn is_new(&self, request: Timestamp, link: LinkId) -> bool {
+    fn is_new(&self, role: &Role, request: Timestamp, link: LinkId) -> bool {
         if request != self.promised {
             return request > self.promised;
         }
-        self.granted_to != Some(link)
+        role.granted_to() != Some(link)
     }
 
     fn grant<F: Fabric + Permissions, M: Memory>(
         &mut self,
-        now: Time,
+        role: &mut Role,
         request: Timestamp,
         (link, row): (LinkId, RowWriter<'_>),
-        fabric: &mut F,
-        memory: &M,
+        step: &mut Step<'_, F, M>,
     ) -> Result<(), Halt> {
         let attached = self.state.at(link).attached;
-        if !self.end_reads(now, fabric) || !self.take_back(fabric) {
+        if !self.end_reads(role, step) || !self.take_back(role, step.fabric) {
             return Ok(());
         }
-        self.end_writes(now, Some(link), fabric);
-        self.leadership = Leadership::Follower;
-        self.promise(request, memory)?;
-        if fabric.grant(attached.view, attached.peer, LOG).is_err() {
+        self.end_writes(Some(link), step);
+        role.follow(None);
+        self.promise(request, step.memory)?;
+        if step.fabric.grant(attached.view, attached.peer, LOG).is_err() {
             // The next step tries again: the last request is answered over another view.
             return Ok(());
         }
-        self.granted_to = Some(link);
-        self.attempts = 0;
+        role.follow(Some(link));
+        self.campaigns.attempts = 0;
         self.progress.granted = self.progress.granted.saturating_add(1);
         put(row, peer_row::GRANTED, request.cell())
     }
@@ -95,33 +94,36 @@ impl Replica<'_> {
 
     /// Gives up the connections over which such writes are under way. Not that of one peer, which
     /// lets none of them land any more.
-    pub(super) fn end_writes<F: Fabric>(
+    pub(super) fn end_writes<F: Fabric, M>(
         &mut self,
-        now: Time,
         refuses: Option<LinkId>,
-        fabric: &mut F,
+        step: &mut Step<'_, F, M>,
     ) {
         // bound: the replicas of the group
         for link in self.links.peers() {
             let state = self.state.at(link);
-            let attached = state.attached;
-            if state.follow.reads_on() && attached.is_ready() && Some(link) != refuses {
-                fabric.cut(attached.view, attached.peer);
-                self.lose(now, attached.view);
+            let reads_on = state.follow.reads_on() && state.attached.is_ready();
+            if reads_on && Some(link) != refuses {
+                self.give_up(link, step);
             }
         }
     }
 
     /// Takes the right to the own log back from whoever has it. False if the fabric cannot.
-    pub(super) fn take_back<F: Fabric + Permissions>(&mut self, fabric: &mut F) -> bool {
-        let Some(link) = self.granted_to else { return true };
+    pub(super) fn take_back<F: Fabric + Permissions>(
+        &self,
+        role: &mut Role,
+        fabric: &mut F,
+    ) -> bool {
+        let Role::Follower(follower) = role else { return true };
+        let Some(link) = follower.granted_to else { return true };
         let attached = self.state.at(link).attached;
         // On an error other than this the fabric has cut the peer, so nothing lands either.
         let _ = fabric.revoke(attached.view, attached.peer, LOG);
         if fabric.may_write(attached.view, attached.peer, LOG) {
             return false;
         }
-        self.granted_to = None;
+        follower.granted_to = None;
         true
     }
 

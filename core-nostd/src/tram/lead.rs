@@ -12,41 +12,46 @@
 //!
 //! Requirement: TRM-1.
 
+use super::common::Common;
 use super::counts::{SourceCount, UpTo, parent_leader};
 use super::entry::{Content, Entry, Message, Positions, Source};
 use super::feed::{Fed, Ring, whole_cells};
 use super::follow::FollowStage;
-use super::link::{LinkId, Memory, Role, Stage};
+use super::link::{LinkId, LinkRole, Memory, Stage, rank_of};
 use super::log::Log;
-use super::oracle::Standing;
 use super::progress::Halt;
-use super::replica::{Replica, rank_of};
+use super::role::{Leader, Standing};
 use super::shape::{feed_row, peer_row};
+use super::step::Step;
 use crate::fabric::Fabric;
-use crate::ids::{ClientNumber, Time};
+use crate::ids::ClientNumber;
 use crate::memory::Row;
 
-impl Replica<'_> {
+impl Common<'_> {
     /// Counts as decided what a quorum has, and the parent has decided if it came from there.
-    pub(super) fn decide<M: Memory>(&mut self, log: Log<'_>, memory: &M) -> Result<(), Halt> {
-        let before = log.decided()?;
+    pub(super) fn decide<F, M: Memory>(
+        &mut self,
+        leader: &mut Leader,
+        step: &Step<'_, F, M>,
+    ) -> Result<(), Halt> {
+        let before = step.log.decided()?;
         let mut highest = before;
         let quorum = self.overlay.quorum(self.id.group);
-        if self.has(self.tail) >= quorum && self.tail > highest {
-            highest = self.tail;
+        if self.has(leader, leader.tail) >= quorum && leader.tail > highest {
+            highest = leader.tail;
         } else {
             // bound: the replicas of the group
             for link in self.links.peers() {
                 let Some(reached) = self.reached(link) else { continue };
-                if reached > highest && self.has(reached) >= quorum {
+                if reached > highest && self.has(leader, reached) >= quorum {
                     highest = reached;
                 }
             }
         }
-        let highest = self.confirmed(before, highest, log, memory)?;
+        let highest = self.confirmed(leader, before, highest, step)?;
         if highest > before {
-            log.set_decided(highest)?;
-            self.attempts = 0;
+            step.log.set_decided(highest)?;
+            self.campaigns.attempts = 0;
         }
         Ok(())
     }
@@ -61,8 +66,8 @@ impl Replica<'_> {
     }
 
     /// How many logs reach so far.
-    fn has(&self, place: u64) -> u16 {
-        let mut count = u16::from(self.tail >= place);
+    fn has(&self, leader: &Leader, place: u64) -> u16 {
+        let mut count = u16::from(leader.tail >= place);
         // bound: the replicas of the group
         for link in self.links.peers() {
             if self.reached(link).is_some_and(|reached| reached >= place) {
@@ -75,99 +80,95 @@ impl Replica<'_> {
     /// Gives places to what the sources have.
     pub(super) fn propose<F: Fabric, M: Memory>(
         &mut self,
-        now: Time,
-        fabric: &mut F,
-        log: Log<'_>,
-        memory: &M,
+        leader: &mut Leader,
+        step: &mut Step<'_, F, M>,
     ) -> Result<(), Halt> {
-        let limit = self.log_limit(now, log, memory)?;
-        if self.tail >= limit {
-            self.cut_silent(now, fabric);
+        let limit = self.log_limit(step)?;
+        if leader.tail >= limit {
+            self.cut_silent(step);
         }
-        if !self.options.batching && self.tail > log.decided()? {
+        if !self.options.batching && leader.tail > step.log.decided()? {
             return Ok(());
         }
         let limit =
-            if self.options.batching { limit } else { limit.min(self.tail.saturating_add(1)) };
-        self.run_bytes = 0;
-        self.propose_null(limit, log)?;
-        self.propose_admissions(limit, log, memory)?;
-        self.wanted = None;
-        self.propose_parents(limit, fabric, log, memory)?;
-        self.ask_for_wanted(now, memory)?;
+            if self.options.batching { limit } else { limit.min(leader.tail.saturating_add(1)) };
+        leader.run_bytes = 0;
+        self.propose_null(leader, limit, step.log)?;
+        self.propose_admissions(leader, limit, step)?;
+        leader.wanted = None;
+        self.propose_parents(leader, limit, step)?;
+        self.ask_for_wanted(leader, step)?;
         let clients = self.overlay.limits().clients;
         // bound: the clients
-        for step in 0..clients {
-            if self.tail >= limit {
+        for next in 0..clients {
+            if leader.tail >= limit {
                 break;
             }
-            let number = self.turn.saturating_add(step).checked_rem(clients).unwrap_or(0);
-            self.propose_client(now, ClientNumber(number), limit, fabric, log, memory)?;
+            let number = leader.turn.saturating_add(next).checked_rem(clients).unwrap_or(0);
+            self.propose_client(leader, ClientNumber(number), limit, step)?;
         }
-        self.turn = self.turn.saturating_add(1).checked_rem(clients).unwrap_or(0);
+        leader.turn = leader.turn.saturating_add(1).checked_rem(clients).unwrap_or(0);
         Ok(())
     }
 
     /// Up to which place the log has room.
-    fn log_limit<M: Memory>(&mut self, now: Time, log: Log<'_>, memory: &M) -> Result<u64, Halt> {
+    fn log_limit<F, M: Memory>(&mut self, step: &Step<'_, F, M>) -> Result<u64, Halt> {
         let mut low = self.delivered;
         // bound: the replicas of the group
         for link in self.links.peers() {
             let follow = &self.state.at(link).follow;
-            let is_given_up = follow.stage == FollowStage::Behind || !self.is_heard(now, link);
+            let is_given_up = follow.stage == FollowStage::Behind || !self.is_heard(step.now, link);
             if rank_of(link) != self.id.rank && !is_given_up {
-                low = low.min(self.delivered_by(link, memory)?);
+                low = low.min(self.delivered_by(link, step.memory)?);
             }
             // An entry stays as it is as long as a write to anyone may read it.
             low = low.min(follow.under_way().unwrap_or(low));
         }
-        let low = low.min(self.keep_for_children(log, memory)?);
+        let low = low.min(self.keep_for_children(step)?);
         Ok(low.saturating_add(u64::from(self.shape.entries())))
     }
 
     /// Gives up the connections of peers that are silent and whose writes hold up the log.
-    fn cut_silent<F: Fabric>(&mut self, now: Time, fabric: &mut F) {
+    fn cut_silent<F: Fabric, M>(&mut self, step: &mut Step<'_, F, M>) {
         // bound: the replicas of the group
         for link in self.links.peers() {
             let state = self.state.at(link);
-            let attached = state.attached;
-            let holds_up = attached.is_ready() && state.follow.under_way().is_some();
-            if holds_up && !self.is_heard(now, link) {
-                fabric.cut(attached.view, attached.peer);
-                self.lose(now, attached.view);
+            let holds_up = state.attached.is_ready() && state.follow.under_way().is_some();
+            if holds_up && !self.is_heard(step.now, link) {
+                self.give_up(link, step);
             }
         }
     }
 
     /// A leader's first entry is a null, if a leader before it may have passed messages on early.
-    fn propose_null(&mut self, limit: u64, log: Log<'_>) -> Result<(), Halt> {
-        if self.owes_null && self.tail < limit {
-            self.owes_null = false;
-            self.append(Content::Null { timestamp: self.promised }, log)?;
+    fn propose_null(&mut self, leader: &mut Leader, limit: u64, log: Log<'_>) -> Result<(), Halt> {
+        if leader.owes_null && leader.tail < limit {
+            leader.owes_null = false;
+            self.append(leader, Content::Null { timestamp: self.promised }, log)?;
         }
         Ok(())
     }
 
     /// Proposes that replicas that have come back, and have everything, count again (TRM-5).
-    fn propose_admissions<M: Memory>(
+    fn propose_admissions<F, M: Memory>(
         &mut self,
+        leader: &mut Leader,
         limit: u64,
-        log: Log<'_>,
-        memory: &M,
+        step: &Step<'_, F, M>,
     ) -> Result<(), Halt> {
         // bound: the replicas of the group
         for link in self.links.peers() {
-            let Some((_, row)) = memory.link(link) else { continue };
+            let Some((_, row)) = step.memory.link(link) else { continue };
             let standing = Standing::from_cell(row.cell(peer_row::STANDING)?.load());
             let state = self.state.at_mut(link);
             let incarnation = standing.incarnation;
             let is_due = state.follow.stage == FollowStage::Synced
                 && !state.follow.is_voter
                 && state.follow.admitting != Some(incarnation);
-            if is_due && self.tail < limit {
+            if is_due && leader.tail < limit {
                 state.follow.admitting = Some(incarnation);
                 let content = Content::Admit { rank: rank_of(link), incarnation };
-                self.append(content, log)?;
+                self.append(leader, content, step.log)?;
             }
         }
         Ok(())
@@ -176,10 +177,9 @@ impl Replica<'_> {
     /// Takes what the parent's replicas have passed on.
     fn propose_parents<F: Fabric, M: Memory>(
         &mut self,
+        leader: &mut Leader,
         limit: u64,
-        fabric: &F,
-        log: Log<'_>,
-        memory: &M,
+        step: &Step<'_, F, M>,
     ) -> Result<(), Halt> {
         // What is decided goes before what may be replaced: a leader that was deposed shows
         // messages that the next one does not have.
@@ -190,20 +190,20 @@ impl Replica<'_> {
                 if !self.is_ready(link) {
                     continue;
                 }
-                let Some((_, row)) = memory.link(link) else { continue };
+                let Some((_, row)) = step.memory.link(link) else { continue };
                 self.progress.looked = self.progress.looked.saturating_add(1);
                 let count = self.counts.source(Source::Parent, UpTo::Proposed);
                 let confirmed = row.cell(feed_row::CONFIRMED)?.load();
                 // What a leader before the one of the last null passed on early may be lost, and
                 // nothing need take its position.
-                let leader = self.links.role(link).and_then(|role| match role {
-                    Role::Parent(rank) => Some(rank),
+                let feeder = self.links.role(link).and_then(|role| match role {
+                    LinkRole::Parent(rank) => Some(rank),
                     _ => None,
                 });
                 let is_current =
-                    count.incarnation == 0 || count.incarnation == parent_leader(leader);
+                    count.incarnation == 0 || count.incarnation == parent_leader(feeder);
                 if is_decided == (confirmed > count.next.0) && (is_decided || is_current) {
-                    self.take_from(Source::Parent, link, row, limit, fabric, log, memory)?;
+                    self.take_from(leader, Source::Parent, link, row, limit, step)?;
                 }
             }
         }
@@ -213,23 +213,21 @@ impl Replica<'_> {
     /// Takes what a client has multicast here, after the entry that opens its place.
     fn propose_client<F: Fabric, M: Memory>(
         &mut self,
-        now: Time,
+        leader: &mut Leader,
         client: ClientNumber,
         limit: u64,
-        fabric: &mut F,
-        log: Log<'_>,
-        memory: &M,
+        step: &mut Step<'_, F, M>,
     ) -> Result<(), Halt> {
         let link = self.links.client(client);
         let state = self.state.at(link);
         let (attached, is_bad) = (state.attached, state.is_bad);
         let count = self.counts.client(client, UpTo::Proposed);
         let is_there = attached.stage == Stage::Ready && !is_bad;
-        let Some((_, row)) = memory.link(link).filter(|_| is_there) else {
-            let is_over = is_bad || now.since(attached.since) > self.options.lease_ns;
+        let Some((_, row)) = step.memory.link(link).filter(|_| is_there) else {
+            let is_over = is_bad || step.now.since(attached.since) > self.options.lease_ns;
             if count.is_open && is_over && attached.stage != Stage::Waiting {
                 let content = Content::Close { client, incarnation: count.incarnation };
-                self.append(content, log)?;
+                self.append(leader, content, step.log)?;
             }
             return Ok(());
         };
@@ -244,28 +242,26 @@ impl Replica<'_> {
                 return Ok(());
             }
             // There is room for one entry: else this client is not looked at.
-            self.append(Content::Open { client, incarnation }, log)?;
+            self.append(leader, Content::Open { client, incarnation }, step.log)?;
         }
-        self.take_from(Source::Client(client), link, row, limit, fabric, log, memory)?;
+        self.take_from(leader, Source::Client(client), link, row, limit, step)?;
         let count = self.counts.client(client, UpTo::Proposed);
         let is_done = row.cell(feed_row::WRITTEN)?.load() <= count.next.0;
-        if is_going && is_done && self.tail < limit {
-            self.append(Content::Close { client, incarnation }, log)?;
+        if is_going && is_done && leader.tail < limit {
+            self.append(leader, Content::Close { client, incarnation }, step.log)?;
         }
         Ok(())
     }
 
     /// Takes all that one source has in one ring, as far as the log has room.
-    #[allow(clippy::too_many_arguments, reason = "what is taken, from where, and to where")]
     fn take_from<F: Fabric, M: Memory>(
         &mut self,
+        leader: &mut Leader,
         source: Source,
         link: LinkId,
         row: Row<'_>,
         limit: u64,
-        fabric: &F,
-        log: Log<'_>,
-        memory: &M,
+        step: &Step<'_, F, M>,
     ) -> Result<(), Halt> {
         let shape = self.shape;
         let ring = match source {
@@ -274,7 +270,7 @@ impl Replica<'_> {
         };
         // bound: a window
         for _ in 0..ring.window {
-            if self.tail >= limit || self.run_bytes >= self.options.run_bytes {
+            if leader.tail >= limit || leader.run_bytes >= self.options.run_bytes {
                 break;
             }
             let count = self.counts.source(source, UpTo::Proposed);
@@ -286,20 +282,20 @@ impl Replica<'_> {
                     break;
                 }
             };
-            fabric.observe_barrier();
+            step.fabric.observe_barrier();
             let length = u64::from(fed.length);
             if self.shape.is_reference(fed.length) {
-                if !self.take_body(source, count.next, &fed, row, log, memory)? {
+                if !self.take_body(leader, source, count.next, &fed, row, step)? {
                     break;
                 }
             } else {
-                log.clear(self.tail)?;
-                let payload = self.shape.payload(self.tail);
+                step.log.clear(leader.tail)?;
+                let payload = self.shape.payload(leader.tail);
                 let from = ring.payload(count.next);
-                log.memory().copy_from(payload, &row, from, whole_cells(fed.length))?;
+                step.log.memory().copy_from(payload, &row, from, whole_cells(fed.length))?;
                 self.progress.copied_bytes = self.progress.copied_bytes.saturating_add(length);
             }
-            self.run_bytes = self.run_bytes.saturating_add(length);
+            leader.run_bytes = leader.run_bytes.saturating_add(length);
             let message = Message {
                 source,
                 ordinal: count.next,
@@ -307,7 +303,7 @@ impl Replica<'_> {
                 destinations: fed.destinations,
                 length: fed.length,
             };
-            self.append(Content::Message(message), log)?;
+            self.append(leader, Content::Message(message), step.log)?;
         }
         Ok(())
     }
@@ -328,7 +324,7 @@ impl Replica<'_> {
     }
 
     /// Puts an entry at the end of the own log.
-    fn append(&mut self, content: Content, log: Log<'_>) -> Result<(), Halt> {
+    fn append(&mut self, leader: &mut Leader, content: Content, log: Log<'_>) -> Result<(), Halt> {
         let mut positions = Positions::new();
         // bound: the children
         for (child, state) in self.children.iter().enumerate() {
@@ -343,9 +339,9 @@ impl Replica<'_> {
         }
         let entry = Entry { content, positions };
         self.counts.count(&entry, UpTo::Proposed)?;
-        log.store(self.tail, &entry)?;
-        self.tail = self.tail.saturating_add(1);
-        log.set_tail(self.tail)?;
+        log.store(leader.tail, &entry)?;
+        leader.tail = leader.tail.saturating_add(1);
+        log.set_tail(leader.tail)?;
         self.progress.proposed = self.progress.proposed.saturating_add(1);
         Ok(())
     }

@@ -14,6 +14,7 @@
 //! Requirements: ORD-4, TRM-3, TRM-8.
 
 use super::overlay::{CHILDREN_MAX, Overlay, ReplicaId};
+use super::progress::Halt;
 use crate::ids::{ClientNumber, GroupId, Rank, Time, ViewId, u16_from_index};
 use crate::memory::{Row, RowWriter};
 
@@ -64,7 +65,7 @@ pub struct Attachment {
 /// Who is at the other end of a replica's link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub enum Role {
+pub enum LinkRole {
     /// A replica of the own group.
     Peer(Rank),
     /// A replica of the parent.
@@ -163,40 +164,40 @@ impl ReplicaLinks {
 
     /// Whose link is at a place.
     #[must_use]
-    pub fn role(&self, link: LinkId) -> Option<Role> {
+    pub fn role(&self, link: LinkId) -> Option<LinkRole> {
         let mut rest = link.0;
         if rest < self.peers {
-            return Some(Role::Peer(Rank(rest)));
+            return Some(LinkRole::Peer(Rank(rest)));
         }
         rest = rest.saturating_sub(self.peers);
         if rest < self.parents {
-            return Some(Role::Parent(Rank(rest)));
+            return Some(LinkRole::Parent(Rank(rest)));
         }
         // bound: the children
         for (child, below) in self.children.iter().enumerate() {
             let rank = link.0.checked_sub(below.first).filter(|rank| *rank < below.replicas);
             if let (Some(rank), Some(child)) = (rank, u16_from_index(child)) {
-                return Some(Role::Child { child, rank: Rank(rank) });
+                return Some(LinkRole::Child { child, rank: Rank(rank) });
             }
         }
         let client = link.0.checked_sub(self.first_client())?;
-        (client < self.clients).then_some(Role::Client(ClientNumber(client)))
+        (client < self.clients).then_some(LinkRole::Client(ClientNumber(client)))
     }
 
     /// Where a link is in the list.
     #[must_use]
-    pub fn find(&self, role: Role) -> Option<LinkId> {
+    pub fn find(&self, role: LinkRole) -> Option<LinkId> {
         let link = match role {
-            Role::Peer(rank) => (rank.0 < self.peers).then_some(rank.0),
-            Role::Parent(rank) => {
+            LinkRole::Peer(rank) => (rank.0 < self.peers).then_some(rank.0),
+            LinkRole::Parent(rank) => {
                 (rank.0 < self.parents).then(|| self.peers.saturating_add(rank.0))
             }
-            Role::Child { child, rank } => self
+            LinkRole::Child { child, rank } => self
                 .children
                 .get(usize::from(child))
                 .filter(|below| rank.0 < below.replicas)
                 .map(|below| below.first.saturating_add(rank.0)),
-            Role::Client(number) => {
+            LinkRole::Client(number) => {
                 (number.0 < self.clients).then(|| self.first_client().saturating_add(number.0))
             }
         };
@@ -212,13 +213,13 @@ impl ReplicaLinks {
         other: ReplicaId,
     ) -> Option<LinkId> {
         if other.group == own {
-            return self.find(Role::Peer(other.rank));
+            return self.find(LinkRole::Peer(other.rank));
         }
         if overlay.parent(own) == Some(other.group) {
-            return self.find(Role::Parent(other.rank));
+            return self.find(LinkRole::Parent(other.rank));
         }
         let child = self.children.iter().position(|below| below.group == other.group)?;
-        self.find(Role::Child { child: u16_from_index(child)?, rank: other.rank })
+        self.find(LinkRole::Child { child: u16_from_index(child)?, rank: other.rank })
     }
 
     pub(super) fn peers(&self) -> impl Iterator<Item = LinkId> + use<> {
@@ -264,6 +265,17 @@ impl ReplicaLinks {
     }
 }
 
+/// Stores a cell of an own row.
+pub(super) fn put(row: RowWriter<'_>, offset: usize, value: u64) -> Result<(), Halt> {
+    row.cell(offset)?.publish(value);
+    Ok(())
+}
+
+/// The rank of a link to a peer of the own group.
+pub(super) const fn rank_of(link: LinkId) -> Rank {
+    Rank(link.0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -292,7 +304,7 @@ mod tests {
         let links = ReplicaLinks::of(&overlay, GroupId(1));
         assert_eq!(links.len(), 2 + 3 + 4 + 1 + 5);
         let child = ReplicaId { group: GroupId(3), rank: Rank(0) };
-        let role = Role::Child { child: 1, rank: Rank(0) };
+        let role = LinkRole::Child { child: 1, rank: Rank(0) };
         assert_eq!(links.find_replica(&overlay, GroupId(1), child), links.find(role));
         let grandparent = ReplicaId { group: GroupId(0), rank: Rank(2) };
         assert_eq!(links.find_replica(&overlay, GroupId(2), grandparent), None);
@@ -314,11 +326,11 @@ mod tests {
         let overlay = Overlay::new(&groups, limits).expect("a tree");
         let links = ReplicaLinks::of(&overlay, GroupId(1));
         let none = [
-            Role::Peer(Rank(2)),
-            Role::Parent(Rank(3)),
-            Role::Child { child: 0, rank: Rank(4) },
-            Role::Child { child: 1, rank: Rank(0) },
-            Role::Client(ClientNumber(5)),
+            LinkRole::Peer(Rank(2)),
+            LinkRole::Parent(Rank(3)),
+            LinkRole::Child { child: 0, rank: Rank(4) },
+            LinkRole::Child { child: 1, rank: Rank(0) },
+            LinkRole::Client(ClientNumber(5)),
         ];
         assert_eq!(none.map(|role| links.find(role)), [None; 5]);
     }

@@ -19,9 +19,12 @@
 //! | `timestamp`, `entry`, `counts` | who leads; what a log holds; what all know alike from it |
 //! | `feed` | rings of messages: from clients, and from a parent |
 //! | `log` | the own log |
+//! | `role`, `common` | what a replica has in one role alone, and in each |
+//! | `step` | what a step works with |
 //! | `replica` | a replica, and its step |
 //! | `oracle`, `grant`, `campaign` | who should lead, who may write, how a replica becomes leader |
-//! | `follow`, `lead` | how a leader keeps its followers' logs, and gives places to messages |
+//! | `follow`, `repair`, `stream` | how a leader keeps its followers' logs |
+//! | `lead` | how it gives places to messages |
 //! | `deliver`, `pass_on` | handing over, and passing on to children |
 //! | `bodies`, `carry`, `complete` | payloads that entries refer to, if a switch is on |
 //! | `confirm` | what the parent has decided of what it passed on early |
@@ -36,6 +39,7 @@ mod bodies;
 mod campaign;
 mod carry;
 mod client;
+mod common;
 mod complete;
 mod confirm;
 mod counts;
@@ -54,13 +58,16 @@ mod pass_on;
 mod places;
 mod posting;
 mod progress;
+mod repair;
 mod replica;
 mod replies;
+mod role;
 mod rows;
 mod shape;
 mod show;
 mod snapshot;
 mod status;
+mod step;
 mod stream;
 mod timestamp;
 mod token;
@@ -69,9 +76,10 @@ pub use client::{
     Answered, Answers, Client, ClientLink, ClientLinks, ClientOptions, GroupState, MessageState,
     SendError,
 };
+pub use common::{LinkState, ReplicaOptions};
 pub use counts::SourceState;
 pub use entry::MessageId;
-pub use link::{Attachment, LinkId, Memory, ReplicaLinks, Role, Stage};
+pub use link::{Attachment, LinkId, LinkRole, Memory, ReplicaLinks, Stage};
 pub use log::LOG;
 pub use overlay::{
     CHILDREN_MAX, Destinations, GROUPS_MAX, Group, Limits, Overlay, OverlayError, REPLICAS_MAX,
@@ -79,7 +87,7 @@ pub use overlay::{
 };
 pub use posting::Posting;
 pub use progress::{Application, Delivered, Halt, OpenError, Progress};
-pub use replica::{LentState, LinkState, Replica, ReplicaOptions};
+pub use replica::{LentState, Replica};
 pub use shape::{ReplicaBytes, Shape};
 pub use status::LogCounts;
 pub use timestamp::Timestamp;

@@ -11,30 +11,36 @@
 //!
 //! Source: TRAM, section 2.1 (the weak leader oracle).
 
-use super::link::{LinkId, Memory};
-use super::log::Log;
+use super::common::Common;
+use super::link::{LinkId, Memory, put, rank_of};
 use super::progress::Halt;
-use super::replica::{Leadership, Replica, put, rank_of};
+use super::role::{Role, Standing, bit};
 use super::shape::peer_row;
+use super::step::Step;
 use crate::fabric::{Fabric, Permissions};
 use crate::ids::{Rank, Time};
 
-impl Replica<'_> {
+impl Common<'_> {
     /// Shows that this replica lives, if it is time for that again, or if it hears others than it
     /// has shown.
-    pub(super) fn beat<M: Memory>(&mut self, now: Time, memory: &M) -> Result<(), Halt> {
-        let is_due = self.beat_at.is_none_or(|at| now.since(at) >= self.options.heartbeat_ns);
-        let hears = if self.is_whole(memory)? { self.hears(now) } else { 0 };
-        if !is_due && hears == self.shown_hears {
+    pub(super) fn beat<F, M: Memory>(
+        &mut self,
+        role: &mut Role,
+        step: &Step<'_, F, M>,
+    ) -> Result<(), Halt> {
+        let is_due =
+            self.shown.beat_at.is_none_or(|at| step.now.since(at) >= self.options.heartbeat_ns);
+        let hears = if role.is_whole(step.log)? { self.hears(step.now) } else { 0 };
+        if !is_due && hears == self.shown.hears {
             return Ok(());
         }
-        self.shown_hears = hears;
-        self.beat_at = Some(now);
-        self.beats = self.beats.saturating_add(1);
+        self.shown.hears = hears;
+        self.shown.beat_at = Some(step.now);
+        self.shown.beats = self.shown.beats.saturating_add(1);
         // bound: the replicas of the group
         for link in self.links.peers() {
-            if let Some((row, _)) = memory.link(link) {
-                put(row, peer_row::HEARTBEAT, self.beats)?;
+            if let Some((row, _)) = step.memory.link(link) {
+                put(row, peer_row::HEARTBEAT, self.shown.beats)?;
                 put(row, peer_row::HEARS, hears)?;
                 self.touch(link);
             }
@@ -43,41 +49,32 @@ impl Replica<'_> {
         Ok(())
     }
 
-    /// Takes the peers' heartbeats.
-    pub(super) fn listen<M: Memory>(&mut self, now: Time, memory: &M) -> Result<(), Halt> {
+    /// Takes the peers' heartbeats, and what this replica's leader says of entries that it lacks.
+    pub(super) fn listen<F, M: Memory>(
+        &mut self,
+        role: &mut Role,
+        step: &Step<'_, F, M>,
+    ) -> Result<(), Halt> {
         // bound: the replicas of the group
         for link in self.links.peers() {
             let state = self.state.at_mut(link);
             if !state.attached.is_ready() {
                 continue;
             }
-            let Some((_, row)) = memory.link(link) else { continue };
+            let Some((_, row)) = step.memory.link(link) else { continue };
             let heartbeat = row.cell(peer_row::HEARTBEAT)?.load();
             if heartbeat != state.heartbeat {
                 state.heartbeat = heartbeat;
-                state.heard_at = Some(now);
+                state.heard_at = Some(step.now);
             }
-            if self.granted_to == Some(link)
+            if let Role::Follower(follower) = role
+                && follower.granted_to == Some(link)
                 && row.cell(peer_row::KEPT_FROM)?.load() > self.delivered
             {
-                self.needs_snapshot = true;
+                follower.needs_snapshot = true;
             }
         }
         Ok(())
-    }
-
-    /// Whether the own log has all that a leader may have to pass on: not after a snapshot, before
-    /// a leader has filled it. A leader writes what is missing before its stamp; and where its
-    /// stamp is there already, before the log says that all that the snapshot has is decided.
-    fn is_whole<M: Memory>(&mut self, memory: &M) -> Result<bool, Halt> {
-        let Some(stamp) = self.gapped else { return Ok(true) };
-        let log = Log::new(memory.log(), self.shape);
-        let control = log.control()?;
-        let is_filled = control.stamp != stamp || control.decided >= log.begins()?;
-        if is_filled {
-            self.gapped = None;
-        }
-        Ok(is_filled)
     }
 
     /// Which replicas of the group this one hears, itself included: a bit a rank.
@@ -110,9 +107,9 @@ impl Replica<'_> {
     }
 
     /// Whether a replica leads, or campaigns to.
-    fn leads<M: Memory>(&self, rank: Rank, memory: &M) -> Result<bool, Halt> {
+    fn leads<M: Memory>(&self, role: &Role, rank: Rank, memory: &M) -> Result<bool, Halt> {
         if rank == self.id.rank {
-            return Ok(Standing::from_cell(self.standing()).leads);
+            return Ok(role.leads());
         }
         match memory.link(LinkId(rank.0)) {
             None => Ok(false),
@@ -121,33 +118,39 @@ impl Replica<'_> {
     }
 
     /// Who should lead, as far as this replica can tell.
-    pub(super) fn choice<M: Memory>(
-        &mut self,
-        now: Time,
-        memory: &M,
+    fn choice<F, M: Memory>(
+        &self,
+        role: &mut Role,
+        step: &Step<'_, F, M>,
     ) -> Result<Option<Rank>, Halt> {
         if let Some(leader) = self.promised.rank()
-            && self.leads(leader, memory)?
-            && self.can_lead(now, leader, memory)?
+            && self.leads(role, leader, step.memory)?
+            && self.can_lead(role, leader, step)?
         {
             return Ok(Some(leader));
         }
         // bound: the replicas of the group
         for rank in 0..self.overlay.replicas(self.id.group) {
-            if self.can_lead(now, Rank(rank), memory)? {
+            if self.can_lead(role, Rank(rank), step)? {
                 return Ok(Some(Rank(rank)));
             }
         }
         Ok(None)
     }
 
-    fn can_lead<M: Memory>(&mut self, now: Time, rank: Rank, memory: &M) -> Result<bool, Halt> {
+    fn can_lead<F, M: Memory>(
+        &self,
+        role: &mut Role,
+        rank: Rank,
+        step: &Step<'_, F, M>,
+    ) -> Result<bool, Halt> {
         if rank == self.id.rank {
-            let may = self.is_voter && !self.needs_snapshot && self.is_whole(memory)?;
-            return Ok(may && self.is_quorum(self.hears(now)));
+            let may = self.is_voter && !role.needs_snapshot() && role.is_whole(step.log)?;
+            return Ok(may && self.is_quorum(self.hears(step.now)));
         }
         let link = LinkId(rank.0);
-        let Some((_, row)) = memory.link(link).filter(|_| self.is_heard(now, link)) else {
+        let Some((_, row)) = step.memory.link(link).filter(|_| self.is_heard(step.now, link))
+        else {
             return Ok(false);
         };
         let standing = Standing::from_cell(row.cell(peer_row::STANDING)?.load());
@@ -161,34 +164,34 @@ impl Replica<'_> {
     /// Begins a campaign if this replica should lead and does not.
     pub(super) fn stand<F: Fabric + Permissions, M: Memory>(
         &mut self,
-        now: Time,
-        fabric: &mut F,
-        memory: &M,
+        role: &mut Role,
+        step: &mut Step<'_, F, M>,
     ) -> Result<(), Halt> {
-        if self.choice(now, memory)? != Some(self.id.rank) {
+        let is_candidate = matches!(role, Role::Candidate(_));
+        if self.choice(role, step)? != Some(self.id.rank) {
             // Another should lead. A leader goes on until it is deposed: its oracle may be wrong.
-            if matches!(self.leadership, Leadership::Candidate(_)) {
-                self.leadership = Leadership::Follower;
+            if is_candidate {
+                role.follow(None);
             }
             return Ok(());
         }
-        let is_needed = match self.leadership {
-            Leadership::Follower => true,
-            Leadership::Candidate(_) => false,
-            Leadership::Leader => self.is_passed_over(memory)?,
+        let is_needed = match role {
+            Role::Follower(_) => true,
+            Role::Candidate(_) => false,
+            Role::Leader(_) => self.is_passed_over(step.memory)?,
         };
-        let waited = self.campaign_at.is_none_or(|at| now.since(at) >= self.pause_ns());
-        let is_stuck = matches!(self.leadership, Leadership::Candidate(_))
-            && self.campaign_at.is_some_and(|at| now.since(at) >= self.patience_ns());
+        let waited = self.campaigns.began.is_none_or(|at| step.now.since(at) >= self.pause_ns());
+        let is_stuck = is_candidate
+            && self.campaigns.began.is_some_and(|at| step.now.since(at) >= self.patience_ns());
         if is_stuck || (is_needed && waited) {
-            self.begin_campaign(now, fabric, memory)?;
+            self.begin_campaign(role, step)?;
         }
         Ok(())
     }
 
     /// How long this replica waits between two campaigns: longer after each that failed.
     fn pause_ns(&self) -> u64 {
-        match self.attempts.checked_sub(1) {
+        match self.campaigns.attempts.checked_sub(1) {
             None => 0,
             Some(failed) => self.options.heartbeat_ns.saturating_mul(1 << failed.min(6)),
         }
@@ -196,7 +199,7 @@ impl Replica<'_> {
 
     /// How long a campaign may take: longer after each that failed, since logs may be long.
     fn patience_ns(&self) -> u64 {
-        let failed = self.attempts.saturating_sub(1).min(6);
+        let failed = self.campaigns.attempts.saturating_sub(1).min(6);
         self.options.campaign_ns.saturating_mul(1 << failed)
     }
 
@@ -213,31 +216,4 @@ impl Replica<'_> {
         }
         Ok(false)
     }
-}
-
-/// What a replica shows its peers of its part in the group.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Standing {
-    pub(super) incarnation: u16,
-    /// Whether it counts in quorums.
-    pub(super) is_voter: bool,
-    /// Whether it leads, or campaigns to.
-    pub(super) leads: bool,
-}
-
-impl Standing {
-    pub(super) fn cell(self) -> u64 {
-        let flags = (u64::from(self.leads) << 1) | u64::from(self.is_voter);
-        (u64::from(self.incarnation) << 2) | flags
-    }
-
-    pub(super) fn from_cell(cell: u64) -> Self {
-        let incarnation = u16::try_from(cell >> 2).unwrap_or(0);
-        Self { incarnation, is_voter: cell & 1 == 1, leads: cell & 2 == 2 }
-    }
-}
-
-/// A rank's bit in a set of ranks.
-pub(super) fn bit(rank: Rank) -> u64 {
-    1_u64.checked_shl(u32::from(rank.0)).unwrap_or(0)
 }

@@ -22,15 +22,17 @@
 //!
 //! Requirement: TRM-1.
 
+use super::common::{ChildState, Common, Passing};
 use super::counts::UpTo;
 use super::feed::{Fed, Payload, Ring};
-use super::link::{LinkId, Memory};
+use super::link::{LinkId, Memory, put};
 use super::log::Log;
 use super::progress::Halt;
-use super::replica::{ChildState, Passing, Replica, put};
+use super::role::Leader;
 use super::shape::{Shape, feed_row, taken_row};
+use super::step::Step;
 use crate::fabric::Fabric;
-use crate::ids::{Ordinal, Time};
+use crate::ids::Ordinal;
 use crate::memory::{OutOfRow, Row, RowWriter};
 
 /// Which replicas of the children are served.
@@ -49,12 +51,21 @@ impl Served {
     }
 }
 
+/// A replica of a child, and the rows that are shared with it.
+pub(super) struct ChildReplica<'c, 'm> {
+    pub(super) child: usize,
+    pub(super) shape: &'c Shape,
+    pub(super) link: LinkId,
+    pub(super) row: RowWriter<'m>,
+    pub(super) theirs: Row<'m>,
+}
+
 /// Whether a child's replica shows that it leads.
 fn leads(theirs: Row<'_>) -> Result<bool, OutOfRow> {
     Ok(theirs.cell(taken_row::LEADS)?.load() != 0)
 }
 
-impl Replica<'_> {
+impl Common<'_> {
     /// A new leader looks for what the children lack from the lowest entry on that it has.
     pub(super) fn begin_passing_on(&mut self, tail: u64, log: Log<'_>) -> Result<(), Halt> {
         let lowest = tail.saturating_sub(u64::from(self.shape.entries()));
@@ -77,14 +88,12 @@ impl Replica<'_> {
     /// do anything with what is not decided.
     pub(super) fn pass_on<F: Fabric, M: Memory>(
         &mut self,
+        leader: &Leader,
         served: Served,
-        now: Time,
-        fabric: &mut F,
-        log: Log<'_>,
-        memory: &M,
+        step: &mut Step<'_, F, M>,
     ) -> Result<(), Halt> {
         let is_early = self.options.passes_on_early && served == Served::Leaders;
-        let limit = if is_early { self.tail } else { log.decided()? };
+        let limit = if is_early { leader.tail } else { step.log.decided()? };
         let mut child = 0_usize;
         // bound: the children
         while let Some(ChildState { shape, settled, .. }) = self.children.get(child).copied() {
@@ -93,15 +102,16 @@ impl Replica<'_> {
                 if !self.is_ready(link) {
                     continue;
                 }
-                let Some(rows) = memory.link(link) else { continue };
-                if !served.includes(rows.1)? {
+                let Some((row, theirs)) = step.memory.link(link) else { continue };
+                if !served.includes(theirs)? {
                     continue;
                 }
-                if self.pass_to(child, &shape, link, rows, limit, log)? {
-                    self.show_confirmed(child, link, settled, rows.0)?;
-                    self.carry_to_child(child, &shape, link, rows, fabric, log)?;
+                let to = ChildReplica { child, shape: &shape, link, row, theirs };
+                if self.pass_to(leader, &to, limit, step.log)? {
+                    self.show_confirmed(&to, settled)?;
+                    self.carry_to_child(leader, &to, step)?;
                 } else {
-                    self.give_up(now, link, fabric);
+                    self.give_up(link, step);
                 }
             }
             child = child.saturating_add(1);
@@ -112,13 +122,12 @@ impl Replica<'_> {
     /// Stores what one replica lacks. False if its row has another message at a position.
     fn pass_to(
         &mut self,
-        child: usize,
-        shape: &Shape,
-        link: LinkId,
-        (row, theirs): (RowWriter<'_>, Row<'_>),
+        leader: &Leader,
+        to: &ChildReplica<'_, '_>,
         end: u64,
         log: Log<'_>,
     ) -> Result<bool, Halt> {
+        let ChildReplica { child, shape, link, theirs, .. } = *to;
         let taken = theirs.cell(taken_row::TAKEN)?.load();
         let limit = taken.saturating_add(u64::from(shape.parent_window()));
         let mut passing = self.state.at(link).passing;
@@ -129,7 +138,7 @@ impl Replica<'_> {
         // What the log has dropped, the child has decided. A replica that has not led for long was
         // served before that.
         passing.place =
-            passing.place.max(self.tail.saturating_sub(u64::from(self.shape.entries())));
+            passing.place.max(leader.tail.saturating_sub(u64::from(self.shape.entries())));
         // bound: the entries of the log
         for _ in 0..self.shape.entries() {
             if passing.place >= end || passing.stored.0 >= limit || passing.is_spoilt {
@@ -143,7 +152,7 @@ impl Replica<'_> {
                 if position.0 >= limit {
                     break;
                 }
-                self.store_for(row, shape, &mut passing, position, &fed, log)?;
+                self.store_for(to, &mut passing, position, &fed, log)?;
             }
             passing.place = passing.place.saturating_add(1);
         }
@@ -154,13 +163,13 @@ impl Replica<'_> {
     /// Stores a message, or a null, at a position, unless it stands there already.
     fn store_for(
         &mut self,
-        row: RowWriter<'_>,
-        shape: &Shape,
+        to: &ChildReplica<'_, '_>,
         passing: &mut Passing,
         position: Ordinal,
         fed: &Fed,
         log: Log<'_>,
     ) -> Result<(), Halt> {
+        let ChildReplica { shape, row, .. } = *to;
         let ring = Ring::of_parent(shape);
         match ring.name(row.reader(), position)? {
             Some(name) if name == fed.id => {}
@@ -190,13 +199,8 @@ impl Replica<'_> {
     }
 
     /// Shows a child's replica how many of the positions stored for it are decided.
-    fn show_confirmed(
-        &mut self,
-        child: usize,
-        link: LinkId,
-        settled: u64,
-        row: RowWriter<'_>,
-    ) -> Result<(), Halt> {
+    fn show_confirmed(&mut self, to: &ChildReplica<'_, '_>, settled: u64) -> Result<(), Halt> {
+        let ChildReplica { child, link, row, .. } = *to;
         let decided = self.counts.child(child, UpTo::Delivered).0;
         let state = self.state.at_mut(link);
         let (confirmed, before) = state.passing.shown;
@@ -213,13 +217,6 @@ impl Replica<'_> {
         // What is settled matters to a child's leader after a change alone.
         self.raise(link, shown.1, u32::MAX);
         Ok(())
-    }
-
-    /// Gives up the view with a child's replica.
-    fn give_up<F: Fabric>(&mut self, now: Time, link: LinkId, fabric: &mut F) {
-        let attached = self.state.at(link).attached;
-        fabric.cut(attached.view, attached.peer);
-        self.lose(now, attached.view);
     }
 
     /// How many positions each child has decided, by that of its replicas that knew most.
@@ -242,13 +239,12 @@ impl Replica<'_> {
 
     /// The place of the first entry that a child may not have decided yet: the lowest of all
     /// children. The highest place that there is, if there is no child.
-    pub(super) fn keep_for_children<M: Memory>(
+    pub(super) fn keep_for_children<F, M: Memory>(
         &mut self,
-        log: Log<'_>,
-        memory: &M,
+        step: &Step<'_, F, M>,
     ) -> Result<u64, Halt> {
-        self.look_at_settled(memory)?;
-        let decided = log.decided()?;
+        self.look_at_settled(step.memory)?;
+        let decided = step.log.decided()?;
         let mut lowest = u64::MAX;
         // bound: the children
         for (index, child) in self.children.iter_mut().enumerate() {
@@ -257,7 +253,7 @@ impl Replica<'_> {
                 if child.kept_from >= decided {
                     break;
                 }
-                let entry = log.load(child.kept_from)?;
+                let entry = step.log.load(child.kept_from)?;
                 let position = entry.and_then(|entry| entry.position(index));
                 if position.is_some_and(|position| position.0 >= child.settled) {
                     break;

@@ -6,7 +6,7 @@
 //! It is public so that the protocols that TRAM is compared with make their lists in the same way
 //! (TRM-10).
 
-use super::bodies::NAME_BYTES;
+use super::shape::NAME_BYTES;
 use crate::fabric::{Area, Capabilities, Kind, WRITES_MAX, Write, WriteList};
 
 /// The longest gap that travels with its neighbours, in bytes.

@@ -12,13 +12,9 @@
 //! Requirements: TRM-6, TRM-7.
 
 use super::entry::MessageId;
-use super::link::{LinkId, Memory};
 use super::overlay::Overlay;
-use super::progress::Halt;
-use super::replica::Replica;
-use super::shape::{modulo, taken_row};
+use super::shape::modulo;
 use crate::ids::{ClientNumber, index_from_u16, index_from_u32};
-use crate::memory::RowWriter;
 
 /// What a replica tells a client of one of its messages. It is one cell. A reply to a later message
 /// is greater, so that a late reply never hides it.
@@ -60,13 +56,13 @@ impl<'s> Replies<'s> {
         Self { cells, window: overlay.limits().client_window }
     }
 
-    fn of_client(&self, client: ClientNumber) -> Option<(u64, &[u64])> {
+    pub(super) fn of_client(&self, client: ClientNumber) -> Option<(u64, &[u64])> {
         let from = client.index().checked_mul(cells_of_client(self.window))?;
         let (incarnation, replies) = self.cells.get(from..)?.split_first()?;
         Some((*incarnation, replies.get(..index_from_u32(self.window))?))
     }
 
-    fn keep(&mut self, id: MessageId, reply: u64) -> Option<()> {
+    pub(super) fn keep(&mut self, id: MessageId, reply: u64) -> Option<()> {
         let from = id.client.index().checked_mul(cells_of_client(self.window))?;
         let to = from.checked_add(cells_of_client(self.window))?;
         let (incarnation, replies) = self.cells.get_mut(from..to)?.split_first_mut()?;
@@ -92,73 +88,6 @@ impl<'s> Replies<'s> {
 
 const fn cells_of_client(window: u32) -> usize {
     index_from_u32(window).saturating_add(1)
-}
-
-impl Replica<'_> {
-    /// How many cells a replica of an overlay keeps its replies to clients in.
-    #[must_use]
-    pub const fn reply_cells(overlay: &Overlay) -> usize {
-        Replies::cells(overlay)
-    }
-
-    pub(super) fn reply<M: Memory>(
-        &mut self,
-        id: MessageId,
-        answer: u8,
-        memory: &M,
-    ) -> Result<(), Halt> {
-        let reply = Reply { number: id.number, answer }.cell();
-        // A leader may name a client that there is not: it has no cell, and no link either.
-        let _ = self.replies.keep(id, reply);
-        let link = self.links.client(id.client);
-        let Some((row, _)) = memory.link(link) else { return Ok(()) };
-        if self.state.at(link).attached.incarnation != id.incarnation {
-            return Ok(());
-        }
-        self.show_reply(link, modulo(id.number, self.overlay.limits().client_window), reply, row)
-    }
-
-    /// Stores the replies that are kept in a client's row.
-    pub(super) fn show_replies(
-        &mut self,
-        client: ClientNumber,
-        link: LinkId,
-        row: RowWriter<'_>,
-    ) -> Result<(), Halt> {
-        let attached = u64::from(self.state.at(link).attached.incarnation);
-        // bound: a window
-        for index in 0..index_from_u32(self.overlay.limits().client_window) {
-            let (incarnation, replies) = self.replies.of_client(client).unwrap_or_default();
-            let reply = replies.get(index).copied().unwrap_or(0);
-            if reply != 0 && attached == incarnation {
-                self.show_reply(link, index, reply, row)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn show_reply(
-        &mut self,
-        link: LinkId,
-        index: usize,
-        reply: u64,
-        row: RowWriter<'_>,
-    ) -> Result<(), Halt> {
-        let offset = taken_row::REPLIES.saturating_add(index.saturating_mul(8));
-        let cell = row.cell(offset)?;
-        if cell.load() >= reply {
-            return Ok(());
-        }
-        cell.publish(reply);
-        let state = self.state.at_mut(link);
-        let end = offset.saturating_add(8);
-        state.replies = Some(match state.replies {
-            None => (offset, end),
-            Some((from, to)) => (from.min(offset), to.max(end)),
-        });
-        self.touch(link);
-        Ok(())
-    }
 }
 
 #[cfg(test)]

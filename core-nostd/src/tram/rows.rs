@@ -8,35 +8,36 @@
 //!
 //! Requirements: TRM-3, TRM-6.
 
+use super::common::{ChildState, Common};
 use super::feed::Ring;
 use super::link::{LinkId, Memory};
 use super::pass_on::Served;
 use super::posting::Posting;
 use super::progress::Halt;
-use super::replica::{ChildState, Replica};
 use super::shape::{Shape, peer_row};
+use super::step::Step;
 use crate::fabric::{Area, Fabric, Region};
 use crate::layout::CACHE_LINE;
 use crate::memory::RowWriter;
 
-impl Replica<'_> {
+impl Common<'_> {
     /// Posts what was stored for replicas of children, and what is decided of it.
     pub(super) fn post_children<F: Fabric, M: Memory>(
         &mut self,
         served: Served,
-        fabric: &mut F,
-        memory: &M,
+        step: &mut Step<'_, F, M>,
     ) -> Result<(), Halt> {
         let mut child = 0_usize;
         // bound: the children
         while let Some(ChildState { shape, .. }) = self.children.get(child).copied() {
             // bound: the replicas of a child
             for link in self.links.child(child) {
-                let Some((row, theirs)) = memory.link(link).filter(|_| self.is_due(link)) else {
+                let Some((row, theirs)) = step.memory.link(link).filter(|_| self.is_due(link))
+                else {
                     continue;
                 };
                 if served.includes(theirs)? {
-                    self.post_passed(link, row, &shape, fabric)?;
+                    self.post_passed(link, row, &shape, step.fabric)?;
                 }
             }
             child = child.saturating_add(1);
@@ -47,14 +48,13 @@ impl Replica<'_> {
     /// Posts replies to clients, and how much of theirs was taken.
     pub(super) fn post_clients<F: Fabric, M: Memory>(
         &mut self,
-        fabric: &mut F,
-        memory: &M,
+        step: &mut Step<'_, F, M>,
     ) -> Result<(), Halt> {
         // bound: the clients
         for client in self.links.clients() {
             let link = self.links.client(client);
-            if self.is_due(link) && memory.link(link).is_some() {
-                self.post_replies(link, fabric)?;
+            if self.is_due(link) && step.memory.link(link).is_some() {
+                self.post_replies(link, step.fabric)?;
             }
         }
         Ok(())
@@ -63,13 +63,12 @@ impl Replica<'_> {
     /// Posts the control lines towards peers and the parent.
     pub(super) fn post_lines<F: Fabric, M: Memory>(
         &mut self,
-        fabric: &mut F,
-        memory: &M,
+        step: &mut Step<'_, F, M>,
     ) -> Result<(), Halt> {
         // bound: the replicas of the parent and of the group
         for link in self.links.parents().chain(self.links.peers()) {
-            if self.is_due(link) && memory.link(link).is_some() {
-                self.post_line(link, fabric)?;
+            if self.is_due(link) && step.memory.link(link).is_some() {
+                self.post_line(link, step.fabric)?;
             }
         }
         Ok(())

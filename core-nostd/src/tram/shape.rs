@@ -32,6 +32,9 @@ use crate::layout::CACHE_LINE;
 /// Cells of eight bytes of an entry's header beside the children's positions.
 const HEADER_CELLS: usize = 8;
 
+/// Bytes of a body's name in a log.
+pub(super) const NAME_BYTES: usize = 24;
+
 /// The control line of a log, written by the group's leader but for two cells of the owner's.
 pub(super) mod log_control {
     /// The leader whose log this is a beginning of.

@@ -3,53 +3,58 @@
 //!
 //! Requirements: TRM-3, TRM-5, TRM-7.
 
+use super::common::Common;
 use super::counts::UpTo;
-use super::entry::{Message, Source};
-use super::link::{LinkId, Memory, Role, Stage};
-use super::oracle::Standing;
+use super::entry::{Message, MessageId, Source};
+use super::link::{LinkId, LinkRole, Memory, Stage, put};
 use super::progress::Halt;
-use super::replica::{Leadership, Replica, put};
-use super::shape::{peer_row, taken_row};
-use crate::ids::ClientNumber;
+use super::replies::Reply;
+use super::role::{Role, Standing};
+use super::shape::{modulo, peer_row, taken_row};
+use crate::ids::{ClientNumber, index_from_u32};
 use crate::memory::RowWriter;
 
-impl Replica<'_> {
+impl Common<'_> {
     /// Stores in a link's own row all that this replica shows there.
-    pub(super) fn show_all<M: Memory>(&mut self, link: LinkId, memory: &M) -> Result<(), Halt> {
+    pub(super) fn show_all<M: Memory>(
+        &mut self,
+        role: &Role,
+        link: LinkId,
+        memory: &M,
+    ) -> Result<(), Halt> {
         let Some((row, _)) = memory.link(link) else { return Ok(()) };
         match self.links.role(link) {
-            Some(Role::Peer(_)) => {
-                put(row, peer_row::HEARTBEAT, self.beats)?;
-                put(row, peer_row::HEARS, self.shown_hears)?;
+            Some(LinkRole::Peer(_)) => {
+                put(row, peer_row::HEARTBEAT, self.shown.beats)?;
+                put(row, peer_row::HEARS, self.shown.hears)?;
                 put(row, peer_row::PROMISED, self.promised.cell())?;
                 put(row, peer_row::DELIVERED, self.delivered)?;
-                put(row, peer_row::STANDING, self.standing())?;
-                if matches!(self.leadership, Leadership::Candidate(_) | Leadership::Leader) {
+                put(row, peer_row::STANDING, self.standing(role))?;
+                if role.leads() {
                     put(row, peer_row::REQUEST, self.promised.cell())?;
                     self.ask(link);
                 }
             }
-            Some(Role::Parent(_)) => {
+            Some(LinkRole::Parent(_)) => {
                 self.show_taken_by_parent(row)?;
-                put(row, taken_row::LEADS, u64::from(self.is_leader()))?;
+                put(row, taken_row::LEADS, u64::from(self.shown.leading))?;
             }
-            Some(Role::Client(client)) => {
+            Some(LinkRole::Client(client)) => {
                 self.show_taken_by_client(client, link, row)?;
                 self.show_replies(client, link, row)?;
             }
-            Some(Role::Child { .. }) | None => {}
+            Some(LinkRole::Child { .. }) | None => {}
         }
         self.touch(link);
         Ok(())
     }
 
     /// What the other replicas see of this one's part in quorums.
-    pub(super) fn standing(&self) -> u64 {
-        let is_candidate = matches!(self.leadership, Leadership::Candidate(_));
+    fn standing(&self, role: &Role) -> u64 {
         let standing = Standing {
             incarnation: self.options.incarnation,
             is_voter: self.is_voter,
-            leads: self.is_leader() || is_candidate,
+            leads: role.leads(),
         };
         standing.cell()
     }
@@ -131,16 +136,15 @@ impl Replica<'_> {
             put(row, taken_row::OPENED, opened)?;
             self.touch(link);
         }
-        put(row, taken_row::LEADS, u64::from(self.is_leader()))
+        put(row, taken_row::LEADS, u64::from(self.shown.leading))
     }
 
     /// Shows the clients and the parent whether this replica leads, once that has changed.
-    pub(super) fn show_leading<M: Memory>(&mut self, memory: &M) -> Result<(), Halt> {
-        let leads = self.is_leader();
-        if leads == self.shown_leading {
+    pub(super) fn show_leading<M: Memory>(&mut self, leads: bool, memory: &M) -> Result<(), Halt> {
+        if leads == self.shown.leading {
             return Ok(());
         }
-        self.shown_leading = leads;
+        self.shown.leading = leads;
         // bound: the replicas of the parent and the clients
         for link in self.links.feeders() {
             if let Some((row, _)) = memory.link(link) {
@@ -163,12 +167,12 @@ impl Replica<'_> {
     }
 
     /// Shows the peers whether this replica counts and leads, once that has changed.
-    pub(super) fn show_standing<M: Memory>(&mut self, memory: &M) -> Result<(), Halt> {
-        let standing = self.standing();
-        if standing == self.shown_standing {
+    pub(super) fn show_standing<M: Memory>(&mut self, role: &Role, memory: &M) -> Result<(), Halt> {
+        let standing = self.standing(role);
+        if standing == self.shown.standing {
             return Ok(());
         }
-        self.shown_standing = standing;
+        self.shown.standing = standing;
         // bound: the replicas of the group
         for link in self.links.peers() {
             if let Some((row, _)) = memory.link(link) {
@@ -176,6 +180,66 @@ impl Replica<'_> {
                 self.touch(link);
             }
         }
+        Ok(())
+    }
+
+    /// Keeps a reply to a message, and stores it in the row of its client.
+    pub(super) fn reply<M: Memory>(
+        &mut self,
+        id: MessageId,
+        answer: u8,
+        memory: &M,
+    ) -> Result<(), Halt> {
+        let reply = Reply { number: id.number, answer }.cell();
+        // A leader may name a client that there is not: it has no cell, and no link either.
+        let _ = self.replies.keep(id, reply);
+        let link = self.links.client(id.client);
+        let Some((row, _)) = memory.link(link) else { return Ok(()) };
+        if self.state.at(link).attached.incarnation != id.incarnation {
+            return Ok(());
+        }
+        self.show_reply(link, modulo(id.number, self.overlay.limits().client_window), reply, row)
+    }
+
+    /// Stores the replies that are kept in a client's row.
+    pub(super) fn show_replies(
+        &mut self,
+        client: ClientNumber,
+        link: LinkId,
+        row: RowWriter<'_>,
+    ) -> Result<(), Halt> {
+        let attached = u64::from(self.state.at(link).attached.incarnation);
+        // bound: a window
+        for index in 0..index_from_u32(self.overlay.limits().client_window) {
+            let (incarnation, replies) = self.replies.of_client(client).unwrap_or_default();
+            let reply = replies.get(index).copied().unwrap_or(0);
+            if reply != 0 && attached == incarnation {
+                self.show_reply(link, index, reply, row)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn show_reply(
+        &mut self,
+        link: LinkId,
+        index: usize,
+        reply: u64,
+        row: RowWriter<'_>,
+    ) -> Result<(), Halt> {
+        let offset = taken_row::REPLIES.saturating_add(index.saturating_mul(8));
+        let cell = row.cell(offset)?;
+        if cell.load() >= reply {
+            return Ok(());
+        }
+        cell.publish(reply);
+        let state = self.state.at_mut(link);
+        let end = offset.saturating_add(8);
+        state.replies = Some(match state.replies {
+            None => (offset, end),
+            Some((from, to)) => (from.min(offset), to.max(end)),
+        });
+        self.touch(link);
         Ok(())
     }
 }

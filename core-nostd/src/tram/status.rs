@@ -2,8 +2,8 @@
 //!
 //! Requirements: TRM-3, TRM-5.
 
-use super::link::{Memory, Role};
-use super::log::Log;
+use super::link::{LinkRole, Memory};
+use super::log::{Control, Log};
 use super::progress::Halt;
 use super::replica::Replica;
 use crate::ids::Rank;
@@ -26,8 +26,8 @@ impl Replica<'_> {
     /// # Errors
     /// The memory does not fit.
     pub fn log_counts<M: Memory>(&self, memory: &M) -> Result<LogCounts, Halt> {
-        let control = Log::new(memory.log(), self.shape).control()?;
-        Ok(LogCounts { tail: control.tail, decided: control.decided, delivered: self.delivered })
+        let Control { tail, decided, .. } = Log::new(memory.log(), self.common.shape).control()?;
+        Ok(LogCounts { tail, decided, delivered: self.delivered() })
     }
 
     /// Whether a replica of the group counts in quorums, as it shows. A peer that is not here does
@@ -36,10 +36,11 @@ impl Replica<'_> {
     /// # Errors
     /// The memory does not fit.
     pub fn is_voting_here<M: Memory>(&self, rank: Rank, memory: &M) -> Result<bool, Halt> {
-        if rank == self.id.rank {
-            return Ok(self.is_voter);
+        let common = &self.common;
+        if rank == common.id.rank {
+            return Ok(common.is_voter);
         }
-        let Some(link) = self.links.find(Role::Peer(rank)) else { return Ok(false) };
-        Ok(self.is_ready(link) && self.is_voting(link, memory)?)
+        let Some(link) = common.links.find(LinkRole::Peer(rank)) else { return Ok(false) };
+        Ok(common.is_ready(link) && common.is_voting(link, memory)?)
     }
 }

@@ -17,13 +17,15 @@
 //!
 //! Requirements: TRM-3, TRM-4.
 
+use super::common::Common;
 use super::follow::{Follow, FollowStage};
-use super::link::{LinkId, Memory};
+use super::link::{LinkId, Memory, put};
 use super::log::{Log, log_area};
 use super::posting::Posting;
 use super::progress::Halt;
-use super::replica::{Replica, put};
+use super::role::Leader;
 use super::shape::{log_control, peer_row};
+use super::step::Step;
 use super::token::{Ticket, Work};
 use crate::fabric::{Area, ErrorKind, Fabric, FabricError, Permissions, Region};
 use crate::ids::index_from_u32;
@@ -41,16 +43,14 @@ pub(super) enum Stream {
     All,
 }
 
-impl Replica<'_> {
+impl Common<'_> {
     /// Posts to each follower what it lacks.
     pub(super) fn stream_all<F: Fabric + Permissions, M: Memory>(
         &mut self,
+        leader: &Leader,
         what: Stream,
-        fabric: &mut F,
-        log: Log<'_>,
-        memory: &M,
+        step: &mut Step<'_, F, M>,
     ) -> Result<(), Halt> {
-        let decided = log.decided()?;
         // bound: the replicas of the group
         for link in self.links.peers() {
             let state = self.state.at(link);
@@ -59,22 +59,22 @@ impl Replica<'_> {
             if !is_followed || !state.attached.is_ready() {
                 continue;
             }
-            if !self.is_kept(state.follow.sent, log)? {
-                self.fall_behind(link, log, memory)?;
+            if !self.is_kept(leader, state.follow.sent, step.log)? {
+                self.fall_behind(leader, link, step)?;
                 continue;
             }
-            self.skip_consumed(link, log)?;
+            self.skip_consumed(leader, link, step.log)?;
             let follow = self.state.at(link).follow;
             let has_entries = follow.stage == FollowStage::Repairing
-                || follow.sent < self.tail
+                || follow.sent < leader.tail
                 || follow.carries();
             if what == Stream::Entries && !has_entries {
                 continue;
             }
-            let delivered = self.delivered_by(link, memory)?;
+            let delivered = self.delivered_by(link, step.memory)?;
             // bound: LISTS_MAX
             for _ in 0..LISTS_MAX {
-                if !self.stream(link, delivered, decided, fabric, log, memory)? {
+                if !self.stream(leader, link, delivered, step)? {
                     break;
                 }
             }
@@ -85,21 +85,20 @@ impl Replica<'_> {
     /// Posts one list to a follower's log. False if there was nothing to post, or no room.
     fn stream<F: Fabric + Permissions, M: Memory>(
         &mut self,
+        leader: &Leader,
         link: LinkId,
         delivered: u64,
-        decided: u64,
-        fabric: &mut F,
-        log: Log<'_>,
-        memory: &M,
+        step: &mut Step<'_, F, M>,
     ) -> Result<bool, Halt> {
-        let Some((row, _)) = memory.link(link) else { return Ok(false) };
+        let Some((row, _)) = step.memory.link(link) else { return Ok(false) };
         let state = self.state.at(link);
         let (attached, mut follow) = (state.attached, state.follow);
         let had_stamp = follow.stamp_sent;
         if follow.is_full() {
             return Ok(false);
         }
-        let mut posting = Posting::to_region(&self.capabilities, fabric.region_list_bytes_max());
+        let mut posting =
+            Posting::to_region(&self.capabilities, step.fabric.region_list_bytes_max());
         let mut carried_from = None;
         if follow.needs_cut {
             put(row, peer_row::STAGED_CUT, follow.cut)?;
@@ -107,10 +106,10 @@ impl Replica<'_> {
             follow.needs_cut = false;
         } else if follow.lacking < follow.lacking_end {
             let (from, to) = (follow.lacking, follow.lacking_end);
-            follow.lacking = self.add_entries(from, to, &mut posting, log)?;
-        } else if let Some(from) = self.add_carried(link, &mut follow, &mut posting, log)? {
+            follow.lacking = self.add_entries(from, to, &mut posting, step.log)?;
+        } else if let Some(from) = self.add_carried(link, &mut follow, &mut posting, step.log)? {
             carried_from = Some(from);
-        } else if !self.fill(&mut follow, delivered, decided, &mut posting, log, row)? {
+        } else if !self.fill(leader, &mut follow, delivered, &mut posting, step.log, row)? {
             return Ok(false);
         }
         let sequence = follow.took(follow.sent);
@@ -120,9 +119,9 @@ impl Replica<'_> {
         if follow.stamp_sent && !had_stamp {
             follow.stamped_by = sequence;
         }
-        let ticket = Ticket { work: Work::Append, link, campaign: self.campaigns, sequence };
+        let ticket = Ticket { work: Work::Append, link, campaign: self.campaigns.number, sequence };
         let posted =
-            fabric.post(attached.view, attached.peer, posting.writes(), Some(ticket.token()));
+            step.fabric.post(attached.view, attached.peer, posting.writes(), Some(ticket.token()));
         let writes = u32::try_from(posting.writes().len()).unwrap_or(u32::MAX);
         let state = self.state.at_mut(link);
         match posted.map_err(|error| error.kind()) {
@@ -184,21 +183,21 @@ impl Replica<'_> {
     /// Fills a list with entries and the control line behind them. False if there is nothing new.
     fn fill(
         &self,
+        leader: &Leader,
         follow: &mut Follow,
         delivered: u64,
-        decided: u64,
         posting: &mut Posting,
         log: Log<'_>,
         row: RowWriter<'_>,
     ) -> Result<bool, Halt> {
         let entries = u64::from(self.shape.entries());
-        let limit = self.tail.min(delivered.saturating_add(entries));
+        let limit = leader.tail.min(delivered.saturating_add(entries));
         let from = follow.sent;
         let to = self.add_entries(from, limit, posting, log)?;
         follow.sent = to;
         // The follower's log equals the own one from its delivered count up to here.
-        let known = decided.min(to).max(follow.decided_floor);
-        let stamps = !follow.stamp_sent && to == self.tail;
+        let known = log.decided()?.min(to).max(follow.decided_floor);
+        let stamps = !follow.stamp_sent && to == leader.tail;
         if to == from && !stamps && known <= follow.decided_sent {
             return Ok(false);
         }

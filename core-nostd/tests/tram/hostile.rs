@@ -2,7 +2,7 @@
 //! never a message that nobody sent.
 
 use tramontane_core::ids::{ClientNumber, GroupId, Rank};
-use tramontane_core::tram::{Destinations, LinkId, ReplicaLinks, Role, SendError, Timestamp};
+use tramontane_core::tram::{Destinations, LinkId, LinkRole, ReplicaLinks, SendError, Timestamp};
 
 use super::faults::REFERENCES_FROM;
 use super::judge::{missing, safety};
@@ -23,7 +23,7 @@ const LENGTH: usize = SLOT + 32;
 fn forge(world: &mut World, changes: &[(usize, u64)]) {
     let client = ClientNumber(1);
     for id in world.ids() {
-        let link = ReplicaLinks::of(world.overlay, id.group).find(Role::Client(client));
+        let link = ReplicaLinks::of(world.overlay, id.group).find(LinkRole::Client(client));
         let link = link.expect("a link");
         let own = u64::from(id.group.0) + 1;
         let slot = [(SLOT, 1), (PARTY, (1 << 32) | 1), (DESTINATIONS, own), (LENGTH, 8)];
@@ -77,7 +77,7 @@ fn what_a_parent_passes_on_that_is_not_for_the_child_is_not_ordered() {
             .find(|rank| world.leader(GroupId(0)).is_some_and(|leader| leader.rank != *rank));
         let follower = follower.expect("two follow");
         for id in world.ids().into_iter().filter(|id| id.group == GroupId(1)) {
-            let link = ReplicaLinks::of(world.overlay, id.group).find(Role::Parent(follower));
+            let link = ReplicaLinks::of(world.overlay, id.group).find(LinkRole::Parent(follower));
             let link = link.expect("a link");
             let slot = [(SLOT, 1), (PARTY, 1 << 32), (DESTINATIONS, 1), (LENGTH, 8)];
             for (offset, value) in slot.into_iter().chain([(WRITTEN, 1)]) {

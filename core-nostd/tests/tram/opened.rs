@@ -8,8 +8,8 @@ use tramontane_core::ids::{ClientNumber, GroupId, Rank, Time, ViewId};
 use tramontane_core::memory::Line;
 use tramontane_core::tram::{
     Answers, Attachment, Client, ClientLinks, ClientOptions, Destinations, Group, LentState,
-    Limits, LinkId, OpenError, Overlay, OverlayError, REPLICAS_MAX, Replica, ReplicaId,
-    ReplicaLinks, ReplicaOptions, Role, SendError, Shape, Stage,
+    Limits, LinkId, LinkRole, OpenError, Overlay, OverlayError, REPLICAS_MAX, Replica, ReplicaId,
+    ReplicaLinks, ReplicaOptions, SendError, Shape, Stage,
 };
 
 use super::judge::{missing, safety};
@@ -207,7 +207,7 @@ fn a_replica_says_how_far_its_log_is_and_who_counts() {
     let mut before = 0;
     while !world.replicas[&gone].replica.is_voter() {
         let running = &world.replicas[&FIRST];
-        let link = running.replica.links().find(Role::Peer(gone.rank)).expect("a link");
+        let link = running.replica.links().find(LinkRole::Peer(gone.rank)).expect("a link");
         if running.replica.stage(link) == Stage::Ready {
             let is_voting = running.replica.is_voting_here(gone.rank, &&running.memory);
             assert_eq!(is_voting, Ok(false));

@@ -2,7 +2,7 @@
 
 use tramontane_core::ids::GroupId;
 use tramontane_core::tram::{
-    Group, Limits, LinkId, Overlay, ReplicaBytes, ReplicaLinks, Role, Shape,
+    Group, Limits, LinkId, LinkRole, Overlay, ReplicaBytes, ReplicaLinks, Shape,
 };
 
 const LIMITS: Limits =
@@ -21,13 +21,13 @@ fn rows_one_by_one(overlay: &Overlay, group: GroupId) -> usize {
     let own = Shape::of(overlay, group);
     let children: Vec<GroupId> = overlay.children(group).collect();
     let of_link = |link: u16| match links.role(LinkId(link)).expect("a link") {
-        Role::Peer(_) => 2 * own.peer_row_bytes(),
-        Role::Parent(_) => own.parent_row_bytes() + own.child_row_bytes(),
-        Role::Child { child, .. } => {
+        LinkRole::Peer(_) => 2 * own.peer_row_bytes(),
+        LinkRole::Parent(_) => own.parent_row_bytes() + own.child_row_bytes(),
+        LinkRole::Child { child, .. } => {
             let below = Shape::of(overlay, children[usize::from(child)]);
             below.parent_row_bytes() + below.child_row_bytes()
         }
-        Role::Client(_) => {
+        LinkRole::Client(_) => {
             own.client_row_bytes() + own.reply_row_bytes(overlay.limits().client_window)
         }
     };

@@ -12,8 +12,9 @@ use tramontane_core::fabric::Fabric;
 use tramontane_core::ids::{ClientNumber, GroupId, Rank, Time};
 use tramontane_core::tram::{
     Answers, Attachment, Client, ClientLink, ClientLinks, ClientOptions, Delivered, Destinations,
-    Group, GroupState, LentState, Limits, LinkId, LinkState, MessageId, MessageState, Overlay,
-    Replica, ReplicaId, ReplicaLinks, ReplicaOptions, Role, SendError, Shape, SourceState, Stage,
+    Group, GroupState, LentState, Limits, LinkId, LinkRole, LinkState, MessageId, MessageState,
+    Overlay, Replica, ReplicaId, ReplicaLinks, ReplicaOptions, SendError, Shape, SourceState,
+    Stage,
 };
 
 use super::network::{Network, NetworkEnd, capabilities};

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use tramontane_core::ids::{ClientNumber, NodeId, Time, ViewId};
 use tramontane_core::tram::{
-    Application, Delivered, LinkId, Progress, ReplicaId, ReplicaLinks, Role, Stage, Timestamp,
+    Application, Delivered, LinkId, LinkRole, Progress, ReplicaId, ReplicaLinks, Stage, Timestamp,
 };
 
 use super::calls::{Calls, Meeting, Met, why_refused};
@@ -198,7 +198,9 @@ impl<F: ShardFabric, R: Replica> Engine<F, R> {
         let links = ReplicaLinks::of(places.overlay(), own.group);
         match (places.replica(node), places.client(node)) {
             (Some(other), _) => links.find_replica(places.overlay(), own.group, other),
-            (None, Some(ClientNumber(number))) => links.find(Role::Client(ClientNumber(number))),
+            (None, Some(ClientNumber(number))) => {
+                links.find(LinkRole::Client(ClientNumber(number)))
+            }
             (None, None) => None,
         }
     }
@@ -284,7 +286,7 @@ impl<F: ShardFabric, R: Replica> Engine<F, R> {
     fn check_quorum(&mut self) -> Result<(), Stopped> {
         let Parts { cell, links, service, .. } = &self.parts;
         let counts_again = |rank, life| {
-            let is_peer = |replica: &ReplicaLinks| replica.find(Role::Peer(rank));
+            let is_peer = |replica: &ReplicaLinks| replica.find(LinkRole::Peer(rank));
             cell.with_dependent(|_, replica| {
                 let life_there = is_peer(replica.links()).and_then(|link| links.life(link));
                 let is_it = rank == service.own.rank || life_there == Some(life);
@@ -352,7 +354,7 @@ impl<F: ShardFabric, R: Replica> Engine<F, R> {
             let count = u16::try_from(replica.links().len()).unwrap_or(u16::MAX);
             for link in (0..count).map(LinkId) {
                 match (replica.stage(link), replica.links().role(link)) {
-                    (Stage::Ready, Some(Role::Client(_))) => clients += 1,
+                    (Stage::Ready, Some(LinkRole::Client(_))) => clients += 1,
                     (Stage::Ready, Some(_)) => replicas += 1,
                     _ => {}
                 }

@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 use tramontane_core::fabric::{ErrorKind, HostRegions, RegionMemory as _, ViewPlan, ViewRows as _};
 use tramontane_core::ids::{GroupId, NodeId, Rank, ViewId};
 use tramontane_core::memory::{Row, RowWriter};
-use tramontane_core::tram::{Attachment, LOG, LinkId, Memory, Overlay, ReplicaLinks, Role, Shape};
+use tramontane_core::tram::{
+    Attachment, LOG, LinkId, LinkRole, Memory, Overlay, ReplicaLinks, Shape,
+};
 
 /// A view may be open so long without the peer's being ready.
 const WAITING_MAX: Duration = Duration::from_secs(5);
@@ -144,14 +146,14 @@ pub(super) fn row_bytes(overlay: &Overlay, group: GroupId, link: LinkId) -> (usi
     let own = Shape::of(overlay, group);
     let links = ReplicaLinks::of(overlay, group);
     match links.role(link) {
-        Some(Role::Peer(_)) => (own.peer_row_bytes(), own.peer_row_bytes()),
-        Some(Role::Parent(_)) => (own.child_row_bytes(), own.parent_row_bytes()),
-        Some(Role::Child { child, .. }) => {
+        Some(LinkRole::Peer(_)) => (own.peer_row_bytes(), own.peer_row_bytes()),
+        Some(LinkRole::Parent(_)) => (own.child_row_bytes(), own.parent_row_bytes()),
+        Some(LinkRole::Child { child, .. }) => {
             let child = overlay.children(group).nth(usize::from(child)).unwrap_or_default();
             let below = Shape::of(overlay, child);
             (below.parent_row_bytes(), below.child_row_bytes())
         }
-        Some(Role::Client(_)) => {
+        Some(LinkRole::Client(_)) => {
             let replies = own.reply_row_bytes(overlay.limits().client_window);
             (replies, own.client_row_bytes())
         }

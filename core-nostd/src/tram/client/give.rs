@@ -13,11 +13,11 @@ use super::{Client, ClientLink, MessageState};
 use crate::fabric::{Area, Fabric, Region, WRITES_MAX};
 use crate::ids::index_from_u32;
 use crate::memory::RowWriter;
+use crate::tram::link::put;
 use crate::tram::link::{LinkId, Memory};
 use crate::tram::overlay::ReplicaId;
 use crate::tram::posting::Posting;
 use crate::tram::progress::Halt;
-use crate::tram::replica::put;
 use crate::tram::shape::{Shape, feed_row, modulo};
 
 /// Bytes of a name in a client's row: which message it is, and whose.

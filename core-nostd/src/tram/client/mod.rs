@@ -24,11 +24,11 @@ pub use links::ClientLinks;
 pub use send::SendError;
 
 use super::entry::MessageId;
+use super::link::put;
 use super::link::{Attached, Attachment, LinkId, Memory, Stage};
 use super::overlay::{Destinations, Overlay, ReplicaId};
 use super::places::Places;
 use super::progress::{Halt, OpenError, Progress};
-use super::replica::put;
 use super::shape::{Shape, feed_row, taken_row};
 use crate::fabric::{Capabilities, Event, Fabric, Promises};
 use crate::ids::{ClientNumber, GroupId, Ordinal, Time, ViewId, index_from_u32};

@@ -10,11 +10,11 @@ use crate::layout::CACHE_LINE;
 use crate::memory::{Row, RowWriter};
 use crate::tram::entry::MessageId;
 use crate::tram::feed::{Fed, Payload, Ring};
+use crate::tram::link::put;
 use crate::tram::link::{LinkId, Memory};
 use crate::tram::overlay::Destinations;
 use crate::tram::posting::Posting;
 use crate::tram::progress::Halt;
-use crate::tram::replica::put;
 use crate::tram::shape::{Shape, feed_row, modulo, taken_row};
 
 /// Why a message was not taken.

@@ -1,7 +1,7 @@
 //! TRM-9: what replicas keep of payloads that entries refer to, and what they show of it.
 
 use tramontane_core::ids::{ClientNumber, Rank};
-use tramontane_core::tram::{LinkId, ReplicaId, ReplicaLinks, Role};
+use tramontane_core::tram::{LinkId, LinkRole, ReplicaId, ReplicaLinks};
 
 use super::script::{C, DECIDED, P, Script, TAIL, both, here};
 use crate::world::World;
@@ -55,7 +55,7 @@ fn a_child_waits_for_each_payload_anew() {
     let all = script.world.ids();
     script.does_come(&all, &[0, 1], 100, |_| false);
     let links = ReplicaLinks::of(script.world.overlay, C[0].group);
-    let link = links.find(Role::Parent(P[0].rank)).expect("a link");
+    let link = links.find(LinkRole::Parent(P[0].rank)).expect("a link");
     let tail = script.world.log_control(C[0])[TAIL];
     let [a, b] = [0, 1].map(|_| script.multicast(0, both()));
     for message in [a, b] {

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use tramontane_core::ids::{ClientNumber, GroupId};
-use tramontane_core::tram::{Destinations, MessageId, ReplicaId, ReplicaLinks, Role};
+use tramontane_core::tram::{Destinations, LinkRole, MessageId, ReplicaId, ReplicaLinks};
 
 use super::script::{C, DECIDED, P, Script, TAIL, both, here};
 use crate::world::World;
@@ -148,7 +148,7 @@ fn a_parents_leader_that_leads_again_keeps_a_row_that_is_right() {
     let first = script.multicast(0, both());
     script.delivers(P[1], first, &[P[0], P[1], P[2], C[0]], &[0]);
     let link = ReplicaLinks::of(script.world.overlay, P[0].group)
-        .find(Role::Child { child: 0, rank: C[0].rank })
+        .find(LinkRole::Child { child: 0, rank: C[0].rank })
         .expect("a link");
     let row = |world: &World| world.replicas[&P[0]].memory.links[link.index()].clone();
     let before = row(&script.world).expect("connected");
@@ -171,7 +171,7 @@ fn what_a_child_asks_for_late_replaces_no_other_payload() {
     C.iter().for_each(|id| script.delivers(*id, first, &all, &[0]));
     script.does_come(&all, &[0, 1], 400, |_| false);
     let links = ReplicaLinks::of(script.world.overlay, P[0].group);
-    let link = links.find(Role::Child { child: 0, rank: C[0].rank }).expect("a link");
+    let link = links.find(LinkRole::Child { child: 0, rank: C[0].rank }).expect("a link");
     let wanted = script.world.shown(P[0], link, WRITTEN);
     // Too short for references.
     let window = script.world.settings.window;
@@ -194,7 +194,7 @@ fn a_parent_passes_on_a_whole_window_at_once() {
     let all = script.world.ids();
     script.does_come(&all, &[0, 1], 400, |_| false);
     let links = ReplicaLinks::of(script.world.overlay, P[0].group);
-    let link = links.find(Role::Child { child: 0, rank: C[0].rank }).expect("a link");
+    let link = links.find(LinkRole::Child { child: 0, rank: C[0].rank }).expect("a link");
     let written = |world: &World| world.shown(P[0], link, WRITTEN);
     let before = written(&script.world);
     let window = script.world.settings.window;

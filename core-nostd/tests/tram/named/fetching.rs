@@ -2,7 +2,7 @@
 //! help it. Nor does every child that asks for a payload lack it.
 
 use tramontane_core::ids::ClientNumber;
-use tramontane_core::tram::{LinkId, MessageId, ReplicaLinks, Role, Stage};
+use tramontane_core::tram::{LinkId, LinkRole, MessageId, ReplicaLinks, Stage};
 
 use super::script::{C, P, Script, TAIL, both, here};
 use crate::world::{LEASE_NS, World};
@@ -110,7 +110,7 @@ fn what_a_child_asks_for_without_lacking_it_harms_nobody() {
             for parent in P {
                 for rank in C.map(|id| id.rank) {
                     let links = ReplicaLinks::of(script.world.overlay, parent.group);
-                    let link = links.find(Role::Child { child: 0, rank }).expect("a link");
+                    let link = links.find(LinkRole::Child { child: 0, rank }).expect("a link");
                     let near = (sent + 3).saturating_sub(u64::from(rank.0) + turn % 3);
                     let wanted = if turn % 7 == 6 { u64::MAX } else { near };
                     script.world.poke(parent, link, WANTED, wanted);

@@ -2,7 +2,7 @@
 //! on, and what the child's next leader learns of it.
 
 use tramontane_core::ids::ClientNumber;
-use tramontane_core::tram::{LinkId, ReplicaId, ReplicaLinks, Role, Shape};
+use tramontane_core::tram::{LinkId, LinkRole, ReplicaId, ReplicaLinks, Shape};
 
 use super::script::{C, P, Script, TAIL, both};
 use crate::world::World;
@@ -17,13 +17,13 @@ const TAKEN: usize = 0;
 /// The link of a parent's replica to the first replica of the child.
 fn to_child(script: &Script) -> LinkId {
     let links = ReplicaLinks::of(script.world.overlay, P[0].group);
-    links.find(Role::Child { child: 0, rank: C[0].rank }).expect("a link")
+    links.find(LinkRole::Child { child: 0, rank: C[0].rank }).expect("a link")
 }
 
 /// The link of a child's replica to the first replica of the parent.
 fn to_parent(script: &Script) -> LinkId {
     let links = ReplicaLinks::of(script.world.overlay, C[0].group);
-    links.find(Role::Parent(P[0].rank)).expect("a link")
+    links.find(LinkRole::Parent(P[0].rank)).expect("a link")
 }
 
 /// The positions, plus one, whose messages are in a row of a parent's replica.

@@ -2,7 +2,7 @@
 //! of these scripts are long enough.
 
 use tramontane_core::ids::{ClientNumber, GroupId, Rank};
-use tramontane_core::tram::{Destinations, LinkId, MessageId, ReplicaId, ReplicaLinks, Role};
+use tramontane_core::tram::{Destinations, LinkId, LinkRole, MessageId, ReplicaId, ReplicaLinks};
 
 use super::script::{C, P, Script, TAIL, both, here};
 use crate::world::{LEASE_NS, World};
@@ -235,7 +235,7 @@ fn a_child_asks_for_no_payload_before_it_has_waited_for_its_client() {
     let all = script.world.ids();
     script.does_come(&all, &[0, 1], 100, |_| false);
     let links = ReplicaLinks::of(script.world.overlay, C[0].group);
-    let link = links.find(Role::Parent(P[0].rank)).expect("a link");
+    let link = links.find(LinkRole::Parent(P[0].rank)).expect("a link");
     let a = script.multicast(0, both());
     script.delivers(P[0], a, &P, &[0]);
     script.moves(&P, &all, 4);

@@ -48,8 +48,9 @@ impl World {
         let shape = Shape::of(self.overlay, id.group);
         let sizes = [shape.client_row_bytes(), shape.reply_row_bytes(self.settings.window)];
         let link_at_client = ClientLinks::of(self.overlay).find(id).expect("a link");
-        let link_at_replica =
-            ReplicaLinks::of(self.overlay, id.group).find(Role::Client(number)).expect("a link");
+        let link_at_replica = ReplicaLinks::of(self.overlay, id.group)
+            .find(LinkRole::Client(number))
+            .expect("a link");
         let client = self.clients.get_mut(&number).expect("it runs");
         let replica = self.replicas.get_mut(&id).expect("it runs");
         let processes = [client.end.process, replica.end.process];

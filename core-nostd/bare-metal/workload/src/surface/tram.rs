@@ -291,7 +291,7 @@ fn peers_of(overlay: &Overlay, process: usize) -> [Option<usize>; LINKS] {
             *place = Some(other);
         }
     }
-    let client = links.find(Role::Client(ClientNumber(0)));
+    let client = links.find(LinkRole::Client(ClientNumber(0)));
     if let Some(place) = client.and_then(|link| peers.get_mut(link.index())) {
         *place = Some(REPLICAS);
     }

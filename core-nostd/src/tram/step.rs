@@ -1,0 +1,15 @@
+//! What a step works with, in whatever role.
+//!
+//! Requirement: TRM-3.
+
+use super::log::Log;
+use crate::ids::Time;
+
+/// The time of one step, and the fabric and memory that are lent for it.
+pub(super) struct Step<'w, F, M> {
+    pub(super) now: Time,
+    pub(super) fabric: &'w mut F,
+    pub(super) memory: &'w M,
+    /// The own log, which lies in the memory.
+    pub(super) log: Log<'w>,
+}
