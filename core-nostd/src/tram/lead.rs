@@ -232,9 +232,8 @@ impl Common<'_> {
             return Ok(());
         };
         self.progress.looked = self.progress.looked.saturating_add(1);
-        let standing = row.cell(feed_row::STANDING)?.load();
         let incarnation = attached.incarnation;
-        let is_going = standing & 1 == 1;
+        let is_going = row.cell(feed_row::LEAVES)?.load() == 1;
         let has_messages = row.cell(feed_row::WRITTEN)?.load() > 0;
         if !is_current(count, incarnation) {
             let is_new = incarnation > count.incarnation;

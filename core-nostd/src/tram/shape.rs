@@ -92,8 +92,8 @@ pub(super) mod peer_row {
 pub(super) mod feed_row {
     /// How many messages have been given.
     pub(in crate::tram) const WRITTEN: usize = 0;
-    /// Of a client: its incarnation, and whether it is about to go.
-    pub(in crate::tram) const STANDING: usize = 8;
+    /// Of a client: whether it is about to go.
+    pub(in crate::tram) const LEAVES: usize = 8;
     /// Of a parent's leader: how many positions are decided.
     pub(in crate::tram) const CONFIRMED: usize = 8;
     /// Of a parent's leader: how many positions the child shows as decided there.

@@ -202,7 +202,7 @@ impl<'s> Client<'s> {
             dirty: true,
         };
         if let Some((row, _)) = memory.link(link) {
-            put(row, feed_row::STANDING, u64::from(self.options.incarnation) << 1)?;
+            put(row, feed_row::LEAVES, 0)?;
         }
         Ok(())
     }

@@ -206,11 +206,10 @@ impl Client<'_> {
         if !self.is_leaving {
             return Ok(());
         }
-        let standing = (u64::from(self.options.incarnation) << 1) | 1;
         let (_, _, next) = self.other_end(link)?;
         let state = self.state.at_mut(link);
         if !state.shows_leaving && state.posted >= next {
-            put(row, feed_row::STANDING, standing)?;
+            put(row, feed_row::LEAVES, 1)?;
             state.shows_leaving = true;
             state.attached.dirty = true;
         }
@@ -236,7 +235,7 @@ impl Client<'_> {
             }
             let mut posting = Posting::new(&self.capabilities);
             if state.attached.dirty {
-                let area = Area { region: Region::ROW, offset: feed_row::STANDING };
+                let area = Area { region: Region::ROW, offset: feed_row::LEAVES };
                 posting.content(area, area, 8);
             }
             let to = ring.post(row, &mut posting, state.posted, state.stored)?;
