@@ -40,7 +40,7 @@ use super::log::Log;
 use super::progress::Halt;
 use super::role::{Follower, Held, Leader, Wanted};
 use super::shape::{feed_row, peer_row, taken_row};
-use super::step::Step;
+use super::step::StepContext;
 use super::timestamp::Timestamp;
 use crate::ids::{Ordinal, index_from_u32};
 use crate::memory::{OutOfRow, Row};
@@ -135,7 +135,7 @@ impl Common<'_> {
         &mut self,
         place: u64,
         entry: &Entry,
-        step: &Step<'_, F, M>,
+        step: &StepContext<'_, F, M>,
     ) -> Result<bool, Halt> {
         Ok(self.lacking(place, entry, step)?.is_none())
     }
@@ -146,7 +146,7 @@ impl Common<'_> {
         &mut self,
         place: u64,
         entry: &Entry,
-        step: &Step<'_, F, M>,
+        step: &StepContext<'_, F, M>,
     ) -> Result<Option<Message>, Halt> {
         let Content::Message(message) = entry.content else { return Ok(None) };
         let (id, length) = (message.id, message.length);
@@ -210,7 +210,7 @@ impl Common<'_> {
         ordinal: Ordinal,
         fed: &Fed,
         feed: Row<'_>,
-        step: &Step<'_, F, M>,
+        step: &StepContext<'_, F, M>,
     ) -> Result<bool, Halt> {
         let place = leader.tail;
         let found = match (self.given(fed.id, step.memory)?, source) {
@@ -247,7 +247,7 @@ impl Common<'_> {
     pub(super) fn ask_for_wanted<F, M: Memory>(
         &mut self,
         leader: &mut Leader,
-        step: &Step<'_, F, M>,
+        step: &StepContext<'_, F, M>,
     ) -> Result<(), Halt> {
         let Some(Wanted { ordinal, comes }) = leader.wanted else {
             leader.wanted_since = None;
@@ -282,7 +282,7 @@ impl Common<'_> {
     pub(super) fn hold_bodies<F, M: Memory>(
         &mut self,
         follower: &mut Follower,
-        step: &Step<'_, F, M>,
+        step: &StepContext<'_, F, M>,
     ) -> Result<(), Halt> {
         if !self.shape.has_references() || self.promised == Timestamp::NONE {
             return Ok(());
@@ -346,7 +346,7 @@ impl Common<'_> {
         follower: &Follower,
         from: u64,
         end: u64,
-        step: &Step<'_, F, M>,
+        step: &StepContext<'_, F, M>,
     ) -> Result<(), Halt> {
         let Some(link) = follower.granted_to else { return Ok(()) };
         let Some((row, _)) = step.memory.link(link) else { return Ok(()) };
@@ -397,7 +397,7 @@ impl Common<'_> {
         held: &Held,
         place: u64,
         entry: &Entry,
-        step: &Step<'_, F, M>,
+        step: &StepContext<'_, F, M>,
     ) -> Result<bool, Halt> {
         if !self.shape.has_references() {
             return Ok(true);

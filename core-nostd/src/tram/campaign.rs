@@ -41,7 +41,7 @@ use super::log::{Control, Log, log_area};
 use super::progress::Halt;
 use super::role::{Campaign, Copying, Follower, Leader, Role, bit};
 use super::shape::peer_row;
-use super::step::Step;
+use super::step::StepContext;
 use super::timestamp::Timestamp;
 use super::token::{CAMPAIGNS, Ticket, Work};
 use crate::fabric::{ErrorKind, Fabric, FabricError, Permissions};
@@ -55,7 +55,7 @@ impl Common<'_> {
     pub(super) fn begin_campaign<F: Fabric + Permissions, M: Memory>(
         &mut self,
         role: &mut Role,
-        step: &mut Step<'_, F, M>,
+        step: &mut StepContext<'_, F, M>,
     ) -> Result<(), Halt> {
         if !self.end_reads(role, step) || !self.take_back(role, step.fabric) {
             return Ok(());
@@ -93,7 +93,7 @@ impl Common<'_> {
     pub(super) fn campaign<F: Fabric + Permissions, M: Memory>(
         &mut self,
         campaign: Campaign,
-        step: &mut Step<'_, F, M>,
+        step: &mut StepContext<'_, F, M>,
     ) -> Result<Role, Halt> {
         self.copy_headers(step)?;
         match campaign {
@@ -106,7 +106,7 @@ impl Common<'_> {
     /// Reads the logs that were granted.
     pub(super) fn copy_headers<F: Fabric + Permissions, M: Memory>(
         &mut self,
-        step: &mut Step<'_, F, M>,
+        step: &mut StepContext<'_, F, M>,
     ) -> Result<(), Halt> {
         // bound: the replicas of the group
         for link in self.links.peers() {
@@ -163,7 +163,7 @@ impl Common<'_> {
     /// Takes the log that holds all that can have been decided, once a quorum's logs are read.
     fn choose<F: Fabric + Permissions, M: Memory>(
         &mut self,
-        step: &mut Step<'_, F, M>,
+        step: &mut StepContext<'_, F, M>,
     ) -> Result<Role, Halt> {
         let own = step.log.control()?;
         let (mut best, mut from) = ((own.stamp, own.tail), None);
@@ -225,7 +225,7 @@ impl Common<'_> {
     fn copy_payloads<F: Fabric + Permissions, M: Memory>(
         &mut self,
         mut copying: Copying,
-        step: &mut Step<'_, F, M>,
+        step: &mut StepContext<'_, F, M>,
     ) -> Result<Role, Halt> {
         let rank = rank_of(copying.from);
         let attached = self.state.at(copying.from).attached;
@@ -304,7 +304,7 @@ impl Common<'_> {
         &mut self,
         tail: u64,
         decided: u64,
-        step: &Step<'_, F, M>,
+        step: &StepContext<'_, F, M>,
     ) -> Result<Role, Halt> {
         // What the parent has replaced was never decided here, nor was anything behind it.
         let tail = self.uncontradicted(tail, step)?;
@@ -339,7 +339,7 @@ impl Common<'_> {
     pub(super) fn end_reads<F: Fabric, M>(
         &mut self,
         role: &mut Role,
-        step: &mut Step<'_, F, M>,
+        step: &mut StepContext<'_, F, M>,
     ) -> bool {
         let Some((link, _)) = self.campaigns.reads else { return true };
         if self.is_heard(step.now, link) {

@@ -21,7 +21,7 @@ use super::posting::Posting;
 use super::progress::Halt;
 use super::role::Leader;
 use super::shape::{NAME_BYTES, feed_row, peer_row, taken_row};
-use super::step::Step;
+use super::step::StepContext;
 use super::timestamp::Timestamp;
 use crate::fabric::{Area, Fabric, Region};
 use crate::ids::{Ordinal, Time, index_from_u32};
@@ -31,7 +31,7 @@ impl Common<'_> {
     pub(super) fn look_at_bodies<F, M: Memory>(
         &mut self,
         leader: &Leader,
-        step: &Step<'_, F, M>,
+        step: &StepContext<'_, F, M>,
     ) -> Result<(), Halt> {
         if !self.shape.has_references() {
             return Ok(());
@@ -68,7 +68,7 @@ impl Common<'_> {
         leader: &Leader,
         link: LinkId,
         follow: &mut Follow,
-        step: &Step<'_, F, M>,
+        step: &StepContext<'_, F, M>,
     ) -> Result<(), Halt> {
         let Some((row, _)) = step.memory.link(link) else { return Ok(()) };
         let delivered = self.delivered_by(link, step.memory)?.min(leader.tail);
@@ -97,7 +97,7 @@ impl Common<'_> {
         leader: &Leader,
         link: LinkId,
         floor: u64,
-        step: &Step<'_, F, M>,
+        step: &StepContext<'_, F, M>,
     ) -> Result<(), Halt> {
         let Some((row, _)) = step.memory.link(link).filter(|_| self.shape.has_references()) else {
             return Ok(());
@@ -220,7 +220,7 @@ impl Common<'_> {
         &mut self,
         leader: &Leader,
         to: &ChildReplica<'_, '_>,
-        step: &mut Step<'_, F, M>,
+        step: &mut StepContext<'_, F, M>,
     ) -> Result<(), Halt> {
         if !self.shape.has_references() {
             return Ok(());

@@ -116,7 +116,7 @@ pub(super) struct ChildState {
 
 /// What a replica has shown to others.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Shown {
+pub(super) struct LastShown {
     /// To clients and the parent: whether it leads.
     pub(super) leading: bool,
     /// To its peers: its standing, and whom it hears.
@@ -160,7 +160,7 @@ pub(super) struct Common<'s> {
     /// Whether this replica counts in quorums.
     pub(super) is_voter: bool,
     pub(super) delivered: u64,
-    pub(super) shown: Shown,
+    pub(super) shown: LastShown,
     pub(super) campaigns: Campaigns,
     pub(super) progress: Progress,
 }

@@ -23,7 +23,7 @@ use super::log::log_area;
 use super::progress::Halt;
 use super::role::{Asked, BodyPart, Campaign, Completing, Role, bit};
 use super::shape::NAME_BYTES;
-use super::step::Step;
+use super::step::StepContext;
 use super::token::{Ticket, Work};
 use crate::fabric::{Fabric, Permissions};
 
@@ -52,7 +52,7 @@ impl Common<'_> {
         end: u64,
         decided: u64,
         voters: u64,
-        step: &mut Step<'_, F, M>,
+        step: &mut StepContext<'_, F, M>,
     ) -> Result<Role, Halt> {
         if !self.shape.has_references() {
             return self.lead(end, decided, step);
@@ -73,7 +73,7 @@ impl Common<'_> {
     pub(super) fn complete<F: Fabric + Permissions, M: Memory>(
         &mut self,
         mut completing: Completing,
-        step: &mut Step<'_, F, M>,
+        step: &mut StepContext<'_, F, M>,
     ) -> Result<Role, Halt> {
         // bound: each place once, and a read that came.
         for _ in 0..self.shape.entries().saturating_add(2) {
@@ -100,7 +100,7 @@ impl Common<'_> {
     fn search<F: Fabric + Permissions, M: Memory>(
         &mut self,
         completing: &mut Completing,
-        step: &mut Step<'_, F, M>,
+        step: &mut StepContext<'_, F, M>,
     ) -> Result<Next, Halt> {
         let place = completing.place;
         let lacking = match step.log.load(place)? {
@@ -137,7 +137,7 @@ impl Common<'_> {
         &mut self,
         completing: &mut Completing,
         asked: Asked,
-        step: &mut Step<'_, F, M>,
+        step: &mut StepContext<'_, F, M>,
     ) -> Result<Next, Halt> {
         let Asked { link, message, part } = asked;
         let place = completing.place;

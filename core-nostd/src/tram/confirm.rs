@@ -31,7 +31,7 @@ use super::link::Memory;
 use super::progress::Halt;
 use super::role::Leader;
 use super::shape::feed_row;
-use super::step::Step;
+use super::step::StepContext;
 use crate::ids::Ordinal;
 
 /// What the parent's rows say of an entry.
@@ -49,7 +49,7 @@ impl Common<'_> {
         leader: &mut Leader,
         from: u64,
         to: u64,
-        step: &Step<'_, F, M>,
+        step: &StepContext<'_, F, M>,
     ) -> Result<u64, Halt> {
         if self.overlay.parent(self.id.group).is_none() {
             return Ok(to);
@@ -76,7 +76,7 @@ impl Common<'_> {
     pub(super) fn uncontradicted<F, M: Memory>(
         &self,
         tail: u64,
-        step: &Step<'_, F, M>,
+        step: &StepContext<'_, F, M>,
     ) -> Result<u64, Halt> {
         let mut place = self.delivered;
         // bound: the entries of the log
@@ -95,7 +95,7 @@ impl Common<'_> {
     fn confirmation<F, M: Memory>(
         &self,
         place: u64,
-        step: &Step<'_, F, M>,
+        step: &StepContext<'_, F, M>,
     ) -> Result<Confirmation, Halt> {
         let Some(entry) = step.log.load(place)? else { return Ok(Confirmation::Open) };
         let Content::Message(message) = entry.content else { return Ok(Confirmation::Confirmed) };

@@ -15,7 +15,7 @@ use super::link::Memory;
 use super::overlay::Destinations;
 use super::progress::{Application, Delivered, Halt};
 use super::role::Held;
-use super::step::Step;
+use super::step::StepContext;
 
 impl Common<'_> {
     /// Delivers all that is decided and here. Gives whether that was anything.
@@ -23,7 +23,7 @@ impl Common<'_> {
         &mut self,
         held: &Held,
         application: &mut A,
-        step: &Step<'_, F, M>,
+        step: &StepContext<'_, F, M>,
     ) -> Result<bool, Halt> {
         let decided = step.log.decided()?;
         let before = self.delivered;
@@ -54,7 +54,7 @@ impl Common<'_> {
         place: u64,
         entry: &Entry,
         application: &mut A,
-        step: &Step<'_, F, M>,
+        step: &StepContext<'_, F, M>,
     ) -> Result<(), Halt> {
         match entry.content {
             Content::Message(message) => {

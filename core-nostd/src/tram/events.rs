@@ -6,7 +6,7 @@ use super::common::{Common, LinkState};
 use super::follow::Follow;
 use super::link::{LinkId, Stage};
 use super::role::Role;
-use super::step::Step;
+use super::step::StepContext;
 use super::token::{CAMPAIGNS, Ticket, Work};
 use crate::fabric::{Event, Fabric, PermissionEvent, Permissions};
 use crate::ids::{Time, ViewId};
@@ -18,7 +18,7 @@ impl Common<'_> {
     pub(super) fn take_events<F: Fabric + Permissions, M>(
         &mut self,
         role: &mut Role,
-        step: &mut Step<'_, F, M>,
+        step: &mut StepContext<'_, F, M>,
     ) {
         // bound: EVENTS_MAX; what comes later is taken in the next step
         for _ in 0..EVENTS_MAX {
@@ -98,7 +98,7 @@ impl Common<'_> {
     }
 
     /// Gives up the connection to a peer.
-    pub(super) fn give_up<F: Fabric, M>(&mut self, link: LinkId, step: &mut Step<'_, F, M>) {
+    pub(super) fn give_up<F: Fabric, M>(&mut self, link: LinkId, step: &mut StepContext<'_, F, M>) {
         let attached = self.state.at(link).attached;
         step.fabric.cut(attached.view, attached.peer);
         self.lose(link, step.now);
@@ -115,7 +115,7 @@ impl Common<'_> {
         self.progress.denied = self.progress.denied.saturating_add(1);
     }
 
-    pub(super) fn make_ready<F: Fabric, M>(&mut self, step: &Step<'_, F, M>) {
+    pub(super) fn make_ready<F: Fabric, M>(&mut self, step: &StepContext<'_, F, M>) {
         // bound: the links
         for state in self.state.iter_mut() {
             let attached = &mut state.attached;

@@ -20,7 +20,7 @@ use super::log::{LOG, Log};
 use super::progress::Halt;
 use super::role::Role;
 use super::shape::peer_row;
-use super::step::Step;
+use super::step::StepContext;
 use super::timestamp::Timestamp;
 use crate::fabric::{Fabric, Permissions};
 use crate::memory::RowWriter;
@@ -30,7 +30,7 @@ impl Common<'_> {
     pub(super) fn answer_requests<F: Fabric + Permissions, M: Memory>(
         &mut self,
         role: &mut Role,
-        step: &mut Step<'_, F, M>,
+        step: &mut StepContext<'_, F, M>,
     ) -> Result<(), Halt> {
         let mut highest: Option<(Timestamp, LinkId, RowWriter<'_>)> = None;
         // bound: the replicas of the group
@@ -67,7 +67,7 @@ impl Common<'_> {
         role: &mut Role,
         request: Timestamp,
         (link, row): (LinkId, RowWriter<'_>),
-        step: &mut Step<'_, F, M>,
+        step: &mut StepContext<'_, F, M>,
     ) -> Result<(), Halt> {
         let attached = self.state.at(link).attached;
         if !self.end_reads(role, step) || !self.take_back(role, step.fabric) {
@@ -97,7 +97,7 @@ impl Common<'_> {
     pub(super) fn end_writes<F: Fabric, M>(
         &mut self,
         refuses: Option<LinkId>,
-        step: &mut Step<'_, F, M>,
+        step: &mut StepContext<'_, F, M>,
     ) {
         // bound: the replicas of the group
         for link in self.links.peers() {

@@ -22,7 +22,7 @@ use super::log::Log;
 use super::progress::Halt;
 use super::role::{Leader, Standing};
 use super::shape::{feed_row, peer_row};
-use super::step::Step;
+use super::step::StepContext;
 use crate::fabric::Fabric;
 use crate::ids::ClientNumber;
 use crate::memory::Row;
@@ -32,7 +32,7 @@ impl Common<'_> {
     pub(super) fn decide<F, M: Memory>(
         &mut self,
         leader: &mut Leader,
-        step: &Step<'_, F, M>,
+        step: &StepContext<'_, F, M>,
     ) -> Result<(), Halt> {
         let before = step.log.decided()?;
         let mut highest = before;
@@ -81,7 +81,7 @@ impl Common<'_> {
     pub(super) fn propose<F: Fabric, M: Memory>(
         &mut self,
         leader: &mut Leader,
-        step: &mut Step<'_, F, M>,
+        step: &mut StepContext<'_, F, M>,
     ) -> Result<(), Halt> {
         let limit = self.log_limit(step)?;
         if leader.tail >= limit {
@@ -112,7 +112,7 @@ impl Common<'_> {
     }
 
     /// Up to which place the log has room.
-    fn log_limit<F, M: Memory>(&mut self, step: &Step<'_, F, M>) -> Result<u64, Halt> {
+    fn log_limit<F, M: Memory>(&mut self, step: &StepContext<'_, F, M>) -> Result<u64, Halt> {
         let mut low = self.delivered;
         // bound: the replicas of the group
         for link in self.links.peers() {
@@ -129,7 +129,7 @@ impl Common<'_> {
     }
 
     /// Gives up the connections of peers that are silent and whose writes hold up the log.
-    fn cut_silent<F: Fabric, M>(&mut self, step: &mut Step<'_, F, M>) {
+    fn cut_silent<F: Fabric, M>(&mut self, step: &mut StepContext<'_, F, M>) {
         // bound: the replicas of the group
         for link in self.links.peers() {
             let state = self.state.at(link);
@@ -154,7 +154,7 @@ impl Common<'_> {
         &mut self,
         leader: &mut Leader,
         limit: u64,
-        step: &Step<'_, F, M>,
+        step: &StepContext<'_, F, M>,
     ) -> Result<(), Halt> {
         // bound: the replicas of the group
         for link in self.links.peers() {
@@ -179,7 +179,7 @@ impl Common<'_> {
         &mut self,
         leader: &mut Leader,
         limit: u64,
-        step: &Step<'_, F, M>,
+        step: &StepContext<'_, F, M>,
     ) -> Result<(), Halt> {
         // What is decided goes before what may be replaced: a leader that was deposed shows
         // messages that the next one does not have.
@@ -216,7 +216,7 @@ impl Common<'_> {
         leader: &mut Leader,
         client: ClientNumber,
         limit: u64,
-        step: &mut Step<'_, F, M>,
+        step: &mut StepContext<'_, F, M>,
     ) -> Result<(), Halt> {
         let link = self.links.client(client);
         let state = self.state.at(link);
@@ -260,7 +260,7 @@ impl Common<'_> {
         link: LinkId,
         row: Row<'_>,
         limit: u64,
-        step: &Step<'_, F, M>,
+        step: &StepContext<'_, F, M>,
     ) -> Result<(), Halt> {
         let shape = self.shape;
         let ring = match source {

@@ -16,7 +16,7 @@ use super::link::{LinkId, Memory, put, rank_of};
 use super::progress::Halt;
 use super::role::{Role, Standing, bit};
 use super::shape::peer_row;
-use super::step::Step;
+use super::step::StepContext;
 use crate::fabric::{Fabric, Permissions};
 use crate::ids::{Rank, Time};
 
@@ -26,7 +26,7 @@ impl Common<'_> {
     pub(super) fn beat<F, M: Memory>(
         &mut self,
         role: &mut Role,
-        step: &Step<'_, F, M>,
+        step: &StepContext<'_, F, M>,
     ) -> Result<(), Halt> {
         let is_due =
             self.shown.beat_at.is_none_or(|at| step.now.since(at) >= self.options.heartbeat_ns);
@@ -53,7 +53,7 @@ impl Common<'_> {
     pub(super) fn listen<F, M: Memory>(
         &mut self,
         role: &mut Role,
-        step: &Step<'_, F, M>,
+        step: &StepContext<'_, F, M>,
     ) -> Result<(), Halt> {
         // bound: the replicas of the group
         for link in self.links.peers() {
@@ -121,7 +121,7 @@ impl Common<'_> {
     fn choice<F, M: Memory>(
         &self,
         role: &mut Role,
-        step: &Step<'_, F, M>,
+        step: &StepContext<'_, F, M>,
     ) -> Result<Option<Rank>, Halt> {
         if let Some(leader) = self.promised.rank()
             && self.leads(role, leader, step.memory)?
@@ -142,7 +142,7 @@ impl Common<'_> {
         &self,
         role: &mut Role,
         rank: Rank,
-        step: &Step<'_, F, M>,
+        step: &StepContext<'_, F, M>,
     ) -> Result<bool, Halt> {
         if rank == self.id.rank {
             let may = self.is_voter && !role.needs_snapshot() && role.is_whole(step.log)?;
@@ -165,7 +165,7 @@ impl Common<'_> {
     pub(super) fn stand<F: Fabric + Permissions, M: Memory>(
         &mut self,
         role: &mut Role,
-        step: &mut Step<'_, F, M>,
+        step: &mut StepContext<'_, F, M>,
     ) -> Result<(), Halt> {
         let is_candidate = matches!(role, Role::Candidate(_));
         if self.choice(role, step)? != Some(self.id.rank) {

@@ -30,7 +30,7 @@ use super::log::Log;
 use super::progress::Halt;
 use super::role::Leader;
 use super::shape::{Shape, feed_row, taken_row};
-use super::step::Step;
+use super::step::StepContext;
 use crate::fabric::Fabric;
 use crate::ids::Ordinal;
 use crate::memory::{OutOfRow, Row, RowWriter};
@@ -90,7 +90,7 @@ impl Common<'_> {
         &mut self,
         leader: &Leader,
         served: Served,
-        step: &mut Step<'_, F, M>,
+        step: &mut StepContext<'_, F, M>,
     ) -> Result<(), Halt> {
         let is_early = self.options.passes_on_early && served == Served::Leaders;
         let limit = if is_early { leader.tail } else { step.log.decided()? };
@@ -241,7 +241,7 @@ impl Common<'_> {
     /// children. The highest place that there is, if there is no child.
     pub(super) fn keep_for_children<F, M: Memory>(
         &mut self,
-        step: &Step<'_, F, M>,
+        step: &StepContext<'_, F, M>,
     ) -> Result<u64, Halt> {
         self.look_at_settled(step.memory)?;
         let decided = step.log.decided()?;

@@ -11,14 +11,14 @@ use super::log::Log;
 use super::progress::Halt;
 use super::role::Leader;
 use super::shape::peer_row;
-use super::step::Step;
+use super::step::StepContext;
 
 impl Common<'_> {
     /// Finds for each log that was read where it begins to differ.
     pub(super) fn prepare_followers<F, M: Memory>(
         &mut self,
         leader: &Leader,
-        step: &Step<'_, F, M>,
+        step: &StepContext<'_, F, M>,
     ) -> Result<(), Halt> {
         // bound: the replicas of the group
         for link in self.links.peers() {
@@ -42,7 +42,7 @@ impl Common<'_> {
         &mut self,
         leader: &Leader,
         link: LinkId,
-        step: &Step<'_, F, M>,
+        step: &StepContext<'_, F, M>,
     ) -> Result<(), Halt> {
         let Some((row, _)) = step.memory.link(link) else { return Ok(()) };
         let delivered = self.delivered_by(link, step.memory)?;
@@ -78,7 +78,7 @@ impl Common<'_> {
         &mut self,
         leader: &Leader,
         link: LinkId,
-        step: &Step<'_, F, M>,
+        step: &StepContext<'_, F, M>,
     ) -> Result<(), Halt> {
         let mut at = leader.tail.saturating_sub(u64::from(self.shape.entries()));
         let mut place = at.max(step.log.begins()?);
@@ -117,7 +117,7 @@ impl Common<'_> {
         &mut self,
         leader: &Leader,
         link: LinkId,
-        step: &Step<'_, F, M>,
+        step: &StepContext<'_, F, M>,
     ) -> Result<(), Halt> {
         let copied = step.log.copied_control(rank_of(link))?;
         // What a peer shows as delivered is in its log, or in its snapshot.
@@ -147,7 +147,11 @@ impl Common<'_> {
     }
 
     /// The place from which on every log that counts holds all entries: the children may lack them.
-    fn floor<F, M: Memory>(&mut self, leader: &Leader, step: &Step<'_, F, M>) -> Result<u64, Halt> {
+    fn floor<F, M: Memory>(
+        &mut self,
+        leader: &Leader,
+        step: &StepContext<'_, F, M>,
+    ) -> Result<u64, Halt> {
         let floor = self.delivered.min(self.keep_for_children(step)?);
         Ok(floor.max(leader.tail.saturating_sub(u64::from(self.shape.entries()))))
     }

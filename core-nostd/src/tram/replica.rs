@@ -14,7 +14,7 @@
 //!
 //! Requirements: TRM-5, TRM-6.
 
-use super::common::{Campaigns, ChildState, Common, LinkState, ReplicaOptions, Shown};
+use super::common::{Campaigns, ChildState, Common, LastShown, LinkState, ReplicaOptions};
 use super::counts::{Counts, SourceState};
 use super::link::{Attached, Attachment, LinkId, Memory, ReplicaLinks, Stage};
 use super::log::Log;
@@ -26,7 +26,7 @@ use super::progress::{Application, Halt, OpenError, Progress};
 use super::replies::Replies;
 use super::role::{Follower, Held, Leader, Role};
 use super::shape::Shape;
-use super::step::Step;
+use super::step::StepContext;
 use super::stream::Stream;
 use super::timestamp::Timestamp;
 use crate::fabric::{Capabilities, Fabric, Permissions, Promises};
@@ -111,7 +111,7 @@ impl<'s> Replica<'s> {
             promised: Timestamp::NONE,
             is_voter: options.is_founder,
             delivered: 0,
-            shown: Shown::default(),
+            shown: LastShown::default(),
             campaigns: Campaigns::default(),
             progress: Progress::default(),
         };
@@ -187,7 +187,7 @@ impl<'s> Replica<'s> {
     {
         let Self { common, role } = self;
         let log = Log::new(memory.log(), common.shape);
-        let step = &mut Step { now, fabric, memory, log };
+        let step = &mut StepContext { now, fabric, memory, log };
         common.progress = Progress::default();
         common.take_events(role, step);
         common.make_ready(step);
@@ -279,7 +279,7 @@ impl Common<'_> {
         &mut self,
         leader: &mut Leader,
         application: &mut A,
-        step: &mut Step<'_, F, M>,
+        step: &mut StepContext<'_, F, M>,
     ) -> Result<(), Halt>
     where
         F: Fabric + Permissions,

@@ -15,7 +15,7 @@ use super::pass_on::Served;
 use super::posting::Posting;
 use super::progress::Halt;
 use super::shape::{Shape, peer_row};
-use super::step::Step;
+use super::step::StepContext;
 use crate::fabric::{Area, Fabric, Region};
 use crate::layout::CACHE_LINE;
 use crate::memory::RowWriter;
@@ -25,7 +25,7 @@ impl Common<'_> {
     pub(super) fn post_children<F: Fabric, M: Memory>(
         &mut self,
         served: Served,
-        step: &mut Step<'_, F, M>,
+        step: &mut StepContext<'_, F, M>,
     ) -> Result<(), Halt> {
         let mut child = 0_usize;
         // bound: the children
@@ -48,7 +48,7 @@ impl Common<'_> {
     /// Posts replies to clients, and how much of theirs was taken.
     pub(super) fn post_clients<F: Fabric, M: Memory>(
         &mut self,
-        step: &mut Step<'_, F, M>,
+        step: &mut StepContext<'_, F, M>,
     ) -> Result<(), Halt> {
         // bound: the clients
         for client in self.links.clients() {
@@ -63,7 +63,7 @@ impl Common<'_> {
     /// Posts the control lines towards peers and the parent.
     pub(super) fn post_lines<F: Fabric, M: Memory>(
         &mut self,
-        step: &mut Step<'_, F, M>,
+        step: &mut StepContext<'_, F, M>,
     ) -> Result<(), Halt> {
         // bound: the replicas of the parent and of the group
         for link in self.links.parents().chain(self.links.peers()) {

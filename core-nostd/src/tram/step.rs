@@ -6,7 +6,7 @@ use super::log::Log;
 use crate::ids::Time;
 
 /// The time of one step, and the fabric and memory that are lent for it.
-pub(super) struct Step<'w, F, M> {
+pub(super) struct StepContext<'w, F, M> {
     pub(super) now: Time,
     pub(super) fabric: &'w mut F,
     pub(super) memory: &'w M,

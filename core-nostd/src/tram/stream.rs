@@ -25,7 +25,7 @@ use super::posting::Posting;
 use super::progress::Halt;
 use super::role::Leader;
 use super::shape::{log_control, peer_row};
-use super::step::Step;
+use super::step::StepContext;
 use super::token::{Ticket, Work};
 use crate::fabric::{Area, ErrorKind, Fabric, FabricError, Permissions, Region};
 use crate::ids::index_from_u32;
@@ -49,7 +49,7 @@ impl Common<'_> {
         &mut self,
         leader: &Leader,
         what: Stream,
-        step: &mut Step<'_, F, M>,
+        step: &mut StepContext<'_, F, M>,
     ) -> Result<(), Halt> {
         // bound: the replicas of the group
         for link in self.links.peers() {
@@ -88,7 +88,7 @@ impl Common<'_> {
         leader: &Leader,
         link: LinkId,
         delivered: u64,
-        step: &mut Step<'_, F, M>,
+        step: &mut StepContext<'_, F, M>,
     ) -> Result<bool, Halt> {
         let Some((row, _)) = step.memory.link(link) else { return Ok(false) };
         let state = self.state.at(link);
