@@ -1,6 +1,6 @@
 //! The roles of a replica, and what it has in each of them alone.
 //!
-//! A replica begins as a follower. A candidate whose campaign succeeds leads, and one whose campaign
+//! A replica begins as a follower. A candidate whose campaign succeeds leads; one whose campaign
 //! is over follows. Whoever grants its log to another follows from then on (TRM-3).
 //!
 //! A function that only a leader runs takes a [`Leader`], and one of a follower a [`Follower`].
