@@ -51,13 +51,10 @@ impl Replica<'_> {
     /// # Errors
     /// The memory does not fit.
     pub fn restore<M: Memory>(&mut self, cells: &[u64], memory: &M) -> Result<bool, Halt> {
-        if !self.wants_snapshot(cells) {
-            return Ok(false);
-        }
-        let Self { common, role } = self;
-        // Others count in quorums and lack nothing.
-        let Role::Follower(follower) = role else { return Ok(false) };
         let Some((place, rest)) = cells.split_first() else { return Ok(false) };
+        let is_wanted = self.wants_snapshot(cells);
+        let Self { common, role } = self;
+        let (true, Role::Follower(follower)) = (is_wanted, &mut *role) else { return Ok(false) };
         let Some((counts, replies)) = rest.split_at_checked(common.counts.cells()) else {
             return Ok(false);
         };
