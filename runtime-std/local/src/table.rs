@@ -117,8 +117,7 @@ fn total(widths: &[usize]) -> usize {
     widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1)
 }
 
-/// A cell as lines of at most `width` characters, cut at spaces, and within words where they are too
-/// long.
+/// A cell as lines of at most `width` characters, cut at spaces, and within words that are longer.
 fn cut(cell: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in cell.split(' ') {
