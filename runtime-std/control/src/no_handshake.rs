@@ -1,5 +1,5 @@
-//! Where no keys are built in, no connection has a cipher: [`SharedKey::from_file`] refuses keys, and a
-//! handshake with one that was made in another way fails.
+//! Where no keys are built in, no connection has a cipher: [`SharedKey::from_file`] refuses keys,
+//! and a handshake with one that was made in another way fails.
 
 use super::deadline::{ChannelError, Deadline};
 use super::key::SharedKey;

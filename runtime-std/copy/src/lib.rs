@@ -1,5 +1,5 @@
-//! The program `tramontane-copy`: files and directories to several places at once, at nearly the price of one
-//! copy.
+//! The program `tramontane-copy`: files and directories to several places at once, at nearly the
+//! price of one copy.
 //!
 //! A copy is a group of processes: one member that copies, and its receivers. The group's one order
 //! carries the manifest, the readiness of each receiver, and the one commit; its views say which

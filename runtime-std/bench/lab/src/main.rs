@@ -1,4 +1,5 @@
-//! The program `tramontane-lab`: what measures, plans and judges, and what no user of a group needs.
+//! The program `tramontane-lab`: what measures, plans and judges, and what no user of a group
+//! needs.
 //!
 //! | file | what it holds |
 //! |---|---|

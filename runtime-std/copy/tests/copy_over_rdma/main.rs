@@ -1,5 +1,5 @@
-//! The program `tramontane-copy` over RDMA. It needs a device: `hal-verbs/lab/ci` runs it in the lab,
-//! by name.
+//! The program `tramontane-copy` over RDMA. It needs a device: `hal-verbs/lab/ci` runs it in the
+//! lab, by name.
 
 #[path = "../copy/copies.rs"]
 mod copies;

@@ -1,5 +1,5 @@
-//! `tramontane-lab adapter`: one member, driven by the conformance suite over its standard input and
-//! output.
+//! `tramontane-lab adapter`: one member, driven by the conformance suite over its standard input
+//! and output.
 //!
 //! | thread | what it does |
 //! |---|---|

@@ -1,5 +1,5 @@
-//! `tramontane-lab plan`: which member sends which block to which other in which step, before anything
-//! is sent (RDM-8).
+//! `tramontane-lab plan`: which member sends which block to which other in which step, before
+//! anything is sent (RDM-8).
 
 mod draw;
 mod schedule;

@@ -1,6 +1,6 @@
-//! `tramontane-lab adapter`: the suite's protocol over standard input and output. That what it says is
-//! true is for the suite to find out; here, that it speaks the protocol at all, and what it says to
-//! what it cannot do.
+//! `tramontane-lab adapter`: the suite's protocol over standard input and output. That what it says
+//! is true is for the suite to find out; here, that it speaks the protocol at all, and what it says
+//! to what it cannot do.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};

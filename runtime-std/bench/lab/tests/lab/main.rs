@@ -1,4 +1,5 @@
-//! The program `tramontane-lab` as its users meet it: real processes, their output and exit statuses.
+//! The program `tramontane-lab` as its users meet it: real processes, their output and exit
+//! statuses.
 
 mod adapter;
 mod bank;

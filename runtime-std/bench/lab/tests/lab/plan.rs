@@ -1,5 +1,5 @@
-//! `tramontane-lab plan`: what it prints and draws is the schedule, and what cannot be is told in one
-//! line.
+//! `tramontane-lab plan`: what it prints and draws is the schedule, and what cannot be is told in
+//! one line.
 
 use std::collections::BTreeMap;
 

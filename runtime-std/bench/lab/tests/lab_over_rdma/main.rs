@@ -1,5 +1,5 @@
-//! The program `tramontane-lab` over RDMA. It needs a device: `hal-verbs/lab/ci` runs it in the lab, by
-//! name.
+//! The program `tramontane-lab` over RDMA. It needs a device: `hal-verbs/lab/ci` runs it in the
+//! lab, by name.
 
 #[path = "../../../../cli/tests/command_line/support/mod.rs"]
 mod support;

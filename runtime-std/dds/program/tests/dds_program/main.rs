@@ -1,4 +1,5 @@
-//! The program `tramontane-dds` as its users meet it: real processes, their output and exit statuses.
+//! The program `tramontane-dds` as its users meet it: real processes, their output and exit
+//! statuses.
 
 mod dds;
 #[path = "../../../../cli/tests/command_line/support/mod.rs"]
