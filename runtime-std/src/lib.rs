@@ -8,6 +8,7 @@
 //!
 //! `examples/three_members.rs` has several members, with polling threads.
 
+mod block_transfer;
 pub mod blocks;
 pub mod carrier;
 pub mod fabric;

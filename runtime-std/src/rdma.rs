@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::values::{Gid, Pkey, RdmaOrder};
+pub use self::views::NoFabric;
+pub(crate) use self::views::{open_site, views_over};
 pub use tramontane_verbs::Figures;
-pub use values::{Gid, Pkey, RdmaOrder};
-pub use views::NoFabric;
-pub(crate) use views::{open_site, views_over};
 
 /// Members that have a key would go on in clear, and nobody said that they may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -7,19 +7,18 @@
 //! that none waits until another is through.
 
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender};
+use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use tramontane_core::fabric::{BlockEvent, Blocks, ErrorKind, Event, HostFabric};
-use tramontane_core::ids::Rank;
 
-use super::buffer::Buffer;
+use super::create_error::CreateError;
+use super::end::Ended;
 use super::generations::{Generations, Reach};
-use super::group::{End, Ended};
-use super::messages::{GroupMessages, Outgoing};
-use super::node::{CreateError, GroupOptions};
+use super::messages::Outgoing;
 use super::part::{Part, Stepped};
-use super::transfer::Table;
+use super::request::{Opening, Request};
+use crate::block_transfer::transfer::Table;
 use crate::member::{Memory, Stopped};
 use crate::poll::{Clock, Done, Ending, Steps, guarded};
 
@@ -28,26 +27,6 @@ const EVENTS_MAX: usize = 64;
 
 /// Between two looks whether peers live.
 const CHECK_PEERS: Duration = Duration::from_millis(200);
-
-/// What application threads ask.
-pub(super) enum Request {
-    /// A group to be opened.
-    Open(Box<Opening>),
-    /// A message to be sent.
-    Send { number: u64, buffer: Buffer, bytes: usize },
-    /// A group to be closed.
-    Close { number: u64 },
-}
-
-/// A group to be opened, and who waits for it.
-pub(super) struct Opening {
-    pub(super) number: u64,
-    pub(super) members: Vec<Rank>,
-    pub(super) options: GroupOptions,
-    pub(super) messages: GroupMessages,
-    pub(super) end: Arc<End>,
-    pub(super) answer: Sender<Result<(), CreateError>>,
-}
 
 /// All groups of a node, and the fabric below them.
 pub(super) struct Engine<F> {

@@ -35,38 +35,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use tramontane_core::fabric::ViewRows as _;
 use tramontane_core::fabric::{
-    Blocks, Channel, ErrorKind, HostFabric, Kind, LossCause, Token, ViewPlan, ViewRows as _, Write,
+    Blocks, Channel, ErrorKind, HostFabric, Kind, LossCause, Token, ViewPlan, Write,
 };
 use tramontane_core::ids::{Rank, ViewId};
-use tramontane_core::layout::{Layout, LayoutError};
 
+use super::numbers::{WISH, channel_of, generation_of, layout_of};
 use super::part::Part;
-use super::transfer::Table;
+use crate::block_transfer::transfer::Table;
 use crate::group::FIRST_VIEW;
 use crate::member::{Memory, Stopped};
-use tramontane_core::ids::NodeId;
-
-/// Groups of a generation; each has a cache line in every row.
-pub(super) const CHANNELS: u16 = 1024;
-
-/// The cells of a node's wish: behind those of all groups.
-const WISH: Channel = Channel(CHANNELS);
-
-/// The layout of every generation's rows.
-pub(super) fn layout_of(nodes: &[NodeId]) -> Result<Layout<'_>, LayoutError> {
-    Layout::of_channels(nodes, CHANNELS + 1)
-}
-
-/// Which generation a group's number is in.
-pub(super) const fn generation_of(number: u64) -> u64 {
-    number / CHANNELS as u64
-}
-
-fn channel_of(number: u64) -> Channel {
-    // Less than CHANNELS.
-    Channel(u16::try_from(number % u64::from(CHANNELS)).unwrap_or(0))
-}
 
 /// The groups of one generation.
 struct Generation {

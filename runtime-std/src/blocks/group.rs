@@ -1,44 +1,14 @@
 //! A group's handle, and how the group ended.
 
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tramontane_core::ids::NodeId;
-use tramontane_core::rdmc::transfer::Cause;
-
-use super::buffer::Buffer;
-use super::engine::Request;
+use super::end::{End, Ended};
+use super::request::Request;
+use crate::block_transfer::buffer::Buffer;
 use crate::member::Stopped;
 use crate::poll::Drive;
-
-/// How a group ended, as one member sees it.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum Ended {
-    /// Every message reached every member (RDM-6).
-    #[error("the group was closed: everything reached everybody")]
-    Closed,
-    /// Somebody failed. What was completed here is whole; others may lack it.
-    #[error("the group ended at node {node}: {}", said(cause))]
-    Failed {
-        /// Whose failure was the first that this member learned.
-        node: NodeId,
-        /// What became of it.
-        cause: Cause,
-    },
-    /// This node stopped, and all its groups with it.
-    #[error("this node stopped: {0}")]
-    Stopped(Stopped),
-}
-
-fn said(cause: &Cause) -> String {
-    match cause {
-        Cause::Lost(cause) => cause.to_string(),
-        Cause::NoMemory => "it had no memory for a message".into(),
-        Cause::Fabric => "its fabric refused a post".into(),
-    }
-}
 
 /// Why a message is not sent. The buffer comes back with it.
 #[derive(Debug, thiserror::Error)]
@@ -85,32 +55,6 @@ pub enum CloseFailure {
     TimedOut(Duration),
 }
 
-/// How a group ended, once it has, for whoever waits.
-#[derive(Debug, Default)]
-pub(super) struct End {
-    ended: Mutex<Option<Ended>>,
-    changed: Condvar,
-}
-
-impl End {
-    /// The first end counts.
-    pub(super) fn tell(&self, ended: &Ended) {
-        let mut seen = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
-        seen.get_or_insert_with(|| ended.clone());
-        self.changed.notify_all();
-    }
-
-    fn get(&self) -> Option<Ended> {
-        self.ended.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    fn wait(&self, timeout: Duration) -> Option<Ended> {
-        let seen = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = self.changed.wait_timeout_while(seen, timeout, |ended| ended.is_none());
-        waited.unwrap_or_else(PoisonError::into_inner).0.clone()
-    }
-}
-
 /// What was asked of a group by its handle. Held while a request goes to the polling thread, so
 /// that none comes behind a close, and messages have the numbers of their order.
 #[derive(Debug, Default)]
@@ -140,7 +84,7 @@ impl Group {
 
     /// Sends the first `bytes` bytes of a buffer; which message of the group it is. Does not wait:
     /// messages go one after the other, and each comes back in
-    /// [`Recipient::completed`](super::Recipient::completed).
+    /// [`Recipient::completed`](super::recipient::Recipient::completed).
     ///
     /// # Errors
     /// [`SendFailure`]; where the group fails before a message was completed, its buffer is

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use tramontane_core::fabric::{Area, Region};
 use tramontane_core::rdmc::transfer::MessageMemory;
 
-use super::buffer::{Buffer, place_block};
 use super::recipient::Recipient;
+use crate::block_transfer::buffer::{Buffer, place_block};
 
 /// A message that waits to be sent.
 pub(super) struct Outgoing {

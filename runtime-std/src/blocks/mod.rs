@@ -30,28 +30,29 @@
 //! | `recipient` | what an application is told |
 //! | `engine` | the polling thread's part: events in, steps, sleep |
 //! | `generations` | where groups are kept, and how channels are free again |
-//! | `transfer` | the core's transfer with what it borrows |
 //! | `part` | one group: a transfer with its messages |
 //! | `messages` | a group's messages at one member |
-//! | `buffer` | memory that blocks go from and into |
 //!
 //! Source: RDMC (Behrens et al., DSN 2018), 4.1 and figure 1.
 
 pub use crate::fabric::{BlockMemoryError, BlockStore};
 
-mod buffer;
+mod create_error;
+mod end;
 mod engine;
 mod generations;
 mod group;
 mod messages;
 mod node;
+mod numbers;
 mod part;
 mod recipient;
-mod transfer;
+mod request;
 
-pub use buffer::Buffer;
-pub(crate) use buffer::place_block;
-pub use group::{CloseFailure, Ended, Group, SendFailure, SendRefusal};
-pub use node::{BLOCK_BYTES_DEFAULT, BlockNode, CreateError, GroupOptions};
-pub use recipient::Recipient;
-pub(crate) use transfer::{Place, Table, Transfer};
+pub use self::create_error::CreateError;
+pub use self::end::Ended;
+pub use self::group::{CloseFailure, Group, SendFailure, SendRefusal};
+pub use self::node::BlockNode;
+pub use self::recipient::Recipient;
+pub use crate::block_transfer::buffer::Buffer;
+pub use crate::block_transfer::options::{BLOCK_BYTES_DEFAULT, GroupOptions};

@@ -7,10 +7,10 @@ use tramontane_core::ids::{NodeId, Rank};
 use tramontane_core::layout::Layout;
 use tramontane_core::rdmc::transfer::{OpenError, Outcome};
 
-use super::engine::Opening;
-use super::group::{End, Ended};
+use super::end::{End, Ended};
 use super::messages::{GroupMessages, Outgoing};
-use super::transfer::{Place, Table, Transfer};
+use super::request::Opening;
+use crate::block_transfer::transfer::{Place, Table, Transfer};
 
 /// What a step of a group came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

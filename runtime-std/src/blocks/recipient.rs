@@ -1,7 +1,7 @@
 //! What an application is told of a group's messages.
 
-use super::buffer::Buffer;
-use super::group::Ended;
+use super::end::Ended;
+use crate::block_transfer::buffer::Buffer;
 
 /// One member's application in one group. Called from the node's polling thread, one call at a
 /// time: who takes long holds up all groups of the node.

@@ -16,7 +16,7 @@ macro_rules! each {
 
 mod blocks;
 
-pub use blocks::{AnyPages, BlockMemory, BlockMemoryError, BlockStore};
+pub use self::blocks::{AnyPages, BlockMemory, BlockMemoryError, BlockStore};
 
 use std::time::Duration;
 
@@ -25,12 +25,13 @@ use tramontane_core::fabric::{
     Write,
 };
 use tramontane_core::ids::{Rank, ViewId};
+use tramontane_verbs::RdmaViews;
 
 use crate::member::Memory;
 use crate::rdma::PostCounts;
-use crate::shared_memory::{self, Bell, SharedMemory};
-use crate::tcp::{self, Tcp};
-use tramontane_verbs::RdmaViews;
+use crate::shared_memory::{Bell, SharedMemory};
+use crate::tcp::Tcp;
+use crate::{shared_memory, tcp};
 
 /// A fabric of this runtime.
 #[derive(Debug)]

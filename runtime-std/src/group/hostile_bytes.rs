@@ -7,10 +7,10 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use tramontane_control::client_messages::{ClientReply, ClientRequest, decode, encode};
 
-use super::description::Description;
-use super::join_messages::{JoinReply, JoinRequest};
-use super::operator::{OperatorReply, OperatorRequest};
-use super::view::View;
+use crate::group::description::terms::Description;
+use crate::group::description::view::View;
+use crate::group::join::join_messages::{JoinReply, JoinRequest};
+use crate::group::status::operator::{OperatorReply, OperatorRequest};
 
 /// Reads bytes as each of the messages of members, joiners, operators and clients.
 ///

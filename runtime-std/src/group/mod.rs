@@ -20,129 +20,83 @@
 //! The protocol itself is the core's; here is what it needs of a host: memory for each view,
 //! connections, state for joiners, threads.
 //!
-//! | file | subject |
+//! | folder or file | subject |
 //! |---|---|
-//! | `description`, `description_error`, `builder`, `digest`, `view`, `layout` | the group file; what is wrong with one; the same from a program; what is compared of it; a view; a view's layout, the same at all members |
-//! | `start`, `start_options`, `start_fixed`, `probe` | how a process becomes a member; with what; the same where membership is fixed; whether a member runs already |
-//! | `meeting`, `forming`, `membership_record` | how initial nodes meet; whether they may form the group; what a node remembers of it |
-//! | `running`, `replica`, `delivery_queue` | the handle; the application's side; delivery into a queue |
-//! | `parts`, `fixed` | what both kinds of member have; a member whose membership is fixed |
-//! | `changing`, `prepared`, `open_view` | a member whose membership changes, from view to view; the next view; one view |
-//! | `joining`, `state_transfer`, `transfer_progress` | the joiner: its attempts; what it restores; whether that is all |
-//! | `log_reader` | a member's own log, for its program |
-//! | `restoring`, `log_transfer`, `supply_logs` | where what is restored goes; what its logs lack; how a member supplies that |
-//! | `supply`, `join_messages`, `admission` | the thread that supplies a joiner; their messages; which view admits it |
-//! | `early_losses` | nodes that were lost soon after their admission, and wait |
-//! | `joiners`, `queue`, `leaving` | all joiners that a member supplies; what waits for one of them; when a member may leave them |
-//! | `sender`, `send_state`, `subgroup_sending` | the handle that outlives views; what it shares with the engine; the engine's side |
-//! | `receipt` | what stands for a message that was sent; the levels that it reaches |
-//! | `durable` | the logs of subgroups that are logged, and what is durable of them |
+//! | `description` | what a group is, and what follows from that alone: views, layouts, digests |
+//! | `delivery` | the application's side |
+//! | `send` | sending, and receipts for what was sent |
 //! | `large` | large messages, whose bytes go by block multicast |
-//! | `fabric`, `peer_connector`, `control_service` | what carries writes; calls to peers; the control server |
-//! | `slow_members` | members that hold the others back |
-//! | `lost_peers` | which members were lost in a view that is still to come |
-//! | `subgroup_change` | reserved subgroups, which views open and close |
-//! | `participant`, `request` | what stays the same; what other threads ask of the member |
-//! | `status`, `statistics`, `operator` | what is seen from outside; counts; an operator's requests |
+//! | `durable` | the logs of subgroups that are logged, and what is durable of them |
+//! | `state` | what a node remembers of its membership, on disk |
+//! | `engine` | a member at work: what its polling thread steps |
+//! | `enter` | how a process becomes a member |
+//! | `restart` | how all nodes that have the group's logs go on with it |
+//! | `join`, `supply` | the joiner; the member that supplies it |
+//! | `control` | the control server, and calls to peers |
+//! | `status` | what is seen from outside, and an operator's requests |
 //! | `clients` | clients from outside: their order, and the thread that serves them |
-//! | `control_endpoints`, `operator_client` | addresses and key of the control servers; an operator's client |
+//! | `running` | the handle |
+//!
+//! Files import from where a thing is declared; what programs need is named again here.
 
-mod admission;
-mod builder;
-mod changing;
-mod clients;
-mod control_endpoints;
-mod control_service;
-mod delivery_queue;
-mod description;
-mod description_error;
-pub(crate) mod digest;
-mod durable;
-mod early_losses;
-mod entering;
-mod fabric;
-mod fixed;
-mod forming;
+pub(crate) mod clients;
+pub(crate) mod control;
+pub(crate) mod delivery;
+pub(crate) mod description;
+pub(crate) mod durable;
+pub(crate) mod engine;
+pub(crate) mod enter;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod hostile_bytes;
-mod join_messages;
-mod joiners;
-mod joining;
-mod large;
-mod layout;
-mod leaving;
-mod log_reader;
-mod log_transfer;
-mod lost_peers;
-mod meeting;
-mod membership_record;
-mod noting;
-mod open_view;
-mod operator;
-mod operator_client;
-mod participant;
-mod parts;
-mod peer_connector;
-mod prepared;
-mod probe;
-mod promising;
-mod queue;
-mod receipt;
-mod replica;
-mod request;
+pub(crate) mod join;
+pub(crate) mod large;
 mod restart;
-mod restoring;
 mod running;
-mod send_state;
-mod sender;
-mod slow_members;
-mod start;
-mod start_fixed;
-mod start_options;
-mod state_file;
-mod state_transfer;
-mod statistics;
-mod status;
-mod subgroup_change;
-mod subgroup_sending;
-mod supply;
-mod supply_logs;
-mod transfer_progress;
-mod view;
+pub(crate) mod send;
+pub(crate) mod state;
+pub(crate) mod status;
+pub(crate) mod supply;
 
 pub use tramontane_control::client_messages::ClientId;
 
-pub use builder::DescriptionBuilder;
-pub use control_endpoints::ControlEndpoints;
-pub use control_endpoints::ControlEndpointsError;
-pub use delivery_queue::{QueueEnd, QueuedMessage, queue};
-pub use description::{
+pub use self::running::{ByCaller, ByThread, Running, Stepped};
+pub use crate::group::control::control_endpoints::ControlEndpoints;
+pub use crate::group::control::control_endpoints::ControlEndpointsError;
+pub use crate::group::delivery::delivery_queue::{QueueEnd, QueuedMessage, queue};
+pub use crate::group::delivery::message::{Message, ViewChanged};
+pub use crate::group::delivery::messages::Messages;
+pub use crate::group::delivery::replica::Replica;
+pub use crate::group::description::builder::DescriptionBuilder;
+pub use crate::group::description::error::DescriptionError;
+pub use crate::group::description::layout::ViewLayout;
+pub use crate::group::description::terms::{
     Description, MESSAGE_MAX_DEFAULT, Membership, NodeDescription, SubgroupDescription,
     WINDOW_DEFAULT,
 };
-pub use description_error::DescriptionError;
-pub use durable::{DataError, LogNotice};
-pub use forming::{Forming, NotFormed, Waiting};
-pub use large::{LARGE_MAX, LargeBlocks, LargeUnsent, SendLargeError};
-pub use layout::ViewLayout;
-pub use log_reader::{LogPart, LogReader, LogReaderError, LoggedMessage};
-pub use membership_record::{StateError, noted_log};
-pub use operator_client::{OperatorClient, OperatorError};
-pub use parts::Step;
-pub use receipt::{
-    Accepted, At, Delivered, DurableEverywhere, DurableHere, DurableMajority, Fate, Level, Logged,
-    NotLogged, NotReached, Ordinal, Reached, Receipt, Volatile,
-};
-pub use replica::{Message, Messages, Replica, ViewChanged};
-pub use running::{ByCaller, ByThread, Running, Stepped};
-pub use sender::{Run, Sender, Slot};
-pub use start::{start, start_stepped};
-pub use start_fixed::{ConnectError, Connected, connect};
-pub use start_options::{StartError, StartOptions};
-pub use status::{
+pub use crate::group::description::view::{FIRST_VIEW, View};
+pub use crate::group::durable::data_error::DataError;
+pub use crate::group::durable::log_notice::LogNotice;
+pub use crate::group::durable::log_reader::{LogPart, LogReader, LogReaderError, LoggedMessage};
+pub use crate::group::engine::parts::Step;
+pub use crate::group::engine::reserved_subgroups::ReservedSubgroups;
+pub use crate::group::enter::forming::{Forming, NotFormed, Waiting};
+pub use crate::group::enter::start::{start, start_stepped};
+pub use crate::group::enter::start_fixed::{ConnectError, Connected, connect};
+pub use crate::group::enter::start_options::{StartError, StartOptions};
+pub use crate::group::large::limits::{LARGE_MAX, LargeBlocks};
+pub use crate::group::large::sending::{LargeUnsent, SendLargeError};
+pub use crate::group::send::receipt::level::{Level, Reached};
+pub use crate::group::send::receipt::ordinal::Ordinal;
+pub use crate::group::send::receipt::wait::{At, NotReached};
+pub use crate::group::send::receipt::{Fate, Logged, NotLogged, Receipt, Volatile};
+pub use crate::group::send::sender::{Run, Sender, Slot};
+pub use crate::group::send::subgroup_sending::Unsent;
+pub use crate::group::state::folder::{StateError, noted_log};
+pub use crate::group::status::group_status::{
     ClientStatus, CutClient, DurableStatus, GroupStatus, MemberState, SharedStatus, SlowMember,
     SubgroupStatus,
 };
-pub use subgroup_change::ReservedSubgroups;
-pub use subgroup_sending::Unsent;
-pub use view::{FIRST_VIEW, View};
+pub use crate::group::status::operator_client::{OperatorClient, OperatorError};
+pub use send::receipt::level::{
+    Accepted, Delivered, DurableEverywhere, DurableHere, DurableMajority,
+};

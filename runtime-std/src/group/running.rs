@@ -8,22 +8,24 @@ use tramontane_control::ControlServer;
 use tramontane_core::ids::SubgroupId;
 
 use self::driven::Driven;
-use super::changing::Engine;
 use super::clients::ClientServer;
-use super::durable::{LogNotice, SharedLogs};
-use super::fixed::Fixed;
-use super::log_reader::LogReader;
-use super::participant::Participant;
-use super::parts::Step;
-use super::replica::Replica;
-use super::request::{Request, Requests};
-use super::send_state::SendState;
-use super::sender::Sender;
-use super::status::{GroupStatus, SharedStatus};
-use super::subgroup_change::ReservedSubgroups;
-use super::subgroup_sending::Unsent;
+use crate::group::delivery::replica::Replica;
+use crate::group::durable::comparison::SharedLogs;
+use crate::group::durable::log_notice::LogNotice;
+use crate::group::durable::log_reader::LogReader;
+use crate::group::engine::changing::Engine;
+use crate::group::engine::fixed::Fixed;
+use crate::group::engine::participant::Participant;
+use crate::group::engine::parts::Step;
+use crate::group::engine::request::{Request, Requests};
+use crate::group::engine::reserved_subgroups::ReservedSubgroups;
+use crate::group::send::send_state::SendState;
+use crate::group::send::sender::Sender;
+use crate::group::send::subgroup_sending::Unsent;
+use crate::group::status::group_status::{GroupStatus, SharedStatus};
 use crate::member::Stopped;
-use crate::poll::{Drive, Idle, Poller, Slept, Steps as _, sleep, step};
+use crate::poll::Steps as _;
+use crate::poll::{Drive, Idle, Poller, Slept, sleep, step};
 
 /// How often a wait looks.
 const LOOK_PAUSE: Duration = Duration::from_millis(1);
@@ -44,8 +46,8 @@ pub(super) struct Handle {
 
 /// A member that runs. Dropping it closes it.
 ///
-/// `Running` is driven by a thread of its own ([`start`](super::start)); [`Stepped`] is stepped by
-/// its caller ([`start_stepped`](super::start_stepped)). All else is the same for both.
+/// `Running` is driven by a thread of its own ([`start`](crate::group::enter::start)); [`Stepped`] is stepped by
+/// its caller ([`start_stepped`](crate::group::enter::start::start_stepped)). All else is the same for both.
 pub struct Running<D: Driven = ByThread> {
     // Dropped first: the handle's control server outlives it.
     driven: D,

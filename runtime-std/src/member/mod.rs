@@ -4,9 +4,9 @@ mod lent;
 mod stop;
 mod unsendable;
 
-pub use lent::{Memory, Settings};
-pub(crate) use lent::{OutboxCell, PrivateState, Shared};
-pub use stop::Stopped;
-pub use unsendable::SendError;
+pub use self::lent::{Memory, Settings};
+pub(crate) use self::lent::{OutboxCell, PrivateState, Shared};
+pub use self::stop::Stopped;
+pub use self::unsendable::SendError;
 
 pub use crate::poll::Idle;

@@ -14,14 +14,9 @@ mod poller;
 mod steps;
 mod waiting;
 
-use std::time::Duration;
-
-pub(crate) use clock::{Clock, nanoseconds};
-pub(crate) use ending::{Ending, guarded};
-pub use idle::Idle;
-pub(crate) use poller::Poller;
-pub(crate) use steps::{Done, Slept, Steps, sleep, step};
-pub(crate) use waiting::{Drive, wait_driving};
-
-/// How long the polling thread keeps off while senders step.
-const KEEP_OFF: Duration = Duration::from_micros(200);
+pub(crate) use self::clock::{Clock, nanoseconds};
+pub(crate) use self::ending::{Ending, guarded};
+pub use self::idle::Idle;
+pub(crate) use self::poller::Poller;
+pub(crate) use self::steps::{Done, Slept, Steps, sleep, step};
+pub(crate) use self::waiting::{Drive, wait_driving};

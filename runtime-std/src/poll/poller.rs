@@ -9,14 +9,16 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use tramontane_core::fabric::HostFabric;
+use tramontane_core::fabric::LocalBell as _;
 use tramontane_core::turn::Turn;
 
 use super::ending::Ending;
-use super::steps::{Done as _, Steps, sleep, step};
-use super::waiting::Drive;
-use super::{Idle, KEEP_OFF};
+use super::idle::Idle;
+use super::steps::Done as _;
+use super::steps::{Steps, sleep, step};
+use super::waiting::{Drive, KEEP_OFF};
 use crate::member::Stopped;
-use tramontane_core::fabric::{HostFabric, LocalBell as _};
 
 /// The longest sleep of the polling thread, whatever is stepped.
 const SLEEP_MAX: Duration = Duration::from_millis(200);

@@ -3,8 +3,11 @@
 use std::time::{Duration, Instant};
 
 use super::ending::Ending;
-use super::{Idle, KEEP_OFF};
+use super::idle::Idle;
 use crate::member::SendError;
+
+/// How long the polling thread keeps off while senders step.
+pub(super) const KEEP_OFF: Duration = Duration::from_micros(200);
 
 /// Tries between two readings of the clock.
 const TRIES_PER_READING: u32 = 64;

@@ -21,11 +21,13 @@ use tramontane_control::{
 use tramontane_core::ids::{NodeId, ViewId};
 
 use super::description::Description;
-use super::lives::{Life, Lives};
-use super::messages::{PATIENCE, PeerReply, PeerRequest, REPLY_MAX, REQUEST_MAX};
+use super::lives::Lives;
+use super::messages::{PeerReply, PeerRequest, REQUEST_MAX};
 use crate::group::ControlEndpoints;
 use crate::requests::Requests;
 use crate::session_messages::{receive_message, send_message};
+use crate::shards::lives::Life;
+use crate::shards::messages::{PATIENCE, REPLY_MAX};
 
 /// Between the first two calls of a node, and the longest time between two.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(100));
@@ -233,6 +235,19 @@ pub(super) const fn is_final(error: &OpenSessionError) -> bool {
                 Refusal::Version | Refusal::KeyMode | Refusal::Key | Refusal::NotAMember
             )
     )
+}
+
+/// Opens a session of a replica that starts, with another one of its group.
+pub(super) fn open_join(
+    identity: &Identity,
+    endpoints: &ControlEndpoints,
+    node: NodeId,
+    time_limit: Duration,
+    cancel: &AtomicBool,
+) -> Result<OpenedSession, OpenSessionError> {
+    let address = endpoints.addresses.get(&node).ok_or(OpenSessionError::NotThere)?;
+    let key = endpoints.key.as_ref();
+    open_session(address, identity, key, Purpose::Join, time_limit.min(PATIENCE), cancel)
 }
 
 #[cfg(test)]

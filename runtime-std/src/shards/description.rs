@@ -1,7 +1,7 @@
 //! What an overlay is, as its file says: groups in a tree, and the replicas of each.
 //!
 //! All processes have the same file. What is derived of it is the same everywhere: the ids of
-//! groups, by their order; the node ids of replicas and clients ([`Places`](super::Places)); and
+//! groups, by their order; the node ids of replicas and clients ([`Places`](super::places::Places)); and
 //! the digest by which two processes tell whether they have the same.
 
 use std::collections::BTreeSet;
@@ -16,7 +16,7 @@ use tramontane_core::tram::{GROUPS_MAX, Group, Limits, Overlay, OverlayError};
 
 use super::description_error::DescriptionError;
 use crate::carrier::Carrier;
-use crate::group::digest::{Fields, hash};
+use crate::group::description::digest::{Fields, hash};
 use crate::rdma::DeviceOptions;
 
 /// The most clients at a time: each replica has memory for each that is there.

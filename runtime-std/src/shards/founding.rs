@@ -12,18 +12,19 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use tramontane_control::{Identity, OpenSessionError, OpenedSession, Purpose, open_session};
-use tramontane_core::ids::{NodeId, Rank};
+use tramontane_control::{Identity, OpenSessionError, OpenedSession};
+use tramontane_core::ids::Rank;
 use tramontane_core::tram::ReplicaId;
 
 use super::calls::{is_final, why_refused};
 use super::lives::Life;
-use super::messages::{JoinReply, JoinRequest, PATIENCE, REPLY_MAX, Standing};
+use super::messages::{JoinReply, JoinRequest, REPLY_MAX, Standing};
 use super::places::Places;
 use super::service::Service;
 use super::start_error::StartError;
 use crate::group::ControlEndpoints;
 use crate::session_messages::{receive_message, send_message};
+use crate::shards::calls::open_join;
 
 /// How long one replica may take to answer.
 const LOOK: Duration = Duration::from_secs(1);
@@ -228,17 +229,4 @@ impl Founding<'_> {
         let name = |rank: Rank| self.places.name(ReplicaId { group: self.own.group, rank });
         self.service.set_missing(missing.map(|(rank, _)| name(*rank)).collect());
     }
-}
-
-/// Opens a session of a replica that starts, with another one of its group.
-pub(super) fn open_join(
-    identity: &Identity,
-    endpoints: &ControlEndpoints,
-    node: NodeId,
-    time_limit: Duration,
-    cancel: &AtomicBool,
-) -> Result<OpenedSession, OpenSessionError> {
-    let address = endpoints.addresses.get(&node).ok_or(OpenSessionError::NotThere)?;
-    let key = endpoints.key.as_ref();
-    open_session(address, identity, key, Purpose::Join, time_limit.min(PATIENCE), cancel)
 }

@@ -48,15 +48,15 @@ mod start;
 mod start_error;
 mod status;
 
-pub use ask::{AskError, Operator};
-pub use client::{Client, ClientError, Delivery};
-pub use description::{CLIENTS_MAX, Description, GroupDescription, Replicas};
-pub use description_error::DescriptionError;
-pub use places::{NoSuchPlace, Places};
-pub use replica::Replica;
-pub use start::{Running, StartOptions, start};
-pub use start_error::StartError;
-pub use status::{ReplicaState, ReplicaStatus};
+pub use self::ask::{AskError, Operator};
+pub use self::client::{Client, ClientError, Delivery};
+pub use self::description::{CLIENTS_MAX, Description, GroupDescription, Replicas};
+pub use self::description_error::DescriptionError;
+pub use self::places::{NoSuchPlace, Places};
+pub use self::replica::Replica;
+pub use self::start::{Running, StartOptions, start};
+pub use self::start_error::StartError;
+pub use self::status::{ReplicaState, ReplicaStatus};
 pub use tramontane_core::ids::GroupId;
 pub use tramontane_core::tram::{
     Answered, Answers, Delivered, Destinations, MessageId, ReplicaId, SendError,

@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use tramontane_control::{Identity, Session, SessionError};
 use tramontane_core::tram::ReplicaId;
 
-use super::founding::open_join;
+use super::calls::open_join;
 use super::messages::{JoinReply, JoinRequest, PATIENCE, REPLY_MAX};
 use super::places::Places;
 use super::request::Request;

@@ -21,24 +21,9 @@
 //! | `member`, `outlet` | the member as clients see it; the way into a subgroup |
 //! | `leases` | when a client is forgotten |
 
-mod connection;
-mod feed;
-mod follower;
-mod history;
-mod leases;
-mod member;
-mod notices;
-mod order;
-mod origin;
-mod outlet;
-mod publisher;
-mod record_places;
-mod retained;
-mod served;
-mod service;
-mod subscriber;
-mod table;
-mod words;
+pub(crate) mod order;
+pub(crate) mod origin;
+pub(crate) mod serve;
 
 use std::sync::mpsc::{Sender as Queue, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -48,24 +33,20 @@ use tramontane_control::Session;
 use tramontane_control::client_messages::ClientRefusal;
 use tramontane_core::ids::{NodeId, SubgroupId};
 
-use self::feed::Feed;
-use self::member::Member;
-use self::outlet::Outlet;
-use self::served::{Orders, subgroups_with_clients};
-use self::service::{Service, refuse};
-use super::description::Description;
-use super::durable::SharedLogs;
-use super::participant::Participant;
-use super::replica::Replica;
-use super::send_state::SendState;
-use super::sender::Sender;
-use super::status::SharedStatus;
 use crate::fabric::AnyBell;
-
-pub(super) use self::order::{SubgroupOrder, Taken};
-pub(super) use self::origin::Origin;
-pub(super) use self::record_places::RecordPlaces;
-pub(super) use self::served::Served;
+use crate::group::clients::order::feed::Feed;
+use crate::group::clients::order::record_places::RecordPlaces;
+use crate::group::clients::order::served::{Orders, Served, subgroups_with_clients};
+use crate::group::clients::serve::member::Member;
+use crate::group::clients::serve::outlet::Outlet;
+use crate::group::clients::serve::service::{Service, refuse};
+use crate::group::delivery::replica::Replica;
+use crate::group::description::terms::Description;
+use crate::group::durable::comparison::SharedLogs;
+use crate::group::engine::participant::Participant;
+use crate::group::send::send_state::SendState;
+use crate::group::send::sender::Sender;
+use crate::group::status::group_status::SharedStatus;
 
 /// What there is of clients before this process is a member: their order, which it may have to take
 /// over from another member.

@@ -12,7 +12,7 @@
 use tramontane_control::Source;
 use tramontane_control::client_messages::{ClientId, ClientLife};
 
-use crate::group::SubgroupDescription;
+use crate::group::description::terms::SubgroupDescription;
 
 /// What stands behind a message of a client.
 const CLIENT_TRAILER: usize = 25;

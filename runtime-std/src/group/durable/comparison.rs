@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use tramontane_core::ids::{NodeId, Place, SubgroupId, ViewId};
 use tramontane_log::{AppendError, GroupCommit, Log, ReadError, Record, Sequence, SystemFolder};
 
-use crate::group::join_messages::Delivered;
+use super::delivered::Delivered;
 
 /// How many bytes of records are read while the log takes no others.
 pub(in crate::group) const READ_BYTES: usize = 4 << 20;

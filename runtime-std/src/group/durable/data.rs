@@ -9,12 +9,14 @@
 use std::path::{Path, PathBuf};
 
 use tramontane_core::ids::{NodeId, SubgroupId};
-use tramontane_log::{Damage, Fit, Identity, Log, OpenError, Options, SystemFolder, WriteError};
+use tramontane_log::{Fit, Identity, Log, Options, SystemFolder};
 
-use super::{LogTakenOver, TakeOverError};
-use crate::group::description::{Description, SubgroupDescription};
-use crate::group::join_messages::Delivered;
-use crate::group::membership_record::NotedLog;
+use super::data_error::DataError;
+use super::delivered::Delivered;
+use super::log_notice::LogNotice;
+use super::taking_over::{LogTakenOver, TakeOverError};
+use crate::group::description::terms::{Description, SubgroupDescription};
+use crate::group::state::noted_log::NotedLog;
 
 /// Where a node with a data folder remembers its membership, if nothing else is said.
 pub(in crate::group) const VIEW_FOLDER: &str = "view";
@@ -25,142 +27,6 @@ const BLOCK_BYTES: u64 = 4 << 10;
 
 /// The named value of a log that says whose it is.
 const NODE: &str = "node";
-
-/// Why a node's logs cannot be used.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum DataError {
-    /// A subgroup is logged, and there is no folder.
-    #[error(
-        "subgroup \"{0}\" is logged, and this node has no folder for its log; give it one of its own"
-    )]
-    NoFolder(String),
-    /// There is a folder, and nothing to log.
-    #[error(
-        "there is a data folder, and node {0} belongs to no logged subgroup; set logged = true in \
-         the group file at all members, or start the node without the folder (--data)"
-    )]
-    NothingLogged(u32),
-    /// A subgroup's name is no name of a folder.
-    #[error(
-        "the log of subgroup \"{0}\" cannot have a folder of that name; give the subgroup another \
-         name"
-    )]
-    Name(String),
-    /// The folder cannot be made.
-    #[error("cannot make {}: {source}; give a --data folder that this node may write", path.display())]
-    Folder {
-        /// The folder.
-        path: PathBuf,
-        /// What the system says.
-        source: std::io::Error,
-    },
-    /// A log cannot be opened.
-    #[error(transparent)]
-    Open(#[from] OpenError),
-    /// A log cannot be written.
-    #[error(transparent)]
-    Write(#[from] WriteError),
-    /// It is another node's.
-    #[error("{} has the log of node {found}, and not of node {wanted}; give each node a --data folder of its own", path.display())]
-    OtherNode {
-        /// The folder.
-        path: PathBuf,
-        /// Whose it is.
-        found: String,
-        /// Whose it was taken for.
-        wanted: u32,
-    },
-    /// A log of an earlier group cannot be kept under another name.
-    #[error("cannot keep {} under another name: {source}; move it away", path.display())]
-    SetAside {
-        /// The folder.
-        path: PathBuf,
-        /// What the system says.
-        source: std::io::Error,
-    },
-}
-
-/// Something about a log that somebody should know.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum LogNotice {
-    /// Something is damaged. Records are repaired by a peer.
-    Damaged {
-        /// The folder of the log.
-        path: PathBuf,
-        /// What.
-        damage: Damage,
-    },
-    /// Damaged records are as they were.
-    Repaired {
-        /// The folder of the log.
-        path: PathBuf,
-        /// The first.
-        from: u64,
-        /// The one behind the last.
-        to: u64,
-    },
-    /// One copy of what the node remembers was damaged, and is written again from the other one.
-    StateRepaired {
-        /// The copy.
-        path: PathBuf,
-    },
-    /// The log has less than it had when this node ran before.
-    Lost {
-        /// The folder of the log.
-        path: PathBuf,
-        /// How many records it has.
-        records: u64,
-        /// How many were durable in it, at least.
-        had: u64,
-        /// It is another log than that one, or an older copy of it.
-        is_of_another: bool,
-    },
-    /// The group did not go on with records; they are kept.
-    SetAside {
-        /// How many.
-        records: u64,
-        /// The file or folder that has them.
-        kept: PathBuf,
-    },
-}
-
-impl std::fmt::Display for LogNotice {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Damaged { path, damage } => {
-                write!(out, "the log in {}: {damage}", path.display())
-            }
-            Self::Repaired { path, from, to } => write!(
-                out,
-                "the log in {}: records {from} to {} were damaged, and are repaired",
-                path.display(),
-                to.saturating_sub(1)
-            ),
-            Self::StateRepaired { path } => write!(
-                out,
-                "{} was damaged, and is written again from the other copy",
-                path.display()
-            ),
-            Self::Lost { path, records, had, is_of_another } => {
-                let what =
-                    if *is_of_another { "is not the log that was there, and ends" } else { "ends" };
-                write!(
-                    out,
-                    "the log in {} {what} at {records}; {had} records were durable in it, and what it lost comes from \
-                     the others",
-                    path.display()
-                )
-            }
-            Self::SetAside { records, kept } => write!(
-                out,
-                "the group went on without {records} records of this node; they are kept in {}",
-                kept.display()
-            ),
-        }
-    }
-}
 
 /// The data folder of a node, its logs open.
 #[derive(Debug, Default)]

@@ -7,6 +7,9 @@
 //! | `taking_over` | the log of a member that is not up yet: what it restores |
 //! | `bounded` | snapshots, below which records go |
 //! | `comparison` | what two logs have in common, and the records that one lacks |
+//! | `data_error` | what is wrong with a data folder |
+//! | `delivered` | a message as it is logged |
+//! | `log_notice` | what a program is told of its logs |
 //!
 //! # What holds
 //! - A message is in the log's memory before the application sees it, and in its place.
@@ -16,10 +19,14 @@
 //! - What cannot be made durable ends the member as a crash would: [`Stopped::NotDurable`].
 //! - What was once seen to be durable at a majority or everywhere stays so, in later views too.
 
-mod bounded;
-mod comparison;
-mod data;
-mod taking_over;
+pub(crate) mod bounded;
+pub(crate) mod comparison;
+pub(crate) mod data;
+pub(crate) mod data_error;
+pub(crate) mod delivered;
+pub(crate) mod log_notice;
+pub(crate) mod log_reader;
+pub(crate) mod taking_over;
 
 use std::io::Read;
 use std::sync::Arc;
@@ -35,17 +42,14 @@ use tramontane_log::{
 };
 
 use self::bounded::Retention;
-use self::comparison::WeakLog;
-pub(super) use self::comparison::{LogPlace, READ_BYTES, SharedLog, SharedLogError, SharedLogs};
-pub use self::data::{DataError, LogNotice};
-pub(super) use self::data::{DataFolder, VIEW_FOLDER};
-pub(super) use self::taking_over::{Both, LogTakenOver, TakeOverError};
-use super::description::Description;
-use super::membership_record::NotedLog;
-use super::open_view::OpenView;
-use super::replica::Message;
-use super::status::DurableStatus;
+use self::comparison::{SharedLog, SharedLogs, WeakLog};
+use self::taking_over::LogTakenOver;
 use crate::fabric::AnyBell;
+use crate::group::delivery::message::Message;
+use crate::group::description::terms::Description;
+use crate::group::engine::open_view::OpenView;
+use crate::group::state::noted_log::NotedLog;
+use crate::group::status::group_status::DurableStatus;
 use crate::member::Stopped;
 
 /// How many bytes may wait for a disk before the member is held back.
@@ -382,14 +386,6 @@ impl SubgroupLog {
             }
         }
     }
-}
-
-/// The subgroups of a group that are logged.
-pub(super) fn logged_subgroups(
-    description: &Description,
-) -> impl Iterator<Item = SubgroupId> + use<'_> {
-    let all = (0..).map(SubgroupId).zip(&description.subgroups);
-    all.filter(|(_, subgroup)| subgroup.logged).map(|(id, _)| id)
 }
 
 /// The most that one step delivers in a subgroup, in bytes of its log.

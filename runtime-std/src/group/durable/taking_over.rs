@@ -13,10 +13,9 @@ use tramontane_log::{
 use super::comparison::{
     LogPlace, READ_BYTES, common, delivered, last_place, read_records, record,
 };
-use super::data::DataError;
-
-use crate::group::join_messages::Delivered;
-use crate::group::membership_record::NotedLog;
+use super::data_error::DataError;
+use super::delivered::Delivered;
+use crate::group::state::noted_log::NotedLog;
 
 /// What was restored is committed in parts of about so many bytes.
 const COMMIT_BYTES: usize = 1 << 20;

@@ -11,7 +11,7 @@ use tramontane_core::fabric::Area;
 use tramontane_core::rdmc::transfer::MessageMemory;
 
 use super::pool::Pool;
-use crate::blocks::{Buffer, place_block};
+use crate::block_transfer::buffer::{Buffer, place_block};
 
 /// Why nothing more is taken.
 #[derive(Debug)]

@@ -30,74 +30,42 @@
 //! | `pool` | buffers |
 //! | `options` | what the group file says of them |
 
-mod inbox;
-mod options;
-mod outbox;
-mod pool;
-mod send_queue;
-mod sender_stream;
-mod sending;
+pub(crate) mod failure;
+pub(crate) mod inbox;
+pub(crate) mod limits;
+pub(crate) mod options;
+pub(crate) mod outbox;
+pub(crate) mod pool;
+pub(crate) mod send_queue;
+pub(crate) mod sender_stream;
+pub(crate) mod sending;
 
 use std::cell::Cell;
 use std::sync::Arc;
 
-use tramontane_core::fabric::{BlockEvent, Blocks as _};
+use tramontane_core::fabric::BlockEvent;
+use tramontane_core::fabric::Blocks as _;
 use tramontane_core::ids::{Rank, SenderRank, SubgroupId};
 
+use self::failure::LargeFailure;
 use self::inbox::Inbox;
+use self::limits::{POOL_MAX, describe};
 use self::outbox::Outbox;
 use self::pool::Pool;
+use self::send_queue::LargeSendQueueReader;
 use self::sender_stream::{End, SenderStream};
-use super::description::Description;
-use super::layout::ViewLayout;
-use super::open_view::OpenView;
-use crate::blocks::{Buffer, Place, Table};
+use crate::block_transfer::buffer::Buffer;
+use crate::block_transfer::transfer::{Place, Table};
 use crate::fabric::{AnyFabric, BlockStore};
-use crate::member::Stopped;
-
-pub(super) use options::BUFFERS_MAX;
-use options::POOL_MAX;
-pub use options::{LARGE_MAX, LargeBlocks};
-pub(super) use send_queue::{LargeSendQueue, LargeSendQueueReader};
-pub use sending::{LargeUnsent, SendLargeError};
-
-/// Bytes of what stands in a large message's slot: its length.
-pub(super) const DESCRIPTION_BYTES: usize = 8;
+use crate::group::description::layout::ViewLayout;
+use crate::group::description::terms::Description;
+use crate::group::engine::open_view::OpenView;
 
 /// Events that are taken in a step.
 const EVENTS_MAX: usize = 64;
 
 /// While other messages keep the engine busy, streams at rest are looked at every so many steps.
 const STEPS_PER_LOOK: u32 = 16;
-
-/// What stands in the slot of a message of so many bytes.
-fn describe(bytes: usize) -> [u8; DESCRIPTION_BYTES] {
-    u64::try_from(bytes).unwrap_or(u64::MAX).to_le_bytes()
-}
-
-/// Why this member cannot go on with large messages.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum LargeFailure {
-    /// Memory cannot be had.
-    #[error("{0}")]
-    Memory(String),
-    /// The fabric refuses what it should take.
-    #[error("{0}")]
-    Fabric(String),
-    /// A message that was to be delivered is not what its slot says.
-    #[error("{0}")]
-    DescriptorMismatch(String),
-}
-
-impl From<LargeFailure> for Stopped {
-    fn from(failure: LargeFailure) -> Self {
-        match failure {
-            LargeFailure::Memory(why) => Self::NoMemory(why),
-            LargeFailure::Fabric(why) => Self::Fabric(why),
-            LargeFailure::DescriptorMismatch(what) => Self::DescriptorMismatch(what),
-        }
-    }
-}
 
 /// A message that is not what its slot says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -390,6 +358,7 @@ impl Large {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::member::Stopped;
 
     #[test]
     fn a_message_that_is_not_what_its_slot_says_is_not_handed_over() {

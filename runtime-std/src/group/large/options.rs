@@ -4,34 +4,9 @@
 use tramontane_core::ids::SubgroupId;
 use tramontane_core::rdmc::Algorithm;
 
-use super::DESCRIPTION_BYTES;
-use crate::blocks::GroupOptions;
-use crate::group::description::{Description, SubgroupDescription};
-
-/// The longest large message that a group file may allow, in bytes: 256 MiB. Memory for one is
-/// made, and one is handed over, in the thread that keeps up the member's heartbeats, some tenth of
-/// a second for so much. What is larger goes by `tramontane-copy`.
-pub const LARGE_MAX: u64 = 256 << 20;
-
-/// Large messages of one sender under way at a time, at most.
-const WINDOW_MAX: u32 = 64;
-
-/// Buffers of a member that large messages are in: so many may be asked for by the group file, of
-/// the 1024 that a process can have. Over RDMA up to two of three of them are the device's for a
-/// moment, when a view ends, and the next view has others.
-pub(in crate::group) const BUFFERS_MAX: usize = 600;
-
-/// Buffers that are kept for what comes next.
-pub(super) const POOL_MAX: usize = 256;
-
-/// How the blocks of a subgroup's large messages go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LargeBlocks {
-    /// Which member sends which block to which.
-    pub algorithm: Algorithm,
-    /// Bytes of every block but a message's last; at least one.
-    pub bytes: usize,
-}
+use super::limits::{DESCRIPTION_BYTES, LARGE_MAX, LargeBlocks, WINDOW_MAX};
+use crate::block_transfer::options::GroupOptions;
+use crate::group::description::terms::{Description, SubgroupDescription};
 
 /// How large messages go in one subgroup.
 pub(in crate::group) struct LargeOptions {

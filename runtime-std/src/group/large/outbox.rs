@@ -12,12 +12,13 @@ use tramontane_core::fabric::Area;
 use tramontane_core::rdmc::transfer::MessageMemory;
 
 use super::send_queue::{LargeSendQueueReader, QueuedBytes};
-use crate::blocks::{Buffer, Transfer};
+use crate::block_transfer::buffer::Buffer;
+use crate::block_transfer::transfer::Transfer;
 
 /// A large message of this node.
 #[derive(Debug)]
 struct Entry {
-    /// As [`Ordinal`](super::super::Ordinal)s count.
+    /// As [`Ordinal`](crate::group::send::receipt::ordinal::Ordinal)s count.
     ordinal: u64,
     buffer: Buffer,
     bytes: usize,

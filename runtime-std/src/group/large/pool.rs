@@ -1,8 +1,9 @@
 //! Buffers of large messages that nobody uses now: made once, and used again.
 
-use crate::blocks::Buffer;
-use crate::fabric::{BlockMemoryError, BlockStore};
 use tramontane_core::fabric::BlockStore as _;
+
+use crate::block_transfer::buffer::Buffer;
+use crate::fabric::{BlockMemoryError, BlockStore};
 
 /// A buffer is used for smaller messages too, but not for much smaller ones: they would hold what
 /// others need.

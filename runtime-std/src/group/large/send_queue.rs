@@ -8,13 +8,13 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::pool::Pool;
-use crate::blocks::Buffer;
+use crate::block_transfer::buffer::Buffer;
 use crate::fabric::{BlockMemoryError, BlockStore};
 
 /// The bytes of a large message whose slot was taken.
 #[derive(Debug)]
 pub(super) struct QueuedBytes {
-    /// As [`Ordinal`](super::super::Ordinal)s count.
+    /// As [`Ordinal`](crate::group::send::receipt::ordinal::Ordinal)s count.
     pub(super) ordinal: u64,
     pub(super) buffer: Buffer,
     pub(super) bytes: usize,

@@ -6,11 +6,12 @@ use tramontane_core::fabric::{Area, BlockEvent, Channel, LossCause, Region};
 use tramontane_core::ids::{Rank, SenderRank, SubgroupId};
 use tramontane_core::rdmc::transfer::{Cause, Failure, OpenError, Outcome};
 
-use super::LargeFailure;
+use super::failure::LargeFailure;
 use super::inbox::{Inbox, Receiving, Refusal};
 use super::outbox::Outbox;
 use super::pool::Pool;
-use crate::blocks::{GroupOptions, Place, Table, Transfer};
+use crate::block_transfer::options::GroupOptions;
+use crate::block_transfer::transfer::{Place, Table, Transfer};
 use crate::fabric::AnyFabric;
 
 /// Where a stream's messages are kept.

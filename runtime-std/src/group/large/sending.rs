@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::limits::{DESCRIPTION_BYTES, describe};
 use super::send_queue::QueuedBytes;
-use super::{DESCRIPTION_BYTES, describe};
-use crate::blocks::Buffer;
+use crate::block_transfer::buffer::Buffer;
 use crate::fabric::BlockMemoryError;
-use crate::group::receipt::{Ordinal, Receipt};
-use crate::group::sender::Sender;
+use crate::group::send::receipt::Receipt;
+use crate::group::send::receipt::ordinal::Ordinal;
+use crate::group::send::sender::Sender;
 use crate::member::SendError;
 use crate::poll::wait_driving;
 

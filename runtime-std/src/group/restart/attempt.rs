@@ -5,11 +5,11 @@ use std::sync::Mutex;
 use tramontane_core::ids::{DurableCount, NodeId};
 use tramontane_core::restart::{Plan, Restart, TakenLog};
 
-use super::RestartError;
+use super::error::RestartError;
 use super::messages::{NodeAnswer, Order, RestartReply, RestartRequest, Run};
 use super::node::{RestartingNode, lock};
-use crate::group::durable::logged_subgroups;
-use crate::group::view::{View, WireView};
+use crate::group::description::subgroups::logged_subgroups;
+use crate::group::description::view::{View, WireView};
 
 /// What an attempt works with.
 pub(super) struct Attempt<'a> {

@@ -7,9 +7,8 @@ use std::time::Duration;
 use tramontane_control::{Address, Identity, Purpose, Session, SharedKey, open_session};
 use tramontane_core::ids::NodeId;
 
-use super::messages::{NodeAnswer, RestartReply, RestartRequest};
-use super::node::MESSAGE_BYTES_MAX;
-use super::{PATIENCE, RestartError};
+use super::error::RestartError;
+use super::messages::{MESSAGE_BYTES_MAX, NodeAnswer, PATIENCE, RestartReply, RestartRequest};
 use crate::session_messages::{receive_message, send_message};
 
 /// How long a node may take until it is there at all.

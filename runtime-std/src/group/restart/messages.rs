@@ -1,12 +1,14 @@
 //! The messages between nodes that restart together.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 use tramontane_core::ids::{DurableCount, NodeId, ViewId};
 
-use crate::group::durable::LogPlace;
-use crate::group::join_messages::Delivered;
-use crate::group::promising::Promised;
-use crate::group::view::WireView;
+use crate::group::description::view::WireView;
+use crate::group::durable::comparison::LogPlace;
+use crate::group::durable::delivered::Delivered;
+use crate::group::engine::promising::Promised;
 
 /// What one node asks another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -176,3 +178,9 @@ impl Plain {
         }
     }
 }
+
+/// How long a reply may take: logs may have to be fetched for it.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(600);
+
+/// The longest message of a node that restarts: one record may be as long as the longest message.
+pub(super) const MESSAGE_BYTES_MAX: u64 = 1 << 32;

@@ -16,6 +16,7 @@
 
 mod attempt;
 mod calls;
+mod error;
 mod messages;
 mod nobody;
 mod node;
@@ -27,26 +28,23 @@ use std::time::{Duration, Instant};
 use tramontane_control::{
     Address, Client, ControlServer, Mesh, MeshError, MeshOptions, Purpose, Session,
 };
-use tramontane_core::ids::{NodeId, SubgroupId};
+use tramontane_core::ids::NodeId;
 use tramontane_core::restart::{Answer, LogState, Restart, Verdict, Want};
 
 use self::attempt::Attempt;
 use self::calls::Calls;
+use self::error::RestartError;
 use self::messages::{LogAnswer, NodeAnswer, Plain, RestartReply, RestartRequest};
 use self::nobody::{TooFew, with_members};
 use self::node::{OnDisk, RestartingNode, lock};
-use super::description::Description;
-use super::durable::{DataError, SharedLogError, TakeOverError, logged_subgroups};
-use super::forming::{List, RestartWaiting, Waiting};
-use super::meeting::{OTHER_CONFIGURATION, Telling};
-use super::membership_record::StateError;
-use super::operator;
-use super::start::{Found, Place};
-use super::start_options::StartError;
-use super::view::{View, WireView};
-
-/// How long a reply may take: logs may have to be fetched for it.
-const PATIENCE: Duration = Duration::from_secs(600);
+use super::status::operator;
+use crate::group::description::subgroups::logged_subgroups;
+use crate::group::description::terms::Description;
+use crate::group::description::view::{View, WireView};
+use crate::group::enter::forming::{List, RestartWaiting, Waiting};
+use crate::group::enter::meeting::{OTHER_CONFIGURATION, Telling};
+use crate::group::enter::place::{Found, Place};
+use crate::group::enter::start_options::StartError;
 
 /// Between two looks at the others.
 pub(super) const LOOK_PAUSE: Duration = Duration::from_millis(200);
@@ -56,91 +54,6 @@ const GRACE: Duration = Duration::from_secs(3);
 
 /// How long the members of a view that is decided may take to meet.
 const MEETING: Duration = Duration::from_secs(10);
-
-/// Why a part of an attempt failed. Another attempt may do.
-#[derive(Debug, thiserror::Error)]
-enum RestartError {
-    #[error("node {node} is gone: {why}")]
-    Gone { node: NodeId, why: String },
-    #[error("node {node}: {why}")]
-    Refused { node: NodeId, why: String },
-    #[error("what this node has is not what was asked about")]
-    Changed,
-    #[error("this node cannot say what it has")]
-    Unanswered,
-    #[error("this node goes on already")]
-    GoesOn,
-    #[error("a message makes no sense here")]
-    Malformed,
-    #[error("record {from} of subgroup {subgroup} is not repaired")]
-    NotRepaired { subgroup: SubgroupId, from: u64 },
-    #[error("the log of subgroup {0} has no state to begin with")]
-    NoState(SubgroupId),
-    #[error(transparent)]
-    Log(#[from] TakeOverError),
-    #[error(transparent)]
-    Read(#[from] SharedLogError),
-    #[error(transparent)]
-    State(#[from] StateError),
-}
-
-impl RestartError {
-    /// Whether this node's disk failed it. Its log is of no more use to this process then.
-    fn is_of_disk(&self) -> bool {
-        use tramontane_log::{CutError, ReadError, ReplaceError, WriteError};
-        let cannot_read = |error: &ReadError| matches!(error, ReadError::Io { .. });
-        let cannot_write = |error: &WriteError| !matches!(error, WriteError::OutOfOrder { .. });
-        match self {
-            Self::State(_) | Self::Log(TakeOverError::Data(_)) => true,
-            Self::Log(
-                TakeOverError::Write(error)
-                | TakeOverError::Cut(CutError::Write(error))
-                | TakeOverError::Replace(ReplaceError::Write(error)),
-            ) => cannot_write(error),
-            Self::Log(TakeOverError::Cut(CutError::Read(error)) | TakeOverError::Read(error))
-            | Self::Read(SharedLogError::Read(error)) => cannot_read(error),
-            Self::Gone { .. }
-            | Self::Refused { .. }
-            | Self::Changed
-            | Self::Unanswered
-            | Self::GoesOn
-            | Self::Malformed
-            | Self::NotRepaired { .. }
-            | Self::NoState(_)
-            | Self::Log(_)
-            | Self::Read(_) => false,
-        }
-    }
-
-    fn unexpected(reply: RestartReply) -> Self {
-        match reply {
-            RestartReply::Refused(_)
-            | RestartReply::Answer(_)
-            | RestartReply::Done
-            | RestartReply::Common { .. }
-            | RestartReply::Records(_)
-            | RestartReply::State { .. } => Self::Malformed,
-        }
-    }
-}
-
-impl From<DataError> for RestartError {
-    fn from(error: DataError) -> Self {
-        Self::Log(error.into())
-    }
-}
-
-impl From<tramontane_log::WriteError> for RestartError {
-    fn from(error: tramontane_log::WriteError) -> Self {
-        Self::Log(error.into())
-    }
-}
-
-impl From<tramontane_log::ReadError> for RestartError {
-    fn from(error: tramontane_log::ReadError) -> Self {
-        Self::Log(error.into())
-    }
-}
 
 /// What nodes that restart come to.
 enum Agreed {

@@ -9,7 +9,7 @@ use tramontane_core::ids::{NodeId, ViewId};
 use tramontane_core::restart::Want;
 
 use super::messages::NodeAnswer;
-use crate::group::view::{View, WireView};
+use crate::group::description::view::{View, WireView};
 
 /// What is missing before such a view can be given members: which view, and who may help.
 #[derive(Debug, PartialEq, Eq)]

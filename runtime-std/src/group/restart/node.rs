@@ -12,18 +12,21 @@ use tramontane_control::Session;
 use tramontane_core::ids::{NodeId, SubgroupId, ViewId};
 
 use super::calls::Calls;
-use super::messages::{LogAnswer, NodeAnswer, Order, RestartReply, RestartRequest, Run};
-use super::{PATIENCE, RestartError};
-use crate::group::description::Description;
-use crate::group::durable::{DataFolder, LogPlace, LogTakenOver, logged_subgroups};
-use crate::group::join_messages::Delivered;
-use crate::group::membership_record::{LastMembership, StateFolder};
-use crate::group::promising::Promised;
-use crate::group::view::{FIRST_VIEW, View, WireView};
+use super::error::RestartError;
+use super::messages::{
+    LogAnswer, MESSAGE_BYTES_MAX, NodeAnswer, Order, PATIENCE, RestartReply, RestartRequest, Run,
+};
+use crate::group::description::subgroups::logged_subgroups;
+use crate::group::description::terms::Description;
+use crate::group::description::view::{FIRST_VIEW, View, WireView};
+use crate::group::durable::comparison::LogPlace;
+use crate::group::durable::data::DataFolder;
+use crate::group::durable::delivered::Delivered;
+use crate::group::durable::taking_over::LogTakenOver;
+use crate::group::engine::promising::Promised;
+use crate::group::state::folder::StateFolder;
+use crate::group::state::last_membership::LastMembership;
 use crate::session_messages::{receive_message, send_message};
-
-/// The longest message of a node that restarts: one record may be as long as the longest message.
-pub(super) const MESSAGE_BYTES_MAX: u64 = 1 << 32;
 
 /// What a node has on disk.
 pub(super) struct OnDisk {

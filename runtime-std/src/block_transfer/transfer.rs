@@ -1,0 +1,140 @@
+//! The core's transfer with all that it borrows, so that it can be kept and moved.
+
+use std::sync::Arc;
+
+use self_cell::{MutBorrow, self_cell};
+use tramontane_core::fabric::ViewRows as _;
+use tramontane_core::fabric::{
+    Area, BlockEvent, Blocks, Channel, ErrorKind, LossCause, ViewMemory,
+};
+use tramontane_core::ids::{NodeId, Rank, ViewId};
+use tramontane_core::rdmc::transfer::{
+    BlockGroup, CloseError, MessageMemory, OpenError, Outcome, Progress, SendError, Setup,
+    words_for,
+};
+
+use super::options::GroupOptions;
+use crate::member::Memory;
+
+/// The rows of a view, and whose they are.
+pub(crate) struct Table {
+    pub(crate) view: ViewId,
+    pub(crate) own: Rank,
+    pub(crate) members: Vec<NodeId>,
+    memory: Memory,
+}
+
+impl Table {
+    pub(crate) fn new(view: ViewId, own: Rank, members: Vec<NodeId>, memory: Memory) -> Self {
+        Self { view, own, members, memory }
+    }
+
+    pub(crate) fn memory(&self) -> ViewMemory<'_> {
+        ViewMemory {
+            own: self.own,
+            members: &self.members,
+            row: self.memory.row(),
+            rows: self.memory.rows(),
+        }
+    }
+}
+
+/// Which group of a view a transfer is of; the same at all its members but for `staging`.
+pub(crate) struct Place {
+    pub(crate) channel: Channel,
+    /// Where the channel's cells lie in every row.
+    pub(crate) cells: usize,
+    /// The root first.
+    pub(crate) members: Vec<Rank>,
+    /// Where first blocks go; the root posts no receive.
+    pub(crate) staging: Area,
+}
+
+/// What a transfer borrows.
+struct Lent {
+    table: Arc<Table>,
+    members: Vec<Rank>,
+    /// A bit for each block of a message.
+    words: Vec<u64>,
+}
+
+self_cell!(
+    struct GroupCell {
+        owner: MutBorrow<Lent>,
+        #[not_covariant]
+        dependent: BlockGroup,
+    }
+);
+
+/// One member's part in one block group: see [`BlockGroup`].
+pub(crate) struct Transfer {
+    cell: GroupCell,
+    channel: Channel,
+}
+
+impl Transfer {
+    pub(crate) fn open(
+        table: &Arc<Table>,
+        place: Place,
+        options: &GroupOptions,
+        fabric: &impl Blocks<Error = ErrorKind>,
+    ) -> Result<Self, OpenError> {
+        let Place { channel, cells, members, staging } = place;
+        let words = vec![0; words_for(options.blocks_max())];
+        let lent = Lent { table: Arc::clone(table), members, words };
+        let cell = GroupCell::try_new(MutBorrow::new(lent), |lent| {
+            let Lent { table, members, words } = lent.borrow_mut();
+            let setup = Setup {
+                view: table.view,
+                channel,
+                members,
+                algorithm: options.algorithm,
+                block_bytes: options.block_bytes,
+                cells,
+                staging,
+                window: options.window,
+                checks: tramontane_core::check::Checks::Off,
+            };
+            BlockGroup::open(setup, &table.memory(), fabric, words)
+        })?;
+        Ok(Self { cell, channel })
+    }
+
+    pub(crate) const fn channel(&self) -> Channel {
+        self.channel
+    }
+
+    pub(crate) fn lost(&mut self, view: ViewId, peer: Rank, cause: LossCause) {
+        self.cell.with_dependent_mut(|_, group| group.lost(view, peer, cause));
+    }
+
+    pub(crate) fn take(&mut self, event: &BlockEvent, memory: &mut impl MessageMemory) {
+        self.cell.with_dependent_mut(|_, group| group.take(event, memory));
+    }
+
+    pub(crate) fn step(
+        &mut self,
+        fabric: &mut impl Blocks<Error = ErrorKind>,
+        memory: &mut impl MessageMemory,
+    ) -> Progress {
+        self.cell.with_dependent_mut(|_, group| group.step(fabric, memory))
+    }
+
+    pub(crate) fn send(&mut self, source: Area, bytes: usize) -> Result<(), SendError> {
+        self.cell.with_dependent_mut(|_, group| group.send(source, bytes))
+    }
+
+    pub(crate) fn close(&mut self) -> Result<(), CloseError> {
+        self.cell.with_dependent_mut(|_, group| group.close())
+    }
+
+    /// How the group ended, once it did.
+    pub(crate) fn outcome(&self) -> Option<Outcome> {
+        self.cell.with_dependent(|_, group| group.outcome())
+    }
+
+    /// Whether a message is under way here.
+    pub(crate) fn is_moving(&self) -> bool {
+        self.cell.with_dependent(|_, group| group.is_moving())
+    }
+}

@@ -1,0 +1,372 @@
+//! What the thread that drives a member tells the one that serves its clients.
+//!
+//! # Invariants
+//! - The driving thread never waits for the other one but for a lock, which nobody holds for longer
+//!   than it takes to copy a few messages.
+//! - What is told of a batch was handed over: the application has returned.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tramontane_control::Wakeup;
+use tramontane_control::client_messages::{
+    ClientLife, ClientRefusal, Position, Reached, ViewBegun,
+};
+use tramontane_core::ids::{DurableCount, NodeId, SubgroupId};
+use tramontane_core::node::DurableCounts;
+
+use super::notices::{Notice, Notices};
+
+pub(crate) use super::retained::Delivered;
+use super::retained::Retained;
+use super::table::{Attachment, Known};
+use super::words::Words;
+use crate::group::delivery::message::ViewChanged;
+use crate::group::description::view::View;
+use crate::group::durable::comparison::{SharedLog, SharedLogs};
+
+/// What became of something that a client asked for here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// This member has attached a client, or the group has refused to.
+    Attached { life: ClientLife, attached: Result<Attachment, ClientRefusal> },
+    /// A client's message was delivered, and is that record of a log.
+    Delivered { life: ClientLife, ordinal: u64, record: u64 },
+}
+
+impl Outcome {
+    pub(crate) const fn life(&self) -> ClientLife {
+        match self {
+            Self::Attached { life, .. } | Self::Delivered { life, .. } => *life,
+        }
+    }
+}
+
+/// What is new in a subgroup.
+#[derive(Debug, Default)]
+pub(crate) struct News {
+    /// Messages, each with the digest of the order up to it, and with it.
+    pub(crate) delivered: Vec<(Delivered, u64)>,
+    pub(crate) outcomes: Vec<Outcome>,
+    /// Where the order is.
+    pub(crate) position: Position,
+    /// How many words of clients came beside them.
+    pub(crate) words_before: u64,
+    /// The records that are words, of those that are new.
+    pub(crate) words: Vec<u64>,
+    /// What followers are told between messages, with the places.
+    pub(crate) notices: Vec<(u64, Notice)>,
+    /// Other clients are known, or clients are at other members.
+    pub(crate) has_changed: bool,
+    /// All that are known, if that has changed.
+    pub(crate) known: Vec<Known>,
+    /// The state is another member's: what was kept is of another past.
+    pub(crate) is_restored: bool,
+}
+
+/// What has been told of a subgroup.
+#[derive(Default)]
+pub(crate) struct SubgroupFeed {
+    pub(crate) retained: Retained,
+    pub(crate) notices: Notices,
+    /// A follower waits for the application's state; then what it is.
+    pub(crate) state: StateSupply,
+    /// What the other thread has not looked at yet. Of each message of a client that is attached
+    /// here there is one outcome, and clients have a window, so that this is bounded.
+    pub(crate) outcomes: Vec<Outcome>,
+    pub(crate) known: Arc<[Known]>,
+    pub(crate) words: Words,
+    /// How many records are durable, if there is a log.
+    pub(crate) durable: DurableCounts,
+    /// The clients that are here, of which outcomes are told.
+    pub(crate) served: BTreeSet<ClientLife>,
+    pub(crate) standing: Standing,
+}
+
+/// Whether a subgroup has members. One that is reserved may be closed, and open again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Standing {
+    /// How often it was opened since this process has been a member. What clients knew of it before
+    /// is of another past.
+    pub(crate) era: u64,
+    pub(crate) is_open: bool,
+    /// It was open in this era: who followed it then can be told the rest.
+    pub(crate) has_rest: bool,
+}
+
+/// The application's state on its way to a follower.
+#[derive(Default)]
+pub(crate) enum StateSupply {
+    /// Nobody waits for one.
+    #[default]
+    Idle,
+    /// The driving thread is to take it.
+    Wanted,
+    /// It was taken at this position.
+    Taken(Position, Box<dyn Read + Send>),
+}
+
+impl SubgroupFeed {
+    /// A view has begun, which has the subgroup open or not.
+    fn begin_view(&mut self, begun: &ViewBegun, is_open: bool, is_first: bool) {
+        let was_open = std::mem::replace(&mut self.standing.is_open, is_open);
+        if is_first {
+            // Which views came before is not known here.
+            self.notices.begin_at(self.retained.end());
+        } else if is_open && !was_open {
+            let era = self.standing.era.saturating_add(1);
+            let standing = Standing { era, ..self.standing };
+            *self = Self { standing, ..Self::default() };
+        }
+        let place = self.retained.end();
+        self.notices.add(place, Notice::View(begun.clone()));
+        if was_open && !is_open {
+            self.notices.add(place, Notice::Closed);
+            // Nothing more is heard of those.
+            (self.known, self.outcomes) = (Arc::default(), Vec::new());
+            self.served.clear();
+        }
+        self.standing.has_rest |= is_open;
+    }
+
+    /// How many messages are durable.
+    fn durable_messages(&self) -> DurableCounts {
+        let messages = |count: DurableCount| DurableCount(self.words.messages_among(count.0));
+        let DurableCounts { here, majority, everywhere } = self.durable;
+        DurableCounts {
+            here: messages(here),
+            majority: messages(majority),
+            everywhere: messages(everywhere),
+        }
+    }
+
+    /// How many messages have reached each level.
+    pub(crate) fn reached(&self) -> Reached {
+        let DurableCounts { here, majority, everywhere } = self.durable_messages();
+        Reached {
+            delivered: self.retained.end(),
+            durable_here: here.0,
+            durable_majority: majority.0,
+            durable_everywhere: everywhere.0,
+        }
+    }
+}
+
+/// What has been told, of all subgroups that take clients.
+#[derive(Default)]
+pub(crate) struct Told {
+    pub(crate) subgroups: BTreeMap<SubgroupId, SubgroupFeed>,
+    /// The present view; none before the first.
+    pub(crate) view: Option<Arc<View>>,
+    /// The logs of those that are logged.
+    pub(crate) logs: SharedLogs,
+}
+
+impl Told {
+    /// The number of the present view; zero before the first.
+    pub(crate) fn view_number(&self) -> u64 {
+        self.view.as_ref().map_or(0, |view| view.id.0)
+    }
+}
+
+/// Where it is told.
+pub(crate) struct Feed {
+    told: Mutex<Told>,
+    wakeup: Wakeup,
+    is_asleep: AtomicBool,
+    /// The application's state is wanted in some subgroup.
+    wants_state: AtomicBool,
+    /// How many states are being sent, or waited for.
+    states_under_way: Arc<AtomicUsize>,
+}
+
+impl Feed {
+    pub(crate) fn new(
+        subgroups: impl IntoIterator<Item = SubgroupId>,
+    ) -> std::io::Result<Arc<Self>> {
+        let subgroups = subgroups.into_iter().map(|id| (id, SubgroupFeed::default())).collect();
+        let told = Mutex::new(Told { subgroups, view: None, logs: SharedLogs::default() });
+        let (is_asleep, wants_state) = (AtomicBool::new(false), AtomicBool::new(false));
+        let states_under_way = Arc::default();
+        Ok(Arc::new(Self {
+            told,
+            wakeup: Wakeup::new()?,
+            is_asleep,
+            wants_state,
+            states_under_way,
+        }))
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Told> {
+        // Nothing in here is left half done by a panic.
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells what is new.
+    pub(crate) fn tell(&self, subgroup: SubgroupId, news: News) {
+        if let Some(feed) = self.lock().subgroups.get_mut(&subgroup) {
+            if news.is_restored {
+                let records = news.position.place.saturating_add(news.words_before);
+                feed.words.begin_at(records, news.words_before);
+                feed.retained.begin_at(news.position);
+                feed.notices.begin_at(news.position.place);
+            }
+            news.notices.into_iter().for_each(|(place, notice)| feed.notices.add(place, notice));
+            news.words.into_iter().for_each(|word| feed.words.add(word));
+            for (message, digest) in news.delivered {
+                feed.retained.add(message, digest);
+            }
+            let ours =
+                news.outcomes.into_iter().filter(|outcome| feed.served.contains(&outcome.life()));
+            feed.outcomes.extend(ours);
+            if news.has_changed {
+                feed.known = news.known.into();
+            }
+        }
+        self.wake();
+    }
+
+    /// Tells how many records are durable, and gives how many messages those are.
+    pub(crate) fn tell_durable(
+        &self,
+        subgroup: SubgroupId,
+        durable: &DurableCounts,
+    ) -> DurableCounts {
+        let mut told = self.lock();
+        let Some(feed) = told.subgroups.get_mut(&subgroup) else { return *durable };
+        feed.durable = *durable;
+        let messages = feed.durable_messages();
+        drop(told);
+        self.wake();
+        messages
+    }
+
+    /// The first place that is kept, in memory or in a log.
+    pub(crate) fn first(&self, subgroup: SubgroupId) -> u64 {
+        let of = |told: &Told| {
+            let of = told.subgroups.get(&subgroup)?;
+            let log = told.logs.get(subgroup);
+            Some((log, of.words.first_known(), of.retained.first()))
+        };
+        let Some((log, known, retained)) = of(&self.lock()) else { return 0 };
+        // A log may be busy with a disk: the driving thread does not wait for that.
+        let Some(first) = log.as_ref().map(SharedLog::first) else { return retained };
+        let told = self.lock();
+        let messages = |of: &SubgroupFeed| of.words.messages_among(known.max(first));
+        told.subgroups.get(&subgroup).map_or(retained, messages).min(retained)
+    }
+
+    /// Tells that a view has begun.
+    pub(crate) fn begin_view(&self, change: &ViewChanged<'_>) {
+        let numbers =
+            |nodes: &[NodeId]| -> Vec<u32> { nodes.iter().map(|node| node.get()).collect() };
+        let mut told = self.lock();
+        let is_first = told.view.replace(Arc::new(change.view.clone())).is_none();
+        // The first one's members have not joined in it: it is what this member finds.
+        let joined = if is_first { Vec::new() } else { numbers(change.joined) };
+        let members = numbers(&change.view.members);
+        let begun = ViewBegun { view: change.view.id.0, members, joined };
+        for (id, feed) in &mut told.subgroups {
+            feed.begin_view(&begun, !change.view.is_closed(*id), is_first);
+        }
+        drop(told);
+        self.wake();
+    }
+
+    /// Whether a subgroup has members.
+    pub(crate) fn standing(&self, subgroup: SubgroupId) -> Standing {
+        self.lock().subgroups.get(&subgroup).map_or_else(Standing::default, |of| of.standing)
+    }
+
+    /// How many states are being sent to followers, or waited for.
+    pub(crate) const fn states_under_way(&self) -> &Arc<AtomicUsize> {
+        &self.states_under_way
+    }
+
+    /// Asks the driving thread for the application's state. False if another follower waits for
+    /// it.
+    pub(crate) fn want_state(&self, subgroup: SubgroupId) -> bool {
+        let mut told = self.lock();
+        let Some(feed) = told.subgroups.get_mut(&subgroup) else { return false };
+        let is_idle = matches!(feed.state, StateSupply::Idle);
+        if is_idle {
+            feed.state = StateSupply::Wanted;
+            self.wants_state.store(true, Ordering::Release);
+        }
+        is_idle
+    }
+
+    /// A subgroup whose state is wanted. Called in each turn of the driving thread.
+    #[inline]
+    pub(crate) fn take_wanted_state(&self) -> Option<SubgroupId> {
+        if !self.wants_state.load(Ordering::Acquire) {
+            return None;
+        }
+        let told = self.lock();
+        let is_wanted = |of: &SubgroupFeed| matches!(of.state, StateSupply::Wanted);
+        let mut wanted = told.subgroups.iter().filter(|(_, of)| is_wanted(of)).map(|(id, _)| *id);
+        let first = wanted.next();
+        self.wants_state.store(wanted.next().is_some(), Ordering::Release);
+        first
+    }
+
+    /// Tells the state of the application.
+    pub(crate) fn tell_state(
+        &self,
+        subgroup: SubgroupId,
+        position: Position,
+        state: Box<dyn Read + Send>,
+    ) {
+        if let Some(feed) = self.lock().subgroups.get_mut(&subgroup)
+            && matches!(feed.state, StateSupply::Wanted)
+        {
+            feed.state = StateSupply::Taken(position, state);
+        }
+        self.wake();
+    }
+
+    /// The state that was wanted, once it is there.
+    pub(crate) fn take_state(
+        &self,
+        subgroup: SubgroupId,
+    ) -> Option<(Position, Box<dyn Read + Send>)> {
+        let mut told = self.lock();
+        let supply = &mut told.subgroups.get_mut(&subgroup)?.state;
+        match std::mem::take(supply) {
+            StateSupply::Taken(position, state) => Some((position, state)),
+            other => {
+                *supply = other;
+                None
+            }
+        }
+    }
+
+    /// Whoever wanted a state is gone.
+    pub(crate) fn forgo_state(&self, subgroup: SubgroupId) {
+        if let Some(feed) = self.lock().subgroups.get_mut(&subgroup) {
+            feed.state = StateSupply::Idle;
+        }
+    }
+
+    /// Wakes the other thread, if it sleeps.
+    pub(crate) fn wake(&self) {
+        if self.is_asleep.swap(false, Ordering::SeqCst) {
+            self.wakeup.ring();
+        }
+    }
+
+    /// What the other thread waits for beside its clients. From here on it is woken; what was told
+    /// before is still to be looked at.
+    pub(crate) fn fall_asleep(&self) -> &Wakeup {
+        self.wakeup.take();
+        self.is_asleep.store(true, Ordering::SeqCst);
+        &self.wakeup
+    }
+
+    /// The other thread is awake, and need not be woken.
+    pub(crate) fn stay_awake(&self) {
+        self.is_asleep.store(false, Ordering::SeqCst);
+    }
+}

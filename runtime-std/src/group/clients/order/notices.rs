@@ -1,0 +1,145 @@
+//! What followers are told between messages: views, and clients that the group has forgotten.
+//!
+//! # Invariants
+//! - A notice has the place of the message that comes after it. At all members that have been there
+//!   for long enough, the same notices stand between the same messages.
+//! - Telling a notice again changes nothing, as long as no message came between: so whoever goes on
+//!   with a place is told all notices of that place, also those that it may know.
+//! - A bounded number is kept.
+
+use std::collections::VecDeque;
+
+use tramontane_control::client_messages::{ClientId, ClientReply, ViewBegun};
+
+/// The most notices that are kept.
+const KEPT_MAX: usize = 1_024;
+
+/// One notice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Notice {
+    View(ViewBegun),
+    Forgotten(ClientId),
+    /// With that view the subgroup is closed.
+    Closed,
+}
+
+impl Notice {
+    /// The notice as a follower gets it.
+    pub(crate) fn reply(&self) -> ClientReply<'static> {
+        match self {
+            Self::View(view) => ClientReply::View(view.clone()),
+            Self::Forgotten(client) => ClientReply::Forgotten(*client),
+            Self::Closed => ClientReply::Closed,
+        }
+    }
+}
+
+/// The last notices of a subgroup, each with its place.
+#[derive(Debug, Default)]
+pub(crate) struct Notices {
+    kept: VecDeque<(u64, Notice)>,
+    /// How many there were before those.
+    before: u64,
+    /// From this place on all notices are kept.
+    complete_from: u64,
+}
+
+impl Notices {
+    /// Nothing is known of what was before the message of this place, nor of what came with it.
+    pub(crate) fn begin_at(&mut self, place: u64) {
+        self.before = self.end();
+        self.kept.clear();
+        // Before the first message nobody has said anything.
+        self.complete_from = if place == 0 { 0 } else { place.saturating_add(1) };
+    }
+
+    /// Keeps a notice that stands before the message of this place.
+    pub(crate) fn add(&mut self, place: u64, notice: Notice) {
+        self.kept.push_back((place, notice));
+        if self.kept.len() > KEPT_MAX
+            && let Some((gone, _)) = self.kept.pop_front()
+        {
+            self.before = self.before.saturating_add(1);
+            self.complete_from = self.complete_from.max(gone.saturating_add(1));
+        }
+    }
+
+    /// Whether all notices that stand before the message of this place, or later, are kept.
+    pub(crate) const fn are_complete_from(&self, place: u64) -> bool {
+        place >= self.complete_from
+    }
+
+    /// The number of the first notice of this place or a later one.
+    pub(crate) fn first_from(&self, place: u64) -> u64 {
+        let earlier = self.kept.partition_point(|(of, _)| *of < place);
+        self.before.saturating_add(count(earlier))
+    }
+
+    /// The notice of that number, with its place. An error if it is gone.
+    pub(crate) fn get(&self, number: u64) -> Result<Option<&(u64, Notice)>, Gone> {
+        let at = number.checked_sub(self.before).ok_or(Gone)?;
+        Ok(usize::try_from(at).ok().and_then(|at| self.kept.get(at)))
+    }
+
+    fn end(&self) -> u64 {
+        self.before.saturating_add(count(self.kept.len()))
+    }
+}
+
+/// A notice that is kept no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Gone;
+
+fn count(number: usize) -> u64 {
+    u64::try_from(number).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(notices: &Notices, place: u64) -> Vec<(u64, u64)> {
+        (notices.first_from(place)..)
+            .map_while(|number| notices.get(number).expect("it is kept").cloned())
+            .map(|(place, notice)| match notice {
+                Notice::Forgotten(client) => (place, client.0),
+                Notice::View(view) => (place, view.view),
+                Notice::Closed => (place, 0),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn who_goes_on_with_a_place_is_told_what_stands_there_and_later() {
+        let mut notices = Notices::default();
+        for (place, client) in [(0, 1), (3, 2), (3, 3), (7, 4)] {
+            notices.add(place, Notice::Forgotten(ClientId(client)));
+        }
+        assert_eq!(told(&notices, 0), [(0, 1), (3, 2), (3, 3), (7, 4)]);
+        assert_eq!(told(&notices, 3), [(3, 2), (3, 3), (7, 4)]);
+        assert_eq!(told(&notices, 4), [(7, 4)]);
+        assert_eq!(told(&notices, 8), []);
+        assert!(notices.are_complete_from(0));
+    }
+
+    /// A member that joined does not know with which views the first of its messages came.
+    #[test]
+    fn what_is_not_known_or_not_kept_is_told_apart() {
+        let mut notices = Notices::default();
+        notices.begin_at(0);
+        assert!(notices.are_complete_from(0));
+        notices.begin_at(5);
+        notices.add(5, Notice::View(ViewBegun { view: 9, ..ViewBegun::default() }));
+        assert!(!notices.are_complete_from(5) && notices.are_complete_from(6));
+        let first = notices.first_from(6);
+        for place in 0..count(KEPT_MAX) {
+            notices.add(6 + place, Notice::Forgotten(ClientId(place)));
+        }
+        assert!(notices.are_complete_from(6), "the one of place 5 is gone");
+        notices.add(2_000, Notice::Forgotten(ClientId(0)));
+        assert!(!notices.are_complete_from(6) && notices.are_complete_from(7));
+        assert_eq!(notices.get(first), Err(Gone));
+        notices.begin_at(3_000);
+        assert_eq!(told(&notices, 0), []);
+    }
+}

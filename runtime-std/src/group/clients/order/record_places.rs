@@ -1,0 +1,33 @@
+//! Which record of a log which message is, in a subgroup that takes clients: a place counts
+//! messages alone, a log also what is said of clients.
+
+use std::sync::Arc;
+
+use tramontane_core::ids::SubgroupId;
+
+use super::feed::Feed;
+
+/// The places of one subgroup.
+pub(in crate::group) struct RecordPlaces {
+    subgroup: SubgroupId,
+    feed: Arc<Feed>,
+}
+
+impl RecordPlaces {
+    pub(crate) const fn new(subgroup: SubgroupId, feed: Arc<Feed>) -> Self {
+        Self { subgroup, feed }
+    }
+
+    /// The first place of a log that begins with that record.
+    pub(in crate::group) fn first(&self, record: u64) -> u64 {
+        let told = self.feed.lock();
+        let Some(of) = told.subgroups.get(&self.subgroup) else { return record };
+        of.words.messages_among(record.max(of.words.first_known()))
+    }
+
+    /// The record of the message at a place, or one before it behind which no message comes first;
+    /// nothing where that is not known any more.
+    pub(in crate::group) fn record_of(&self, place: u64) -> Option<u64> {
+        self.feed.lock().subgroups.get(&self.subgroup)?.words.record_of(place)
+    }
+}

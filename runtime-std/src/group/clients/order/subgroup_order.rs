@@ -1,0 +1,324 @@
+//! What a subgroup that takes clients hands over: its messages without duplicates, each with its
+//! place, and what is remembered of its clients.
+//!
+//! # Invariants
+//! - All members that have delivered the same messages have the same order: it is part of the state
+//!   that a joiner takes over.
+
+use std::io;
+use std::io::{ErrorKind, Read};
+
+use serde::{Deserialize, Serialize};
+use tramontane_control::Source;
+use tramontane_control::client_messages::{ClientId, ClientLife, Position};
+use tramontane_core::ids::{NodeId, SubgroupId};
+
+use super::feed::{News, Outcome};
+use super::notices::Notice;
+use super::retained::Delivered;
+use super::table::{ClientTable, REMEMBERED_MAX, Verdict};
+use crate::group::clients::origin::Origin;
+use crate::group::delivery::message::Message;
+
+/// The longest order as bytes: seven numbers of at most ten bytes a client.
+const BYTES_MAX: usize = (REMEMBERED_MAX + 1) * 70;
+
+/// The part that a joiner takes over.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct State {
+    /// How many messages were handed over since the group began.
+    handed_over: u64,
+    /// How many words of clients came beside them. Both together are what a log has.
+    words: u64,
+    table: ClientTable,
+    /// A digest of the messages that were handed over.
+    digest: u64,
+}
+
+/// What a message turned out to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::group) enum Taken<'m> {
+    /// It was delivered before, or nobody knows its client.
+    Duplicate,
+    /// It says something of a client, and is not for the application.
+    Word,
+    Message(Message<'m>),
+}
+
+/// The order of one subgroup at this member.
+pub(in crate::group) struct SubgroupOrder {
+    subgroup: SubgroupId,
+    own: NodeId,
+    state: State,
+    /// What is to be told once the application has returned.
+    news: News,
+    /// A client that was forgotten by the word that was taken last: the application hears of it
+    /// before it gets another message.
+    forgotten: Option<ClientId>,
+}
+
+impl SubgroupOrder {
+    pub(crate) fn new(subgroup: SubgroupId, own: NodeId) -> Self {
+        let (state, news) = (State::default(), News::default());
+        Self { subgroup, own, state, news, forgotten: None }
+    }
+
+    pub(crate) const fn subgroup(&self) -> SubgroupId {
+        self.subgroup
+    }
+
+    /// The subgroup is closed: once it is open again, it has another past, and no clients.
+    pub(crate) fn begin_anew(&mut self) {
+        (self.state, self.news, self.forgotten) = (State::default(), News::default(), None);
+    }
+
+    /// Takes a message as it was sent.
+    pub(in crate::group) fn take<'m>(&mut self, sent: &Message<'m>) -> Taken<'m> {
+        let split = match sent.is_large {
+            true => Some((Origin::Member, sent.payload)),
+            false => Origin::split(sent.payload),
+        };
+        let Some((origin, payload)) = split else { return Taken::Duplicate };
+        let client = match origin {
+            Origin::Member => None,
+            Origin::Client { life, ordinal } => {
+                if !self.is_new(life, ordinal) {
+                    return Taken::Duplicate;
+                }
+                Some(life.id)
+            }
+            Origin::Attach { life, is_new, source } => {
+                self.attach(life, is_new, (sent.sender, source));
+                return self.word();
+            }
+            Origin::LeaseEnds { life, attachments } => {
+                if self.state.table.end_lease(life, attachments) {
+                    self.forget(life.id);
+                }
+                return self.word();
+            }
+        };
+        let record = self.records();
+        let at = self.position();
+        let delivered = Delivered {
+            place: at.place,
+            record,
+            view: sent.view.0,
+            place_in_view: sent.place.0,
+            sender: sent.sender.get(),
+            client,
+            payload: payload.into(),
+        };
+        let Position { place, digest } = at.after(&delivered.publish());
+        (self.state.handed_over, self.state.digest) = (place, digest);
+        self.news.delivered.push((delivered, digest));
+        Taken::Message(Message { payload, client, ..*sent })
+    }
+
+    /// How many messages a log has, if there is one.
+    const fn records(&self) -> u64 {
+        self.state.handed_over.saturating_add(self.state.words)
+    }
+
+    fn word<'m>(&mut self) -> Taken<'m> {
+        self.news.words.push(self.records());
+        self.state.words += 1;
+        Taken::Word
+    }
+
+    fn is_new(&mut self, life: ClientLife, ordinal: u64) -> bool {
+        let record = self.records();
+        match self.state.table.message(life, ordinal, record) {
+            Verdict::New => {
+                self.news.outcomes.push(Outcome::Delivered { life, ordinal, record });
+                true
+            }
+            Verdict::Duplicate => false,
+            verdict @ (Verdict::Unknown | Verdict::Ahead) => {
+                let ClientLife { id, .. } = life;
+                tracing::debug!(client = %id, ordinal, ?verdict, "a client's message is left out");
+                false
+            }
+        }
+    }
+
+    fn attach(&mut self, life: ClientLife, is_new: bool, from: (NodeId, Source)) {
+        let attached = self.state.table.attach(life, is_new, from);
+        self.news.has_changed |= attached.is_ok();
+        if from.0 == self.own {
+            self.news.outcomes.push(Outcome::Attached { life, attached });
+        }
+    }
+
+    fn forget(&mut self, client: ClientId) {
+        self.news.has_changed = true;
+        self.news.notices.push((self.state.handed_over, Notice::Forgotten(client)));
+        self.forgotten = Some(client);
+    }
+
+    /// The client that was just forgotten, if one was. No message is taken before this is asked.
+    pub(in crate::group) const fn has_forgotten(&self) -> bool {
+        self.forgotten.is_some()
+    }
+
+    /// The same, for the application.
+    pub(crate) fn take_forgotten(&mut self) -> Option<ClientId> {
+        self.forgotten.take()
+    }
+
+    /// Where the order is.
+    pub(crate) const fn position(&self) -> Position {
+        Position { place: self.state.handed_over, digest: self.state.digest }
+    }
+
+    /// What has happened since the last call.
+    pub(crate) fn take_news(&mut self) -> News {
+        let mut news = std::mem::take(&mut self.news);
+        (news.position, news.words_before) = (self.position(), self.state.words);
+        if news.has_changed {
+            news.known = self.state.table.known().collect();
+        }
+        news
+    }
+
+    /// The order as a joiner takes it over.
+    pub(crate) fn snapshot(&self) -> Vec<u8> {
+        // Numbers into memory: nothing that can fail.
+        let state = postcard::to_stdvec(&self.state).unwrap_or_default();
+        let length = u32::try_from(state.len()).unwrap_or(u32::MAX);
+        [&length.to_le_bytes(), state.as_slice()].concat()
+    }
+
+    /// Takes over another member's order, and leaves what comes behind it.
+    pub(crate) fn restore(&mut self, from: &mut dyn Read) -> io::Result<()> {
+        let mut length = [0; 4];
+        // Without a first byte it is the state of the beginning.
+        let is_there = from.read(&mut length[..1])? > 0;
+        (self.state, self.forgotten) = (State::default(), None);
+        self.news = News { has_changed: true, is_restored: true, ..News::default() };
+        if !is_there {
+            return Ok(());
+        }
+        from.read_exact(&mut length[1..])?;
+        let length = usize::try_from(u32::from_le_bytes(length)).unwrap_or(usize::MAX);
+        let wrong =
+            || io::Error::new(ErrorKind::InvalidData, "what is known of clients is damaged");
+        if length > BYTES_MAX {
+            return Err(wrong());
+        }
+        let mut bytes = vec![0; length];
+        from.read_exact(&mut bytes)?;
+        self.state = postcard::from_bytes(&bytes).map_err(|_| wrong())?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tramontane_control::client_messages::ClientId;
+    use tramontane_core::ids::{Place, ViewId};
+
+    use super::*;
+    use crate::group::clients::order::table::Attachment;
+
+    fn sent(bytes: &[u8]) -> Message<'_> {
+        Message {
+            subgroup: SubgroupId(0),
+            view: ViewId(1),
+            place: Place(9),
+            sender: NodeId(2),
+            payload: bytes,
+            client: None,
+            is_large: false,
+            is_replayed: false,
+        }
+    }
+
+    fn message(origin: &Origin, payload: &[u8]) -> Vec<u8> {
+        let mut message = payload.to_vec();
+        message.resize(payload.len() + origin.trailer(), 0);
+        origin.write_behind(&mut message);
+        message
+    }
+
+    fn text(taken: Taken<'_>) -> Option<String> {
+        match taken {
+            Taken::Message(of) => Some(String::from_utf8_lossy(of.payload).into_owned()),
+            Taken::Duplicate | Taken::Word => None,
+        }
+    }
+
+    /// A member that takes over at any moment goes on as the one that it took over from.
+    #[test]
+    fn duplicates_are_left_out_and_a_joiner_goes_on_alike() {
+        let life = ClientLife { id: ClientId(5), incarnation: 1 };
+        let mut words =
+            vec![message(&Origin::Attach { life, is_new: true, source: Source(7) }, b"")];
+        for (ordinal, text) in [(0, "a"), (1, "b"), (0, "a"), (1, "b"), (2, "c"), (2, "c")] {
+            words.push(message(&Origin::Client { life, ordinal }, text.as_bytes()));
+        }
+        words.push(message(&Origin::Member, b"line"));
+        let mut order = SubgroupOrder::new(SubgroupId(0), NodeId(2));
+        let mut others: Vec<(Vec<String>, SubgroupOrder)> = Vec::new();
+        let mut handed = Vec::new();
+        for word in &words {
+            let mut joined = SubgroupOrder::new(SubgroupId(0), NodeId(3));
+            let snapshot = [order.snapshot(), b"behind".to_vec()].concat();
+            let mut from = snapshot.as_slice();
+            joined.restore(&mut from).expect("it is whole");
+            assert_eq!(from, b"behind");
+            others.push((handed.clone(), joined));
+            handed.extend(text(order.take(&sent(word))));
+            for (handed, other) in &mut others {
+                handed.extend(text(other.take(&sent(word))));
+            }
+        }
+        assert_eq!(handed, ["a", "b", "c", "line"]);
+        for (all, other) in others {
+            assert_eq!((all, &other.state), (handed.clone(), &order.state));
+        }
+        let news = order.take_news();
+        assert_eq!((news.position.place, news.delivered.len(), news.known.len()), (4, 4, 1));
+        let places = news.delivered.iter().map(|(delivered, _)| delivered.place);
+        assert!(places.eq(0..4));
+        assert_eq!(news.delivered[1].0.client, Some(ClientId(5)));
+        let told = |at: Position, (of, _): &(Delivered, u64)| at.after(&of.publish());
+        let position = news.delivered.iter().fold(Position::default(), told);
+        assert_eq!((news.position, news.delivered[3].1), (position, position.digest));
+        let attached =
+            Outcome::Attached { life, attached: Ok(Attachment { next: 0, number: 1, records: 0 }) };
+        assert!(news.outcomes.contains(&attached));
+        assert!(order.take_news().delivered.is_empty(), "once");
+    }
+
+    /// The word may come twice, and may be of an attachment that is not the last any more.
+    #[test]
+    fn a_client_is_forgotten_once_between_two_messages() {
+        let life = ClientLife { id: ClientId(5), incarnation: 1 };
+        let mut order = SubgroupOrder::new(SubgroupId(0), NodeId(2));
+        let end = |attachments| Origin::LeaseEnds { life, attachments };
+        let words = [
+            (message(&Origin::Attach { life, is_new: true, source: Source(7) }, b""), false),
+            (message(&Origin::Member, b"line"), false),
+            (message(&end(0), b""), false),
+            (message(&end(1), b""), true),
+            (message(&end(1), b""), false),
+        ];
+        for (word, forgets) in words {
+            order.take(&sent(&word));
+            assert_eq!(order.has_forgotten(), forgets);
+            assert_eq!(order.take_forgotten(), forgets.then_some(life.id));
+        }
+        assert_eq!(order.take_news().notices, [(1, Notice::Forgotten(life.id))]);
+    }
+
+    #[test]
+    fn a_state_that_is_damaged_is_refused() {
+        let mut order = SubgroupOrder::new(SubgroupId(0), NodeId(2));
+        for damaged in [&[1, 0, 0][..], &[9, 0, 0, 0, 1], &[255; 9], &[1, 0, 0, 0, 255]] {
+            order.restore(&mut { damaged }).expect_err("it is no state");
+        }
+        order.restore(&mut io::empty()).expect("the state of the beginning");
+        assert_eq!(order.state, State::default());
+    }
+}

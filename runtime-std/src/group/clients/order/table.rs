@@ -1,0 +1,402 @@
+//! What a subgroup remembers of its clients: how many messages of each it delivered. Whether a
+//! message is a duplicate is decided here, when it is delivered, and so alike at all members.
+//!
+//! # Why one number a client is enough
+//! A client numbers its messages without a gap, and a member sends those of a client in their
+//! order. A client that goes to another member begins there with the first message that was not
+//! acknowledged; all before it were delivered. So each member's messages of a client go on without
+//! a gap from a place that was delivered, and whatever is not below the number is the number: it
+//! is new, and everything below it is a duplicate, also where two members' messages of one client
+//! are mixed.
+//!
+//! # Invariants
+//! - It changes by what is delivered alone.
+//! - An ordinal of a life is new once at most, until the lease of that life ends.
+//! - [`REMEMBERED_MAX`] clients are remembered at most, and of one source no more than there is
+//!   room for others: whatever one source does, one that comes anew finds room.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use tramontane_control::Source;
+use tramontane_control::client_messages::{ClientId, ClientLife, ClientRefusal};
+use tramontane_core::ids::NodeId;
+
+/// The most clients that a subgroup remembers.
+pub(crate) const REMEMBERED_MAX: usize = 4_096;
+
+/// What is remembered of a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Entry {
+    incarnation: u64,
+    /// Ordinals below this were delivered.
+    next: u64,
+    /// The member that attached it last.
+    home: u32,
+    /// How often it was attached.
+    attachments: u64,
+    /// How many records a log has up to its last message, that one included.
+    records: u64,
+    /// Where it came from last.
+    source: u64,
+}
+
+impl Entry {
+    const fn attachment(&self) -> Attachment {
+        Attachment { next: self.next, number: self.attachments, records: self.records }
+    }
+}
+
+/// A client, and the member that it is at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Known {
+    pub(crate) life: ClientLife,
+    pub(crate) home: NodeId,
+    pub(crate) attachments: u64,
+}
+
+/// A client that is at a member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Attachment {
+    /// Ordinals below this were delivered.
+    pub(crate) next: u64,
+    /// The number of attachments so far.
+    pub(crate) number: u64,
+    /// How many records a log has up to the last of these messages.
+    pub(crate) records: u64,
+}
+
+/// What a message of a client is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    New,
+    /// It was delivered before.
+    Duplicate,
+    /// The group does not know that life of the client.
+    Unknown,
+    /// Ordinals are left out before it: no member of this program sends such.
+    Ahead,
+}
+
+/// All clients that a subgroup remembers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ClientTable {
+    clients: BTreeMap<ClientId, Entry>,
+}
+
+impl ClientTable {
+    /// Takes a message of a client, which would be that record of a log.
+    pub(crate) fn message(&mut self, life: ClientLife, ordinal: u64, record: u64) -> Verdict {
+        let Some(entry) = self.entry(life) else { return Verdict::Unknown };
+        if ordinal > entry.next {
+            return Verdict::Ahead;
+        }
+        if ordinal < entry.next {
+            return Verdict::Duplicate;
+        }
+        entry.next = entry.next.saturating_add(1);
+        entry.records = record.saturating_add(1);
+        Verdict::New
+    }
+
+    /// A member has a client from now on.
+    pub(crate) fn attach(
+        &mut self,
+        life: ClientLife,
+        is_new: bool,
+        (home, Source(source)): (NodeId, Source),
+    ) -> Result<Attachment, ClientRefusal> {
+        let home = home.get();
+        let is_full = is_new && !self.has_room(source);
+        match self.clients.get_mut(&life.id) {
+            Some(entry) if entry.incarnation == life.incarnation => {
+                (entry.home, entry.source) = (home, source);
+                entry.attachments = entry.attachments.saturating_add(1);
+                Ok(entry.attachment())
+            }
+            Some(_) if is_new => Err(ClientRefusal::IdTaken),
+            _ if !is_new => Err(ClientRefusal::LeaseOver),
+            _ if is_full => Err(ClientRefusal::TooMany),
+            _ => {
+                let incarnation = life.incarnation;
+                let (next, attachments, records) = (0, 1, 0);
+                let entry = Entry { incarnation, next, home, attachments, records, source };
+                self.clients.insert(life.id, entry);
+                Ok(entry.attachment())
+            }
+        }
+    }
+
+    /// Whether another client of a source finds room.
+    fn has_room(&self, source: u64) -> bool {
+        let of_source = self.clients.values().filter(|entry| entry.source == source).count();
+        of_source < REMEMBERED_MAX.saturating_sub(self.clients.len())
+    }
+
+    /// Forgets a client, unless it was attached again since.
+    pub(crate) fn end_lease(&mut self, life: ClientLife, attachments: u64) -> bool {
+        let is_meant = self.entry(life).is_some_and(|entry| entry.attachments == attachments);
+        is_meant && self.clients.remove(&life.id).is_some()
+    }
+
+    /// All clients.
+    pub(crate) fn known(&self) -> impl Iterator<Item = Known> {
+        self.clients.iter().map(|(id, entry)| Known {
+            life: ClientLife { id: *id, incarnation: entry.incarnation },
+            home: NodeId(entry.home),
+            attachments: entry.attachments,
+        })
+    }
+
+    fn entry(&mut self, life: ClientLife) -> Option<&mut Entry> {
+        self.clients.get_mut(&life.id).filter(|entry| entry.incarnation == life.incarnation)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeSet, VecDeque};
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const fn life(id: u64, incarnation: u64) -> ClientLife {
+        ClientLife { id: ClientId(id), incarnation }
+    }
+
+    /// The ordinal that is next.
+    fn attach(
+        table: &mut ClientTable,
+        life: ClientLife,
+        is_new: bool,
+        home: u32,
+    ) -> Result<u64, ClientRefusal> {
+        attach_from(table, life, is_new, (home, 0))
+    }
+
+    /// The same of a client of a source.
+    fn attach_from(
+        table: &mut ClientTable,
+        life: ClientLife,
+        is_new: bool,
+        (home, source): (u32, u64),
+    ) -> Result<u64, ClientRefusal> {
+        let attached = table.attach(life, is_new, (NodeId(home), Source(source)));
+        attached.map(|attachment| attachment.next)
+    }
+
+    #[test]
+    fn a_client_that_was_forgotten_is_told_so_and_an_id_that_is_taken_is_refused() {
+        let mut table = ClientTable::default();
+        assert_eq!(attach(&mut table, life(1, 1), false, 0), Err(ClientRefusal::LeaseOver));
+        assert_eq!(attach(&mut table, life(1, 1), true, 0), Ok(0));
+        assert_eq!(attach(&mut table, life(1, 2), true, 1), Err(ClientRefusal::IdTaken));
+        assert_eq!(attach(&mut table, life(1, 2), false, 1), Err(ClientRefusal::LeaseOver));
+        assert_eq!(table.message(life(1, 2), 0, 0), Verdict::Unknown);
+        assert_eq!(table.message(life(1, 1), 0, 6), Verdict::New);
+        assert_eq!(attach(&mut table, life(1, 1), true, 2), Ok(1), "the same client");
+        assert!(!table.end_lease(life(1, 1), 1), "it was attached again");
+        assert!(!table.end_lease(life(1, 2), 2), "another life");
+        assert!(table.end_lease(life(1, 1), 2));
+        assert_eq!(table.message(life(1, 1), 1, 0), Verdict::Unknown);
+        assert_eq!(attach(&mut table, life(1, 2), true, 1), Ok(0), "the id is free");
+    }
+
+    /// One source fills half of it, the next one half of the rest, and so on: for the last one
+    /// there is room for one.
+    #[test]
+    fn table_is_bounded_and_no_source_takes_all() {
+        let mut table = ClientTable::default();
+        let mut ids = 0..;
+        let mut fill = |table: &mut ClientTable, source| {
+            let next = |id| attach_from(table, life(id, 1), true, (0, source)).is_ok();
+            ids.by_ref().map(next).take_while(|is_in| *is_in).count()
+        };
+        let counts: Vec<usize> = (0..14).map(|source| fill(&mut table, source)).collect();
+        assert_eq!(counts[..3], [REMEMBERED_MAX / 2, REMEMBERED_MAX / 4, REMEMBERED_MAX / 8]);
+        assert_eq!(counts[11..], [1, 1, 0]);
+        assert_eq!(table.clients.len(), REMEMBERED_MAX);
+        let next = life(u64::MAX, 1);
+        assert_eq!(attach_from(&mut table, next, true, (0, 99)), Err(ClientRefusal::TooMany));
+        assert_eq!(attach(&mut table, life(7, 1), false, 1), Ok(0), "one that is known");
+        assert!(table.end_lease(life(3, 1), 1));
+        assert_eq!(attach_from(&mut table, next, true, (0, 0)), Err(ClientRefusal::TooMany));
+        assert_eq!(attach_from(&mut table, next, true, (0, 99)), Ok(0));
+    }
+
+    /// Something that is delivered.
+    #[derive(Clone, Copy, Debug)]
+    enum Word {
+        Attach { life: ClientLife, is_new: bool, home: u32 },
+        Message { life: ClientLife, ordinal: u64 },
+        End { life: ClientLife, attachments: u64 },
+    }
+
+    fn words() -> impl Strategy<Value = Word> {
+        let life = (0..3_u64, 0..2_u64).prop_map(|(id, incarnation)| life(id, incarnation));
+        prop_oneof![
+            (life.clone(), any::<bool>(), 0..3_u32).prop_map(|(life, is_new, home)| Word::Attach {
+                life,
+                is_new,
+                home
+            }),
+            (life.clone(), 0..6_u64).prop_map(|(life, ordinal)| Word::Message { life, ordinal }),
+            (life, 0..4_u64).prop_map(|(life, attachments)| Word::End { life, attachments }),
+        ]
+    }
+
+    /// Keeps everything that was ever said, and looks through all of it.
+    #[derive(Default)]
+    struct Naive {
+        /// A client's life, the homes that it had, and the ordinals that were delivered.
+        leases: Vec<(ClientLife, Vec<u32>, BTreeSet<u64>)>,
+    }
+
+    impl Naive {
+        fn lease(
+            &mut self,
+            life: ClientLife,
+        ) -> Option<&mut (ClientLife, Vec<u32>, BTreeSet<u64>)> {
+            self.leases.iter_mut().find(|(of, ..)| *of == life)
+        }
+
+        fn attach(&mut self, life: ClientLife, is_new: bool, home: u32) -> Option<u64> {
+            if let Some((_, homes, delivered)) = self.lease(life) {
+                homes.push(home);
+                return Some(delivered.len() as u64);
+            }
+            let is_taken = self.leases.iter().any(|(of, ..)| of.id == life.id);
+            if !is_new || is_taken {
+                return None;
+            }
+            self.leases.push((life, vec![home], BTreeSet::new()));
+            Some(0)
+        }
+
+        fn message(&mut self, life: ClientLife, ordinal: u64) -> bool {
+            let Some((_, _, delivered)) = self.lease(life) else { return false };
+            let has_all_before = (0..ordinal).all(|before| delivered.contains(&before));
+            has_all_before && delivered.insert(ordinal)
+        }
+
+        fn end(&mut self, life: ClientLife, attachments: u64) -> bool {
+            let before = self.leases.len();
+            self.leases.retain(|(of, homes, _)| *of != life || homes.len() as u64 != attachments);
+            self.leases.len() < before
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+        #[test]
+        fn the_table_says_what_a_list_of_everything_says(
+            words in prop::collection::vec(words(), 0..60),
+        ) {
+            let (mut table, mut naive) = (ClientTable::default(), Naive::default());
+            for word in words {
+                match word {
+                    Word::Attach { life, is_new, home } => {
+                        let said = attach(&mut table, life, is_new, home).ok();
+                        prop_assert_eq!(said, naive.attach(life, is_new, home));
+                    }
+                    Word::Message { life, ordinal } => {
+                        let is_new = table.message(life, ordinal, 0) == Verdict::New;
+                        prop_assert_eq!(is_new, naive.message(life, ordinal));
+                    }
+                    Word::End { life, attachments } => {
+                        let has_ended = table.end_lease(life, attachments);
+                        prop_assert_eq!(has_ended, naive.end(life, attachments));
+                    }
+                }
+                let known = table.known().map(|known| (known.life, known.home.get()));
+                let known: BTreeSet<_> = known.collect();
+                let last = |homes: &Vec<u32>| homes[homes.len() - 1];
+                let homes = naive.leases.iter().map(|(life, homes, _)| (*life, last(homes)));
+                prop_assert_eq!(known, homes.collect());
+                // A joiner takes the table over at any moment.
+                let bytes = postcard::to_stdvec(&table).expect("numbers");
+                prop_assert_eq!(postcard::from_bytes(&bytes), Ok(table.clone()));
+            }
+        }
+
+        /// Clients publish through members that deliver late, and go to others with whatever was
+        /// not acknowledged: all is delivered once, in each client's order.
+        #[test]
+        fn whatever_members_a_client_goes_to_each_message_is_delivered_once(
+            deeds in prop::collection::vec((0..3_usize, 0..4_u8, 0..3_usize), 0..200),
+        ) {
+            let mut table = ClientTable::default();
+            // What each member has sent and the group has not delivered.
+            let mut members: [VecDeque<(ClientLife, u64)>; 3] = Default::default();
+            let publishing = |id| Publishing { life: life(id, 9), ..Publishing::default() };
+            let mut clients = [0, 1, 2].map(publishing);
+            for client in &clients {
+                attach(&mut table, client.life, true, 0).expect("it is new");
+            }
+            let mut delivered: Vec<(ClientLife, u64)> = Vec::new();
+            for (of, deed, member) in deeds {
+                let client = &mut clients[of];
+                match deed {
+                    0 => client.publish(&mut members),
+                    1 => {
+                        client.member = member;
+                        client.sent = client.acknowledged;
+                        client.send(&mut members);
+                    }
+                    2 => client.acknowledged = table.clients[&client.life.id].next,
+                    _ => deliver(&mut members[member], &mut table, &mut delivered),
+                }
+            }
+            for client in &mut clients {
+                client.sent = client.acknowledged;
+                client.send(&mut members);
+            }
+            for member in &mut members {
+                while !member.is_empty() {
+                    deliver(member, &mut table, &mut delivered);
+                }
+            }
+            for client in &clients {
+                let of = delivered.iter().filter(|(life, _)| *life == client.life);
+                prop_assert!(of.map(|(_, ordinal)| *ordinal).eq(0..client.published));
+            }
+        }
+    }
+
+    fn deliver(
+        member: &mut VecDeque<(ClientLife, u64)>,
+        table: &mut ClientTable,
+        delivered: &mut Vec<(ClientLife, u64)>,
+    ) {
+        let Some((life, ordinal)) = member.pop_front() else { return };
+        match table.message(life, ordinal, 0) {
+            Verdict::New => delivered.push((life, ordinal)),
+            Verdict::Duplicate => {}
+            other => panic!("ordinal {ordinal} of {life:?} is {other:?}"),
+        }
+    }
+
+    #[derive(Default)]
+    struct Publishing {
+        life: ClientLife,
+        published: u64,
+        acknowledged: u64,
+        sent: u64,
+        member: usize,
+    }
+
+    impl Publishing {
+        fn publish(&mut self, members: &mut [VecDeque<(ClientLife, u64)>; 3]) {
+            self.published += 1;
+            self.send(members);
+        }
+
+        fn send(&mut self, members: &mut [VecDeque<(ClientLife, u64)>; 3]) {
+            let sent = self.sent..self.published;
+            members[self.member].extend(sent.map(|ordinal| (self.life, ordinal)));
+            self.sent = self.published;
+        }
+    }
+}

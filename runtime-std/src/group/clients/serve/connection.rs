@@ -1,0 +1,337 @@
+//! One client's connection at a member: what it asks, what it is told, and why it is cut.
+
+use std::time::Instant;
+
+use rustix::event::PollFlags;
+use tramontane_control::client_messages::{
+    ALIVE_PAUSE, COMPARED_MAX, ClientLife, ClientRefusal, ClientReply, ClientRequest, Level,
+    NAME_MAX, REQUEST_AROUND, Target, decode, encode,
+};
+use tramontane_control::{QueuedSession, SessionError};
+use tramontane_core::ids::SubgroupId;
+
+use super::cut::Cut;
+use super::follower::Follower;
+use super::member::Member;
+use super::publisher::Publisher;
+use super::subscriber::Subscriber;
+use crate::group::clients::order::feed::Outcome;
+use crate::group::clients::order::history::compare;
+use crate::group::clients::order::retained::CHUNK_BYTES;
+use crate::group::status::group_status::ClientStatus;
+
+/// How many requests of a client are taken before it is another's turn.
+const REQUESTS_MAX: u32 = 16;
+
+/// The longest request is one with a line as long as this, or with a line of the longest.
+const LINES_BYTES: usize = 64 << 10;
+
+/// What a client is here for.
+#[derive(Debug)]
+enum Part {
+    /// It has not said yet.
+    New,
+    Publisher(SubgroupId, Publisher),
+    Subscriber(Subscriber),
+    Follower(Follower),
+    /// It has been told all that it asked for, or that it is refused.
+    Over,
+}
+
+/// One client.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    session: QueuedSession,
+    name: String,
+    part: Part,
+    /// In a subgroup that views open and close: which, and since when it is the same.
+    era: Option<(SubgroupId, u64)>,
+    arrived: Instant,
+    last_put: Instant,
+    /// Something has come since it was last read from, or may have.
+    is_readable: bool,
+}
+
+impl Connection {
+    pub(crate) fn new(session: QueuedSession, now: Instant) -> Self {
+        let (name, part) = (String::new(), Part::New);
+        Self { session, name, part, era: None, arrived: now, last_put: now, is_readable: true }
+    }
+
+    /// Something has come.
+    pub(crate) const fn can_be_read(&mut self) {
+        self.is_readable = true;
+    }
+
+    pub(crate) const fn session(&self) -> &QueuedSession {
+        &self.session
+    }
+
+    /// What people call it: by its own name, or by its id.
+    pub(crate) fn name(&self) -> String {
+        match (&self.part, self.name.as_str()) {
+            (Part::Publisher(_, publisher), "") => publisher.life().id.to_string(),
+            (_, "") => "without a name".to_owned(),
+            (_, name) => name.to_owned(),
+        }
+    }
+
+    /// The client, if it publishes.
+    pub(crate) const fn life(&self) -> Option<(SubgroupId, ClientLife)> {
+        match &self.part {
+            Part::Publisher(subgroup, publisher) => Some((*subgroup, publisher.life())),
+            _ => None,
+        }
+    }
+
+    /// What to wait for.
+    pub(crate) fn interest(&self) -> PollFlags {
+        self.session.interest(self.reads())
+    }
+
+    fn reads(&self) -> bool {
+        match &self.part {
+            Part::Publisher(_, publisher) => publisher.has_room(),
+            Part::New | Part::Subscriber(_) | Part::Follower(_) => true,
+            Part::Over => false,
+        }
+    }
+
+    /// Whether it waits for slots.
+    pub(crate) fn waits_for_slots(&self) -> bool {
+        matches!(&self.part, Part::Publisher(_, publisher) if !publisher.has_room())
+    }
+
+    /// Something became of what it asked for.
+    pub(crate) fn hear(&mut self, outcome: &Outcome, member: &Member) -> Result<(), Cut> {
+        let Part::Publisher(subgroup, publisher) = &mut self.part else { return Ok(()) };
+        let Outcome::Attached { attached, .. } = outcome else {
+            publisher.hear(outcome);
+            return Ok(());
+        };
+        let attachment = attached.map_err(Cut::Refused)?;
+        publisher.attach(attachment);
+        let reply = ClientReply::Attached {
+            next: attachment.next,
+            line_max: member.line_max(*subgroup),
+            lease_ms: member.lease_ms(*subgroup),
+        };
+        self.put(&encode(&reply))
+    }
+
+    /// Takes what it sends, and sends what there is for it. True if more can be done at once.
+    pub(crate) fn work(&mut self, member: &mut Member, now: Instant) -> Result<bool, Cut> {
+        self.check_era(member)?;
+        if let Part::Publisher(subgroup, publisher) = &mut self.part
+            && let Some(outlet) = member.outlet(*subgroup)
+        {
+            publisher.go_on(outlet);
+            if publisher.waits_for_log() {
+                publisher.see_durable(&member.durable(*subgroup));
+            }
+        }
+        let mut taken = 0;
+        while taken < REQUESTS_MAX && self.reads() {
+            let Some(request) = self.take_request(member)? else { break };
+            self.carry_out(&request, member)?;
+            taken += 1;
+        }
+        if matches!(self.part, Part::New) && now.duration_since(self.arrived) > member.first_word()
+        {
+            return Err(Cut::Gone(SessionError::TimeUp));
+        }
+        let has_more = self.send(member, now)?;
+        Ok(has_more || taken == REQUESTS_MAX)
+    }
+
+    /// Cuts it off a subgroup that is another one by now; or that is closed, if it publishes, or
+    /// has been told all.
+    fn check_era(&mut self, member: &Member) -> Result<(), Cut> {
+        let Some((subgroup, era)) = self.era else { return Ok(()) };
+        let standing = member.feed.standing(subgroup);
+        let is_told = match &self.part {
+            Part::Publisher(..) => true,
+            Part::Subscriber(of) => of.next() >= member.end(subgroup),
+            Part::Follower(_) | Part::New | Part::Over => false,
+        };
+        if standing.era == era && (standing.is_open || !is_told) {
+            return Ok(());
+        }
+        if matches!(self.part, Part::Follower(_)) {
+            // At once: the state that it waited for is another's now.
+            self.part = Part::Over;
+        }
+        Err(Cut::Refused(ClientRefusal::NotHere))
+    }
+
+    fn take_request(&mut self, member: &Member) -> Result<Option<Vec<u8>>, Cut> {
+        let line_max = self.life().map_or(0, |(subgroup, _)| member.line_max(subgroup));
+        let line_max = usize::try_from(line_max).unwrap_or(usize::MAX);
+        let bytes_max = LINES_BYTES.max(line_max).saturating_add(REQUEST_AROUND);
+        if let Some(request) = self.session.take(bytes_max)? {
+            return Ok(Some(request));
+        }
+        if !std::mem::take(&mut self.is_readable) {
+            return Ok(None);
+        }
+        self.session.read()?;
+        Ok(self.session.take(bytes_max)?)
+    }
+
+    fn carry_out(&mut self, request: &[u8], member: &mut Member) -> Result<(), Cut> {
+        let request = decode(request).ok_or(Cut::Malformed)?;
+        match (&mut self.part, request) {
+            (Part::New, ClientRequest::Attach { target, life, is_new, level }) => {
+                let subgroup = self.place(&target, level, false, member)?;
+                member.attach(subgroup, (life, self.session.source()), is_new)?;
+                self.part = Part::Publisher(subgroup, Publisher::new(life, level));
+                Ok(())
+            }
+            (Part::New, ClientRequest::Subscribe { target, from, level }) => {
+                let asked = level.unwrap_or_default();
+                let subgroup = self.place(&target, asked, false, member)?;
+                let level = level.unwrap_or_else(|| member.safe_level(subgroup));
+                let subscriber = Subscriber::new(subgroup, from, level, &member.feed);
+                self.part = Part::Subscriber(subscriber);
+                Ok(())
+            }
+            (Part::New, ClientRequest::Follow { target, from }) => {
+                let goes_on = from.is_some();
+                let subgroup = self.place(&target, Level::Delivered, goes_on, member)?;
+                self.part = Part::Follower(Follower::new(subgroup, from, &member.feed));
+                Ok(())
+            }
+            (Part::New, ClientRequest::Compare { target, places })
+                if places.len() <= COMPARED_MAX =>
+            {
+                let subgroup = self.place(&target, Level::Delivered, true, member)?;
+                let compared = compare(&member.feed, subgroup, &places);
+                self.put(&encode(&ClientReply::Compared(compared)))
+            }
+            (Part::New, ClientRequest::Query { target }) => {
+                let subgroup = self.place(&target, Level::Delivered, false, member)?;
+                self.part = Part::Over;
+                self.put(&encode(&ClientReply::Answer(member.answer(subgroup)?)))
+            }
+            (Part::Publisher(subgroup, publisher), ClientRequest::Publish { first, lines }) => {
+                let outlet =
+                    member.outlet(*subgroup).ok_or(Cut::Refused(ClientRefusal::NotHere))?;
+                publisher.publish(first, &lines, outlet)
+            }
+            (Part::Publisher(subgroup, publisher), ClientRequest::End) => {
+                if let Some(outlet) = member.outlet(*subgroup) {
+                    publisher.end(outlet);
+                }
+                Err(Cut::Ended)
+            }
+            (Part::Subscriber(_) | Part::Follower(_), ClientRequest::End) => Err(Cut::Ended),
+            _ => Err(Cut::Malformed),
+        }
+    }
+
+    /// The subgroup that a client wants, if it may go there.
+    fn place(
+        &mut self,
+        target: &Target<'_>,
+        level: Level,
+        goes_on: bool,
+        member: &Member,
+    ) -> Result<SubgroupId, Cut> {
+        if target.name.len() > NAME_MAX || target.name.contains(char::is_control) {
+            return Err(Cut::Malformed);
+        }
+        target.name.clone_into(&mut self.name);
+        let subgroup = member.place(target, level, goes_on).map_err(Cut::Refused)?;
+        if member.is_reserved(subgroup) {
+            self.era = Some((subgroup, member.feed.standing(subgroup).era));
+        }
+        Ok(subgroup)
+    }
+
+    /// Sends what there is for it, as far as the system takes it. True if there may be more.
+    fn send(&mut self, member: &Member, now: Instant) -> Result<bool, Cut> {
+        let mut has_more = false;
+        while self.session.unsent_bytes() < CHUNK_BYTES {
+            let next = match &mut self.part {
+                Part::Publisher(_, publisher) if self.session.unsent_bytes() == 0 => {
+                    publisher.take_reached().map(|reached| encode(&ClientReply::Reached(reached)))
+                }
+                Part::Subscriber(subscriber) => subscriber.take(&member.feed)?,
+                Part::Follower(follower) => follower.take(|| member.ring())?,
+                _ => None,
+            };
+            has_more = next.is_some();
+            match next {
+                Some(message) => self.put(&message)?,
+                None if now.duration_since(self.last_put) >= ALIVE_PAUSE
+                    && self.session.unsent_bytes() == 0 =>
+                {
+                    self.put(&encode(&ClientReply::Alive))?;
+                }
+                None => {}
+            }
+            let is_all_sent = self.session.flush()?;
+            if !has_more || !is_all_sent {
+                has_more &= is_all_sent;
+                break;
+            }
+        }
+        if self.session.unsent_bytes() > 0 {
+            self.session.flush()?;
+        }
+        match &mut self.part {
+            Part::Subscriber(subscriber) => {
+                subscriber.stall().watch(self.session.unsent_bytes(), now)?;
+            }
+            Part::Follower(follower) => {
+                follower.stall().watch(self.session.unsent_bytes(), now)?;
+            }
+            Part::Over if self.session.unsent_bytes() == 0 => return Err(Cut::Ended),
+            _ => {}
+        }
+        Ok(has_more)
+    }
+
+    fn put(&mut self, message: &[u8]) -> Result<(), Cut> {
+        self.last_put = Instant::now();
+        Ok(self.session.put(message)?)
+    }
+
+    /// Tells it why it is cut, as far as it can hear that.
+    pub(crate) fn refuse(&mut self, why: ClientRefusal) {
+        self.part = Part::Over;
+        // It ends in any case.
+        let _ = self.session.put(&encode(&ClientReply::Refused(why)));
+        let _ = self.session.flush();
+    }
+
+    /// How it is.
+    pub(crate) fn status(&self, member: &Member, now: Instant) -> Option<ClientStatus> {
+        let milliseconds =
+            |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        let unsent_bytes = u64::try_from(self.session.unsent_bytes()).unwrap_or(u64::MAX);
+        let (kind, subgroup, next, stalled_ms) = match &self.part {
+            Part::New | Part::Over => return None,
+            Part::Publisher(subgroup, publisher) => {
+                ("publisher", *subgroup, publisher.delivered(), 0)
+            }
+            Part::Subscriber(of) => {
+                ("subscriber", of.subgroup(), of.next(), milliseconds(of.stalled_for(now)))
+            }
+            Part::Follower(of) => {
+                ("follower", of.subgroup(), of.next(), milliseconds(of.stalled_for(now)))
+            }
+        };
+        let behind =
+            if kind == "publisher" { 0 } else { member.end(subgroup).saturating_sub(next) };
+        Some(ClientStatus {
+            name: self.name(),
+            kind: kind.to_owned(),
+            subgroup: member.name(subgroup),
+            next,
+            behind,
+            unsent_bytes,
+            stalled_ms,
+        })
+    }
+}

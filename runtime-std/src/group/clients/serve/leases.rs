@@ -1,0 +1,115 @@
+//! When a client is forgotten: once no member has heard it for as long as its lease.
+//!
+//! The member that attached a client last counts its time; if that is gone, the first member of the
+//! view that sends in the subgroup. It asks the group to end the lease, by a message: so all
+//! members forget the client at the same place, and not at all if another member has attached it
+//! meanwhile.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use tramontane_control::client_messages::ClientLife;
+use tramontane_core::ids::NodeId;
+
+use crate::group::clients::order::table::Known;
+
+/// The leases of a subgroup that run at this member.
+#[derive(Debug)]
+pub(crate) struct Leases {
+    lease: Duration,
+    /// Since when each client was not heard, at that attachment.
+    unheard: BTreeMap<ClientLife, (u64, Instant)>,
+}
+
+impl Leases {
+    pub(crate) const fn new(lease: Duration) -> Self {
+        Self { lease, unheard: BTreeMap::new() }
+    }
+
+    /// Those whose lease is over, with their attachments. `senders` are the members of the view
+    /// that send in the subgroup; `is_here` says whether a client is connected to this one.
+    pub(crate) fn look(
+        &mut self,
+        known: &[Known],
+        (own, senders): (NodeId, &[NodeId]),
+        is_here: impl Fn(&ClientLife) -> bool,
+        now: Instant,
+    ) -> Vec<(ClientLife, u64)> {
+        let counts = |known: &&Known| {
+            let is_home_there = senders.contains(&known.home);
+            let counting = if is_home_there { Some(&known.home) } else { senders.first() };
+            counting == Some(&own) && !is_here(&known.life)
+        };
+        let mut unheard = BTreeMap::new();
+        let mut over = Vec::new();
+        for Known { life, attachments, .. } in known.iter().filter(counts) {
+            let before = self.unheard.get(life).filter(|(of, _)| of == attachments);
+            let mut since = before.map_or(now, |(_, since)| *since);
+            if now.duration_since(since) >= self.lease {
+                over.push((*life, *attachments));
+                // What is asked may take a while.
+                since = now;
+            }
+            unheard.insert(*life, (*attachments, since));
+        }
+        self.unheard = unheard;
+        over
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tramontane_control::client_messages::ClientId;
+
+    use super::*;
+
+    const LEASE: Duration = Duration::from_secs(10);
+
+    const fn life(id: u64) -> ClientLife {
+        ClientLife { id: ClientId(id), incarnation: 1 }
+    }
+
+    const fn known(id: u64, home: u32, attachments: u64) -> Known {
+        Known { life: life(id), home: NodeId(home), attachments }
+    }
+
+    /// Looks at these clients, some of which are here, each second.
+    fn ends(
+        own: u32,
+        senders: &[u32],
+        clients: &dyn Fn(u64) -> (Vec<Known>, bool),
+    ) -> Vec<(u64, u64)> {
+        let (start, mut leases) = (Instant::now(), Leases::new(LEASE));
+        let senders: Vec<NodeId> = senders.iter().copied().map(NodeId).collect();
+        let mut ends = Vec::new();
+        for second in 0..30 {
+            let (known, is_here) = clients(second);
+            let now = start + Duration::from_secs(second);
+            let over = leases.look(&known, (NodeId(own), &senders), |_| is_here, now);
+            ends.extend(over.into_iter().map(|(life, _)| (second, life.id.0)));
+        }
+        ends
+    }
+
+    #[test]
+    fn the_home_counts_and_the_first_sender_where_it_is_gone() {
+        let clients = |_| (vec![known(1, 2, 1), known(2, 9, 1)], false);
+        assert_eq!(ends(2, &[1, 2, 3], &clients), [(10, 1), (20, 1)]);
+        assert_eq!(ends(1, &[1, 2, 3], &clients), [(10, 2), (20, 2)]);
+        assert_eq!(ends(3, &[1, 2, 3], &clients), []);
+        assert_eq!(ends(4, &[], &clients), [], "one that does not send");
+    }
+
+    #[test]
+    fn a_client_that_is_heard_or_attached_again_begins_anew() {
+        let heard = |second| (vec![known(1, 2, 1)], second == 5);
+        assert_eq!(ends(2, &[2], &heard), [(16, 1), (26, 1)]);
+        let again = |second| (vec![known(1, 2, if second < 7 { 1 } else { 2 })], false);
+        assert_eq!(ends(2, &[2], &again), [(17, 1), (27, 1)]);
+        let moved = |second| (vec![known(1, if second < 7 { 2 } else { 3 }, 1)], false);
+        assert_eq!(ends(2, &[2, 3], &moved), []);
+        let forgotten =
+            |second| (if second < 7 { vec![known(1, 2, 1)] } else { Vec::new() }, false);
+        assert_eq!(ends(2, &[2], &forgotten), []);
+    }
+}

@@ -1,0 +1,128 @@
+//! A client that subscribes, at the member that it is at: it is sent from what the member keeps in
+//! memory, or from its log.
+//!
+//! # Invariants
+//! - What waits for it is bounded: [`CHUNK_BYTES`], or one message, beside what the system holds.
+
+use std::time::{Duration, Instant};
+
+use tramontane_control::client_messages::{
+    ClientRefusal, ClientReply, Level, PublishedMessage, encode,
+};
+use tramontane_core::ids::SubgroupId;
+
+use super::cut::Cut;
+use super::stall::Stall;
+use crate::group::clients::order::feed::Feed;
+use crate::group::clients::order::history::{digest_at, earlier, read};
+use crate::group::clients::order::retained::{CHUNK_BYTES, Delivered};
+
+/// One subscriber.
+#[derive(Debug)]
+pub(crate) struct Subscriber {
+    subgroup: SubgroupId,
+    /// The place that it gets next.
+    next: u64,
+    /// The level that messages must have reached.
+    level: Level,
+    stage: Stage,
+    stall: Stall,
+}
+
+/// What it has been told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Comes,
+    /// Where it begins; but not the digest there, since the order has not come so far.
+    Waits,
+    Subscribed,
+}
+
+impl Subscriber {
+    /// One that begins at a place, or with what comes next.
+    pub(crate) fn new(subgroup: SubgroupId, from: Option<u64>, level: Level, feed: &Feed) -> Self {
+        let told = feed.lock();
+        let end = told.subgroups.get(&subgroup).map_or(0, |of| of.reached().at(level));
+        let next = from.unwrap_or(end);
+        Self { subgroup, next, level, stage: Stage::Comes, stall: Stall::default() }
+    }
+
+    pub(crate) const fn subgroup(&self) -> SubgroupId {
+        self.subgroup
+    }
+
+    pub(crate) const fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// For how long it has taken nothing.
+    pub(crate) fn stalled_for(&self, now: Instant) -> Duration {
+        self.stall.lasts(now)
+    }
+
+    pub(crate) const fn stall(&mut self) -> &mut Stall {
+        &mut self.stall
+    }
+
+    /// What it is to be sent next, as bytes, if there is something.
+    pub(crate) fn take(&mut self, feed: &Feed) -> Result<Option<Vec<u8>>, Cut> {
+        if self.stage == Stage::Comes {
+            return Ok(Some(self.begin(feed)));
+        }
+        let told = feed.lock();
+        let Some(of) = told.subgroups.get(&self.subgroup) else { return Ok(None) };
+        let to = of.reached().at(self.level);
+        if self.stage == Stage::Waits && self.next <= of.retained.end() {
+            drop(told);
+            return Ok(Some(self.subscribed(feed)));
+        }
+        if self.next >= of.retained.first() {
+            let messages = of.retained.from(self.next, to, CHUNK_BYTES);
+            return Ok(self.pass(&messages));
+        }
+        let record = of.words.record_of(self.next);
+        let (Some(log), Some(record)) = (told.logs.get(self.subgroup), record) else {
+            return Err(Cut::Refused(ClientRefusal::TooSlow));
+        };
+        // The driving thread does not wait for a disk.
+        drop(told);
+        let messages = read(&log, self.subgroup, record, self.next, to);
+        // It comes back, here or elsewhere, and is told what is gone.
+        let messages = messages.ok_or(Cut::Refused(ClientRefusal::NotNow))?;
+        let messages: Vec<_> = messages.iter().map(Delivered::publish).collect();
+        Ok(self.pass(&messages))
+    }
+
+    /// The next messages as bytes, if there are any.
+    fn pass(&mut self, messages: &[PublishedMessage<'_>]) -> Option<Vec<u8>> {
+        self.next = messages.last()?.place.saturating_add(1);
+        Some(encode(&ClientReply::Messages(messages.to_vec())))
+    }
+
+    /// Its first messages: the place, or that the place is gone.
+    fn begin(&mut self, feed: &Feed) -> Vec<u8> {
+        let first = feed.first(self.subgroup);
+        let from = self.next;
+        if from < first {
+            self.next = first;
+            return encode(&ClientReply::Gap { from, to: first });
+        }
+        self.subscribed(feed)
+    }
+
+    /// Where it is.
+    fn subscribed(&mut self, feed: &Feed) -> Vec<u8> {
+        let digest = digest_at(feed, self.subgroup, self.next);
+        let told = feed.lock();
+        let (next, view, level) = (self.next, told.view_number(), self.level);
+        let mut before = Vec::new();
+        self.stage = Stage::Waits;
+        if let Some(of) = told.subgroups.get(&self.subgroup)
+            && next <= of.retained.end()
+        {
+            self.stage = Stage::Subscribed;
+            before = earlier(of, next);
+        }
+        encode(&ClientReply::Subscribed { next, digest, earlier: before, view, level })
+    }
+}

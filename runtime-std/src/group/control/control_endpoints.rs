@@ -1,0 +1,106 @@
+//! The control servers of a group's processes: their addresses, and their key.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use tramontane_control::{Address, HostAddress, KeyError, SharedKey};
+use tramontane_core::ids::NodeId;
+
+use crate::carrier::Carrier;
+use crate::group::description::terms::Description;
+use crate::rdma::ClearNotAllowed;
+use crate::shared_memory::{GroupName, Root};
+use crate::{rdma, shared_memory};
+
+/// Why the control servers of a group cannot be reached.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ControlEndpointsError {
+    /// Over shared memory, the group's name cannot name a folder.
+    #[error(transparent)]
+    Name(#[from] shared_memory::Error),
+    /// The key cannot be read.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    /// The group has a key, and RDMA cannot encrypt.
+    #[error(transparent)]
+    Clear(#[from] ClearNotAllowed),
+    /// An address can be reached from other hosts, and there is no key.
+    #[error(
+        "{0} can be reached from outside, and there is no key; give key_file, or set allow_clear = true"
+    )]
+    KeyNeeded(HostAddress),
+}
+
+/// All control servers of a group, or of an overlay.
+#[derive(Clone, Debug)]
+pub struct ControlEndpoints {
+    pub(crate) addresses: BTreeMap<NodeId, Address>,
+    pub(crate) key: Option<SharedKey>,
+}
+
+impl ControlEndpoints {
+    /// Those of a description. `root` is where groups live, over shared memory.
+    ///
+    /// # Errors
+    /// [`ControlEndpointsError`]: an address or a key is missing, or cannot be used.
+    pub fn of(description: &Description, root: &Root) -> Result<Self, ControlEndpointsError> {
+        if description.fabric == Carrier::Verbs {
+            rdma::check_clear(description.key_file.is_some(), description.allow_clear)?;
+        }
+        let nodes = description.nodes.iter();
+        let key_file = description.key_file.as_deref();
+        match description.fabric {
+            Carrier::SharedMemory => {
+                let nodes = nodes.map(|node| NodeId(node.id));
+                Self::in_folder(&description.name, nodes, root, key_file)
+            }
+            Carrier::Tcp | Carrier::Verbs => {
+                let listed =
+                    nodes.filter_map(|node| Some((NodeId(node.id), node.address.clone()?)));
+                Self::at_addresses(listed, key_file, description.allow_clear)
+            }
+        }
+    }
+
+    /// Where each node is reached.
+    pub fn addresses(&self) -> impl Iterator<Item = &Address> {
+        self.addresses.values()
+    }
+
+    /// The key, if there is one.
+    #[must_use]
+    pub const fn key(&self) -> Option<&SharedKey> {
+        self.key.as_ref()
+    }
+
+    /// Those of nodes of this machine, which meet in a folder.
+    pub(crate) fn in_folder(
+        name: &str,
+        nodes: impl Iterator<Item = NodeId>,
+        root: &Root,
+        key_file: Option<&Path>,
+    ) -> Result<Self, ControlEndpointsError> {
+        let key = key_file.map(SharedKey::from_file).transpose()?;
+        let name = GroupName::new(name)?;
+        let addresses = nodes.map(|id| (id, Address::Unix(root.socket_path(&name, id)))).collect();
+        Ok(Self { addresses, key })
+    }
+
+    /// Those of nodes that have addresses. An address that is not loopback needs a key.
+    pub(crate) fn at_addresses(
+        listed: impl Iterator<Item = (NodeId, HostAddress)>,
+        key_file: Option<&Path>,
+        allow_clear: bool,
+    ) -> Result<Self, ControlEndpointsError> {
+        let key = key_file.map(SharedKey::from_file).transpose()?;
+        let mut addresses = BTreeMap::new();
+        for (node, address) in listed {
+            if !address.is_local() && key.is_none() && !allow_clear {
+                return Err(ControlEndpointsError::KeyNeeded(address));
+            }
+            addresses.insert(node, Address::Tcp(address));
+        }
+        Ok(Self { addresses, key })
+    }
+}

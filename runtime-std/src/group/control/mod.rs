@@ -1,0 +1,13 @@
+//! The control plane of a member: its server, its calls to peers.
+//!
+//! | file | subject |
+//! |---|---|
+//! | `control_endpoints` | addresses and key of the control servers |
+//! | `control_service` | the control server |
+//! | `peer_connector` | calls to peers |
+//! | `probe` | whether a member runs already |
+
+pub(crate) mod control_endpoints;
+pub(crate) mod control_service;
+pub(crate) mod peer_connector;
+pub(crate) mod probe;

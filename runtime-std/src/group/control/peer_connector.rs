@@ -1,0 +1,306 @@
+//! How a process connects to the others: their addresses, its identity, and connections to those
+//! that it must call.
+//!
+//! Of two members that meet in a view, the one of higher rank calls the other. So no pair connects
+//! twice, a joiner calls all old members, and of two joiners the second calls the first.
+//!
+//! A call is for one process: the one that is that node in the view in which the caller came. It
+//! says which view that is ([`PeerRequest`]), and another process of the node, which came in a
+//! later view, sends it away. The caller ends its call once the node is out of the view.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use tramontane_control::{
+    Address, Identity, OpenSessionError, OpenedSession, Purpose, Session, SessionError, SharedKey,
+    open_session,
+};
+use tramontane_core::ids::{NodeId, ViewId};
+
+use crate::group::engine::request::{Call, Request, Requests};
+use crate::session_messages::{receive_message, send_message};
+
+/// How long one call may take.
+const CALL: Duration = Duration::from_secs(5);
+
+/// How long a member may take to answer a node that asks whether it reaches it.
+const REACH: Duration = Duration::from_secs(3);
+
+/// Between two calls of the same node.
+const CALL_PAUSE: Duration = Duration::from_millis(10);
+
+/// After so long a node is not called any more: it counts as lost by then.
+const CALLS_MAX: Duration = Duration::from_secs(60);
+
+/// The longest message of a call.
+const WORD_MAX: u64 = 64;
+
+/// What a process needs to call others.
+pub(crate) struct PeerConnector {
+    pub(crate) identity: Identity,
+    pub(crate) addresses: BTreeMap<NodeId, Address>,
+    pub(crate) key: Option<SharedKey>,
+    pub(crate) requests: Requests,
+    pub(crate) calls: Calls,
+}
+
+/// What the caller sends: first which process it means, and then that it keeps the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum PeerRequest {
+    /// The process that is a member of this view, the caller's first.
+    Member { view: u64 },
+    /// The connection is the one of the two from now on.
+    Kept,
+}
+
+/// What it hears.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum PeerReply {
+    /// It is that process.
+    Member,
+    /// The node is another process by now.
+    Other,
+}
+
+/// The calls of a process, and when the others came.
+#[derive(Debug, Default)]
+pub(crate) struct Calls(Mutex<Ledger>);
+
+#[derive(Debug, Default)]
+struct Ledger {
+    is_over: bool,
+    /// The first view of this process.
+    first: Option<ViewId>,
+    /// The view in which each present member came, as far as this process was there.
+    came: BTreeMap<NodeId, ViewId>,
+    /// Becomes true to end a call.
+    under_way: Vec<(NodeId, Arc<AtomicBool>)>,
+}
+
+impl Calls {
+    fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A call to a node begins; what ends it. Nothing if this process's part is over.
+    fn begin(&self, node: NodeId) -> Option<Arc<AtomicBool>> {
+        let mut ledger = self.ledger();
+        if ledger.is_over {
+            return None;
+        }
+        let is_ended = Arc::new(AtomicBool::new(false));
+        ledger.under_way.push((node, Arc::clone(&is_ended)));
+        Some(is_ended)
+    }
+
+    /// Whether this process is the one that a call is for: one that was a member when the caller
+    /// came.
+    pub(crate) fn is_meant(&self, view: ViewId) -> bool {
+        self.ledger().first.is_some_and(|first| first <= view)
+    }
+
+    /// Whether a node that came in this view is the member of that id, or may become one.
+    pub(crate) fn is_expected(&self, node: NodeId, view: ViewId, present: ViewId) -> bool {
+        view > present || self.ledger().came.get(&node) == Some(&view)
+    }
+
+    fn meets(&self, view: ViewId, joined: &[NodeId]) {
+        let mut ledger = self.ledger();
+        ledger.first.get_or_insert(view);
+        ledger.came.extend(joined.iter().map(|node| (*node, view)));
+    }
+
+    fn forget(&self, gone: &[NodeId]) {
+        let mut ledger = self.ledger();
+        ledger.came.retain(|node, _| !gone.contains(node));
+        ledger.under_way.retain(|(node, is_ended)| {
+            let is_gone = gone.contains(node);
+            if is_gone {
+                is_ended.store(true, Ordering::Relaxed);
+            }
+            !is_gone && Arc::strong_count(is_ended) > 1
+        });
+    }
+
+    fn end(&self) {
+        let mut ledger = self.ledger();
+        ledger.is_over = true;
+        ledger
+            .under_way
+            .drain(..)
+            .for_each(|(_, is_ended)| is_ended.store(true, Ordering::Relaxed));
+    }
+}
+
+impl PeerConnector {
+    /// Calls a node once. Nothing if it has no address.
+    pub(crate) fn call(
+        &self,
+        node: NodeId,
+        purpose: Purpose,
+        cancel: &AtomicBool,
+    ) -> Result<OpenedSession, OpenSessionError> {
+        let address = self.addresses.get(&node).ok_or(OpenSessionError::NotThere)?;
+        open_session(address, &self.identity, self.key.as_ref(), purpose, CALL, cancel)
+    }
+
+    /// Of these members, those whose control servers do not answer, whatever they would say. All
+    /// are asked at once. On one machine there is no link to break.
+    pub(crate) fn unreached(&self, members: &[NodeId], cancel: &AtomicBool) -> Vec<NodeId> {
+        let ask = |address: &Address| {
+            let (identity, key) = (&self.identity, self.key.as_ref());
+            open_session(address, identity, key, Purpose::Ask, REACH, cancel)
+        };
+        let is_missing = |answer| {
+            use OpenSessionError as E;
+            matches!(answer, Ok(Err(E::NotThere | E::TimeUp | E::Io(_))))
+        };
+        std::thread::scope(|scope| {
+            let asked: Vec<_> = members
+                .iter()
+                .filter(|node| **node != self.identity.node)
+                .filter_map(|node| {
+                    let address = self
+                        .addresses
+                        .get(node)
+                        .filter(|address| matches!(address, Address::Tcp(_)));
+                    address.map(|address| (*node, scope.spawn(move || ask(address))))
+                })
+                .collect();
+            let missing = asked.into_iter().filter_map(|(node, answer)| {
+                is_missing(answer.join().map(|opened| opened.map(drop))).then_some(node)
+            });
+            missing.collect()
+        })
+    }
+
+    /// A view begins, in which these came.
+    pub(crate) fn meets(&self, view: ViewId, joined: &[NodeId]) {
+        self.calls.meets(view, joined);
+    }
+
+    /// These are out of the view: calls to them end, and what comes of such a call is not used.
+    pub(crate) fn forget(&self, gone: &[NodeId]) {
+        self.calls.forget(gone);
+    }
+
+    /// This member's part is over, and so are its calls.
+    pub(crate) fn end(&self) {
+        self.calls.end();
+    }
+
+    /// Calls the process that is a node in a view, this member's first, again and again until it
+    /// answers, in a thread of its own; the connection comes as a request.
+    pub(crate) fn connect(self: &Arc<Self>, node: NodeId, view: ViewId) {
+        let Some(is_ended) = self.calls.begin(node) else { return };
+        let connector = Arc::clone(self);
+        let spawned = std::thread::Builder::new().name("tramontane-call".into()).spawn(move || {
+            let started = Instant::now();
+            while started.elapsed() < CALLS_MAX && !is_ended.load(Ordering::Relaxed) {
+                match connector.call(node, Purpose::Peer, &is_ended) {
+                    Ok(OpenedSession { node: found, mut session, .. }) if found == node => {
+                        session.stop_with(Arc::clone(&is_ended));
+                        match present(&mut session, view) {
+                            Ok(PeerReply::Member) => {
+                                let call = Call::Own { is_ended };
+                                connector.requests.ask(Request::Connected { node, session, call });
+                                return;
+                            }
+                            Ok(PeerReply::Other) => {
+                                tracing::debug!(%node, %view, "its process is another one by now");
+                                return;
+                            }
+                            Err(error) => tracing::debug!(%node, %error, "not connected yet"),
+                        }
+                    }
+                    Ok(opened) => {
+                        tracing::error!(%node, found = %opened.node, "another node is at its address");
+                        return;
+                    }
+                    Err(error) => tracing::debug!(%node, %error, "not connected yet"),
+                }
+                std::thread::sleep(CALL_PAUSE);
+            }
+        });
+        if let Err(error) = spawned {
+            tracing::error!(%node, %error, "cannot start a thread to connect");
+        }
+    }
+}
+
+/// The caller's messages. Once it has sent that it keeps the connection, the other end uses it too.
+fn present(session: &mut Session, view: ViewId) -> Result<PeerReply, SessionError> {
+    send_message(session, &PeerRequest::Member { view: view.0 }, CALL)?;
+    let heard = receive_message(session, WORD_MAX, CALL)?;
+    if heard == PeerReply::Member {
+        send_message(session, &PeerRequest::Kept, CALL)?;
+        // From now on it is the view that ends the connection.
+        session.stop_with(Arc::default());
+    }
+    Ok(heard)
+}
+
+/// The first message of a caller: the view in which it came.
+pub(crate) fn hear_caller(session: &mut Session) -> Result<ViewId, SessionError> {
+    match receive_message(session, WORD_MAX, CALL)? {
+        PeerRequest::Member { view } => Ok(ViewId(view)),
+        PeerRequest::Kept => Err(SessionError::Malformed),
+    }
+}
+
+/// Answers the caller. True once it keeps the connection: before that, this end does not use it.
+pub(crate) fn answer_caller(session: &mut Session, is_meant: bool) -> Result<bool, SessionError> {
+    if !is_meant {
+        send_message(session, &PeerReply::Other, CALL)?;
+        return Ok(false);
+    }
+    send_message(session, &PeerReply::Member, CALL)?;
+    Ok(receive_message::<PeerRequest>(session, WORD_MAX, CALL)? == PeerRequest::Kept)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const X: NodeId = NodeId(3);
+
+    #[test]
+    fn a_call_is_for_the_process_that_was_there_when_the_caller_came() {
+        let calls = Calls::default();
+        assert!(!calls.is_meant(ViewId(9)), "no member yet");
+        calls.meets(ViewId(5), &[X, NodeId(4)]);
+        calls.meets(ViewId(6), &[NodeId(5)]);
+        assert!(calls.is_meant(ViewId(5)) && calls.is_meant(ViewId(7)));
+        assert!(!calls.is_meant(ViewId(4)), "the caller means the process before this one");
+    }
+
+    #[test]
+    fn a_caller_from_an_earlier_life_is_not_expected_any_more() {
+        let calls = Calls::default();
+        calls.meets(ViewId(1), &[NodeId(1)]);
+        calls.meets(ViewId(2), &[X]);
+        assert!(calls.is_expected(X, ViewId(2), ViewId(2)));
+        assert!(calls.is_expected(X, ViewId(3), ViewId(2)), "this member hears of that view later");
+        calls.forget(&[X]);
+        assert!(!calls.is_expected(X, ViewId(2), ViewId(3)));
+        calls.meets(ViewId(4), &[X]);
+        assert!(
+            !calls.is_expected(X, ViewId(2), ViewId(4))
+                && calls.is_expected(X, ViewId(4), ViewId(4))
+        );
+    }
+
+    #[test]
+    fn calls_end_with_the_membership_of_either_end() {
+        let calls = Calls::default();
+        let (gone, other) =
+            (calls.begin(X).expect("it runs"), calls.begin(NodeId(4)).expect("it runs"));
+        calls.forget(&[X]);
+        assert!(gone.load(Ordering::Relaxed) && !other.load(Ordering::Relaxed));
+        calls.end();
+        assert!(other.load(Ordering::Relaxed) && calls.begin(X).is_none());
+    }
+}

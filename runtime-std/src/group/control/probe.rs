@@ -1,0 +1,113 @@
+//! Asks the other nodes' control servers whether a member runs already.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use tramontane_control::{
+    Address, Identity, OpenSessionError, Purpose, Refusal, SharedKey, open_session,
+};
+use tramontane_core::ids::NodeId;
+
+use crate::group::enter::forming::Waiting;
+use crate::group::status::operator;
+use crate::group::status::operator::{OperatorReply, OperatorRequest};
+
+/// How long one control server may take to answer.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// What the probe found.
+#[derive(Default)]
+pub(crate) struct Probed {
+    /// A node is a member of a view without this node.
+    pub(crate) is_running: bool,
+    /// A node is a member, of whatever view.
+    pub(crate) has_members: bool,
+    /// A process is there that has this digest, another one.
+    pub(crate) other_configuration: Option<(NodeId, u64)>,
+    /// A process is there with another key or program. It may be any process.
+    pub(crate) refused: Option<(NodeId, OpenSessionError)>,
+    /// A process is there of this key and description.
+    pub(crate) has_company: bool,
+    /// Those that wait to form the group.
+    pub(crate) forming: Vec<u32>,
+    /// One that waits to continue from the group's logs.
+    pub(crate) restarting: Option<u32>,
+}
+
+impl Probed {
+    /// What is waited for if a process does not show that it has the key: it may be a member that
+    /// runs, and no other advice is safe.
+    pub(crate) fn stranger(&self) -> Option<Waiting> {
+        let (node, why) = self.refused.as_ref()?;
+        Some(Waiting::Stranger { node: node.get(), answer: format!("its address: {why}") })
+    }
+
+    /// What a node without a log waits for while another one restarts.
+    pub(crate) fn others(&self) -> Option<Waiting> {
+        self.restarting.map(|node| Waiting::Others { node })
+    }
+}
+
+/// Asks all other nodes' control servers at once.
+pub(crate) fn probe(
+    identity: &Identity,
+    addresses: &BTreeMap<NodeId, Address>,
+    key: Option<&SharedKey>,
+) -> Probed {
+    let others = addresses.iter().filter(|(node, _)| **node != identity.node);
+    std::thread::scope(|scope| {
+        let looks: Vec<_> = others
+            .map(|(node, address)| (*node, scope.spawn(|| ask(identity, address, key))))
+            .collect();
+        let mut probed = Probed::default();
+        for (node, look) in looks {
+            match look.join() {
+                Ok(Ok(reply)) => {
+                    probed.has_company = true;
+                    match reply {
+                        Some(OperatorReply::Status(status)) => {
+                            probed.is_running |= !status.members.contains(&identity.node.get());
+                            probed.has_members |= !status.is_over();
+                        }
+                        Some(OperatorReply::Forming { .. }) => probed.forming.push(node.get()),
+                        Some(OperatorReply::Restarting(_)) => probed.restarting = Some(node.get()),
+                        _ => {}
+                    }
+                }
+                Ok(Err(OpenSessionError::OtherConfiguration { digest })) => {
+                    probed.other_configuration = Some((node, digest));
+                }
+                Ok(Err(why)) if is_stranger(&why) => probed.refused = Some((node, why)),
+                _ => {}
+            }
+        }
+        probed
+    })
+}
+
+/// How the process at an address is, if it says so.
+fn ask(
+    identity: &Identity,
+    address: &Address,
+    key: Option<&SharedKey>,
+) -> Result<Option<OperatorReply>, OpenSessionError> {
+    let never = AtomicBool::new(false);
+    let mut session = open_session(address, identity, key, Purpose::Ask, LOOK, &never)?.session;
+    Ok(operator::ask(&mut session, OperatorRequest::Status).ok())
+}
+
+/// Whether coming again cannot help: a process of the group has another description.
+pub(crate) const fn is_for_good(why: &OpenSessionError) -> bool {
+    matches!(why, OpenSessionError::OtherConfiguration { .. })
+}
+
+/// Whether a process is there that did not show that it has the key: it may be any process, and may
+/// go again.
+pub(crate) const fn is_stranger(why: &OpenSessionError) -> bool {
+    use Refusal as R;
+    matches!(
+        why,
+        OpenSessionError::WrongKey | OpenSessionError::Refused(R::Version | R::KeyMode | R::Key)
+    )
+}

@@ -1,0 +1,171 @@
+//! Messages of one batch, as they are handed over.
+
+use tramontane_core::ids::SubgroupId;
+use tramontane_core::multicast::Batch;
+
+use super::message::{Message, message_of};
+use crate::group::clients::order::subgroup_order::{SubgroupOrder, Taken};
+use crate::group::description::view::View;
+use crate::group::large::Large;
+
+/// Where messages come from.
+pub(crate) enum Source<'b, 'a> {
+    /// A step, where there is nothing else to look at.
+    Plain {
+        batch: &'b mut Batch<'a>,
+        view: &'b View,
+    },
+    /// A step, where there may be large messages or joiners.
+    Live {
+        batch: &'b mut Batch<'a>,
+        view: &'b View,
+        large: &'b Large,
+    },
+    Replayed(Option<Message<'a>>),
+    /// What another one has, without what is not for the application.
+    Ordered {
+        sent: &'b mut (dyn Sent<'b> + 'b),
+        order: &'b mut SubgroupOrder,
+    },
+}
+
+/// Messages as they were sent, where there may be clients.
+pub(crate) trait Sent<'s> {
+    /// The next one, which the tap has not seen.
+    fn next_sent(&mut self) -> Option<Message<'s>>;
+
+    /// It is no duplicate: the tap sees it.
+    fn keep(&mut self, sent: &Message<'_>);
+}
+
+impl<'s, 'b: 's> Sent<'s> for Messages<'b, '_> {
+    fn next_sent(&mut self) -> Option<Message<'s>> {
+        self.next_untapped()
+    }
+
+    fn keep(&mut self, sent: &Message<'_>) {
+        if let Some(tap) = &mut self.tap {
+            tap(sent);
+        }
+    }
+}
+
+/// Messages of one subgroup, in their order.
+pub struct Messages<'b, 'a> {
+    subgroup: SubgroupId,
+    source: Source<'b, 'a>,
+    tap: Option<&'b mut dyn FnMut(&Message<'_>)>,
+}
+
+impl<'b, 'a> Messages<'b, 'a> {
+    /// What a step delivers, none of it large.
+    #[inline]
+    pub(crate) fn plain(batch: &'b mut Batch<'a>, view: &'b View) -> Self {
+        Self { subgroup: batch.subgroup(), source: Source::Plain { batch, view }, tap: None }
+    }
+
+    /// What a step delivers. `tap` sees every message once, taken or not, if [`Messages::finish`]
+    /// is called.
+    pub(crate) fn live(
+        batch: &'b mut Batch<'a>,
+        view: &'b View,
+        large: &'b Large,
+        tap: Option<&'b mut dyn FnMut(&Message<'_>)>,
+    ) -> Self {
+        Self { subgroup: batch.subgroup(), source: Source::Live { batch, view, large }, tap }
+    }
+
+    /// One message that was delivered before this member was there.
+    pub(crate) fn replayed(message: Message<'a>) -> Self {
+        Self { subgroup: message.subgroup, source: Source::Replayed(Some(message)), tap: None }
+    }
+
+    /// Those of `sent` that are for the application, in a subgroup that takes clients.
+    pub(crate) fn ordered<'s: 'b>(
+        sent: &'b mut Messages<'s, '_>,
+        order: &'b mut SubgroupOrder,
+    ) -> Self {
+        Self { subgroup: sent.subgroup, source: Source::Ordered { sent, order }, tap: None }
+    }
+
+    /// The subgroup that all of them belong to.
+    #[must_use]
+    pub const fn subgroup(&self) -> SubgroupId {
+        self.subgroup
+    }
+
+    /// Passes over what is left.
+    pub(crate) fn finish(mut self) {
+        if self.tap.is_some() || matches!(self.source, Source::Ordered { .. }) {
+            while self.next().is_some() {}
+        }
+    }
+}
+
+impl<'b> Iterator for Messages<'b, '_> {
+    type Item = Message<'b>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Message<'b>> {
+        if let Source::Plain { batch, view } = &mut self.source {
+            let message = batch.next()?;
+            return Some(message_of(self.subgroup, view, &message, message.payload));
+        }
+        // Taken apart: a message that a call hands back lies in memory, and the usual one need not.
+        let Message { subgroup, view, place, sender, payload, client, is_large, is_replayed } =
+            self.next_of_any()?;
+        Some(Message { subgroup, view, place, sender, payload, client, is_large, is_replayed })
+    }
+}
+
+impl<'b> Messages<'b, '_> {
+    fn next_of_any(&mut self) -> Option<Message<'b>> {
+        let message = self.next_untapped()?;
+        if let Some(tap) = &mut self.tap {
+            tap(&message);
+        }
+        Some(message)
+    }
+
+    fn next_untapped(&mut self) -> Option<Message<'b>> {
+        Some(match &mut self.source {
+            Source::Replayed(message) => message.take()?,
+            Source::Plain { batch, view } => {
+                let message = batch.next()?;
+                message_of(self.subgroup, view, &message, message.payload)
+            }
+            Source::Ordered { sent, order } => loop {
+                // The application hears of that first.
+                if order.has_forgotten() {
+                    return None;
+                }
+                let raw = sent.next_sent()?;
+                match order.take(&raw) {
+                    Taken::Duplicate => {}
+                    Taken::Word => sent.keep(&raw),
+                    Taken::Message(message) => {
+                        sent.keep(&raw);
+                        break message;
+                    }
+                }
+            },
+            Source::Live { large, .. } if large.is_mistold() => return None,
+            Source::Live { batch, view, large } => {
+                let message = batch.next()?;
+                let payload = match message.large {
+                    None => message.payload,
+                    Some(number) => {
+                        large.payload(self.subgroup, message.rank, number, message.payload)?
+                    }
+                };
+                message_of(self.subgroup, view, &message, payload)
+            }
+        })
+    }
+}
+
+impl std::fmt::Debug for Messages<'_, '_> {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Messages").field("subgroup", &self.subgroup).finish_non_exhaustive()
+    }
+}

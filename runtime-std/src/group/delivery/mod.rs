@@ -1,0 +1,13 @@
+//! The application's side: what members are handed, in one order.
+//!
+//! | file | subject |
+//! |---|---|
+//! | `replica` | the application, and the messages it is handed |
+//! | `delivery_queue` | delivery into a queue |
+//! | `message` | one message, and a view that begins |
+//! | `messages` | the messages of a batch |
+
+pub(crate) mod delivery_queue;
+pub(crate) mod message;
+pub(crate) mod messages;
+pub(crate) mod replica;

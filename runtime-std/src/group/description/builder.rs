@@ -1,0 +1,153 @@
+//! A description built by a program, for groups that need no file.
+
+use tramontane_control::HostAddress;
+
+use super::error::DescriptionError;
+use super::terms::{Description, Membership, NodeDescription, SubgroupDescription};
+use crate::carrier::Carrier;
+
+/// Builds a [`Description`]: [`Description::builder`] begins one, [`build`](Self::build) checks it.
+///
+/// What is left out is as in a group file: shared memory, changing membership, one subgroup of all
+/// nodes in which all send.
+#[derive(Clone, Debug)]
+pub struct DescriptionBuilder {
+    description: Description,
+    /// The subgroup of all nodes, where no other one is given.
+    all: SubgroupDescription,
+    /// How many nodes send in it, from the first on; all if not said.
+    senders: Option<usize>,
+}
+
+impl Description {
+    /// Begins a description of that name.
+    #[must_use]
+    pub fn builder(name: &str) -> DescriptionBuilder {
+        let description = Self { subgroups: Vec::new(), ..Self::local(name, 0, 1, 0) };
+        DescriptionBuilder { description, all: SubgroupDescription::named(name), senders: None }
+    }
+}
+
+impl DescriptionBuilder {
+    /// Nodes `0` to `count - 1`, in this rank order, on this machine.
+    #[must_use]
+    pub fn nodes(mut self, count: u32) -> Self {
+        let node = |id| NodeDescription { id, address: None, state: None };
+        self.description.nodes = (0..count).map(node).collect();
+        self
+    }
+
+    /// Nodes of these ids, in this rank order, on this machine.
+    #[must_use]
+    pub fn node_ids(mut self, ids: impl IntoIterator<Item = u32>) -> Self {
+        let node = |id| NodeDescription { id, address: None, state: None };
+        self.description.nodes = ids.into_iter().map(node).collect();
+        self
+    }
+
+    /// Where each node listens, in rank order: over TCP, and for the meeting over RDMA. Nodes that
+    /// were not named before are `0`, `1` and so on.
+    #[must_use]
+    pub fn addresses<A: Clone + Into<HostAddress>>(mut self, addresses: &[A]) -> Self {
+        if self.description.nodes.is_empty() {
+            self = self.nodes(u32::try_from(addresses.len()).unwrap_or(u32::MAX));
+        }
+        for (node, address) in self.description.nodes.iter_mut().zip(addresses) {
+            node.address = Some(address.clone().into());
+        }
+        self
+    }
+
+    /// What carries the writes.
+    #[must_use]
+    pub fn fabric(mut self, fabric: Carrier) -> Self {
+        self.description.fabric = fabric;
+        self
+    }
+
+    /// All nodes are members from beginning to end: see [`Membership::Fixed`].
+    #[must_use]
+    pub fn fixed(mut self) -> Self {
+        self.description.membership = Membership::Fixed;
+        self
+    }
+
+    /// Slots a sender has.
+    #[must_use]
+    pub fn window(mut self, slots: u32) -> Self {
+        self.all.window = slots;
+        self
+    }
+
+    /// The largest message, in bytes.
+    #[must_use]
+    pub fn message_max(mut self, bytes: u32) -> Self {
+        self.all.message_max = bytes;
+        self
+    }
+
+    /// Only the first so many nodes send.
+    #[must_use]
+    pub fn senders(mut self, count: u32) -> Self {
+        self.senders = usize::try_from(count).ok();
+        self
+    }
+
+    /// Hand over on receipt, without one order and without waiting for stability.
+    #[must_use]
+    pub fn unordered(mut self) -> Self {
+        self.all.unordered = true;
+        self
+    }
+
+    /// Members log what they deliver: see [`SubgroupDescription::logged`].
+    #[must_use]
+    pub fn logged(mut self) -> Self {
+        self.all.logged = true;
+        self
+    }
+
+    /// A subgroup of its own shape, instead of the one of all nodes; call it for each.
+    #[must_use]
+    pub fn subgroup(mut self, subgroup: SubgroupDescription) -> Self {
+        self.description.subgroups.push(subgroup);
+        self
+    }
+
+    /// From one heartbeat to the next, and after how long without one a member is removed, in ms.
+    #[must_use]
+    pub fn heartbeat_ms(mut self, heartbeat_ms: u64, failure_timeout_ms: u64) -> Self {
+        self.description.heartbeat_ms = heartbeat_ms;
+        self.description.failure_timeout_ms = failure_timeout_ms;
+        self
+    }
+
+    /// The file of the key that all members share.
+    #[must_use]
+    pub fn key_file(mut self, file: impl Into<std::path::PathBuf>) -> Self {
+        self.description.key_file = Some(file.into());
+        self
+    }
+
+    /// What is said may go in clear: see [`Description::allow_clear`].
+    #[must_use]
+    pub fn allow_clear(mut self) -> Self {
+        self.description.allow_clear = true;
+        self
+    }
+
+    /// The description, checked.
+    ///
+    /// # Errors
+    /// [`DescriptionError`].
+    pub fn build(self) -> Result<Description, DescriptionError> {
+        let Self { mut description, mut all, senders } = self;
+        if description.subgroups.is_empty() {
+            all.senders = senders
+                .map(|count| description.nodes.iter().take(count).map(|node| node.id).collect());
+            description.subgroups.push(all);
+        }
+        description.complete()?;
+        Ok(description)
+    }
+}

@@ -1,0 +1,209 @@
+//! Reading a description, completing it, and what is refused.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use tramontane_core::ids::NodeId;
+
+use super::error::DescriptionError;
+use super::subgroup_change::may_be_change;
+use super::terms::{Description, Membership, NodeDescription, SubgroupDescription};
+use super::view::View;
+use crate::carrier::Carrier;
+use crate::group::large::limits::BUFFERS_MAX;
+use crate::rdma::DeviceOptions;
+
+impl Description {
+    /// Reads a group file, and checks all of it. A relative `key_file` is taken from beside it.
+    ///
+    /// # Errors
+    /// [`DescriptionError`].
+    pub fn read(path: &Path) -> Result<Self, DescriptionError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| DescriptionError::Read { path: path.to_path_buf(), source })?;
+        Self::parse(path, &text)
+    }
+
+    /// Makes sense of the text of a group file.
+    pub(crate) fn parse(path: &Path, text: &str) -> Result<Self, DescriptionError> {
+        let mut description: Self = toml::from_str(text).map_err(|error| {
+            let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+            let line = before.matches('\n').count() + 1;
+            let text = error.message().trim_end().replace('\n', " ");
+            DescriptionError::Parse { path: path.to_path_buf(), line, text }
+        })?;
+        if let (Some(key), Some(folder)) = (&mut description.key_file, path.parent()) {
+            *key = folder.join(&*key);
+        }
+        if let Some(folder) = path.parent() {
+            description.nodes.iter_mut().filter_map(|node| node.state.as_mut()).for_each(|state| {
+                *state = folder.join(&*state);
+            });
+        }
+        description.complete()?;
+        Ok(description)
+    }
+
+    /// Fills in what was left out, and checks everything.
+    ///
+    /// # Errors
+    /// [`DescriptionError`].
+    pub fn complete(&mut self) -> Result<(), DescriptionError> {
+        let all: Vec<u32> = self.nodes.iter().map(|node| node.id).collect();
+        let mut known = BTreeSet::new();
+        if let Some(twice) = all.iter().find(|id| !known.insert(**id)) {
+            return Err(DescriptionError::DuplicateNode(*twice));
+        }
+        check_addresses(&self.nodes)?;
+        if self.fabric != Carrier::SharedMemory
+            && let Some(node) = self.nodes.iter().find(|node| node.address.is_none())
+        {
+            return Err(DescriptionError::NoAddress(node.id));
+        }
+        if self.fabric != Carrier::Verbs && self.rdma != DeviceOptions::default() {
+            return Err(DescriptionError::NotOnRdma);
+        }
+        if self.heartbeat_ms == 0 || self.failure_timeout_ms < self.heartbeat_ms.saturating_mul(3) {
+            return Err(DescriptionError::Times);
+        }
+        let eviction_min = self.failure_timeout_ms.saturating_mul(2);
+        if self.evict_slow_after_ms != 0 && self.evict_slow_after_ms < eviction_min {
+            return Err(DescriptionError::Eviction);
+        }
+        if self.initial.is_empty() {
+            self.initial.clone_from(&all);
+        }
+        if self.subgroups.is_empty() {
+            self.subgroups.push(SubgroupDescription::named(&self.name));
+        }
+        let mut names = BTreeSet::new();
+        for subgroup in &mut self.subgroups {
+            if !names.insert(subgroup.name.clone()) {
+                return Err(DescriptionError::DuplicateSubgroup(subgroup.name.clone()));
+            }
+            let members = subgroup.members.get_or_insert_with(|| all.clone());
+            subgroup.senders.get_or_insert_with(|| members.clone());
+        }
+        check_nodes("initial", &self.initial, &known)?;
+        for subgroup in &self.subgroups {
+            let what = format!("subgroup \"{}\"", subgroup.name);
+            check_nodes(&what, subgroup.members(), &known)?;
+            check_nodes(&what, subgroup.senders(), &known)?;
+            if !subgroup.has_possible_large() {
+                return Err(DescriptionError::Large(subgroup.name.clone()));
+            }
+            if let Some(why) = self.log_refusal(subgroup) {
+                return Err(DescriptionError::Logged(subgroup.name.clone(), why));
+            }
+            if subgroup.clients && subgroup.unordered {
+                return Err(DescriptionError::Clients(subgroup.name.clone()));
+            }
+            if let Some(why) = self.reserve_refusal(subgroup) {
+                return Err(DescriptionError::Reserved(subgroup.name.clone(), why));
+            }
+            let lease_min = self.failure_timeout_ms.saturating_mul(2);
+            if subgroup.clients && subgroup.client_lease_ms < lease_min {
+                return Err(DescriptionError::ClientLease(subgroup.name.clone()));
+            }
+        }
+        let is_change = |id: &&u32| self.has_reserved() && may_be_change(NodeId(**id));
+        if let Some(node) = all.iter().find(is_change) {
+            return Err(DescriptionError::ReservedId(*node));
+        }
+        self.check_fixed()?;
+        let buffers = self.large_buffers();
+        if buffers > BUFFERS_MAX {
+            return Err(DescriptionError::LargeBuffers(buffers));
+        }
+        // The largest view there can be: whatever fits it fits all.
+        self.view_layout(&View::of_all(self))?;
+        self.view_layout(&View::first(self))?;
+        Ok(())
+    }
+
+    /// Why a subgroup that is to be logged cannot be (DUR-2).
+    fn log_refusal(&self, subgroup: &SubgroupDescription) -> Option<&'static str> {
+        if !subgroup.logged {
+            None
+        } else if self.membership == Membership::Fixed {
+            Some("membership is fixed; set membership = \"changing\"")
+        } else if subgroup.unordered {
+            Some("it has no order that a log could keep; take out unordered = true")
+        } else if !self.majority {
+            Some(
+                "two halves of the group could go on with two logs; set majority = true, or take \
+                 out logged = true",
+            )
+        } else if subgroup.restart_empty {
+            Some("what is durable would be gone with its members; take out restart_empty = true")
+        } else if subgroup.clients && subgroup.large_max > 0 {
+            Some("a log does not tell large messages from those of clients; take out large_max")
+        } else {
+            None
+        }
+    }
+
+    /// Why a subgroup that is to be reserved cannot be.
+    fn reserve_refusal(&self, subgroup: &SubgroupDescription) -> Option<&'static str> {
+        if !subgroup.reserved {
+            None
+        } else if self.membership == Membership::Fixed {
+            Some("membership is fixed; set membership = \"changing\"")
+        } else if subgroup.logged {
+            Some("what is durable would be gone when it is closed; take out logged = true")
+        } else if subgroup.large_max > 0 {
+            Some("large messages may be under way when it is closed; take out large_max")
+        } else {
+            None
+        }
+    }
+
+    /// What a group with fixed membership cannot have.
+    fn check_fixed(&self) -> Result<(), DescriptionError> {
+        if self.membership == Membership::Changing {
+            return Ok(());
+        }
+        if self.initial.len() != self.nodes.len() {
+            return Err(DescriptionError::Fixed("all nodes are initial"));
+        }
+        if self.subgroups.iter().any(|subgroup| subgroup.large_max > 0) {
+            return Err(DescriptionError::Fixed("no large messages (large_max)"));
+        }
+        if self.evict_slow_after_ms != 0 {
+            return Err(DescriptionError::Fixed("no bound for slow members (evict_slow_after_ms)"));
+        }
+        if self.subgroups.iter().any(|subgroup| subgroup.clients) {
+            return Err(DescriptionError::Fixed("no clients (clients)"));
+        }
+        if self.nodes.iter().any(|node| node.state.is_some()) {
+            return Err(DescriptionError::Fixed("no state folders (state)"));
+        }
+        Ok(())
+    }
+}
+
+/// Others connect to each address, and find one node there.
+pub(crate) fn check_addresses(nodes: &[NodeDescription]) -> Result<(), DescriptionError> {
+    let mut known = BTreeMap::new();
+    for (node, address) in nodes.iter().filter_map(|node| Some((node.id, node.address.as_ref()?))) {
+        if !address.is_destination() {
+            return Err(DescriptionError::NoDestination { node, address: address.clone() });
+        }
+        if let Some(first) = known.insert(address, node) {
+            let address = address.clone();
+            return Err(DescriptionError::DuplicateAddress { first, second: node, address });
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn check_nodes(
+    what: &str,
+    named: &[u32],
+    known: &BTreeSet<u32>,
+) -> Result<(), DescriptionError> {
+    match named.iter().find(|node| !known.contains(node)) {
+        Some(node) => Err(DescriptionError::UnknownNode { what: what.to_owned(), node: *node }),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,190 @@
+//! Numbers for what all nodes must have alike, by which the fields that differ can be told.
+//!
+//! The upper bits of a digest are a hash of all fields. The lower ones are a few bits of each
+//! field's own hash: two nodes that compare their digests find out what to correct, and need to
+//! tell each other no more.
+
+use serde::Serialize;
+
+use super::terms::Description;
+
+/// The fields that are compared, in the order of their bits.
+pub(crate) struct Fields<const COUNT: usize> {
+    pub(crate) names: [&'static str; COUNT],
+    /// Bits of each field's own hash: with four, one difference in sixteen is not told by its name.
+    pub(crate) bits: u32,
+}
+
+/// Those of a group file.
+const FIELDS: Fields<10> = Fields {
+    names: [
+        "name",
+        "fabric",
+        "membership",
+        "majority",
+        "heartbeat_ms",
+        "failure_timeout_ms",
+        "evict_slow_after_ms",
+        "initial",
+        "nodes",
+        "subgroups",
+    ],
+    bits: 4,
+};
+
+impl<const COUNT: usize> Fields<COUNT> {
+    /// The digest of these hashes, one of each field.
+    pub(crate) fn digest(&self, hashes: &[u64; COUNT]) -> u64 {
+        let hints = hashes.iter().rev().fold(0, |all, hash| all << self.bits | hash & self.mask());
+        hash(&hashes[..]) << self.hint_bits() | hints
+    }
+
+    /// The fields by which two digests are known to differ, as people list them. Nothing if it is
+    /// not known.
+    pub(crate) fn differing(&self, own: u64, other: u64) -> String {
+        let differs = |place: u32| (own ^ other) >> (self.bits * place) & self.mask() != 0;
+        let names = (0..).zip(self.names).filter(|(place, _)| differs(*place));
+        names.map(|(_, name)| name).collect::<Vec<_>>().join(", ")
+    }
+
+    /// The bits that name fields.
+    const fn hint_bits(&self) -> u32 {
+        self.bits * COUNT as u32
+    }
+
+    const fn mask(&self) -> u64 {
+        (1 << self.bits) - 1
+    }
+}
+
+/// The digest of a description. Nodes that form the first view must agree on `initial` too; later
+/// that is history.
+///
+/// Both times are in it: a member whose peers beat less often than its failure timeout allows for
+/// would remove them.
+pub(crate) fn digest(description: &Description, forms: bool) -> u64 {
+    let Description {
+        name,
+        fabric,
+        membership,
+        majority,
+        heartbeat_ms,
+        failure_timeout_ms,
+        evict_slow_after_ms,
+        initial,
+        nodes,
+        subgroups,
+        ..
+    } = description;
+    // Where a node keeps its state is its own affair.
+    let nodes: Vec<_> = nodes.iter().map(|node| (node.id, &node.address)).collect();
+    let initial = forms.then_some(initial);
+    FIELDS.digest(&[
+        hash(name),
+        hash(fabric),
+        hash(membership),
+        hash(majority),
+        hash(heartbeat_ms),
+        hash(failure_timeout_ms),
+        hash(evict_slow_after_ms),
+        hash(&initial),
+        hash(&nodes),
+        hash(subgroups),
+    ])
+}
+
+/// What is mixed into the digest of nodes that meet, for what else they must have been told alike:
+/// it leaves the bits of the fields alone, so that no field is named for it.
+pub(crate) fn digest_of_terms(terms: u64) -> u64 {
+    if terms == 0 { 0 } else { hash(&terms) << FIELDS.hint_bits() }
+}
+
+/// The fields of a group file by which two digests are known to differ.
+pub(crate) fn differing(own: u64, other: u64) -> String {
+    FIELDS.differing(own, other)
+}
+
+/// A field's hash.
+pub(crate) fn hash(part: &(impl Serialize + ?Sized)) -> u64 {
+    // Plain fields, which are JSON whatever they hold.
+    let text = serde_json::to_string(part).unwrap_or_default();
+    xxhash_rust::xxh3::xxh3_64(text.as_bytes())
+}
+
+impl Description {
+    /// A number for what all members must have alike; keys, states and the initial nodes are each
+    /// member's own affair.
+    #[must_use]
+    pub fn digest(&self) -> u64 {
+        digest(self, false)
+    }
+
+    /// The same for the nodes that form the first view, which must also agree on its members. Later
+    /// that is history.
+    #[must_use]
+    pub(crate) fn forming_digest(&self) -> u64 {
+        digest(self, true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::group::description::terms::Membership;
+
+    type Change = (&'static str, fn(&mut Description));
+
+    #[test]
+    fn what_members_must_have_alike_is_compared_and_named() {
+        let own = Description::local("g", 3, 8, 16);
+        let changes: [Change; 9] = [
+            ("name", |d| d.name = "h".into()),
+            ("membership", |d| d.membership = Membership::Fixed),
+            ("majority", |d| d.majority = false),
+            ("heartbeat_ms", |d| d.heartbeat_ms = 70),
+            ("failure_timeout_ms", |d| d.failure_timeout_ms = 3_000),
+            ("evict_slow_after_ms", |d| d.evict_slow_after_ms = 3_000),
+            ("nodes", |d| d.nodes.truncate(2)),
+            ("subgroups", |d| d.subgroups[0].window = 10),
+            ("subgroups", |d| d.subgroups[0].logged = true),
+        ];
+        for (field, change) in changes {
+            let mut other = own.clone();
+            change(&mut other);
+            assert_eq!(differing(digest(&own, false), digest(&other, false)), field);
+        }
+        let mut other = own.clone();
+        other.initial = vec![0, 1];
+        assert_eq!(digest(&own, false), digest(&other, false), "history");
+        assert_eq!(differing(digest(&own, true), digest(&other, true)), "initial");
+    }
+
+    #[test]
+    fn differing_terms_name_no_field() {
+        let own = digest(&Description::local("g", 3, 8, 16), true);
+        for (one, other) in [(0, 1), (1, 2), (7, u64::MAX)] {
+            let (one, other) = (own ^ digest_of_terms(one), own ^ digest_of_terms(other));
+            assert!(one != other && differing(one, other).is_empty());
+        }
+    }
+
+    /// Nodes of one version refuse each other by this number alone. One that changes needs another
+    /// version of the greeting; then these are written anew.
+    #[test]
+    fn the_digests_of_a_group_file_belong_to_the_version_of_the_greeting() {
+        let description = Description::local("g", 3, 8, 16);
+        assert_eq!(tramontane_control::VERSION, 9);
+        assert_eq!(format!("{:016x}", digest(&description, false)), "73f2fa1015c49849");
+        assert_eq!(format!("{:016x}", digest(&description, true)), "70192e10a5c49849");
+    }
+
+    #[test]
+    fn what_is_each_nodes_own_is_not_compared() {
+        let own = Description::local("g", 3, 8, 16);
+        let mut other = own.clone();
+        other.allow_clear = true;
+        other.key_file = Some("key".into());
+        other.nodes[1].state = Some("state".into());
+        assert_eq!(digest(&own, true), digest(&other, true));
+    }
+}

@@ -1,0 +1,144 @@
+//! The layout of a view, with the configuration that it borrows.
+
+use self_cell::self_cell;
+use tramontane_core::ids::{NodeId, Rank, SubgroupId};
+use tramontane_core::layout::{Delivery, Group, Layout, LayoutError, Subgroup};
+
+use super::terms::{Description, Membership, SubgroupDescription};
+use super::view::View;
+
+/// The lists that subgroups are made of.
+struct Lists {
+    ids: Vec<NodeId>,
+    subgroups: Vec<Ranks>,
+    /// Those with large messages.
+    large: Vec<SubgroupId>,
+    /// Those that are logged.
+    logged: Vec<SubgroupId>,
+}
+
+struct Ranks {
+    members: Vec<Rank>,
+    senders: Vec<Rank>,
+    window: u32,
+    message_max: u32,
+    delivery: Delivery,
+}
+
+impl Ranks {
+    /// What there is of a subgroup in a view. A layout has no empty subgroups, so one without
+    /// members belongs to the view's first member alone, which does not send in it: it takes no
+    /// more than its columns.
+    fn of(subgroup: &SubgroupDescription, view: &View, is_closed: bool) -> Self {
+        let ranks = |nodes: &[u32]| -> Vec<Rank> {
+            nodes.iter().filter_map(|node| view.rank_of(NodeId(*node))).collect()
+        };
+        let members = ranks(subgroup.members());
+        if members.is_empty() || is_closed {
+            return Self {
+                members: vec![Rank::default()],
+                senders: Vec::new(),
+                window: 1,
+                message_max: 0,
+                delivery: Delivery::Ordered,
+            };
+        }
+        let delivery = if subgroup.unordered { Delivery::Unordered } else { Delivery::Ordered };
+        Self {
+            members,
+            senders: ranks(subgroup.senders()),
+            window: subgroup.window,
+            message_max: subgroup.slot_max(),
+            delivery,
+        }
+    }
+
+    fn lend(&self) -> Subgroup<'_> {
+        Subgroup {
+            members: &self.members,
+            senders: &self.senders,
+            window: self.window,
+            message_max: self.message_max,
+            delivery: self.delivery,
+        }
+    }
+}
+
+type Subgroups<'l> = Vec<Subgroup<'l>>;
+
+self_cell!(
+    struct SubgroupsCell {
+        owner: Lists,
+        #[covariant]
+        dependent: Subgroups,
+    }
+);
+
+self_cell!(
+    struct LayoutCell {
+        owner: SubgroupsCell,
+        #[covariant]
+        dependent: Layout,
+    }
+);
+
+/// The layout of a view, and everything that it is computed from.
+pub struct ViewLayout(LayoutCell);
+
+impl ViewLayout {
+    /// The layout of a view with these subgroups. Only where membership changes it has columns for
+    /// views.
+    pub(crate) fn new(
+        view: &View,
+        subgroups: &[SubgroupDescription],
+        membership: Membership,
+    ) -> Result<Self, LayoutError> {
+        let ids = (0..).map(SubgroupId);
+        let large = ids.clone().zip(subgroups).filter(|(_, subgroup)| subgroup.large_max > 0);
+        let logged = ids.clone().zip(subgroups).filter(|(_, subgroup)| subgroup.logged);
+        let lists = Lists {
+            ids: view.members.clone(),
+            large: large.map(|(id, _)| id).collect(),
+            logged: logged.map(|(id, _)| id).collect(),
+            subgroups: ids
+                .zip(subgroups)
+                .map(|(id, subgroup)| Ranks::of(subgroup, view, view.is_closed(id)))
+                .collect(),
+        };
+        let subgroups =
+            SubgroupsCell::new(lists, |lists| lists.subgroups.iter().map(Ranks::lend).collect());
+        let layout = LayoutCell::try_new(subgroups, |subgroups| {
+            let Lists { ids, large, logged, .. } = subgroups.borrow_owner();
+            let group = Group { members: ids, subgroups: subgroups.borrow_dependent() };
+            match membership {
+                Membership::Fixed => Layout::new(group),
+                Membership::Changing => {
+                    Layout::with_views(group)?.with_large(large)?.with_logged(logged)
+                }
+            }
+        })?;
+        Ok(Self(layout))
+    }
+
+    /// The layout itself.
+    #[must_use]
+    pub fn get(&self) -> &Layout<'_> {
+        self.0.borrow_dependent()
+    }
+}
+
+impl std::fmt::Debug for ViewLayout {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("ViewLayout").field("digest", &self.get().digest()).finish_non_exhaustive()
+    }
+}
+
+impl Description {
+    /// The layout of a view: its memory, at every member the same.
+    ///
+    /// # Errors
+    /// What is wrong with the description.
+    pub fn view_layout(&self, view: &View) -> Result<ViewLayout, LayoutError> {
+        ViewLayout::new(view, &self.subgroups, self.membership)
+    }
+}

@@ -1,0 +1,119 @@
+//! The opening and closing of reserved subgroups, as the view protocol carries it (DDS-1).
+//!
+//! The core agrees on a list of ids that come in, and never looks at what they are called. In a
+//! group with reserved subgroups an id of the upper half names no node: it opens or closes such a
+//! subgroup in the next view. So a view's open subgroups are agreed on as its members are, by the
+//! same rules. Such an id stands in a list alone, and in no view: it is taken out before the view
+//! is made, so it counts in no majority.
+//!
+//! What a change asks for is a state and not a step. To ask twice is to ask once.
+
+use tramontane_core::ids::{NodeId, SubgroupId};
+
+use super::terms::Description;
+
+/// Set in the ids that name no node.
+const IS_CHANGE: u32 = 1 << 31;
+
+/// Set in those of them that open a subgroup.
+const OPENS: u32 = 1 << 30;
+
+/// A reserved subgroup is to be open, or is to be closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SubgroupChange {
+    pub(crate) subgroup: SubgroupId,
+    pub(crate) opens: bool,
+}
+
+impl SubgroupChange {
+    /// The id that stands for it in a list.
+    pub(crate) fn id(self) -> NodeId {
+        let opens = if self.opens { OPENS } else { 0 };
+        NodeId(IS_CHANGE | opens | u32::from(self.subgroup.0))
+    }
+
+    /// What an id of a list stands for; nothing if it names a node. An id that is neither changes
+    /// nothing: it names a subgroup that is not reserved.
+    pub(crate) fn of_id(description: &Description, id: NodeId) -> Option<Self> {
+        if !may_be_change(id) || !description.has_reserved() {
+            return None;
+        }
+        let [_, _, high, low] = id.get().to_be_bytes();
+        let subgroup = SubgroupId(u16::from_be_bytes([high, low]));
+        Some(Self { subgroup, opens: id.get() & OPENS != 0 })
+    }
+}
+
+/// Whether an id would name no node in a group with reserved subgroups.
+pub(crate) fn may_be_change(id: NodeId) -> bool {
+    id.get() & IS_CHANGE != 0
+}
+
+/// The nodes among the ids of a list.
+pub(crate) fn nodes_of(description: &Description, list: &[NodeId]) -> Vec<NodeId> {
+    let is_node = |id: &NodeId| SubgroupChange::of_id(description, *id).is_none();
+    list.iter().copied().filter(is_node).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::group::description::terms::SubgroupDescription;
+    use crate::group::description::view::View;
+
+    fn description() -> Description {
+        let mut description = Description::local("places", 2, 8, 16);
+        let reserved = |name| SubgroupDescription {
+            reserved: true,
+            restart_empty: true,
+            ..SubgroupDescription::named(name)
+        };
+        description.subgroups.extend([reserved("a"), reserved("b")]);
+        description.complete().expect("well formed");
+        description
+    }
+
+    fn change(subgroup: u16, opens: bool) -> NodeId {
+        SubgroupChange { subgroup: SubgroupId(subgroup), opens }.id()
+    }
+
+    #[test]
+    fn a_change_is_told_from_a_node_where_subgroups_are_reserved() {
+        let description = description();
+        for opens in [false, true] {
+            let named = SubgroupChange { subgroup: SubgroupId(0x1234), opens };
+            assert_eq!(SubgroupChange::of_id(&description, named.id()), Some(named));
+        }
+        assert_eq!(SubgroupChange::of_id(&description, NodeId(1)), None);
+        let plain = Description::local("plain", 2, 8, 16);
+        assert_eq!(SubgroupChange::of_id(&plain, change(1, true)), None);
+    }
+
+    #[test]
+    fn reserved_subgroups_are_closed_until_a_list_opens_them_and_no_view_has_a_change_as_member() {
+        let description = description();
+        let first = View::first(&description);
+        assert_eq!(first.closed, [SubgroupId(1), SubgroupId(2)]);
+        let nodes = [NodeId(0), NodeId(1)];
+        let second = first.next(&description, &[nodes[0], nodes[1], change(2, true)]);
+        assert_eq!((&second.members[..], &second.closed[..]), (&nodes[..], &[SubgroupId(1)][..]));
+        assert_eq!(second.subgroup_members(&description, SubgroupId(2)), nodes);
+        // In the order of the list; what is so already, and what is not reserved, stays.
+        let list = [nodes[1], change(1, true), change(1, false), change(2, true), change(0, false)];
+        let third = second.next(&description, &list);
+        assert_eq!((&third.members[..], &third.closed[..]), (&nodes[1..], &[SubgroupId(1)][..]));
+        assert_eq!(third.without_reserved(&description).closed, [SubgroupId(1), SubgroupId(2)]);
+    }
+
+    #[test]
+    fn ids_of_the_upper_half_are_no_nodes_where_subgroups_are_reserved() {
+        let mut description = description();
+        description.nodes[1].id = IS_CHANGE;
+        description.subgroups.iter_mut().for_each(|of| (of.members, of.senders) = (None, None));
+        description.initial.clear();
+        let told = description.complete().expect_err("no node").to_string();
+        assert!(told.contains("2147483648"), "{told}");
+        description.subgroups.iter_mut().for_each(|of| of.reserved = false);
+        description.complete().expect("a node like others");
+    }
+}

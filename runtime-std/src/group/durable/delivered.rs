@@ -1,0 +1,56 @@
+//! A delivered message as it is logged, and sent to those that lack it.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::group::delivery::message::Message;
+
+/// A delivered message.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Delivered {
+    pub(crate) subgroup: u16,
+    pub(crate) view: u64,
+    pub(crate) place: u64,
+    pub(crate) sender: u32,
+    pub(crate) is_large: bool,
+    pub(crate) payload: Vec<u8>,
+}
+
+/// A delivered message, held once for all queues that it is in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Shared(pub(crate) Arc<Delivered>);
+
+impl Shared {
+    pub(crate) fn of(message: &Message<'_>) -> Self {
+        Self(Arc::new(Delivered {
+            subgroup: message.subgroup.0,
+            view: message.view.0,
+            place: message.place.0,
+            sender: message.sender.get(),
+            is_large: message.is_large,
+            payload: message.payload.to_vec(),
+        }))
+    }
+}
+
+impl Deref for Shared {
+    type Target = Delivered;
+
+    fn deref(&self) -> &Delivered {
+        &self.0
+    }
+}
+
+impl Serialize for Shared {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Shared {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Delivered::deserialize(deserializer).map(|delivered| Self(Arc::new(delivered)))
+    }
+}

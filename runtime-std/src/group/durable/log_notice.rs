@@ -1,0 +1,86 @@
+//! What a program is told of its logs.
+
+use std::path::PathBuf;
+
+use tramontane_log::Damage;
+
+/// Something about a log that somebody should know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LogNotice {
+    /// Something is damaged. Records are repaired by a peer.
+    Damaged {
+        /// The folder of the log.
+        path: PathBuf,
+        /// What.
+        damage: Damage,
+    },
+    /// Damaged records are as they were.
+    Repaired {
+        /// The folder of the log.
+        path: PathBuf,
+        /// The first.
+        from: u64,
+        /// The one behind the last.
+        to: u64,
+    },
+    /// One copy of what the node remembers was damaged, and is written again from the other one.
+    StateRepaired {
+        /// The copy.
+        path: PathBuf,
+    },
+    /// The log has less than it had when this node ran before.
+    Lost {
+        /// The folder of the log.
+        path: PathBuf,
+        /// How many records it has.
+        records: u64,
+        /// How many were durable in it, at least.
+        had: u64,
+        /// It is another log than that one, or an older copy of it.
+        is_of_another: bool,
+    },
+    /// The group did not go on with records; they are kept.
+    SetAside {
+        /// How many.
+        records: u64,
+        /// The file or folder that has them.
+        kept: PathBuf,
+    },
+}
+
+impl std::fmt::Display for LogNotice {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Damaged { path, damage } => {
+                write!(out, "the log in {}: {damage}", path.display())
+            }
+            Self::Repaired { path, from, to } => write!(
+                out,
+                "the log in {}: records {from} to {} were damaged, and are repaired",
+                path.display(),
+                to.saturating_sub(1)
+            ),
+            Self::StateRepaired { path } => write!(
+                out,
+                "{} was damaged, and is written again from the other copy",
+                path.display()
+            ),
+            Self::Lost { path, records, had, is_of_another } => {
+                let what =
+                    if *is_of_another { "is not the log that was there, and ends" } else { "ends" };
+                write!(
+                    out,
+                    "the log in {} {what} at {records}; {had} records were durable in it, and what it lost comes from \
+                     the others",
+                    path.display()
+                )
+            }
+            Self::SetAside { records, kept } => write!(
+                out,
+                "the group went on without {records} records of this node; they are kept in {}",
+                kept.display()
+            ),
+        }
+    }
+}

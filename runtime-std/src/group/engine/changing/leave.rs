@@ -1,0 +1,84 @@
+//! When a member leaves.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tramontane_core::ids::SubgroupId;
+use tramontane_core::view::Status;
+
+use super::Engine;
+use crate::group::delivery::replica::Replica;
+use crate::group::join::admission::Admission;
+use crate::member::Stopped;
+use crate::poll::nanoseconds;
+
+/// For how long it waits for nodes that may as well go on with another member.
+pub(crate) const SUPPLIED_MAX: Duration = Duration::from_secs(3);
+
+/// For how long it waits for nodes that take over what nobody else has.
+pub(crate) const NEEDED_MAX: Duration = Duration::from_secs(20);
+
+impl<R: Replica> Engine<R> {
+    pub(crate) const fn is_leaving(&self) -> bool {
+        self.leaving.is_leaving()
+    }
+
+    pub(crate) fn begin_to_leave(&mut self) -> Result<(), Stopped> {
+        self.leaving.since.get_or_insert(self.clock.now());
+        self.leave_when_free()
+    }
+
+    /// Asks the group to go on without this member, once nobody depends on it.
+    pub(crate) fn leave_when_free(&mut self) -> Result<(), Stopped> {
+        let Some(since) = self.leaving.since.filter(|_| !self.leaving.is_asked) else {
+            return Ok(());
+        };
+        let wait = if self.is_needed() { NEEDED_MAX } else { SUPPLIED_MAX };
+        if self.joiners.are_under_way() && self.clock.now() < since.after(nanoseconds(wait)) {
+            return Ok(());
+        }
+        if self.view.members.len() == 1 {
+            // The member that left before this one may not know yet that the view without it is
+            // decided. On its own it would have no majority.
+            return if self.ended.is_none() { Err(Stopped::Left) } else { Ok(()) };
+        }
+        self.leaving.is_asked = true;
+        self.present.leave();
+        Ok(())
+    }
+
+    /// Whether a joiner restores a state that no other member has.
+    fn is_needed(&self) -> bool {
+        let description = &self.parts.participant.description;
+        let is_alone =
+            |subgroup: SubgroupId| self.view.subgroup_members(description, subgroup).len() == 1;
+        self.view.members.len() == 1 || self.joiners.any_supplied(is_alone)
+    }
+
+    /// This member is out. The nodes that the view without it admitted have its part of what came
+    /// before that view; it ends once they have taken that, and its peers know all that they need
+    /// to.
+    pub(crate) fn go(&mut self) -> Result<(), Stopped> {
+        let until = match self.leaving.out_until {
+            Some(until) => until,
+            None => {
+                let until =
+                    self.clock.now().after(self.parts.participant.view_options().first_timeout_ns);
+                self.leaving.out_until = Some(until);
+                self.tell_joiners();
+                until
+            }
+        };
+        let is_free = self.joiners.are_told() || self.clock.now() >= until;
+        if is_free && self.present.is_told() { Err(Stopped::Left) } else { Ok(()) }
+    }
+
+    fn tell_joiners(&mut self) {
+        debug_assert_eq!(self.present.status(), Status::Left, "it is out");
+        let Some(members) = self.present.next_list() else { return };
+        let description = &self.parts.participant.description;
+        let next = self.view.next(description, &members);
+        let admission = Arc::new(Admission::after(&mut self.present, next, description));
+        self.joiners.view_ends(&self.present, &admission);
+    }
+}

@@ -1,0 +1,468 @@
+//! A member whose membership changes: its steps in the present view, and its change from one view
+//! to the next.
+//!
+//! | file | subject |
+//! |---|---|
+//! | `next_view` | the change to the next view |
+//! | `upcalls` | what the application is handed |
+//! | `requests` | what other threads ask |
+//!
+//! # The change to the next view
+//! 1. The core asks for the next view's memory; it is made after that step, and the core is told so
+//!    with a later one.
+//! 2. The core installs: joiners are told, the node of the new view is opened, undelivered messages
+//!    are carried over, the application is told. From now on that node is stepped.
+//! 3. The old view is stepped for its last posts, until every peer was told; then its memory is
+//!    released (VIE-11).
+//!
+//! # Invariants
+//! - At most two views are open: the next one's memory is made only after the last one's is
+//!   released.
+//! - Nothing is allocated on the path of a message, unless a joiner is supplied.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tramontane_core::fabric::{Fabric as _, HostFabric as _};
+use tramontane_core::fabric::{LossCause, Routed};
+use tramontane_core::ids::{NodeId, Rank, Time};
+use tramontane_core::node::Progress;
+use tramontane_core::view::{Halt, NextView, Status};
+
+mod leave;
+mod next_view;
+mod requests;
+mod slow;
+mod upcalls;
+
+use self::upcalls::Upcalls;
+use super::early_losses::EarlyLosses;
+use super::leaving::Leaving;
+use super::lost_peers::LostPeers;
+use super::open_view::OpenView;
+use super::parts::{Parts, Step};
+use super::prepared::{Prepared, open, prepare};
+use super::promising::{Preparing, Promising};
+use crate::fabric::AnyFabric;
+use crate::group::control::peer_connector::PeerConnector;
+use crate::group::delivery::replica::Replica;
+use crate::group::description::view::View;
+use crate::group::durable::Logs;
+use crate::group::join::admission::Admission;
+use crate::group::large::Large;
+use crate::group::send::subgroup_sending::SubgroupSending;
+use crate::group::state::membership_record::Record;
+use crate::group::status::group_status::MemberState;
+use crate::group::status::slow_members::{Slow, SlowMembers};
+use crate::group::status::statistics::{Seen, Statistics};
+use crate::group::supply::joiners::Joiners;
+use crate::member::Stopped;
+use crate::poll::{Clock, Ending, Steps, guarded};
+
+/// The longest sleep while something is awaited that rings no bell.
+const CARE_PAUSE: Duration = Duration::from_micros(200);
+
+/// What only such a member has.
+pub(crate) struct ChangingParts {
+    pub(crate) large: Large,
+    pub(crate) connector: Arc<PeerConnector>,
+    pub(crate) record: Record,
+}
+
+/// A member of a group whose membership changes.
+pub(crate) struct Engine<R: Replica> {
+    // Dropped first: they read the memory that the fabric keeps.
+    pub(crate) present: OpenView,
+    pub(crate) ended: Option<OpenView>,
+    /// Until when peers are told of its end, at most.
+    ended_until: Time,
+    prepared: Option<Prepared>,
+    /// Members that were lost in the next view before it began.
+    lost_peers: LostPeers,
+    pub(crate) view: Arc<View>,
+    /// How the present view admits joiners, and which ones.
+    pub(crate) admission: Arc<Admission>,
+    pub(crate) newcomers: Vec<NodeId>,
+    /// The list of the view that the core asked to prepare, and that is not prepared yet.
+    wanted: Option<Vec<NodeId>>,
+    /// What it promises before the present view ends.
+    promising: Promising,
+    pub(crate) joiners: Joiners,
+    pub(crate) early_losses: EarlyLosses,
+    pub(crate) leaving: Leaving,
+    pub(crate) slow_members: SlowMembers,
+    /// Those that hold others back just now.
+    pub(crate) slow: Vec<Slow>,
+    /// The last step of the node found nothing to do.
+    was_idle: bool,
+    /// Something is awaited beside messages: a change, a peer's memory, a reservation of an earlier
+    /// view.
+    has_cares: bool,
+    pub(crate) parts: Parts<R>,
+    pub(crate) large: Large,
+    pub(crate) connector: Arc<PeerConnector>,
+    record: Record,
+    pub(crate) clock: Clock,
+    has_ended: bool,
+    has_left: bool,
+}
+
+impl<R: Replica> Engine<R> {
+    /// Opens the first view of this member.
+    pub(crate) fn open(
+        admission: Admission,
+        mut parts: Parts<R>,
+        changing: ChangingParts,
+    ) -> Result<Self, Stopped> {
+        let ChangingParts { large, connector, record } = changing;
+        let prepared = prepare(&mut parts, admission.view.clone(), Vec::new())?;
+        let (present, view) = open(&parts, prepared)?;
+        let mut engine = Self {
+            present,
+            ended: None,
+            ended_until: Time::ZERO,
+            prepared: None,
+            lost_peers: LostPeers::default(),
+            view,
+            admission: Arc::new(admission),
+            // Nodes that joined with this one are supplied by earlier members.
+            newcomers: Vec::new(),
+            wanted: None,
+            promising: Promising::default(),
+            joiners: Joiners::default(),
+            early_losses: EarlyLosses::default(),
+            leaving: Leaving::default(),
+            slow_members: SlowMembers::default(),
+            slow: Vec::new(),
+            was_idle: true,
+            has_cares: true,
+            parts,
+            large,
+            connector,
+            record,
+            clock: Clock::new(),
+            has_ended: false,
+            has_left: false,
+        };
+        let members = engine.view.members.clone();
+        engine.begin(&members, &[])?;
+        Ok(engine)
+    }
+
+    /// The application.
+    pub(crate) fn replica(&mut self) -> &mut R {
+        self.parts.replica.application()
+    }
+
+    /// What it counts of itself.
+    pub(crate) const fn statistics(&self) -> &Statistics {
+        &self.parts.statistics
+    }
+
+    /// Waits for a joiner that is behind, for less time than a failure timeout.
+    #[cold]
+    fn hold_back(&mut self) {
+        if self.joiners.hold_back(self.parts.participant.failure_timeout() / 8) {
+            self.clock.read_at_next_step();
+        }
+    }
+
+    fn step_large(&mut self) -> Result<bool, Stopped> {
+        let Self { present, parts, large, .. } = self;
+        Ok(large.step(present, &mut parts.fabric.fabric)?)
+    }
+
+    /// What was delivered is needed no more, unless the application keeps it.
+    fn release_large(&mut self) -> Result<(), Stopped> {
+        let Self { present, parts, large, .. } = self;
+        let replica = &mut parts.replica;
+        let exchange = |subgroup, buffer, bytes| replica.exchange_large(subgroup, buffer, bytes);
+        if large.has_none() {
+            return Ok(());
+        }
+        guarded(|| {
+            large.release(present, exchange);
+            Ok(())
+        })
+    }
+
+    /// Receipts say how much was delivered.
+    fn note_delivered(&mut self) {
+        let Self { parts, present, .. } = self;
+        parts.note_delivered(|subgroup| present.own_delivered(subgroup));
+    }
+
+    /// Before a step: tells the group what became durable here. False if the logs have no room for
+    /// what a step delivers: then this member does nothing but show that it lives.
+    #[cold]
+    fn may_deliver(&mut self) -> Result<bool, Stopped> {
+        let Self { present, parts, clock, .. } = self;
+        parts.logs.tell(present)?;
+        let have_room = parts.logs.have_room();
+        if !have_room {
+            present.show_life(clock.read(), &mut parts.fabric.fabric);
+        }
+        Ok(have_room)
+    }
+
+    /// After a step: receipts and the application are told what became durable.
+    #[cold]
+    fn note_durable(&mut self) -> Result<(), Stopped> {
+        let Self { present, parts, .. } = self;
+        let Parts { logs, sending, replica, .. } = parts;
+        logs.check()?;
+        guarded(|| {
+            logs.see(present, |subgroup, durable| {
+                let ours = sending.iter_mut().find(|sending| sending.subgroup() == subgroup);
+                ours.into_iter().for_each(|sending| sending.durable(durable));
+                replica.durable_changed(subgroup, durable);
+            });
+            Ok(())
+        })
+    }
+
+    /// Everything beside messages.
+    #[cold]
+    fn care(&mut self, status: Status, progress: &Progress) -> Result<(), Stopped> {
+        if let Some((rank, cause)) = progress.lost {
+            let node = self.view.members.get(rank.index()).copied();
+            tracing::info!(view = %self.view.id, ?node, %cause, "a member is lost");
+            if let (LossCause::Exited | LossCause::Left, Some(node)) = (cause, node) {
+                self.early_losses.process_ended(node);
+            }
+        }
+        if status != Status::Steady {
+            self.large.stop(&mut self.parts.fabric.fabric);
+        }
+        self.let_go()?;
+        if let Some(members) = self.wanted.take()
+            && self.ended.is_none()
+        {
+            self.prepare_next(&members)?;
+        }
+        self.keep_promise()?;
+        match status {
+            Status::Installed => self.install()?,
+            Status::Left => self.go()?,
+            Status::Halted(why) => return Err(self.halted(why)),
+            Status::Steady | Status::Wedged | Status::Decided => {}
+        }
+        for sending in &mut self.parts.sending {
+            sending.carry();
+        }
+        self.has_cares = self.ended.is_some()
+            || self.present.status() != Status::Steady
+            || self.parts.sending.iter().any(SubgroupSending::is_carrying)
+            || !self.is_connected();
+        Ok(())
+    }
+
+    /// Whether all peers' memory can be written to.
+    fn is_connected(&self) -> bool {
+        let own = self.present.own();
+        let mut peers = (0..).map(Rank).take(self.view.members.len()).filter(|rank| *rank != own);
+        peers.all(|rank| self.parts.fabric.fabric.ready(self.view.id, rank))
+    }
+
+    fn halted(&self, why: Halt) -> Stopped {
+        let by = match why {
+            Halt::SuspectedBy(rank) | Halt::ChangedBy(rank) => {
+                self.view.members.get(rank.index()).copied()
+            }
+            Halt::NoMajority => None,
+        };
+        Stopped::Halted { why, by }
+    }
+}
+
+impl<R: Replica> Steps for Engine<R> {
+    type Fabric = AnyFabric;
+    type Done = Step;
+
+    #[inline]
+    fn fabric(&mut self) -> &mut AnyFabric {
+        &mut self.parts.fabric.fabric
+    }
+
+    #[inline]
+    fn clock(&mut self) -> &mut Clock {
+        &mut self.clock
+    }
+
+    fn ending(&self) -> &Ending {
+        &self.parts.participant.ending
+    }
+
+    #[inline]
+    fn work(&mut self) -> Result<Step, Stopped> {
+        let is_logged = !self.parts.logs.are_none();
+        if is_logged && !self.may_deliver()? {
+            return Ok(Step::default());
+        }
+        let moved_large = self.large.is_due(self.was_idle) && self.step_large()?;
+        let Self {
+            present,
+            view,
+            prepared,
+            lost_peers,
+            wanted,
+            promising,
+            joiners,
+            parts,
+            large,
+            clock,
+            ..
+        } = self;
+        let Parts { fabric, replica, logs, participant, .. } = parts;
+        let now = clock.now();
+        let present_view = view.id;
+        let poll = |fabric: &mut &mut AnyFabric| {
+            fabric.poll().inspect(|event| lost_peers.keep(present_view, event))
+        };
+        let mut routed = Routed { fabric: &mut fabric.fabric, poll };
+        let mut upcalls = Upcalls { view, large, joiners, logs, replica, clock };
+        let prepare = |next: NextView<'_>| {
+            // A leaver has no memory in the view without it.
+            let is_there = !next.members.contains(&participant.own)
+                || prepared.as_ref().is_some_and(|prepared| prepared.list == next.members);
+            if !is_there {
+                *wanted = Some(next.members.to_vec());
+            }
+            is_there
+        };
+        let preparing = Preparing { prepare, promising };
+        let stepped = present.step(now, &mut routed, &mut upcalls, preparing);
+        let (progress, status) = stepped.map_err(Stopped::Broken)?;
+        if self.clock.now() != now {
+            // An upcall took a while: what is asked of this member, and an end, must not wait for
+            // many more.
+            self.clock.read_at_next_step();
+        }
+        if progress.delivered > 0 {
+            if let Some(failure) = self.large.failure() {
+                return Err(failure.into());
+            }
+            self.note_delivered();
+        }
+        if is_logged {
+            self.note_durable()?;
+        }
+        if moved_large || progress.delivered > 0 || progress.freed > 0 {
+            self.release_large()?;
+        }
+        self.parts.count(&progress);
+        let is_asked = self.promising.wanted.is_some();
+        if self.has_cares || status != Status::Steady || progress.lost.is_some() || is_asked {
+            self.care(status, &progress)?;
+        }
+        if progress.delivered > 0 && status == Status::Steady && !self.joiners.is_empty() {
+            self.hold_back();
+        }
+        self.was_idle = progress.is_idle();
+        Ok(Step { progress, moved_large })
+    }
+
+    fn take_requests(&mut self) -> Result<(), Stopped> {
+        while let Ok(request) = self.parts.requests.try_recv() {
+            self.has_cares = true;
+            self.carry_out(request)?;
+        }
+        if !self.parts.logs.are_none() {
+            let Parts { logs, replica, .. } = &mut self.parts;
+            logs.keep_bounded(self.view.id, |subgroup| replica.snapshot(subgroup))?;
+        }
+        self.parts.replica.supply_follower();
+        self.leave_when_free()
+    }
+
+    fn show_status(&mut self) {
+        self.look_for_slow();
+        if self.record.may_raise()
+            && let Some(notes) = self.parts.logs.moved_notes()
+        {
+            self.record.raises(self.view.id, notes);
+        }
+        let Self { present, view, joiners, early_losses, parts, leaving, slow, clock, .. } = self;
+        let state = match present.status() {
+            Status::Halted(_) => MemberState::Halted,
+            Status::Left => MemberState::Left,
+            _ if leaving.is_leaving() => MemberState::Leaving,
+            Status::Steady => MemberState::Steady,
+            Status::Wedged | Status::Decided | Status::Installed => MemberState::Changing,
+        };
+        let ids = |nodes: Vec<NodeId>| nodes.into_iter().map(NodeId::get).collect();
+        let suspected = ids(present.suspected());
+        let frontiers = |subgroup| present.frontiers(subgroup).unwrap_or_default();
+        let joining = ids(joiners.nodes().collect());
+        let folder = parts.fabric.notice();
+        let notices = folder.into_iter().chain(early_losses.notices(clock.now())).collect();
+        let durable = |subgroup| parts.logs.status(subgroup);
+        let (frontiers, durable) = (&frontiers, &durable);
+        let seen = Seen { state, suspected, joining, notices, slow, frontiers, durable };
+        parts.statistics.show(&parts.participant, view, &seen);
+        parts.statistics.show_fabric(&parts.fabric.fabric);
+    }
+
+    fn check_interval(&self) -> Duration {
+        self.parts.participant.heartbeat()
+    }
+
+    /// A third of a heartbeat: that is how often the core looks at a view.
+    fn sleep_max(&self) -> Duration {
+        if self.has_cares { CARE_PAUSE } else { self.parts.participant.heartbeat() / 3 }
+    }
+
+    fn idle_time(&self) -> Duration {
+        self.parts.idle_time()
+    }
+
+    fn is_settled(&self) -> bool {
+        let is_carried = !self.parts.sending.iter().any(SubgroupSending::is_carrying);
+        let is_durable = self.parts.logs.are_settled();
+        let is_sent = is_carried && self.present.is_settled() && self.large.is_settled();
+        is_sent && is_durable && self.ended.is_none()
+    }
+
+    fn writes(&self) -> u64 {
+        self.parts.statistics.writes()
+    }
+
+    /// Gives back what this member could not send (VIE-7).
+    #[cold]
+    fn end(&mut self, why: Stopped) -> Stopped {
+        let why = self.parts.participant.ending.stop(why);
+        if self.has_ended {
+            return why;
+        }
+        self.has_ended = true;
+        tracing::info!(view = %self.view.id, %why, "this member ends");
+        self.note_delivered();
+        let Self { present, parts, large, .. } = self;
+        let undelivered = |subgroup| present.undelivered(subgroup);
+        parts.give_back(&why, undelivered, |subgroup, ordinal| large.take(subgroup, ordinal));
+        self.connector.end();
+        let Self { parts, view, .. } = self;
+        self.record.ends(&why, view.id, &parts.logs.notes());
+        self.show_status();
+        why
+    }
+
+    fn leave(&mut self) {
+        // A member that is closed between two steps has not ended yet.
+        self.end(Stopped::Closed);
+        if !self.has_left {
+            self.has_left = true;
+            // Senders may keep this alive; joiners must not wait for it.
+            self.joiners = Joiners::default();
+            // What was delivered becomes durable, and another process may have the logs.
+            self.parts.logs = Logs::default();
+            self.parts.fabric.fabric.leave();
+        }
+    }
+}
+
+impl<R: Replica> Drop for Engine<R> {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}

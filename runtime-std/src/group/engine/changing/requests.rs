@@ -1,0 +1,120 @@
+//! What other threads ask of the engine, carried out between two steps.
+
+use std::sync::atomic::Ordering;
+
+use tramontane_control::Session;
+use tramontane_core::ids::{NodeId, SubgroupId};
+use tramontane_core::view::Status;
+
+use super::Engine;
+use crate::group::delivery::replica::Replica;
+use crate::group::engine::parts::Parts;
+use crate::group::engine::request::{Call, Request};
+use crate::group::supply::joiners::states_of;
+use crate::group::supply::queue::{Sink, Supplied};
+use crate::group::supply::serve::LEAVES;
+use crate::group::supply::wanted::Wanted;
+use crate::member::Stopped;
+use crate::poll::guarded;
+
+impl<R: Replica> Engine<R> {
+    pub(crate) fn carry_out(&mut self, request: Request) -> Result<(), Stopped> {
+        let description = &self.parts.participant.description;
+        match request {
+            Request::Connected { node, session, call } => self.connected(node, session, &call),
+            Request::Supply { node, wanted, sink } => self.supply(node, wanted, sink)?,
+            Request::Wish { node, sources } => {
+                self.joiners.wish(node, sources, description, &mut self.present);
+            }
+            Request::Gone { node, led, queue } => {
+                let was_let_in = self.joiners.gone(node, &queue, description, &mut self.present);
+                let rank = self.view.rank_of(node).filter(|rank| *rank != self.present.own());
+                if let Some(rank) = rank.filter(|_| led && was_let_in) {
+                    self.present.peer_lost(rank);
+                }
+            }
+            Request::Change(change) => self.joiners.change(change, description, &mut self.present),
+            Request::Leave => return self.begin_to_leave(),
+        }
+        Ok(())
+    }
+
+    /// Takes a connection that is of a member's present process; any other one is closed.
+    fn connected(&mut self, node: NodeId, session: Session, call: &Call) {
+        let is_expected = match call {
+            Call::Own { is_ended } => !is_ended.load(Ordering::Relaxed),
+            Call::Theirs { view } => self.connector.calls.is_expected(node, *view, self.view.id),
+        };
+        if is_expected {
+            self.parts.fabric.connect(node, session);
+        } else {
+            tracing::info!(%node, ?call, "a connection of an earlier view is not used");
+        }
+    }
+
+    fn supply(&mut self, node: NodeId, wanted: Wanted, sink: Sink) -> Result<(), Stopped> {
+        let sink = sink.with_large(self.parts.participant.description.large_pool_bytes());
+        if let Some(why) = self.refusal(node, &wanted) {
+            sink.put(Supplied::NotNow(why));
+            return Ok(());
+        }
+        let is_member = self.view.members.contains(&node);
+        let Self { joiners, parts, present, admission, clock, view, .. } = self;
+        let Parts { replica, logs, fabric, participant, .. } = parts;
+        guarded(|| {
+            if !is_member {
+                joiners.give_up(node, &participant.description, present);
+            }
+            let between = || {
+                present.show_life(clock.read(), &mut fabric.fabric);
+            };
+            let states = states_of(&wanted, view.id, logs, replica, between);
+            if is_member {
+                joiners.supply_late(node, states, sink, admission);
+            } else {
+                joiners.begin(node, states, sink);
+            }
+            Ok(())
+        })
+    }
+
+    /// Why a node cannot be supplied with these subgroups now.
+    fn refusal(&mut self, node: NodeId, wanted: &Wanted) -> Option<String> {
+        let Wanted { subgroups, records } = wanted;
+        let description = &self.parts.participant.description;
+        let own = self.parts.participant.own;
+        let is_ours = |subgroup: &SubgroupId| {
+            self.view.subgroup_members(description, *subgroup).contains(&own)
+        };
+        let why = if !description.has_node(node) {
+            Some("it is not in the group file")
+        } else if self.present.status() != Status::Steady {
+            Some("the view is changing")
+        } else if !subgroups.iter().all(is_ours) {
+            Some("this member does not belong to all of the subgroups")
+        } else if !records.iter().all(|(of, from)| self.parts.logs.reaches(*of, *from)) {
+            Some("this member has not logged so much")
+        } else if self.view.members.contains(&node) {
+            self.late_refusal(node, subgroups)
+        } else if self.is_leaving() {
+            Some(LEAVES)
+        } else {
+            return self.early_losses.refusal(node, self.clock.now());
+        };
+        why.map(str::to_owned)
+    }
+
+    /// The same for a node that the present view let in: the state is that of the view's beginning
+    /// as long as nothing was delivered in it, which cannot be before the node is up.
+    fn late_refusal(&mut self, node: NodeId, subgroups: &[SubgroupId]) -> Option<&'static str> {
+        let rank = self.view.rank_of(node).filter(|_| self.newcomers.contains(&node));
+        if rank.is_none_or(|rank| self.present.has_come(rank)) {
+            return Some("it is a member still, or another process has its id");
+        }
+        let delivered = |subgroup: &SubgroupId| {
+            self.present.frontiers(*subgroup).unwrap_or_default().delivered.0
+        };
+        let is_at_beginning = subgroups.iter().all(|subgroup| delivered(subgroup) == 0);
+        (!is_at_beginning).then_some("the view that let it in has gone on without it")
+    }
+}

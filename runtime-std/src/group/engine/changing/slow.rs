@@ -1,0 +1,39 @@
+//! Members that hold the others back, in an engine.
+
+use std::time::Instant;
+
+use tramontane_core::ids::{Rank, SubgroupId};
+use tramontane_core::view::Status;
+
+use super::Engine;
+use crate::group::delivery::replica::Replica;
+use crate::group::status::slow_members::Slow;
+
+impl<R: Replica> Engine<R> {
+    /// Looks who holds the others back, and gives up those that do so for longer than the group
+    /// allows (EXT-2).
+    pub(crate) fn look_for_slow(&mut self) {
+        let Self { present, view, parts, slow_members, slow, .. } = self;
+        slow.clear();
+        if present.status() != Status::Steady {
+            return slow_members.clear();
+        }
+        let (participant, now) = (&parts.participant, Instant::now());
+        for (id, _) in (0..).map(SubgroupId).zip(&participant.description.subgroups) {
+            let node = |(rank, of): (Rank, _)| Some((*view.members.get(rank.index())?, of));
+            let members = present.frontiers_of_all(id).filter_map(node);
+            slow_members.look(id, members, now, slow);
+        }
+        // Who is behind itself does not judge.
+        let Some(bound) = participant.eviction_bound() else { return };
+        if slow.iter().any(|slow| slow.node == participant.own) {
+            return;
+        }
+        for Slow { node, holds, lasts, .. } in slow.iter().filter(|slow| slow.lasts >= bound) {
+            if let Some(rank) = view.rank_of(*node) {
+                tracing::warn!(%node, ?holds, ?lasts, "a member is too slow, and is given up");
+                present.peer_lost(rank);
+            }
+        }
+    }
+}

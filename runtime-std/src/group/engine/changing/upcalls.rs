@@ -1,0 +1,67 @@
+//! What the application is handed.
+
+use tramontane_core::ids::Time;
+use tramontane_core::multicast::{Application, Batch};
+
+use crate::group::delivery::message::Message;
+use crate::group::delivery::messages::Messages;
+use crate::group::delivery::replica::Replica;
+use crate::group::description::view::View;
+use crate::group::durable::Logs;
+use crate::group::large::Large;
+use crate::group::supply::joiners::Joiners;
+use crate::poll::Clock;
+
+/// Hands stable messages to the application, to logs, and to joiners that are supplied.
+pub(crate) struct Upcalls<'e, R> {
+    pub(crate) view: &'e View,
+    pub(crate) large: &'e mut Large,
+    pub(crate) joiners: &'e mut Joiners,
+    pub(crate) logs: &'e mut Logs,
+    pub(crate) replica: &'e mut R,
+    pub(crate) clock: &'e mut Clock,
+}
+
+impl<R: Replica> Application for Upcalls<'_, R> {
+    #[inline]
+    fn deliver(&mut self, batch: &mut Batch<'_>) {
+        let Self { view, large, joiners, logs, replica, .. } = self;
+        // What is delivered here was handed over before: its bytes may not have been looked for
+        // yet.
+        large.receive_message();
+        let large = &**large;
+        if large.is_mistold() {
+            return;
+        }
+        let is_tapped = !joiners.is_empty() || logs.has(batch.subgroup());
+        if !is_tapped && large.has_none() {
+            return replica.deliver(&mut Messages::plain(batch, view));
+        }
+        if !is_tapped {
+            return replica.deliver(&mut Messages::live(batch, view, large, None));
+        }
+        let mut tap = |message: &Message<'_>| {
+            logs.append(message);
+            joiners.tap(message);
+        };
+        let mut messages = Messages::live(batch, view, large, Some(&mut tap));
+        replica.deliver(&mut messages);
+        messages.finish();
+    }
+
+    /// What a log needs before the view is sealed.
+    #[cold]
+    fn append(&mut self, batch: &mut Batch<'_>) {
+        let Self { view, large, logs, .. } = self;
+        large.receive_message();
+        let large = &**large;
+        if !large.is_mistold() {
+            logs.append_ahead(batch.subgroup(), Messages::live(batch, view, large, None));
+        }
+    }
+
+    #[inline]
+    fn now(&mut self, _: Time) -> Time {
+        self.clock.read_if_late()
+    }
+}

@@ -1,0 +1,145 @@
+//! Nodes that were lost soon after they were let in: each time they wait longer until they are let
+//! in again.
+//!
+//! A joiner shows that it reaches all members before it is let in (`joining`). A link that works
+//! now and then, or a process that ends again at once, would still cost the group two changes of
+//! view each time, with deliveries that wait for a failure timeout.
+
+use std::time::Duration;
+
+use tramontane_core::ids::{NodeId, Time};
+
+use crate::poll::nanoseconds;
+
+/// A loss so soon after an admission counts.
+const SOON: Duration = Duration::from_secs(10);
+
+/// What was counted is forgotten after so long.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(60);
+
+/// The pause after the second such loss; after each further one it is twice as long.
+const PAUSE_MIN: Duration = Duration::from_secs(1);
+
+/// The longest pause.
+const PAUSE_MAX: Duration = Duration::from_secs(8);
+
+/// Losses of one node.
+#[derive(Clone, Copy, Debug)]
+struct Losses {
+    node: NodeId,
+    times: u32,
+    last: Time,
+}
+
+impl Losses {
+    /// How long the node is to wait still.
+    fn left(&self, now: Time) -> Option<Duration> {
+        let doublings = self.times.checked_sub(2)?;
+        let pause = PAUSE_MIN.saturating_mul(1 << doublings.min(8)).min(PAUSE_MAX);
+        let left = pause.saturating_sub(Duration::from_nanos(now.since(self.last)));
+        (left > Duration::ZERO).then_some(left)
+    }
+}
+
+/// What a member has seen of this.
+#[derive(Debug, Default)]
+pub(crate) struct EarlyLosses {
+    /// Members that came not long ago, and when.
+    came: Vec<(NodeId, Time)>,
+    /// Members whose processes ended in the present view, as this member has seen.
+    ended: Vec<NodeId>,
+    lost: Vec<Losses>,
+}
+
+impl EarlyLosses {
+    /// A member's process has ended: whoever starts it again decides how soon.
+    pub(crate) fn process_ended(&mut self, node: NodeId) {
+        self.ended.push(node);
+    }
+
+    /// A view begins: nodes came, and members were lost, not counting those that left.
+    pub(crate) fn view_begins(&mut self, joined: &[NodeId], lost: &[NodeId], now: Time) {
+        self.came.retain(|(_, came)| now.since(*came) < nanoseconds(SOON));
+        self.lost.retain(|losses| now.since(losses.last) < nanoseconds(FORGOTTEN_AFTER));
+        let ended = std::mem::take(&mut self.ended);
+        let is_early = |node: &NodeId| self.came.iter().any(|(came, _)| came == node);
+        for node in lost.iter().filter(|node| is_early(node) && !ended.contains(node)) {
+            match self.lost.iter_mut().find(|losses| losses.node == *node) {
+                Some(losses) => (losses.times, losses.last) = (losses.times.saturating_add(1), now),
+                None => self.lost.push(Losses { node: *node, times: 1, last: now }),
+            }
+        }
+        self.came.retain(|(node, _)| !lost.contains(node) && !joined.contains(node));
+        self.came.extend(joined.iter().map(|node| (*node, now)));
+    }
+
+    /// Why a node is not let in yet, if so.
+    pub(crate) fn refusal(&self, node: NodeId, now: Time) -> Option<String> {
+        let losses = self.lost.iter().find(|losses| losses.node == node)?;
+        let left = losses.left(now)?.as_secs() + 1;
+        Some(format!(
+            "it was lost {} times soon after it was let in; it may come in {left} s",
+            losses.times
+        ))
+    }
+
+    /// Says of each node that waits for how long it does, and why.
+    pub(crate) fn notices(&self, now: Time) -> impl Iterator<Item = String> {
+        self.lost.iter().filter_map(move |losses| {
+            let why = self.refusal(losses.node, now)?;
+            Some(format!("node {} waits: {why}", losses.node))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NODE: NodeId = NodeId(3);
+
+    fn at(ms: u64) -> Time {
+        Time(ms * 1_000_000)
+    }
+
+    /// Pauses after that many losses, each a second after the admission, in ms.
+    fn pause_ms(losses: u32) -> u64 {
+        let (mut early, mut now) = (EarlyLosses::default(), 0);
+        for _ in 0..losses {
+            early.view_begins(&[NODE], &[], at(now));
+            now += 1_000;
+            early.view_begins(&[], &[NODE], at(now));
+        }
+        let pause = (0..).find(|later| early.refusal(NODE, at(now + later)).is_none());
+        pause.expect("it ends")
+    }
+
+    #[test]
+    fn pauses_grow_with_each_early_loss() {
+        assert_eq!([0, 1, 2, 3, 4].map(pause_ms), [0, 0, 1_000, 2_000, 4_000]);
+        assert_eq!([5, 6, 20].map(pause_ms), [8_000; 3]);
+    }
+
+    #[test]
+    fn late_losses_and_ended_processes_do_not_count() {
+        let mut early = EarlyLosses::default();
+        for start in (0..).step_by(100_000).take(5) {
+            early.view_begins(&[NODE], &[], at(start));
+            early.view_begins(&[NodeId(9)], &[], at(start + 11_000));
+            early.view_begins(&[], &[NODE], at(start + 12_000));
+            early.process_ended(NodeId(9));
+            early.view_begins(&[], &[NodeId(9)], at(start + 13_000));
+            assert_eq!(early.notices(at(start + 13_000)).count(), 0);
+        }
+    }
+
+    #[test]
+    fn an_old_loss_is_forgotten() {
+        let mut early = EarlyLosses::default();
+        for start in [0, 2_000, 70_000] {
+            early.view_begins(&[NODE], &[], at(start));
+            early.view_begins(&[], &[NODE], at(start + 500));
+        }
+        assert_eq!(early.refusal(NODE, at(70_500)), None, "the first one by now");
+    }
+}

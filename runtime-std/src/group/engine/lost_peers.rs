@@ -1,0 +1,78 @@
+//! Losses that a fabric reports for one view while another is stepped: two are open during a
+//! change, and a node passes over events of a view that is not its own.
+
+use tramontane_core::fabric::{Event, LossCause};
+use tramontane_core::ids::{Rank, ViewId};
+
+/// Losses that no view was told of yet.
+#[derive(Debug, Default)]
+pub(crate) struct LostPeers(Vec<(ViewId, Rank, LossCause)>);
+
+impl LostPeers {
+    /// Keeps a loss in a view after the present one, to whose node it was reported.
+    #[inline]
+    pub(crate) fn keep(&mut self, present: ViewId, event: &Event) {
+        if let Event::PeerLost { view, peer, cause } = *event
+            && view > present
+        {
+            self.note(view, peer, cause);
+        }
+    }
+
+    fn note(&mut self, view: ViewId, peer: Rank, cause: LossCause) {
+        // The first cause is the likeliest.
+        if !self.0.iter().any(|(of, rank, _)| (*of, *rank) == (view, peer)) {
+            self.0.push((view, peer, cause));
+        }
+    }
+
+    /// What a view is to be told. Nothing is kept of it and of views before it.
+    pub(crate) fn take(&mut self, view: ViewId) -> Vec<(Rank, LossCause)> {
+        let taken = self.0.iter().filter(|(of, ..)| *of == view);
+        let taken = taken.map(|(_, peer, cause)| (*peer, *cause)).collect();
+        self.0.retain(|(of, ..)| *of > view);
+        taken
+    }
+
+    /// A view does not come: another one of its id may.
+    pub(crate) fn forget(&mut self, view: ViewId) {
+        self.0.retain(|(of, ..)| *of != view);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lost(view: u64, peer: u16, cause: LossCause) -> Event {
+        Event::PeerLost { view: ViewId(view), peer: Rank(peer), cause }
+    }
+
+    /// As a fabric reports it: once, in each view that is open, to the next poll.
+    #[test]
+    fn what_is_polled_in_one_view_is_told_to_the_view_that_it_is_about() {
+        let events = [
+            lost(4, 2, LossCause::Exited),
+            lost(5, 1, LossCause::Exited),
+            Event::Woken,
+            lost(5, 3, LossCause::Denied),
+            lost(5, 1, LossCause::Unreachable),
+            lost(3, 2, LossCause::Exited),
+        ];
+        let mut lost_peers = LostPeers::default();
+        events.iter().for_each(|event| lost_peers.keep(ViewId(4), event));
+        assert_eq!(
+            lost_peers.take(ViewId(5)),
+            [(Rank(1), LossCause::Exited), (Rank(3), LossCause::Denied)]
+        );
+        assert_eq!(lost_peers.take(ViewId(5)), [], "once");
+    }
+
+    #[test]
+    fn a_view_that_did_not_come_leaves_nothing_to_another_one_of_its_id() {
+        let mut lost_peers = LostPeers::default();
+        lost_peers.note(ViewId(5), Rank(1), LossCause::Exited);
+        lost_peers.forget(ViewId(5));
+        assert_eq!(lost_peers.take(ViewId(5)), []);
+    }
+}

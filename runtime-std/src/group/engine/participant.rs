@@ -1,0 +1,66 @@
+//! What one process brings into its group, the same through all its views.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tramontane_core::ids::NodeId;
+use tramontane_core::node::Options;
+use tramontane_core::view::ViewOptions;
+
+use crate::group::description::terms::Description;
+use crate::poll::{Ending, nanoseconds};
+
+/// A process's part in a group.
+pub(crate) struct Participant {
+    pub(crate) description: Description,
+    /// This node.
+    pub(crate) own: NodeId,
+    pub(crate) options: Options,
+    pub(crate) ending: Arc<Ending>,
+}
+
+/// The least time that a member may take to be first seen in a view.
+const FIRST_TIMEOUT_MIN: Duration = Duration::from_secs(2);
+
+impl Participant {
+    /// How this member takes part in views.
+    pub(crate) fn view_options(&self) -> ViewOptions {
+        let failure_timeout = self.failure_timeout();
+        let first_timeout = failure_timeout.saturating_mul(self.calls_before_first());
+        ViewOptions {
+            heartbeat_interval_ns: nanoseconds(self.heartbeat()),
+            failure_timeout_ns: nanoseconds(failure_timeout),
+            first_timeout_ns: nanoseconds(first_timeout.max(FIRST_TIMEOUT_MIN)),
+            members_max: self.joins_and_members_max(),
+            majority: self.description.majority,
+        }
+    }
+
+    /// Upcalls, each as long as a failure timeout at most, that a member may be in between the
+    /// decision of a view and its first step in it: what the last view still delivers in each
+    /// subgroup, the report of the view, and one that was under way.
+    fn calls_before_first(&self) -> u32 {
+        u32::try_from(self.description.subgroups.len()).unwrap_or(u32::MAX).saturating_add(2)
+    }
+
+    /// The most ids that the list of a next view may name: all nodes, and each reserved subgroup as
+    /// opened and as closed.
+    fn joins_and_members_max(&self) -> usize {
+        let reserved = self.description.subgroups.iter().filter(|subgroup| subgroup.reserved);
+        self.description.nodes.len().saturating_add(reserved.count().saturating_mul(2))
+    }
+
+    pub(crate) fn failure_timeout(&self) -> Duration {
+        Duration::from_millis(self.description.failure_timeout_ms)
+    }
+
+    /// For how long a member may hold others back; for ever if it is none.
+    pub(crate) fn eviction_bound(&self) -> Option<Duration> {
+        let bound = self.description.evict_slow_after_ms;
+        (bound > 0).then(|| Duration::from_millis(bound))
+    }
+
+    pub(crate) fn heartbeat(&self) -> Duration {
+        Duration::from_millis(self.description.heartbeat_ms)
+    }
+}

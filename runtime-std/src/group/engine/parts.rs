@@ -1,0 +1,118 @@
+//! What a member brings along when it starts, whether its group's membership is fixed or changes.
+
+use std::sync::mpsc::Receiver;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tramontane_core::fabric::HostFabric as _;
+use tramontane_core::ids::{Position, SubgroupId};
+use tramontane_core::node::{Progress, Undelivered};
+
+use super::fabric::GroupFabric;
+use super::participant::Participant;
+use super::request::Request;
+use crate::group::clients::order::served::Served;
+use crate::group::durable::Logs;
+use crate::group::send::subgroup_sending::{SubgroupSending, Unsent};
+use crate::group::status::statistics::Statistics;
+use crate::member::Stopped;
+use crate::poll::Done;
+
+/// The parts that both kinds of member have.
+pub(crate) struct Parts<R> {
+    pub(crate) participant: Arc<Participant>,
+    pub(crate) fabric: GroupFabric,
+    pub(crate) sending: Vec<SubgroupSending>,
+    pub(crate) requests: Receiver<Request>,
+    pub(crate) replica: Served<R>,
+    /// The logs of logged subgroups that this node belongs to.
+    pub(crate) logs: Logs,
+    pub(crate) statistics: Statistics,
+    /// Where messages go that this member ends without.
+    pub(crate) unsent: Arc<Mutex<Vec<Unsent>>>,
+    pub(crate) idle_time: Option<Duration>,
+    /// The subgroup in which a reservation was reported as held for long.
+    pub(crate) overdue: Option<SubgroupId>,
+}
+
+impl<R> Parts<R> {
+    /// After how long without work this member sleeps.
+    pub(crate) fn idle_time(&self) -> Duration {
+        self.idle_time.unwrap_or_else(|| self.fabric.fabric.idle_time())
+    }
+
+    /// Receipts say how much was delivered.
+    #[inline]
+    pub(crate) fn note_delivered(&mut self, delivered: impl Fn(SubgroupId) -> Option<Position>) {
+        for sending in &mut self.sending {
+            if let Some(position) = delivered(sending.subgroup()) {
+                sending.delivered(position.0, self.logs.records(sending.subgroup()));
+            }
+        }
+    }
+
+    /// Takes in what a step did.
+    #[inline]
+    pub(crate) fn count(&mut self, progress: &Progress) {
+        self.statistics.add(progress);
+        self.sending.iter_mut().for_each(SubgroupSending::look_for_waits);
+        if progress.overdue != self.overdue {
+            self.report_overdue(progress.overdue);
+        }
+    }
+
+    /// Says once that a reservation holds back the messages behind it, and once that it ended
+    /// (SMC-3).
+    #[cold]
+    fn report_overdue(&mut self, overdue: Option<SubgroupId>) {
+        match overdue {
+            Some(subgroup) => {
+                tracing::warn!(%subgroup, "a reservation is held, and later messages wait for it");
+            }
+            None => tracing::info!("the held reservation ended"),
+        }
+        self.overdue = overdue;
+    }
+
+    /// This member's part is over: what it had committed and not delivered goes back to its caller
+    /// (VIE-7). `large` has the bytes of large messages.
+    pub(crate) fn give_back(
+        &mut self,
+        why: &Stopped,
+        undelivered: impl Fn(SubgroupId) -> Option<Undelivered>,
+        mut large: impl FnMut(SubgroupId, u64) -> Option<Vec<u8>>,
+    ) {
+        let mut unsent = self.unsent.lock().unwrap_or_else(PoisonError::into_inner);
+        for sending in &mut self.sending {
+            let subgroup = sending.subgroup();
+            sending.end(undelivered(subgroup));
+            let has_left = *why == Stopped::Left;
+            sending.give_back(has_left, &mut unsent, |ordinal| large(subgroup, ordinal));
+        }
+    }
+}
+
+/// What one step of a member did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Step {
+    /// What the protocol did: messages sent, received and delivered, writes posted.
+    pub progress: Progress,
+    /// Whether large messages moved.
+    pub moved_large: bool,
+}
+
+impl Step {
+    /// Whether nothing was done: another step would find nothing either until something comes.
+    #[inline]
+    #[must_use]
+    pub const fn is_idle(&self) -> bool {
+        self.progress.is_idle() && !self.moved_large
+    }
+}
+
+impl Done for Step {
+    #[inline]
+    fn is_idle(&self) -> bool {
+        Step::is_idle(self)
+    }
+}

@@ -1,0 +1,83 @@
+//! What a member promises before a view ends, on disk before the others see it (DUR-6).
+//!
+//! The core asks within a step. What it asks for is written after that step, and the core is told
+//! so with a later one.
+
+use serde::{Deserialize, Serialize};
+use tramontane_core::ids::NodeId;
+use tramontane_core::node::Preparation;
+use tramontane_core::restart::PromiseBallot;
+use tramontane_core::view::{Ballot, NextView};
+
+use crate::group::description::subgroup_change::nodes_of;
+use crate::group::description::terms::Description;
+
+/// A view that a node promised to go to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Promised {
+    /// Under which leader: the attempt of a restart, and the leader in it.
+    pub(crate) ballot: (u32, u32),
+    pub(crate) view: u64,
+    pub(crate) members: Vec<u32>,
+    /// For each logged subgroup of the description where its log ends then; nothing where this node
+    /// has none.
+    pub(crate) ends: Vec<Option<u64>>,
+}
+
+impl Promised {
+    pub(crate) const fn ballot(&self) -> PromiseBallot {
+        PromiseBallot { attempt: self.ballot.0, leader: self.ballot.1 }
+    }
+}
+
+/// What the core asked to be promised, before the ends of logs are known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Asked {
+    pub(crate) ballot: Ballot,
+    pub(crate) view: u64,
+    pub(crate) list: Vec<NodeId>,
+}
+
+impl Asked {
+    fn new(next: NextView<'_>, ballot: Ballot) -> Self {
+        Self { ballot, view: next.id.0, list: next.members.to_vec() }
+    }
+
+    /// With the ends of the logs, which have all up to the trims. Which reserved subgroups the view
+    /// opens is not promised: after a total restart all of them are closed.
+    pub(crate) fn with_ends(self, description: &Description, ends: Vec<Option<u64>>) -> Promised {
+        let ballot = (0, u32::from(self.ballot.0));
+        let members = nodes_of(description, &self.list).into_iter().map(NodeId::get).collect();
+        Promised { ballot, view: self.view, members, ends }
+    }
+}
+
+/// The promise of the present view: what is on disk, and what is to be.
+#[derive(Debug, Default)]
+pub(crate) struct Promising {
+    pub(crate) kept: Option<Asked>,
+    pub(crate) wanted: Option<Asked>,
+    /// Nothing has to be promised: no subgroup of the group is logged.
+    pub(crate) is_free: bool,
+}
+
+/// What the core asks for within a step: memory, as `prepare` says, and a promise.
+pub(crate) struct Preparing<'p, P> {
+    pub(crate) prepare: P,
+    pub(crate) promising: &'p mut Promising,
+}
+
+impl<P: FnMut(NextView<'_>) -> bool> Preparation for Preparing<'_, P> {
+    fn prepare(&mut self, next: NextView<'_>) -> bool {
+        (self.prepare)(next)
+    }
+
+    fn promise(&mut self, next: NextView<'_>, ballot: Ballot) -> bool {
+        let asked = Asked::new(next, ballot);
+        let is_kept = self.promising.is_free || self.promising.kept.as_ref() == Some(&asked);
+        if !is_kept {
+            self.promising.wanted = Some(asked);
+        }
+        is_kept
+    }
+}

@@ -1,0 +1,450 @@
+//! Before a process is a member: it looks for one that runs, meets the other initial nodes, and
+//! reports what it waits for.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use tramontane_control::{
+    Address, MeetingHandler, Mesh, MeshError, MeshOptions, Refusal, Session, SessionError,
+};
+use tramontane_core::ids::NodeId;
+
+use super::forming::{NotFormed, Remembers, Statement, Waiting, judge, reason};
+use super::place::Place;
+use super::start_options::StartError;
+use crate::group::control::control_service::ControlService;
+use crate::group::control::probe::{Probed, probe};
+use crate::group::description::digest::differing;
+use crate::group::description::subgroups::logged_subgroups;
+use crate::group::description::terms::Description;
+use crate::group::description::view::{FIRST_VIEW, View};
+use crate::group::status::operator;
+use crate::session_messages::{receive_message, send_message};
+
+/// Between two looks while the initial nodes meet.
+const LOOK_PAUSE: Duration = Duration::from_millis(300);
+
+/// From one report of what is waited for to the next; the first comes after as long.
+const TELL_PAUSE: Duration = Duration::from_secs(4);
+
+/// How long a member of another configuration is looked at before that ends a node: one that still
+/// meets others comes to this node meanwhile, and both say what differs.
+pub(crate) const OTHER_CONFIGURATION: Duration = Duration::from_secs(1);
+
+/// How long another node may take to write its note.
+const NOTE_PATIENCE: Duration = Duration::from_secs(30);
+
+/// The longest encoding of [`Noted`].
+const NOTE_BYTES_MAX: u64 = 16;
+
+/// Says that the note that the group is being formed is on disk.
+#[derive(Debug, Serialize, Deserialize)]
+struct Noted;
+
+/// What came of a meeting.
+enum Met {
+    /// All initial nodes form the group, on these sessions.
+    All(Vec<(NodeId, Session)>),
+    /// Somebody runs.
+    Running,
+    /// All came, and may not form the group.
+    NotFormed(NotFormed),
+    /// One that had come went away again.
+    Again(MeshError),
+}
+
+impl Place {
+    /// Meets all other initial nodes; nothing once a member is found running, which this node can
+    /// then join.
+    pub(crate) fn meet_unless_running(
+        &mut self,
+        description: &Description,
+        until: Instant,
+        cancel: &AtomicBool,
+    ) -> Result<Option<Vec<(NodeId, Session)>>, StartError> {
+        let is_initial = description.initial.contains(&self.own.get());
+        // No member can run that would admit this node.
+        let is_hopeless =
+            description.nodes.iter().all(|node| description.initial.contains(&node.id));
+        let telling = Telling::new(self.forming.told);
+        let (mut not_formed, mut gone) = (None, None);
+        // Operators are answered meanwhile; where nodes meet, by the meeting.
+        let server = || {
+            let nodes = description.nodes.iter().map(|node| NodeId(node.id));
+            ControlService::default().open(
+                self.listener.try_clone()?,
+                self.identity,
+                nodes,
+                self.key.clone(),
+            )
+        };
+        let _server = if is_initial { None } else { Some(server()?) };
+        loop {
+            let probed =
+                if self.forming.first_view_only { Probed::default() } else { self.probe() };
+            if probed.is_running {
+                return Ok(None);
+            }
+            if is_initial {
+                match self.meet(description, &telling, until, cancel) {
+                    Ok(Met::All(mut sessions)) => {
+                        if self.note_forming(description, &mut sessions)? {
+                            return Ok(Some(sessions));
+                        }
+                    }
+                    Ok(Met::Running) => return Ok(None),
+                    Ok(Met::NotFormed(why)) if is_hopeless => return Err(why.into()),
+                    Ok(Met::NotFormed(why)) => not_formed = Some(why),
+                    Ok(Met::Again(why)) => gone = Some(why),
+                    Err(StartError::Meet(MeshError::Missing { .. }))
+                        if not_formed.is_some() || probed.refused.is_some() => {}
+                    Err(error) => return Err(error),
+                }
+            } else if let Some(error) = self.other_configuration(&probed) {
+                return Err(error);
+            }
+            if cancel.load(Ordering::Relaxed) {
+                return Err(StartError::Cancelled);
+            }
+            if Instant::now() >= until {
+                // Whoever has another key may be a member that runs.
+                if let Some((node, why)) = probed.refused {
+                    return Err(StartError::Refused { node: node.get(), why });
+                }
+                if let Some(why) = not_formed {
+                    return Err(why.into());
+                }
+                if let Some(why) = gone {
+                    return Err(why.into());
+                }
+                let group = description.name.clone();
+                return Err(StartError::NobodyRuns { group, node: self.own.get() });
+            }
+            let waits = || Waiting::Member {
+                initial: description.initial.clone(),
+                but: not_formed.clone(),
+            };
+            telling.tell(|| probed.stranger().unwrap_or_else(waits));
+            std::thread::sleep(LOOK_PAUSE);
+        }
+    }
+
+    /// In a group that logs, notes that it is being formed, and waits until all have: see
+    /// `membership_record`. False if one of them is gone.
+    fn note_forming(
+        &mut self,
+        description: &Description,
+        sessions: &mut [(NodeId, Session)],
+    ) -> Result<bool, StartError> {
+        let is_logged = logged_subgroups(description).next().is_some();
+        let Some(state) = self.state.as_mut().filter(|_| is_logged) else { return Ok(true) };
+        // What is known of a group before, which is formed anew, is not forgotten for it.
+        if state.last_membership().is_none() {
+            state.note_forming(description, self.own)?;
+        }
+        let mut tell = || -> Result<(), SessionError> {
+            for (_, session) in &mut *sessions {
+                send_message(session, &Noted, NOTE_PATIENCE)?;
+            }
+            for (_, session) in &mut *sessions {
+                let Noted = receive_message(session, NOTE_BYTES_MAX, NOTE_PATIENCE)?;
+            }
+            Ok(())
+        };
+        let told = tell();
+        if let Err(error) = &told {
+            tracing::info!(%error, "a node that had come to form the group went away");
+        }
+        Ok(told.is_ok())
+    }
+
+    /// Meets all other nodes of a group with fixed membership.
+    pub(crate) fn meet_fixed(
+        &self,
+        description: &Description,
+        until: Instant,
+        cancel: &AtomicBool,
+    ) -> Result<Vec<(NodeId, Session)>, StartError> {
+        let telling = Telling::new(self.forming.told);
+        let digest = self.identity.digest;
+        let handler = FormingHandler::new(digest, &telling, None);
+        let statement =
+            Statement { remembers: Remembers::Fresh, new_group: true, living: Vec::new() };
+        let met = self.meet_all(description, &statement, &handler, until, cancel);
+        match met {
+            Ok(Met::All(sessions)) => Ok(sessions),
+            Ok(Met::NotFormed(why)) => Err(why.into()),
+            Ok(Met::Running) | Err(MeshError::Running { .. }) => {
+                Err(StartError::FixedRuns { node: self.own.get() })
+            }
+            Ok(Met::Again(why)) => Err(why.into()),
+            Err(MeshError::Cancelled) => Err(StartError::Cancelled),
+            Err(MeshError::WrongDigest { peer, digest }) => {
+                let own = description.forming_digest() ^ self.terms;
+                Err(StartError::other_configuration(peer, own, digest))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    pub(crate) fn probe(&self) -> Probed {
+        probe(&self.identity, &self.addresses, self.key.as_ref())
+    }
+
+    pub(crate) fn other_configuration(&self, probed: &Probed) -> Option<StartError> {
+        let (node, digest) = probed.other_configuration?;
+        Some(StartError::other_configuration(node, self.identity.digest, digest))
+    }
+
+    /// What this node states at the barrier.
+    fn statement(&self, description: &Description) -> Result<Statement, StartError> {
+        let remembers = match (&self.state, &self.residence) {
+            (Some(state), _) => Remembers::of(state.last_membership(), self.data.records()),
+            // Locks tell which members live.
+            (None, Some(_)) => Remembers::Fresh,
+            (None, None) => Remembers::Nothing,
+        };
+        let mut living = Vec::new();
+        if let Some(residence) = &self.residence {
+            let others =
+                description.nodes.iter().filter(|node| !description.initial.contains(&node.id));
+            for node in others {
+                if residence.is_member(NodeId(node.id))? {
+                    living.push(node.id);
+                }
+            }
+        }
+        Ok(Statement { remembers, new_group: self.forming.new_group, living })
+    }
+
+    /// Meets the other initial nodes, and goes on looking for a running one meanwhile.
+    fn meet(
+        &self,
+        description: &Description,
+        telling: &Telling,
+        until: Instant,
+        cancel: &AtomicBool,
+    ) -> Result<Met, StartError> {
+        let statement = self.statement(description)?;
+        let but = (!statement.new_group).then(|| reason(self.own, &statement)).flatten();
+        let handler = FormingHandler::new(self.identity.digest, telling, but);
+        let (is_found, is_met, stop) =
+            (AtomicBool::new(false), AtomicBool::new(false), AtomicBool::new(false));
+        let other = Mutex::new(None);
+        let met = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_met.load(Ordering::Relaxed) {
+                    std::thread::sleep(LOOK_PAUSE / 10);
+                    if cancel.load(Ordering::Relaxed) {
+                        stop.store(true, Ordering::Relaxed);
+                    }
+                }
+            });
+            let look_around = || {
+                let mut other_since = None;
+                while !is_met.load(Ordering::Relaxed) {
+                    std::thread::sleep(LOOK_PAUSE);
+                    if is_met.load(Ordering::Relaxed) {
+                        break;
+                    }
+                    let probed = self.probe();
+                    let error = self.other_configuration(&probed);
+                    handler.sees(probed.stranger().or(probed.others()));
+                    if error.is_none() {
+                        other_since = None;
+                    } else if other_since.get_or_insert_with(Instant::now).elapsed()
+                        >= OTHER_CONFIGURATION
+                    {
+                        *other.lock().unwrap_or_else(PoisonError::into_inner) = error;
+                        stop.store(true, Ordering::Relaxed);
+                    }
+                    if probed.is_running {
+                        is_found.store(true, Ordering::Relaxed);
+                        stop.store(true, Ordering::Relaxed);
+                    }
+                }
+            };
+            if !self.forming.first_view_only {
+                scope.spawn(look_around);
+            }
+            let met = self.meet_all(description, &statement, &handler, until, &stop);
+            is_met.store(true, Ordering::Relaxed);
+            met
+        });
+        if is_found.load(Ordering::Relaxed) && !matches!(met, Ok(Met::All(_))) {
+            return Ok(Met::Running);
+        }
+        let other = other.into_inner().unwrap_or_else(PoisonError::into_inner);
+        match (met, other) {
+            (Ok(met), _) => Ok(met),
+            (Err(error @ MeshError::Running { .. }), _) if self.forming.first_view_only => {
+                Err(error.into())
+            }
+            (Err(MeshError::Running { .. }), _) => Ok(Met::Running),
+            (Err(why @ (MeshError::PeerGone { .. } | MeshError::Silent { .. })), _) => {
+                Ok(Met::Again(why))
+            }
+            (Err(MeshError::Cancelled), Some(error)) => Err(error),
+            (Err(MeshError::Cancelled), None) => Err(StartError::Cancelled),
+            (Err(MeshError::WrongDigest { peer, digest }), _) => {
+                let own = description.forming_digest() ^ self.terms;
+                Err(StartError::other_configuration(peer, own, digest))
+            }
+            (Err(error @ MeshError::Missing { .. }), _) => Err(match handler.restarting() {
+                Some(node) => StartError::NothingOfGroup { node },
+                None => error.into(),
+            }),
+            (Err(error), _) => Err(error.into()),
+        }
+    }
+
+    /// Meets all, and comes to the verdict with them: whether the group is formed.
+    fn meet_all(
+        &self,
+        description: &Description,
+        statement: &Statement,
+        handler: &FormingHandler<'_>,
+        until: Instant,
+        stop: &AtomicBool,
+    ) -> Result<Met, MeshError> {
+        let view = View::first(description);
+        let own = view.rank_of(self.own).unwrap_or_default();
+        let addresses: Vec<Address> =
+            view.members.iter().filter_map(|node| self.addresses.get(node).cloned()).collect();
+        let options = MeshOptions {
+            own,
+            members: &view.members,
+            addresses: &addresses,
+            listener: self.listener.try_clone().ok(),
+            incarnation: Some(self.identity.incarnation),
+            view: FIRST_VIEW,
+            digest: description.forming_digest() ^ self.terms,
+            key: self.key.clone(),
+            // Probed at before.
+            allow_clear: true,
+            time_limit: until.saturating_duration_since(Instant::now()),
+            cancel: stop,
+        };
+        let mut mesh = Mesh::join_with(options, handler)?;
+        handler.waits_for(&[]);
+        let bytes = postcard::to_stdvec(statement).unwrap_or_default();
+        let heard = mesh.exchange(|_| bytes.clone())?;
+        let mut said = Vec::with_capacity(view.members.len());
+        for (node, bytes) in view.members.iter().zip(heard) {
+            let statement = if *node == self.own {
+                statement.clone()
+            } else {
+                postcard::from_bytes(&bytes).map_err(|_| MeshError::Malformed { peer: *node })?
+            };
+            said.push((*node, statement));
+        }
+        if let Err(why) = judge(&said) {
+            return Ok(Met::NotFormed(why));
+        }
+        let sessions = view.members.iter().copied().zip(mesh.into_sessions());
+        Ok(Met::All(sessions.filter_map(|(node, session)| Some((node, session?))).collect()))
+    }
+}
+
+impl StartError {
+    /// Of a node whose digest is another one.
+    pub(crate) fn other_configuration(node: NodeId, own: u64, other: u64) -> Self {
+        Self::OtherConfiguration { node: node.get(), fields: differing(own, other) }
+    }
+}
+
+/// Says every few seconds what is waited for.
+pub(crate) struct Telling {
+    told: Option<fn(&Waiting)>,
+    next: Mutex<Instant>,
+}
+
+impl Telling {
+    pub(crate) fn new(told: Option<fn(&Waiting)>) -> Self {
+        Self { told, next: Mutex::new(Instant::now() + TELL_PAUSE) }
+    }
+
+    pub(crate) fn tell(&self, waiting: impl FnOnce() -> Waiting) {
+        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        if Instant::now() >= *next {
+            *next = Instant::now() + TELL_PAUSE;
+            self.tell_now(&waiting());
+        }
+    }
+
+    fn tell_now(&self, waiting: &Waiting) {
+        if let Some(told) = self.told {
+            told(waiting);
+        } else {
+            tracing::info!(%waiting, "no member yet");
+        }
+    }
+}
+
+/// Hears of the meeting, and answers operators meanwhile.
+struct FormingHandler<'p> {
+    digest: u64,
+    telling: &'p Telling,
+    but: Option<NotFormed>,
+    missing: Mutex<Vec<u32>>,
+    /// What it waits for rather than for those that are missing.
+    seen: Mutex<Option<Waiting>>,
+}
+
+impl<'p> FormingHandler<'p> {
+    fn new(digest: u64, telling: &'p Telling, but: Option<NotFormed>) -> Self {
+        Self { digest, telling, but, missing: Mutex::default(), seen: Mutex::default() }
+    }
+
+    fn sees(&self, seen: Option<Waiting>) {
+        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = seen;
+    }
+
+    fn seen(&self) -> Option<Waiting> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn restarting(&self) -> Option<u32> {
+        match self.seen() {
+            Some(Waiting::Others { node }) => Some(node),
+            _ => None,
+        }
+    }
+
+    fn waiting(&self) -> Waiting {
+        if let Some(seen) = self.seen() {
+            return seen;
+        }
+        let missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        Waiting::Forming { missing, but: self.but.clone() }
+    }
+}
+
+impl MeetingHandler for FormingHandler<'_> {
+    fn clients_digest(&self) -> u64 {
+        self.digest
+    }
+
+    fn waits_for(&self, missing: &[NodeId]) {
+        *self.missing.lock().unwrap_or_else(PoisonError::into_inner) =
+            missing.iter().map(|node| node.get()).collect();
+        self.telling.tell(|| self.waiting());
+    }
+
+    fn met_stranger(&self, peer: NodeId, address: &Address, refusal: Refusal) {
+        let answer = format!("{address} came {refusal}");
+        self.telling.tell_now(&Waiting::Stranger { node: peer.get(), answer });
+    }
+
+    fn takes_operators(&self) -> bool {
+        true
+    }
+
+    fn receive(&self, mut session: Session) {
+        if let Err(error) = operator::answer_forming(&mut session, &self.waiting()) {
+            tracing::debug!(%error, "an operator went away");
+        }
+    }
+}

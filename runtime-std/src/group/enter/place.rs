@@ -1,0 +1,125 @@
+//! What a process has before it is a member.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU64;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tramontane_control::{Address, Identity, Listener, Session, SharedKey, incarnation};
+use tramontane_core::ids::NodeId;
+
+use super::forming::Forming;
+use super::start_options::{StartError, StartOptions};
+use crate::carrier::Carrier;
+use crate::group::control::control_endpoints::ControlEndpoints;
+use crate::group::description::digest::digest_of_terms;
+use crate::group::description::terms::{Description, Membership};
+use crate::group::description::view::View;
+use crate::group::durable::data::{DataFolder, VIEW_FOLDER};
+use crate::group::durable::log_notice::LogNotice;
+use crate::group::engine::fabric::GroupFabric;
+use crate::group::state::folder::{StateFolder, noted_logs};
+use crate::shared_memory::{GroupName, Residence};
+
+/// How a process finds its group.
+pub(crate) enum Found {
+    /// A member runs, which lets it in.
+    Running,
+    /// The group begins with its first view, on these sessions.
+    First(Vec<(NodeId, Session)>),
+    /// The group goes on from its logs in this view, on these sessions.
+    Again(View, Vec<(NodeId, Session)>),
+}
+
+/// What a process has before it is a member.
+pub(crate) struct Place {
+    pub(crate) own: NodeId,
+    pub(crate) identity: Identity,
+    pub(crate) addresses: BTreeMap<NodeId, Address>,
+    pub(crate) key: Option<SharedKey>,
+    pub(crate) listener: Listener,
+    /// Over shared memory.
+    pub(crate) residence: Option<Arc<Residence>>,
+    pub(crate) forming: Forming,
+    /// Mixed with the digest by which nodes meet.
+    pub(crate) terms: u64,
+    pub(crate) rates: Vec<(u32, NonZeroU64)>,
+    /// What it remembers, if it has a folder for that.
+    pub(crate) state: Option<StateFolder>,
+    /// Its logs.
+    pub(crate) data: DataFolder,
+}
+
+impl Place {
+    /// Takes it, and what will carry the writes: what this machine lacks is told before others wait
+    /// for it.
+    pub(crate) fn take(
+        description: &Description,
+        options: StartOptions<'_>,
+    ) -> Result<(Self, GroupFabric), StartError> {
+        let own = NodeId(options.node);
+        if !description.has_node(own) {
+            let known = description.nodes.iter().map(|node| node.id).collect();
+            return Err(StartError::UnknownNode { node: options.node, known });
+        }
+        let ControlEndpoints { addresses, key } = ControlEndpoints::of(description, &options.root)?;
+        let digest = description.digest();
+        let identity = Identity { node: own, incarnation: incarnation()?, digest };
+        let mut residence = None;
+        if description.fabric == Carrier::SharedMemory {
+            let name = GroupName::new(&description.name)?;
+            let StartOptions { root, time_limit, cancel, .. } = &options;
+            let claimed = Residence::claim(
+                root,
+                &name,
+                own,
+                digest,
+                identity.incarnation,
+                *time_limit,
+                cancel,
+            )?;
+            residence = Some(Arc::new(claimed));
+        }
+        let address = addresses.get(&own).cloned().unwrap_or(Address::Unix(PathBuf::new()));
+        let fabric =
+            GroupFabric::alone(description, own, &address, &options.device, residence.clone())?;
+        let listener = match options.listener {
+            Some(listener) => listener,
+            None => Listener::bind(&address).map_err(|source| StartError::Listen {
+                address,
+                node: options.node,
+                source,
+            })?,
+        };
+        let (path, keep_bytes) = (options.data.as_deref(), options.data_keep_bytes);
+        let mut forming = options.forming;
+        let listed = description.nodes.iter().find(|node| node.id == own.get());
+        if let Some(path) = path.filter(|_| listed.is_none_or(|node| node.state.is_none())) {
+            forming.state.get_or_insert_with(|| path.join(VIEW_FOLDER));
+        }
+        let folder = forming.state.as_deref().or(listed.and_then(|node| node.state.as_deref()));
+        let folder = folder.filter(|_| description.membership == Membership::Changing);
+        let noted = folder.map(noted_logs).transpose()?.unwrap_or_default();
+        let mut data = DataFolder::open(description, own, path, keep_bytes, noted)?;
+        let state =
+            folder.map(|folder| StateFolder::open(folder, &description.name, own)).transpose()?;
+        if let Some(path) = state.as_ref().and_then(|state| state.repaired.clone()) {
+            data.notices.push(LogNotice::StateRepaired { path });
+        }
+        let (terms, rates) = (digest_of_terms(options.terms), options.rates);
+        let place = Self {
+            own,
+            identity,
+            addresses,
+            key,
+            listener,
+            residence,
+            forming,
+            terms,
+            rates,
+            state,
+            data,
+        };
+        Ok((place, fabric))
+    }
+}

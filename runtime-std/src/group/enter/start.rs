@@ -1,0 +1,67 @@
+//! How a process becomes a member: with all initial nodes in the first view, or let into a group
+//! that runs (VIE-12).
+//!
+//! A node looks for a member first. If one runs, it joins. If none does, and it is an initial node,
+//! it meets the others (`meeting`), until all are there or a member is found running after all. So
+//! nodes may be started in any order, and a node that comes back needs no other command than one
+//! that comes first. Nodes that meet form the group if none of them was ever a member of it, or if
+//! all of them are told to (`forming`).
+
+use std::time::Instant;
+
+use tramontane_core::fabric::{HostBlocks as _, HostFabric as _};
+
+use super::place::Place;
+use super::start_options::{StartError, StartOptions};
+use crate::group::delivery::replica::Replica;
+use crate::group::description::terms::{Description, Membership};
+use crate::group::running::{Running, Stepped};
+
+/// Becomes a member of a group, and runs as one: a thread of its own drives it.
+///
+/// Returns once this process is in a view: [`Replica::view_changed`] was called.
+///
+/// # Errors
+/// [`StartError`]; nothing is left behind then, but a folder for its state.
+pub fn start<R: Replica + 'static>(
+    description: Description,
+    options: StartOptions<'_>,
+    replica: R,
+) -> Result<Running, StartError> {
+    start_boxed(description, options, Box::new(replica))
+}
+
+/// One for all applications: each program would compile the whole member again, once for each type
+/// of its own.
+fn start_boxed(
+    description: Description,
+    options: StartOptions<'_>,
+    replica: Box<dyn Replica>,
+) -> Result<Running, StartError> {
+    Ok(start_stepped(description, options, replica)?.spawn()?)
+}
+
+/// Becomes a member of a group, which the caller [steps](Running::step) in a loop of its own. Where
+/// membership changes, the others remove a member that is not stepped for the group's failure
+/// timeout.
+///
+/// # Errors
+/// As [`start`].
+pub fn start_stepped<R: Replica>(
+    description: Description,
+    options: StartOptions<'_>,
+    replica: R,
+) -> Result<Stepped<R>, StartError> {
+    let until = Instant::now() + options.time_limit;
+    let cancel = options.cancel;
+    let settings = options.settings;
+    let (place, fabric) = Place::take(&description, options)?;
+    match description.membership {
+        Membership::Fixed => {
+            place.become_fixed(description, fabric, replica, settings, until, cancel)
+        }
+        Membership::Changing => {
+            place.become_member(description, fabric, replica, settings, until, cancel)
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! How a process becomes a member of a group whose membership changes.
+
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use tramontane_core::fabric::{HostBlocks as _, HostFabric as _};
+
+use super::entering::{Entered, Reception};
+use super::place::Place;
+use super::senders::Senders;
+use super::start_options::StartError;
+use crate::group::clients::ClientOrders;
+use crate::group::control::control_service::MemberAccess;
+use crate::group::delivery::replica::Replica;
+use crate::group::description::terms::Description;
+use crate::group::durable::Logs;
+use crate::group::durable::data::DataFolder;
+use crate::group::engine::changing::{ChangingParts, Engine};
+use crate::group::engine::fabric::GroupFabric;
+use crate::group::engine::participant::Participant;
+use crate::group::engine::parts::Parts;
+use crate::group::join::joining::LetIn;
+use crate::group::large::Large;
+use crate::group::running::{Handle, Running, Stepped};
+use crate::group::state::membership_record::Record;
+use crate::group::state::noting::NotedFolder;
+use crate::group::status::statistics::Statistics;
+use crate::member::Settings;
+
+impl Place {
+    pub(crate) fn become_member<R: Replica>(
+        mut self,
+        description: Description,
+        mut fabric: GroupFabric,
+        replica: R,
+        settings: Settings,
+        until: Instant,
+        cancel: &AtomicBool,
+    ) -> Result<Stepped<R>, StartError> {
+        let bell = fabric.fabric.local_bell();
+        let (client_orders, mut replica) = ClientOrders::before(&description, self.own, replica)?;
+        let entered = self.enter(&description, &mut fabric, &bell, &mut replica, until, cancel)?;
+        let Entered { admission, reception, let_in } = entered;
+        let Reception { service, server, requests, receiver, connector } = reception;
+        let has_logs = !self.data.logs.is_empty();
+        let folder = self.state.map(|folder| NotedFolder::new(folder, has_logs)).transpose()?;
+        let record = Record {
+            folder,
+            group: description.name.clone(),
+            digest: self.identity.digest,
+            node: self.own,
+            incarnation: self.identity.incarnation,
+        };
+        let ending = Arc::default();
+        let store = fabric.fabric.block_store();
+        let Senders { send_states, sending, large_queues } =
+            Senders::new(&description, self.own, &store, &ending, &bell);
+        let DataFolder { logs, notices: log_notices, keep_bytes, .. } = self.data;
+        let logs = Logs::start(logs, &description, &bell, keep_bytes)?;
+        let large = Large::new(&description, store, large_queues.into_iter());
+        let participant =
+            Arc::new(Participant { description, own: self.own, options: settings.options, ending });
+        let unsent = Arc::new(Mutex::new(Vec::new()));
+        let parts = Parts {
+            participant: Arc::clone(&participant),
+            fabric,
+            sending,
+            requests: receiver,
+            replica,
+            logs,
+            statistics: Statistics::new(service.board.clone()),
+            unsent: Arc::clone(&unsent),
+            idle_time: settings.idle_time,
+            overdue: None,
+        };
+        let changing = ChangingParts { large, connector: Arc::clone(&connector), record };
+        let shared_logs = parts.logs.shared_logs();
+        let engine = Engine::open(admission, parts, changing)?;
+        let clients = client_orders.serve(
+            &participant,
+            &send_states,
+            &bell,
+            service.board.clone(),
+            shared_logs.clone(),
+        )?;
+        // Visitors are answered from now on.
+        let _ = service.inside.set(MemberAccess {
+            requests: requests.clone(),
+            connector: Some(connector),
+            logs: shared_logs.clone(),
+            clients: clients.clone(),
+        });
+        let_in.into_iter().for_each(LetIn::tell_up);
+        let handle = Handle {
+            participant,
+            send_states,
+            requests,
+            board: service.board,
+            unsent,
+            log_notices,
+            clients,
+            logs: shared_logs,
+            _server: server,
+        };
+        Ok(Running::changing(handle, engine))
+    }
+}

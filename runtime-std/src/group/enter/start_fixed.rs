@@ -1,0 +1,215 @@
+//! How a process becomes a member of a group with fixed membership: it meets all others, all make
+//! the view's memory ready, and only then the group starts.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use tramontane_core::fabric::{Event, LossCause, ViewMemory};
+use tramontane_core::fabric::{Fabric as _, HostBlocks as _, HostFabric as _, ViewRows as _};
+use tramontane_core::ids::{NodeId, Rank};
+use tramontane_core::layout::Layout;
+
+use super::place::Place;
+use super::senders::Senders;
+use super::start_options::{StartError, StartOptions};
+use crate::fabric::AnyFabric;
+use crate::group::clients::ClientServer;
+use crate::group::clients::order::served::Served;
+use crate::group::control::control_service::{ControlService, MemberAccess};
+use crate::group::delivery::replica::Replica;
+use crate::group::description::error::DescriptionError;
+use crate::group::description::terms::{Description, Membership};
+use crate::group::description::view::{FIRST_VIEW, View};
+use crate::group::durable::Logs;
+use crate::group::durable::comparison::SharedLogs;
+use crate::group::engine::fabric::GroupFabric;
+use crate::group::engine::fixed::Fixed;
+use crate::group::engine::participant::Participant;
+use crate::group::engine::parts::Parts;
+use crate::group::engine::request::Requests;
+use crate::group::running::{Handle, Running, Stepped};
+use crate::group::status::statistics::Statistics;
+use crate::member::{Memory, Settings, Stopped};
+use crate::rdma::NoFabric;
+
+/// Between two looks whether all peers are ready.
+const READY_PAUSE: Duration = Duration::from_micros(200);
+
+/// Nodes that have met, and whose one view is open and ready at all of them. Dropped without
+/// [`leave`](Self::leave), this process counts as failed.
+pub struct Connected {
+    pub(crate) fabric: AnyFabric,
+    pub(crate) memory: Memory,
+    pub(crate) own: Rank,
+}
+
+impl Connected {
+    /// The rows of the view.
+    #[must_use]
+    pub fn memory(&self) -> ViewMemory<'_> {
+        self.memory.memory()
+    }
+
+    /// Leaves the others on purpose.
+    pub fn leave(mut self) {
+        self.fabric.leave();
+    }
+}
+
+/// Meets all nodes of a group with fixed membership, and makes memory of this layout: for what runs
+/// among them without a node. `layout` is of the description's nodes, in their order, and its
+/// digest is part of what all must have alike.
+///
+/// # Errors
+/// [`ConnectError`]; nothing is left behind then.
+pub fn connect(
+    mut description: Description,
+    mut options: StartOptions<'_>,
+    layout: &Layout<'_>,
+) -> Result<Connected, ConnectError> {
+    description.membership = Membership::Fixed;
+    description.complete()?;
+    let until = Instant::now() + options.time_limit;
+    let cancel = options.cancel;
+    options.terms ^= layout.digest();
+    let (place, mut fabric) = Place::take(&description, options)?;
+    let view = View::first(&description);
+    let own = place.rank_in(&view)?;
+    place.connect_all(&description, &mut fabric, until, cancel)?;
+    let memory = open_at_all(&mut fabric, layout, own, &view, until, cancel)?;
+    Ok(Connected { fabric: fabric.fabric, memory, own })
+}
+
+/// Why nodes do not come together.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// What is wrong with the description.
+    #[error(transparent)]
+    Description(#[from] DescriptionError),
+    /// As for a group.
+    #[error(transparent)]
+    Start(#[from] StartError),
+}
+
+impl Place {
+    fn rank_in(&self, view: &View) -> Result<Rank, StartError> {
+        let known = || view.members.iter().map(|node| node.get()).collect();
+        view.rank_of(self.own)
+            .ok_or_else(|| StartError::UnknownNode { node: self.own.get(), known: known() })
+    }
+
+    /// Meets all others, and hands their connections to the fabric.
+    fn connect_all(
+        &self,
+        description: &Description,
+        fabric: &mut GroupFabric,
+        until: Instant,
+        cancel: &AtomicBool,
+    ) -> Result<(), StartError> {
+        for (node, session) in self.meet_fixed(description, until, cancel)? {
+            fabric.connect(node, session);
+        }
+        fabric.limit_rates(&self.rates)?;
+        Ok(())
+    }
+
+    pub(crate) fn become_fixed<R: Replica>(
+        self,
+        description: Description,
+        mut fabric: GroupFabric,
+        replica: R,
+        settings: Settings,
+        until: Instant,
+        cancel: &AtomicBool,
+    ) -> Result<Stepped<R>, StartError> {
+        let view = View::first(&description);
+        let own = self.rank_in(&view)?;
+        let layout = description.view_layout(&view)?;
+        self.connect_all(&description, &mut fabric, until, cancel)?;
+        let service = ControlService::default();
+        let nodes = description.nodes.iter().map(|node| NodeId(node.id));
+        let server = service.open(self.listener, self.identity, nodes, self.key)?;
+        let memory = open_at_all(&mut fabric, layout.get(), own, &view, until, cancel)?;
+        let (requests, receiver) = Requests::new(fabric.fabric.local_bell());
+        let ending = Arc::default();
+        let store = fabric.fabric.block_store();
+        let bell = fabric.fabric.local_bell();
+        let Senders { send_states, sending, .. } =
+            Senders::new(&description, self.own, &store, &ending, &bell);
+        let participant =
+            Arc::new(Participant { description, own: self.own, options: settings.options, ending });
+        let unsent = Arc::new(Mutex::new(Vec::new()));
+        let parts = Parts {
+            participant: Arc::clone(&participant),
+            fabric,
+            sending,
+            requests: receiver,
+            // Its subgroups take no clients.
+            replica: Served::without(replica),
+            logs: Logs::default(),
+            statistics: Statistics::new(service.board.clone()),
+            unsent: Arc::clone(&unsent),
+            idle_time: settings.idle_time,
+            overdue: None,
+        };
+        let member = Fixed::open(parts, own, layout, memory)?;
+        let _ = service.inside.set(MemberAccess {
+            requests: requests.clone(),
+            connector: None,
+            logs: SharedLogs::default(),
+            clients: ClientServer::default(),
+        });
+        let handle = Handle {
+            participant,
+            send_states,
+            requests,
+            board: service.board,
+            unsent,
+            log_notices: Vec::new(),
+            clients: ClientServer::default(),
+            logs: SharedLogs::default(),
+            _server: server,
+        };
+        Ok(Running::fixed(handle, member))
+    }
+}
+
+/// Opens the view here, and waits until it is open at all peers: a member that returns from here
+/// may post.
+fn open_at_all(
+    fabric: &mut GroupFabric,
+    layout: &Layout<'_>,
+    own: Rank,
+    view: &View,
+    until: Instant,
+    cancel: &AtomicBool,
+) -> Result<Memory, StartError> {
+    let memory = fabric.open_view(layout, own, FIRST_VIEW);
+    let memory = memory.map_err(|error| Stopped::NoMemory(error.to_string()))?;
+    let fabric = &mut fabric.fabric;
+    let peers = || (0..).map(Rank).zip(&view.members).filter(|(rank, _)| *rank != own);
+    loop {
+        while let Some(event) = fabric.poll() {
+            if let Event::PeerLost { view: FIRST_VIEW, peer: rank, cause } = event {
+                if let (AnyFabric::Verbs(fabric), LossCause::Unreachable) = (&mut *fabric, cause) {
+                    return Err(NoFabric::from(fabric.no_answer(FIRST_VIEW, rank)).into());
+                }
+                let node = view.members.get(rank.index()).copied();
+                return Err(Stopped::PeerLost { rank, node, cause }.into());
+            }
+        }
+        let mut missing = peers().filter(|(rank, _)| !fabric.ready(FIRST_VIEW, *rank));
+        let Some((_, node)) = missing.next() else { return Ok(memory) };
+        if cancel.load(Ordering::Relaxed) {
+            return Err(StartError::Cancelled);
+        }
+        if Instant::now() >= until {
+            return Err(StartError::NotReady { node: node.get() });
+        }
+        std::thread::sleep(READY_PAUSE);
+        // A process that was killed does not ring.
+        fabric.check_peers();
+    }
+}

@@ -1,0 +1,116 @@
+//! How a node is admitted: by which view, where the one before ended, and what it was sent of that
+//! (VIE-10).
+
+use serde::{Deserialize, Serialize};
+use tramontane_core::ids::SubgroupId;
+
+use crate::group::description::subgroups::subgroups;
+use crate::group::description::terms::Description;
+use crate::group::description::view::View;
+use crate::group::engine::open_view::OpenView;
+
+/// Where a view ended in a subgroup that goes on: one of its members is in the next view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct End {
+    pub(crate) subgroup: u16,
+    /// The place behind the last one that is delivered. None where there is no order.
+    pub(crate) trim: Option<u64>,
+}
+
+/// What a member sent a joiner of a subgroup beside the state, and how far it goes with that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Sent {
+    pub(crate) subgroup: u16,
+    pub(crate) messages: u64,
+    /// Up to that place of that view.
+    pub(crate) view: u64,
+    pub(crate) place: u64,
+}
+
+/// A view, and where the one before it ended: what the nodes that it admits must have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Admission {
+    pub(crate) view: View,
+    pub(crate) ends: Vec<End>,
+}
+
+impl Admission {
+    /// The first view of a group: it admits no node.
+    pub(crate) const fn first(view: View) -> Self {
+        Self { view, ends: Vec::new() }
+    }
+
+    /// The view after one that ended.
+    pub(crate) fn after(ended: &mut OpenView, next: View, description: &Description) -> Self {
+        let mut ends = Vec::new();
+        for subgroup in subgroups(description) {
+            let before = ended.view().subgroup_members(description, subgroup);
+            if before.iter().any(|node| next.members.contains(node)) {
+                let is_ordered =
+                    description.subgroups.get(subgroup.index()).is_some_and(|of| !of.unordered);
+                let trim = ended.trim(subgroup).filter(|_| is_ordered);
+                ends.push(End { subgroup: subgroup.0, trim });
+            }
+        }
+        Self { view: next, ends }
+    }
+
+    /// Where the view before ended in a subgroup, if it goes on.
+    pub(crate) fn end_of(&self, subgroup: SubgroupId) -> Option<&End> {
+        self.ends.iter().find(|end| end.subgroup == subgroup.0)
+    }
+
+    /// Whether that is all of its subgroup that came before the view.
+    pub(crate) fn is_whole(&self, sent: &Sent) -> bool {
+        let Some(end) = self.end_of(SubgroupId(sent.subgroup)) else { return false };
+        // A state of this view was taken before anything was delivered in it.
+        let is_of_now = sent.view == self.view.id.0 && sent.place == 0 && sent.messages == 0;
+        let is_of_before = sent.view.checked_add(1) == Some(self.view.id.0);
+        is_of_now || (is_of_before && end.trim.is_none_or(|trim| trim == sent.place))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::group::description::subgroups::needed;
+    use crate::group::description::view::FIRST_VIEW;
+
+    #[test]
+    fn what_was_sent_is_whole_up_to_the_end_of_the_view_before_or_before_anything_in_this_one() {
+        let first = View { id: FIRST_VIEW, members: vec![NodeId(0)], closed: Vec::new() };
+        let view = View { id: FIRST_VIEW.next(), members: vec![NodeId(0), NodeId(1)], ..first };
+        let ends = vec![End { subgroup: 0, trim: Some(9) }, End { subgroup: 2, trim: None }];
+        let admission = Admission { view, ends };
+        let is_whole = |subgroup, messages, view, place| {
+            admission.is_whole(&Sent { subgroup, messages, view, place })
+        };
+        assert!(is_whole(0, 4, 1, 9) && is_whole(0, 0, 2, 0) && is_whole(2, 4, 1, 5));
+        assert!(!is_whole(0, 4, 1, 8), "a place is missing");
+        assert!(!is_whole(0, 4, 1, 10), "more than was delivered");
+        assert!(!is_whole(0, 1, 2, 1), "something was delivered in this view");
+        assert!(!is_whole(0, 4, 3, 9), "another view");
+        assert!(!is_whole(1, 0, 1, 0), "nobody has that subgroup");
+    }
+
+    #[test]
+    fn a_subgroup_is_needed_once_somebody_else_has_it() {
+        let mut description = Description::local("needed", 4, 8, 16);
+        let mut two = description.subgroups[0].clone();
+        (two.members, two.senders) = (Some(vec![2, 3]), Some(vec![2, 3]));
+        description.subgroups.push(two);
+        let view = |members: &[u32]| {
+            let members = members.iter().copied().map(NodeId).collect();
+            View { id: FIRST_VIEW, members, closed: Vec::new() }
+        };
+        let of_three = |members| needed(&description, &view(members), NodeId(3));
+        assert_eq!(of_three(&[0, 1]), [SubgroupId(0)]);
+        assert_eq!(of_three(&[0, 1, 2]), [SubgroupId(0), SubgroupId(1)]);
+        assert_eq!(of_three(&[0, 1, 3]), [SubgroupId(0)], "itself it cannot ask");
+        assert_eq!(
+            needed(&description, &view(&[2, 3]), NodeId(1)),
+            [SubgroupId(0)],
+            "not of its own"
+        );
+    }
+}

@@ -1,0 +1,135 @@
+//! The joiner's side of its logs: what they lack comes from a member's, and what the group went on
+//! without is set aside (DUR-7).
+//!
+//! Most of it is fetched before the joiner asks to be supplied: until then the member keeps nothing
+//! for it.
+
+use tramontane_control::Session;
+use tramontane_core::ids::SubgroupId;
+
+use super::attempt_error::{AROUND, AttemptError, STALL};
+use super::join_messages::{JoinReply, JoinRequest};
+use super::restoring::Restoring;
+use crate::group::delivery::replica::Replica;
+use crate::group::durable::delivered::Delivered;
+use crate::group::large::limits::LARGE_MAX;
+use crate::group::supply::queue::TOGETHER_MAX;
+use crate::session_messages::{receive_message, send_message};
+
+/// A log that lacks fewer bytes than this is close enough to be supplied with the rest.
+const CLOSE_BYTES: usize = 4 << 20;
+
+/// The longest message with records: one record may be as long as the longest large message.
+const RECORDS_BYTES_MAX: u64 = LARGE_MAX + 2 * TOGETHER_MAX as u64 + 16 * AROUND;
+
+impl<R: Replica> Restoring<'_, R> {
+    /// Brings the logs of these subgroups close to a member's, and the application with them. Gives
+    /// each with the number of records that it has then; those are left out that need a state.
+    pub(crate) fn catch_up(
+        &mut self,
+        session: &mut Session,
+        subgroups: &[SubgroupId],
+    ) -> Result<Vec<(u16, u64)>, AttemptError> {
+        let mut records = Vec::new();
+        for subgroup in subgroups {
+            if self.data.log(*subgroup).is_some()
+                && let Some(next) = self.catch_up_in(session, *subgroup)?
+            {
+                records.push((subgroup.0, next));
+            }
+        }
+        Ok(records)
+    }
+
+    fn catch_up_in(
+        &mut self,
+        session: &mut Session,
+        subgroup: SubgroupId,
+    ) -> Result<Option<u64>, AttemptError> {
+        let log = self.data.log(subgroup).ok_or(AttemptError::Malformed)?;
+        log.commit()?;
+        let compare = JoinRequest::Compare { subgroup: subgroup.0, last: log.last_place()? };
+        send_message(session, &compare, STALL)?;
+        let common = match receive_message(session, AROUND, STALL)? {
+            JoinReply::Common { records } => records,
+            JoinReply::NotNow(why) => return Err(AttemptError::NotNow(why)),
+            _ => return Err(AttemptError::Malformed),
+        };
+        let goes_on = match common {
+            Some(common) => self.go_on_behind(session, subgroup, common)?,
+            None => false,
+        };
+        if !goes_on {
+            // A member that has no log of that time has a state.
+            self.data.begin_anew_in(subgroup)?;
+            return Ok(None);
+        }
+        self.hand_over_log(subgroup)?;
+        while self.fetch(session, subgroup)? >= CLOSE_BYTES {}
+        Ok(self.data.log(subgroup).map(|log| log.next().0))
+    }
+
+    /// Repairs the records that both have, and sets aside what comes behind them. False if that
+    /// cannot be.
+    fn go_on_behind(
+        &mut self,
+        session: &mut Session,
+        subgroup: SubgroupId,
+        common: u64,
+    ) -> Result<bool, AttemptError> {
+        let log = self.data.log(subgroup).ok_or(AttemptError::Malformed)?;
+        if !log.has_place_for(common) {
+            return Ok(false);
+        }
+        for (from, to) in log.damaged_before(common) {
+            let mut repairs = Vec::new();
+            receive_records(session, subgroup, from, to, |_, records| {
+                repairs.extend(records);
+                Ok(())
+            })?;
+            if !self.data.repair(subgroup, from, to, &repairs)? {
+                return Ok(false);
+            }
+        }
+        self.data.cut(subgroup, common)?;
+        Ok(true)
+    }
+
+    /// Fetches what a member has behind the own records. Gives how many bytes that was.
+    fn fetch(
+        &mut self,
+        session: &mut Session,
+        subgroup: SubgroupId,
+    ) -> Result<usize, AttemptError> {
+        let from = self.data.log(subgroup).ok_or(AttemptError::Malformed)?.next().0;
+        let mut bytes = 0;
+        receive_records(session, subgroup, from, u64::MAX, |first, records| {
+            bytes += records.iter().map(|record| record.payload.len()).sum::<usize>();
+            self.take_records(subgroup, first, &records)
+        })?;
+        Ok(bytes)
+    }
+}
+
+/// Asks for records, and takes them as they come.
+fn receive_records(
+    session: &mut Session,
+    subgroup: SubgroupId,
+    from: u64,
+    to: u64,
+    mut take: impl FnMut(u64, Vec<Delivered>) -> Result<(), AttemptError>,
+) -> Result<(), AttemptError> {
+    send_message(session, &JoinRequest::Fetch { subgroup: subgroup.0, from, to }, STALL)?;
+    loop {
+        match receive_message(session, RECORDS_BYTES_MAX, STALL)? {
+            JoinReply::Records { subgroup: of, first, records, is_last } if of == subgroup.0 => {
+                take(first, records)?;
+                if is_last {
+                    return Ok(());
+                }
+            }
+            JoinReply::NotNow(why) => return Err(AttemptError::NotNow(why)),
+            _ => return Err(AttemptError::Malformed),
+        }
+    }
+}

@@ -1,0 +1,369 @@
+//! The joiner's state transfer: states, the messages since, and the view that admits it, each from
+//! a member that has it (VIE-10).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use tramontane_control::{Purpose, Session, SessionError};
+use tramontane_core::ids::{NodeId, SubgroupId, ViewId};
+
+use super::admission::Admission;
+use super::attempt_error::{AROUND, AttemptError, PAUSE, STALL};
+use super::join_messages::{JoinReply, JoinRequest};
+use super::restoring::Restoring;
+use super::transfer_progress::TransferProgress;
+use crate::group::control::peer_connector::PeerConnector;
+use crate::group::control::probe::probe;
+use crate::group::delivery::replica::Replica;
+use crate::group::description::subgroups::needed;
+use crate::group::description::terms::Description;
+use crate::group::description::view::View;
+use crate::group::supply::queue::TOGETHER_MAX;
+use crate::session_messages::{receive_message, send_message};
+
+/// For how long a node that was admitted looks for a member that has what is missing.
+const LATE_MAX: Duration = Duration::from_secs(10);
+
+/// One member that supplies, and with what.
+pub(crate) struct Supplier {
+    node: NodeId,
+    pub(crate) session: Session,
+    subgroups: Vec<SubgroupId>,
+    /// How this node was admitted, once this member has sent all that it had.
+    let_in: Option<Admission>,
+}
+
+impl Supplier {
+    pub(crate) const fn new(node: NodeId, session: Session, subgroups: Vec<SubgroupId>) -> Self {
+        Self { node, session, subgroups, let_in: None }
+    }
+
+    /// Asks for the states, and for all that is delivered after them. Where a log is here that the
+    /// supplier's goes on behind, its records are asked for instead of a state.
+    fn ask<R: Replica>(
+        &mut self,
+        leads: bool,
+        restoring: &mut Restoring<'_, R>,
+    ) -> Result<(), AttemptError> {
+        let records = restoring.catch_up(&mut self.session, &self.subgroups)?;
+        let subgroups = self.subgroups.iter().map(|subgroup| subgroup.0).collect();
+        let supply = JoinRequest::Supply { subgroups, leads, records };
+        Ok(send_message(&mut self.session, &supply, STALL)?)
+    }
+
+    fn sources(&self) -> impl Iterator<Item = (u16, u32)> {
+        self.subgroups.iter().map(|subgroup| (subgroup.0, self.node.get()))
+    }
+}
+
+/// Where a supplier pauses.
+enum Word {
+    /// It has nothing more for now.
+    CaughtUp,
+    /// The sources are not those of this view.
+    Choose(View),
+    /// This node is a member.
+    Member(Admission),
+}
+
+/// A node that restores what it needs to become a member.
+pub(crate) struct StateTransfer<'t, R> {
+    pub(crate) description: &'t Description,
+    pub(crate) own: NodeId,
+    pub(crate) connector: &'t PeerConnector,
+    pub(crate) stop: &'t Arc<AtomicBool>,
+    pub(crate) restoring: Restoring<'t, R>,
+    pub(crate) progress: &'t mut TransferProgress,
+}
+
+impl<R: Replica> StateTransfer<'_, R> {
+    /// Whether a process answers that it is a member.
+    pub(crate) fn has_group_members(&self) -> bool {
+        let PeerConnector { identity, addresses, key, .. } = self.connector;
+        probe(identity, addresses, key.as_ref()).has_members
+    }
+
+    /// Takes the states of all subgroups that have members, and of those that come to have some
+    /// meanwhile; and asks to be admitted, until a view does.
+    pub(crate) fn be_let_in(
+        &mut self,
+        lead: &mut Supplier,
+        view: &View,
+    ) -> Result<Admission, AttemptError> {
+        let node = lead.node;
+        lead.subgroups = needed(self.description, view, self.own);
+        lead.subgroups.retain(|id| view.subgroup_members(self.description, *id).contains(&node));
+        lead.ask(true, &mut self.restoring)?;
+        let mut others = self.choose(view, lead, &[])?;
+        self.take_on(lead, &mut others)
+    }
+
+    /// Takes what suppliers were asked for, and what comes after it.
+    ///
+    /// The leader of an earlier attempt may have had this node admitted meanwhile: then a supplier
+    /// reports it before it is asked. The others know it too, and have what came before that view.
+    fn take_on(
+        &mut self,
+        lead: &mut Supplier,
+        others: &mut Vec<Supplier>,
+    ) -> Result<Admission, AttemptError> {
+        self.take_states(lead)?;
+        for other in &mut *others {
+            self.take_states(other)?;
+        }
+        while lead.let_in.is_none() {
+            if others.iter().any(|other| other.let_in.is_none() && !other.session.is_open()) {
+                return Err(SessionError::Closed.into());
+            }
+            let sources = lead.sources().chain(others.iter().flat_map(Supplier::sources)).collect();
+            send_message(&mut lead.session, &JoinRequest::Ready { sources }, STALL)?;
+            match self.take(lead)? {
+                Word::CaughtUp => return Err(AttemptError::Malformed),
+                Word::Member(admission) => lead.let_in = Some(admission),
+                Word::Choose(view) => {
+                    let mut new = self.choose(&view, lead, others)?;
+                    for other in &mut new {
+                        self.take_states(other)?;
+                    }
+                    others.append(&mut new);
+                }
+            }
+        }
+        let admission = lead.let_in.clone().ok_or(AttemptError::Malformed)?;
+        for other in &mut *others {
+            self.take_rest(other)?;
+            if other.let_in.as_ref().is_some_and(|by| *by != admission) {
+                return Err(AttemptError::Malformed);
+            }
+        }
+        Ok(admission)
+    }
+
+    /// Takes what a supplier has before the group is asked to admit this node.
+    fn take_states(&mut self, supplier: &mut Supplier) -> Result<(), AttemptError> {
+        match self.take(supplier)? {
+            Word::CaughtUp => {}
+            Word::Member(admission) => supplier.let_in = Some(admission),
+            Word::Choose(_) => return Err(AttemptError::Malformed),
+        }
+        Ok(())
+    }
+
+    /// Takes what a supplier delivered before the view that has let this node in. If it is gone,
+    /// another has that too.
+    fn take_rest(&mut self, supplier: &mut Supplier) -> Result<(), AttemptError> {
+        if supplier.let_in.is_some() {
+            return Ok(());
+        }
+        match self.take(supplier) {
+            Ok(Word::Member(admission)) => supplier.let_in = Some(admission),
+            Ok(Word::CaughtUp | Word::Choose(_)) => return Err(AttemptError::Malformed),
+            Err(error) if error.is_of_supplier() => {
+                tracing::info!(node = %supplier.node, %error, "a member that supplied this one is gone");
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// Asks a member of a view that has this node, and that it has not entered yet, how it was let
+    /// in.
+    pub(crate) fn ask_admission(&mut self, lead: &mut Supplier) -> Result<Admission, AttemptError> {
+        lead.ask(true, &mut self.restoring)?;
+        match self.take(lead)? {
+            Word::Member(admission) => Ok(admission),
+            Word::CaughtUp | Word::Choose(_) => {
+                Err(AttemptError::NotNow("the view has changed".to_owned()))
+            }
+        }
+    }
+
+    /// Makes sure that all is here that the view which has let this node in is built upon. What is
+    /// missing has every other member of its subgroup: nothing more is delivered there before this
+    /// node is up.
+    pub(crate) fn complete(&mut self, admission: &Admission) -> Result<(), AttemptError> {
+        let until = Instant::now() + LATE_MAX;
+        loop {
+            let lacking = self.progress.lacking(self.description, self.own, admission);
+            let Some(subgroup) = lacking.first() else {
+                return self.begin_anew(admission);
+            };
+            if self.stop.load(Ordering::Relaxed) {
+                return Err(SessionError::Stopped.into());
+            }
+            if Instant::now() >= until {
+                return Err(AttemptError::NoSupplier(*subgroup));
+            }
+            if !self.take_late(*subgroup, admission)? {
+                std::thread::sleep(PAUSE);
+            }
+        }
+    }
+
+    /// Subgroups of which there is something here from before, and that begin with the view that
+    /// let this node in: a reserved one was closed and opened meanwhile, as happens to it.
+    fn begin_anew(&mut self, admission: &Admission) -> Result<(), AttemptError> {
+        for subgroup in self.progress.outdated(admission) {
+            let of = self.description.subgroups.get(subgroup.index());
+            if !of.is_some_and(|of| of.reserved) {
+                return Err(AttemptError::Outdated(subgroup));
+            }
+            let begun = self.restoring.replica.restore(subgroup, &mut std::io::empty());
+            begun.map_err(AttemptError::Restore)?;
+        }
+        Ok(())
+    }
+
+    /// Takes the state of a subgroup at the beginning of the view that has let this node in. False
+    /// if nobody has it.
+    fn take_late(
+        &mut self,
+        subgroup: SubgroupId,
+        admission: &Admission,
+    ) -> Result<bool, AttemptError> {
+        let mut members = admission.view.subgroup_members(self.description, subgroup);
+        members.retain(|node| *node != self.own);
+        for node in members {
+            tracing::info!(%node, %subgroup, "this node was admitted, and restores what is missing");
+            match self.take_late_from(node, subgroup, admission) {
+                Ok(()) => return Ok(true),
+                Err(error) if error.is_of_supplier() => {
+                    tracing::debug!(%node, %error, "cannot supply")
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(false)
+    }
+
+    fn take_late_from(
+        &mut self,
+        node: NodeId,
+        subgroup: SubgroupId,
+        admission: &Admission,
+    ) -> Result<(), AttemptError> {
+        let (view, session) = welcome(node, self.connector, self.stop)?;
+        if view.id > admission.view.id {
+            return Err(AttemptError::ViewOver);
+        }
+        let mut supplier = Supplier::new(node, session, vec![subgroup]);
+        supplier.ask(false, &mut self.restoring)?;
+        loop {
+            match self.take(&mut supplier)? {
+                Word::Member(by) if by == *admission => return Ok(()),
+                // It is in the view before still, and comes to this one.
+                Word::CaughtUp => {}
+                Word::Member(_) | Word::Choose(_) => return Err(AttemptError::Malformed),
+            }
+        }
+    }
+
+    /// Chooses suppliers for those subgroups of a view that have members and no supplier yet, and
+    /// asks them for the states.
+    fn choose(
+        &mut self,
+        view: &View,
+        lead: &Supplier,
+        others: &[Supplier],
+    ) -> Result<Vec<Supplier>, AttemptError> {
+        let known: Vec<&Supplier> = std::iter::once(lead).chain(others).collect();
+        if let Some(gone) = known.iter().find(|supplier| !view.members.contains(&supplier.node)) {
+            return Err(AttemptError::NotNow(format!(
+                "node {} supplied this one, and has left",
+                gone.node
+            )));
+        }
+        let mut new: Vec<Supplier> = Vec::new();
+        for id in needed(self.description, view, self.own) {
+            if known.iter().any(|supplier| supplier.subgroups.contains(&id)) {
+                continue;
+            }
+            let members = view.subgroup_members(self.description, id);
+            if let Some(supplier) = new.iter_mut().find(|supplier| members.contains(&supplier.node))
+            {
+                supplier.subgroups.push(id);
+                continue;
+            }
+            let mut found = members.iter().filter_map(|node| {
+                let (_, session) = welcome(*node, self.connector, self.stop).ok()?;
+                Some(Supplier::new(*node, session, vec![id]))
+            });
+            new.push(found.next().ok_or(AttemptError::NoSupplier(id))?);
+        }
+        for supplier in &mut new {
+            supplier.ask(false, &mut self.restoring)?;
+        }
+        Ok(new)
+    }
+
+    /// Takes what a supplier sends, until it pauses.
+    fn take(&mut self, supplier: &mut Supplier) -> Result<Word, AttemptError> {
+        let longest = self
+            .description
+            .subgroups
+            .iter()
+            .map(|subgroup| subgroup.large_max.max(subgroup.slot_max().into()))
+            .max();
+        let together = u64::try_from(TOGETHER_MAX).unwrap_or(u64::MAX);
+        let bytes_max = longest.unwrap_or(0) + 2 * together + AROUND * 16;
+        loop {
+            match receive_message(&mut supplier.session, bytes_max, STALL)? {
+                JoinReply::State { subgroup, view, records }
+                    if supplier.subgroups.contains(&SubgroupId(subgroup)) =>
+                {
+                    self.progress.state(SubgroupId(subgroup));
+                    let (subgroup, view) = (SubgroupId(subgroup), ViewId(view));
+                    self.restoring.restore(&mut supplier.session, subgroup, view, records)?;
+                }
+                JoinReply::Records { subgroup, first, records, is_last }
+                    if supplier.subgroups.contains(&SubgroupId(subgroup)) =>
+                {
+                    self.restoring.take_records(SubgroupId(subgroup), first, &records)?;
+                    if is_last {
+                        self.progress.state(SubgroupId(subgroup));
+                    }
+                }
+                JoinReply::Messages(messages) => {
+                    for message in &messages {
+                        if !self.progress.message(message.subgroup) {
+                            return Err(AttemptError::Malformed);
+                        }
+                        self.restoring.replay(message)?;
+                    }
+                }
+                JoinReply::CaughtUp => return Ok(Word::CaughtUp),
+                JoinReply::Choose(view) => return Ok(Word::Choose(view.into())),
+                JoinReply::Member { view, ends, sent } => {
+                    self.progress.sent(&sent);
+                    return Ok(Word::Member(Admission { view: view.into(), ends }));
+                }
+                JoinReply::NotNow(why) => return Err(AttemptError::NotNow(why)),
+                JoinReply::View(_)
+                | JoinReply::State { .. }
+                | JoinReply::Records { .. }
+                | JoinReply::Common { .. } => {
+                    return Err(AttemptError::Malformed);
+                }
+            }
+        }
+    }
+}
+
+pub(crate) fn welcome(
+    node: NodeId,
+    connector: &PeerConnector,
+    stop: &Arc<AtomicBool>,
+) -> Result<(View, Session), AttemptError> {
+    let mut session = connector.call(node, Purpose::Join, stop)?.session;
+    session.stop_with(Arc::clone(stop));
+    send_message(&mut session, &JoinRequest::Welcome, STALL)?;
+    match receive_message(&mut session, AROUND * 16, STALL)? {
+        JoinReply::View(view) => Ok((view.into(), session)),
+        JoinReply::NotNow(why) => Err(AttemptError::NotNow(why)),
+        _ => Err(AttemptError::Malformed),
+    }
+}
+
+#[cfg(test)]
+mod tests;

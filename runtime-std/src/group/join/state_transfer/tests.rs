@@ -1,0 +1,234 @@
+//! Joiners whose suppliers follow a script.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use tramontane_control::{Address, ControlServer, Identity, Listener};
+use tramontane_core::fabric::HostFabric as _;
+
+use super::*;
+use crate::fabric::AnyFabric;
+use crate::group::control::peer_connector::Calls;
+use crate::group::delivery::messages::Messages;
+use crate::group::description::view::{FIRST_VIEW, WireView};
+use crate::group::durable::data::DataFolder;
+use crate::group::engine::request::Requests;
+use crate::group::join::admission::{End, Sent};
+use crate::group::join::join_messages::tests::message;
+use crate::tcp::{Settings, Tcp};
+
+const LONG: Duration = Duration::from_secs(60);
+const JOINER: NodeId = NodeId(2);
+
+/// Members that each follow a script.
+#[derive(Default)]
+struct Members {
+    endpoints: Vec<ControlServer>,
+    addresses: BTreeMap<NodeId, Address>,
+}
+
+fn identity(node: NodeId) -> Identity {
+    Identity { node, incarnation: 1, digest: 7 }
+}
+
+impl Members {
+    fn add(&mut self, node: u32, script: impl Fn(&mut Session) + Send + Sync + 'static) {
+        let listener =
+            Listener::bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).expect("a port");
+        let server = ControlServer::open(
+            listener,
+            identity(NodeId(node)),
+            [JOINER],
+            None,
+            move |mut client| {
+                script(&mut client.session);
+            },
+        );
+        let server = server.expect("a thread");
+        self.addresses.insert(NodeId(node), server.address().clone());
+        self.endpoints.push(server);
+    }
+
+    /// What another process needs to call them.
+    fn connector(&self) -> PeerConnector {
+        let tcp = Tcp::new(JOINER, Settings::default()).expect("descriptors");
+        let (requests, _) = Requests::new(AnyFabric::Tcp(tcp).local_bell());
+        let (identity, addresses) = (identity(JOINER), self.addresses.clone());
+        PeerConnector { identity, addresses, key: None, requests, calls: Calls::default() }
+    }
+}
+
+/// What member 0 and the joiner have in common, and the joiner with member 1.
+fn description() -> Description {
+    let mut description = Description::local("taking", 3, 8, 16);
+    let mut other = description.subgroups[0].clone();
+    description.subgroups[0].members = Some(vec![0, 2]);
+    (other.name, other.members) = ("other".to_owned(), Some(vec![1, 2]));
+    description.subgroups.push(other);
+    description
+}
+
+fn admission() -> Admission {
+    let members = vec![NodeId(0), NodeId(1), JOINER];
+    let view = View { id: FIRST_VIEW.next(), members, closed: Vec::new() };
+    let ends = [0, 1].map(|subgroup| End { subgroup, trim: Some(1) }).to_vec();
+    Admission { view, ends }
+}
+
+fn member(subgroup: u16, messages: u64) -> JoinReply {
+    let Admission { view, ends } = admission();
+    let sent = vec![Sent { subgroup, messages, view: FIRST_VIEW.0, place: 1 }];
+    JoinReply::Member { view: WireView::from(&view), ends, sent }
+}
+
+fn state(session: &mut Session, subgroup: u16) {
+    send_message(session, &JoinReply::State { subgroup, view: 1, records: 0 }, LONG)
+        .expect("it hears");
+    session.send_stream(&mut std::io::empty(), LONG).expect("it hears");
+}
+
+fn hear_words(session: &mut Session, view: &View) -> JoinRequest {
+    let welcome: JoinRequest = receive_message(session, AROUND, LONG).expect("it comes");
+    assert_eq!(welcome, JoinRequest::Welcome);
+    send_message(session, &JoinReply::View(view.into()), LONG).expect("it hears");
+    receive_message(session, AROUND, LONG).expect("it asks")
+}
+
+/// Joins with member 0 as the lead, and gives what was delivered.
+fn join(members: &Members, view: &View) -> Result<Vec<Vec<u8>>, AttemptError> {
+    let (description, connector, stop) = (description(), members.connector(), Arc::default());
+    let mut delivered = Vec::new();
+    let mut replica = |messages: &mut Messages<'_, '_>| {
+        messages.for_each(|message| delivered.push(message.payload.to_vec()));
+    };
+    let (mut data, mut progress) = (DataFolder::default(), TransferProgress::default());
+    let restoring = Restoring { replica: &mut replica, data: &mut data };
+    let (own, stop) = (JOINER, &stop);
+    let mut transfer = StateTransfer {
+        description: &description,
+        own,
+        connector: &connector,
+        stop,
+        restoring,
+        progress: &mut progress,
+    };
+    let (_, session) = welcome(NodeId(0), &connector, stop)?;
+    let mut lead = Supplier::new(NodeId(0), session, Vec::new());
+    let admitted = transfer.be_let_in(&mut lead, view)?;
+    assert_eq!(admitted, admission());
+    transfer.complete(&admitted)?;
+    Ok(delivered)
+}
+
+fn before() -> View {
+    View { id: FIRST_VIEW, members: vec![NodeId(0), NodeId(1)], closed: Vec::new() }
+}
+
+/// A member may report that the joiner was admitted by an earlier wish, when another has
+/// reported that it has caught up.
+#[test]
+fn a_joiner_that_was_admitted_meanwhile_takes_what_every_supplier_delivered_before_that() {
+    let mut members = Members::default();
+    members.add(0, |session| {
+        let asked = hear_words(session, &before());
+        assert_eq!(
+            asked,
+            JoinRequest::Supply { subgroups: vec![0], leads: true, records: Vec::new() }
+        );
+        state(session, 0);
+        send_message(session, &JoinReply::CaughtUp, LONG).expect("it hears");
+        let ready: JoinRequest =
+            receive_message(session, AROUND, LONG).expect("it is asked to go on");
+        assert_eq!(ready, JoinRequest::Ready { sources: vec![(0, 0), (1, 1)] });
+        let late = JoinReply::Messages(vec![message(b"delivered late")]);
+        send_message(session, &late, LONG).expect("it hears");
+        send_message(session, &member(0, 1), LONG).expect("it hears");
+    });
+    members.add(1, |session| {
+        hear_words(session, &before());
+        state(session, 1);
+        send_message(session, &member(1, 0), LONG).expect("it hears");
+    });
+    assert_eq!(join(&members, &before()).expect("it is let in"), [b"delivered late"]);
+}
+
+/// The first view has nobody of the second subgroup: the lead finds out that it has, when the
+/// joiner is ready.
+#[test]
+fn a_subgroup_that_has_members_by_now_is_taken_over_before_the_node_is_let_in() {
+    let alone = View { members: vec![NodeId(0)], ..before() };
+    let mut members = Members::default();
+    let first = alone.clone();
+    members.add(0, move |session| {
+        hear_words(session, &first);
+        state(session, 0);
+        send_message(session, &JoinReply::CaughtUp, LONG).expect("it hears");
+        let mut ready =
+            || receive_message::<JoinRequest>(session, AROUND, LONG).expect("it is asked to go on");
+        assert_eq!(ready(), JoinRequest::Ready { sources: vec![(0, 0)] });
+        send_message(session, &JoinReply::Choose(WireView::from(&before())), LONG)
+            .expect("it hears");
+        let mut ready =
+            || receive_message::<JoinRequest>(session, AROUND, LONG).expect("it is asked to go on");
+        assert_eq!(ready(), JoinRequest::Ready { sources: vec![(0, 0), (1, 1)] });
+        send_message(session, &member(0, 0), LONG).expect("it hears");
+    });
+    members.add(1, |session| {
+        hear_words(session, &before());
+        state(session, 1);
+        send_message(session, &JoinReply::CaughtUp, LONG).expect("it hears");
+        send_message(session, &member(1, 0), LONG).expect("it hears");
+    });
+    join(&members, &alone).expect("it is let in");
+}
+
+/// No member of the second subgroup ever supplies it, and the view says that it goes on.
+#[test]
+fn a_joiner_that_lacks_a_subgroup_does_not_enter_and_restores_it_from_a_member_of_the_view() {
+    let alone = View { members: vec![NodeId(0)], ..before() };
+    let mut members = Members::default();
+    let first = alone.clone();
+    members.add(0, move |session| {
+        hear_words(session, &first);
+        state(session, 0);
+        send_message(session, &member(0, 0), LONG).expect("it hears");
+    });
+    let refused = AtomicBool::new(false);
+    members.add(1, move |session| {
+        let asked = hear_words(session, &admission().view);
+        assert_eq!(
+            asked,
+            JoinRequest::Supply { subgroups: vec![1], leads: false, records: Vec::new() }
+        );
+        if !refused.swap(true, Ordering::Relaxed) {
+            return send_message(session, &JoinReply::NotNow("busy".to_owned()), LONG)
+                .expect("it hears");
+        }
+        state(session, 1);
+        let Admission { view, ends } = admission();
+        let sent = vec![Sent { subgroup: 1, messages: 0, view: view.id.0, place: 0 }];
+        let word = JoinReply::Member { view: WireView::from(&view), ends, sent };
+        send_message(session, &word, LONG).expect("it hears");
+    });
+    join(&members, &alone).expect("it has all of it in the end");
+}
+
+#[test]
+fn a_joiner_that_lacks_a_subgroup_of_a_view_that_is_over_begins_anew() {
+    let alone = View { members: vec![NodeId(0)], ..before() };
+    let mut members = Members::default();
+    let first = alone.clone();
+    members.add(0, move |session| {
+        hear_words(session, &first);
+        state(session, 0);
+        send_message(session, &member(0, 0), LONG).expect("it hears");
+    });
+    members.add(1, |session| {
+        let _: JoinRequest = receive_message(session, AROUND, LONG).expect("it comes");
+        let view = View { id: admission().view.id.next(), ..before() };
+        // It has gone by then.
+        let _ = send_message(session, &JoinReply::View(WireView::from(&view)), LONG);
+    });
+    let error = join(&members, &alone).expect_err("something is missing");
+    assert!(matches!(error, AttemptError::ViewOver), "{error}");
+}

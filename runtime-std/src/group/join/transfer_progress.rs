@@ -1,0 +1,147 @@
+//! What a joiner has restored of its subgroups, and whether that is all that the view which admits
+//! it is built upon (VIE-10).
+
+use std::collections::BTreeMap;
+
+use tramontane_core::ids::{NodeId, SubgroupId};
+
+use super::admission::{Admission, Sent};
+use crate::group::description::subgroups::needed;
+use crate::group::description::terms::Description;
+
+/// What came of one subgroup.
+#[derive(Debug, Default)]
+struct Part {
+    /// Messages since the state.
+    messages: u64,
+    /// What its supplier reports to have sent, once that is all.
+    sent: Option<Sent>,
+    /// The join in which it was restored was broken off.
+    is_over: bool,
+}
+
+/// All that a joiner has restored, in this attempt and in those before.
+#[derive(Debug, Default)]
+pub(crate) struct TransferProgress(BTreeMap<u16, Part>);
+
+impl TransferProgress {
+    /// A join begins: what was restored before counts no more.
+    pub(crate) fn begin(&mut self) {
+        self.0.values_mut().for_each(|part| *part = Part { is_over: true, ..Part::default() });
+    }
+
+    /// The state of a subgroup came, in place of whatever was there.
+    pub(crate) fn state(&mut self, subgroup: SubgroupId) {
+        self.0.insert(subgroup.0, Part::default());
+    }
+
+    /// The subgroups whose state came.
+    pub(crate) fn subgroups(&self) -> impl Iterator<Item = SubgroupId> {
+        self.0.keys().copied().map(SubgroupId)
+    }
+
+    /// A message came. False if it is of a subgroup whose state did not.
+    #[must_use]
+    pub(crate) fn message(&mut self, subgroup: u16) -> bool {
+        let part = self.0.get_mut(&subgroup).filter(|part| !part.is_over && part.sent.is_none());
+        part.map(|part| part.messages += 1).is_some()
+    }
+
+    /// A supplier has sent all that it has to.
+    pub(crate) fn sent(&mut self, sent: &[Sent]) {
+        for sent in sent {
+            if let Some(part) = self.0.get_mut(&sent.subgroup).filter(|part| !part.is_over) {
+                part.sent = Some(*sent);
+            }
+        }
+    }
+
+    /// The subgroups of a node that go on in the view that lets it in, and of which something is
+    /// missing here.
+    pub(crate) fn lacking(
+        &self,
+        description: &Description,
+        own: NodeId,
+        admission: &Admission,
+    ) -> Vec<SubgroupId> {
+        let is_whole = |subgroup: &SubgroupId| {
+            let part = self.0.get(&subgroup.0);
+            part.is_some_and(|part| {
+                part.sent
+                    .is_some_and(|sent| sent.messages == part.messages && admission.is_whole(&sent))
+            })
+        };
+        let mut lacking = needed(description, &admission.view, own);
+        lacking.retain(|subgroup| admission.end_of(*subgroup).is_some() && !is_whole(subgroup));
+        lacking
+    }
+
+    /// Subgroups that begin anew in the view that lets this node in, and of which there is
+    /// something here from before.
+    pub(crate) fn outdated(&self, admission: &Admission) -> impl Iterator<Item = SubgroupId> {
+        let subgroups = self.0.keys().copied().map(SubgroupId);
+        subgroups.filter(|subgroup| {
+            admission.end_of(*subgroup).is_none() && !admission.view.is_closed(*subgroup)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::group::description::view::{FIRST_VIEW, View};
+    use crate::group::join::admission::End;
+
+    const OWN: NodeId = NodeId(2);
+    const SUBGROUP: SubgroupId = SubgroupId(0);
+
+    fn admission(members: &[u32], ends: Vec<End>) -> Admission {
+        let members = members.iter().copied().map(NodeId).collect();
+        Admission { view: View { id: FIRST_VIEW.next(), members, closed: Vec::new() }, ends }
+    }
+
+    fn sent(messages: u64, place: u64) -> [Sent; 1] {
+        [Sent { subgroup: 0, messages, view: FIRST_VIEW.0, place }]
+    }
+
+    #[test]
+    fn a_state_is_whole_with_all_messages_up_to_the_end_of_the_view_before() {
+        let description = Description::local("transfer", 3, 8, 16);
+        let admission = admission(&[0, 1, 2], vec![End { subgroup: 0, trim: Some(7) }]);
+        let lacks = |progress: &TransferProgress| {
+            !progress.lacking(&description, OWN, &admission).is_empty()
+        };
+        let mut progress = TransferProgress::default();
+        assert!(lacks(&progress), "no state");
+        assert!(!progress.message(0), "no state that it belongs to");
+        progress.state(SUBGROUP);
+        assert!(lacks(&progress), "nobody said that this is all");
+        assert!(progress.message(0) && progress.message(0));
+        progress.sent(&sent(3, 7));
+        assert!(lacks(&progress), "a message is missing");
+        progress.state(SUBGROUP);
+        progress.sent(&sent(0, 6));
+        assert!(lacks(&progress), "the end of the view is missing");
+        progress.state(SUBGROUP);
+        assert!(progress.message(0) && progress.message(0));
+        progress.sent(&sent(2, 7));
+        assert!(!lacks(&progress));
+        progress.begin();
+        assert!(lacks(&progress) && !progress.message(0), "another join");
+    }
+
+    #[test]
+    fn a_subgroup_that_begins_in_this_view_needs_no_state_and_bears_none() {
+        let description = Description::local("transfer", 3, 8, 16);
+        let admission = admission(&[1, 2], Vec::new());
+        let mut progress = TransferProgress::default();
+        assert!(progress.lacking(&description, OWN, &admission).is_empty());
+        assert_eq!(progress.outdated(&admission).next(), None);
+        progress.state(SUBGROUP);
+        progress.begin();
+        assert_eq!(progress.outdated(&admission).next(), Some(SUBGROUP));
+        let mut closed = admission;
+        closed.view.closed.push(SUBGROUP);
+        assert_eq!(progress.outdated(&closed).next(), None);
+    }
+}

@@ -1,0 +1,94 @@
+//! Why an attempt to restart failed.
+
+use tramontane_core::ids::{NodeId, SubgroupId};
+
+use super::messages::RestartReply;
+use crate::group::durable::comparison::SharedLogError;
+use crate::group::durable::data_error::DataError;
+use crate::group::durable::taking_over::TakeOverError;
+use crate::group::state::folder::StateError;
+
+/// Why a part of an attempt failed. Another attempt may do.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RestartError {
+    #[error("node {node} is gone: {why}")]
+    Gone { node: NodeId, why: String },
+    #[error("node {node}: {why}")]
+    Refused { node: NodeId, why: String },
+    #[error("what this node has is not what was asked about")]
+    Changed,
+    #[error("this node cannot say what it has")]
+    Unanswered,
+    #[error("this node goes on already")]
+    GoesOn,
+    #[error("a message makes no sense here")]
+    Malformed,
+    #[error("record {from} of subgroup {subgroup} is not repaired")]
+    NotRepaired { subgroup: SubgroupId, from: u64 },
+    #[error("the log of subgroup {0} has no state to begin with")]
+    NoState(SubgroupId),
+    #[error(transparent)]
+    Log(#[from] TakeOverError),
+    #[error(transparent)]
+    Read(#[from] SharedLogError),
+    #[error(transparent)]
+    State(#[from] StateError),
+}
+
+impl RestartError {
+    /// Whether this node's disk failed it. Its log is of no more use to this process then.
+    pub(super) fn is_of_disk(&self) -> bool {
+        use tramontane_log::{CutError, ReadError, ReplaceError, WriteError};
+        let cannot_read = |error: &ReadError| matches!(error, ReadError::Io { .. });
+        let cannot_write = |error: &WriteError| !matches!(error, WriteError::OutOfOrder { .. });
+        match self {
+            Self::State(_) | Self::Log(TakeOverError::Data(_)) => true,
+            Self::Log(
+                TakeOverError::Write(error)
+                | TakeOverError::Cut(CutError::Write(error))
+                | TakeOverError::Replace(ReplaceError::Write(error)),
+            ) => cannot_write(error),
+            Self::Log(TakeOverError::Cut(CutError::Read(error)) | TakeOverError::Read(error))
+            | Self::Read(SharedLogError::Read(error)) => cannot_read(error),
+            Self::Gone { .. }
+            | Self::Refused { .. }
+            | Self::Changed
+            | Self::Unanswered
+            | Self::GoesOn
+            | Self::Malformed
+            | Self::NotRepaired { .. }
+            | Self::NoState(_)
+            | Self::Log(_)
+            | Self::Read(_) => false,
+        }
+    }
+
+    pub(super) fn unexpected(reply: RestartReply) -> Self {
+        match reply {
+            RestartReply::Refused(_)
+            | RestartReply::Answer(_)
+            | RestartReply::Done
+            | RestartReply::Common { .. }
+            | RestartReply::Records(_)
+            | RestartReply::State { .. } => Self::Malformed,
+        }
+    }
+}
+
+impl From<DataError> for RestartError {
+    fn from(error: DataError) -> Self {
+        Self::Log(error.into())
+    }
+}
+
+impl From<tramontane_log::WriteError> for RestartError {
+    fn from(error: tramontane_log::WriteError) -> Self {
+        Self::Log(error.into())
+    }
+}
+
+impl From<tramontane_log::ReadError> for RestartError {
+    fn from(error: tramontane_log::ReadError) -> Self {
+        Self::Log(error.into())
+    }
+}

@@ -1,0 +1,307 @@
+//! How far a member's own messages in a subgroup got, level by level, and who waits for what.
+//!
+//! # Invariants
+//! - Counts only rise. All messages with ordinals below a count have reached its level.
+//! - Whoever waits is woken once the count is beyond the message, or the member has ended. The
+//!   thread that drives the member looks whether somebody began to wait at each step, and not only
+//!   when a count moved: a waiter and a count that miss each other meet at the next step, which the
+//!   waiter rings for.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+
+use super::level::Count;
+
+/// How many counts there are beside [`Count::Accepted`].
+const COUNTED: usize = 4;
+
+/// Where a waiter stands: its message, and a number of its own.
+pub(crate) type WaiterKey = (u64, u64);
+
+/// Those that wait, by level and message.
+#[derive(Debug, Default)]
+struct Waiters {
+    by_count: [BTreeMap<WaiterKey, Waker>; COUNTED],
+    next: u64,
+}
+
+impl Waiters {
+    /// Shows how many there are.
+    fn count_in(&self, waiting: &AtomicUsize) {
+        waiting.store(self.by_count.iter().map(BTreeMap::len).sum(), Ordering::Relaxed);
+    }
+}
+
+/// The counts of one subgroup.
+#[derive(Debug, Default)]
+pub(in crate::group) struct Counts {
+    reached: [AtomicU64; COUNTED],
+    /// No count rises any more.
+    has_ended: AtomicBool,
+    /// How many waits there were, and how many there are.
+    waits: AtomicU64,
+    waiting: AtomicUsize,
+    waiters: Mutex<Waiters>,
+}
+
+/// Where a count stands; nothing for what is not counted.
+const fn index(count: Count) -> Option<usize> {
+    match count {
+        Count::Accepted => None,
+        Count::Delivered => Some(0),
+        Count::Here => Some(1),
+        Count::Majority => Some(2),
+        Count::Everywhere => Some(3),
+    }
+}
+
+impl Counts {
+    /// All messages with ordinals below this have reached the level.
+    pub(in crate::group) fn get(&self, count: Count) -> u64 {
+        index(count)
+            .and_then(|index| self.reached.get(index))
+            .map_or(u64::MAX, |reached| reached.load(Ordering::Acquire))
+    }
+
+    /// Raises a count. Only the thread that drives the member does. True if it moved.
+    pub(in crate::group) fn raise(&self, count: Count, ordinal: u64) -> bool {
+        let moved = self.get(count) < ordinal;
+        if let Some(reached) = index(count).and_then(|index| self.reached.get(index))
+            && moved
+        {
+            reached.store(ordinal, Ordering::Release);
+        }
+        moved
+    }
+
+    /// Whether no count rises any more.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.has_ended.load(Ordering::Acquire)
+    }
+
+    /// How many waits there were so far.
+    #[inline]
+    pub(in crate::group) fn waits(&self) -> u64 {
+        self.waits.load(Ordering::Relaxed)
+    }
+
+    /// Whether anybody waits.
+    #[inline]
+    pub(in crate::group) fn are_awaited(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) > 0
+    }
+
+    fn waiters(&self) -> MutexGuard<'_, Waiters> {
+        self.waiters.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Wakes those whose messages have reached what they wait for.
+    #[cold]
+    pub(in crate::group) fn wake(&self) {
+        let mut woken = Vec::new();
+        let mut waiters = self.waiters();
+        for (waiting, reached) in waiters.by_count.iter_mut().zip(&self.reached) {
+            let reached = reached.load(Ordering::Acquire);
+            let is_over = self.has_ended();
+            while let Some(first) = waiting.first_entry() {
+                if first.key().0 >= reached && !is_over {
+                    break;
+                }
+                woken.push(first.remove());
+            }
+        }
+        waiters.count_in(&self.waiting);
+        drop(waiters);
+        woken.into_iter().for_each(Waker::wake);
+    }
+
+    /// The member has ended: no count rises any more, and nobody waits for one.
+    pub(in crate::group) fn end(&self) {
+        self.has_ended.store(true, Ordering::Release);
+        self.wake();
+    }
+
+    /// Has a waker called once a message has reached a level, or the member has ended. `before` is
+    /// what the same wait got here before. The caller looks once more after this, and rings.
+    pub(crate) fn wait(
+        &self,
+        count: Count,
+        ordinal: u64,
+        before: Option<WaiterKey>,
+        waker: &Waker,
+    ) -> Option<WaiterKey> {
+        let mut waiters = self.waiters();
+        let number = before.map_or(waiters.next, |(_, number)| number);
+        waiters.next = waiters.next.max(number.saturating_add(1));
+        let key = (ordinal, number);
+        waiters.by_count.get_mut(index(count)?)?.insert(key, waker.clone());
+        waiters.count_in(&self.waiting);
+        self.waits.fetch_add(1, Ordering::SeqCst);
+        Some(key)
+    }
+
+    /// A wait was given up.
+    pub(crate) fn forget(&self, count: Count, key: WaiterKey) {
+        let waiting = index(count);
+        let mut waiters = self.waiters();
+        let removed = waiting.and_then(|index| waiters.by_count.get_mut(index)?.remove(&key));
+        waiters.count_in(&self.waiting);
+        drop(waiters);
+        // What a waker's end does is its owner's affair, and not done under the lock.
+        drop(removed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap as Model;
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicUsize as Calls;
+    use std::task::Wake;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Counts how often it is called.
+    #[derive(Default)]
+    struct Called(Calls);
+
+    impl Wake for Called {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    #[derive(Clone, Debug)]
+    enum Deed {
+        Wait { level: usize, ordinal: u64 },
+        Again { which: usize },
+        Forget { which: usize },
+        Raise { level: usize, ordinal: u64 },
+    }
+
+    const LEVELS: [Count; COUNTED] =
+        [Count::Delivered, Count::Here, Count::Majority, Count::Everywhere];
+
+    fn deed() -> impl Strategy<Value = Deed> {
+        prop_oneof![
+            (0..COUNTED, 0_u64..20).prop_map(|(level, ordinal)| Deed::Wait { level, ordinal }),
+            (0_usize..20).prop_map(|which| Deed::Again { which }),
+            (0_usize..20).prop_map(|which| Deed::Forget { which }),
+            (0..COUNTED, 0_u64..25).prop_map(|(level, ordinal)| Deed::Raise { level, ordinal }),
+        ]
+    }
+
+    /// A wait of the model: its level, what it calls, and how often that was when it began.
+    type ModelWait = (usize, Arc<Called>, usize);
+
+    proptest! {
+        /// Beside a model that looks at every waiter each time: one is called once after it began
+        /// to wait if its message has reached its level, and else never.
+        #[test]
+        fn whoever_waits_is_woken_once_with_its_level_and_nobody_else_is(
+            deeds in prop::collection::vec(deed(), 0..80),
+        ) {
+            let counts = Counts::default();
+            let mut reached = [0; COUNTED];
+            let mut waits: Model<WaiterKey, ModelWait> = Model::new();
+            for deed in deeds {
+                match deed {
+                    Deed::Wait { level, ordinal } => {
+                        let called = Arc::<Called>::default();
+                        let waker = Waker::from(Arc::clone(&called));
+                        let key = counts.wait(LEVELS[level], ordinal, None, &waker);
+                        waits.insert(key.expect("it is counted"), (level, called, 0));
+                        // The driving thread sees that somebody began to wait.
+                        counts.wake();
+                    }
+                    Deed::Again { which } => {
+                        let Some((key, wait)) = waits.iter_mut().nth(which) else { continue };
+                        let (level, called, before) = wait;
+                        *before = called.0.load(Ordering::SeqCst);
+                        let waker = Waker::from(Arc::clone(called));
+                        let again = counts.wait(LEVELS[*level], key.0, Some(*key), &waker);
+                        prop_assert_eq!(again, Some(*key));
+                        counts.wake();
+                    }
+                    Deed::Forget { which } => {
+                        let Some(key) = waits.keys().nth(which).copied() else { continue };
+                        let (level, called, _) = waits.remove(&key).expect("it waits");
+                        counts.forget(LEVELS[level], key);
+                        prop_assert_eq!(Arc::strong_count(&called), 1, "its waker is gone");
+                    }
+                    Deed::Raise { level, ordinal } => {
+                        let moved = counts.raise(LEVELS[level], ordinal);
+                        prop_assert_eq!(moved, ordinal > reached[level]);
+                        reached[level] = reached[level].max(ordinal);
+                        if counts.are_awaited() {
+                            counts.wake();
+                        }
+                    }
+                }
+                for (key, (level, called, before)) in &waits {
+                    let calls = called.0.load(Ordering::SeqCst) - before;
+                    prop_assert_eq!(calls, usize::from(key.0 < reached[*level]), "{:?}", key);
+                }
+            }
+            counts.end();
+            prop_assert!(!counts.are_awaited());
+            for (_, called, before) in waits.values() {
+                prop_assert_eq!(called.0.load(Ordering::SeqCst) - before, 1);
+            }
+        }
+    }
+
+    /// A waiter and the driving thread that miss each other meet at the next step.
+    #[test]
+    fn no_thread_waits_for_what_is_reached() {
+        let counts = Counts::default();
+        std::thread::scope(|scope| {
+            for offset in 0..3 {
+                let counts = &counts;
+                scope.spawn(move || {
+                    for ordinal in (offset..3_000).step_by(3) {
+                        let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+                        let mut key = None;
+                        while counts.get(Count::Here) <= ordinal {
+                            key = counts.wait(Count::Here, ordinal, key, &waker);
+                            if counts.get(Count::Here) <= ordinal {
+                                std::thread::park();
+                            }
+                        }
+                        key.into_iter().for_each(|key| counts.forget(Count::Here, key));
+                    }
+                });
+            }
+            let mut seen = 0;
+            for ordinal in 0..=3_000 {
+                counts.raise(Count::Here, ordinal);
+                if counts.are_awaited() {
+                    counts.wake();
+                }
+                let waits = counts.waits();
+                if waits != seen {
+                    seen = waits;
+                    counts.wake();
+                }
+                std::thread::yield_now();
+            }
+            while counts.are_awaited() || seen != counts.waits() {
+                seen = counts.waits();
+                counts.wake();
+                std::thread::yield_now();
+            }
+        });
+    }
+
+    struct Unpark(std::thread::Thread);
+
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+}

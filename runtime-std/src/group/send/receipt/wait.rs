@@ -1,0 +1,133 @@
+//! A wait for a level: asked, waited for by a thread, or awaited by a task.
+
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::Thread;
+use std::time::{Duration, Instant};
+
+use super::counts::WaiterKey;
+use super::level::{Level, Reached};
+use super::ordinal::Ordinal;
+use crate::group::send::send_state::SendState;
+use crate::member::Stopped;
+
+/// Why a level was not reached.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NotReached {
+    /// Not within the timeout. It may still be.
+    #[error("not within {0:?}: a member or its disk is slow")]
+    TimedOut(Duration),
+    /// The member has ended, and knows no more of it.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+}
+
+/// A message on its way to a level: what [`Receipt`](super::Receipt) gives for each. It is a
+/// future, for any executor.
+#[must_use = "nothing waits before it is asked, waited for or awaited"]
+pub struct At<L: Level> {
+    state: Arc<SendState>,
+    ordinal: Ordinal,
+    /// Where a task waits.
+    waiter: Option<WaiterKey>,
+    level: PhantomData<fn() -> L>,
+}
+
+impl<L: Level> At<L> {
+    pub(crate) fn new(state: &Arc<SendState>, ordinal: Ordinal) -> Self {
+        Self { state: Arc::clone(state), ordinal, waiter: None, level: PhantomData }
+    }
+
+    /// Whether the level is reached, as far as it is known here.
+    #[must_use]
+    pub fn is_reached(&self) -> bool {
+        self.reached().is_some()
+    }
+
+    /// What shows that the level is reached, if it is.
+    #[must_use]
+    pub fn reached(&self) -> Option<Reached<L>> {
+        let is_reached = self.ordinal.0 < self.state.counts.get(L::COUNT);
+        is_reached.then(|| Reached::new(self.state.subgroup, self.ordinal))
+    }
+
+    /// Waits for the level, at most so long. Where its caller steps the member, another thread has
+    /// to step it meanwhile.
+    ///
+    /// # Errors
+    /// [`NotReached`].
+    pub fn wait(mut self, timeout: Duration) -> Result<Reached<L>, NotReached> {
+        let started = Instant::now();
+        let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+        loop {
+            if let Poll::Ready(reached) = self.look(&waker) {
+                return Ok(reached?);
+            }
+            match timeout.checked_sub(started.elapsed()) {
+                Some(left) if !left.is_zero() => std::thread::park_timeout(left),
+                _ => return Err(NotReached::TimedOut(timeout)),
+            }
+        }
+    }
+
+    fn look(&mut self, waker: &Waker) -> Poll<Result<Reached<L>, Stopped>> {
+        if let Some(known) = self.known() {
+            return Poll::Ready(known);
+        }
+        self.waiter = self.state.counts.wait(L::COUNT, self.ordinal.0, self.waiter, waker);
+        match self.known() {
+            Some(known) => Poll::Ready(known),
+            None => {
+                self.state.ring();
+                Poll::Pending
+            }
+        }
+    }
+
+    /// What became of it, once that is settled.
+    fn known(&self) -> Option<Result<Reached<L>, Stopped>> {
+        // In this order: what was reached before the member ended counts as reached.
+        let has_ended = self.state.counts.has_ended();
+        let reached = self.reached().map(Ok);
+        let stopped = || Err(self.state.ending.stopped().unwrap_or(Stopped::Closed));
+        reached.or_else(|| has_ended.then(stopped))
+    }
+}
+
+impl<L: Level> Future for At<L> {
+    type Output = Result<Reached<L>, Stopped>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        self.look(context.waker())
+    }
+}
+
+impl<L: Level> Drop for At<L> {
+    fn drop(&mut self) {
+        if let Some(key) = self.waiter.take() {
+            self.state.counts.forget(L::COUNT, key);
+        }
+    }
+}
+
+impl<L: Level> std::fmt::Debug for At<L> {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("At")
+            .field("level", &L::COUNT)
+            .field("ordinal", &self.ordinal)
+            .field("is_reached", &self.is_reached())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Wakes a thread that is parked.
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}

@@ -1,0 +1,133 @@
+//! What senders of a subgroup share with the engine: the present view's ring, and how far it got.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tramontane_core::fabric::LocalBell as _;
+use tramontane_core::ids::SubgroupId;
+use tramontane_core::smc::ReserveError;
+
+use crate::fabric::AnyBell;
+use crate::group::clients::origin::Origin;
+use crate::group::description::terms::SubgroupDescription;
+use crate::group::large::send_queue::LargeSendQueue;
+use crate::group::send::receipt::counts::Counts;
+use crate::member::{OutboxCell, Shared};
+use crate::poll::Ending;
+
+/// The sending end of one view, with the number of its first message.
+pub(crate) struct ViewOutbox {
+    pub(crate) cell: OutboxCell,
+    pub(crate) subgroup: SubgroupId,
+    pub(crate) first: u64,
+}
+
+impl ViewOutbox {
+    pub(crate) fn new(shared: &Arc<Shared>, subgroup: SubgroupId, first: u64) -> Option<Self> {
+        let cell =
+            OutboxCell::try_new(Arc::clone(shared), |shared| shared.outbox(subgroup).ok_or(()))
+                .ok()?;
+        Some(Self { cell, subgroup, first })
+    }
+
+    /// Another one of the same view.
+    pub(crate) fn another(&self) -> Option<Self> {
+        Self::new(self.cell.borrow_owner(), self.subgroup, self.first)
+    }
+}
+
+/// What senders of a subgroup share with the engine.
+pub(crate) struct SendState {
+    pub(crate) subgroup: SubgroupId,
+    pub(crate) message_max: u32,
+    /// Whether clients from outside publish in the subgroup.
+    pub(crate) has_clients: bool,
+    /// Where the bytes of large messages go, if the subgroup takes such.
+    pub(crate) large: Option<Arc<LargeSendQueue>>,
+    pub(crate) ending: Arc<Ending>,
+    /// Rises with each change of `present`.
+    pub(crate) turns: AtomicU64,
+    /// Nothing between two views.
+    present: Mutex<Option<ViewOutbox>>,
+    /// How far own messages got.
+    pub(crate) counts: Counts,
+    /// Whether the members of the subgroup log what they deliver.
+    pub(crate) is_logged: bool,
+    /// Wakes the thread that drives the member.
+    bell: AnyBell,
+    /// Messages with ordinals below this were sent when the member ended; `u64::MAX` before.
+    pub(crate) sent: AtomicU64,
+}
+
+impl SendState {
+    pub(crate) fn new(
+        subgroup: SubgroupId,
+        description: &SubgroupDescription,
+        large: Option<Arc<LargeSendQueue>>,
+        ending: &Arc<Ending>,
+        bell: &AnyBell,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            subgroup,
+            message_max: description.message_max,
+            has_clients: description.clients,
+            large,
+            ending: Arc::clone(ending),
+            turns: AtomicU64::new(0),
+            present: Mutex::new(None),
+            counts: Counts::default(),
+            is_logged: description.logged,
+            bell: bell.clone(),
+            sent: AtomicU64::new(u64::MAX),
+        })
+    }
+
+    pub(crate) const fn subgroup(&self) -> SubgroupId {
+        self.subgroup
+    }
+
+    /// Wakes the thread that drives the member, if it sleeps.
+    pub(crate) fn ring(&self) {
+        self.bell.ring_if_asleep();
+    }
+
+    /// Bytes behind each message of a member.
+    #[inline(always)]
+    pub(crate) const fn trailer(&self) -> usize {
+        if self.has_clients { Origin::Member.trailer() } else { 0 }
+    }
+
+    /// The bytes of a message of `length` with what is behind it. A slot may have more room than a
+    /// message may take.
+    #[inline(always)]
+    pub(crate) fn with_trailer(
+        &self,
+        length: usize,
+        trailer: usize,
+    ) -> Result<usize, ReserveError> {
+        let limit = self.message_max;
+        if trailer > 0 && usize::try_from(limit).is_ok_and(|most| length > most) {
+            return Err(ReserveError::TooLarge { length, limit });
+        }
+        Ok(length.saturating_add(trailer))
+    }
+
+    /// Why a message of `length` bytes finds no slot between two views.
+    #[cold]
+    pub(crate) fn refusal(&self, length: usize) -> ReserveError {
+        let limit = self.message_max;
+        if usize::try_from(limit).is_ok_and(|most| length > most) {
+            return ReserveError::TooLarge { length, limit };
+        }
+        ReserveError::Full
+    }
+
+    pub(crate) fn set(&self, present: Option<ViewOutbox>) {
+        *self.present.lock().unwrap_or_else(PoisonError::into_inner) = present;
+        self.turns.fetch_add(1, Ordering::Release);
+    }
+
+    pub(crate) fn present(&self) -> Option<ViewOutbox> {
+        self.present.lock().unwrap_or_else(PoisonError::into_inner).as_ref()?.another()
+    }
+}

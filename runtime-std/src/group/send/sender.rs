@@ -1,0 +1,375 @@
+//! The sending handle of application threads, which outlives views (VIE-7).
+
+use std::marker::PhantomData;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use tramontane_core::ids::SubgroupId;
+use tramontane_core::smc::{Reservation, ReserveError, ReservedRun};
+
+use super::receipt::{Logged, NotLogged, Receipt, Volatile};
+use super::send_state::{SendState, ViewOutbox};
+use crate::group::clients::origin::Origin;
+use crate::group::send::receipt::ordinal::Ordinal;
+use crate::member::SendError;
+use crate::poll::{Drive, wait_driving};
+
+/// What a sender sends in, as of some turn of its state.
+struct Present {
+    /// Nothing between two views.
+    outbox: Option<ViewOutbox>,
+    /// Bytes behind each message of a member.
+    trailer: usize,
+    turns: u64,
+    /// What a call that waits found after this: what it returns may borrow from any of them.
+    next: OnceLock<Box<Self>>,
+}
+
+impl Present {
+    fn of(state: &SendState) -> Self {
+        let turns = state.turns.load(Ordering::Acquire);
+        Self { outbox: state.present(), trailer: state.trailer(), turns, next: OnceLock::new() }
+    }
+
+    #[inline(always)]
+    fn is_past(&self, state: &SendState) -> bool {
+        state.turns.load(Ordering::Acquire) != self.turns
+    }
+}
+
+/// Sends in one subgroup, through all views of this member. Clone one for each thread; each
+/// thread's messages keep their order.
+///
+/// Where a thread of its own drives the member, a sender that finds no free slot steps the member
+/// itself while it waits. Where its caller steps it, a wait needs the caller to step meanwhile, in
+/// another thread.
+///
+/// A `Sender<Logged>` ([`Sender::logged`]) sends the same, and its receipts tell also where a
+/// message is durable.
+pub struct Sender<K = Volatile> {
+    // Dropped first: it reads the memory of its view.
+    present: Present,
+    pub(crate) state: Arc<SendState>,
+    pub(crate) driver: Option<Arc<dyn Drive>>,
+    kind: PhantomData<fn() -> K>,
+}
+
+/// A slot that is being built in: commit it, or drop it to send nothing. It may be committed in a
+/// later view than it was taken in.
+pub struct Slot<'s> {
+    reservation: Reservation<'s>,
+    /// Bytes behind the message: where there may be clients, they say whose it is.
+    trailer: usize,
+    first: u64,
+    driver: Option<&'s dyn Drive>,
+}
+
+impl Slot<'_> {
+    /// The message, to be built; it holds whatever lay there before.
+    #[inline]
+    #[must_use]
+    pub fn payload(&mut self) -> &mut [u8] {
+        let trailer = self.trailer;
+        let all = self.reservation.payload();
+        let length = all.len().saturating_sub(trailer);
+        &mut all[..length]
+    }
+
+    /// Makes the message shorter.
+    pub fn truncate(&mut self, length: usize) {
+        self.reservation.truncate(length.saturating_add(self.trailer));
+    }
+
+    /// Hands the message over. It goes out with the next step. [`Sender::receipt`] makes a receipt
+    /// of its number.
+    #[inline]
+    pub fn commit(mut self) -> Ordinal {
+        if self.trailer > 0 {
+            Origin::Member.write_behind(self.reservation.payload());
+        }
+        self.commit_built()
+    }
+
+    /// Hands over a message of a client, which says itself whose it is.
+    pub(crate) fn commit_of(mut self, origin: &Origin) {
+        origin.write_behind(self.reservation.payload());
+        self.commit_built();
+    }
+
+    #[inline]
+    fn commit_built(self) -> Ordinal {
+        let ordinal = self.ordinal();
+        self.reservation.commit();
+        if let Some(driver) = self.driver {
+            driver.ring();
+        }
+        ordinal
+    }
+
+    /// Hands over what describes a large message. Clients have none, so that nothing is behind it.
+    pub(crate) fn commit_large(mut self) -> Ordinal {
+        let length = self.payload().len();
+        self.reservation.truncate(length);
+        let ordinal = self.ordinal();
+        self.reservation.commit_large();
+        if let Some(driver) = self.driver {
+            driver.ring();
+        }
+        ordinal
+    }
+
+    /// The number that the message will have.
+    #[inline]
+    pub(crate) fn ordinal(&self) -> Ordinal {
+        Ordinal(self.first.saturating_add(self.reservation.position().0))
+    }
+}
+
+/// Slots in a row, to be built in one after the other. Those that are left when it is dropped hold
+/// their places and send nothing.
+pub struct Run<'s> {
+    run: ReservedRun<'s>,
+    state: &'s SendState,
+    trailer: usize,
+    first: u64,
+    driver: Option<&'s dyn Drive>,
+}
+
+impl<'s> Run<'s> {
+    /// The next slot, for a message of `length` bytes; none when all were handed out.
+    ///
+    /// # Errors
+    /// [`ReserveError::TooLarge`].
+    #[inline]
+    pub fn next(&mut self, length: usize) -> Result<Option<Slot<'s>>, ReserveError> {
+        let (first, driver) = (self.first, self.driver);
+        let trailer = self.trailer;
+        let slot = self.run.next(self.state.with_trailer(length, trailer)?)?;
+        Ok(slot.map(|reservation| Slot { reservation, trailer, first, driver }))
+    }
+}
+
+impl Sender {
+    /// The same, with receipts that tell where a message is durable.
+    ///
+    /// # Errors
+    /// [`NotLogged`]: nothing becomes durable in this subgroup.
+    pub fn logged(self) -> Result<Sender<Logged>, NotLogged> {
+        if self.state.is_logged {
+            Ok(Sender::new(&self.state, self.driver))
+        } else {
+            Err(NotLogged(self.state.subgroup))
+        }
+    }
+}
+
+impl<K> Sender<K> {
+    pub(crate) fn new(state: &Arc<SendState>, driver: Option<Arc<dyn Drive>>) -> Self {
+        let (present, state) = (Present::of(state), Arc::clone(state));
+        Self { present, state, driver, kind: PhantomData }
+    }
+
+    /// Takes a slot for a message of `length` bytes, if one is free now. Takes no lock, but for the
+    /// first call in a view.
+    ///
+    /// # Errors
+    /// [`ReserveError`]: full, contended, or too large. Between two views it is full.
+    #[inline(always)]
+    pub fn try_reserve(&mut self, length: usize) -> Result<Slot<'_>, ReserveError> {
+        self.look_for_present();
+        self.reserve_in(&self.present, length)
+    }
+
+    #[inline(always)]
+    fn reserve_in<'s>(
+        &'s self,
+        present: &'s Present,
+        length: usize,
+    ) -> Result<Slot<'s>, ReserveError> {
+        let Some(outbox) = &present.outbox else { return Err(self.refusal(length)) };
+        let trailer = present.trailer;
+        let length = self.state.with_trailer(length, trailer)?;
+        let reservation = outbox.cell.borrow_dependent().reserve(length)?;
+        Ok(Slot { reservation, trailer, first: outbox.first, driver: self.driver.as_deref() })
+    }
+
+    /// Sends a message of a client, or word of one, if a slot is free now.
+    pub(crate) fn try_send_of(
+        &mut self,
+        origin: &Origin,
+        payload: &[u8],
+    ) -> Result<(), ReserveError> {
+        self.look_for_present();
+        let present = self.present.outbox.as_ref().ok_or(ReserveError::Full)?;
+        let length = payload.len().saturating_add(origin.trailer());
+        let reservation = present.cell.borrow_dependent().reserve(length)?;
+        let (first, driver) = (present.first, self.driver.as_deref());
+        let mut slot = Slot { reservation, trailer: origin.trailer(), first, driver };
+        slot.payload().copy_from_slice(payload);
+        slot.commit_of(origin);
+        Ok(())
+    }
+
+    /// Takes up to `most` slots in a row, if one is free now, for a burst of messages: cheaper than
+    /// one by one.
+    ///
+    /// # Errors
+    /// As [`Sender::try_reserve`].
+    #[inline(always)]
+    pub fn try_reserve_run(&mut self, most: u32) -> Result<Run<'_>, ReserveError> {
+        self.look_for_present();
+        self.reserve_run_in(&self.present, most)
+    }
+
+    #[inline(always)]
+    fn reserve_run_in<'s>(
+        &'s self,
+        present: &'s Present,
+        most: u32,
+    ) -> Result<Run<'s>, ReserveError> {
+        let outbox = present.outbox.as_ref().ok_or(ReserveError::Full)?;
+        let run = outbox.cell.borrow_dependent().reserve_run(most)?;
+        let trailer = present.trailer;
+        Ok(Run {
+            run,
+            state: &self.state,
+            trailer,
+            first: outbox.first,
+            driver: self.driver.as_deref(),
+        })
+    }
+
+    /// A view may have begun, or ended.
+    #[inline(always)]
+    fn look_for_present(&mut self) {
+        if self.present.is_past(&self.state) {
+            self.take_present();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn take_present(&mut self) {
+        self.present = Present::of(&self.state);
+    }
+
+    /// Why there is no slot between two views.
+    #[cold]
+    #[inline(never)]
+    fn refusal(&self, length: usize) -> ReserveError {
+        self.state.refusal(length)
+    }
+
+    /// Takes a slot for a message of `length` bytes, waiting for one at most `timeout`: through
+    /// changes of the view too.
+    ///
+    /// # Errors
+    /// [`SendError`].
+    #[inline]
+    pub fn reserve(&mut self, length: usize, timeout: Duration) -> Result<Slot<'_>, SendError> {
+        self.reserve_with(timeout, |sender, present| sender.reserve_in(present, length))
+    }
+
+    /// Takes up to `most` slots in a row, waiting for the first at most `timeout`.
+    ///
+    /// # Errors
+    /// [`SendError`].
+    #[inline]
+    pub fn reserve_run(&mut self, most: u32, timeout: Duration) -> Result<Run<'_>, SendError> {
+        self.reserve_with(timeout, |sender, present| sender.reserve_run_in(present, most))
+    }
+
+    #[inline]
+    fn reserve_with<'s, T>(
+        &'s mut self,
+        timeout: Duration,
+        attempt: impl Fn(&'s Self, &'s Present) -> Result<T, ReserveError>,
+    ) -> Result<T, SendError> {
+        self.look_for_present();
+        let sender: &'s Self = self;
+        // Nothing while it may still come.
+        let attempt = |present| match attempt(sender, present) {
+            Ok(taken) => Some(Ok(taken)),
+            // Between two views this is not known.
+            Err(ReserveError::TooLarge { length, limit }) => {
+                Some(Err(SendError::TooLarge { length, limit }))
+            }
+            Err(ReserveError::Full | ReserveError::Contended) => None,
+        };
+        let mut present = &sender.present;
+        if let Some(taken) = attempt(present) {
+            return taken;
+        }
+        wait_driving(sender.driver.as_deref(), &sender.state.ending, timeout, || {
+            if present.is_past(&sender.state) {
+                present = present.next.get_or_init(|| Box::new(Present::of(&sender.state)));
+            }
+            attempt(present)
+        })?
+    }
+
+    /// Sends a message of `length` bytes that `build` writes in place, waiting for a slot at most
+    /// `timeout`: through changes of the view too. `build` is handed whatever the slot held before.
+    ///
+    /// # Errors
+    /// [`SendError`]; nothing was sent then.
+    pub fn send_with(
+        &mut self,
+        length: usize,
+        timeout: Duration,
+        build: impl FnOnce(&mut [u8]),
+    ) -> Result<Receipt<K>, SendError> {
+        let mut slot = self.reserve(length, timeout)?;
+        build(slot.payload());
+        let ordinal = slot.commit();
+        Ok(self.receipt(ordinal))
+    }
+
+    /// Declares that nothing will be sent here for up to `rounds` rounds of the present view, or
+    /// until the next message (NUL-5).
+    pub fn declare_silence(&mut self, rounds: u64) {
+        self.look_for_present();
+        if let Some(outbox) = &self.present.outbox {
+            outbox.cell.borrow_dependent().declare_silence(rounds);
+        }
+    }
+
+    /// Sends a copy of `message`, waiting for a slot at most `timeout`.
+    ///
+    /// # Errors
+    /// [`SendError`]; nothing was sent then.
+    pub fn send(&mut self, message: &[u8], timeout: Duration) -> Result<Receipt<K>, SendError> {
+        self.send_with(message.len(), timeout, |payload| payload.copy_from_slice(message))
+    }
+
+    /// The longest message that a slot takes, in bytes.
+    #[must_use]
+    pub fn message_max(&self) -> usize {
+        usize::try_from(self.state.message_max).unwrap_or(usize::MAX)
+    }
+
+    /// A receipt for a message that was sent here, of the number that [`Slot::commit`] gave.
+    #[must_use]
+    pub fn receipt(&self, ordinal: Ordinal) -> Receipt<K> {
+        Receipt::new(&self.state, ordinal)
+    }
+
+    /// The subgroup.
+    #[must_use]
+    pub fn subgroup(&self) -> SubgroupId {
+        self.state.subgroup
+    }
+}
+
+impl<K> Clone for Sender<K> {
+    fn clone(&self) -> Self {
+        Self::new(&self.state, self.driver.clone())
+    }
+}
+
+impl<K> std::fmt::Debug for Sender<K> {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Sender").field("subgroup", &self.state.subgroup).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,239 @@
+//! The engine's side of sending: what a view ended without is carried into the next (VIE-7).
+//!
+//! # Invariants
+//! - A message is numbered once: its *ordinal* counts all that this node has reserved in the
+//!   subgroup. A view's ring begins with the first message that the view before ended without, so
+//!   ordinals go on through views.
+//! - The next view's ring is handed out only once everything that was carried over from the views
+//!   before is in it.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use tramontane_core::ids::{DurableCount, SubgroupId};
+use tramontane_core::node::{DurableCounts, Undelivered, UndeliveredMessage};
+
+use super::send_state::{SendState, ViewOutbox};
+use crate::group::clients::origin::Origin;
+use crate::group::send::receipt::durable_marks::DurableMarks;
+use crate::group::send::receipt::level::Count;
+use crate::group::send::receipt::ordinal::Ordinal;
+use crate::member::Shared;
+
+/// A message that its sender committed, and that this member ended without delivering.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unsent {
+    /// The subgroup.
+    pub subgroup: SubgroupId,
+    /// Which message of this node it is.
+    pub ordinal: Ordinal,
+    /// The bytes.
+    pub payload: Vec<u8>,
+    /// Whether it was sent, so that other members may have delivered it.
+    pub was_sent: bool,
+}
+
+/// Messages that a view ended without.
+struct Carried {
+    ring: Arc<ViewOutbox>,
+    undelivered: Undelivered,
+}
+
+/// The engine's side of one subgroup in which this node sends.
+pub(crate) struct SubgroupSending {
+    state: Arc<SendState>,
+    /// The present view's ring, if this node sends in it.
+    ring: Option<Arc<ViewOutbox>>,
+    /// Whether senders have it: not while messages of earlier views wait to be carried over.
+    is_handed_out: bool,
+    /// Undelivered messages of earlier views, in the order in which they are to be sent.
+    carried: VecDeque<Carried>,
+    is_unordered: bool,
+    /// The ordinal behind the last message that was discarded.
+    discarded: u64,
+    /// Which own messages become durable with which count, where that is logged.
+    marks: DurableMarks,
+    /// How many waits there were when it was last looked who is to be woken.
+    waits_seen: u64,
+}
+
+impl SubgroupSending {
+    pub(crate) fn new(state: Arc<SendState>, is_unordered: bool) -> Self {
+        Self {
+            state,
+            ring: None,
+            is_handed_out: false,
+            carried: VecDeque::new(),
+            is_unordered,
+            discarded: 0,
+            marks: DurableMarks::default(),
+            waits_seen: 0,
+        }
+    }
+
+    pub(crate) fn subgroup(&self) -> SubgroupId {
+        self.state.subgroup
+    }
+
+    /// Takes note of how many messages of the present view were delivered here, and of how many
+    /// records the log has with them, if there is one.
+    pub(crate) fn delivered(&mut self, in_view: u64, records: Option<DurableCount>) {
+        let Some(ring) = &self.ring else { return };
+        let ordinal = ring.first.saturating_add(in_view);
+        if self.state.counts.raise(Count::Delivered, ordinal) {
+            if let Some(records) = records {
+                self.marks.add(ordinal, records);
+            }
+            self.wake();
+        }
+    }
+
+    /// So much of the subgroup is durable.
+    pub(crate) fn durable(&mut self, durable: &DurableCounts) {
+        if self.marks.durable(durable, &self.state.counts) {
+            self.wake();
+        }
+    }
+
+    /// Wakes whoever began to wait for what was reached meanwhile.
+    #[inline]
+    pub(crate) fn look_for_waits(&mut self) {
+        let waits = self.state.counts.waits();
+        if waits != self.waits_seen {
+            self.waits_seen = waits;
+            self.state.counts.wake();
+        }
+    }
+
+    /// Wakes those that wait for what is reached. Who begins to wait meanwhile is found by the next
+    /// step.
+    #[inline]
+    fn wake(&self) {
+        if self.state.counts.are_awaited() {
+            self.state.counts.wake();
+        }
+    }
+
+    /// The present view has ended without these. Undelivered messages of views before it come after
+    /// them.
+    pub(crate) fn end(&mut self, undelivered: Option<Undelivered>) {
+        self.state.set(None);
+        self.is_handed_out = false;
+        let (Some(ring), Some(mut undelivered)) = (self.ring.take(), undelivered) else { return };
+        if self.is_unordered {
+            // Without an order it is not known which members have it; sent again it might come
+            // twice (DEL-3).
+            while undelivered.was_sent() && undelivered.get(ring.cell.borrow_dependent()).is_some()
+            {
+                undelivered.pass();
+            }
+        }
+        self.carried.push_front(Carried { ring, undelivered });
+    }
+
+    /// The ordinal of the present ring's first message, if this node sends here in the present
+    /// view.
+    pub(crate) fn ring_first(&self) -> Option<u64> {
+        self.ring.as_ref().map(|ring| ring.first)
+    }
+
+    /// What earlier views ended without is sent no more: the subgroup is closed, and whatever it
+    /// carries once it is open again has nothing to do with it. Ordinals go on behind it.
+    pub(crate) fn discard(&mut self) {
+        for carried in &mut self.carried {
+            let Carried { ring, undelivered } = carried;
+            while undelivered.get(ring.cell.borrow_dependent()).is_some() {
+                undelivered.pass();
+            }
+            self.discarded = self.discarded.max(carried.first());
+        }
+        self.carried.clear();
+    }
+
+    /// A view has begun in which this node sends here, or does not.
+    pub(crate) fn begin(&mut self, shared: &Arc<Shared>) {
+        let delivered = self.state.counts.get(Count::Delivered).max(self.discarded);
+        let first = self.carried.front().map_or(delivered, Carried::first);
+        self.ring = ViewOutbox::new(shared, self.state.subgroup, first).map(Arc::new);
+        self.carry();
+    }
+
+    /// Carries undelivered messages into the present view's ring, as far as they are built, and
+    /// then hands the ring out.
+    pub(crate) fn carry(&mut self) {
+        let Some(ring) = self.ring.as_ref().filter(|_| !self.is_handed_out) else { return };
+        while let Some(Carried { ring: from, undelivered }) = self.carried.front_mut() {
+            match undelivered.carry(from.cell.borrow_dependent(), ring.cell.borrow_dependent()) {
+                Ok(true) => drop(self.carried.pop_front()),
+                Ok(false) => return,
+                Err(error) => {
+                    // The next view has the same window and slots, so this cannot be; and nothing
+                    // is lost silently.
+                    tracing::error!(subgroup = %self.state.subgroup, %error, "a message cannot be carried over");
+                    return;
+                }
+            }
+        }
+        self.is_handed_out = true;
+        self.state.set(ring.another());
+    }
+
+    /// Whether senders wait for messages of earlier views.
+    pub(crate) fn is_carrying(&self) -> bool {
+        self.ring.is_some() && !self.is_handed_out
+    }
+
+    /// The member has ended: what was committed and not delivered goes back to the caller (VIE-7).
+    /// A member that left knows where its last view ended, so no member delivers what it did not. A
+    /// member that halted does not know. The first call counts: what was sent is known only then.
+    /// `large` has the bytes of large messages, by ordinal.
+    pub(crate) fn give_back(
+        &mut self,
+        has_left: bool,
+        unsent: &mut Vec<Unsent>,
+        mut large: impl FnMut(u64) -> Option<Vec<u8>>,
+    ) {
+        if self.state.sent.load(Ordering::Relaxed) != u64::MAX {
+            return;
+        }
+        let mut sent = self.state.counts.get(Count::Delivered);
+        for Carried { ring, undelivered } in &mut self.carried {
+            let from = ring.cell.borrow_dependent();
+            while let Some(remaining) = undelivered.get(from) {
+                let was_sent = undelivered.was_sent() && !has_left;
+                let ordinal = ring.first.saturating_add(undelivered.position().0);
+                if was_sent {
+                    sent = ordinal.saturating_add(1);
+                }
+                let payload = match remaining {
+                    // Clients send theirs again themselves.
+                    UndeliveredMessage::Message(payload) if self.state.has_clients => {
+                        Origin::of_member(payload).map(<[u8]>::to_vec)
+                    }
+                    UndeliveredMessage::Message(payload) => Some(payload.to_vec()),
+                    UndeliveredMessage::Large(_) => large(ordinal),
+                    UndeliveredMessage::Dropped | UndeliveredMessage::Building => None,
+                };
+                let (subgroup, ordinal) = (self.state.subgroup, Ordinal(ordinal));
+                unsent.extend(payload.map(|payload| Unsent {
+                    subgroup,
+                    ordinal,
+                    payload,
+                    was_sent,
+                }));
+                undelivered.pass();
+            }
+        }
+        self.carried.clear();
+        self.state.sent.store(sent, Ordering::Release);
+        self.state.counts.end();
+    }
+}
+
+impl Carried {
+    /// The ordinal of the first message.
+    fn first(&self) -> u64 {
+        self.ring.first.saturating_add(self.undelivered.position().0)
+    }
+}

@@ -1,0 +1,211 @@
+//! The folder in which a node keeps what it remembers.
+
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::io;
+use std::io::ErrorKind;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use tramontane_core::ids::NodeId;
+use tramontane_log::Noted;
+
+use super::last_membership::LastMembership;
+use super::noted_log::NotedLog;
+use super::state_file::{COPIES, StateFile, StateFileError};
+use crate::group::description::terms::Description;
+
+pub(crate) const LOCK: &str = "lock";
+
+/// Why a folder is not a state of this node.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StateError {
+    /// It cannot be read or written.
+    #[error(
+        "cannot keep the node's state in {}: {source}; free space on its disk, or give a --state folder that this node \
+         may write, and start this node again",
+        path.display()
+    )]
+    Io {
+        /// The folder.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// Another process has it.
+    #[error("{} is the state of a node that runs; give each node a --state folder of its own", path.display())]
+    InUse {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// It was written by another node, or in another group.
+    #[error("{} is the state of node {node} of group \"{group}\"; give each node a --state folder of its own", path.display())]
+    Other {
+        /// The folder.
+        path: PathBuf,
+        /// Whose it is.
+        node: u32,
+        /// The group that it is of.
+        group: String,
+    },
+    /// Neither copy is what a node wrote.
+    #[error(
+        "both copies of {} are damaged: {why}; move them away, and start the node again: it keeps its log, and joins its group as a new node",
+        path.display()
+    )]
+    Damaged {
+        /// The file, as its first copy is called.
+        path: PathBuf,
+        /// What does not fit.
+        why: String,
+    },
+    /// A newer version wrote it.
+    #[error("{} was written by a newer version, in format {found}; start the node with that version", path.display())]
+    NewerFormat {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        found: u32,
+    },
+}
+
+impl StateError {
+    fn of(path: &Path, error: StateFileError) -> Self {
+        let path = path.to_owned();
+        match error {
+            StateFileError::Io(source) => Self::Io { path, source },
+            StateFileError::Newer(found) => Self::NewerFormat { path: path.join(COPIES[0]), found },
+            StateFileError::Damaged(why) => Self::Damaged { path: path.join(COPIES[0]), why },
+        }
+    }
+}
+
+/// What the node of a folder noted of its log of a subgroup, whether it runs or not; nothing if it
+/// noted nothing.
+///
+/// # Errors
+/// [`StateError`].
+pub fn noted_log(folder: &Path, subgroup: &str) -> Result<Option<Noted>, StateError> {
+    let logs = noted_logs(folder)?;
+    Ok(logs.iter().find(|log| log.subgroup == subgroup).map(NotedLog::noted))
+}
+
+/// The same of all its logs.
+pub(crate) fn noted_logs(folder: &Path) -> Result<Vec<NotedLog>, StateError> {
+    let read = StateFile::read::<LastMembership>(folder);
+    let (_, last, _) = read.map_err(|error| StateError::of(folder, error))?;
+    Ok(last.map_or_else(Vec::new, |last| last.logs))
+}
+
+/// A node's folder, its lock held.
+#[derive(Debug)]
+pub(crate) struct StateFolder {
+    pub(super) path: PathBuf,
+    file: StateFile,
+    lock: File,
+    pub(super) last: Option<LastMembership>,
+    /// The copy that was damaged, and is written again.
+    pub(crate) repaired: Option<PathBuf>,
+}
+
+impl StateFolder {
+    /// Opens the folder of a node of a group; makes it if it is not there.
+    pub(crate) fn open(path: &Path, group: &str, node: NodeId) -> Result<Self, StateError> {
+        let failed = |source| StateError::Io { path: path.to_owned(), source };
+        make(path).map_err(failed)?;
+        let lock = OpenOptions::new().create(true).append(true).mode(0o600).open(path.join(LOCK));
+        let lock = lock.map_err(failed)?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(StateError::InUse { path: path.to_owned() });
+            }
+            Err(TryLockError::Error(error)) => return Err(failed(error)),
+        }
+        let opened = StateFile::open::<LastMembership>(path);
+        let (file, last, repaired) = opened.map_err(|error| StateError::of(path, error))?;
+        if let Some(LastMembership { group: of, node: whose, .. }) = &last
+            && (of != group || *whose != node.get())
+        {
+            return Err(StateError::Other {
+                path: path.to_owned(),
+                node: *whose,
+                group: of.clone(),
+            });
+        }
+        let repaired = repaired.map(|name| path.join(name));
+        Ok(Self { path: path.to_owned(), file, lock, last, repaired })
+    }
+
+    /// What was remembered; nothing at a node's first start.
+    pub(crate) const fn last_membership(&self) -> Option<&LastMembership> {
+        self.last.as_ref()
+    }
+
+    /// Notes that the group is being formed.
+    pub(crate) fn note_forming(
+        &mut self,
+        description: &Description,
+        node: NodeId,
+    ) -> Result<(), StateError> {
+        self.keep(LastMembership::empty(description, node))
+    }
+
+    /// Writes down a view before this node is a member.
+    pub(crate) fn keep(&mut self, last: LastMembership) -> Result<(), StateError> {
+        self.write(last).map_err(|source| StateError::Io { path: self.path.clone(), source })
+    }
+
+    /// Whether it holds no more than the note that the group was being formed.
+    pub(crate) fn is_note(&self) -> bool {
+        self.last.as_ref().is_some_and(LastMembership::is_note)
+    }
+
+    pub(super) fn write(&mut self, last: LastMembership) -> io::Result<()> {
+        self.file.write(&self.path, &last)?;
+        self.last = Some(last);
+        Ok(())
+    }
+
+    /// Raises what is noted of the logs that the node writes in that view.
+    pub(crate) fn raise(&mut self, view: u64, logs: &[NotedLog]) -> io::Result<()> {
+        let last = self.last.clone().filter(|last| last.view == view);
+        let Some(mut last) = last else { return Ok(()) };
+        let known = |log: &NotedLog| {
+            logs.iter().find(|raised| (&raised.subgroup, raised.log) == (&log.subgroup, log.log))
+        };
+        for log in &mut last.logs {
+            if let Some(raised) = known(log) {
+                log.end = log.end.max(raised.end);
+                log.majority = log.majority.max(raised.majority);
+                log.everywhere = log.everywhere.max(raised.everywhere);
+            }
+        }
+        if self.last.as_ref() != Some(&last) {
+            self.file.write(&self.path, &last)?;
+            self.last = Some(last);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for StateFolder {
+    fn drop(&mut self) {
+        // A process that another thread forks has a copy of the descriptor until it executes its
+        // program. Closing alone would leave the lock with it.
+        let _ = self.lock.unlock();
+    }
+}
+
+/// Makes a folder that is not there, whose name stays too. Gives a handle of it.
+pub(crate) fn make(path: &Path) -> io::Result<File> {
+    match DirBuilder::new().mode(0o700).create(path) {
+        Ok(()) => {
+            let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+            File::open(parent.unwrap_or(Path::new(".")))?.sync_all()?;
+        }
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+        Err(error) => return Err(error),
+    }
+    File::open(path)
+}

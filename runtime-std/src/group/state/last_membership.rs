@@ -1,0 +1,98 @@
+//! What a node remembers of its last membership.
+
+use serde::{Deserialize, Serialize};
+use tramontane_core::ids::{NodeId, SubgroupId, ViewId};
+
+use super::noted_log::NotedLog;
+use crate::group::description::terms::Description;
+use crate::group::description::view::{View, WireView};
+use crate::group::engine::promising::Promised;
+
+/// The newest view that a node was a member of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct LastMembership {
+    pub(super) group: String,
+    /// Of the description at that time.
+    pub(super) digest: u64,
+    pub(super) node: u32,
+    /// The start of the node.
+    pub(super) incarnation: u64,
+    pub(crate) view: u64,
+    pub(crate) members: Vec<u32>,
+    /// How the membership ended; not known if the process ended first.
+    pub(crate) end: Option<End>,
+    /// The logged and other subgroups that have lost their state for good.
+    #[serde(default)]
+    pub(crate) closed: Vec<u16>,
+    /// The view after this one, if the node promised one: in one file, so that the two cannot
+    /// disagree.
+    #[serde(default)]
+    pub(crate) promise: Option<Promised>,
+    /// The latest attempt of a total restart that the node took part in.
+    #[serde(default)]
+    pub(crate) heard: (u32, u32),
+    /// Views that were begun with less than a majority of the one before, because somebody said so.
+    #[serde(default)]
+    pub(crate) with_less: Vec<u64>,
+    /// The node's logs.
+    #[serde(default)]
+    pub(crate) logs: Vec<NotedLog>,
+}
+
+impl LastMembership {
+    /// Of a node that was in no view yet: the note that the group is being formed.
+    pub(crate) fn empty(description: &Description, node: NodeId) -> Self {
+        Self {
+            group: description.name.clone(),
+            digest: description.digest(),
+            node: node.get(),
+            incarnation: 0,
+            view: 0,
+            members: Vec::new(),
+            end: None,
+            closed: Vec::new(),
+            promise: None,
+            heard: (0, 0),
+            with_less: Vec::new(),
+            logs: Vec::new(),
+        }
+    }
+
+    /// What was noted of the log of a subgroup.
+    pub(crate) fn log(&self, subgroup: &str) -> Option<&NotedLog> {
+        self.logs.iter().find(|log| log.subgroup == subgroup)
+    }
+
+    /// Whether it says no more than that the group was being formed.
+    pub(crate) const fn is_note(&self) -> bool {
+        self.view == 0
+    }
+
+    pub(crate) fn wire_view(&self) -> WireView {
+        let members = self.members.iter().copied().map(NodeId).collect();
+        let closed = self.closed.iter().copied().map(SubgroupId).collect();
+        WireView::from(&View { id: ViewId(self.view), members, closed })
+    }
+
+    /// Knows of a view that is decided.
+    pub(crate) fn set_view(&mut self, view: &View) {
+        self.view = view.id.0;
+        self.members = view.members.iter().map(|node| node.get()).collect();
+        self.closed = view.closed.iter().map(|subgroup| subgroup.0).collect();
+        self.end = None;
+    }
+}
+
+/// How a membership ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum End {
+    /// It left, and others went on.
+    Left,
+    /// It was the last member, and left: the group ended with it.
+    Last,
+    /// It was taken for dead, or had no majority any more.
+    Halted,
+    /// It was closed, or failed.
+    Failed,
+}

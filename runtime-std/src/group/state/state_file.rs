@@ -1,0 +1,308 @@
+//! How a node's state is written: two copies of one record, each with a checksum and a generation.
+//!
+//! # What holds
+//! - What [`StateFile::write`] has returned for is in both copies. Damage to one loses nothing, and
+//!   brings nothing old back.
+//! - Of two sound copies the newer one counts: a crash between the two writes leaves the new one,
+//!   and the next start writes both again.
+//! - A copy is written in its place, so that a full disk stops nobody.
+//!
+//! A copy is JSON: the checksum, a number of fixed length, then all that it covers, up to the end
+//! of the file. Blanks fill it up.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::io::ErrorKind;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::Path;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_64;
+
+/// The names of the two copies.
+pub(crate) const COPIES: [&str; 2] = ["membership.json", "membership-2.json"];
+
+/// The form of a copy. The first one had no checksum, and one copy.
+const FORMAT: u32 = 2;
+
+/// How a copy begins, and what comes behind the checksum's digits.
+const BEGINS: &[u8] = b"{\"checksum\":\"";
+const BEHIND: &[u8] = b"\",";
+const DIGITS: usize = 16;
+
+/// Files grow by blocks, so that most writes change no length.
+const BLOCK_BYTES: usize = 4096;
+
+/// What the checksum covers, the brace before it left out.
+#[derive(Serialize, Deserialize)]
+struct Covered<T> {
+    format: u32,
+    generation: u64,
+    record: T,
+}
+
+/// Only the number of a format.
+#[derive(Deserialize)]
+struct Format {
+    format: u32,
+}
+
+/// What a copy was found to be.
+enum Copy<T> {
+    Absent,
+    Sound { generation: u64, record: T },
+    Newer(u32),
+    Damaged(String),
+}
+
+/// Why there is no record where there was one.
+#[derive(Debug)]
+pub(crate) enum StateFileError {
+    Io(io::Error),
+    /// A newer version wrote it.
+    Newer(u32),
+    /// No copy is sound.
+    Damaged(String),
+}
+
+impl From<io::Error> for StateFileError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+/// The two copies, open.
+#[derive(Debug)]
+pub(crate) struct StateFile {
+    files: Option<[File; 2]>,
+    generation: u64,
+    /// The copy that counts. The other one is written first, so that one is sound at any time.
+    newest: usize,
+}
+
+/// What is found in a folder: the record, if there ever was one, and which copy is damaged, where
+/// the other one is not.
+type Found<T> = (StateFile, Option<T>, Option<&'static str>);
+
+impl StateFile {
+    /// Looks for a record in a folder, and writes both copies again: one may be behind, or damaged.
+    pub(crate) fn open<T: Serialize + DeserializeOwned>(
+        folder: &Path,
+    ) -> Result<Found<T>, StateFileError> {
+        let mut found = Self::read(folder)?;
+        if let (file, Some(record), _) = &mut found {
+            file.write(folder, record)?;
+        }
+        Ok(found)
+    }
+
+    /// Looks for a record in a folder, and changes nothing.
+    pub(crate) fn read<T: DeserializeOwned>(folder: &Path) -> Result<Found<T>, StateFileError> {
+        let mut copies = Vec::new();
+        for name in COPIES {
+            copies.push(match std::fs::read(folder.join(name)) {
+                Ok(bytes) => read_copy::<T>(&bytes),
+                Err(error) if error.kind() == ErrorKind::NotFound => Copy::Absent,
+                Err(error) => return Err(error.into()),
+            });
+        }
+        let (mut file, mut found) = (Self { files: None, generation: 0, newest: 1 }, None);
+        let (mut damaged, mut why) = (None, None);
+        for (at, copy) in copies.into_iter().enumerate() {
+            match copy {
+                Copy::Absent => {}
+                Copy::Newer(format) => return Err(StateFileError::Newer(format)),
+                Copy::Damaged(text) => (damaged, why) = (Some(COPIES[at]), Some(text)),
+                Copy::Sound { generation, record } => {
+                    if found.is_none() || generation > file.generation {
+                        (file.generation, file.newest) = (generation, at);
+                        found = Some(record);
+                    }
+                }
+            }
+        }
+        match (&found, why) {
+            (None, Some(why)) => Err(StateFileError::Damaged(why)),
+            _ => Ok((file, found, damaged)),
+        }
+    }
+
+    /// Makes a record durable.
+    pub(crate) fn write<T: Serialize>(&mut self, folder: &Path, record: &T) -> io::Result<()> {
+        self.generation += 1;
+        let bytes = encode(self.generation, record)?;
+        // After an error they are opened again, and so they are if somebody has removed one.
+        let is_there = |file: &File| file.metadata().is_ok_and(|found| found.nlink() > 0);
+        let files = match self.files.take() {
+            Some(files) if files.iter().all(is_there) => files,
+            _ => open_copies(folder)?,
+        };
+        for at in [1 - self.newest, self.newest] {
+            let (file, mut bytes) = (&files[at], bytes.clone());
+            let length = usize::try_from(file.metadata()?.len()).unwrap_or(0);
+            bytes.resize(bytes.len().max(length).next_multiple_of(BLOCK_BYTES), b' ');
+            put_checksum(&mut bytes);
+            file.write_all_at(&bytes, 0)?;
+            file.sync_all()?;
+        }
+        self.files = Some(files);
+        Ok(())
+    }
+}
+
+fn open_copies(folder: &Path) -> io::Result<[File; 2]> {
+    let open = |name: &str| {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false).mode(0o600);
+        options.open(folder.join(name))
+    };
+    let files = [open(COPIES[0])?, open(COPIES[1])?];
+    File::open(folder)?.sync_all()?;
+    Ok(files)
+}
+
+/// A copy, up to the blanks; its checksum is zero yet.
+fn encode<T: Serialize>(generation: u64, record: &T) -> io::Result<Vec<u8>> {
+    let covered = serde_json::to_vec(&Covered { format: FORMAT, generation, record })?;
+    let mut bytes = BEGINS.to_vec();
+    bytes.extend([b'0'; DIGITS]);
+    bytes.extend(BEHIND);
+    bytes.extend(&covered[1..]);
+    bytes.push(b'\n');
+    Ok(bytes)
+}
+
+/// Puts the checksum of the rest into a copy.
+pub(crate) fn put_checksum(bytes: &mut [u8]) {
+    let (begins, covered) = bytes.split_at_mut(BEGINS.len() + DIGITS);
+    let digits = format!("{:016x}", xxh3_64(covered));
+    begins[BEGINS.len()..].copy_from_slice(digits.as_bytes());
+}
+
+fn read_copy<T: DeserializeOwned>(bytes: &[u8]) -> Copy<T> {
+    let damaged = |why: &str| Copy::Damaged(why.to_owned());
+    if !bytes.starts_with(BEGINS) {
+        return read_first_format(bytes);
+    }
+    let mut expected = bytes.to_vec();
+    let covered = expected.get(BEGINS.len() + DIGITS..).filter(|rest| rest.starts_with(BEHIND));
+    let Some(covered) = covered else { return damaged("it is cut short") };
+    let covered = [b"{", &covered[BEHIND.len()..]].concat();
+    put_checksum(&mut expected);
+    if expected != bytes {
+        return damaged("its checksum is wrong");
+    }
+    match serde_json::from_slice::<Format>(&covered) {
+        Ok(Format { format }) if format > FORMAT => return Copy::Newer(format),
+        _ => {}
+    }
+    match serde_json::from_slice(&covered) {
+        Ok(Covered { generation, record, .. }) => Copy::Sound { generation, record },
+        Err(error) => Copy::Damaged(error.to_string()),
+    }
+}
+
+/// The record alone, as the first format had it.
+fn read_first_format<T: DeserializeOwned>(bytes: &[u8]) -> Copy<T> {
+    match serde_json::from_slice::<Format>(bytes) {
+        Ok(Format { format: 1 }) => {}
+        Ok(Format { format }) if format > FORMAT => return Copy::Newer(format),
+        _ if bytes.is_empty() => return Copy::Damaged("it is empty".to_owned()),
+        _ => return Copy::Damaged("it is not what a node wrote".to_owned()),
+    }
+    match serde_json::from_slice(bytes) {
+        Ok(record) => Copy::Sound { generation: 0, record },
+        Err(error) => Copy::Damaged(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open(folder: &Path) -> Result<Option<u64>, StateFileError> {
+        StateFile::open(folder).map(|(_, record, _)| record)
+    }
+
+    /// Two copies of a record.
+    fn written(folder: &Path, record: u64) -> StateFile {
+        let (mut file, _, _) = StateFile::open::<u64>(folder).expect("a folder");
+        file.write(folder, &record).expect("room");
+        file
+    }
+
+    #[test]
+    fn every_flipped_bit_is_noticed() {
+        let place = tempfile::tempdir().expect("a folder");
+        written(place.path(), 7);
+        let sound = std::fs::read(place.path().join(COPIES[0])).expect("a copy");
+        assert_eq!(sound.len(), BLOCK_BYTES);
+        for bit in 0..8 * sound.len() {
+            let mut bytes = sound.clone();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            assert!(matches!(read_copy::<u64>(&bytes), Copy::Damaged(_)), "bit {bit}");
+        }
+        for length in 0..sound.len() {
+            assert!(matches!(read_copy::<u64>(&sound[..length]), Copy::Damaged(_)), "{length}");
+        }
+    }
+
+    #[test]
+    fn damage_to_one_copy_loses_nothing() {
+        for (at, name) in COPIES.iter().enumerate() {
+            for damage in [Some(&b"{"[..]), Some(b""), None] {
+                let place = tempfile::tempdir().expect("a folder");
+                written(place.path(), 6).write(place.path(), &7_u64).expect("room");
+                let copy = place.path().join(name);
+                match damage {
+                    Some(bytes) => std::fs::write(&copy, bytes).expect("a file"),
+                    None => std::fs::remove_file(&copy).expect("a file"),
+                }
+                let (_, record, damaged) =
+                    StateFile::open::<u64>(place.path()).expect("one is left");
+                assert_eq!((record, damaged), (Some(7), damage.map(|_| *name)));
+                // Both are whole again.
+                std::fs::remove_file(place.path().join(COPIES[1 - at])).expect("a file");
+                assert_eq!(open(place.path()).expect("written again"), Some(7));
+            }
+        }
+    }
+
+    #[test]
+    fn damage_to_both_copies_is_an_error_and_none_is_a_new_folder() {
+        let place = tempfile::tempdir().expect("a folder");
+        assert_eq!(open(place.path()).expect("nothing"), None);
+        written(place.path(), 7);
+        for name in COPIES {
+            std::fs::write(place.path().join(name), "{").expect("a file");
+        }
+        assert!(matches!(open(place.path()), Err(StateFileError::Damaged(_))));
+    }
+
+    /// A process that dies as it writes leaves the record before, or the new one.
+    #[test]
+    fn the_newer_of_two_sound_copies_counts() {
+        let place = tempfile::tempdir().expect("a folder");
+        written(place.path(), 7);
+        let before = std::fs::read(place.path().join(COPIES[0])).expect("a copy");
+        for name in COPIES {
+            written(place.path(), 8);
+            std::fs::write(place.path().join(name), &before).expect("room");
+            assert_eq!(open(place.path()).expect("both are sound"), Some(8));
+        }
+    }
+
+    #[test]
+    fn a_newer_format_is_told_from_damage() {
+        let place = tempfile::tempdir().expect("a folder");
+        let mut bytes = encode(3, &7_u64).expect("JSON");
+        let text = String::from_utf8(bytes).expect("text").replace("\"format\":2", "\"format\":3");
+        bytes = text.into_bytes();
+        put_checksum(&mut bytes);
+        std::fs::write(place.path().join(COPIES[0]), bytes).expect("a file");
+        assert!(matches!(open(place.path()), Err(StateFileError::Newer(3))));
+        std::fs::write(place.path().join(COPIES[0]), "{\"format\":4}").expect("a file");
+        assert!(matches!(open(place.path()), Err(StateFileError::Newer(4))));
+    }
+}

@@ -1,0 +1,15 @@
+//! What is seen of a member from outside, and what an operator asks of it.
+//!
+//! | file | subject |
+//! |---|---|
+//! | `group_status` | the status |
+//! | `statistics` | its counts |
+//! | `slow_members` | members that hold the others back |
+//! | `operator` | an operator's requests |
+//! | `operator_client` | an operator's client |
+
+pub(crate) mod group_status;
+pub(crate) mod operator;
+pub(crate) mod operator_client;
+pub(crate) mod slow_members;
+pub(crate) mod statistics;

@@ -1,0 +1,132 @@
+//! What an operator asks of a running member, from the same host or another.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tramontane_control::{Session, SessionError};
+
+use super::group_status::{GroupStatus, SharedStatus};
+use crate::group::engine::request::{Request, Requests};
+use crate::group::enter::forming::{Waiting, others};
+use crate::session_messages::{receive_message, send_message};
+
+/// How long either end may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The longest answer: a status of 1024 members and as many subgroups.
+const ANSWER_MAX: u64 = 64 << 20;
+
+/// The longest question, with room for what a later program may ask.
+const ASK_MAX: u64 = 64;
+
+/// What can be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum OperatorRequest {
+    Status,
+    Leave,
+}
+
+/// What is answered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum OperatorReply {
+    Status(Box<GroupStatus>),
+    /// It leaves from now on; its process ends once it has.
+    Leaving,
+    /// It is no member yet.
+    NotYet,
+    /// It was a member, and is none any more.
+    Over,
+    /// It waits for others, to form the group with them.
+    Forming {
+        missing: Vec<u32>,
+        but: Option<String>,
+    },
+    /// It waits for others, to continue from the group's logs with them; for what, in words.
+    Restarting(String),
+    /// It waits for something else; for what, in words.
+    Waiting(String),
+}
+
+/// Answers one operator. Without `requests` this process is no member yet.
+pub(crate) fn answer(
+    session: &mut Session,
+    board: &SharedStatus,
+    requests: Option<&Requests>,
+) -> Result<(), SessionError> {
+    let heard = match (receive_message(session, ASK_MAX, PATIENCE)?, requests, board.status()) {
+        (_, None, _) | (_, _, None) => OperatorReply::NotYet,
+        (OperatorRequest::Status, Some(_), Some(status)) => OperatorReply::Status(Box::new(status)),
+        (OperatorRequest::Leave, Some(requests), Some(status)) => {
+            let is_asked = !status.is_over() && requests.ask(Request::Leave);
+            if is_asked { OperatorReply::Leaving } else { OperatorReply::Over }
+        }
+    };
+    send_message(session, &heard, PATIENCE)
+}
+
+/// Answers one operator while the initial nodes meet.
+pub(crate) fn answer_forming(session: &mut Session, waiting: &Waiting) -> Result<(), SessionError> {
+    let _: OperatorRequest = receive_message(session, ASK_MAX, PATIENCE)?;
+    let heard = match waiting {
+        Waiting::Forming { missing, but } => {
+            let but = but.as_ref().map(ToString::to_string);
+            OperatorReply::Forming { missing: missing.clone(), but }
+        }
+        Waiting::Others { node } => {
+            OperatorReply::Forming { missing: vec![*node], but: Some(others(*node)) }
+        }
+        Waiting::Restart(waiting) => OperatorReply::Restarting(waiting.to_string()),
+        waiting => OperatorReply::Waiting(waiting.to_string()),
+    };
+    send_message(session, &heard, PATIENCE)
+}
+
+/// Asks a member; nothing if it is none yet.
+pub(crate) fn ask(
+    session: &mut Session,
+    what: OperatorRequest,
+) -> Result<OperatorReply, SessionError> {
+    send_message(session, &what, PATIENCE)?;
+    receive_message(session, ANSWER_MAX, PATIENCE)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+    use std::sync::atomic::AtomicBool;
+    use std::sync::mpsc::channel;
+
+    use tramontane_control::{ControlServer, Identity, Listener, Purpose, open_session};
+    use tramontane_core::ids::NodeId;
+
+    use super::*;
+
+    /// Any process may connect to a control server without a key, and many at once.
+    #[test]
+    fn a_question_is_a_few_bytes() {
+        let identity = |node| Identity { node, incarnation: 1, digest: 7 };
+        let listener =
+            Listener::bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).expect("a port");
+        let (sender, answered) = channel();
+        let server =
+            ControlServer::open(listener, identity(NodeId(1)), [], None, move |mut client| {
+                // A test that ended need not know.
+                let _ = sender.send(answer(&mut client.session, &SharedStatus::default(), None));
+            });
+        let server = server.expect("a thread");
+        let go = || {
+            let never = AtomicBool::new(false);
+            let identity = identity(Identity::NO_MEMBER);
+            open_session(server.address(), &identity, None, Purpose::Ask, PATIENCE, &never)
+                .expect("let in")
+                .session
+        };
+        let heard = ask(&mut go(), OperatorRequest::Status).expect("an answer");
+        assert_eq!(heard, OperatorReply::NotYet);
+        answered.recv().expect("it was asked").expect("it answered");
+        // It may be closed before all is sent.
+        let _ = go().send_stream(&mut std::io::Read::take(std::io::repeat(0), 1 << 20), PATIENCE);
+        let error = answered.recv().expect("it was asked").expect_err("too long");
+        assert!(matches!(error, SessionError::TooLong { limit: ASK_MAX }), "{error}");
+    }
+}

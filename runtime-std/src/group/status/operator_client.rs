@@ -1,0 +1,211 @@
+//! An operator's client of the members' control servers: asking for their status, and asking one to
+//! leave.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use tramontane_control::{
+    Identity, OpenSessionError, Purpose, SessionError, incarnation, open_session,
+};
+use tramontane_core::ids::NodeId;
+
+use super::group_status::GroupStatus;
+use super::operator;
+use super::operator::{OperatorReply, OperatorRequest};
+use crate::group::control::control_endpoints::{ControlEndpoints, ControlEndpointsError};
+use crate::group::description::digest::differing;
+use crate::group::description::terms::Description;
+use crate::shared_memory::Root;
+
+/// Why a node does not answer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OperatorError {
+    /// The description has no such node.
+    #[error("node {0} is not in the group file; take one that is")]
+    UnknownNode(u32),
+    /// Nobody let us in.
+    #[error(transparent)]
+    OpenSession(#[from] OpenSessionError),
+    /// The node went away, or is stopped, in the middle of a message.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    /// Its process runs, and is no member yet.
+    #[error("it is starting, and no member yet; try again later")]
+    NotYet,
+    /// Its process waits for others, to form the group with them.
+    #[error("{}", forming(missing, but.as_deref()))]
+    Forming {
+        /// Their ids.
+        missing: Vec<u32>,
+        /// Why it would not form the group even if they came.
+        but: Option<String>,
+    },
+    /// Its process waits for something else: for what, in words.
+    #[error("{0}")]
+    Waiting(String),
+    /// It goes by another description.
+    #[error(
+        "it has another configuration{}; give the group file that the nodes have",
+        if fields.is_empty() { String::new() } else { format!(": another {fields}") }
+    )]
+    OtherConfiguration {
+        /// The fields that differ, as far as that can be told.
+        fields: String,
+    },
+    /// Its process runs still, and its part in the group is over.
+    #[error("it has halted, or left, and is no member any more; its process says why")]
+    Over,
+    /// Another node is there, or another program.
+    #[error(
+        "it did not say what was asked; look at the addresses, and run the same program everywhere"
+    )]
+    Malformed,
+}
+
+fn forming(missing: &[u32], but: Option<&str>) -> String {
+    let missing: Vec<String> = missing.iter().map(u32::to_string).collect();
+    let but = but.map(|but| format!(", or for a running member: {but}")).unwrap_or_default();
+    format!("forming; waiting for {}{but}", missing.join(", "))
+}
+
+/// Connects to the control servers of a group's processes, without being a member.
+#[derive(Debug)]
+pub struct OperatorClient {
+    endpoints: ControlEndpoints,
+    identity: Identity,
+}
+
+impl OperatorClient {
+    /// To the nodes of a description, which must be the one that they have. `root` is where groups
+    /// live, over shared memory.
+    ///
+    /// # Errors
+    /// [`ControlEndpointsError`].
+    pub fn new(description: &Description, root: &Root) -> Result<Self, ControlEndpointsError> {
+        let endpoints = ControlEndpoints::of(description, root)?;
+        // It tells two lives of a node apart; an operator's is never compared.
+        let incarnation = incarnation().unwrap_or_default();
+        let identity =
+            Identity { node: Identity::NO_MEMBER, incarnation, digest: description.digest() };
+        Ok(Self { endpoints, identity })
+    }
+
+    /// How a node is.
+    ///
+    /// # Errors
+    /// [`OperatorError`].
+    pub fn status(
+        &self,
+        node: u32,
+        time_limit: Duration,
+        cancel: &AtomicBool,
+    ) -> Result<GroupStatus, OperatorError> {
+        match self.ask(node, OperatorRequest::Status, time_limit, cancel)? {
+            OperatorReply::Status(status) => Ok(*status),
+            OperatorReply::NotYet => Err(OperatorError::NotYet),
+            OperatorReply::Forming { missing, but } => Err(OperatorError::Forming { missing, but }),
+            OperatorReply::Restarting(what) | OperatorReply::Waiting(what) => {
+                Err(OperatorError::Waiting(what))
+            }
+            OperatorReply::Leaving | OperatorReply::Over => Err(OperatorError::Malformed),
+        }
+    }
+
+    /// How all nodes are, asked at once.
+    #[must_use]
+    pub fn statuses(
+        &self,
+        time_limit: Duration,
+        cancel: &AtomicBool,
+    ) -> BTreeMap<u32, Result<GroupStatus, OperatorError>> {
+        std::thread::scope(|scope| {
+            let nodes = self.endpoints.addresses.keys().map(|node| node.get());
+            let asked: Vec<_> = nodes
+                .map(|node| (node, scope.spawn(move || self.status(node, time_limit, cancel))))
+                .collect();
+            let heard = |(node, asked): (u32, std::thread::ScopedJoinHandle<'_, _>)| {
+                (node, asked.join().unwrap_or(Err(OperatorError::Malformed)))
+            };
+            asked.into_iter().map(heard).collect()
+        })
+    }
+
+    /// Asks a node to leave its group. It does so from now on: it is out once the others are in a
+    /// view without it. Gives the life of its process, for [`OperatorClient::has_ended`].
+    ///
+    /// # Errors
+    /// [`OperatorError`].
+    pub fn ask_to_leave(
+        &self,
+        node: u32,
+        time_limit: Duration,
+        cancel: &AtomicBool,
+    ) -> Result<u64, OperatorError> {
+        let (incarnation, heard) =
+            self.ask_life(node, OperatorRequest::Leave, time_limit, cancel)?;
+        match heard {
+            OperatorReply::Leaving => Ok(incarnation),
+            OperatorReply::NotYet => Err(OperatorError::NotYet),
+            OperatorReply::Over => Err(OperatorError::Over),
+            OperatorReply::Forming { missing, but } => Err(OperatorError::Forming { missing, but }),
+            OperatorReply::Restarting(what) | OperatorReply::Waiting(what) => {
+                Err(OperatorError::Waiting(what))
+            }
+            OperatorReply::Status(_) => Err(OperatorError::Malformed),
+        }
+    }
+
+    /// Whether that life of a node's process is over: it has let go of its address and of its
+    /// application, or another process is there instead.
+    #[must_use]
+    pub fn has_ended(
+        &self,
+        node: u32,
+        incarnation: u64,
+        time_limit: Duration,
+        cancel: &AtomicBool,
+    ) -> bool {
+        match self.ask_life(node, OperatorRequest::Status, time_limit, cancel) {
+            Ok((found, _)) => found != incarnation,
+            Err(OperatorError::OpenSession(OpenSessionError::NotThere)) => true,
+            Err(_) => false,
+        }
+    }
+
+    fn ask(
+        &self,
+        node: u32,
+        what: OperatorRequest,
+        time_limit: Duration,
+        cancel: &AtomicBool,
+    ) -> Result<OperatorReply, OperatorError> {
+        self.ask_life(node, what, time_limit, cancel).map(|(_, heard)| heard)
+    }
+
+    /// As [`OperatorClient::ask`], with the life of the process that answers.
+    fn ask_life(
+        &self,
+        node: u32,
+        what: OperatorRequest,
+        time_limit: Duration,
+        cancel: &AtomicBool,
+    ) -> Result<(u64, OperatorReply), OperatorError> {
+        let ControlEndpoints { addresses, key } = &self.endpoints;
+        let address = addresses.get(&NodeId(node)).ok_or(OperatorError::UnknownNode(node))?;
+        let opened =
+            open_session(address, &self.identity, key.as_ref(), Purpose::Ask, time_limit, cancel);
+        let opened = opened.map_err(|error| match error {
+            OpenSessionError::OtherConfiguration { digest } => OperatorError::OtherConfiguration {
+                fields: differing(self.identity.digest, digest),
+            },
+            error => error.into(),
+        })?;
+        if opened.node != NodeId(node) {
+            return Err(OperatorError::Malformed);
+        }
+        let mut session = opened.session;
+        Ok((opened.incarnation, operator::ask(&mut session, what)?))
+    }
+}

@@ -1,0 +1,220 @@
+//! Members that hold the others back: which, in which subgroup, and for how long (EXT-2).
+//!
+//! A member that has received less than others holds back delivery: nothing is delivered before all
+//! have it. One that has delivered less holds back senders: their slots are not free before all
+//! have delivered. Where all others wait for one member, they are as far as it lets them be. So a
+//! member is behind if another one has received, or delivered, what it has not.
+//!
+//! A member *lags* by the age of the oldest moment at which another one was where it is not yet.
+//! One that is always a little behind, and keeps up, lags by moments. In a group that is busy the
+//! slowest member sets the pace, and lags by no more than a window takes. So a member that lags by
+//! [`NAMED_AFTER`] again and again is slow from the first time on.
+//!
+//! # Invariants
+//! - It is as this member sees it: who is cut off from it seems to be behind.
+
+use std::time::{Duration, Instant};
+
+use tramontane_core::ids::{NodeId, SubgroupId};
+use tramontane_core::node::Frontiers;
+
+use super::group_status::{SlowMember, SubgroupStatus};
+
+/// A member that lags by less is not named: an upcall or a moment without a processor.
+const NAMED_AFTER: Duration = Duration::from_millis(250);
+
+/// A member that has not lagged by that for so long is not slow any more.
+const FORGIVEN_AFTER: Duration = Duration::from_secs(2);
+
+/// A member that holds others back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Slow {
+    pub(crate) node: NodeId,
+    pub(crate) subgroup: SubgroupId,
+    /// Those that are ahead of it.
+    pub(crate) holds: Vec<NodeId>,
+    /// Since it was first seen to lag.
+    pub(crate) lasts: Duration,
+}
+
+impl Slow {
+    /// As a status shows it.
+    pub(crate) fn shown(&self, subgroups: &[SubgroupStatus]) -> SlowMember {
+        let subgroup = subgroups.get(self.subgroup.index()).map(|subgroup| subgroup.name.clone());
+        SlowMember {
+            node: self.node.get(),
+            subgroup: subgroup.unwrap_or_default(),
+            holds: self.holds.iter().map(|node| node.get()).collect(),
+            lasts_ms: u64::try_from(self.lasts.as_millis()).unwrap_or(u64::MAX),
+        }
+    }
+}
+
+/// One frontier of one member.
+#[derive(Clone, Copy, Debug)]
+struct Race {
+    /// Where others were when it was last up with them, and since when it has not come there.
+    mark: u64,
+    since: Instant,
+}
+
+impl Race {
+    /// By how much a member at `own` lags, where the first of all is at `first`.
+    fn look(&mut self, own: u64, first: u64, now: Instant) -> Duration {
+        if own >= first || own >= self.mark {
+            *self = Self { mark: first, since: now };
+        }
+        if own >= first { Duration::ZERO } else { now.duration_since(self.since) }
+    }
+}
+
+/// A member of a subgroup.
+#[derive(Debug)]
+struct Racer {
+    subgroup: SubgroupId,
+    node: NodeId,
+    receiving: Race,
+    delivering: Race,
+    /// Since when it is slow, and when it last lagged by too much.
+    slow: Option<(Instant, Instant)>,
+}
+
+impl Racer {
+    /// For how long it has been slow, where it lags by so much now.
+    fn lasts(&mut self, lag: Duration, now: Instant) -> Option<Duration> {
+        if lag >= NAMED_AFTER {
+            let since =
+                self.slow.map_or_else(|| now.checked_sub(lag).unwrap_or(now), |(since, _)| since);
+            self.slow = Some((since, now));
+        }
+        self.slow = self.slow.filter(|(_, last)| now.duration_since(*last) < FORGIVEN_AFTER);
+        self.slow.map(|(since, _)| now.duration_since(since))
+    }
+}
+
+/// All members of all subgroups, in one view.
+#[derive(Debug, Default)]
+pub(crate) struct SlowMembers {
+    racers: Vec<Racer>,
+    seen: Vec<(NodeId, Frontiers)>,
+}
+
+impl SlowMembers {
+    /// Another view: all begin anew.
+    pub(crate) fn clear(&mut self) {
+        self.racers.clear();
+    }
+
+    /// Looks at the members of a subgroup, and adds those that hold others back.
+    pub(crate) fn look(
+        &mut self,
+        subgroup: SubgroupId,
+        members: impl Iterator<Item = (NodeId, Frontiers)>,
+        now: Instant,
+        slow: &mut Vec<Slow>,
+    ) {
+        let Self { racers, seen } = self;
+        seen.clear();
+        seen.extend(members);
+        let received = seen.iter().map(|(_, of)| of.received.0).max().unwrap_or(0);
+        let delivered = seen.iter().map(|(_, of)| of.delivered.0).max().unwrap_or(0);
+        for (node, own) in &*seen {
+            let is_it = |racer: &Racer| racer.subgroup == subgroup && racer.node == *node;
+            let place = racers.iter().position(is_it).unwrap_or_else(|| {
+                let race = Race { mark: 0, since: now };
+                let (receiving, delivering) = (race, race);
+                racers.push(Racer { subgroup, node: *node, receiving, delivering, slow: None });
+                racers.len() - 1
+            });
+            let racer = &mut racers[place];
+            let lag = racer.receiving.look(own.received.0, received, now);
+            let lag = lag.max(racer.delivering.look(own.delivered.0, delivered, now));
+            if let Some(lasts) = racer.lasts(lag, now) {
+                let is_ahead =
+                    |of: &Frontiers| of.received > own.received || of.delivered > own.delivered;
+                let ahead = seen.iter().filter(|(_, of)| is_ahead(of));
+                let holds = ahead.map(|(node, _)| *node).collect();
+                slow.push(Slow { node: *node, subgroup, holds, lasts });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tramontane_core::ids::Frontier;
+
+    use super::*;
+
+    const SUBGROUP: SubgroupId = SubgroupId(3);
+
+    /// Looks every 100 ms at members that are where this says: received and delivered of each.
+    fn named(looks: u64, at: impl Fn(u64) -> Vec<(u64, u64)>) -> Vec<(u64, Slow)> {
+        let (start, mut members, mut all) = (Instant::now(), SlowMembers::default(), Vec::new());
+        for look in 0..looks {
+            let mut slow = Vec::new();
+            let frontiers = |(received, delivered)| Frontiers {
+                received: Frontier(received),
+                delivered: Frontier(delivered),
+            };
+            let seen = (0..).map(NodeId).zip(at(look).into_iter().map(frontiers));
+            members.look(SUBGROUP, seen, start + Duration::from_millis(100 * look), &mut slow);
+            all.extend(slow.into_iter().map(|slow| (look, slow)));
+        }
+        all
+    }
+
+    fn slow(node: u32, holds: &[u32], tenths: u64) -> Slow {
+        let holds = holds.iter().copied().map(NodeId).collect();
+        let lasts = Duration::from_millis(100 * tenths);
+        Slow { node: NodeId(node), subgroup: SUBGROUP, holds, lasts }
+    }
+
+    #[test]
+    fn who_keeps_up_is_not_named_however_far_behind_it_is() {
+        let always_behind =
+            |look: u64| vec![(100 * look, 100 * look), (100 * look, 100 * look - look.min(1) * 90)];
+        assert_eq!(named(20, always_behind), []);
+        assert_eq!(named(20, |_| vec![(7, 7), (7, 7)]), [], "a group that rests");
+    }
+
+    #[test]
+    fn who_delivers_nothing_is_named_with_those_that_wait_for_it_and_for_how_long() {
+        let stuck = |look: u64| vec![(50, 5 * look), (50, 3), (50, 5 * look)];
+        let named = named(5, stuck);
+        assert_eq!(named, [(4, slow(1, &[0, 2], 3))]);
+    }
+
+    /// Nothing can be delivered, so all have delivered as much; who has not received is the one.
+    #[test]
+    fn who_receives_nothing_is_named_and_not_those_that_cannot_deliver() {
+        let stuck = |look: u64| vec![(10 * look, 0), (10 * look, 0), (0, 0)];
+        assert_eq!(named(5, stuck), [(4, slow(2, &[0, 1], 3))]);
+    }
+
+    /// It is slow as long as it lags again and again, and for a while after.
+    #[test]
+    fn who_lags_again_and_again_is_slow_throughout_and_then_forgiven() {
+        let in_turns = |look: u64| {
+            let first = 10 * look;
+            // Five looks without a message, then all of them; until it is as fast as the others.
+            vec![(first, first), (first, if look < 20 { first / 50 * 50 } else { first })]
+        };
+        let looks: Vec<(u64, Duration)> =
+            named(50, in_turns).into_iter().map(|(look, slow)| (look, slow.lasts)).collect();
+        // It was up with the others with look 0, and lags since look 1; the last time with look 19.
+        let lasts = (4..39).map(|look| (look, Duration::from_millis(100 * (look - 1))));
+        assert_eq!(looks, lasts.collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn who_comes_to_the_mark_of_before_begins_anew() {
+        let late = |look: u64| {
+            let first = 10 * look;
+            vec![(100, first), (100, if look < 3 { 0 } else { first.min(30) })]
+        };
+        // With look 3 it came to 30, where the others had not been before: they are its mark.
+        let looks: Vec<u64> = named(8, late).into_iter().map(|(look, _)| look).collect();
+        assert_eq!(looks, [7]);
+    }
+}

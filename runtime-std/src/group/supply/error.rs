@@ -1,0 +1,34 @@
+//! Why a joiner is not supplied.
+
+use std::time::Duration;
+
+use tramontane_control::SessionError;
+
+use super::queue::Ended;
+use crate::group::durable::comparison::SharedLogError;
+
+/// How long a joiner may take nothing.
+pub(crate) const STALL: Duration = Duration::from_secs(30);
+
+/// Why a joiner is not supplied any more.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SupplyError {
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    #[error("it sent a message that makes no sense here")]
+    Malformed,
+    #[error("this member has ended")]
+    Ended,
+    #[error("it does not reach all members")]
+    Unreached,
+    #[error("it is too slow")]
+    TooSlow,
+    #[error("the own log does not supply it: {0}")]
+    Log(SharedLogError),
+}
+
+impl From<Ended> for SupplyError {
+    fn from(_: Ended) -> Self {
+        Self::Ended
+    }
+}

@@ -1,0 +1,334 @@
+//! The nodes that this member helps to join: what they are sent, and which of them the group is
+//! asked to admit.
+//!
+//! # Invariants
+//! - One wish at a time: the core's cell for it holds one, and a later one would replace it.
+//! - A joiner that is behind holds this member back between two steps, and by its frontier the
+//!   group: never as long as a failure timeout.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tramontane_core::ids::{NodeId, SubgroupId, ViewId};
+
+use super::queue::{Content, HELD_MAX, QueueId, Sink, State, States, Supplied};
+use super::wanted::Wanted;
+use crate::group::delivery::message::Message;
+use crate::group::delivery::replica::Replica;
+use crate::group::description::subgroup_change::SubgroupChange;
+use crate::group::description::subgroups::needed;
+use crate::group::description::terms::Description;
+use crate::group::description::view::View;
+use crate::group::durable::Logs;
+use crate::group::durable::delivered::Shared;
+use crate::group::engine::open_view::OpenView;
+use crate::group::join::admission::{Admission, Sent};
+
+/// Between two checks whether a joiner has caught up.
+const HOLD_PAUSE: Duration = Duration::from_micros(200);
+
+/// A node that is being supplied.
+struct Joiner {
+    node: NodeId,
+    /// What it is supplied with, and how many messages of that it was sent.
+    subgroups: Vec<(SubgroupId, u64)>,
+    sink: Sink,
+    /// For how long it held this member back.
+    held: Duration,
+}
+
+/// A node that has caught up, and the members that supply it.
+#[derive(Debug)]
+struct Ready {
+    node: NodeId,
+    sources: Vec<(SubgroupId, NodeId)>,
+}
+
+/// What the group is asked for, one at a time.
+#[derive(Debug)]
+enum Wished {
+    Node(Ready),
+    Change(SubgroupChange),
+}
+
+impl Ready {
+    /// Whether each subgroup of the joiner that has members comes from one of the view.
+    fn has_all(&self, description: &Description, view: &View) -> bool {
+        let has = |subgroup: &SubgroupId| {
+            let is_source =
+                |(of, node): &(SubgroupId, NodeId)| of == subgroup && view.members.contains(node);
+            self.sources.iter().any(is_source)
+        };
+        needed(description, view, self.node).iter().all(has)
+    }
+}
+
+/// All of them.
+#[derive(Default)]
+pub(crate) struct Joiners {
+    supplied: Vec<Joiner>,
+    /// Nodes that have caught up and wait for their turn.
+    waiting: VecDeque<Ready>,
+    /// Reserved subgroups that wait for theirs to be opened or closed, before any node.
+    changes: VecDeque<SubgroupChange>,
+    /// What the group was asked for.
+    wished: Option<Wished>,
+    /// Nodes that the present view admitted, and that may not know it yet.
+    let_in: Vec<(NodeId, Sink)>,
+}
+
+/// Whether a change of a reserved subgroup is still to come in a view.
+fn is_to_come(change: SubgroupChange, description: &Description, view: &View) -> bool {
+    let of = description.subgroups.get(change.subgroup.index());
+    of.is_some_and(|of| of.reserved) && view.is_closed(change.subgroup) == change.opens
+}
+
+/// The states of this moment, in a view. After each, which may take a while, `between` is called.
+pub(crate) fn states_of<R: Replica>(
+    wanted: &Wanted,
+    view: ViewId,
+    logs: &Logs,
+    replica: &mut R,
+    mut between: impl FnMut(),
+) -> States {
+    let state_of = |subgroup: &SubgroupId| {
+        let records = logs.records(*subgroup).unwrap_or_default().0;
+        let from = wanted.records.iter().find(|(of, _)| of == subgroup).map(|(_, from)| *from);
+        let content = match from.zip(logs.shared(*subgroup)) {
+            Some((from, log)) => Content::Records { log, from },
+            None => Content::State(replica.snapshot(*subgroup)),
+        };
+        between();
+        State { subgroup: *subgroup, view, records, content }
+    };
+    wanted.subgroups.iter().map(state_of).collect()
+}
+
+impl Joiners {
+    /// Whether no joiner needs what is delivered.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.supplied.is_empty()
+    }
+
+    /// The nodes that are being supplied.
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = NodeId> {
+        self.supplied.iter().map(|joiner| joiner.node)
+    }
+
+    /// Whether a node is joining, or was admitted and has not been sent everything yet.
+    pub(crate) fn are_under_way(&self) -> bool {
+        !self.supplied.is_empty() || !self.are_told()
+    }
+
+    /// Whether all that were let in by the present view have what they need of this member, or are
+    /// gone.
+    pub(crate) fn are_told(&self) -> bool {
+        self.let_in.iter().all(|(_, sink)| sink.is_over())
+    }
+
+    /// Whether a joiner is supplied with a subgroup that this accepts.
+    pub(crate) fn any_supplied(&self, is_it: impl Fn(SubgroupId) -> bool) -> bool {
+        self.supplied
+            .iter()
+            .flat_map(|joiner| &joiner.subgroups)
+            .any(|(subgroup, _)| is_it(*subgroup))
+    }
+
+    /// Begins to supply a node with the states of this moment and everything from here on. The
+    /// caller checked whether it can be, and discarded its earlier attempt.
+    pub(crate) fn begin(&mut self, node: NodeId, states: States, sink: Sink) {
+        let subgroups = states.iter().map(|state| (state.subgroup, 0)).collect();
+        if sink.put(Supplied::States(states)) {
+            self.supplied.push(Joiner { node, subgroups, sink, held: Duration::ZERO });
+        }
+    }
+
+    /// Supplies a node that the present view has let in with the states at its beginning: another
+    /// member that was to do so is gone. The caller checked whether it can be.
+    pub(crate) fn supply_late(
+        &mut self,
+        node: NodeId,
+        states: States,
+        sink: Sink,
+        admission: &Arc<Admission>,
+    ) {
+        let view = admission.view.id.0;
+        let sent = |state: &State| Sent { subgroup: state.subgroup.0, messages: 0, view, place: 0 };
+        let sent = states.iter().map(sent).collect();
+        if sink.put(Supplied::Late(states, Arc::clone(admission), sent)) {
+            self.let_in.retain(|(let_in, sink)| *let_in != node || !sink.is_over());
+            self.let_in.push((node, sink));
+        }
+    }
+
+    /// Hands a delivered message to the joiners that are supplied with its subgroup.
+    pub(crate) fn tap(&mut self, message: &Message<'_>) {
+        let mut shared = None;
+        self.supplied.retain_mut(|joiner| {
+            let of =
+                joiner.subgroups.iter_mut().find(|(subgroup, _)| *subgroup == message.subgroup);
+            let Some((_, messages)) = of else { return true };
+            *messages += 1;
+            joiner.sink.put_message(shared.get_or_insert_with(|| Shared::of(message)))
+        });
+    }
+
+    /// Waits for those that are behind, at most so long. True if there are any.
+    pub(crate) fn hold_back(&mut self, most: Duration) -> bool {
+        let is_behind = |joiner: &Joiner| joiner.sink.is_behind();
+        if !self.supplied.iter().any(is_behind) {
+            return false;
+        }
+        let began = Instant::now();
+        while began.elapsed() < most && self.supplied.iter().any(is_behind) {
+            std::thread::sleep(HOLD_PAUSE);
+        }
+        for joiner in self.supplied.iter_mut().filter(|joiner| joiner.sink.is_behind()) {
+            joiner.held += began.elapsed();
+        }
+        self.supplied.retain(|joiner| {
+            let is_too_slow = joiner.held > HELD_MAX;
+            if is_too_slow {
+                joiner.sink.put(Supplied::GivenUp);
+            }
+            !is_too_slow
+        });
+        true
+    }
+
+    /// A node has caught up with all of its sources.
+    pub(crate) fn wish(
+        &mut self,
+        node: NodeId,
+        sources: Vec<(SubgroupId, NodeId)>,
+        description: &Description,
+        view: &mut OpenView,
+    ) {
+        self.waiting.push_back(Ready { node, sources });
+        self.ask_next(description, view);
+    }
+
+    /// A reserved subgroup is to be opened or closed. What was asked of it before and was not done
+    /// is asked no more, unless the group was asked already.
+    pub(crate) fn change(
+        &mut self,
+        change: SubgroupChange,
+        description: &Description,
+        view: &mut OpenView,
+    ) {
+        self.changes.retain(|other| other.subgroup != change.subgroup);
+        self.changes.push_back(change);
+        self.ask_next(description, view);
+    }
+
+    /// Asks the group to admit the next node that has all it needs. A node with sources of another
+    /// view is told so first: a subgroup has members since, or a source is gone.
+    fn ask_next(&mut self, description: &Description, view: &mut OpenView) {
+        let Self { supplied, waiting, .. } = self;
+        waiting.retain(|ready| {
+            let has_all = ready.has_all(description, view.view());
+            let lacks = supplied.iter().find(|joiner| joiner.node == ready.node && !has_all);
+            if let Some(joiner) = lacks {
+                tracing::info!(node = %ready.node, view = %view.view().id, "a node that joins needs other suppliers");
+                joiner.sink.put(Supplied::Choose(view.view().clone()));
+            }
+            has_all
+        });
+        let asked = match &self.wished {
+            Some(Wished::Change(change)) => Some(change.subgroup),
+            _ => None,
+        };
+        self.changes.retain(|change| {
+            asked == Some(change.subgroup) || is_to_come(*change, description, view.view())
+        });
+        while self.wished.is_none() {
+            if let Some(change) = self.changes.pop_front() {
+                match view.wish(change.id()) {
+                    Ok(()) => self.wished = Some(Wished::Change(change)),
+                    Err(error) => {
+                        tracing::warn!(?change, %error, "a subgroup is not opened or closed");
+                    }
+                }
+                continue;
+            }
+            let Some(ready) = self.waiting.pop_front() else { return };
+            match view.wish(ready.node) {
+                Ok(()) => self.wished = Some(Wished::Node(ready)),
+                Err(error) => tracing::warn!(node = %ready.node, %error, "a node cannot be let in"),
+            }
+        }
+    }
+
+    /// A node is gone, or is given up. True if it was let in by the present view. It may have come
+    /// again already: then that goes on.
+    pub(crate) fn gone(
+        &mut self,
+        node: NodeId,
+        queue: &QueueId,
+        description: &Description,
+        view: &mut OpenView,
+    ) -> bool {
+        let has_come_again =
+            self.supplied.iter().any(|joiner| joiner.node == node && !joiner.sink.leads_to(queue));
+        if !has_come_again {
+            self.give_up(node, description, view);
+        }
+        self.let_in.iter().any(|(let_in, sink)| *let_in == node && sink.leads_to(queue))
+    }
+
+    /// Discards an earlier attempt of a node.
+    pub(crate) fn give_up(&mut self, node: NodeId, description: &Description, view: &mut OpenView) {
+        self.forget(node);
+        self.waiting.retain(|waiting| waiting.node != node);
+        if matches!(&self.wished, Some(Wished::Node(ready)) if ready.node == node) {
+            self.wished = None;
+            view.take_back();
+            self.ask_next(description, view);
+        }
+    }
+
+    fn forget(&mut self, node: NodeId) {
+        self.supplied.retain(|joiner| joiner.node != node);
+    }
+
+    /// A view ended here: nothing more is delivered in it. Tells those that the next one lets in.
+    pub(crate) fn view_ends(&mut self, ended: &OpenView, admission: &Arc<Admission>) {
+        let next = &admission.view;
+        let let_in = &mut self.let_in;
+        let_in.retain(|(node, _)| next.members.contains(node));
+        self.supplied.retain(|joiner| {
+            let is_in = next.members.contains(&joiner.node);
+            if is_in {
+                let sent = joiner.subgroups.iter().map(|(subgroup, messages)| Sent {
+                    subgroup: subgroup.0,
+                    messages: *messages,
+                    view: ended.view().id.0,
+                    place: ended.frontiers(*subgroup).unwrap_or_default().delivered.0,
+                });
+                joiner.sink.put(Supplied::Member(Arc::clone(admission), sent.collect()));
+                let_in.push((joiner.node, joiner.sink.clone()));
+            }
+            !is_in
+        });
+        // A node that was not admitted is asked for again: a wish holds for one view.
+        match self.wished.take() {
+            Some(Wished::Node(ready)) => self.waiting.push_front(ready),
+            Some(Wished::Change(change)) => {
+                // What was asked of the same subgroup since takes its place.
+                let is_replaced =
+                    self.changes.iter().any(|later| later.subgroup == change.subgroup);
+                if !is_replaced {
+                    self.changes.push_front(change);
+                }
+            }
+            None => {}
+        }
+        self.waiting.retain(|ready| !next.members.contains(&ready.node));
+    }
+
+    /// The next view has begun.
+    pub(crate) fn view_begins(&mut self, description: &Description, view: &mut OpenView) {
+        self.ask_next(description, view);
+    }
+}

@@ -1,0 +1,17 @@
+//! The member's side of a join: how it supplies joiners with state and messages.
+//!
+//! | file | subject |
+//! |---|---|
+//! | `serve` | the thread that supplies a joiner |
+//! | `supply_logs` | how it supplies what a joiner's logs lack |
+//! | `queue` | what waits for one joiner |
+//! | `joiners` | all joiners that a member supplies |
+//! | `error` | why a joiner is not supplied |
+//! | `wanted` | what a joiner wants |
+
+pub(crate) mod error;
+pub(crate) mod joiners;
+pub(crate) mod queue;
+pub(crate) mod serve;
+pub(crate) mod supply_logs;
+pub(crate) mod wanted;

@@ -1,0 +1,312 @@
+//! What waits for a node that joins: what the member has for it, and the joiner has not taken yet
+//! (VIE-10).
+//!
+//! # Invariants
+//! - A queue holds at most [`BACKLOG_MAX`] bytes of messages, and as much more as the group's large
+//!   messages can be under way at a time; what is being sent counts until it is taken.
+//! - A message is copied once, for all joiners that are supplied with it.
+//! - A joiner that is behind by more than it may be holds the member back, and so the group; by
+//!   [`HELD_MAX`] in all without getting on, and then it is given up.
+
+use std::io::Read;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+
+use tramontane_core::ids::{SubgroupId, ViewId};
+
+use crate::group::description::view::View;
+use crate::group::durable::comparison::SharedLog;
+use crate::group::durable::delivered::Shared;
+use crate::group::join::admission::{Admission, Sent};
+
+/// Messages that may wait for one joiner, in bytes, beside large ones.
+const BACKLOG_MAX: usize = 256 << 20;
+
+/// Bytes by which a joiner may be behind while it takes a state over, before it holds the member
+/// back.
+const FAR_BEHIND: usize = BACKLOG_MAX / 2;
+
+/// Bytes by which a joiner may be behind when the group is asked to let it in: it has to take them
+/// in the change.
+const CLOSE_BEHIND: usize = 8 << 20;
+
+/// What one message costs beside its bytes.
+const MESSAGE_COST: usize = 64;
+
+/// Messages are sent together up to so many bytes, and one message: one by one, a joiner of a busy
+/// group never catches up.
+pub(crate) const TOGETHER_MAX: usize = 256 << 10;
+
+/// For how long a joiner may hold the member back and not catch up by that, in all. Waits in which
+/// it does are not counted: it gets on.
+pub(crate) const HELD_MAX: Duration = Duration::from_secs(10);
+
+/// Between two checks whether a joiner is still there.
+const LOOK_PAUSE: Duration = Duration::from_millis(20);
+
+/// The state of a subgroup, to be read while the group goes on.
+pub(crate) struct State {
+    pub(crate) subgroup: SubgroupId,
+    /// It is that of this view, after so many records of the subgroup's log, if there is one.
+    pub(crate) view: ViewId,
+    pub(crate) records: u64,
+    pub(crate) content: Content,
+}
+
+/// What a joiner makes its state of.
+pub(crate) enum Content {
+    /// The application's state.
+    State(Box<dyn Read + Send>),
+    /// Its own log, and the records of this one from there on.
+    Records { log: SharedLog, from: u64 },
+}
+
+/// The states of some subgroups.
+pub(crate) type States = Vec<State>;
+
+/// What the member puts into a joiner's queue.
+pub(crate) enum Supplied {
+    NotNow(String),
+    /// States as they were when the queue began.
+    States(States),
+    /// The same for a joiner that the present view has let in: nothing comes behind them.
+    Late(States, Arc<Admission>, Vec<Sent>),
+    Message(Shared, usize),
+    /// The joiner has to look for suppliers in this view.
+    Choose(View),
+    /// The joiner was let in, and so much was put in here.
+    Member(Arc<Admission>, Vec<Sent>),
+    /// The joiner was too slow.
+    GivenUp,
+}
+
+/// How far a joiner is behind, as both ends see it, in bytes.
+#[derive(Debug)]
+struct Backlog {
+    bytes: AtomicUsize,
+    /// More than that holds the member back.
+    bearable: AtomicUsize,
+    /// Nobody takes anything any more.
+    is_over: AtomicBool,
+}
+
+/// The end of a joiner's queue that the member has.
+#[derive(Clone)]
+pub(crate) struct Sink {
+    sender: Sender<Supplied>,
+    backlog: Arc<Backlog>,
+    backlog_max: usize,
+}
+
+impl Sink {
+    /// Both ends of a queue.
+    pub(crate) fn new() -> (Self, Queue) {
+        let (sender, receiver) = channel();
+        let backlog = Backlog {
+            bytes: AtomicUsize::new(0),
+            bearable: AtomicUsize::new(FAR_BEHIND),
+            is_over: AtomicBool::new(false),
+        };
+        let sink = Self { sender, backlog: Arc::new(backlog), backlog_max: BACKLOG_MAX };
+        let queue = Queue { receiver, backlog: Arc::clone(&sink.backlog), held: None };
+        (sink, queue)
+    }
+
+    /// The same with room for so many bytes of large messages.
+    pub(crate) fn with_large(mut self, bytes: usize) -> Self {
+        self.backlog_max = self.backlog_max.saturating_add(bytes);
+        self
+    }
+
+    /// Puts something in. False if no thread takes it any more.
+    pub(crate) fn put(&self, supplied: Supplied) -> bool {
+        self.sender.send(supplied).is_ok()
+    }
+
+    /// Puts a message in. False if the joiner is gone, or too slow.
+    pub(crate) fn put_message(&self, message: &Shared) -> bool {
+        let cost = message.payload.len() + MESSAGE_COST;
+        // Nobody else adds to it.
+        if self.backlog.bytes.load(Ordering::Relaxed).saturating_add(cost) > self.backlog_max {
+            self.put(Supplied::GivenUp);
+            return false;
+        }
+        self.backlog.bytes.fetch_add(cost, Ordering::Relaxed);
+        self.put(Supplied::Message(message.clone(), cost))
+    }
+
+    /// Whether that is the other end.
+    pub(crate) fn leads_to(&self, id: &QueueId) -> bool {
+        Arc::ptr_eq(&self.backlog, &id.0)
+    }
+
+    /// Whether nobody takes anything out any more: the joiner has what it needs, or is gone.
+    pub(crate) fn is_over(&self) -> bool {
+        self.backlog.is_over.load(Ordering::Relaxed)
+    }
+
+    /// Whether the member is to wait before it delivers more.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.backlog.bytes.load(Ordering::Relaxed) > self.backlog.bearable.load(Ordering::Relaxed)
+    }
+}
+
+/// Tells the end of one queue from another's.
+pub(crate) struct QueueId(Arc<Backlog>);
+
+/// Nothing comes any more: the member has ended.
+#[derive(Debug)]
+pub(crate) struct Ended;
+
+/// The end of a queue that is taken from.
+pub(crate) struct Queue {
+    receiver: Receiver<Supplied>,
+    backlog: Arc<Backlog>,
+    /// What came behind the last messages.
+    held: Option<Supplied>,
+}
+
+impl Queue {
+    /// The next thing, or nothing if none comes in time, or if `is_over` says so meanwhile.
+    pub(crate) fn take(
+        &mut self,
+        patience: Duration,
+        is_over: impl Fn() -> bool,
+    ) -> Result<Option<Supplied>, Ended> {
+        if let Some(held) = self.held.take() {
+            return Ok(Some(held));
+        }
+        let until = Instant::now() + patience;
+        loop {
+            match self.receiver.recv_timeout(LOOK_PAUSE.min(patience)) {
+                Ok(supplied) => return Ok(Some(supplied)),
+                Err(RecvTimeoutError::Disconnected) => return Err(Ended),
+                Err(RecvTimeoutError::Timeout) if is_over() || Instant::now() >= until => {
+                    return Ok(None);
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+    }
+
+    /// Which one this is.
+    pub(crate) fn id(&self) -> QueueId {
+        QueueId(Arc::clone(&self.backlog))
+    }
+
+    /// That message, and those behind it, as far as they go together and are there; and what they
+    /// cost.
+    pub(crate) fn take_more(&mut self, first: Shared, cost: usize) -> (Vec<Shared>, usize) {
+        let (mut taken, mut bytes) = (vec![first], cost);
+        while bytes < TOGETHER_MAX {
+            match self.receiver.try_recv() {
+                Ok(Supplied::Message(message, cost)) => {
+                    taken.push(message);
+                    bytes += cost;
+                }
+                Ok(other) => {
+                    self.held = Some(other);
+                    break;
+                }
+                Err(_) => break,
+            }
+        }
+        (taken, bytes)
+    }
+
+    /// What cost so much is held no more.
+    pub(crate) fn release(&self, bytes: usize) {
+        self.backlog.bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// How many bytes wait.
+    pub(crate) fn bytes(&self) -> usize {
+        self.backlog.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Whether the group may be asked to let the joiner in: what is left does not keep it long.
+    pub(crate) fn is_close(&self) -> bool {
+        self.bytes() <= CLOSE_BEHIND
+    }
+
+    /// The joiner does nothing but catch up, so that the member may wait for it; or has other
+    /// things to do.
+    pub(crate) fn catches_up(&self, alone: bool) {
+        let bearable = if alone { CLOSE_BEHIND } else { FAR_BEHIND };
+        self.backlog.bearable.store(bearable, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Queue {
+    /// A joiner that is gone holds no member back.
+    fn drop(&mut self) {
+        self.backlog.bearable.store(usize::MAX, Ordering::Relaxed);
+        self.backlog.is_over.store(true, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::group::description::terms::Description;
+    use crate::group::join::join_messages::tests::message;
+    use crate::group::large::limits::LARGE_MAX;
+
+    #[test]
+    fn a_queue_never_holds_more_than_its_bound_and_queues_share_messages() {
+        let one = message(&[7; 1000]);
+        let cost = 1000 + MESSAGE_COST;
+        let queues: Vec<_> = (0..2).map(|_| Sink::new()).collect();
+        let mut held = Vec::new();
+        for (mut sink, mut queue) in queues {
+            sink.backlog_max = 3 * cost - 1;
+            assert!(sink.put_message(&one) && sink.put_message(&one));
+            let Ok(Supplied::Message(first, first_cost)) = queue.receiver.try_recv() else {
+                panic!("a message")
+            };
+            let (messages, bytes) = queue.take_more(first, first_cost);
+            assert_eq!((messages.len(), bytes), (2, 2 * cost));
+            // They are being sent: there is room when they are.
+            assert!(!sink.put_message(&one), "a third is too much");
+            assert!(matches!(queue.receiver.try_recv(), Ok(Supplied::GivenUp)));
+            queue.release(bytes);
+            assert!(sink.put_message(&one));
+            held.extend(messages);
+        }
+        assert!(held.iter().all(|message| Arc::ptr_eq(&message.0, &one.0)));
+    }
+
+    #[test]
+    fn a_joiner_that_is_behind_holds_the_member_back_until_it_has_caught_up_or_is_gone() {
+        let megabyte = message(&vec![7; 1 << 20]);
+        let (sink, queue) = Sink::new();
+        let put = |count: usize| (0..count).for_each(|_| assert!(sink.put_message(&megabyte)));
+        put(20);
+        assert!(!sink.is_behind(), "it takes a state over");
+        queue.catches_up(true);
+        assert!(sink.is_behind() && !queue.is_close());
+        queue.release(14 * ((1 << 20) + MESSAGE_COST));
+        assert!(!sink.is_behind() && queue.is_close());
+        queue.catches_up(false);
+        put(130);
+        assert!(sink.is_behind());
+        drop(queue);
+        assert!(!sink.is_behind() && !sink.put_message(&megabyte));
+    }
+
+    /// Where all large messages that can be under way are delivered at once, nobody is too slow for
+    /// that.
+    #[test]
+    fn large_messages_have_room_of_their_own() {
+        let mut description = Description::local("large", 3, 8, 16);
+        let (sink, _) = Sink::new();
+        let small = sink.clone().with_large(description.large_pool_bytes()).backlog_max;
+        assert_eq!(small, BACKLOG_MAX);
+        description.subgroups[0].large_max = LARGE_MAX;
+        let window = usize::try_from(description.subgroups[0].large_window).expect("it is small");
+        let all = 3 * window * (usize::try_from(LARGE_MAX).expect("it fits") + MESSAGE_COST);
+        assert!(sink.with_large(description.large_pool_bytes()).backlog_max > all);
+    }
+}

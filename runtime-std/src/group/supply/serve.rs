@@ -1,0 +1,308 @@
+//! How a member supplies a node that joins: the state of a moment, and everything that was
+//! delivered since (VIE-10).
+//!
+//! The thread that drives the member puts what is delivered into a queue; a thread of its own takes
+//! it out and sends it. So the group goes on meanwhile, but for the call of
+//! [`Replica::snapshot`](crate::group::delivery::replica::Replica::snapshot).
+//!
+//! # Invariants
+//! - What a joiner gets of a subgroup is its state at a place, then all messages from that place
+//!   on, each once and in order, then word of the view that has the joiner as a member; nothing is
+//!   missing in between.
+//! - The group is asked to let the joiner in when each of its subgroups that has members is
+//!   supplied by a member of the view. Where that is not so any more, the joiner is told, and looks
+//!   for other suppliers.
+//! - The group is asked to let the joiner in when that is close behind. While it catches up to
+//!   that, the member waits for it (`queue`): a joiner that is slower than the group would never
+//!   be.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tramontane_control::{Session, SessionError};
+use tramontane_core::ids::{NodeId, SubgroupId};
+
+use super::error::{STALL, SupplyError};
+use super::queue::{Content, Queue, Sink, State, Supplied};
+use super::supply_logs;
+use super::wanted::Wanted;
+use crate::group::description::view::{View, WireView};
+use crate::group::durable::comparison::SharedLogs;
+use crate::group::engine::request::{Request, Requests};
+use crate::group::join::admission::{Admission, Sent};
+use crate::group::join::join_messages::{JoinReply, JoinRequest};
+use crate::group::status::group_status::SharedStatus;
+use crate::session_messages::{receive_message, send_message};
+
+/// How long the member may leave a request without an answer: an upcall may be under way.
+const ANSWER: Duration = Duration::from_secs(60);
+
+/// The longest message of a joiner.
+const ASK_MAX: u64 = 1 << 16;
+
+/// How long a joiner may take until its first message: it has nothing to do before.
+const FIRST_WORD: Duration = Duration::from_secs(5);
+
+/// How long it may take from there to its wish, while it looks for others that supply it.
+const CHOICE: Duration = Duration::from_secs(60);
+
+/// How long a joiner may take to restore what it was sent, before it reports that.
+const RESTORE_MAX: Duration = Duration::from_secs(3600);
+
+/// What a member that leaves answers joiners.
+pub(crate) const LEAVES: &str = "this member is leaving";
+
+/// Serves one joiner, to its end. Runs in a thread of its own.
+pub(crate) fn serve(
+    node: NodeId,
+    mut session: Session,
+    board: &SharedStatus,
+    requests: &Requests,
+    logs: &SharedLogs,
+) {
+    // A joiner that goes before it is supplied changes nothing: it may be a second process of a
+    // member's id.
+    if let Err(error) = converse(node, &mut session, board, requests, logs) {
+        tracing::info!(%node, %error, "a node that wants to join is not supplied");
+    }
+}
+
+fn converse(
+    node: NodeId,
+    session: &mut Session,
+    board: &SharedStatus,
+    requests: &Requests,
+    logs: &SharedLogs,
+) -> Result<(), SupplyError> {
+    let (wanted, leads) = greet(node, session, board, logs)?;
+    let (sink, mut queue) = Sink::new();
+    if !requests.ask(Request::Supply { node, wanted, sink }) {
+        return Err(SupplyError::Ended);
+    }
+    let supplied = supply(node, session, &mut queue, leads, requests);
+    if supplied.is_err() {
+        requests.ask(Request::Gone { node, led: leads, queue: queue.id() });
+    }
+    supplied
+}
+
+/// A joiner's first messages: what it wants, and whether this member leads its join. Each has a
+/// time limit, after which a silent joiner loses its slot at the control server.
+fn greet(
+    node: NodeId,
+    session: &mut Session,
+    board: &SharedStatus,
+    logs: &SharedLogs,
+) -> Result<(Wanted, bool), SupplyError> {
+    match receive_message(session, ASK_MAX, FIRST_WORD)? {
+        JoinRequest::Welcome => {}
+        _ => return Err(SupplyError::Malformed),
+    }
+    let view = board.view().ok_or(SupplyError::Ended)?;
+    let goes = board.status().is_some_and(|status| status.is_leaving() || status.is_over());
+    if goes && !view.members.contains(&node) {
+        return Ok(send_message(session, &JoinReply::NotNow(LEAVES.to_owned()), STALL)
+            .and(Err(SessionError::Closed))?);
+    }
+    send_message(session, &JoinReply::View(WireView::from(&*view)), STALL)?;
+    loop {
+        match receive_message(session, ASK_MAX, CHOICE)? {
+            JoinRequest::Compare { subgroup, last } => {
+                supply_logs::compare(session, logs.get(SubgroupId(subgroup)), last)?;
+            }
+            JoinRequest::Fetch { subgroup, from, to } => {
+                let subgroup = SubgroupId(subgroup);
+                supply_logs::fetch(session, logs.get(subgroup).as_ref(), subgroup, from, to)?;
+            }
+            // Each once: the application is asked for a state for each.
+            JoinRequest::Supply { subgroups, leads, records }
+                if subgroups.is_sorted_by(|one, next| one < next) =>
+            {
+                let subgroups = subgroups.into_iter().map(SubgroupId).collect();
+                let records = records.into_iter().map(|(of, from)| (SubgroupId(of), from));
+                return Ok((Wanted { subgroups, records: records.collect() }, leads));
+            }
+            JoinRequest::Unreached { members } => {
+                let members = members.into_iter().map(NodeId);
+                board.put_unreached(node, members.filter(|of| view.members.contains(of)).collect());
+                return Err(SupplyError::Unreached);
+            }
+            _ => return Err(SupplyError::Malformed),
+        }
+    }
+}
+
+/// Sends states and messages, until the joiner reports that it is a member.
+fn supply(
+    node: NodeId,
+    session: &mut Session,
+    queue: &mut Queue,
+    leads: bool,
+    requests: &Requests,
+) -> Result<(), SupplyError> {
+    let (states, news) = match queue
+        .take(ANSWER, || !session.is_open())?
+        .ok_or(SupplyError::Ended)?
+    {
+        Supplied::States(states) => (states, None),
+        Supplied::Late(states, admission, sent) => (states, Some(News::Member(admission, sent))),
+        Supplied::NotNow(why) => return Ok(send_message(session, &JoinReply::NotNow(why), STALL)?),
+        _ => return Err(SupplyError::Ended),
+    };
+    for State { subgroup, view, records, content } in states {
+        match content {
+            Content::State(mut content) => {
+                let state = JoinReply::State { subgroup: subgroup.0, view: view.0, records };
+                send_message(session, &state, STALL)?;
+                session.send_stream(&mut content, STALL)?;
+            }
+            Content::Records { log, from } => {
+                supply_logs::send_records(session, &log, subgroup, from, records)?;
+            }
+        }
+    }
+    let mut supplier = Supplier { node, session, queue, news };
+    // What came meanwhile. What comes from now on may come for as long as the joiner takes over
+    // other states.
+    let missed = supplier.queue.bytes();
+    supplier.send_until(|sent, queue| sent >= missed || queue.is_close())?;
+    if supplier.news.is_none() {
+        send_message(supplier.session, &JoinReply::CaughtUp, STALL)?;
+        if leads {
+            return supplier.lead(requests);
+        }
+    }
+    supplier.send_until(|_, _| false)?;
+    supplier.tell_admission()?;
+    if leads { hear_up(session) } else { Ok(()) }
+}
+
+/// Until a joiner is up, the member that led its join notices its end by this session alone.
+fn hear_up(session: &mut Session) -> Result<(), SupplyError> {
+    match receive_message(session, ASK_MAX, STALL)? {
+        JoinRequest::Up => Ok(()),
+        _ => Err(SupplyError::Malformed),
+    }
+}
+
+/// What a joiner is told behind the messages.
+enum News {
+    /// It is a member of a view: nothing comes behind it.
+    Member(Arc<Admission>, Vec<Sent>),
+    /// It has to look for suppliers in a view.
+    Choose(View),
+}
+
+/// A joiner whose states are through.
+struct Supplier<'s> {
+    node: NodeId,
+    session: &'s mut Session,
+    queue: &'s mut Queue,
+    news: Option<News>,
+}
+
+impl Supplier<'_> {
+    /// Asks the group to let the joiner in, once it is ready, and again if it has to look for other
+    /// suppliers.
+    fn lead(mut self, requests: &Requests) -> Result<(), SupplyError> {
+        loop {
+            let JoinRequest::Ready { sources } =
+                receive_message(self.session, ASK_MAX, RESTORE_MAX)?
+            else {
+                return Err(SupplyError::Malformed);
+            };
+            self.queue.catches_up(true);
+            self.send_until(|_, queue| queue.is_close())?;
+            if self.news.is_none() {
+                let sources = sources.into_iter().map(|(of, node)| (SubgroupId(of), NodeId(node)));
+                requests.ask(Request::Wish { node: self.node, sources: sources.collect() });
+                self.send_until(|_, _| false)?;
+            }
+            match self.news.take() {
+                Some(News::Choose(view)) => {
+                    self.queue.catches_up(false);
+                    send_message(self.session, &JoinReply::Choose(WireView::from(&view)), STALL)?;
+                }
+                news => {
+                    self.news = news;
+                    self.tell_admission()?;
+                    return hear_up(self.session);
+                }
+            }
+        }
+    }
+
+    fn tell_admission(&mut self) -> Result<(), SupplyError> {
+        let Some(News::Member(admission, sent)) = self.news.take() else {
+            return Err(SupplyError::Ended);
+        };
+        let (view, ends) = (WireView::from(&admission.view), admission.ends.clone());
+        Ok(send_message(self.session, &JoinReply::Member { view, ends, sent }, STALL)?)
+    }
+
+    /// Sends messages as they come, until there is news, or `is_enough` of the bytes that were sent
+    /// and of what waits.
+    fn send_until(&mut self, is_enough: impl Fn(usize, &Queue) -> bool) -> Result<(), SupplyError> {
+        let mut sent = 0;
+        while self.news.is_none() && !is_enough(sent, self.queue) {
+            match self.queue.take(STALL, || !self.session.is_open())? {
+                Some(Supplied::Message(message, cost)) => {
+                    let (messages, bytes) = self.queue.take_more(message, cost);
+                    send_message(self.session, &JoinReply::Messages(messages), STALL)?;
+                    self.queue.release(bytes);
+                    sent += bytes;
+                }
+                Some(Supplied::Member(admission, sent)) => {
+                    self.news = Some(News::Member(admission, sent))
+                }
+                Some(Supplied::Choose(view)) => self.news = Some(News::Choose(view)),
+                Some(Supplied::GivenUp) => return Err(SupplyError::TooSlow),
+                Some(Supplied::NotNow(_) | Supplied::States(_) | Supplied::Late(..)) => {
+                    return Err(SupplyError::Ended);
+                }
+                None if !self.session.is_open() => return Err(SessionError::Closed.into()),
+                // A group in which nothing happens.
+                None => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+    use std::sync::atomic::AtomicBool;
+    use std::sync::mpsc::channel;
+
+    use tramontane_control::{ControlServer, Identity, Listener, Purpose, open_session};
+
+    use super::*;
+
+    /// Longer than a joiner may take before it has sent what it wants.
+    const LONG: Duration = Duration::from_secs(120);
+
+    #[test]
+    fn a_joiner_that_sends_nothing_does_not_keep_its_slot() {
+        let identity = |node| Identity { node: NodeId(node), incarnation: 1, digest: 7 };
+        let listener =
+            Listener::bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).expect("a port");
+        let (sender, ended) = channel();
+        let server =
+            ControlServer::open(listener, identity(1), [NodeId(2)], None, move |mut client| {
+                // A test that ended need not know.
+                let (session, logs) = (&mut client.session, SharedLogs::default());
+                let greeted = greet(NodeId(2), session, &SharedStatus::default(), &logs);
+                let _ = sender.send(greeted.map(|_| ()));
+            });
+        let server = server.expect("a thread");
+        let never = AtomicBool::new(false);
+        let silent =
+            open_session(server.address(), &identity(2), None, Purpose::Join, LONG, &never)
+                .expect("let in");
+        let error =
+            ended.recv_timeout(LONG).expect("it was given up").expect_err("it said nothing");
+        assert!(matches!(error, SupplyError::Session(SessionError::TimeUp)), "{error}");
+        drop(silent);
+    }
+}
