@@ -9,7 +9,6 @@
 
 use std::time::Instant;
 
-use tramontane_core::fabric::{HostBlocks as _, HostFabric as _};
 
 use super::place::Place;
 use super::start_options::{StartError, StartOptions};
