@@ -266,7 +266,7 @@ impl Logs {
             // What is not delivered may never be: nobody counts on it.
             let durable = DurableCount(log.commits.durable().0.min(log.records.0));
             if log.told < durable {
-                view.set_durable(log.subgroup, durable);
+                view.change(|node| node.set_durable(log.subgroup, durable));
                 log.told = durable;
             }
         }
@@ -305,7 +305,7 @@ impl Logs {
     ) {
         let is_over = |log: &&mut SubgroupLog| log.is_settled() && log.shown_by_all == log.records;
         for log in self.logs.iter_mut().filter(|log| !is_over(log)) {
-            let Some(shown) = view.durable(log.subgroup) else { continue };
+            let Some(shown) = view.read(|node| node.node().durable(log.subgroup)) else { continue };
             log.shown_by_all = shown.everywhere;
             let (here, majority) =
                 (log.seen.here.max(shown.here), log.seen.majority.max(shown.majority));

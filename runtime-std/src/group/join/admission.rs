@@ -48,7 +48,10 @@ impl Admission {
             if before.iter().any(|node| next.members.contains(node)) {
                 let is_ordered =
                     description.subgroups.get(subgroup.index()).is_some_and(|of| !of.unordered);
-                let trim = ended.trim(subgroup).filter(|_| is_ordered);
+                let trim = ended
+                    .read(|node| node.trim(subgroup))
+                    .map(|trim| trim.0)
+                    .filter(|_| is_ordered);
                 ends.push(End { subgroup: subgroup.0, trim });
             }
         }

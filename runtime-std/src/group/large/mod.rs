@@ -212,13 +212,15 @@ impl Large {
             is_busy |= stepped.is_busy;
             is_moving |= stepped.is_moving;
             if let Some(arrived) = stepped.arrived {
-                present.large_arrived(stream.subgroup, stream.sender, arrived);
+                present.change(|node| {
+                    node.large_arrived(stream.subgroup, stream.sender, arrived);
+                });
             }
             if let Some(rank) = stepped.lost {
-                present.peer_lost(rank);
+                present.change(|node| node.peer_lost(rank));
             }
             if let Some(rank) = stepped.denied_by {
-                present.denied_by(rank);
+                present.change(|node| node.denied_by(rank));
             }
             if let Some(failure) = stepped.failure {
                 return Err(failure);
@@ -264,7 +266,8 @@ impl Large {
                 End::Own(index) => {
                     if let Some((subgroup, outbox)) = self.outboxes.get_mut(*index)
                         && !outbox.is_empty()
-                        && let Some(position) = present.own_delivered_everywhere(*subgroup)
+                        && let Some(position) =
+                            present.read(|node| node.node().own_delivered_everywhere(*subgroup))
                     {
                         outbox.delivered_everywhere(position.0);
                     }
@@ -273,7 +276,7 @@ impl Large {
                 End::Of(inbox) => {
                     let subgroup = stream.subgroup;
                     inbox.delivered(
-                        present.large_delivered(subgroup, stream.sender),
+                        present.read(|node| node.node().large_delivered(subgroup, stream.sender)),
                         &mut self.pool,
                         |buffer, bytes| exchange(subgroup, buffer, bytes),
                     );

@@ -244,7 +244,7 @@ impl Joiners {
         });
         while self.wished.is_none() {
             if let Some(change) = self.changes.pop_front() {
-                match view.wish(change.id()) {
+                match view.change(|node| node.request_join(change.id())) {
                     Ok(()) => self.wished = Some(Wished::Change(change)),
                     Err(error) => {
                         tracing::warn!(?change, %error, "a subgroup is not opened or closed");
@@ -253,7 +253,7 @@ impl Joiners {
                 continue;
             }
             let Some(ready) = self.waiting.pop_front() else { return };
-            match view.wish(ready.node) {
+            match view.change(|node| node.request_join(ready.node)) {
                 Ok(()) => self.wished = Some(Wished::Node(ready)),
                 Err(error) => tracing::warn!(node = %ready.node, %error, "a node cannot be let in"),
             }
@@ -283,7 +283,8 @@ impl Joiners {
         self.waiting.retain(|waiting| waiting.node != node);
         if matches!(&self.wished, Some(Wished::Node(ready)) if ready.node == node) {
             self.wished = None;
-            view.take_back();
+            // There may be none any more: then there is nothing to take back.
+            let _ = view.change(|node| node.withdraw_join());
             self.ask_next(description, view);
         }
     }
@@ -304,7 +305,11 @@ impl Joiners {
                     subgroup: subgroup.0,
                     messages: *messages,
                     view: ended.view().id.0,
-                    place: ended.frontiers(*subgroup).unwrap_or_default().delivered.0,
+                    place: ended
+                        .read(|node| node.node().frontiers(*subgroup))
+                        .unwrap_or_default()
+                        .delivered
+                        .0,
                 });
                 joiner.sink.put(Supplied::Member(Arc::clone(admission), sent.collect()));
                 let_in.push((joiner.node, joiner.sink.clone()));

@@ -43,7 +43,7 @@ impl<R: Replica> Engine<R> {
             return if self.ended.is_none() { Err(Stopped::Left) } else { Ok(()) };
         }
         self.leaving.is_asked = true;
-        self.present.leave();
+        self.present.change(|node| node.leave());
         Ok(())
     }
 
@@ -70,11 +70,15 @@ impl<R: Replica> Engine<R> {
             }
         };
         let is_free = self.joiners.are_told() || self.clock.now() >= until;
-        if is_free && self.present.is_told() { Err(Stopped::Left) } else { Ok(()) }
+        if is_free && self.present.read(|node| node.is_all_posted()) {
+            Err(Stopped::Left)
+        } else {
+            Ok(())
+        }
     }
 
     fn tell_joiners(&mut self) {
-        debug_assert_eq!(self.present.status(), Status::Left, "it is out");
+        debug_assert_eq!(self.present.read(|node| node.status()), Status::Left, "it is out");
         let Some(members) = self.present.next_list() else { return };
         let description = &self.parts.participant.description;
         let next = self.view.next(description, &members);

@@ -189,7 +189,7 @@ impl<R: Replica> Engine<R> {
     /// Receipts say how much was delivered.
     fn note_delivered(&mut self) {
         let Self { parts, present, .. } = self;
-        parts.note_delivered(|subgroup| present.own_delivered(subgroup));
+        parts.note_delivered(|subgroup| present.read(|node| node.node().own_delivered(subgroup)));
     }
 
     /// Before a step: tells the group what became durable here. False if the logs have no room for
@@ -200,7 +200,7 @@ impl<R: Replica> Engine<R> {
         parts.logs.tell(present)?;
         let have_room = parts.logs.have_room();
         if !have_room {
-            present.show_life(clock.read(), &mut parts.fabric.fabric);
+            present.change(|node| node.show_life(clock.read(), &mut parts.fabric.fabric));
         }
         Ok(have_room)
     }
@@ -251,7 +251,7 @@ impl<R: Replica> Engine<R> {
             sending.carry();
         }
         self.has_cares = self.ended.is_some()
-            || self.present.status() != Status::Steady
+            || self.present.read(|node| node.status()) != Status::Steady
             || self.parts.sending.iter().any(SubgroupSending::is_carrying)
             || !self.is_connected();
         Ok(())
@@ -331,7 +331,8 @@ impl<R: Replica> Steps for Engine<R> {
             is_there
         };
         let preparing = Preparing { prepare, promising };
-        let stepped = present.step(now, &mut routed, &mut upcalls, preparing);
+        let stepped =
+            present.change(|node| node.step_logged(now, &mut routed, &mut upcalls, preparing));
         let (progress, status) = stepped.map_err(Stopped::Broken)?;
         if self.clock.now() != now {
             // An upcall took a while: what is asked of this member, and an end, must not wait for
@@ -383,7 +384,7 @@ impl<R: Replica> Steps for Engine<R> {
             self.record.raises(self.view.id, notes);
         }
         let Self { present, view, joiners, early_losses, parts, leaving, slow, clock, .. } = self;
-        let state = match present.status() {
+        let state = match present.read(|node| node.status()) {
             Status::Halted(_) => MemberState::Halted,
             Status::Left => MemberState::Left,
             _ if leaving.is_leaving() => MemberState::Leaving,
@@ -392,7 +393,8 @@ impl<R: Replica> Steps for Engine<R> {
         };
         let ids = |nodes: Vec<NodeId>| nodes.into_iter().map(NodeId::get).collect();
         let suspected = ids(present.suspected());
-        let frontiers = |subgroup| present.frontiers(subgroup).unwrap_or_default();
+        let frontiers =
+            |subgroup| present.read(|node| node.node().frontiers(subgroup)).unwrap_or_default();
         let joining = ids(joiners.nodes().collect());
         let folder = parts.fabric.notice();
         let notices = folder.into_iter().chain(early_losses.notices(clock.now())).collect();
@@ -419,7 +421,9 @@ impl<R: Replica> Steps for Engine<R> {
     fn is_settled(&self) -> bool {
         let is_carried = !self.parts.sending.iter().any(SubgroupSending::is_carrying);
         let is_durable = self.parts.logs.are_settled();
-        let is_sent = is_carried && self.present.is_settled() && self.large.is_settled();
+        let is_sent = is_carried
+            && self.present.read(|node| node.node().is_settled())
+            && self.large.is_settled();
         is_sent && is_durable && self.ended.is_none()
     }
 
@@ -438,7 +442,7 @@ impl<R: Replica> Steps for Engine<R> {
         tracing::info!(view = %self.view.id, %why, "this member ends");
         self.note_delivered();
         let Self { present, parts, large, .. } = self;
-        let undelivered = |subgroup| present.undelivered(subgroup);
+        let undelivered = |subgroup| present.read(|node| node.node().undelivered(subgroup));
         parts.give_back(&why, undelivered, |subgroup, ordinal| large.take(subgroup, ordinal));
         self.connector.end();
         let Self { parts, view, .. } = self;

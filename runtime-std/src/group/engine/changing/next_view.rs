@@ -27,11 +27,13 @@ impl<R: Replica> Engine<R> {
         let Some(ended) = &mut self.ended else { return Ok(()) };
         let fabric = &mut self.parts.fabric.fabric;
         let mut nothing = |_: &mut Batch<'_>| {};
-        let stepped = ended.step(self.clock.now(), fabric, &mut nothing, |_: NextView<'_>| false);
+        let stepped = ended.change(|node| {
+            node.step_logged(self.clock.now(), fabric, &mut nothing, |_: NextView<'_>| false)
+        });
         stepped.map_err(Stopped::Broken)?;
         // A peer that took nothing for so long is suspected in the new view, if it is in it at all.
         let is_over = self.clock.now() >= self.ended_until;
-        if (ended.is_told() || is_over) && fabric.retire(ended.view().id) {
+        if (ended.read(|node| node.is_all_posted()) || is_over) && fabric.retire(ended.view().id) {
             let gone = ended.view().members.iter().filter(|node| !self.view.members.contains(node));
             gone.for_each(|node| self.parts.fabric.part_from(*node));
             self.ended = None;
@@ -83,7 +85,7 @@ impl<R: Replica> Engine<R> {
         let suspected = self.present.suspected();
         self.note_delivered();
         for sending in &mut self.parts.sending {
-            sending.end(self.present.undelivered(sending.subgroup()));
+            sending.end(self.present.read(|node| node.node().undelivered(sending.subgroup())));
         }
         self.large.end(&mut self.parts.fabric.fabric);
         let (next, view) = open(&self.parts, prepared)?;
@@ -126,8 +128,8 @@ impl<R: Replica> Engine<R> {
         for (rank, cause) in self.lost_peers.take(self.view.id) {
             tracing::info!(view = %self.view.id, %rank, %cause, "a member was lost before its view began");
             match cause {
-                LossCause::Denied => self.present.denied_by(rank),
-                _ => self.present.peer_lost(rank),
+                LossCause::Denied => self.present.change(|node| node.denied_by(rank)),
+                _ => self.present.change(|node| node.peer_lost(rank)),
             }
         }
         self.parts.statistics.installed();

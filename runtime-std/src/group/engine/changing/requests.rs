@@ -30,7 +30,7 @@ impl<R: Replica> Engine<R> {
                 let was_let_in = self.joiners.gone(node, &queue, description, &mut self.present);
                 let rank = self.view.rank_of(node).filter(|rank| *rank != self.present.own());
                 if let Some(rank) = rank.filter(|_| led && was_let_in) {
-                    self.present.peer_lost(rank);
+                    self.present.change(|node| node.peer_lost(rank));
                 }
             }
             Request::Change(change) => self.joiners.change(change, description, &mut self.present),
@@ -66,7 +66,7 @@ impl<R: Replica> Engine<R> {
                 joiners.give_up(node, &participant.description, present);
             }
             let between = || {
-                present.show_life(clock.read(), &mut fabric.fabric);
+                present.change(|node| node.show_life(clock.read(), &mut fabric.fabric));
             };
             let states = states_of(&wanted, view.id, logs, replica, between);
             if is_member {
@@ -88,7 +88,7 @@ impl<R: Replica> Engine<R> {
         };
         let why = if !description.has_node(node) {
             Some("it is not in the group file")
-        } else if self.present.status() != Status::Steady {
+        } else if self.present.read(|node| node.status()) != Status::Steady {
             Some("the view is changing")
         } else if !subgroups.iter().all(is_ours) {
             Some("this member does not belong to all of the subgroups")
@@ -112,7 +112,11 @@ impl<R: Replica> Engine<R> {
             return Some("it is a member still, or another process has its id");
         }
         let delivered = |subgroup: &SubgroupId| {
-            self.present.frontiers(*subgroup).unwrap_or_default().delivered.0
+            self.present
+                .read(|node| node.node().frontiers(*subgroup))
+                .unwrap_or_default()
+                .delivered
+                .0
         };
         let is_at_beginning = subgroups.iter().all(|subgroup| delivered(subgroup) == 0);
         (!is_at_beginning).then_some("the view that let it in has gone on without it")

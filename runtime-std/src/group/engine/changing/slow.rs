@@ -15,7 +15,7 @@ impl<R: Replica> Engine<R> {
     pub(crate) fn look_for_slow(&mut self) {
         let Self { present, view, parts, slow_members, slow, .. } = self;
         slow.clear();
-        if present.status() != Status::Steady {
+        if present.read(|node| node.status()) != Status::Steady {
             return slow_members.clear();
         }
         let (participant, now) = (&parts.participant, Instant::now());
@@ -32,7 +32,7 @@ impl<R: Replica> Engine<R> {
         for Slow { node, holds, lasts, .. } in slow.iter().filter(|slow| slow.lasts >= bound) {
             if let Some(rank) = view.rank_of(*node) {
                 tracing::warn!(%node, ?holds, ?lasts, "a member is too slow, and is given up");
-                present.peer_lost(rank);
+                present.change(|node| node.peer_lost(rank));
             }
         }
     }
