@@ -23,6 +23,16 @@ impl Carrier {
     /// All of them, in the order in which they are explained.
     pub const ALL: [Self; 3] = [Self::SharedMemory, Self::Tcp, Self::Verbs];
 
+    /// Whether all its processes are on one host, where they meet in a folder and need no addresses.
+    pub(crate) const fn is_on_one_host(self) -> bool {
+        matches!(self, Self::SharedMemory)
+    }
+
+    /// Whether it is RDMA, which has a device with options of its own, and is never encrypted.
+    pub(crate) const fn is_rdma(self) -> bool {
+        matches!(self, Self::Verbs)
+    }
+
     /// What it is called, in options and in reports.
     #[must_use]
     pub const fn name(self) -> &'static str {

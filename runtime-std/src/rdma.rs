@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::values::{Gid, Pkey, RdmaOrder};
 pub use self::views::NoFabric;
-pub(crate) use self::views::{open_site, views_over};
+pub(crate) use self::views::open_site;
 pub use tramontane_verbs::Figures;
 
 /// Members that have a key would go on in clear, and nobody said that they may.

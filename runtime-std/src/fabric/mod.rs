@@ -7,28 +7,34 @@
 macro_rules! each {
     ($self:ident, $fabric:ident => $call:expr) => {
         match $self {
-            AnyFabric::SharedMemory($fabric) => $call,
-            AnyFabric::Tcp($fabric) => $call,
-            AnyFabric::Verbs($fabric) => $call,
+            $crate::fabric::AnyFabric::SharedMemory($fabric) => $call,
+            $crate::fabric::AnyFabric::Tcp($fabric) => $call,
+            $crate::fabric::AnyFabric::Verbs($fabric) => $call,
         }
     };
 }
+pub(crate) use each;
 
 mod blocks;
+pub(crate) mod choice;
+pub(crate) mod peers;
 
 pub use self::blocks::{AnyPages, BlockMemory, BlockMemoryError, BlockStore};
 
+use std::num::NonZeroU64;
 use std::time::Duration;
 
+use tramontane_control::Session;
 use tramontane_core::fabric::{
     Capabilities, ErrorKind, Event, Fabric, HostFabric, LocalBell, Token, ViewMemory, ViewPlan,
     Write,
 };
-use tramontane_core::ids::{Rank, ViewId};
+use tramontane_core::ids::{NodeId, Rank, ViewId};
 use tramontane_verbs::RdmaViews;
 
+use self::peers::PeerFabric;
 use crate::member::Memory;
-use crate::rdma::PostCounts;
+use crate::rdma::{Figures, NoFabric, PostCounts};
 use crate::shared_memory::{Bell, SharedMemory};
 use crate::tcp::Tcp;
 use crate::{shared_memory, tcp};
@@ -67,6 +73,50 @@ impl LocalBell for AnyBell {
 }
 
 impl AnyFabric {
+    /// Takes over the connection to a node.
+    pub(crate) fn connect(&mut self, node: NodeId, session: Session) {
+        if let Err(error) = each!(self, fabric => PeerFabric::connect(fabric, node, session)) {
+            tracing::warn!(%node, %error, "a connection is not used");
+        }
+    }
+
+    /// A node is out of all views that are open: its connection is that of a process which takes no
+    /// part any more, and is replaced by one of the node's next process.
+    pub(crate) fn part_from(&mut self, node: NodeId) {
+        each!(self, fabric => PeerFabric::part_from(fabric, node));
+    }
+
+    /// Whether a node can be reached without a connection being made first.
+    pub(crate) fn is_connected(&self, node: NodeId) -> bool {
+        each!(self, fabric => fabric.is_connected(node))
+    }
+
+    /// What became of this member's files in shared memory.
+    pub(crate) fn notice(&self) -> Option<String> {
+        each!(self, fabric => fabric.notice())
+    }
+
+    /// Sends to these nodes so many bytes a second at most, over TCP.
+    pub(crate) fn limit_rates(&self, rates: &[(u32, NonZeroU64)]) -> std::io::Result<()> {
+        let Self::Tcp(fabric) = self else { return Ok(()) };
+        rates.iter().try_for_each(|(node, rate)| fabric.limit_rate(NodeId(*node), *rate))
+    }
+
+    /// Why a peer that cannot be reached is not, where the fabric knows: over RDMA.
+    pub(crate) fn no_answer(&mut self, view: ViewId, peer: Rank) -> Option<NoFabric> {
+        match self {
+            Self::SharedMemory(_) | Self::Tcp(_) => None,
+            Self::Verbs(fabric) => Some(NoFabric::from(fabric.no_answer(view, peer))),
+        }
+    }
+
+    /// Writes down the figures of the fabric, where it has any: over RDMA.
+    pub(crate) fn write_figures(&self, shown: &mut Option<Figures>) {
+        if let Self::Verbs(fabric) = self {
+            fabric.write_figures(shown.get_or_insert_default());
+        }
+    }
+
     /// What the fabric did so far, where it counts that: over RDMA.
     #[must_use]
     pub fn counts(&self) -> Option<PostCounts> {

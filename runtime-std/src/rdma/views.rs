@@ -3,11 +3,9 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use tramontane_core::ids::NodeId;
-use tramontane_verbs::{JoinError, RdmaViews, Site};
+use tramontane_verbs::{JoinError, Site};
 
 use super::{DeviceOptions, tell};
-use crate::tcp::{self, Tcp};
 
 /// Why a process has nothing to carry its writes.
 #[derive(Debug, thiserror::Error)]
@@ -33,9 +31,4 @@ pub(crate) fn open_site(
     let site = Site::open(&device.wanted(), &limits, meeting)?;
     tell(&site.report());
     Ok(site)
-}
-
-/// The fabric of a node over a device.
-pub(crate) fn views_over(site: Site, own: NodeId) -> std::io::Result<RdmaViews<Tcp>> {
-    RdmaViews::new(site, Tcp::new(own, tcp::Settings::default())?)
 }

@@ -8,23 +8,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use tramontane_core::ids::{ClientNumber, GroupId};
-use tramontane_core::tram::{Answered, Answers, Destinations, MessageId, ReplicaId, SendError};
+use tramontane_core::tram::{Answered, Answers, Destinations, MessageId, SendError};
 use tramontane_verbs::Site;
 
 use super::ask::Asker;
-use super::client_engine::{ClientEngine, Driven};
+use super::client_engine::{AnyEngine, ClientError, Delivery, each_engine};
 use super::description::Description;
-use super::fabric::open_device;
 use super::lives::Life;
 use super::places::Places;
 use super::seat::{Seats, Taken};
-use super::start::{Place, StartOptions};
+use super::start::{Place, StartOptions, open_device};
 use super::start_error::StartError;
-use crate::carrier::Carrier;
+use crate::fabric::choice;
 use crate::poll::Idle;
-use crate::rdma;
-use crate::shared_memory::{self, SharedMemory};
-use crate::tcp::{self, Tcp};
+use crate::shared_memory;
 
 /// The longest sleep while it waits: then it looks whether peers are still there.
 const SLEEP_MAX: Duration = Duration::from_millis(5);
@@ -34,47 +31,10 @@ const GIVE_BACK: Duration = Duration::from_secs(1);
 
 static NEVER: AtomicBool = AtomicBool::new(false);
 
-/// Why a client cannot go on.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ClientError {
-    /// The groups have closed its place: it was away for longer than the lease.
-    #[error("the groups have closed this client's place; connect again")]
-    Closed,
-    /// Another client has its place.
-    #[error("{0} knows another client in this client's place; connect again")]
-    Outdated(String),
-    /// A replica has another key, another program or another configuration.
-    #[error("replica {replica}: {why}")]
-    Refused {
-        /// Which one.
-        replica: String,
-        /// What it said.
-        why: String,
-    },
-    /// There is no memory for a view with a replica.
-    #[error("{0}")]
-    NoMemory(String),
-    /// The client is broken.
-    #[error("the client is broken: {0}")]
-    Broken(tramontane_core::tram::Halt),
-}
-
-/// A replica that has delivered a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Delivery {
-    /// Which one.
-    pub replica: ReplicaId,
-    /// What its application answered.
-    pub answer: u8,
-    /// Whether it leads its group now.
-    pub leads: bool,
-}
-
 /// A client of an overlay. Dropping it leaves without a word: its place is free once its lease is
 /// over. See [`Client::leave`].
 pub struct Client {
-    driven: Box<dyn Driven>,
+    engine: AnyEngine,
     asker: Asker,
     places: Places,
     taken: Taken,
@@ -94,14 +54,11 @@ impl Client {
         let until = Instant::now() + options.time_limit;
         let place = Place::of(description)?;
         let asker = Asker::new(&place);
-        let site = match description.fabric {
-            Carrier::SharedMemory | Carrier::Tcp => None,
-            Carrier::Verbs => Some(open_device(description, place.own_address())?),
-        };
-        let (taken, mut driven) = take_place(&place, description, site, &asker, until, &options)?;
+        let device = open_device(description, || place.own_address())?;
+        let (taken, mut engine) = take_place(&place, description, device, &asker, until, &options)?;
         let needed = needed(&place.places, groups);
         loop {
-            let missing = driven.missing(needed);
+            let missing = each_engine!(&engine, engine => engine.missing(needed));
             if missing.is_empty() {
                 break;
             }
@@ -112,11 +69,12 @@ impl Client {
                 let missing = missing.into_iter().map(|of| place.places.name(of)).collect();
                 return Err(StartError::NotMet { missing });
             }
-            driven.step().map_err(|error| client_stopped(error, &place.places))?;
-            let slept = driven.sleep(Duration::from_millis(1));
+            each_engine!(&mut engine, engine => engine.step())
+                .map_err(|error| client_stopped(error, &place.places))?;
+            let slept = each_engine!(&mut engine, engine => engine.sleep(Duration::from_millis(1)));
             slept.map_err(|error| client_stopped(error, &place.places))?;
         }
-        Ok(Self { driven, asker, places: place.places, taken })
+        Ok(Self { engine, asker, places: place.places, taken })
     }
 
     /// Names and ids of the overlay.
@@ -140,7 +98,7 @@ impl Client {
     /// How many messages are under way, or answered and not given out by [`Client::poll`].
     #[must_use]
     pub fn under_way(&self) -> u64 {
-        self.driven.under_way()
+        each_engine!(&self.engine, engine => engine.under_way())
     }
 
     /// Takes a message for a set of groups. The next [`Client::step`] sends it, or a wait.
@@ -154,7 +112,7 @@ impl Client {
         payload: &[u8],
         answers: Answers,
     ) -> Result<MessageId, SendError> {
-        self.driven.multicast(destinations, payload, answers)
+        each_engine!(&mut self.engine, engine => engine.multicast(destinations, payload, answers))
     }
 
     /// Sends what was taken, and looks for answers. Never waits. True if something was done.
@@ -163,13 +121,13 @@ impl Client {
     /// [`ClientError`].
     #[inline]
     pub fn step(&mut self) -> Result<bool, ClientError> {
-        self.driven.step()
+        each_engine!(&mut self.engine, engine => engine.step())
     }
 
     /// The oldest message whose answers have come, if it was not given out yet.
     #[inline]
     pub fn poll(&mut self) -> Option<Answered> {
-        self.driven.poll()
+        each_engine!(&mut self.engine, engine => engine.poll())
     }
 
     /// Waits for the next message whose answers have come, at most so long. Nothing if none came.
@@ -178,12 +136,12 @@ impl Client {
     /// [`ClientError`].
     pub fn wait(&mut self, timeout: Duration) -> Result<Option<Answered>, ClientError> {
         let start = Instant::now();
-        let mut idle = Idle::new(self.driven.idle_time());
+        let mut idle = Idle::new(each_engine!(&self.engine, engine => engine.idle_time()));
         loop {
-            if self.driven.step()? {
+            if each_engine!(&mut self.engine, engine => engine.step())? {
                 idle.reset();
             }
-            if let Some(answered) = self.driven.poll() {
+            if let Some(answered) = each_engine!(&mut self.engine, engine => engine.poll()) {
                 return Ok(Some(answered));
             }
             if idle.pause() {
@@ -191,7 +149,7 @@ impl Client {
                 if left.is_zero() {
                     return Ok(None);
                 }
-                self.driven.sleep(left.min(SLEEP_MAX))?;
+                each_engine!(&mut self.engine, engine => engine.sleep(left.min(SLEEP_MAX)))?;
             } else if start.elapsed() >= timeout {
                 return Ok(None);
             }
@@ -201,7 +159,7 @@ impl Client {
     /// Who has delivered a message, as far as is known: until the next message is taken.
     #[must_use]
     pub fn deliveries(&self, answered: &Answered) -> Vec<Delivery> {
-        self.driven.deliveries(answered)
+        each_engine!(&self.engine, engine => engine.deliveries(answered))
     }
 
     /// Waits until all messages under way are answered, says that no more come, and gives its place
@@ -212,18 +170,19 @@ impl Client {
     /// [`ClientError`].
     pub fn leave(mut self, timeout: Duration) -> Result<bool, ClientError> {
         let until = Instant::now() + timeout;
-        while self.driven.under_way() > 0 && Instant::now() < until {
+        while each_engine!(&self.engine, engine => engine.under_way()) > 0 && Instant::now() < until
+        {
             self.wait(SLEEP_MAX)?;
         }
-        self.driven.say_leaving();
-        let mut has_left = self.driven.has_left()?;
+        each_engine!(&mut self.engine, engine => engine.say_leaving());
+        let mut has_left = each_engine!(&self.engine, engine => engine.has_left())?;
         while !has_left && Instant::now() < until {
-            if !self.driven.step()? {
-                self.driven.sleep(Duration::from_millis(1))?;
+            if !each_engine!(&mut self.engine, engine => engine.step())? {
+                each_engine!(&mut self.engine, engine => engine.sleep(Duration::from_millis(1)))?;
             }
-            has_left = self.driven.has_left()?;
+            has_left = each_engine!(&self.engine, engine => engine.has_left())?;
         }
-        self.driven.part();
+        each_engine!(&mut self.engine, engine => engine.part());
         if has_left {
             let (asker, places) = (&self.asker, &self.places);
             let until = Instant::now() + GIVE_BACK;
@@ -243,18 +202,18 @@ impl std::fmt::Debug for Client {
 fn take_place(
     place: &Place,
     description: &Description,
-    mut site: Option<Site>,
+    mut device: Option<Site>,
     asker: &Asker,
     until: Instant,
     options: &StartOptions<'_>,
-) -> Result<(Taken, Box<dyn Driven>), StartError> {
+) -> Result<(Taken, AnyEngine), StartError> {
     let seats = Seats { asker, places: &place.places, until, cancel: options.cancel };
     let life = tramontane_control::incarnation()?;
     let mut others = BTreeSet::new();
     loop {
         let taken = seats.take(life, &others)?;
-        match open(place, description, site.take(), &taken, options) {
-            Ok(driven) => return Ok((taken, driven)),
+        match open(place, description, device.take(), &taken, options) {
+            Ok(engine) => return Ok((taken, engine)),
             // A process that the root does not know any more lives on in the folder.
             Err(StartError::SharedMemory(shared_memory::Error::DuplicateId { .. })) => {
                 seats.give_back(&taken);
@@ -271,28 +230,15 @@ fn take_place(
 fn open(
     place: &Place,
     description: &Description,
-    site: Option<Site>,
+    device: Option<Site>,
     taken: &Taken,
     options: &StartOptions<'_>,
-) -> Result<Box<dyn Driven>, StartError> {
+) -> Result<AnyEngine, StartError> {
     let node = place.places.client_node(taken.number);
     let Life { life, .. } = taken.life;
     let identity = place.identity_of(node, life);
-    Ok(match (description.fabric, site) {
-        (Carrier::SharedMemory, _) => {
-            let residence = place.residence(&identity, options)?;
-            let fabric = SharedMemory::for_residence(&residence);
-            Box::new(ClientEngine::open(place, identity, taken, fabric)?)
-        }
-        (_, Some(site)) => {
-            let fabric = rdma::views_over(site, node)?;
-            Box::new(ClientEngine::open(place, identity, taken, fabric)?)
-        }
-        (Carrier::Tcp | Carrier::Verbs, None) => {
-            let fabric = Tcp::new(node, tcp::Settings::default())?;
-            Box::new(ClientEngine::open(place, identity, taken, fabric)?)
-        }
-    })
+    let residence = place.residence(description.fabric, &identity, options)?;
+    AnyEngine::open(place, identity, taken, choice::open(node, residence.as_ref(), device)?)
 }
 
 /// These groups, and those that order messages for them.

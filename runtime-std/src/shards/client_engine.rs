@@ -11,11 +11,10 @@ use tramontane_core::tram::{
     Answered, Answers, ClientLinks, ClientOptions, Destinations, LinkId, MessageId, ReplicaId,
     SendError, Shape, Stage,
 };
+use tramontane_verbs::RdmaViews;
 
 use super::calls::{Calls, Meeting, Met, why_refused};
-use super::client::{ClientError, Delivery};
 use super::engine::IDLE_TIME;
-use super::fabric::ShardFabric;
 use super::lent::{ClientCell, open_client};
 use super::links::{Agreed, Links};
 use super::lives::Lives;
@@ -23,8 +22,12 @@ use super::places::Places;
 use super::seat::Taken;
 use super::start::Place;
 use super::start_error::StartError;
+use crate::fabric::AnyFabric;
+use crate::fabric::peers::PeerFabric;
 use crate::poll::nanoseconds;
 use crate::requests::Requests;
+use crate::shared_memory::SharedMemory;
+use crate::tcp::Tcp;
 
 /// Between two looks whether peers are still there.
 const CHECK_INTERVAL: Duration = Duration::from_millis(5);
@@ -35,32 +38,45 @@ const STEPS_PER_READING: u32 = 64;
 /// A client has no log: its region is as small as can be.
 const REGION_BYTES: usize = 64;
 
-/// What the handle of a client needs, whatever carries it.
-pub(super) trait Driven: Send {
-    fn multicast(
-        &mut self,
-        destinations: Destinations,
-        payload: &[u8],
-        answers: Answers,
-    ) -> Result<MessageId, SendError>;
-    /// True if something was done.
-    fn step(&mut self) -> Result<bool, ClientError>;
-    fn poll(&mut self) -> Option<Answered>;
-    fn deliveries(&self, answered: &Answered) -> Vec<Delivery>;
-    fn under_way(&self) -> u64;
-    /// The replicas that are not here, of groups that lack a quorum of them.
-    fn missing(&self, groups: Destinations) -> Vec<ReplicaId>;
-    fn idle_time(&self) -> Duration;
-    /// Sleeps until something comes, at most so long.
-    fn sleep(&mut self, timeout: Duration) -> Result<(), ClientError>;
-    fn say_leaving(&mut self);
-    fn has_left(&self) -> Result<bool, ClientError>;
-    /// Tells the replicas that this process goes.
-    fn part(&mut self);
+/// Why a client cannot go on.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClientError {
+    /// The groups have closed its place: it was away for longer than the lease.
+    #[error("the groups have closed this client's place; connect again")]
+    Closed,
+    /// Another client has its place.
+    #[error("{0} knows another client in this client's place; connect again")]
+    Outdated(String),
+    /// A replica has another key, another program or another configuration.
+    #[error("replica {replica}: {why}")]
+    Refused {
+        /// Which one.
+        replica: String,
+        /// What it said.
+        why: String,
+    },
+    /// There is no memory for a view with a replica.
+    #[error("{0}")]
+    NoMemory(String),
+    /// The client is broken.
+    #[error("the client is broken: {0}")]
+    Broken(tramontane_core::tram::Halt),
+}
+
+/// A replica that has delivered a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delivery {
+    /// Which one.
+    pub replica: ReplicaId,
+    /// What its application answered.
+    pub answer: u8,
+    /// Whether it leads its group now.
+    pub leads: bool,
 }
 
 /// A client that is stepped.
-pub(super) struct ClientEngine<F: ShardFabric> {
+pub(super) struct ClientEngine<F: PeerFabric> {
     cell: ClientCell,
     links: Links<F>,
     fabric: F,
@@ -73,9 +89,9 @@ pub(super) struct ClientEngine<F: ShardFabric> {
     next_check: Time,
 }
 
-impl<F: ShardFabric> ClientEngine<F> {
+impl<F: PeerFabric> ClientEngine<F> {
     /// Begins to call all replicas.
-    pub(super) fn open(
+    fn open(
         place: &Place,
         identity: Identity,
         taken: &Taken,
@@ -159,7 +175,7 @@ impl<F: ShardFabric> ClientEngine<F> {
             return Ok(());
         };
         self.give_up(link);
-        if let Err(error) = self.fabric.connect(node, session) {
+        if let Err(error) = self.fabric.replace(node, session) {
             tracing::warn!(%node, %error, "a connection is not used");
         }
         let overlay = self.places.overlay();
@@ -202,8 +218,8 @@ impl<F: ShardFabric> ClientEngine<F> {
     }
 }
 
-impl<F: ShardFabric> Driven for ClientEngine<F> {
-    fn multicast(
+impl<F: PeerFabric> ClientEngine<F> {
+    pub(super) fn multicast(
         &mut self,
         destinations: Destinations,
         payload: &[u8],
@@ -215,7 +231,8 @@ impl<F: ShardFabric> Driven for ClientEngine<F> {
         self.cell.with_dependent_mut(|_, client| multicast(client))
     }
 
-    fn step(&mut self) -> Result<bool, ClientError> {
+    /// True if something was done.
+    pub(super) fn step(&mut self) -> Result<bool, ClientError> {
         if self.steps_left == 0 {
             self.begin_with_reading()?;
         }
@@ -233,11 +250,11 @@ impl<F: ShardFabric> Driven for ClientEngine<F> {
         Ok(!progress.is_idle())
     }
 
-    fn poll(&mut self) -> Option<Answered> {
+    pub(super) fn poll(&mut self) -> Option<Answered> {
         self.cell.with_dependent_mut(|_, client| client.poll())
     }
 
-    fn deliveries(&self, answered: &Answered) -> Vec<Delivery> {
+    pub(super) fn deliveries(&self, answered: &Answered) -> Vec<Delivery> {
         let mut deliveries = Vec::new();
         self.cell.with_dependent(|_, client| {
             client.replies(answered, &self.links, |replica, answer, leads| {
@@ -247,11 +264,12 @@ impl<F: ShardFabric> Driven for ClientEngine<F> {
         deliveries
     }
 
-    fn under_way(&self) -> u64 {
+    pub(super) fn under_way(&self) -> u64 {
         self.cell.with_dependent(|_, client| client.under_way())
     }
 
-    fn missing(&self, groups: Destinations) -> Vec<ReplicaId> {
+    /// The replicas that are not here, of groups that lack a quorum of them.
+    pub(super) fn missing(&self, groups: Destinations) -> Vec<ReplicaId> {
         let overlay = self.places.overlay();
         let links = ClientLinks::of(overlay);
         let is_here = |replica: &ReplicaId| {
@@ -270,11 +288,12 @@ impl<F: ShardFabric> Driven for ClientEngine<F> {
         missing
     }
 
-    fn idle_time(&self) -> Duration {
+    pub(super) fn idle_time(&self) -> Duration {
         IDLE_TIME
     }
 
-    fn sleep(&mut self, timeout: Duration) -> Result<(), ClientError> {
+    /// Sleeps until something comes, at most so long.
+    pub(super) fn sleep(&mut self, timeout: Duration) -> Result<(), ClientError> {
         self.steps_left = 0;
         let mut stepped = Ok(true);
         if self.fabric.arm() {
@@ -289,22 +308,65 @@ impl<F: ShardFabric> Driven for ClientEngine<F> {
         stepped.map(|_| ())
     }
 
-    fn say_leaving(&mut self) {
+    pub(super) fn say_leaving(&mut self) {
         self.cell.with_dependent_mut(|_, client| client.leave());
     }
 
-    fn has_left(&self) -> Result<bool, ClientError> {
+    pub(super) fn has_left(&self) -> Result<bool, ClientError> {
         let left = self.cell.with_dependent(|_, client| client.has_left(&self.links));
         left.map_err(ClientError::Broken)
     }
 
-    fn part(&mut self) {
+    /// Tells the replicas that this process goes.
+    pub(super) fn part(&mut self) {
         self.calls.is_over.store(true, Ordering::Relaxed);
         self.fabric.leave();
     }
 }
 
-impl<F: ShardFabric> Drop for ClientEngine<F> {
+/// The engine over whichever fabric it is: each is compiled for its own.
+#[allow(clippy::large_enum_variant, reason = "there is one a client, and it stays where it is")]
+pub(super) enum AnyEngine {
+    SharedMemory(ClientEngine<SharedMemory>),
+    Tcp(ClientEngine<Tcp>),
+    Verbs(ClientEngine<RdmaViews<Tcp>>),
+}
+
+/// Hands a call to whichever engine it is.
+macro_rules! each_engine {
+    ($any:expr, $engine:ident => $call:expr) => {
+        match $any {
+            $crate::shards::client_engine::AnyEngine::SharedMemory($engine) => $call,
+            $crate::shards::client_engine::AnyEngine::Tcp($engine) => $call,
+            $crate::shards::client_engine::AnyEngine::Verbs($engine) => $call,
+        }
+    };
+}
+pub(super) use each_engine;
+
+impl AnyEngine {
+    /// The engine of a client that has a place, over its fabric.
+    pub(super) fn open(
+        place: &Place,
+        identity: Identity,
+        taken: &Taken,
+        fabric: AnyFabric,
+    ) -> Result<Self, StartError> {
+        Ok(match fabric {
+            AnyFabric::SharedMemory(fabric) => {
+                Self::SharedMemory(ClientEngine::open(place, identity, taken, fabric)?)
+            }
+            AnyFabric::Tcp(fabric) => {
+                Self::Tcp(ClientEngine::open(place, identity, taken, fabric)?)
+            }
+            AnyFabric::Verbs(fabric) => {
+                Self::Verbs(ClientEngine::open(place, identity, taken, fabric)?)
+            }
+        })
+    }
+}
+
+impl<F: PeerFabric> Drop for ClientEngine<F> {
     fn drop(&mut self) {
         self.calls.is_over.store(true, Ordering::Relaxed);
     }

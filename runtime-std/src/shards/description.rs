@@ -215,7 +215,7 @@ impl Description {
         });
         Self {
             name: name.to_owned(),
-            fabric: Carrier::SharedMemory,
+            fabric: Carrier::default(),
             shm_dir: None,
             key_file: None,
             allow_clear: false,
@@ -340,7 +340,7 @@ impl Description {
     }
 
     fn check(&self) -> Result<(), DescriptionError> {
-        if self.fabric != Carrier::Verbs && self.rdma != DeviceOptions::default() {
+        if !self.fabric.is_rdma() && self.rdma != DeviceOptions::default() {
             return Err(DescriptionError::NotOnRdma);
         }
         let times = [self.heartbeat_ms, self.client_lease_ms];
@@ -365,15 +365,15 @@ impl Description {
             if !names.insert(&group.name) {
                 return Err(DescriptionError::DuplicateGroup(group.name.clone()));
             }
-            match (&group.replicas, self.fabric) {
-                (Replicas::Count(_), Carrier::SharedMemory) => {}
-                (Replicas::Count(_), _) => {
+            match (&group.replicas, self.fabric.is_on_one_host()) {
+                (Replicas::Count(_), true) => {}
+                (Replicas::Count(_), false) => {
                     return Err(DescriptionError::NoAddresses(group.name.clone()));
                 }
-                (Replicas::Addresses(_), Carrier::SharedMemory) => {
+                (Replicas::Addresses(_), true) => {
                     return Err(DescriptionError::Addresses(group.name.clone()));
                 }
-                (Replicas::Addresses(listed), _) => {
+                (Replicas::Addresses(listed), false) => {
                     if let Some(wrong) = listed.iter().find(|address| !address.is_destination()) {
                         return Err(DescriptionError::NoDestination(wrong.clone()));
                     }

@@ -17,7 +17,6 @@ use tramontane_core::tram::{
 };
 
 use super::calls::{Calls, Meeting, Met, why_refused};
-use super::fabric::ShardFabric;
 use super::lent::ReplicaCell;
 use super::links::{Agreed, Links, row_bytes};
 use super::replica::Replica;
@@ -25,6 +24,7 @@ use super::request::Request;
 use super::service::Service;
 use super::snapshot::{Snapshot, Source, Taken};
 use super::status::{ReplicaState, ReplicaStatus};
+use crate::fabric::peers::PeerFabric;
 use crate::member::Stopped;
 use crate::poll::{Clock, Done, Ending, Steps, nanoseconds};
 
@@ -42,7 +42,7 @@ const SNAPSHOT_PAUSE: Duration = Duration::from_millis(20);
 const LOST_AFTER: Duration = Duration::from_secs(2);
 
 /// The parts that a replica is made of.
-pub(super) struct Parts<F: ShardFabric, R> {
+pub(super) struct Parts<F: PeerFabric, R> {
     pub(super) cell: ReplicaCell,
     pub(super) links: Links<F>,
     pub(super) fabric: F,
@@ -57,7 +57,7 @@ pub(super) struct Parts<F: ShardFabric, R> {
 }
 
 /// A replica that is stepped.
-pub(super) struct Engine<F: ShardFabric, R> {
+pub(super) struct Engine<F: PeerFabric, R> {
     parts: Parts<F, R>,
     clock: Clock,
     is_fetching: bool,
@@ -100,7 +100,7 @@ impl Done for Progress {
     }
 }
 
-impl<F: ShardFabric, R: Replica> Engine<F, R> {
+impl<F: PeerFabric, R: Replica> Engine<F, R> {
     /// Begins to call those that this replica calls.
     pub(super) fn new(parts: Parts<F, R>) -> Self {
         let engine = Self {
@@ -167,7 +167,7 @@ impl<F: ShardFabric, R: Replica> Engine<F, R> {
         let now = self.clock.read();
         self.give_up(now, link);
         let Parts { cell, links, fabric, calls, service, .. } = &mut self.parts;
-        if let Err(error) = fabric.connect(node, session) {
+        if let Err(error) = fabric.replace(node, session) {
             tracing::warn!(%node, %error, "a connection is not used");
         }
         let places = &service.places;
@@ -395,7 +395,7 @@ impl<F: ShardFabric, R: Replica> Engine<F, R> {
     }
 }
 
-impl<F: ShardFabric, R: Replica> Steps for Engine<F, R> {
+impl<F: PeerFabric, R: Replica> Steps for Engine<F, R> {
     type Fabric = F;
     type Done = Progress;
 

@@ -30,7 +30,6 @@ mod client_engine;
 mod description;
 mod description_error;
 mod engine;
-mod fabric;
 mod founding;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod hostile_bytes;
@@ -49,7 +48,8 @@ mod start_error;
 mod status;
 
 pub use self::ask::{AskError, Operator};
-pub use self::client::{Client, ClientError, Delivery};
+pub use self::client::Client;
+pub use self::client_engine::{ClientError, Delivery};
 pub use self::description::{CLIENTS_MAX, Description, GroupDescription, Replicas};
 pub use self::description_error::DescriptionError;
 pub use self::places::{NoSuchPlace, Places};

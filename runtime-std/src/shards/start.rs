@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 use tramontane_control::{Address, ControlServer, Identity, Listener, incarnation};
 use tramontane_core::ids::NodeId;
 use tramontane_core::tram::{ReplicaId, ReplicaLinks, ReplicaOptions, Shape};
+use tramontane_verbs::Site;
 
 use super::calls::Calls;
 use super::description::{Description, Replicas};
 use super::engine::{Engine, Parts};
-use super::fabric::{ShardFabric, open_device};
 use super::founding::{Founding, Part};
 use super::lent::open_replica;
 use super::links::Links;
@@ -26,13 +26,14 @@ use super::snapshot::{Snapshot, Source};
 use super::start_error::StartError;
 use super::status::ReplicaStatus;
 use crate::carrier::Carrier;
+use crate::fabric::peers::PeerFabric;
+use crate::fabric::{choice, each};
 use crate::group::{ControlEndpoints, ControlEndpointsError};
 use crate::member::Stopped;
 use crate::poll::{Ending, Poller, nanoseconds};
-use crate::rdma;
+use crate::rdma::NoFabric;
 use crate::requests::Requests;
-use crate::shared_memory::{GroupName, Residence, Root, SharedMemory};
-use crate::tcp::{self, Tcp};
+use crate::shared_memory::{Residence, Root};
 
 /// Between two looks for a snapshot.
 const SNAPSHOT_PAUSE: Duration = Duration::from_millis(20);
@@ -86,19 +87,23 @@ pub fn start<R: Replica + 'static>(
     // One for all applications: each program would compile all of it again.
     let application: Box<dyn Replica> = Box::new(application);
     let starting = Starting { place, description, own: replica, identity, application };
-    match description.fabric {
-        Carrier::SharedMemory => {
-            let residence = starting.place.residence(&identity, &options)?;
-            starting.run(SharedMemory::for_residence(&residence), options)
-        }
-        Carrier::Tcp => starting.run(Tcp::new(node, tcp::Settings::default())?, options),
-        Carrier::Verbs => {
-            let meeting =
-                starting.place.endpoints.addresses.get(&node).and_then(Address::resolved_ip);
-            let site = open_device(description, meeting)?;
-            starting.run(rdma::views_over(site, node)?, options)
-        }
-    }
+    let residence = starting.place.residence(description.fabric, &identity, &options)?;
+    let address = starting.place.endpoints.addresses.get(&node);
+    let device = open_device(description, || address.and_then(Address::resolved_ip))?;
+    let fabric = choice::open(node, residence.as_ref(), device)?;
+    each!(fabric, fabric => starting.run(fabric, options))
+}
+
+/// Opens the device that the fabric of an overlay needs, which has to have regions.
+pub(super) fn open_device(
+    description: &Description,
+    meeting: impl FnOnce() -> Option<IpAddr>,
+) -> Result<Option<Site>, NoFabric> {
+    let failure_timeout = Duration::from_millis(description.failure_timeout_ms);
+    let Description { fabric, ref rdma, .. } = *description;
+    let site = choice::open_device(fabric, rdma, failure_timeout, meeting)?;
+    site.as_ref().map_or(Ok(()), Site::check_regions)?;
+    Ok(site)
 }
 
 /// What a process of an overlay has before it is a replica or a client.
@@ -152,19 +157,13 @@ impl Place {
     /// The place of a node in the folder where the processes meet.
     pub(super) fn residence(
         &self,
+        carrier: Carrier,
         identity: &Identity,
         options: &StartOptions<'_>,
-    ) -> Result<Arc<Residence>, StartError> {
-        let residence = Residence::claim(
-            &self.root,
-            &GroupName::new(&self.name)?,
-            identity.node,
-            identity.digest,
-            identity.incarnation,
-            options.time_limit,
-            options.cancel,
-        )?;
-        Ok(Arc::new(residence))
+    ) -> Result<Option<Arc<Residence>>, StartError> {
+        let StartOptions { time_limit, cancel, .. } = options;
+        let (root, name) = (&self.root, &self.name);
+        Ok(choice::claim_residence(carrier, root, name, identity, *time_limit, cancel)?)
     }
 }
 
@@ -183,20 +182,15 @@ fn endpoints(
     places: &Places,
     root: &Root,
 ) -> Result<ControlEndpoints, ControlEndpointsError> {
-    if description.fabric == Carrier::Verbs {
-        rdma::check_clear(description.key_file.is_some(), description.allow_clear)?;
-    }
-    let key_file = description.key_file.as_deref();
     let nodes = places.replicas().map(|replica| places.node(replica));
-    if description.fabric == Carrier::SharedMemory {
-        return ControlEndpoints::in_folder(&description.name, nodes, root, key_file);
-    }
     let addresses = description.groups.iter().flat_map(|group| match &group.replicas {
         Replicas::Addresses(addresses) => addresses.as_slice(),
         Replicas::Count(_) => &[],
     });
-    let listed = nodes.zip(addresses.cloned());
-    ControlEndpoints::at_addresses(listed, key_file, description.allow_clear)
+    let addresses = addresses.cloned().map(Some).chain(std::iter::repeat(None));
+    let Description { fabric, ref name, ref key_file, allow_clear, .. } = *description;
+    let nodes = nodes.zip(addresses);
+    ControlEndpoints::listed(fabric, (root, name), nodes, key_file.as_deref(), allow_clear)
 }
 
 /// A process on its way to be a replica.
@@ -209,7 +203,7 @@ struct Starting<'d> {
 }
 
 impl Starting<'_> {
-    fn run<F: ShardFabric>(
+    fn run<F: PeerFabric>(
         self,
         mut fabric: F,
         options: StartOptions<'_>,

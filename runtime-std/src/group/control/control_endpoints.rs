@@ -45,22 +45,10 @@ impl ControlEndpoints {
     /// # Errors
     /// [`ControlEndpointsError`]: an address or a key is missing, or cannot be used.
     pub fn of(description: &Description, root: &Root) -> Result<Self, ControlEndpointsError> {
-        if description.fabric == Carrier::Verbs {
-            rdma::check_clear(description.key_file.is_some(), description.allow_clear)?;
-        }
         let nodes = description.nodes.iter();
-        let key_file = description.key_file.as_deref();
-        match description.fabric {
-            Carrier::SharedMemory => {
-                let nodes = nodes.map(|node| NodeId(node.id));
-                Self::in_folder(&description.name, nodes, root, key_file)
-            }
-            Carrier::Tcp | Carrier::Verbs => {
-                let listed =
-                    nodes.filter_map(|node| Some((NodeId(node.id), node.address.clone()?)));
-                Self::at_addresses(listed, key_file, description.allow_clear)
-            }
-        }
+        let nodes = nodes.map(|node| (NodeId(node.id), node.address.clone()));
+        let Description { fabric, ref name, ref key_file, allow_clear, .. } = *description;
+        Self::listed(fabric, (root, name), nodes, key_file.as_deref(), allow_clear)
     }
 
     /// Where each node is reached.
@@ -74,28 +62,26 @@ impl ControlEndpoints {
         self.key.as_ref()
     }
 
-    /// Those of nodes of this machine, which meet in a folder.
-    pub(crate) fn in_folder(
-        name: &str,
-        nodes: impl Iterator<Item = NodeId>,
-        root: &Root,
-        key_file: Option<&Path>,
-    ) -> Result<Self, ControlEndpointsError> {
-        let key = key_file.map(SharedKey::from_file).transpose()?;
-        let name = GroupName::new(name)?;
-        let addresses = nodes.map(|id| (id, Address::Unix(root.socket_path(&name, id)))).collect();
-        Ok(Self { addresses, key })
-    }
-
-    /// Those of nodes that have addresses. An address that is not loopback needs a key.
-    pub(crate) fn at_addresses(
-        listed: impl Iterator<Item = (NodeId, HostAddress)>,
+    /// Those of nodes with or without addresses. Without, they meet in the folder of the group, on
+    /// this machine; an address that is not loopback needs a key.
+    pub(crate) fn listed(
+        carrier: Carrier,
+        (root, name): (&Root, &str),
+        nodes: impl Iterator<Item = (NodeId, Option<HostAddress>)>,
         key_file: Option<&Path>,
         allow_clear: bool,
     ) -> Result<Self, ControlEndpointsError> {
+        if carrier.is_rdma() {
+            rdma::check_clear(key_file.is_some(), allow_clear)?;
+        }
         let key = key_file.map(SharedKey::from_file).transpose()?;
+        if carrier.is_on_one_host() {
+            let name = GroupName::new(name)?;
+            let socket = |(node, _)| (node, Address::Unix(root.socket_path(&name, node)));
+            return Ok(Self { addresses: nodes.map(socket).collect(), key });
+        }
         let mut addresses = BTreeMap::new();
-        for (node, address) in listed {
+        for (node, address) in nodes.filter_map(|(node, address)| Some((node, address?))) {
             if !address.is_local() && key.is_none() && !allow_clear {
                 return Err(ControlEndpointsError::KeyNeeded(address));
             }

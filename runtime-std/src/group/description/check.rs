@@ -9,7 +9,6 @@ use super::error::DescriptionError;
 use super::subgroup_change::may_be_change;
 use super::terms::{Description, Membership, NodeDescription, SubgroupDescription};
 use super::view::View;
-use crate::carrier::Carrier;
 use crate::group::large::limits::BUFFERS_MAX;
 use crate::rdma::DeviceOptions;
 
@@ -55,12 +54,12 @@ impl Description {
             return Err(DescriptionError::DuplicateNode(*twice));
         }
         check_addresses(&self.nodes)?;
-        if self.fabric != Carrier::SharedMemory
+        if !self.fabric.is_on_one_host()
             && let Some(node) = self.nodes.iter().find(|node| node.address.is_none())
         {
             return Err(DescriptionError::NoAddress(node.id));
         }
-        if self.fabric != Carrier::Verbs && self.rdma != DeviceOptions::default() {
+        if !self.fabric.is_rdma() && self.rdma != DeviceOptions::default() {
             return Err(DescriptionError::NotOnRdma);
         }
         if self.heartbeat_ms == 0 || self.failure_timeout_ms < self.heartbeat_ms.saturating_mul(3) {

@@ -194,7 +194,7 @@ impl Description {
         };
         Self {
             name: name.to_owned(),
-            fabric: Carrier::SharedMemory,
+            fabric: Carrier::default(),
             membership: Membership::Changing,
             key_file: None,
             allow_clear: false,

@@ -69,7 +69,7 @@ impl<R: Replica> Fixed<R> {
         let view = View::first(&parts.participant.description);
         let failed = |error: OpenError| Stopped::NoMemory(error.to_string());
         let shared = Arc::new(Shared::new(layout.get(), own, memory).map_err(failed)?);
-        let capabilities = tramontane_core::fabric::Fabric::capabilities(&parts.fabric.fabric);
+        let capabilities = tramontane_core::fabric::Fabric::capabilities(&parts.fabric);
         let options = parts.participant.options;
         let state = PrivateState::new(layout.get(), own);
         let borrowed = Borrowed { shared: Arc::clone(&shared), layout, state };
@@ -134,7 +134,7 @@ impl<R: Replica> Steps for Fixed<R> {
 
     #[inline]
     fn fabric(&mut self) -> &mut AnyFabric {
-        &mut self.parts.fabric.fabric
+        &mut self.parts.fabric
     }
 
     #[inline]
@@ -149,7 +149,7 @@ impl<R: Replica> Steps for Fixed<R> {
     #[inline]
     fn work(&mut self) -> Result<Step, Stopped> {
         let Self { node, view, parts, clock, .. } = self;
-        let (now, fabric) = (clock.now(), &mut parts.fabric.fabric);
+        let (now, fabric) = (clock.now(), &mut parts.fabric);
         let mut upcalls = Upcalls { view, replica: &mut parts.replica };
         let stepped = node.with_dependent_mut(|_, node| node.step(now, fabric, &mut upcalls));
         let progress = stepped.map_err(Stopped::Broken)?;
@@ -187,7 +187,7 @@ impl<R: Replica> Steps for Fixed<R> {
         let (frontiers, durable) = (&frontiers, &|_| None);
         let seen = Seen { state, suspected, joining, notices, slow: &[], frontiers, durable };
         self.parts.statistics.show(&self.parts.participant, &self.view, &seen);
-        self.parts.statistics.show_fabric(&self.parts.fabric.fabric);
+        self.parts.statistics.show_fabric(&self.parts.fabric);
     }
 
     fn check_interval(&self) -> Duration {
@@ -231,7 +231,7 @@ impl<R: Replica> Steps for Fixed<R> {
         self.end(Stopped::Closed);
         if !self.has_left {
             self.has_left = true;
-            self.parts.fabric.fabric.leave();
+            self.parts.fabric.leave();
         }
     }
 }

@@ -7,7 +7,7 @@
 //! | `parts` | what both have |
 //! | `participant` | what stays the same |
 //! | `request` | what other threads ask of the member |
-//! | `fabric` | what carries writes |
+//! | `view_memory` | where the memory of each view comes from |
 //! | `open_view` | one view |
 //! | `prepared` | the next view |
 //! | `promising` | what is written down before a view may end |
@@ -18,7 +18,6 @@
 
 pub(crate) mod changing;
 pub(crate) mod early_losses;
-pub(crate) mod fabric;
 pub(crate) mod fixed;
 pub(crate) mod leaving;
 pub(crate) mod lost_peers;
@@ -29,3 +28,4 @@ pub(crate) mod prepared;
 pub(crate) mod promising;
 pub(crate) mod request;
 pub(crate) mod reserved_subgroups;
+pub(crate) mod view_memory;

@@ -7,7 +7,8 @@ use tramontane_core::fabric::Capabilities;
 use tramontane_core::ids::{NodeId, Rank, SubgroupId};
 use tramontane_core::layout::ViewColumn;
 use tramontane_core::node::{Frontiers, ViewError, ViewLink, ViewLoan, ViewNode};
-use tramontane_core::view::{PeerState, Table as _};
+use tramontane_core::view::PeerState;
+use tramontane_core::view::Table as _;
 
 use super::participant::Participant;
 use crate::group::description::layout::ViewLayout;

@@ -8,9 +8,9 @@ use tramontane_core::fabric::HostFabric as _;
 use tramontane_core::ids::{Position, SubgroupId};
 use tramontane_core::node::{Progress, Undelivered};
 
-use super::fabric::GroupFabric;
 use super::participant::Participant;
 use super::request::Request;
+use crate::fabric::AnyFabric;
 use crate::group::clients::order::served::Served;
 use crate::group::durable::Logs;
 use crate::group::send::subgroup_sending::{SubgroupSending, Unsent};
@@ -21,7 +21,7 @@ use crate::poll::Done;
 /// The parts that both kinds of member have.
 pub(crate) struct Parts<R> {
     pub(crate) participant: Arc<Participant>,
-    pub(crate) fabric: GroupFabric,
+    pub(crate) fabric: AnyFabric,
     pub(crate) sending: Vec<SubgroupSending>,
     pub(crate) requests: Receiver<Request>,
     pub(crate) replica: Served<R>,
@@ -38,7 +38,7 @@ pub(crate) struct Parts<R> {
 impl<R> Parts<R> {
     /// After how long without work this member sleeps.
     pub(crate) fn idle_time(&self) -> Duration {
-        self.idle_time.unwrap_or_else(|| self.fabric.fabric.idle_time())
+        self.idle_time.unwrap_or_else(|| self.fabric.idle_time())
     }
 
     /// Receipts say how much was delivered.

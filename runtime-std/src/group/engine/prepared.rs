@@ -7,6 +7,7 @@ use tramontane_core::ids::NodeId;
 
 use super::open_view::OpenView;
 use super::parts::Parts;
+use super::view_memory::open_view;
 use crate::group::description::layout::ViewLayout;
 use crate::group::description::view::View;
 use crate::member::{Memory, Stopped};
@@ -33,7 +34,7 @@ pub(crate) fn prepare<R>(
     let own = view
         .rank_of(participant.own)
         .ok_or_else(|| failed("this node is not in the view".into()))?;
-    let memory = parts.fabric.open_view(layout.get(), own, view.id);
+    let memory = open_view(&mut parts.fabric, layout.get(), own, view.id);
     let memory = memory.map_err(|error| failed(error.to_string()))?;
     Ok(Prepared { view, list, layout: Arc::new(layout), memory })
 }
@@ -49,7 +50,7 @@ pub(crate) fn open<R>(
     let own = view
         .rank_of(participant.own)
         .ok_or_else(|| failed("this node is not in the view".into()))?;
-    let capabilities = parts.fabric.fabric.capabilities();
+    let capabilities = parts.fabric.capabilities();
     let present = OpenView::open(view.clone(), layout, own, memory, participant, capabilities);
     Ok((present.map_err(|error| failed(error.to_string()))?, Arc::new(view)))
 }

@@ -15,14 +15,13 @@ use tramontane_core::ids::NodeId;
 
 use super::place::{Found, Place};
 use super::start_options::StartError;
-use crate::fabric::AnyBell;
+use crate::fabric::{AnyBell, AnyFabric};
 use crate::group::control::control_service::ControlService;
 use crate::group::control::peer_connector::{Calls, PeerConnector};
 use crate::group::delivery::replica::Replica;
 use crate::group::description::subgroups::logged_subgroups;
 use crate::group::description::terms::Description;
 use crate::group::description::view::View;
-use crate::group::engine::fabric::GroupFabric;
 use crate::group::engine::request::{Request, Requests};
 use crate::group::join::admission::Admission;
 use crate::group::join::attempt_error::AttemptError;
@@ -71,7 +70,7 @@ impl Place {
     pub(crate) fn enter<R: Replica>(
         &mut self,
         description: &Description,
-        fabric: &mut GroupFabric,
+        fabric: &mut AnyFabric,
         bell: &AnyBell,
         replica: &mut R,
         until: Instant,

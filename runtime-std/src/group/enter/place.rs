@@ -4,22 +4,24 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tramontane_control::{Address, Identity, Listener, Session, SharedKey, incarnation};
 use tramontane_core::ids::NodeId;
 
 use super::forming::Forming;
 use super::start_options::{StartError, StartOptions};
-use crate::carrier::Carrier;
+use crate::fabric::AnyFabric;
+use crate::fabric::choice::{claim_residence, open, open_device};
 use crate::group::control::control_endpoints::ControlEndpoints;
 use crate::group::description::digest::digest_of_terms;
 use crate::group::description::terms::{Description, Membership};
 use crate::group::description::view::View;
 use crate::group::durable::data::{DataFolder, VIEW_FOLDER};
 use crate::group::durable::log_notice::LogNotice;
-use crate::group::engine::fabric::GroupFabric;
 use crate::group::state::folder::{StateFolder, noted_logs};
-use crate::shared_memory::{GroupName, Residence};
+use crate::rdma::NoFabric;
+use crate::shared_memory::Residence;
 
 /// How a process finds its group.
 pub(crate) enum Found {
@@ -56,7 +58,7 @@ impl Place {
     pub(crate) fn take(
         description: &Description,
         options: StartOptions<'_>,
-    ) -> Result<(Self, GroupFabric), StartError> {
+    ) -> Result<(Self, AnyFabric), StartError> {
         let own = NodeId(options.node);
         if !description.has_node(own) {
             let known = description.nodes.iter().map(|node| node.id).collect();
@@ -65,24 +67,14 @@ impl Place {
         let ControlEndpoints { addresses, key } = ControlEndpoints::of(description, &options.root)?;
         let digest = description.digest();
         let identity = Identity { node: own, incarnation: incarnation()?, digest };
-        let mut residence = None;
-        if description.fabric == Carrier::SharedMemory {
-            let name = GroupName::new(&description.name)?;
-            let StartOptions { root, time_limit, cancel, .. } = &options;
-            let claimed = Residence::claim(
-                root,
-                &name,
-                own,
-                digest,
-                identity.incarnation,
-                *time_limit,
-                cancel,
-            )?;
-            residence = Some(Arc::new(claimed));
-        }
+        let StartOptions { root, time_limit, cancel, .. } = &options;
+        let (carrier, name) = (description.fabric, &description.name);
+        let residence = claim_residence(carrier, root, name, &identity, *time_limit, cancel)?;
         let address = addresses.get(&own).cloned().unwrap_or(Address::Unix(PathBuf::new()));
-        let fabric =
-            GroupFabric::alone(description, own, &address, &options.device, residence.clone())?;
+        let device = options.device.clone().or(&description.rdma);
+        let failure_timeout = Duration::from_millis(description.failure_timeout_ms);
+        let device = open_device(carrier, &device, failure_timeout, || address.resolved_ip())?;
+        let fabric = open(own, residence.as_ref(), device).map_err(NoFabric::from)?;
         let listener = match options.listener {
             Some(listener) => listener,
             None => Listener::bind(&address).map_err(|source| StartError::Listen {

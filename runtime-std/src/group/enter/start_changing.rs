@@ -10,6 +10,7 @@ use super::entering::{Entered, Reception};
 use super::place::Place;
 use super::senders::Senders;
 use super::start_options::StartError;
+use crate::fabric::AnyFabric;
 use crate::group::clients::ClientOrders;
 use crate::group::control::control_service::MemberAccess;
 use crate::group::delivery::replica::Replica;
@@ -17,7 +18,6 @@ use crate::group::description::terms::Description;
 use crate::group::durable::Logs;
 use crate::group::durable::data::DataFolder;
 use crate::group::engine::changing::{ChangingParts, Engine};
-use crate::group::engine::fabric::GroupFabric;
 use crate::group::engine::participant::Participant;
 use crate::group::engine::parts::Parts;
 use crate::group::join::joining::LetIn;
@@ -32,13 +32,13 @@ impl Place {
     pub(crate) fn become_member<R: Replica>(
         mut self,
         description: Description,
-        mut fabric: GroupFabric,
+        mut fabric: AnyFabric,
         replica: R,
         settings: Settings,
         until: Instant,
         cancel: &AtomicBool,
     ) -> Result<Stepped<R>, StartError> {
-        let bell = fabric.fabric.local_bell();
+        let bell = fabric.local_bell();
         let (client_orders, mut replica) = ClientOrders::before(&description, self.own, replica)?;
         let entered = self.enter(&description, &mut fabric, &bell, &mut replica, until, cancel)?;
         let Entered { admission, reception, let_in } = entered;
@@ -53,7 +53,7 @@ impl Place {
             incarnation: self.identity.incarnation,
         };
         let ending = Arc::default();
-        let store = fabric.fabric.block_store();
+        let store = fabric.block_store();
         let Senders { send_states, sending, large_queues } =
             Senders::new(&description, self.own, &store, &ending, &bell);
         let DataFolder { logs, notices: log_notices, keep_bytes, .. } = self.data;

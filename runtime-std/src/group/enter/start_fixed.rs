@@ -23,15 +23,14 @@ use crate::group::description::terms::{Description, Membership};
 use crate::group::description::view::{FIRST_VIEW, View};
 use crate::group::durable::Logs;
 use crate::group::durable::comparison::SharedLogs;
-use crate::group::engine::fabric::GroupFabric;
 use crate::group::engine::fixed::Fixed;
 use crate::group::engine::participant::Participant;
 use crate::group::engine::parts::Parts;
 use crate::group::engine::request::Requests;
+use crate::group::engine::view_memory::open_view;
 use crate::group::running::{Handle, Running, Stepped};
 use crate::group::status::statistics::Statistics;
 use crate::member::{Memory, Settings, Stopped};
-use crate::rdma::NoFabric;
 
 /// Between two looks whether all peers are ready.
 const READY_PAUSE: Duration = Duration::from_micros(200);
@@ -78,7 +77,7 @@ pub fn connect(
     let own = place.rank_in(&view)?;
     place.connect_all(&description, &mut fabric, until, cancel)?;
     let memory = open_at_all(&mut fabric, layout, own, &view, until, cancel)?;
-    Ok(Connected { fabric: fabric.fabric, memory, own })
+    Ok(Connected { fabric, memory, own })
 }
 
 /// Why nodes do not come together.
@@ -104,7 +103,7 @@ impl Place {
     fn connect_all(
         &self,
         description: &Description,
-        fabric: &mut GroupFabric,
+        fabric: &mut AnyFabric,
         until: Instant,
         cancel: &AtomicBool,
     ) -> Result<(), StartError> {
@@ -118,7 +117,7 @@ impl Place {
     pub(crate) fn become_fixed<R: Replica>(
         self,
         description: Description,
-        mut fabric: GroupFabric,
+        mut fabric: AnyFabric,
         replica: R,
         settings: Settings,
         until: Instant,
@@ -132,10 +131,10 @@ impl Place {
         let nodes = description.nodes.iter().map(|node| NodeId(node.id));
         let server = service.open(self.listener, self.identity, nodes, self.key)?;
         let memory = open_at_all(&mut fabric, layout.get(), own, &view, until, cancel)?;
-        let (requests, receiver) = Requests::new(fabric.fabric.local_bell());
+        let (requests, receiver) = Requests::new(fabric.local_bell());
         let ending = Arc::default();
-        let store = fabric.fabric.block_store();
-        let bell = fabric.fabric.local_bell();
+        let store = fabric.block_store();
+        let bell = fabric.local_bell();
         let Senders { send_states, sending, .. } =
             Senders::new(&description, self.own, &store, &ending, &bell);
         let participant =
@@ -179,22 +178,23 @@ impl Place {
 /// Opens the view here, and waits until it is open at all peers: a member that returns from here
 /// may post.
 fn open_at_all(
-    fabric: &mut GroupFabric,
+    fabric: &mut AnyFabric,
     layout: &Layout<'_>,
     own: Rank,
     view: &View,
     until: Instant,
     cancel: &AtomicBool,
 ) -> Result<Memory, StartError> {
-    let memory = fabric.open_view(layout, own, FIRST_VIEW);
+    let memory = open_view(fabric, layout, own, FIRST_VIEW);
     let memory = memory.map_err(|error| Stopped::NoMemory(error.to_string()))?;
-    let fabric = &mut fabric.fabric;
     let peers = || (0..).map(Rank).zip(&view.members).filter(|(rank, _)| *rank != own);
     loop {
         while let Some(event) = fabric.poll() {
             if let Event::PeerLost { view: FIRST_VIEW, peer: rank, cause } = event {
-                if let (AnyFabric::Verbs(fabric), LossCause::Unreachable) = (&mut *fabric, cause) {
-                    return Err(NoFabric::from(fabric.no_answer(FIRST_VIEW, rank)).into());
+                if cause == LossCause::Unreachable
+                    && let Some(why) = fabric.no_answer(FIRST_VIEW, rank)
+                {
+                    return Err(why.into());
                 }
                 let node = view.members.get(rank.index()).copied();
                 return Err(Stopped::PeerLost { rank, node, cause }.into());

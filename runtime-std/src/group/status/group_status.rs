@@ -265,10 +265,7 @@ impl SharedStatus {
 
     /// Shows what the fabric did.
     pub(crate) fn put_fabric(&self, fabric: &AnyFabric) {
-        if let AnyFabric::Verbs(fabric) = fabric {
-            let mut shown = self.rdma.lock().unwrap_or_else(PoisonError::into_inner);
-            fabric.write_figures(shown.get_or_insert_default());
-        }
+        fabric.write_figures(&mut self.rdma.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
     /// Shows that a node cannot be let in yet: it does not reach these members.

@@ -169,7 +169,7 @@ impl<R: Replica> Engine<R> {
 
     fn step_large(&mut self) -> Result<bool, Stopped> {
         let Self { present, parts, large, .. } = self;
-        Ok(large.step(present, &mut parts.fabric.fabric)?)
+        Ok(large.step(present, &mut parts.fabric)?)
     }
 
     /// What was delivered is needed no more, unless the application keeps it.
@@ -200,7 +200,7 @@ impl<R: Replica> Engine<R> {
         parts.logs.tell(present)?;
         let have_room = parts.logs.have_room();
         if !have_room {
-            present.change(|node| node.show_life(clock.read(), &mut parts.fabric.fabric));
+            present.change(|node| node.show_life(clock.read(), &mut parts.fabric));
         }
         Ok(have_room)
     }
@@ -232,7 +232,7 @@ impl<R: Replica> Engine<R> {
             }
         }
         if status != Status::Steady {
-            self.large.stop(&mut self.parts.fabric.fabric);
+            self.large.stop(&mut self.parts.fabric);
         }
         self.let_go()?;
         if let Some(members) = self.wanted.take()
@@ -261,7 +261,7 @@ impl<R: Replica> Engine<R> {
     fn is_connected(&self) -> bool {
         let own = self.present.own();
         let mut peers = (0..).map(Rank).take(self.view.members.len()).filter(|rank| *rank != own);
-        peers.all(|rank| self.parts.fabric.fabric.ready(self.view.id, rank))
+        peers.all(|rank| self.parts.fabric.ready(self.view.id, rank))
     }
 
     fn halted(&self, why: Halt) -> Stopped {
@@ -281,7 +281,7 @@ impl<R: Replica> Steps for Engine<R> {
 
     #[inline]
     fn fabric(&mut self) -> &mut AnyFabric {
-        &mut self.parts.fabric.fabric
+        &mut self.parts.fabric
     }
 
     #[inline]
@@ -319,7 +319,7 @@ impl<R: Replica> Steps for Engine<R> {
         let poll = |fabric: &mut &mut AnyFabric| {
             fabric.poll().inspect(|event| lost_peers.keep(present_view, event))
         };
-        let mut routed = Routed { fabric: &mut fabric.fabric, poll };
+        let mut routed = Routed { fabric: &mut *fabric, poll };
         let mut upcalls = Upcalls { view, large, joiners, logs, replica, clock };
         let prepare = |next: NextView<'_>| {
             // A leaver has no memory in the view without it.
@@ -402,7 +402,7 @@ impl<R: Replica> Steps for Engine<R> {
         let (frontiers, durable) = (&frontiers, &durable);
         let seen = Seen { state, suspected, joining, notices, slow, frontiers, durable };
         parts.statistics.show(&parts.participant, view, &seen);
-        parts.statistics.show_fabric(&parts.fabric.fabric);
+        parts.statistics.show_fabric(&parts.fabric);
     }
 
     fn check_interval(&self) -> Duration {
@@ -460,7 +460,7 @@ impl<R: Replica> Steps for Engine<R> {
             self.joiners = Joiners::default();
             // What was delivered becomes durable, and another process may have the logs.
             self.parts.logs = Logs::default();
-            self.parts.fabric.fabric.leave();
+            self.parts.fabric.leave();
         }
     }
 }

@@ -25,7 +25,7 @@ impl<R: Replica> Engine<R> {
     /// Releases the last view's memory, once all peers were told of its end.
     pub(crate) fn let_go(&mut self) -> Result<(), Stopped> {
         let Some(ended) = &mut self.ended else { return Ok(()) };
-        let fabric = &mut self.parts.fabric.fabric;
+        let fabric = &mut self.parts.fabric;
         let mut nothing = |_: &mut Batch<'_>| {};
         let stepped = ended.change(|node| {
             node.step_logged(self.clock.now(), fabric, &mut nothing, |_: NextView<'_>| false)
@@ -64,7 +64,7 @@ impl<R: Replica> Engine<R> {
         let next = self.view.next(&self.parts.participant.description, list);
         if let Some(other) = self.prepared.take() {
             // A later proposal replaced the one that was asked for before.
-            self.parts.fabric.fabric.retire(other.view.id);
+            self.parts.fabric.retire(other.view.id);
             self.lost_peers.forget(other.view.id);
         }
         self.prepared = Some(prepare(&mut self.parts, next, list.to_vec())?);
@@ -87,7 +87,7 @@ impl<R: Replica> Engine<R> {
         for sending in &mut self.parts.sending {
             sending.end(self.present.read(|node| node.node().undelivered(sending.subgroup())));
         }
-        self.large.end(&mut self.parts.fabric.fabric);
+        self.large.end(&mut self.parts.fabric);
         let (next, view) = open(&self.parts, prepared)?;
         let description = &self.parts.participant.description;
         self.admission =
@@ -172,6 +172,6 @@ impl<R: Replica> Engine<R> {
         let Parts { participant, fabric, sending, .. } = parts;
         let ring_first =
             |subgroup| sending.iter().find(|one| one.subgroup() == subgroup)?.ring_first();
-        Ok(large.begin(present, &participant.description, &fabric.fabric, ring_first)?)
+        Ok(large.begin(present, &participant.description, &*fabric, ring_first)?)
     }
 }

@@ -66,7 +66,7 @@ impl<R: Replica> Engine<R> {
                 joiners.give_up(node, &participant.description, present);
             }
             let between = || {
-                present.change(|node| node.show_life(clock.read(), &mut fabric.fabric));
+                present.change(|node| node.show_life(clock.read(), &mut *fabric));
             };
             let states = states_of(&wanted, view.id, logs, replica, between);
             if is_member {

@@ -1,0 +1,63 @@
+//! Which fabric carries a process's writes, and what this machine has for it: the same for groups and
+//! for shards.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use tramontane_control::Identity;
+use tramontane_core::ids::NodeId;
+use tramontane_verbs::{RdmaViews, Site};
+
+use super::AnyFabric;
+use crate::carrier::Carrier;
+use crate::rdma::{DeviceOptions, NoFabric, open_site};
+use crate::shared_memory;
+use crate::shared_memory::{GroupName, Residence, Root, SharedMemory};
+use crate::tcp::{Settings, Tcp};
+
+/// Claims the place of a node in the folder where the processes of a group meet: over shared memory.
+pub(crate) fn claim_residence(
+    carrier: Carrier,
+    root: &Root,
+    name: &str,
+    identity: &Identity,
+    time_limit: Duration,
+    cancel: &AtomicBool,
+) -> Result<Option<Arc<Residence>>, shared_memory::Error> {
+    if !carrier.is_on_one_host() {
+        return Ok(None);
+    }
+    let Identity { node, incarnation, digest } = *identity;
+    let name = GroupName::new(name)?;
+    let residence = Residence::claim(root, &name, node, digest, incarnation, time_limit, cancel)?;
+    Ok(Some(Arc::new(residence)))
+}
+
+/// Opens the device that a fabric needs: over RDMA. Where the options choose none, the address at
+/// which the process meets others shows which.
+pub(crate) fn open_device(
+    carrier: Carrier,
+    device: &DeviceOptions,
+    failure_timeout: Duration,
+    meeting: impl FnOnce() -> Option<IpAddr>,
+) -> Result<Option<Site>, NoFabric> {
+    let site = carrier.is_rdma().then(|| open_site(device, failure_timeout, meeting()));
+    Ok(site.transpose()?)
+}
+
+/// The fabric of a process that has not met any other yet: over its device or in its residence, or,
+/// where it has neither, over TCP.
+pub(crate) fn open(
+    own: NodeId,
+    residence: Option<&Arc<Residence>>,
+    device: Option<Site>,
+) -> std::io::Result<AnyFabric> {
+    let tcp = || Tcp::new(own, Settings::default());
+    Ok(match (residence, device) {
+        (Some(residence), _) => AnyFabric::SharedMemory(SharedMemory::for_residence(residence)),
+        (None, Some(device)) => AnyFabric::Verbs(RdmaViews::new(device, tcp()?)?),
+        (None, None) => AnyFabric::Tcp(tcp()?),
+    })
+}
