@@ -23,7 +23,7 @@ impl Carrier {
     /// All of them, in the order in which they are explained.
     pub const ALL: [Self; 3] = [Self::SharedMemory, Self::Tcp, Self::Verbs];
 
-    /// Whether all its processes are on one host, where they meet in a folder and need no addresses.
+    /// Whether all its processes are on one host, where they meet in a folder, without addresses.
     pub(crate) const fn is_on_one_host(self) -> bool {
         matches!(self, Self::SharedMemory)
     }

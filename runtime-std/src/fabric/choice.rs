@@ -1,5 +1,5 @@
-//! Which fabric carries a process's writes, and what this machine has for it: the same for groups and
-//! for shards.
+//! Which fabric carries a process's writes, and what this machine has for it: the same for groups
+//! and for shards.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -17,7 +17,8 @@ use crate::shared_memory;
 use crate::shared_memory::{GroupName, Residence, Root, SharedMemory};
 use crate::tcp::{Settings, Tcp};
 
-/// Claims the place of a node in the folder where the processes of a group meet: over shared memory.
+/// Claims the place of a node in the folder where the processes of a group meet, which they do over
+/// shared memory.
 pub(crate) fn claim_residence(
     carrier: Carrier,
     root: &Root,

@@ -21,7 +21,7 @@ pub(crate) trait PeerFabric: HostRegions<Error = ErrorKind> + Send + 'static {
     /// brings another.
     fn part_from(&mut self, node: NodeId);
 
-    /// Takes over the connection to a node's process. Of its earlier process nothing comes any more.
+    /// Takes over the connection to a node's process. Its earlier process is gone.
     fn replace(&mut self, node: NodeId, session: Session) -> io::Result<()> {
         self.part_from(node);
         self.connect(node, session)

@@ -46,8 +46,8 @@ pub(super) struct Handle {
 
 /// A member that runs. Dropping it closes it.
 ///
-/// `Running` is driven by a thread of its own ([`start`](crate::group::enter::start)); [`Stepped`] is stepped by
-/// its caller ([`start_stepped`](crate::group::enter::start::start_stepped)). All else is the same for both.
+/// `Running` is driven by a thread of its own ([`start`](super::start)); [`Stepped`] is stepped by
+/// its caller ([`start_stepped`](super::start_stepped)). All else is the same for both.
 pub struct Running<D: Driven = ByThread> {
     // Dropped first: the handle's control server outlives it.
     driven: D,

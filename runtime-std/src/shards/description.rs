@@ -1,7 +1,7 @@
 //! What an overlay is, as its file says: groups in a tree, and the replicas of each.
 //!
 //! All processes have the same file. What is derived of it is the same everywhere: the ids of
-//! groups, by their order; the node ids of replicas and clients ([`Places`](super::places::Places)); and
+//! groups, by their order; the node ids of replicas and clients ([`Places`](super::Places)); and
 //! the digest by which two processes tell whether they have the same.
 
 use std::collections::BTreeSet;

@@ -150,8 +150,8 @@ pub struct SubgroupDescription {
     #[serde(default)]
     pub logged: bool,
     /// Whether it has members only while it is open: it begins closed, and views open and close it
-    /// at run time ([`ReservedSubgroups`](crate::group::engine::reserved_subgroups::ReservedSubgroups)). Closed it takes a few cells
-    /// of a row, and no slots.
+    /// at run time ([`ReservedSubgroups`](crate::group::ReservedSubgroups)). Closed it takes a few
+    /// cells of a row, and no slots.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reserved: bool,
 }

@@ -26,8 +26,8 @@ const CHUNK_BYTES: usize = 64 << 10;
 const LOOK_PAUSE: Duration = Duration::from_millis(1);
 
 /// Reads a member's log of one subgroup, from any place that the log has
-/// ([`Running::log_reader`](crate::group::running::Running::log_reader)). Any thread may have one. It keeps no log
-/// open: it ends with the member.
+/// ([`Running::log_reader`](crate::group::Running::log_reader)). Any thread may have one. It keeps
+/// no log open: it ends with the member.
 pub struct LogReader {
     subgroup: SubgroupId,
     logs: SharedLogs,
