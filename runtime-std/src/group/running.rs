@@ -31,17 +31,17 @@ use crate::poll::{Drive, Idle, Poller, Slept, sleep, step};
 const LOOK_PAUSE: Duration = Duration::from_millis(1);
 
 /// What every handle has.
-pub(super) struct Handle {
-    pub(super) participant: Arc<Participant>,
-    pub(super) send_states: Vec<Arc<SendState>>,
-    pub(super) requests: Requests,
-    pub(super) board: SharedStatus,
-    pub(super) unsent: Arc<Mutex<Vec<Unsent>>>,
-    pub(super) log_notices: Vec<LogNotice>,
-    pub(super) clients: ClientServer,
-    pub(super) logs: SharedLogs,
+pub(crate) struct Handle {
+    pub(crate) participant: Arc<Participant>,
+    pub(crate) send_states: Vec<Arc<SendState>>,
+    pub(crate) requests: Requests,
+    pub(crate) board: SharedStatus,
+    pub(crate) unsent: Arc<Mutex<Vec<Unsent>>>,
+    pub(crate) log_notices: Vec<LogNotice>,
+    pub(crate) clients: ClientServer,
+    pub(crate) logs: SharedLogs,
     // Dropped last: clients find an ended member, and not a closed server.
-    pub(super) _server: ControlServer,
+    pub(crate) _server: ControlServer,
 }
 
 /// A member that runs. Dropping it closes it.
@@ -306,11 +306,11 @@ impl Running {
 }
 
 impl<R: Replica> Stepped<R> {
-    pub(super) const fn fixed(handle: Handle, member: Fixed<R>) -> Self {
+    pub(crate) const fn fixed(handle: Handle, member: Fixed<R>) -> Self {
         Self { driven: ByCaller(Member::Fixed(member)), handle }
     }
 
-    pub(super) fn changing(handle: Handle, member: Engine<R>) -> Self {
+    pub(crate) fn changing(handle: Handle, member: Engine<R>) -> Self {
         Self { driven: ByCaller(Member::Changing(Box::new(member))), handle }
     }
 

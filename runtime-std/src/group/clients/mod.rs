@@ -50,13 +50,13 @@ use crate::group::status::group_status::SharedStatus;
 
 /// What there is of clients before this process is a member: their order, which it may have to take
 /// over from another member.
-pub(super) struct ClientOrders {
+pub(crate) struct ClientOrders {
     feed: Option<Arc<Feed>>,
 }
 
 impl ClientOrders {
     /// Puts an application behind the order of its group's clients, if the group takes any.
-    pub(super) fn before<R: Replica>(
+    pub(crate) fn before<R: Replica>(
         description: &Description,
         own: NodeId,
         application: R,
@@ -71,7 +71,7 @@ impl ClientOrders {
     }
 
     /// Serves clients, from now on.
-    pub(super) fn serve(
+    pub(crate) fn serve(
         self,
         participant: &Arc<Participant>,
         send_states: &[Arc<SendState>],
@@ -107,14 +107,14 @@ struct Arrivals {
 
 /// The server of a member's clients. It ends with the member.
 #[derive(Clone, Default)]
-pub(super) struct ClientServer {
+pub(crate) struct ClientServer {
     arrivals: Option<Arrivals>,
     thread: Arc<Mutex<Option<JoinHandle<()>>>>,
 }
 
 impl ClientServer {
     /// Serves a client, until its session ends.
-    pub(super) fn receive(&self, session: Session) {
+    pub(crate) fn receive(&self, session: Session) {
         let Some(Arrivals { queue, feed }) = &self.arrivals else {
             return refuse(session, ClientRefusal::NotAllowed);
         };
@@ -125,19 +125,19 @@ impl ClientServer {
     }
 
     /// Which record of a log which message is, in a subgroup that takes clients.
-    pub(super) fn record_places(&self, subgroup: SubgroupId) -> Option<RecordPlaces> {
+    pub(crate) fn record_places(&self, subgroup: SubgroupId) -> Option<RecordPlaces> {
         let Arrivals { feed, .. } = self.arrivals.as_ref()?;
         let has_it = feed.lock().subgroups.contains_key(&subgroup);
         has_it.then(|| RecordPlaces::new(subgroup, Arc::clone(feed)))
     }
 
     /// Refuses a client of a process that is no member yet.
-    pub(super) fn refuse_before(session: Session) {
+    pub(crate) fn refuse_before(session: Session) {
         refuse(session, ClientRefusal::NotNow);
     }
 
     /// Waits until the thread has ended. The member has.
-    pub(super) fn end(&self) {
+    pub(crate) fn end(&self) {
         if let Some(Arrivals { feed, .. }) = &self.arrivals {
             feed.wake();
         }

@@ -19,7 +19,7 @@ const CLIENT_TRAILER: usize = 25;
 
 /// Whose a message is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::group) enum Origin {
+pub(crate) enum Origin {
     /// The member's that sends it.
     Member,
     /// A client's, which numbers its messages.
@@ -33,7 +33,7 @@ pub(in crate::group) enum Origin {
 impl Origin {
     /// How many bytes say so.
     #[inline(always)]
-    pub(in crate::group) const fn trailer(&self) -> usize {
+    pub(crate) const fn trailer(&self) -> usize {
         match self {
             Self::Member => 1,
             _ => CLIENT_TRAILER,
@@ -41,7 +41,7 @@ impl Origin {
     }
 
     /// Writes them at the end of a message, which has room for them.
-    pub(in crate::group) fn write_behind(&self, message: &mut [u8]) {
+    pub(crate) fn write_behind(&self, message: &mut [u8]) {
         let start = message.len().saturating_sub(self.trailer());
         let trailer = message.get_mut(start..).unwrap_or_default();
         let (life, number, kind) = match *self {
@@ -56,7 +56,7 @@ impl Origin {
     }
 
     /// Takes a message apart. None if no member of this program sends such.
-    pub(in crate::group) fn split(message: &[u8]) -> Option<(Self, &[u8])> {
+    pub(crate) fn split(message: &[u8]) -> Option<(Self, &[u8])> {
         let (kind, rest) = message.split_last()?;
         if *kind == 0 {
             return Some((Self::Member, rest));
@@ -78,14 +78,14 @@ impl Origin {
     }
 
     /// The payload of a message, if it is a member's.
-    pub(in crate::group) fn of_member(message: &[u8]) -> Option<&[u8]> {
+    pub(crate) fn of_member(message: &[u8]) -> Option<&[u8]> {
         Self::split(message).filter(|(origin, _)| *origin == Self::Member).map(|(_, rest)| rest)
     }
 }
 
 impl SubgroupDescription {
     /// Bytes that a slot takes.
-    pub(in crate::group) const fn slot_max(&self) -> u32 {
+    pub(crate) const fn slot_max(&self) -> u32 {
         let trailer = if self.clients { CLIENT_TRAILER as u32 } else { 0 };
         self.message_max.saturating_add(trailer)
     }

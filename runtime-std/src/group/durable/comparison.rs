@@ -17,14 +17,14 @@ use tramontane_log::{AppendError, GroupCommit, Log, ReadError, Record, Sequence,
 use super::delivered::Delivered;
 
 /// How many bytes of records are read while the log takes no others.
-pub(in crate::group) const READ_BYTES: usize = 4 << 20;
+pub(crate) const READ_BYTES: usize = 4 << 20;
 
 /// Where a log ends: its last sound record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::group) struct LogPlace {
-    pub(in crate::group) sequence: u64,
-    pub(in crate::group) view: u64,
-    pub(in crate::group) place: u64,
+pub(crate) struct LogPlace {
+    pub(crate) sequence: u64,
+    pub(crate) view: u64,
+    pub(crate) place: u64,
 }
 
 impl LogPlace {
@@ -39,7 +39,7 @@ impl LogPlace {
 }
 
 /// The last sound record of a log; nothing if it has none.
-pub(in crate::group) fn last_place(log: &Log<SystemFolder>) -> Result<Option<LogPlace>, ReadError> {
+pub(crate) fn last_place(log: &Log<SystemFolder>) -> Result<Option<LogPlace>, ReadError> {
     let mut end = log.end();
     let mut damaged: Vec<_> = log.damaged().collect();
     while let Some((first, _)) = damaged.pop_if(|(_, behind)| *behind >= end) {
@@ -108,7 +108,7 @@ fn read<T>(
 
 /// The logs of a running member. They keep none open that the member is through with.
 #[derive(Clone, Default)]
-pub(in crate::group) struct SharedLogs(pub(super) Vec<WeakLog>);
+pub(crate) struct SharedLogs(pub(super) Vec<WeakLog>);
 
 /// One of them.
 #[derive(Clone)]
@@ -121,18 +121,18 @@ pub(super) struct WeakLog {
 
 impl SharedLogs {
     /// The log of a subgroup, if it is logged and the member runs.
-    pub(in crate::group) fn get(&self, subgroup: SubgroupId) -> Option<SharedLog> {
+    pub(crate) fn get(&self, subgroup: SubgroupId) -> Option<SharedLog> {
         self.of(subgroup)?.commits.upgrade().map(SharedLog)
     }
 
     /// How many records of the log of a subgroup were delivered: what comes behind them may be cut
     /// off.
-    pub(in crate::group) fn delivered(&self, subgroup: SubgroupId) -> u64 {
+    pub(crate) fn delivered(&self, subgroup: SubgroupId) -> u64 {
         self.of(subgroup).map_or(0, |log| log.delivered.load(Ordering::Acquire))
     }
 
     /// Whether a subgroup is logged here.
-    pub(in crate::group) fn has(&self, subgroup: SubgroupId) -> bool {
+    pub(crate) fn has(&self, subgroup: SubgroupId) -> bool {
         self.of(subgroup).is_some()
     }
 
@@ -143,12 +143,12 @@ impl SharedLogs {
 
 /// A log of a running member, for a thread that supplies others.
 #[derive(Clone)]
-pub(in crate::group) struct SharedLog(pub(super) Arc<GroupCommit<SystemFolder>>);
+pub(crate) struct SharedLog(pub(super) Arc<GroupCommit<SystemFolder>>);
 
 impl SharedLog {
     /// How many records it has in common with one that ends there, once all that was appended is
     /// durable.
-    pub(in crate::group) fn common(
+    pub(crate) fn common(
         &self,
         other: Option<LogPlace>,
         patience: Duration,
@@ -158,28 +158,24 @@ impl SharedLog {
     }
 
     /// The first record that is there.
-    pub(in crate::group) fn first(&self) -> u64 {
+    pub(crate) fn first(&self) -> u64 {
         self.0.with_log(|log| log.first().0)
     }
 
     /// How many records are durable.
-    pub(in crate::group) fn end(&self) -> u64 {
+    pub(crate) fn end(&self) -> u64 {
         self.0.durable().0
     }
 
     /// Waits until so many records are durable.
-    pub(in crate::group) fn wait(
-        &self,
-        records: u64,
-        patience: Duration,
-    ) -> Result<(), SharedLogError> {
+    pub(crate) fn wait(&self, records: u64, patience: Duration) -> Result<(), SharedLogError> {
         let is_durable = self.0.wait_durable(Sequence(records), patience)?;
         if is_durable { Ok(()) } else { Err(SharedLogError::Slow) }
     }
 
     /// Records from a number on, of about so many bytes: as many as are read at a time, and at
     /// least one.
-    pub(in crate::group) fn read(
+    pub(crate) fn read(
         &self,
         subgroup: SubgroupId,
         from: u64,
@@ -211,7 +207,7 @@ pub(super) fn read_records(
 
 /// Why a log does not supply another.
 #[derive(Debug, thiserror::Error)]
-pub(in crate::group) enum SharedLogError {
+pub(crate) enum SharedLogError {
     #[error(transparent)]
     Read(#[from] ReadError),
     #[error(transparent)]

@@ -19,7 +19,7 @@ use crate::group::description::terms::{Description, SubgroupDescription};
 use crate::group::state::noted_log::NotedLog;
 
 /// Where a node with a data folder remembers its membership, if nothing else is said.
-pub(in crate::group) const VIEW_FOLDER: &str = "view";
+pub(crate) const VIEW_FOLDER: &str = "view";
 
 /// The least size of a segment, and what it is a multiple of, in bytes.
 const SEGMENT_BYTES_MIN: u64 = 64 << 10;
@@ -30,14 +30,14 @@ const NODE: &str = "node";
 
 /// The data folder of a node, its logs open.
 #[derive(Debug, Default)]
-pub(in crate::group) struct DataFolder {
+pub(crate) struct DataFolder {
     path: PathBuf,
     group: String,
     node: NodeId,
     /// What the logs keep of their records; all if not said.
-    pub(in crate::group) keep_bytes: Option<u64>,
-    pub(in crate::group) logs: Vec<LogTakenOver>,
-    pub(in crate::group) notices: Vec<LogNotice>,
+    pub(crate) keep_bytes: Option<u64>,
+    pub(crate) logs: Vec<LogTakenOver>,
+    pub(crate) notices: Vec<LogNotice>,
     /// What this node noted of its logs.
     noted: Vec<NotedLog>,
 }
@@ -45,7 +45,7 @@ pub(in crate::group) struct DataFolder {
 impl DataFolder {
     /// Opens the logs of a node's subgroups, each made if it is not there. `noted` is what the node
     /// noted of them.
-    pub(in crate::group) fn open(
+    pub(crate) fn open(
         description: &Description,
         node: NodeId,
         path: Option<&Path>,
@@ -107,21 +107,18 @@ impl DataFolder {
     }
 
     /// How many records there are in all logs.
-    pub(in crate::group) fn records(&self) -> u64 {
+    pub(crate) fn records(&self) -> u64 {
         self.logs.iter().map(|log| log.log.end().0).sum()
     }
 
     /// What is to be noted of all logs.
-    pub(in crate::group) fn notes(&self) -> Vec<NotedLog> {
+    pub(crate) fn notes(&self) -> Vec<NotedLog> {
         self.logs.iter().map(LogTakenOver::note).collect()
     }
 
     /// Keeps a log that is not the one that this node noted under another name: what it has in
     /// common with the group's is not known.
-    pub(in crate::group) fn set_other_aside(
-        &mut self,
-        subgroup: SubgroupId,
-    ) -> Result<(), DataError> {
+    pub(crate) fn set_other_aside(&mut self, subgroup: SubgroupId) -> Result<(), DataError> {
         match self.log(subgroup) {
             Some(log) if log.is_of_another => self.begin_anew_in(subgroup),
             _ => Ok(()),
@@ -129,17 +126,14 @@ impl DataFolder {
     }
 
     /// The group starts anew: logs of an earlier one are kept under other names.
-    pub(in crate::group) fn begin_anew(&mut self) -> Result<(), DataError> {
+    pub(crate) fn begin_anew(&mut self) -> Result<(), DataError> {
         let all: Vec<_> = self.logs.iter().map(|log| log.subgroup).collect();
         all.into_iter().try_for_each(|subgroup| self.begin_anew_in(subgroup))
     }
 
     /// This node has nothing of a subgroup that the group would go on with: its log is kept under
     /// another name.
-    pub(in crate::group) fn begin_anew_in(
-        &mut self,
-        subgroup: SubgroupId,
-    ) -> Result<(), DataError> {
+    pub(crate) fn begin_anew_in(&mut self, subgroup: SubgroupId) -> Result<(), DataError> {
         let is_touched = |log: &LogTakenOver| log.subgroup == subgroup && !log.is_untouched();
         let Some(at) = self.logs.iter().position(is_touched) else { return Ok(()) };
         let LogTakenOver { subgroup, path, log, .. } = self.logs.remove(at);
@@ -155,11 +149,7 @@ impl DataFolder {
     }
 
     /// Sets the records of a subgroup's log from a number on aside: the group went on without them.
-    pub(in crate::group) fn cut(
-        &mut self,
-        subgroup: SubgroupId,
-        records: u64,
-    ) -> Result<(), TakeOverError> {
+    pub(crate) fn cut(&mut self, subgroup: SubgroupId, records: u64) -> Result<(), TakeOverError> {
         let aside = self.log(subgroup).map(|log| log.cut(records)).transpose()?.flatten();
         if let Some((records, kept)) = aside {
             tracing::info!(%subgroup, records, kept = %kept.display(), "the end of a log is set aside");
@@ -169,7 +159,7 @@ impl DataFolder {
     }
 
     /// Puts a member's records in the place of damaged ones. False if they are not these.
-    pub(in crate::group) fn repair(
+    pub(crate) fn repair(
         &mut self,
         subgroup: SubgroupId,
         from: u64,
@@ -186,7 +176,7 @@ impl DataFolder {
     }
 
     /// The log of a subgroup, if it is logged.
-    pub(in crate::group) fn log(&mut self, subgroup: SubgroupId) -> Option<&mut LogTakenOver> {
+    pub(crate) fn log(&mut self, subgroup: SubgroupId) -> Option<&mut LogTakenOver> {
         self.logs.iter_mut().find(|log| log.subgroup == subgroup)
     }
 }

@@ -81,7 +81,7 @@ struct SubgroupLog {
 
 /// The logs of the logged subgroups that a member belongs to.
 #[derive(Default)]
-pub(super) struct Logs {
+pub(crate) struct Logs {
     logs: Vec<SubgroupLog>,
     /// A sync returned, or a log failed.
     has_rung: Arc<AtomicBool>,
@@ -90,7 +90,7 @@ pub(super) struct Logs {
 
 impl Logs {
     /// Starts a thread for each log. `bell` wakes the thread that drives the member.
-    pub(super) fn start(
+    pub(crate) fn start(
         logs: Vec<LogTakenOver>,
         description: &Description,
         bell: &AnyBell,
@@ -132,19 +132,19 @@ impl Logs {
     }
 
     /// The log of a subgroup, for a thread that supplies others.
-    pub(super) fn shared(&self, subgroup: SubgroupId) -> Option<SharedLog> {
+    pub(crate) fn shared(&self, subgroup: SubgroupId) -> Option<SharedLog> {
         self.get(subgroup).map(|log| SharedLog(Arc::clone(&log.commits)))
     }
 
     /// Whether no subgroup of this member is logged.
     #[inline]
-    pub(super) fn are_none(&self) -> bool {
+    pub(crate) fn are_none(&self) -> bool {
         self.logs.is_empty()
     }
 
     /// Whether the subgroup is logged here.
     #[inline]
-    pub(super) fn has(&self, subgroup: SubgroupId) -> bool {
+    pub(crate) fn has(&self, subgroup: SubgroupId) -> bool {
         self.logs.iter().any(|log| log.subgroup == subgroup)
     }
 
@@ -154,17 +154,17 @@ impl Logs {
 
     /// How many messages of a subgroup were appended since the group began.
     #[inline]
-    pub(super) fn records(&self, subgroup: SubgroupId) -> Option<DurableCount> {
+    pub(crate) fn records(&self, subgroup: SubgroupId) -> Option<DurableCount> {
         self.get(subgroup).map(|log| log.records)
     }
 
     /// Whether the log of a subgroup has so many records.
-    pub(super) fn reaches(&self, subgroup: SubgroupId, records: u64) -> bool {
+    pub(crate) fn reaches(&self, subgroup: SubgroupId, records: u64) -> bool {
         self.records(subgroup).is_some_and(|own| own.0 >= records)
     }
 
     /// Handles of all logs, for threads that supply others.
-    pub(super) fn shared_logs(&self) -> SharedLogs {
+    pub(crate) fn shared_logs(&self) -> SharedLogs {
         let log = |log: &SubgroupLog| WeakLog {
             subgroup: log.subgroup,
             commits: Arc::downgrade(&log.commits),
@@ -174,7 +174,7 @@ impl Logs {
     }
 
     /// What was seen to be durable of a subgroup.
-    pub(super) fn status(&self, subgroup: SubgroupId) -> Option<DurableStatus> {
+    pub(crate) fn status(&self, subgroup: SubgroupId) -> Option<DurableStatus> {
         self.get(subgroup).map(|SubgroupLog { seen, commits, delivered, .. }| DurableStatus {
             delivered: delivered.load(Ordering::Relaxed),
             here: seen.here.0,
@@ -186,7 +186,7 @@ impl Logs {
 
     /// Appends a message that is being delivered, if its subgroup is logged and its log does not
     /// have it yet. After a failure nothing more is appended.
-    pub(super) fn append(&mut self, message: &Message<'_>) {
+    pub(crate) fn append(&mut self, message: &Message<'_>) {
         let Some(log) = self.logs.iter_mut().find(|log| log.subgroup == message.subgroup) else {
             return;
         };
@@ -208,7 +208,7 @@ impl Logs {
 
     /// Appends what is not delivered yet and belongs to the present view if that ends as it is
     /// about to. `messages` are all of these.
-    pub(super) fn append_ahead<'m>(
+    pub(crate) fn append_ahead<'m>(
         &mut self,
         subgroup: SubgroupId,
         messages: impl Iterator<Item = Message<'m>>,
@@ -234,28 +234,28 @@ impl Logs {
     }
 
     /// Whether all that was appended is durable here.
-    pub(super) fn are_durable(&self) -> Result<bool, Stopped> {
+    pub(crate) fn are_durable(&self) -> Result<bool, Stopped> {
         self.check()?;
         Ok(self.logs.iter().all(|log| log.commits.durable().0 >= log.end()))
     }
 
     /// Where the log of a subgroup ends, with what is not delivered yet.
-    pub(super) fn end(&self, subgroup: SubgroupId) -> Option<u64> {
+    pub(crate) fn end(&self, subgroup: SubgroupId) -> Option<u64> {
         self.get(subgroup).map(SubgroupLog::end)
     }
 
     /// Whether what one more step delivers has room in the logs' memory.
-    pub(super) fn have_room(&self) -> bool {
+    pub(crate) fn have_room(&self) -> bool {
         self.logs.iter().all(|log| log.commits.waiting_bytes() <= WAITING_BYTES_MAX)
     }
 
     /// Fails once a log has: what was delivered since cannot be made durable.
-    pub(super) fn check(&self) -> Result<(), Stopped> {
+    pub(crate) fn check(&self) -> Result<(), Stopped> {
         self.failure.clone().map_or(Ok(()), Err)
     }
 
     /// Before a step: tells the view what became durable here.
-    pub(super) fn tell(&mut self, view: &mut OpenView) -> Result<(), Stopped> {
+    pub(crate) fn tell(&mut self, view: &mut OpenView) -> Result<(), Stopped> {
         if !self.has_rung.swap(false, Ordering::AcqRel) {
             return Ok(());
         }
@@ -274,7 +274,7 @@ impl Logs {
     }
 
     /// A view began: its rows say nothing yet of what is durable here.
-    pub(super) fn view_begins(&mut self) {
+    pub(crate) fn view_begins(&mut self) {
         for log in &mut self.logs {
             (log.told, log.shown_by_all) = (DurableCount::ZERO, DurableCount::ZERO);
         }
@@ -282,12 +282,12 @@ impl Logs {
     }
 
     /// What is to be noted of all logs.
-    pub(super) fn notes(&self) -> Vec<NotedLog> {
+    pub(crate) fn notes(&self) -> Vec<NotedLog> {
         self.logs.iter().map(SubgroupLog::note).collect()
     }
 
     /// The same, if it is more than was noted last.
-    pub(super) fn moved_notes(&mut self) -> Option<Vec<NotedLog>> {
+    pub(crate) fn moved_notes(&mut self) -> Option<Vec<NotedLog>> {
         if !self.logs.iter().any(SubgroupLog::has_moved) {
             return None;
         }
@@ -298,7 +298,7 @@ impl Logs {
     }
 
     /// After a step: calls `moved` for each subgroup of which more is durable than was seen before.
-    pub(super) fn see(
+    pub(crate) fn see(
         &mut self,
         view: &OpenView,
         mut moved: impl FnMut(SubgroupId, &DurableCounts),
@@ -320,7 +320,7 @@ impl Logs {
 
     /// Keeps logs bounded, if they are to be: begins a snapshot of the application where one is
     /// due, and lets records go.
-    pub(super) fn keep_bounded(
+    pub(crate) fn keep_bounded(
         &mut self,
         view: ViewId,
         mut state: impl FnMut(SubgroupId) -> Box<dyn Read + Send>,
@@ -338,7 +338,7 @@ impl Logs {
     }
 
     /// Whether all that was appended is durable everywhere.
-    pub(super) fn are_settled(&self) -> bool {
+    pub(crate) fn are_settled(&self) -> bool {
         self.logs.iter().all(SubgroupLog::is_settled)
     }
 }

@@ -22,21 +22,21 @@ const COMMIT_BYTES: usize = 1 << 20;
 
 /// A log that is open, and what came since.
 #[derive(Debug)]
-pub(in crate::group) struct LogTakenOver {
-    pub(in crate::group) subgroup: SubgroupId,
-    pub(in crate::group) path: PathBuf,
-    pub(in crate::group) log: Log<SystemFolder>,
+pub(crate) struct LogTakenOver {
+    pub(crate) subgroup: SubgroupId,
+    pub(crate) path: PathBuf,
+    pub(crate) log: Log<SystemFolder>,
     /// Messages that came and are not committed yet.
     batch: Batch,
     /// The application was handed all before this, and nothing else; nothing if that is not known.
     handed_over: Option<Sequence>,
     /// It is not the log that this node noted, or an older copy of that.
-    pub(in crate::group) is_of_another: bool,
+    pub(crate) is_of_another: bool,
 }
 
 /// Why what a peer sent is not in the log.
 #[derive(Debug, thiserror::Error)]
-pub(in crate::group) enum TakeOverError {
+pub(crate) enum TakeOverError {
     #[error(transparent)]
     Write(#[from] WriteError),
     #[error(transparent)]
@@ -62,7 +62,7 @@ impl LogTakenOver {
     }
 
     /// What is to be noted of it: it has all that it is to have.
-    pub(in crate::group) fn note(&self) -> NotedLog {
+    pub(crate) fn note(&self) -> NotedLog {
         let Noted { log, incarnation, end } = self.log.note();
         NotedLog {
             subgroup: self.log.identity().subgroup.clone(),
@@ -75,23 +75,23 @@ impl LogTakenOver {
     }
 
     /// The number of the next record.
-    pub(in crate::group) fn next(&self) -> Sequence {
+    pub(crate) fn next(&self) -> Sequence {
         self.batch.next().unwrap_or(self.log.end())
     }
 
     /// Its last sound record.
-    pub(in crate::group) fn last_place(&self) -> Result<Option<LogPlace>, TakeOverError> {
+    pub(crate) fn last_place(&self) -> Result<Option<LogPlace>, TakeOverError> {
         Ok(last_place(&self.log)?)
     }
 
     /// Whether it can go on behind so many records.
-    pub(in crate::group) fn has_place_for(&self, records: u64) -> bool {
+    pub(crate) fn has_place_for(&self, records: u64) -> bool {
         let begins_at = self.log.snapshot().map_or(self.log.first(), |state| state.sequence);
         (begins_at.max(self.log.first()).0..=self.log.end().0).contains(&records)
     }
 
     /// The damaged records before that number.
-    pub(in crate::group) fn damaged_before(&self, records: u64) -> Vec<(u64, u64)> {
+    pub(crate) fn damaged_before(&self, records: u64) -> Vec<(u64, u64)> {
         let clipped = self.log.damaged().map(|(from, to)| (from.0, to.0.min(records)));
         clipped.filter(|(from, to)| from < to).collect()
     }
@@ -124,18 +124,18 @@ impl LogTakenOver {
     }
 
     /// Whether the application has been handed all of it, and nothing else.
-    pub(in crate::group) fn is_handed_over(&self) -> bool {
+    pub(crate) fn is_handed_over(&self) -> bool {
         self.handed_over == Some(self.next())
     }
 
     /// The state that it begins with, if it has one.
-    pub(in crate::group) fn state(&self) -> Result<Option<Vec<u8>>, TakeOverError> {
+    pub(crate) fn state(&self) -> Result<Option<Vec<u8>>, TakeOverError> {
         let has_one = self.log.snapshot().is_some();
         Ok(if has_one { Some(self.log.read_snapshot()?.1) } else { None })
     }
 
     /// Hands over the records behind the state.
-    pub(in crate::group) fn hand_over(
+    pub(crate) fn hand_over(
         &mut self,
         mut each: impl FnMut(&Delivered),
     ) -> Result<(), TakeOverError> {
@@ -149,19 +149,12 @@ impl LogTakenOver {
     }
 
     /// How many records it has in common with one that ends there.
-    pub(in crate::group) fn common(
-        &self,
-        other: Option<LogPlace>,
-    ) -> Result<Option<u64>, TakeOverError> {
+    pub(crate) fn common(&self, other: Option<LogPlace>) -> Result<Option<u64>, TakeOverError> {
         Ok(common(&self.log, other)?)
     }
 
     /// Records from a number on: as many as are read at a time.
-    pub(in crate::group) fn read(
-        &self,
-        from: u64,
-        to: u64,
-    ) -> Result<Vec<Delivered>, TakeOverError> {
+    pub(crate) fn read(&self, from: u64, to: u64) -> Result<Vec<Delivered>, TakeOverError> {
         Ok(read_records(&self.log, self.subgroup, from, to, READ_BYTES)?)
     }
 
@@ -172,7 +165,7 @@ impl LogTakenOver {
 
     /// A state of the application is about to come, as it is after so many records. What is written
     /// to it is [installed](Self::install) when it is whole.
-    pub(in crate::group) fn begin_state(
+    pub(crate) fn begin_state(
         &mut self,
         records: u64,
         view: ViewId,
@@ -183,7 +176,7 @@ impl LogTakenOver {
     }
 
     /// The state came as a whole: the log goes on behind it.
-    pub(in crate::group) fn install(
+    pub(crate) fn install(
         &mut self,
         state: WrittenSnapshot,
         records: u64,
@@ -194,7 +187,7 @@ impl LogTakenOver {
     }
 
     /// A message came that was delivered before this node was a member.
-    pub(in crate::group) fn take(&mut self, message: &Delivered) -> Result<(), TakeOverError> {
+    pub(crate) fn take(&mut self, message: &Delivered) -> Result<(), TakeOverError> {
         let record = record(self.next(), message);
         if let Err(PushError::Full) = self.batch.push(&record) {
             self.commit()?;
@@ -209,16 +202,16 @@ impl LogTakenOver {
     }
 
     /// Makes durable what came.
-    pub(in crate::group) fn commit(&mut self) -> Result<(), TakeOverError> {
+    pub(crate) fn commit(&mut self) -> Result<(), TakeOverError> {
         self.log.commit(&mut self.batch)?;
         Ok(())
     }
 }
 
 /// Writes to two places.
-pub(in crate::group) struct Both<'s, W>(
-    pub(in crate::group) W,
-    pub(in crate::group) Option<&'s mut SnapshotWriter<SystemFolder>>,
+pub(crate) struct Both<'s, W>(
+    pub(crate) W,
+    pub(crate) Option<&'s mut SnapshotWriter<SystemFolder>>,
 );
 
 impl<W: io::Write> io::Write for Both<'_, W> {

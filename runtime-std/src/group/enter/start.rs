@@ -9,7 +9,6 @@
 
 use std::time::Instant;
 
-
 use super::place::Place;
 use super::start_options::{StartError, StartOptions};
 use crate::group::delivery::replica::Replica;

@@ -75,6 +75,8 @@ impl Admission {
 
 #[cfg(test)]
 mod tests {
+    use tramontane_core::ids::NodeId;
+
     use super::*;
     use crate::group::description::subgroups::needed;
     use crate::group::description::view::FIRST_VIEW;

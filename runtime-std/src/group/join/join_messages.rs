@@ -63,7 +63,7 @@ pub(crate) mod tests {
     use crate::group::delivery::message::Message;
 
     /// Some message of these bytes.
-    pub(in crate::group) fn message(payload: &[u8]) -> Shared {
+    pub(crate) fn message(payload: &[u8]) -> Shared {
         let (subgroup, sender) = (SubgroupId(0), NodeId(3));
         let (view, place) = (ViewId(1), Place(2));
         let (client, is_large, is_replayed) = (None, false, false);

@@ -81,7 +81,7 @@ fn as_described<'b>(bytes: Option<&'b [u8]>, description: &[u8]) -> Option<&'b [
 }
 
 /// All large messages of a member.
-pub(super) struct Large {
+pub(crate) struct Large {
     /// Of each subgroup in which this node sends such.
     outboxes: Vec<(SubgroupId, Outbox)>,
     /// Of the present view; none once it ends.
@@ -96,7 +96,7 @@ pub(super) struct Large {
 }
 
 impl Large {
-    pub(super) fn new(
+    pub(crate) fn new(
         description: &Description,
         store: BlockStore,
         large_queues: impl Iterator<Item = (SubgroupId, LargeSendQueueReader)>,
@@ -116,7 +116,7 @@ impl Large {
 
     /// A view begins: opens its streams. `ring_first` says with which of its messages this node's
     /// ring in a subgroup begins.
-    pub(super) fn begin(
+    pub(crate) fn begin(
         &mut self,
         present: &OpenView,
         description: &Description,
@@ -182,7 +182,7 @@ impl Large {
     }
 
     /// Whether there is anything to be stepped now. `is_idle`: nothing else is to be done.
-    pub(super) fn is_due(&mut self, is_idle: bool) -> bool {
+    pub(crate) fn is_due(&mut self, is_idle: bool) -> bool {
         if self.streams.is_empty() {
             return false;
         }
@@ -196,7 +196,7 @@ impl Large {
 
     /// Takes what has come, and posts what there is to post; tells the node what is here now. True
     /// if something was done.
-    pub(super) fn step(
+    pub(crate) fn step(
         &mut self,
         present: &mut OpenView,
         fabric: &mut AnyFabric,
@@ -231,7 +231,7 @@ impl Large {
     }
 
     /// Takes what senders have handed over.
-    pub(super) fn receive_message(&mut self) -> bool {
+    pub(crate) fn receive_message(&mut self) -> bool {
         self.outboxes
             .iter_mut()
             .fold(false, |has_heard, (_, outbox)| has_heard | outbox.receive_message())
@@ -256,7 +256,7 @@ impl Large {
 
     /// After a step: what was delivered, here and everywhere, is needed no more.
     /// `exchange` is given the buffers of others' messages, with their lengths, and may keep them.
-    pub(super) fn release(
+    pub(crate) fn release(
         &mut self,
         present: &mut OpenView,
         mut exchange: impl FnMut(SubgroupId, Buffer, usize) -> Option<Buffer>,
@@ -288,7 +288,7 @@ impl Large {
     /// The bytes of a large message that is being delivered: number `number` of its sender's in
     /// this view, of which its slot says `description`. Nothing if that is not what is here: then
     /// [`Large::failure`] says so.
-    pub(super) fn payload(
+    pub(crate) fn payload(
         &self,
         subgroup: SubgroupId,
         rank: Rank,
@@ -310,17 +310,17 @@ impl Large {
 
     /// Whether the present view has no large messages.
     #[inline]
-    pub(super) fn has_none(&self) -> bool {
+    pub(crate) fn has_none(&self) -> bool {
         self.streams.is_empty()
     }
 
     /// Whether nothing more is to be handed over.
-    pub(super) fn is_mistold(&self) -> bool {
+    pub(crate) fn is_mistold(&self) -> bool {
         self.mismatch.get().is_some()
     }
 
     /// Why nothing more is handed over, if that is so.
-    pub(super) fn failure(&self) -> Option<LargeFailure> {
+    pub(crate) fn failure(&self) -> Option<LargeFailure> {
         let DescriptorMismatch { subgroup, rank, number } = self.mismatch.get()?;
         let what = format!("number {number} of the member of rank {rank}, in subgroup {subgroup}");
         Some(LargeFailure::DescriptorMismatch(what))
@@ -328,7 +328,7 @@ impl Large {
 
     /// The view ends: nothing that comes from now on counts (RDM-7). The messages that are here
     /// stay until [`Large::end`].
-    pub(super) fn stop(&mut self, fabric: &mut AnyFabric) {
+    pub(crate) fn stop(&mut self, fabric: &mut AnyFabric) {
         if let Some(table) = self.table.take() {
             for stream in &self.streams {
                 fabric.close(table.view, stream.channel());
@@ -337,7 +337,7 @@ impl Large {
     }
 
     /// The view is over: whatever it did not deliver comes again, or never.
-    pub(super) fn end(&mut self, fabric: &mut AnyFabric) {
+    pub(crate) fn end(&mut self, fabric: &mut AnyFabric) {
         self.stop(fabric);
         for stream in self.streams.drain(..) {
             if let End::Of(inbox) = stream.end {
@@ -347,13 +347,13 @@ impl Large {
     }
 
     /// The bytes of a message that this node ends without.
-    pub(super) fn take(&mut self, subgroup: SubgroupId, ordinal: u64) -> Option<Vec<u8>> {
+    pub(crate) fn take(&mut self, subgroup: SubgroupId, ordinal: u64) -> Option<Vec<u8>> {
         let (_, outbox) = self.outboxes.iter_mut().find(|(of, _)| *of == subgroup)?;
         outbox.take(ordinal)
     }
 
     /// Whether nothing of this node's is under way.
-    pub(super) fn is_settled(&self) -> bool {
+    pub(crate) fn is_settled(&self) -> bool {
         self.outboxes.iter().all(|(_, outbox)| outbox.is_empty())
     }
 }

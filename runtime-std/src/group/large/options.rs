@@ -9,10 +9,10 @@ use crate::block_transfer::options::GroupOptions;
 use crate::group::description::terms::{Description, SubgroupDescription};
 
 /// How large messages go in one subgroup.
-pub(in crate::group) struct LargeOptions {
+pub(crate) struct LargeOptions {
     pub(super) options: GroupOptions,
-    pub(in crate::group) window: usize,
-    pub(in crate::group) bytes_max: usize,
+    pub(crate) window: usize,
+    pub(crate) bytes_max: usize,
 }
 
 impl LargeOptions {
@@ -25,7 +25,7 @@ impl LargeOptions {
 
 impl SubgroupDescription {
     /// Whether its large messages can be as it says.
-    pub(in crate::group) fn has_possible_large(&self) -> bool {
+    pub(crate) fn has_possible_large(&self) -> bool {
         let has_slots =
             usize::try_from(self.message_max).is_ok_and(|bytes| bytes >= DESCRIPTION_BYTES);
         let is_possible =
@@ -37,7 +37,7 @@ impl SubgroupDescription {
 
 impl Description {
     /// How large messages go in a subgroup, if it takes such.
-    pub(in crate::group) fn large(&self, subgroup: SubgroupId) -> Option<LargeOptions> {
+    pub(crate) fn large(&self, subgroup: SubgroupId) -> Option<LargeOptions> {
         let described =
             self.subgroups.get(subgroup.index()).filter(|subgroup| subgroup.large_max > 0)?;
         let bytes_max = usize::try_from(described.large_max).unwrap_or(usize::MAX);
@@ -56,7 +56,7 @@ impl Description {
 
     /// Buffers that all large messages under way may take at a member: a window of each sender, a
     /// block, and one that comes.
-    pub(in crate::group) fn large_buffers(&self) -> usize {
+    pub(crate) fn large_buffers(&self) -> usize {
         let large = self.subgroups.iter().filter(|subgroup| subgroup.large_max > 0);
         let buffers = large.map(|subgroup| {
             let window = usize::try_from(subgroup.large_window).unwrap_or(usize::MAX);
@@ -66,7 +66,7 @@ impl Description {
     }
 
     /// Bytes of buffers that are kept for what comes next: as much as can be under way.
-    pub(in crate::group) fn large_pool_bytes(&self) -> usize {
+    pub(crate) fn large_pool_bytes(&self) -> usize {
         let bytes = (0..).map(SubgroupId).zip(&self.subgroups).filter_map(|(id, described)| {
             let large = self.large(id)?;
             Some(

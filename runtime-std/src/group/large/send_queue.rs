@@ -22,7 +22,7 @@ pub(super) struct QueuedBytes {
 
 /// The senders' side of a subgroup that takes large messages.
 #[derive(Debug)]
-pub(in crate::group) struct LargeSendQueue {
+pub(crate) struct LargeSendQueue {
     /// The longest message, in bytes.
     pub(super) bytes_max: usize,
     /// Messages that may be under way at a time.
@@ -37,7 +37,7 @@ pub(in crate::group) struct LargeSendQueue {
 
 /// The engine's end.
 #[derive(Debug)]
-pub(in crate::group) struct LargeSendQueueReader {
+pub(crate) struct LargeSendQueueReader {
     send_queue: Arc<LargeSendQueue>,
     queue: Receiver<QueuedBytes>,
 }
@@ -48,7 +48,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl LargeSendQueue {
     /// Both ends.
-    pub(in crate::group) fn new(
+    pub(crate) fn new(
         bytes_max: usize,
         window: usize,
         store: BlockStore,

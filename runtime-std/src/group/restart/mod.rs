@@ -47,7 +47,7 @@ use crate::group::enter::place::{Found, Place};
 use crate::group::enter::start_options::StartError;
 
 /// Between two looks at the others.
-pub(super) const LOOK_PAUSE: Duration = Duration::from_millis(200);
+pub(crate) const LOOK_PAUSE: Duration = Duration::from_millis(200);
 
 /// How long a majority waits for those members that may still come.
 const GRACE: Duration = Duration::from_secs(3);
@@ -78,7 +78,7 @@ enum Look {
 impl Place {
     /// Whether this node was a member of a group that logs, which is not formed again; or noted
     /// that it was being formed; or has a log, and has forgotten of which view.
-    pub(super) fn may_restart(&self, description: &Description) -> bool {
+    pub(crate) fn may_restart(&self, description: &Description) -> bool {
         let is_logged = logged_subgroups(description).next().is_some();
         let remembers = self.state.as_ref().is_some_and(|state| state.last_membership().is_some());
         is_logged && (remembers || self.data.records() > 0) && !self.forming.new_group
@@ -86,7 +86,7 @@ impl Place {
 
     /// Whether a node that restarts was a member. A node that serves others while it asks looks to
     /// new ones as if the group ran, so one that may have to form it asks first.
-    pub(super) fn somebody_restarts(&self) -> bool {
+    pub(crate) fn somebody_restarts(&self) -> bool {
         self.calls().answers().iter().any(|answer| answer.decided.is_some())
     }
 
@@ -97,7 +97,7 @@ impl Place {
     /// Restarts the group with the other nodes, unless a member is found running. Nothing, if
     /// nobody that answers was a member: only a node that has no more than the note that the group
     /// was being formed can find that.
-    pub(super) fn restart(
+    pub(crate) fn restart(
         &mut self,
         description: &Description,
         until: Instant,

@@ -102,7 +102,7 @@ pub(crate) fn noted_logs(folder: &Path) -> Result<Vec<NotedLog>, StateError> {
 pub(crate) struct StateFolder {
     pub(super) path: PathBuf,
     file: StateFile,
-    lock: File,
+    pub(super) lock: File,
     pub(super) last: Option<LastMembership>,
     /// The copy that was damaged, and is written again.
     pub(crate) repaired: Option<PathBuf>,

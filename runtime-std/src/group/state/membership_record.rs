@@ -105,6 +105,8 @@ impl Record {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
     use crate::group::description::view::FIRST_VIEW;
     use crate::group::state::folder::{StateError, StateFolder};

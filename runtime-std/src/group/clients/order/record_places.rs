@@ -8,7 +8,7 @@ use tramontane_core::ids::SubgroupId;
 use super::feed::Feed;
 
 /// The places of one subgroup.
-pub(in crate::group) struct RecordPlaces {
+pub(crate) struct RecordPlaces {
     subgroup: SubgroupId,
     feed: Arc<Feed>,
 }
@@ -19,7 +19,7 @@ impl RecordPlaces {
     }
 
     /// The first place of a log that begins with that record.
-    pub(in crate::group) fn first(&self, record: u64) -> u64 {
+    pub(crate) fn first(&self, record: u64) -> u64 {
         let told = self.feed.lock();
         let Some(of) = told.subgroups.get(&self.subgroup) else { return record };
         of.words.messages_among(record.max(of.words.first_known()))
@@ -27,7 +27,7 @@ impl RecordPlaces {
 
     /// The record of the message at a place, or one before it behind which no message comes first;
     /// nothing where that is not known any more.
-    pub(in crate::group) fn record_of(&self, place: u64) -> Option<u64> {
+    pub(crate) fn record_of(&self, place: u64) -> Option<u64> {
         self.feed.lock().subgroups.get(&self.subgroup)?.words.record_of(place)
     }
 }

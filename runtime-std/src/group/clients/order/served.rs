@@ -47,7 +47,7 @@ impl Orders {
 }
 
 /// An application, and the order of its clients if its group takes any.
-pub(in crate::group) struct Served<R> {
+pub(crate) struct Served<R> {
     application: R,
     orders: Option<Box<Orders>>,
 }
@@ -58,11 +58,11 @@ impl<R> Served<R> {
     }
 
     /// Of a group that takes no clients.
-    pub(in crate::group) const fn without(application: R) -> Self {
+    pub(crate) const fn without(application: R) -> Self {
         Self { application, orders: None }
     }
 
-    pub(in crate::group) const fn application(&mut self) -> &mut R {
+    pub(crate) const fn application(&mut self) -> &mut R {
         &mut self.application
     }
 }
@@ -70,7 +70,7 @@ impl<R> Served<R> {
 impl<R: Replica> Served<R> {
     /// Gives the application's state to a follower that waits for it, one at a call.
     #[inline]
-    pub(in crate::group) fn supply_follower(&mut self) {
+    pub(crate) fn supply_follower(&mut self) {
         let Some(orders) = &self.orders else { return };
         let Some(subgroup) = orders.feed.take_wanted_state() else { return };
         let Some(order) = orders.orders.get(&subgroup) else { return };

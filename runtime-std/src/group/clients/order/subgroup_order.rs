@@ -37,7 +37,7 @@ struct State {
 
 /// What a message turned out to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::group) enum Taken<'m> {
+pub(crate) enum Taken<'m> {
     /// It was delivered before, or nobody knows its client.
     Duplicate,
     /// It says something of a client, and is not for the application.
@@ -46,7 +46,7 @@ pub(in crate::group) enum Taken<'m> {
 }
 
 /// The order of one subgroup at this member.
-pub(in crate::group) struct SubgroupOrder {
+pub(crate) struct SubgroupOrder {
     subgroup: SubgroupId,
     own: NodeId,
     state: State,
@@ -73,7 +73,7 @@ impl SubgroupOrder {
     }
 
     /// Takes a message as it was sent.
-    pub(in crate::group) fn take<'m>(&mut self, sent: &Message<'m>) -> Taken<'m> {
+    pub(crate) fn take<'m>(&mut self, sent: &Message<'m>) -> Taken<'m> {
         let split = match sent.is_large {
             true => Some((Origin::Member, sent.payload)),
             false => Origin::split(sent.payload),
@@ -157,7 +157,7 @@ impl SubgroupOrder {
     }
 
     /// The client that was just forgotten, if one was. No message is taken before this is asked.
-    pub(in crate::group) const fn has_forgotten(&self) -> bool {
+    pub(crate) const fn has_forgotten(&self) -> bool {
         self.forgotten.is_some()
     }
 

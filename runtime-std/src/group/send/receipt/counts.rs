@@ -36,7 +36,7 @@ impl Waiters {
 
 /// The counts of one subgroup.
 #[derive(Debug, Default)]
-pub(in crate::group) struct Counts {
+pub(crate) struct Counts {
     reached: [AtomicU64; COUNTED],
     /// No count rises any more.
     has_ended: AtomicBool,
@@ -59,14 +59,14 @@ const fn index(count: Count) -> Option<usize> {
 
 impl Counts {
     /// All messages with ordinals below this have reached the level.
-    pub(in crate::group) fn get(&self, count: Count) -> u64 {
+    pub(crate) fn get(&self, count: Count) -> u64 {
         index(count)
             .and_then(|index| self.reached.get(index))
             .map_or(u64::MAX, |reached| reached.load(Ordering::Acquire))
     }
 
     /// Raises a count. Only the thread that drives the member does. True if it moved.
-    pub(in crate::group) fn raise(&self, count: Count, ordinal: u64) -> bool {
+    pub(crate) fn raise(&self, count: Count, ordinal: u64) -> bool {
         let moved = self.get(count) < ordinal;
         if let Some(reached) = index(count).and_then(|index| self.reached.get(index))
             && moved
@@ -83,13 +83,13 @@ impl Counts {
 
     /// How many waits there were so far.
     #[inline]
-    pub(in crate::group) fn waits(&self) -> u64 {
+    pub(crate) fn waits(&self) -> u64 {
         self.waits.load(Ordering::Relaxed)
     }
 
     /// Whether anybody waits.
     #[inline]
-    pub(in crate::group) fn are_awaited(&self) -> bool {
+    pub(crate) fn are_awaited(&self) -> bool {
         self.waiting.load(Ordering::Relaxed) > 0
     }
 
@@ -99,7 +99,7 @@ impl Counts {
 
     /// Wakes those whose messages have reached what they wait for.
     #[cold]
-    pub(in crate::group) fn wake(&self) {
+    pub(crate) fn wake(&self) {
         let mut woken = Vec::new();
         let mut waiters = self.waiters();
         for (waiting, reached) in waiters.by_count.iter_mut().zip(&self.reached) {
@@ -118,7 +118,7 @@ impl Counts {
     }
 
     /// The member has ended: no count rises any more, and nobody waits for one.
-    pub(in crate::group) fn end(&self) {
+    pub(crate) fn end(&self) {
         self.has_ended.store(true, Ordering::Release);
         self.wake();
     }

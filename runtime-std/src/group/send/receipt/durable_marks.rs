@@ -25,18 +25,18 @@ struct Mark {
 
 /// The marks of a subgroup in which this node sends.
 #[derive(Debug, Default)]
-pub(in crate::group) struct DurableMarks(VecDeque<Mark>);
+pub(crate) struct DurableMarks(VecDeque<Mark>);
 
 impl DurableMarks {
     /// Own messages below the ordinal were delivered, and the log has so many records.
-    pub(in crate::group) fn add(&mut self, ordinal: u64, records: DurableCount) {
+    pub(crate) fn add(&mut self, ordinal: u64, records: DurableCount) {
         if self.0.back().is_none_or(|last| last.ordinal < ordinal) {
             self.0.push_back(Mark { ordinal, records });
         }
     }
 
     /// So many records are durable: raises the counts of own messages. True if one moved.
-    pub(in crate::group) fn durable(&mut self, durable: &DurableCounts, counts: &Counts) -> bool {
+    pub(crate) fn durable(&mut self, durable: &DurableCounts, counts: &Counts) -> bool {
         let levels = [
             (Count::Here, durable.here),
             (Count::Majority, durable.majority),
