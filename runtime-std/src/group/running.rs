@@ -8,7 +8,7 @@ use tramontane_control::ControlServer;
 use tramontane_core::ids::SubgroupId;
 
 use self::driven::Driven;
-use super::clients::ClientServer;
+use super::control::clients::Clients;
 use crate::group::delivery::replica::Replica;
 use crate::group::durable::comparison::SharedLogs;
 use crate::group::durable::log_notice::LogNotice;
@@ -38,7 +38,7 @@ pub(crate) struct Handle {
     pub(crate) board: SharedStatus,
     pub(crate) unsent: Arc<Mutex<Vec<Unsent>>>,
     pub(crate) log_notices: Vec<LogNotice>,
-    pub(crate) clients: ClientServer,
+    pub(crate) clients: Arc<dyn Clients>,
     pub(crate) logs: SharedLogs,
     // Dropped last: clients find an ended member, and not a closed server.
     pub(crate) _server: ControlServer,

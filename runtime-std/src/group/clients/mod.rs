@@ -7,19 +7,13 @@
 //! have alike: a client whose member dies goes to another one, sends again what was not
 //! acknowledged, and everything is delivered once.
 //!
-//! | file | subject |
+//! The rest of a member knows its clients as [`Clients`].
+//!
+//! | file or folder | subject |
 //! |---|---|
 //! | `origin` | whose a message is: its last bytes |
-//! | `table` | what the group remembers of clients; duplicates |
-//! | `order`, `served` | the order of a subgroup, and its state; the application behind it |
-//! | `words`, `record_places` | which records of a log are no messages |
-//! | `retained`, `feed` | the last messages; what the driving thread tells the serving one |
-//! | `history` | which order the member has, for clients that resume |
-//! | `service`, `connection` | the thread that serves all clients; one client's connection |
-//! | `publisher`, `subscriber`, `follower` | what a client is here for |
-//! | `notices` | views and ends of clients, as followers are told of them |
-//! | `member`, `outlet` | the member as clients see it; the way into a subgroup |
-//! | `leases` | when a client is forgotten |
+//! | `order` | the order of clients' messages, at every member, and what is kept of it |
+//! | `serve` | the thread that serves clients |
 
 pub(crate) mod order;
 pub(crate) mod origin;
@@ -35,11 +29,12 @@ use tramontane_core::ids::{NodeId, SubgroupId};
 
 use crate::fabric::AnyBell;
 use crate::group::clients::order::feed::Feed;
-use crate::group::clients::order::record_places::RecordPlaces;
+use crate::group::clients::order::record_places::FeedPlaces;
 use crate::group::clients::order::served::{Orders, Served, subgroups_with_clients};
 use crate::group::clients::serve::member::Member;
 use crate::group::clients::serve::outlet::Outlet;
-use crate::group::clients::serve::service::{Service, refuse};
+use crate::group::clients::serve::service::Service;
+use crate::group::control::clients::{Clients, NoClients, RecordPlaces, refuse};
 use crate::group::delivery::replica::Replica;
 use crate::group::description::terms::Description;
 use crate::group::durable::comparison::SharedLogs;
@@ -78,8 +73,8 @@ impl ClientOrders {
         bell: &AnyBell,
         board: SharedStatus,
         logs: SharedLogs,
-    ) -> std::io::Result<ClientServer> {
-        let Some(feed) = self.feed else { return Ok(ClientServer::default()) };
+    ) -> std::io::Result<Arc<dyn Clients>> {
+        let Some(feed) = self.feed else { return Ok(Arc::new(NoClients)) };
         feed.lock().logs = logs;
         let outlet = |state: &Arc<SendState>| {
             (state.subgroup(), Outlet::new(Sender::new(state, None), bell.clone()))
@@ -91,56 +86,32 @@ impl ClientOrders {
         let thread = std::thread::Builder::new()
             .name("tramontane-clients".into())
             .spawn(move || service.run())?;
-        Ok(ClientServer {
-            arrivals: Some(Arrivals { queue, feed }),
-            thread: Arc::new(Mutex::new(Some(thread))),
-        })
+        Ok(Arc::new(ClientServer { queue, feed, thread: Mutex::new(Some(thread)) }))
     }
 }
 
-/// Where sessions of clients go in.
-#[derive(Clone)]
-struct Arrivals {
+/// The server of a member's clients.
+struct ClientServer {
     queue: Queue<Session>,
     feed: Arc<Feed>,
+    thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// The server of a member's clients. It ends with the member.
-#[derive(Clone, Default)]
-pub(crate) struct ClientServer {
-    arrivals: Option<Arrivals>,
-    thread: Arc<Mutex<Option<JoinHandle<()>>>>,
-}
-
-impl ClientServer {
-    /// Serves a client, until its session ends.
-    pub(crate) fn receive(&self, session: Session) {
-        let Some(Arrivals { queue, feed }) = &self.arrivals else {
-            return refuse(session, ClientRefusal::NotAllowed);
-        };
-        match queue.send(session) {
-            Ok(()) => feed.wake(),
+impl Clients for ClientServer {
+    fn receive(&self, session: Session) {
+        match self.queue.send(session) {
+            Ok(()) => self.feed.wake(),
             Err(unserved) => refuse(unserved.0, ClientRefusal::NotNow),
         }
     }
 
-    /// Which record of a log which message is, in a subgroup that takes clients.
-    pub(crate) fn record_places(&self, subgroup: SubgroupId) -> Option<RecordPlaces> {
-        let Arrivals { feed, .. } = self.arrivals.as_ref()?;
-        let has_it = feed.lock().subgroups.contains_key(&subgroup);
-        has_it.then(|| RecordPlaces::new(subgroup, Arc::clone(feed)))
+    fn record_places(&self, subgroup: SubgroupId) -> Option<Box<dyn RecordPlaces>> {
+        let has_it = self.feed.lock().subgroups.contains_key(&subgroup);
+        has_it.then(|| Box::new(FeedPlaces::new(subgroup, Arc::clone(&self.feed))) as _)
     }
 
-    /// Refuses a client of a process that is no member yet.
-    pub(crate) fn refuse_before(session: Session) {
-        refuse(session, ClientRefusal::NotNow);
-    }
-
-    /// Waits until the thread has ended. The member has.
-    pub(crate) fn end(&self) {
-        if let Some(Arrivals { feed, .. }) = &self.arrivals {
-            feed.wake();
-        }
+    fn end(&self) {
+        self.feed.wake();
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(thread) = thread {
             // A panic of it has been reported by itself.

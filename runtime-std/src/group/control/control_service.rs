@@ -3,13 +3,14 @@
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use tramontane_control::client_messages::ClientRefusal;
 use tramontane_control::{
     Client, ControlServer, Identity, Listener, Purpose, Session, SessionError, SharedKey,
 };
 use tramontane_core::ids::NodeId;
 
+use super::clients::{Clients, refuse};
 use super::peer_connector::{PeerConnector, answer_caller, hear_caller};
-use crate::group::clients::ClientServer;
 use crate::group::durable::comparison::SharedLogs;
 use crate::group::engine::request::{Call, Request, Requests};
 use crate::group::status::group_status::SharedStatus;
@@ -37,7 +38,7 @@ pub(crate) struct MemberAccess {
     pub(crate) connector: Option<Arc<PeerConnector>>,
     /// What joiners are supplied from.
     pub(crate) logs: SharedLogs,
-    pub(crate) clients: ClientServer,
+    pub(crate) clients: Arc<dyn Clients>,
 }
 
 impl ControlService {
@@ -75,7 +76,7 @@ impl ControlService {
             }
             Purpose::Client => match self.inside.get() {
                 Some(inside) => inside.clients.receive(session),
-                None => ClientServer::refuse_before(session),
+                None => refuse(session, ClientRefusal::NotNow),
             },
             // The control server refuses it.
             Purpose::Meet => {}
@@ -118,6 +119,7 @@ mod tests {
 
     use super::*;
     use crate::fabric::AnyBell;
+    use crate::group::control::clients::NoClients;
     use crate::group::control::peer_connector::{Calls, PeerReply, PeerRequest};
     use crate::session_messages::{receive_message, send_message};
     use crate::tcp::{self, Tcp};
@@ -157,7 +159,7 @@ mod tests {
                 logs: SharedLogs::default(),
                 requests: connector.requests.clone(),
                 connector: Some(Arc::clone(&connector)),
-                clients: ClientServer::default(),
+                clients: Arc::new(NoClients),
             };
             assert!(service.inside.set(inside).is_ok());
             Self { server, asked, connector, _fabric: fabric }

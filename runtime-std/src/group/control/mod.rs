@@ -5,8 +5,10 @@
 //! | `control_endpoints` | addresses and key of the control servers |
 //! | `control_service` | the control server |
 //! | `peer_connector` | calls to peers |
+//! | `clients` | clients from outside, as the rest of a member sees them |
 //! | `probe` | whether a member runs already |
 
+pub(crate) mod clients;
 pub(crate) mod control_endpoints;
 pub(crate) mod control_service;
 pub(crate) mod peer_connector;

@@ -15,8 +15,8 @@ use tramontane_log::ReadError;
 
 use super::comparison::{SharedLog, SharedLogError, SharedLogs};
 use super::delivered::Delivered;
-use crate::group::clients::order::record_places::RecordPlaces;
 use crate::group::clients::origin::Origin;
+use crate::group::control::clients::RecordPlaces;
 use crate::group::delivery::message::Message;
 
 /// Bytes of records that are read at a time.
@@ -33,7 +33,7 @@ pub struct LogReader {
     logs: SharedLogs,
     /// Where the subgroup takes clients: a place counts messages alone, a log also what is said of
     /// clients.
-    places: Option<RecordPlaces>,
+    places: Option<Box<dyn RecordPlaces>>,
     next: u64,
 }
 
@@ -88,7 +88,7 @@ impl LogReader {
     pub(crate) const fn new(
         subgroup: SubgroupId,
         logs: SharedLogs,
-        places: Option<RecordPlaces>,
+        places: Option<Box<dyn RecordPlaces>>,
         next: u64,
     ) -> Self {
         Self { subgroup, logs, places, next }

@@ -14,8 +14,8 @@ use super::place::Place;
 use super::senders::Senders;
 use super::start_options::{StartError, StartOptions};
 use crate::fabric::AnyFabric;
-use crate::group::clients::ClientServer;
 use crate::group::clients::order::served::Served;
+use crate::group::control::clients::NoClients;
 use crate::group::control::control_service::{ControlService, MemberAccess};
 use crate::group::delivery::replica::Replica;
 use crate::group::description::error::DescriptionError;
@@ -158,7 +158,7 @@ impl Place {
             requests: requests.clone(),
             connector: None,
             logs: SharedLogs::default(),
-            clients: ClientServer::default(),
+            clients: Arc::new(NoClients),
         });
         let handle = Handle {
             participant,
@@ -167,7 +167,7 @@ impl Place {
             board: service.board,
             unsent,
             log_notices: Vec::new(),
-            clients: ClientServer::default(),
+            clients: Arc::new(NoClients),
             logs: SharedLogs::default(),
             _server: server,
         };

@@ -6,28 +6,28 @@ use std::sync::Arc;
 use tramontane_core::ids::SubgroupId;
 
 use super::feed::Feed;
+use crate::group::control::clients::RecordPlaces;
 
 /// The places of one subgroup.
-pub(crate) struct RecordPlaces {
+pub(crate) struct FeedPlaces {
     subgroup: SubgroupId,
     feed: Arc<Feed>,
 }
 
-impl RecordPlaces {
+impl FeedPlaces {
     pub(crate) const fn new(subgroup: SubgroupId, feed: Arc<Feed>) -> Self {
         Self { subgroup, feed }
     }
+}
 
-    /// The first place of a log that begins with that record.
-    pub(crate) fn first(&self, record: u64) -> u64 {
+impl RecordPlaces for FeedPlaces {
+    fn first(&self, record: u64) -> u64 {
         let told = self.feed.lock();
         let Some(of) = told.subgroups.get(&self.subgroup) else { return record };
         of.words.messages_among(record.max(of.words.first_known()))
     }
 
-    /// The record of the message at a place, or one before it behind which no message comes first;
-    /// nothing where that is not known any more.
-    pub(crate) fn record_of(&self, place: u64) -> Option<u64> {
+    fn record_of(&self, place: u64) -> Option<u64> {
         self.feed.lock().subgroups.get(&self.subgroup)?.words.record_of(place)
     }
 }

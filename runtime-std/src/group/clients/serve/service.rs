@@ -221,10 +221,3 @@ impl Service {
         }
     }
 }
-
-/// Refuses a client where none is served.
-pub(crate) fn refuse(session: Session, why: ClientRefusal) {
-    if let Some(session) = session.into_queued() {
-        Connection::new(session, Instant::now()).refuse(why);
-    }
-}
