@@ -1,11 +1,11 @@
 //! Where groups are kept, and how a node goes on to higher numbers: groups have no end of numbers,
 //! and channels do.
 //!
-//! Numbers are cut into *generations* of [`CHANNELS`](super::numbers::CHANNELS). A generation has
-//! a view of its own at the fabric, with fresh rows, and a group's channel in it is its place in
-//! the generation. So a channel is never used twice in a view, as [`Blocks::close`] wants it, and it
-//! is free again in the next. A node has one or two generations open: the newest, and the one before
-//! until a further one is wanted.
+//! Numbers are cut into *generations* of [`CHANNELS`](super::numbers::CHANNELS). A generation has a
+//! view of its own at the fabric, with fresh rows, and a group's channel in it is its place there.
+//! So a channel is never used twice in a view, as [`Blocks::close`] wants it, and it is free again
+//! in the next. A node has one or two generations open: the newest, and the one before until a
+//! further one is wanted.
 //!
 //! # How a node goes on
 //! A node goes on when a group of a later generation is created at it, or when a peer says that it
