@@ -17,14 +17,14 @@ use super::options::GroupOptions;
 use crate::member::Memory;
 
 /// The rows of a view, and whose they are.
-pub(crate) struct Table {
+pub(crate) struct TransferView {
     pub(crate) view: ViewId,
     pub(crate) own: Rank,
     pub(crate) members: Vec<NodeId>,
     memory: Memory,
 }
 
-impl Table {
+impl TransferView {
     pub(crate) fn new(view: ViewId, own: Rank, members: Vec<NodeId>, memory: Memory) -> Self {
         Self { view, own, members, memory }
     }
@@ -40,7 +40,7 @@ impl Table {
 }
 
 /// Which group of a view a transfer is of; the same at all its members but for `staging`.
-pub(crate) struct Place {
+pub(crate) struct TransferSetup {
     pub(crate) channel: Channel,
     /// Where the channel's cells lie in every row.
     pub(crate) cells: usize,
@@ -52,7 +52,7 @@ pub(crate) struct Place {
 
 /// What a transfer borrows.
 struct Lent {
-    table: Arc<Table>,
+    table: Arc<TransferView>,
     members: Vec<Rank>,
     /// A bit for each block of a message.
     words: Vec<u64>,
@@ -74,12 +74,12 @@ pub(crate) struct Transfer {
 
 impl Transfer {
     pub(crate) fn open(
-        table: &Arc<Table>,
-        place: Place,
+        table: &Arc<TransferView>,
+        place: TransferSetup,
         options: &GroupOptions,
         fabric: &impl Blocks<Error = ErrorKind>,
     ) -> Result<Self, OpenError> {
-        let Place { channel, cells, members, staging } = place;
+        let TransferSetup { channel, cells, members, staging } = place;
         let words = vec![0; words_for(options.blocks_max())];
         let lent = Lent { table: Arc::clone(table), members, words };
         let cell = GroupCell::try_new(MutBorrow::new(lent), |lent| {

@@ -38,12 +38,12 @@ pub(crate) fn said(cause: &Cause) -> String {
 
 /// How a group ended, once it has, for whoever waits.
 #[derive(Debug, Default)]
-pub(super) struct End {
+pub(super) struct GroupEnd {
     ended: Mutex<Option<Ended>>,
     changed: Condvar,
 }
 
-impl End {
+impl GroupEnd {
     /// The first end counts.
     pub(super) fn tell(&self, ended: &Ended) {
         let mut seen = self.ended.lock().unwrap_or_else(PoisonError::into_inner);

@@ -16,9 +16,9 @@ use super::create_error::CreateError;
 use super::end::Ended;
 use super::generations::{Generations, Reach};
 use super::messages::Outgoing;
-use super::part::{Part, Stepped};
+use super::part::{GroupTransfer, Stepped};
 use super::request::{Opening, Request};
-use crate::block_transfer::transfer::Table;
+use crate::block_transfer::transfer::TransferView;
 use crate::member::{Memory, Stopped};
 use crate::poll::{Clock, Done, Ending, Steps, guarded};
 
@@ -48,7 +48,7 @@ pub(super) struct Engine<F> {
 impl<F: HostFabric<Rows = Memory> + Blocks<Error = ErrorKind>> Engine<F> {
     pub(super) fn new(
         fabric: F,
-        table: Table,
+        table: TransferView,
         requests: Receiver<Request>,
         ending: &Arc<Ending>,
     ) -> Self {
@@ -116,7 +116,7 @@ impl<F: HostFabric<Rows = Memory> + Blocks<Error = ErrorKind>> Engine<F> {
         let Self { generations, fabric, .. } = self;
         let place = generations.place(number).ok_or(CreateError::NumberPassed(number))?;
         let (table, channel) = place;
-        let mut part = Box::new(Part::open(opening, table, channel, fabric)?);
+        let mut part = Box::new(GroupTransfer::open(opening, table, channel, fabric)?);
         generations.tell_losses(&mut part);
         generations.keep(number, part);
         Ok(())

@@ -42,24 +42,24 @@ use tramontane_core::fabric::{
 use tramontane_core::ids::{Rank, ViewId};
 
 use super::numbers::{WISH, channel_of, generation_of, layout_of};
-use super::part::Part;
-use crate::block_transfer::transfer::Table;
+use super::part::GroupTransfer;
+use crate::block_transfer::transfer::TransferView;
 use crate::group::FIRST_VIEW;
 use crate::member::{Memory, Stopped};
 
 /// The groups of one generation.
 struct Generation {
     number: u64,
-    table: Arc<Table>,
+    table: Arc<TransferView>,
     /// Those that are not over, by channel. Each idle step looks at all: a table with a place for
     /// each channel would be walked whole.
-    parts: BTreeMap<u16, Box<Part>>,
+    parts: BTreeMap<u16, Box<GroupTransfer>>,
     /// The write that brings the wish to a peer.
     wish: Write,
 }
 
 impl Generation {
-    fn new(number: u64, table: Table) -> Self {
+    fn new(number: u64, table: TransferView) -> Self {
         let layout = layout_of(&table.members).ok();
         // The layout is that of the rows, and has it: elsewhere no row has a cell.
         let wish = layout.and_then(|layout| layout.channel_offset(WISH)).unwrap_or(usize::MAX);
@@ -131,7 +131,7 @@ pub(super) struct Generations {
 
 impl Generations {
     /// The first, whose view is open at all nodes.
-    pub(super) fn new(table: Table) -> Self {
+    pub(super) fn new(table: TransferView) -> Self {
         let count = table.members.len();
         Self {
             oldest: None,
@@ -152,12 +152,12 @@ impl Generations {
     }
 
     /// All groups that are not over.
-    pub(super) fn parts(&self) -> impl Iterator<Item = &Part> {
+    pub(super) fn parts(&self) -> impl Iterator<Item = &GroupTransfer> {
         self.each().flat_map(|generation| generation.parts.values().map(|part| &**part))
     }
 
     /// The same, to be changed.
-    pub(super) fn parts_mut<'p>(&'p mut self) -> impl Iterator<Item = &'p mut Part> {
+    pub(super) fn parts_mut<'p>(&'p mut self) -> impl Iterator<Item = &'p mut GroupTransfer> {
         let parts =
             |generation: &'p mut Generation| generation.parts.values_mut().map(|part| &mut **part);
         self.each_mut().flat_map(parts)
@@ -188,20 +188,20 @@ impl Generations {
     }
 
     /// The place of a group: its table and channel.
-    pub(super) fn place(&mut self, number: u64) -> Option<(Arc<Table>, Channel)> {
+    pub(super) fn place(&mut self, number: u64) -> Option<(Arc<TransferView>, Channel)> {
         let generation = self.of_number(number)?;
         Some((Arc::clone(&generation.table), channel_of(number)))
     }
 
     /// Keeps the group of a number that has a place.
-    pub(super) fn keep(&mut self, number: u64, part: Box<Part>) {
+    pub(super) fn keep(&mut self, number: u64, part: Box<GroupTransfer>) {
         if let Some(generation) = self.of_number(number) {
             generation.parts.insert(channel_of(number).0, part);
         }
     }
 
     /// The group of a number.
-    pub(super) fn part(&mut self, number: u64) -> Option<&mut Part> {
+    pub(super) fn part(&mut self, number: u64) -> Option<&mut GroupTransfer> {
         let generation = self.of_number(number)?;
         generation.parts.get_mut(&channel_of(number).0).map(|part| &mut **part)
     }
@@ -214,13 +214,13 @@ impl Generations {
     }
 
     /// The group of a channel in a view.
-    pub(super) fn part_at(&mut self, view: ViewId, channel: Channel) -> Option<&mut Part> {
+    pub(super) fn part_at(&mut self, view: ViewId, channel: Channel) -> Option<&mut GroupTransfer> {
         let generation = self.each_mut().find(|known| known.view() == view)?;
         generation.parts.get_mut(&channel.0).map(|part| &mut **part)
     }
 
     /// A group that begins is told of the peers that are lost already: no fabric tells it again.
-    pub(super) fn tell_losses(&self, part: &mut Part) {
+    pub(super) fn tell_losses(&self, part: &mut GroupTransfer) {
         for (rank, cause) in (0..).map(Rank).zip(&self.losses) {
             if let Some(cause) = cause {
                 part.lost(rank, *cause);
@@ -337,7 +337,7 @@ impl Generations {
         let memory = memory.map_err(|error| Stopped::NoMemory(error.to_string()))?;
         fabric.open(view, &memory.memory()).map_err(|error| Stopped::Fabric(error.to_string()))?;
         tracing::debug!(number, "the node goes on to the next generation of groups");
-        let next = Generation::new(number, Table::new(view, own, members, memory));
+        let next = Generation::new(number, TransferView::new(view, own, members, memory));
         self.oldest = Some(std::mem::replace(&mut self.newest, next));
         self.told.fill(false);
         Ok(())

@@ -4,7 +4,7 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::end::{End, Ended};
+use super::end::{Ended, GroupEnd};
 use super::request::Request;
 use crate::block_transfer::buffer::Buffer;
 use crate::member::Stopped;
@@ -71,7 +71,7 @@ pub struct Group {
     pub(super) message_max: usize,
     pub(super) requests: Sender<Request>,
     pub(super) driver: Arc<dyn Drive>,
-    pub(super) end: Arc<End>,
+    pub(super) end: Arc<GroupEnd>,
     pub(super) asked: Mutex<Asked>,
 }
 

@@ -9,7 +9,7 @@ use tramontane_core::fabric::HostBlocks as _;
 use tramontane_core::ids::{NodeId, Rank};
 
 use super::create_error::CreateError;
-use super::end::End;
+use super::end::GroupEnd;
 use super::engine::Engine;
 use super::group::{Asked, Group};
 use super::messages::GroupMessages;
@@ -18,7 +18,7 @@ use super::recipient::Recipient;
 use super::request::{Opening, Request};
 use crate::block_transfer::buffer::Buffer;
 use crate::block_transfer::options::GroupOptions;
-use crate::block_transfer::transfer::Table;
+use crate::block_transfer::transfer::TransferView;
 use crate::fabric::{AnyFabric, BlockMemoryError, BlockStore};
 use crate::group::{
     ConnectError, Connected, Description, FIRST_VIEW, StartError, StartOptions, connect,
@@ -67,11 +67,11 @@ impl BlockNode {
         let nodes: Vec<NodeId> = description.nodes.iter().map(|node| NodeId(node.id)).collect();
         let layout = layout_of(&nodes).map_err(StartError::from)?;
         let Connected { fabric, memory, own } = connect(description, options, &layout)?;
-        let started = Self::of(fabric, Table::new(FIRST_VIEW, own, nodes.clone(), memory));
+        let started = Self::of(fabric, TransferView::new(FIRST_VIEW, own, nodes.clone(), memory));
         Ok(started.map_err(StartError::from)?)
     }
 
-    fn of(fabric: AnyFabric, table: Table) -> std::io::Result<Self> {
+    fn of(fabric: AnyFabric, table: TransferView) -> std::io::Result<Self> {
         let (own, members) = (table.own, table.members.clone());
         let store = fabric.block_store();
         let (requests, asked) = mpsc::channel();
@@ -123,7 +123,7 @@ impl BlockNode {
             members.iter().map(|member| self.rank_of(*member)).collect::<Result<Vec<_>, _>>()?;
         let is_root = ranks.first() == Some(&self.own);
         let staging = if is_root { None } else { Some(self.buffer(options.block_bytes)?) };
-        let end = Arc::new(End::default());
+        let end = Arc::new(GroupEnd::default());
         let (answer, answered) = mpsc::channel();
         let opening = Opening {
             number,

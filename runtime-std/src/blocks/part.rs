@@ -7,10 +7,10 @@ use tramontane_core::ids::{NodeId, Rank};
 use tramontane_core::layout::Layout;
 use tramontane_core::rdmc::transfer::{OpenError, Outcome};
 
-use super::end::{End, Ended};
+use super::end::{Ended, GroupEnd};
 use super::messages::{GroupMessages, Outgoing};
 use super::request::Opening;
-use crate::block_transfer::transfer::{Place, Table, Transfer};
+use crate::block_transfer::transfer::{Transfer, TransferSetup, TransferView};
 
 /// What a step of a group came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,29 +24,29 @@ pub(super) enum Stepped {
 }
 
 /// One group.
-pub(super) struct Part {
+pub(super) struct GroupTransfer {
     transfer: Transfer,
     messages: GroupMessages,
-    table: Arc<Table>,
+    table: Arc<TransferView>,
     number: u64,
-    end: Arc<End>,
+    end: Arc<GroupEnd>,
     is_closing: bool,
     is_told: bool,
     /// Whether it is on the engine's list of those that are stepped next.
     pub(super) is_awake: bool,
 }
 
-impl Part {
+impl GroupTransfer {
     /// Opens a group.
     pub(super) fn open(
         opening: Opening,
-        table: Arc<Table>,
+        table: Arc<TransferView>,
         channel: Channel,
         fabric: &impl Blocks<Error = ErrorKind>,
     ) -> Result<Self, OpenError> {
         let Opening { number, members, options, messages, end, .. } = opening;
         let cells = table.cells(channel).ok_or(OpenError::Channel)?;
-        let place = Place { channel, cells, members, staging: messages.staging() };
+        let place = TransferSetup { channel, cells, members, staging: messages.staging() };
         let transfer = Transfer::open(&table, place, &options, fabric)?;
         let (is_closing, is_told, is_awake) = (false, false, false);
         Ok(Self { transfer, messages, table, number, end, is_closing, is_told, is_awake })
@@ -118,7 +118,7 @@ fn submit(transfer: &mut Transfer, messages: &mut GroupMessages, is_closing: boo
     }
 }
 
-impl Table {
+impl TransferView {
     /// Where a channel's cells lie in every row.
     fn cells(&self, channel: Channel) -> Option<usize> {
         Layout::of_channels(&self.members, channel.0.checked_add(1)?).ok()?.channel_offset(channel)

@@ -6,7 +6,7 @@ use std::sync::mpsc::Sender;
 use tramontane_core::ids::Rank;
 
 use super::create_error::CreateError;
-use super::end::End;
+use super::end::GroupEnd;
 use super::messages::GroupMessages;
 use crate::block_transfer::buffer::Buffer;
 use crate::block_transfer::options::GroupOptions;
@@ -27,6 +27,6 @@ pub(super) struct Opening {
     pub(super) members: Vec<Rank>,
     pub(super) options: GroupOptions,
     pub(super) messages: GroupMessages,
-    pub(super) end: Arc<End>,
+    pub(super) end: Arc<GroupEnd>,
     pub(super) answer: Sender<Result<(), CreateError>>,
 }

@@ -86,11 +86,11 @@ pub type Stepped<R> = Running<ByCaller<R>>;
 pub struct ByThread(Poller);
 
 /// Stepped by its caller.
-pub struct ByCaller<R: Replica>(Member<R>);
+pub struct ByCaller<R: Replica>(AnyMember<R>);
 
 /// What is stepped. Which kind it is was decided once, at the start.
 #[allow(clippy::large_enum_variant, reason = "there is one a member, and it stays where it is")]
-enum Member<R: Replica> {
+enum AnyMember<R: Replica> {
     Fixed(Fixed<R>),
     Changing(Box<Engine<R>>),
 }
@@ -99,8 +99,8 @@ enum Member<R: Replica> {
 macro_rules! each {
     ($self:expr, $member:ident => $call:expr) => {
         match $self {
-            Member::Fixed($member) => $call,
-            Member::Changing($member) => {
+            AnyMember::Fixed($member) => $call,
+            AnyMember::Changing($member) => {
                 let $member = &mut **$member;
                 $call
             }
@@ -307,11 +307,11 @@ impl Running {
 
 impl<R: Replica> Stepped<R> {
     pub(crate) const fn fixed(handle: Handle, member: Fixed<R>) -> Self {
-        Self { driven: ByCaller(Member::Fixed(member)), handle }
+        Self { driven: ByCaller(AnyMember::Fixed(member)), handle }
     }
 
     pub(crate) fn changing(handle: Handle, member: Engine<R>) -> Self {
-        Self { driven: ByCaller(Member::Changing(Box::new(member))), handle }
+        Self { driven: ByCaller(AnyMember::Changing(Box::new(member))), handle }
     }
 
     /// Does what there is to do now: a bounded amount. Never blocks.
@@ -338,8 +338,8 @@ impl<R: Replica> Stepped<R> {
     #[must_use]
     pub fn idle(&self) -> Idle {
         Idle::new(match &self.driven.0 {
-            Member::Fixed(member) => member.idle_time(),
-            Member::Changing(member) => member.idle_time(),
+            AnyMember::Fixed(member) => member.idle_time(),
+            AnyMember::Changing(member) => member.idle_time(),
         })
     }
 
@@ -353,8 +353,8 @@ impl<R: Replica> Stepped<R> {
     #[must_use]
     pub fn is_settled(&self) -> bool {
         match &self.driven.0 {
-            Member::Fixed(member) => member.is_settled(),
-            Member::Changing(member) => member.is_settled(),
+            AnyMember::Fixed(member) => member.is_settled(),
+            AnyMember::Changing(member) => member.is_settled(),
         }
     }
 
@@ -367,8 +367,8 @@ impl<R: Replica> Stepped<R> {
     #[must_use]
     pub fn writes(&self) -> u64 {
         match &self.driven.0 {
-            Member::Fixed(member) => member.writes(),
-            Member::Changing(member) => member.writes(),
+            AnyMember::Fixed(member) => member.writes(),
+            AnyMember::Changing(member) => member.writes(),
         }
     }
 
@@ -376,8 +376,8 @@ impl<R: Replica> Stepped<R> {
     #[must_use]
     pub fn nulls(&self) -> u64 {
         match &self.driven.0 {
-            Member::Fixed(member) => member.statistics().nulls(),
-            Member::Changing(member) => member.statistics().nulls(),
+            AnyMember::Fixed(member) => member.statistics().nulls(),
+            AnyMember::Changing(member) => member.statistics().nulls(),
         }
     }
 
@@ -398,8 +398,8 @@ impl<R: Replica> Stepped<R> {
         let Self { driven: ByCaller(member), handle } = self;
         let ending = &handle.participant.ending;
         let poller = match member {
-            Member::Fixed(member) => Poller::start(member, ending)?,
-            Member::Changing(member) => Poller::start(*member, ending)?,
+            AnyMember::Fixed(member) => Poller::start(member, ending)?,
+            AnyMember::Changing(member) => Poller::start(*member, ending)?,
         };
         Ok(Running { driven: ByThread(poller), handle })
     }

@@ -11,7 +11,7 @@ use tramontane_core::tram::ReplicaId;
 use super::description::Description;
 use super::messages::{AskReply, AskRequest, PATIENCE, REPLY_MAX};
 use super::places::Places;
-use super::start::Place;
+use super::start::StartingProcess;
 use super::start_error::StartError;
 use super::status::ReplicaStatus;
 use crate::group::ControlEndpoints;
@@ -54,7 +54,7 @@ pub(super) struct Asker {
 
 impl Asker {
     /// One for the overlay of a place.
-    pub(super) fn new(place: &Place) -> Self {
+    pub(super) fn new(place: &StartingProcess) -> Self {
         // It tells two lives of a node apart; that of one who asks is never compared.
         let incarnation = incarnation().unwrap_or_default();
         let identity = Identity { node: Identity::NO_MEMBER, incarnation, digest: place.digest };
@@ -123,7 +123,7 @@ impl Operator {
     /// # Errors
     /// [`StartError`].
     pub fn new(description: &Description) -> Result<Self, StartError> {
-        let place = Place::of(description)?;
+        let place = StartingProcess::of(description)?;
         Ok(Self { asker: Asker::new(&place), places: place.places })
     }
 

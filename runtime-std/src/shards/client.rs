@@ -17,7 +17,7 @@ use super::description::Description;
 use super::lives::Life;
 use super::places::Places;
 use super::seat::{Seats, Taken};
-use super::start::{Place, StartOptions, open_device};
+use super::start::{StartOptions, StartingProcess, open_device};
 use super::start_error::StartError;
 use crate::fabric::choice;
 use crate::poll::Idle;
@@ -52,7 +52,7 @@ impl Client {
         options: StartOptions<'_>,
     ) -> Result<Self, StartError> {
         let until = Instant::now() + options.time_limit;
-        let place = Place::of(description)?;
+        let place = StartingProcess::of(description)?;
         let asker = Asker::new(&place);
         let device = open_device(description, || place.own_address())?;
         let (taken, mut engine) = take_place(&place, description, device, &asker, until, &options)?;
@@ -200,7 +200,7 @@ impl std::fmt::Debug for Client {
 
 /// Gets a number, and the fabric of a process that has it.
 fn take_place(
-    place: &Place,
+    place: &StartingProcess,
     description: &Description,
     mut device: Option<Site>,
     asker: &Asker,
@@ -228,7 +228,7 @@ fn take_place(
 }
 
 fn open(
-    place: &Place,
+    place: &StartingProcess,
     description: &Description,
     device: Option<Site>,
     taken: &Taken,

@@ -20,7 +20,7 @@ use super::links::{Agreed, Links};
 use super::lives::Lives;
 use super::places::Places;
 use super::seat::Taken;
-use super::start::Place;
+use super::start::StartingProcess;
 use super::start_error::StartError;
 use crate::fabric::AnyFabric;
 use crate::fabric::peers::PeerFabric;
@@ -92,7 +92,7 @@ pub(super) struct ClientEngine<F: PeerFabric> {
 impl<F: PeerFabric> ClientEngine<F> {
     /// Begins to call all replicas.
     fn open(
-        place: &Place,
+        place: &StartingProcess,
         identity: Identity,
         taken: &Taken,
         mut fabric: F,
@@ -347,7 +347,7 @@ pub(super) use each_engine;
 impl AnyEngine {
     /// The engine of a client that has a place, over its fabric.
     pub(super) fn open(
-        place: &Place,
+        place: &StartingProcess,
         identity: Identity,
         taken: &Taken,
         fabric: AnyFabric,

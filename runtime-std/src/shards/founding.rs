@@ -53,7 +53,7 @@ enum Return {
 
 /// How a replica is part of its group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Part {
+pub(super) struct FoundingPart {
     pub(super) incarnation: u16,
     pub(super) is_founder: bool,
 }
@@ -75,7 +75,7 @@ type Answer = Result<(u64, Standing), OpenSessionError>;
 
 impl Founding<'_> {
     /// Finds out. Returns once the group has formed.
-    pub(super) fn run(&self) -> Result<Part, StartError> {
+    pub(super) fn run(&self) -> Result<FoundingPart, StartError> {
         let (mut at_least, mut lost_since) = (0, None::<Instant>);
         let mut tells_at = Instant::now() + TELL_PAUSE;
         loop {
@@ -86,12 +86,12 @@ impl Founding<'_> {
             if let Some(founders) = self.find_founders(&answers) {
                 if self.is_among(&founders, self.own.rank, self.identity.incarnation) {
                     self.form(&founders);
-                    return Ok(Part { incarnation: 1, is_founder: true });
+                    return Ok(FoundingPart { incarnation: 1, is_founder: true });
                 }
                 match self.judge_return(&answers, &founders) {
                     Return::As(given) if given == at_least => {
                         self.return_to(&answers, founders);
-                        return Ok(Part { incarnation: given, is_founder: false });
+                        return Ok(FoundingPart { incarnation: given, is_founder: false });
                     }
                     // Once more, so that a quorum knows of it.
                     Return::As(given) => {

@@ -1,7 +1,7 @@
 //! What other threads ask of the one that drives a replica.
 
 use super::calls::Meeting;
-use super::snapshot::{Order, Snapshot};
+use super::snapshot::{Snapshot, SnapshotOrder};
 
 /// One request.
 #[derive(Debug)]
@@ -9,7 +9,7 @@ pub(super) enum Request {
     /// What came of a meeting.
     Meeting(Meeting),
     /// Another replica wants to know what this one knows.
-    Snapshot(Order),
+    Snapshot(SnapshotOrder),
     /// What another replica knew, or nothing: then it is asked for again.
     Restore(Option<Snapshot>),
 }

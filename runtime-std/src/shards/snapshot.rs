@@ -40,10 +40,10 @@ pub(super) struct Snapshot {
 }
 
 /// Where a snapshot is to go, and where it comes from.
-pub(super) type Order = SyncSender<Option<Taken>>;
+pub(super) type SnapshotOrder = SyncSender<Option<Taken>>;
 
 /// A place for one.
-pub(super) fn order() -> (Order, Receiver<Option<Taken>>) {
+pub(super) fn order() -> (SnapshotOrder, Receiver<Option<Taken>>) {
     sync_channel(1)
 }
 

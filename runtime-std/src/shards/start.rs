@@ -15,7 +15,7 @@ use tramontane_verbs::Site;
 use super::calls::Calls;
 use super::description::{Description, Replicas};
 use super::engine::{Engine, Parts};
-use super::founding::{Founding, Part};
+use super::founding::{Founding, FoundingPart};
 use super::lent::open_replica;
 use super::links::Links;
 use super::lives::Lives;
@@ -80,7 +80,7 @@ pub fn start<R: Replica + 'static>(
     options: StartOptions<'_>,
     application: R,
 ) -> Result<Running, StartError> {
-    let place = Place::of(description)?;
+    let place = StartingProcess::of(description)?;
     place.places.check(replica)?;
     let node = place.places.node(replica);
     let identity = place.identity(node)?;
@@ -107,7 +107,7 @@ pub(super) fn open_device(
 }
 
 /// What a process of an overlay has before it is a replica or a client.
-pub(super) struct Place {
+pub(super) struct StartingProcess {
     pub(super) places: Places,
     pub(super) endpoints: ControlEndpoints,
     pub(super) root: Root,
@@ -116,7 +116,7 @@ pub(super) struct Place {
     pub(super) lease: Duration,
 }
 
-impl Place {
+impl StartingProcess {
     /// That of a description.
     pub(super) fn of(description: &Description) -> Result<Self, StartError> {
         let places = Places::new(description, description.overlay()?);
@@ -195,7 +195,7 @@ fn endpoints(
 
 /// A process on its way to be a replica.
 struct Starting<'d> {
-    place: Place,
+    place: StartingProcess,
     description: &'d Description,
     own: ReplicaId,
     identity: Identity,
@@ -210,7 +210,7 @@ impl Starting<'_> {
     ) -> Result<Running, StartError> {
         let until = Instant::now() + options.time_limit;
         let Self { place, description, own, identity, mut application } = self;
-        let Place { places, endpoints, lease, .. } = place;
+        let StartingProcess { places, endpoints, lease, .. } = place;
         // Before others wait for it: what this machine lacks is told at once.
         let overlay = places.overlay().clone();
         let shape = Shape::of(&overlay, own.group);
@@ -237,7 +237,7 @@ impl Starting<'_> {
             cancel: options.cancel,
             told: options.told,
         };
-        let Part { incarnation, is_founder } = founding.run()?;
+        let FoundingPart { incarnation, is_founder } = founding.run()?;
         let is_over = Arc::new(AtomicBool::new(false));
         let source = Source {
             own,

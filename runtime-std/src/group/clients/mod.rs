@@ -31,7 +31,7 @@ use crate::fabric::AnyBell;
 use crate::group::clients::order::feed::Feed;
 use crate::group::clients::order::record_places::FeedPlaces;
 use crate::group::clients::order::served::{Orders, Served, subgroups_with_clients};
-use crate::group::clients::serve::member::Member;
+use crate::group::clients::serve::member::ServedMember;
 use crate::group::clients::serve::outlet::Outlet;
 use crate::group::clients::serve::service::Service;
 use crate::group::control::clients::{Clients, NoClients, RecordPlaces, refuse};
@@ -80,7 +80,8 @@ impl ClientOrders {
             (state.subgroup(), Outlet::new(Sender::new(state, None), bell.clone()))
         };
         let outlets = send_states.iter().filter(|state| state.has_clients).map(outlet).collect();
-        let member = Member::new(Arc::clone(participant), Arc::clone(&feed), outlets, bell.clone());
+        let member =
+            ServedMember::new(Arc::clone(participant), Arc::clone(&feed), outlets, bell.clone());
         let (queue, arrivals) = channel();
         let service = Service::new(member, arrivals, board);
         let thread = std::thread::Builder::new()

@@ -24,13 +24,13 @@ pub(crate) enum Source<'b, 'a> {
     Replayed(Option<Message<'a>>),
     /// What another one has, without what is not for the application.
     Ordered {
-        sent: &'b mut (dyn Sent<'b> + 'b),
+        sent: &'b mut (dyn SentMessages<'b> + 'b),
         order: &'b mut SubgroupOrder,
     },
 }
 
 /// Messages as they were sent, where there may be clients.
-pub(crate) trait Sent<'s> {
+pub(crate) trait SentMessages<'s> {
     /// The next one, which the tap has not seen.
     fn next_sent(&mut self) -> Option<Message<'s>>;
 
@@ -38,7 +38,7 @@ pub(crate) trait Sent<'s> {
     fn keep(&mut self, sent: &Message<'_>);
 }
 
-impl<'s, 'b: 's> Sent<'s> for Messages<'b, '_> {
+impl<'s, 'b: 's> SentMessages<'s> for Messages<'b, '_> {
     fn next_sent(&mut self) -> Option<Message<'s>> {
         self.next_untapped()
     }

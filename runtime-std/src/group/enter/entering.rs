@@ -13,7 +13,7 @@ use std::time::Instant;
 use tramontane_control::{ControlServer, Identity, OpenSessionError};
 use tramontane_core::ids::NodeId;
 
-use super::place::{Found, Place};
+use super::place::{Found, StartingMember};
 use super::start_options::StartError;
 use crate::fabric::{AnyBell, AnyFabric};
 use crate::group::control::control_service::ControlService;
@@ -40,7 +40,7 @@ pub(crate) struct Reception {
 }
 
 impl Reception {
-    fn open(place: &Place, description: &Description, bell: &AnyBell) -> io::Result<Self> {
+    fn open(place: &StartingMember, description: &Description, bell: &AnyBell) -> io::Result<Self> {
         let service = ControlService::default();
         let nodes = description.nodes.iter().map(|node| NodeId(node.id));
         let listener = place.listener.try_clone()?;
@@ -65,7 +65,7 @@ pub(crate) struct Entered {
     pub(crate) let_in: Option<LetIn>,
 }
 
-impl Place {
+impl StartingMember {
     /// Finds the group, and comes into a view of it.
     pub(crate) fn enter<R: Replica>(
         &mut self,

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::place::{Found, Place};
+use super::place::{Found, StartingMember};
 use super::start_options::StartError;
 use crate::group::description::terms::Description;
 use crate::group::restart;
@@ -12,7 +12,7 @@ use crate::group::state::folder::StateFolder;
 /// How long a node meets others before it asks again whether one of them restarts.
 const FORMING_TURN: Duration = Duration::from_secs(2);
 
-impl Place {
+impl StartingMember {
     /// Finds the group running, restarts it, or forms it.
     ///
     /// A node that has noted that the group was being formed cannot know whether it was: another

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use tramontane_core::ids::NodeId;
 
-use crate::group::state::last_membership::{End, LastMembership};
+use crate::group::state::last_membership::{LastMembership, MembershipEnd};
 
 /// How a process takes part in forming its group.
 #[derive(Clone, Debug, Default)]
@@ -153,7 +153,7 @@ pub(crate) enum Remembers {
     /// It was never a member.
     Fresh,
     /// It was a member.
-    View { view: u64, members: Vec<u32>, end: Option<End> },
+    View { view: u64, members: Vec<u32>, end: Option<MembershipEnd> },
     /// It has logs of so many records, and has forgotten of which view.
     Log { records: u64 },
 }
@@ -271,10 +271,10 @@ pub(crate) fn reason(node: NodeId, statement: &Statement) -> Option<NotFormed> {
         Remembers::Log { records } => Some(NotFormed::HasLog { node, records: *records }),
         Remembers::View { view, members, end } => {
             let how = match end {
-                Some(End::Left) => "left it",
-                Some(End::Last) => "ended it as the last member",
-                Some(End::Halted) => "was out of it",
-                Some(End::Failed) => "ended without leaving it",
+                Some(MembershipEnd::Left) => "left it",
+                Some(MembershipEnd::Last) => "ended it as the last member",
+                Some(MembershipEnd::Halted) => "was out of it",
+                Some(MembershipEnd::Failed) => "ended without leaving it",
                 None => "ended without a word",
             };
             Some(NotFormed::WasMember { node, view: *view, members: members.clone(), how })
@@ -304,7 +304,7 @@ mod tests {
     }
 
     fn past() -> Remembers {
-        Remembers::View { view: 3, members: vec![1, 2], end: Some(End::Left) }
+        Remembers::View { view: 3, members: vec![1, 2], end: Some(MembershipEnd::Left) }
     }
 
     fn verdict(statements: Vec<Statement>) -> Result<(), NotFormed> {

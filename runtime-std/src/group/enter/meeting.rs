@@ -12,7 +12,7 @@ use tramontane_control::{
 use tramontane_core::ids::NodeId;
 
 use super::forming::{NotFormed, Remembers, Statement, Waiting, judge, reason};
-use super::place::Place;
+use super::place::StartingMember;
 use super::start_options::StartError;
 use crate::group::control::control_service::ControlService;
 use crate::group::control::probe::{Probed, probe};
@@ -55,7 +55,7 @@ enum Met {
     Again(MeshError),
 }
 
-impl Place {
+impl StartingMember {
     /// Meets all other initial nodes; nothing once a member is found running, which this node can
     /// then join.
     pub(crate) fn meet_unless_running(

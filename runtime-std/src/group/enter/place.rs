@@ -34,7 +34,7 @@ pub(crate) enum Found {
 }
 
 /// What a process has before it is a member.
-pub(crate) struct Place {
+pub(crate) struct StartingMember {
     pub(crate) own: NodeId,
     pub(crate) identity: Identity,
     pub(crate) addresses: BTreeMap<NodeId, Address>,
@@ -52,7 +52,7 @@ pub(crate) struct Place {
     pub(crate) data: DataFolder,
 }
 
-impl Place {
+impl StartingMember {
     /// Takes it, and what will carry the writes: what this machine lacks is told before others wait
     /// for it.
     pub(crate) fn take(

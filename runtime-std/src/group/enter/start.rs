@@ -9,7 +9,7 @@
 
 use std::time::Instant;
 
-use super::place::Place;
+use super::place::StartingMember;
 use super::start_options::{StartError, StartOptions};
 use crate::group::delivery::replica::Replica;
 use crate::group::description::terms::{Description, Membership};
@@ -53,7 +53,7 @@ pub fn start_stepped<R: Replica>(
     let until = Instant::now() + options.time_limit;
     let cancel = options.cancel;
     let settings = options.settings;
-    let (place, fabric) = Place::take(&description, options)?;
+    let (place, fabric) = StartingMember::take(&description, options)?;
     match description.membership {
         Membership::Fixed => {
             place.become_fixed(description, fabric, replica, settings, until, cancel)

@@ -7,7 +7,7 @@ use std::time::Instant;
 use tramontane_core::fabric::{HostBlocks as _, HostFabric as _};
 
 use super::entering::{Entered, Reception};
-use super::place::Place;
+use super::place::StartingMember;
 use super::senders::Senders;
 use super::start_options::StartError;
 use crate::fabric::AnyFabric;
@@ -28,7 +28,7 @@ use crate::group::state::noting::NotedFolder;
 use crate::group::status::statistics::Statistics;
 use crate::member::Settings;
 
-impl Place {
+impl StartingMember {
     pub(crate) fn become_member<R: Replica>(
         mut self,
         description: Description,

@@ -10,7 +10,7 @@ use tramontane_core::fabric::{Fabric as _, HostBlocks as _, HostFabric as _, Vie
 use tramontane_core::ids::{NodeId, Rank};
 use tramontane_core::layout::Layout;
 
-use super::place::Place;
+use super::place::StartingMember;
 use super::senders::Senders;
 use super::start_options::{StartError, StartOptions};
 use crate::fabric::AnyFabric;
@@ -72,7 +72,7 @@ pub fn connect(
     let until = Instant::now() + options.time_limit;
     let cancel = options.cancel;
     options.terms ^= layout.digest();
-    let (place, mut fabric) = Place::take(&description, options)?;
+    let (place, mut fabric) = StartingMember::take(&description, options)?;
     let view = View::first(&description);
     let own = place.rank_in(&view)?;
     place.connect_all(&description, &mut fabric, until, cancel)?;
@@ -92,7 +92,7 @@ pub enum ConnectError {
     Start(#[from] StartError),
 }
 
-impl Place {
+impl StartingMember {
     fn rank_in(&self, view: &View) -> Result<Rank, StartError> {
         let known = || view.members.iter().map(|node| node.get()).collect();
         view.rank_of(self.own)

@@ -11,7 +11,7 @@ use crate::group::engine::open_view::OpenView;
 
 /// Where a view ended in a subgroup that goes on: one of its members is in the next view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct End {
+pub(crate) struct SubgroupEnd {
     pub(crate) subgroup: u16,
     /// The place behind the last one that is delivered. None where there is no order.
     pub(crate) trim: Option<u64>,
@@ -19,7 +19,7 @@ pub(crate) struct End {
 
 /// What a member sent a joiner of a subgroup beside the state, and how far it goes with that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Sent {
+pub(crate) struct SentCount {
     pub(crate) subgroup: u16,
     pub(crate) messages: u64,
     /// Up to that place of that view.
@@ -31,7 +31,7 @@ pub(crate) struct Sent {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Admission {
     pub(crate) view: View,
-    pub(crate) ends: Vec<End>,
+    pub(crate) ends: Vec<SubgroupEnd>,
 }
 
 impl Admission {
@@ -52,19 +52,19 @@ impl Admission {
                     .read(|node| node.trim(subgroup))
                     .map(|trim| trim.0)
                     .filter(|_| is_ordered);
-                ends.push(End { subgroup: subgroup.0, trim });
+                ends.push(SubgroupEnd { subgroup: subgroup.0, trim });
             }
         }
         Self { view: next, ends }
     }
 
     /// Where the view before ended in a subgroup, if it goes on.
-    pub(crate) fn end_of(&self, subgroup: SubgroupId) -> Option<&End> {
+    pub(crate) fn end_of(&self, subgroup: SubgroupId) -> Option<&SubgroupEnd> {
         self.ends.iter().find(|end| end.subgroup == subgroup.0)
     }
 
     /// Whether that is all of its subgroup that came before the view.
-    pub(crate) fn is_whole(&self, sent: &Sent) -> bool {
+    pub(crate) fn is_whole(&self, sent: &SentCount) -> bool {
         let Some(end) = self.end_of(SubgroupId(sent.subgroup)) else { return false };
         // A state of this view was taken before anything was delivered in it.
         let is_of_now = sent.view == self.view.id.0 && sent.place == 0 && sent.messages == 0;
@@ -85,10 +85,13 @@ mod tests {
     fn what_was_sent_is_whole_up_to_the_end_of_the_view_before_or_before_anything_in_this_one() {
         let first = View { id: FIRST_VIEW, members: vec![NodeId(0)], closed: Vec::new() };
         let view = View { id: FIRST_VIEW.next(), members: vec![NodeId(0), NodeId(1)], ..first };
-        let ends = vec![End { subgroup: 0, trim: Some(9) }, End { subgroup: 2, trim: None }];
+        let ends = vec![
+            SubgroupEnd { subgroup: 0, trim: Some(9) },
+            SubgroupEnd { subgroup: 2, trim: None },
+        ];
         let admission = Admission { view, ends };
         let is_whole = |subgroup, messages, view, place| {
-            admission.is_whole(&Sent { subgroup, messages, view, place })
+            admission.is_whole(&SentCount { subgroup, messages, view, place })
         };
         assert!(is_whole(0, 4, 1, 9) && is_whole(0, 0, 2, 0) && is_whole(2, 4, 1, 5));
         assert!(!is_whole(0, 4, 1, 8), "a place is missing");

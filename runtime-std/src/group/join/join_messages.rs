@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::admission::{End, Sent};
+use super::admission::{SentCount, SubgroupEnd};
 use crate::group::description::view::WireView;
 use crate::group::durable::comparison::LogPlace;
 use crate::group::durable::delivered::{Delivered, Shared};
@@ -52,7 +52,7 @@ pub(crate) enum JoinReply {
     Choose(WireView),
     /// The joiner is a member of this view, and this member has sent everything that came before
     /// it: `sent` says how much. `ends` says where the view before ended in each subgroup.
-    Member { view: WireView, ends: Vec<End>, sent: Vec<Sent> },
+    Member { view: WireView, ends: Vec<SubgroupEnd>, sent: Vec<SentCount> },
 }
 
 #[cfg(test)]

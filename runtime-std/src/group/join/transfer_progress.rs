@@ -5,34 +5,36 @@ use std::collections::BTreeMap;
 
 use tramontane_core::ids::{NodeId, SubgroupId};
 
-use super::admission::{Admission, Sent};
+use super::admission::{Admission, SentCount};
 use crate::group::description::subgroups::needed;
 use crate::group::description::terms::Description;
 
 /// What came of one subgroup.
 #[derive(Debug, Default)]
-struct Part {
+struct SubgroupProgress {
     /// Messages since the state.
     messages: u64,
     /// What its supplier reports to have sent, once that is all.
-    sent: Option<Sent>,
+    sent: Option<SentCount>,
     /// The join in which it was restored was broken off.
     is_over: bool,
 }
 
 /// All that a joiner has restored, in this attempt and in those before.
 #[derive(Debug, Default)]
-pub(crate) struct TransferProgress(BTreeMap<u16, Part>);
+pub(crate) struct TransferProgress(BTreeMap<u16, SubgroupProgress>);
 
 impl TransferProgress {
     /// A join begins: what was restored before counts no more.
     pub(crate) fn begin(&mut self) {
-        self.0.values_mut().for_each(|part| *part = Part { is_over: true, ..Part::default() });
+        self.0
+            .values_mut()
+            .for_each(|part| *part = SubgroupProgress { is_over: true, ..Part::default() });
     }
 
     /// The state of a subgroup came, in place of whatever was there.
     pub(crate) fn state(&mut self, subgroup: SubgroupId) {
-        self.0.insert(subgroup.0, Part::default());
+        self.0.insert(subgroup.0, SubgroupProgress::default());
     }
 
     /// The subgroups whose state came.
@@ -48,7 +50,7 @@ impl TransferProgress {
     }
 
     /// A supplier has sent all that it has to.
-    pub(crate) fn sent(&mut self, sent: &[Sent]) {
+    pub(crate) fn sent(&mut self, sent: &[SentCount]) {
         for sent in sent {
             if let Some(part) = self.0.get_mut(&sent.subgroup).filter(|part| !part.is_over) {
                 part.sent = Some(*sent);
@@ -90,24 +92,24 @@ impl TransferProgress {
 mod tests {
     use super::*;
     use crate::group::description::view::{FIRST_VIEW, View};
-    use crate::group::join::admission::End;
+    use crate::group::join::admission::SubgroupEnd;
 
     const OWN: NodeId = NodeId(2);
     const SUBGROUP: SubgroupId = SubgroupId(0);
 
-    fn admission(members: &[u32], ends: Vec<End>) -> Admission {
+    fn admission(members: &[u32], ends: Vec<SubgroupEnd>) -> Admission {
         let members = members.iter().copied().map(NodeId).collect();
         Admission { view: View { id: FIRST_VIEW.next(), members, closed: Vec::new() }, ends }
     }
 
-    fn sent(messages: u64, place: u64) -> [Sent; 1] {
-        [Sent { subgroup: 0, messages, view: FIRST_VIEW.0, place }]
+    fn sent(messages: u64, place: u64) -> [SentCount; 1] {
+        [SentCount { subgroup: 0, messages, view: FIRST_VIEW.0, place }]
     }
 
     #[test]
     fn a_state_is_whole_with_all_messages_up_to_the_end_of_the_view_before() {
         let description = Description::local("transfer", 3, 8, 16);
-        let admission = admission(&[0, 1, 2], vec![End { subgroup: 0, trim: Some(7) }]);
+        let admission = admission(&[0, 1, 2], vec![SubgroupEnd { subgroup: 0, trim: Some(7) }]);
         let lacks = |progress: &TransferProgress| {
             !progress.lacking(&description, OWN, &admission).is_empty()
         };

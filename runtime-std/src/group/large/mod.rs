@@ -53,9 +53,9 @@ use self::limits::{POOL_MAX, describe};
 use self::outbox::Outbox;
 use self::pool::Pool;
 use self::send_queue::LargeSendQueueReader;
-use self::sender_stream::{End, SenderStream};
+use self::sender_stream::{SenderStream, StreamEnd};
 use crate::block_transfer::buffer::Buffer;
-use crate::block_transfer::transfer::{Place, Table};
+use crate::block_transfer::transfer::{TransferSetup, TransferView};
 use crate::fabric::{AnyFabric, BlockStore};
 use crate::group::description::layout::ViewLayout;
 use crate::group::description::terms::Description;
@@ -86,7 +86,7 @@ pub(crate) struct Large {
     outboxes: Vec<(SubgroupId, Outbox)>,
     /// Of the present view; none once it ends.
     streams: Vec<SenderStream>,
-    table: Option<Arc<Table>>,
+    table: Option<Arc<TransferView>>,
     pool: Pool,
     is_awake: bool,
     until_look: u32,
@@ -133,7 +133,7 @@ impl Large {
             return Ok(());
         }
         let members = present.view().members.clone();
-        let table = Arc::new(Table::new(present.view().id, own, members, present.memory()));
+        let table = Arc::new(TransferView::new(present.view().id, own, members, present.memory()));
         for subgroup in (0..).map(SubgroupId).take(description.subgroups.len()) {
             self.open_lanes(subgroup, layout, &table, description, fabric)?;
         }
@@ -146,7 +146,7 @@ impl Large {
         &mut self,
         id: SubgroupId,
         layout: &ViewLayout,
-        table: &Arc<Table>,
+        table: &Arc<TransferView>,
         description: &Description,
         fabric: &AnyFabric,
     ) -> Result<(), LargeFailure> {
@@ -164,16 +164,16 @@ impl Large {
                 let Some(index) = self.outboxes.iter().position(|(of, _)| *of == id) else {
                     continue;
                 };
-                End::Own(index)
+                StreamEnd::Own(index)
             } else {
                 let staging = self.pool.take(large.options.block_bytes);
                 let staging = staging.map_err(|error| LargeFailure::Memory(said(&error)))?;
-                End::Of(Inbox::new(staging, large.window, large.whole_blocks_max()))
+                StreamEnd::Of(Inbox::new(staging, large.window, large.whole_blocks_max()))
             };
             let others = subgroup.members.iter().filter(|member| *member != rank);
             let members = std::iter::once(rank).chain(others).copied().collect();
             let staging = end.staging();
-            let place = Place { channel, cells, members, staging };
+            let place = TransferSetup { channel, cells, members, staging };
             let stream =
                 SenderStream::open(table, (id, sender), place, &large.options, end, fabric);
             self.streams.push(stream.map_err(|error| LargeFailure::Fabric(said(&error)))?);
@@ -263,7 +263,7 @@ impl Large {
     ) {
         for stream in &mut self.streams {
             match &mut stream.end {
-                End::Own(index) => {
+                StreamEnd::Own(index) => {
                     if let Some((subgroup, outbox)) = self.outboxes.get_mut(*index)
                         && !outbox.is_empty()
                         && let Some(position) =
@@ -272,8 +272,8 @@ impl Large {
                         outbox.delivered_everywhere(position.0);
                     }
                 }
-                End::Of(inbox) if inbox.is_empty() => {}
-                End::Of(inbox) => {
+                StreamEnd::Of(inbox) if inbox.is_empty() => {}
+                StreamEnd::Of(inbox) => {
                     let subgroup = stream.subgroup;
                     inbox.delivered(
                         present.read(|node| node.node().large_delivered(subgroup, stream.sender)),
@@ -298,8 +298,8 @@ impl Large {
         let stream =
             self.streams.iter().find(|stream| stream.subgroup == subgroup && stream.rank == rank);
         let bytes = stream.and_then(|stream| match &stream.end {
-            End::Own(index) => self.outboxes.get(*index)?.1.get(number),
-            End::Of(inbox) => inbox.get(number),
+            StreamEnd::Own(index) => self.outboxes.get(*index)?.1.get(number),
+            StreamEnd::Of(inbox) => inbox.get(number),
         });
         let described = as_described(bytes, description);
         if described.is_none() {
@@ -340,7 +340,7 @@ impl Large {
     pub(crate) fn end(&mut self, fabric: &mut AnyFabric) {
         self.stop(fabric);
         for stream in self.streams.drain(..) {
-            if let End::Of(inbox) = stream.end {
+            if let StreamEnd::Of(inbox) = stream.end {
                 inbox.end(&mut self.pool);
             }
         }

@@ -17,7 +17,7 @@ use crate::block_transfer::transfer::Transfer;
 
 /// A large message of this node.
 #[derive(Debug)]
-struct Entry {
+struct OutboxEntry {
     /// As [`Ordinal`](crate::group::send::receipt::ordinal::Ordinal)s count.
     ordinal: u64,
     buffer: Buffer,
@@ -28,7 +28,7 @@ struct Entry {
 #[derive(Debug)]
 pub(super) struct Outbox {
     reader: LargeSendQueueReader,
-    entries: VecDeque<Entry>,
+    entries: VecDeque<OutboxEntry>,
     /// The number in this view of the first entry.
     first: u64,
     /// How many of this view's were given to the transfer, and how many are through it.
@@ -47,7 +47,7 @@ impl Outbox {
     pub(super) fn receive_message(&mut self) -> bool {
         let before = self.entries.len();
         while let Some(QueuedBytes { ordinal, buffer, bytes }) = self.reader.take() {
-            self.entries.push_back(Entry { ordinal, buffer, bytes });
+            self.entries.push_back(OutboxEntry { ordinal, buffer, bytes });
         }
         self.entries.len() > before
     }

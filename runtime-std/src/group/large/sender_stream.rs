@@ -11,17 +11,17 @@ use super::inbox::{Inbox, Receiving, Refusal};
 use super::outbox::Outbox;
 use super::pool::Pool;
 use crate::block_transfer::options::GroupOptions;
-use crate::block_transfer::transfer::{Place, Table, Transfer};
+use crate::block_transfer::transfer::{Transfer, TransferSetup, TransferView};
 use crate::fabric::AnyFabric;
 
 /// Where a stream's messages are kept.
-pub(super) enum End {
+pub(super) enum StreamEnd {
     /// In the own outbox of that number.
     Own(usize),
     Of(Inbox),
 }
 
-impl End {
+impl StreamEnd {
     /// Where first blocks go; the root posts no receive.
     pub(super) fn staging(&self) -> Area {
         match self {
@@ -37,7 +37,7 @@ pub(super) struct SenderStream {
     pub(super) sender: SenderRank,
     /// The sender's rank in the view.
     pub(super) rank: Rank,
-    pub(super) end: End,
+    pub(super) end: StreamEnd,
     transfer: Transfer,
     /// How many messages the node was told of.
     told: u64,
@@ -63,11 +63,11 @@ pub(super) struct Stepped {
 
 impl SenderStream {
     pub(super) fn open(
-        table: &Arc<Table>,
+        table: &Arc<TransferView>,
         (subgroup, sender): (SubgroupId, SenderRank),
-        place: Place,
+        place: TransferSetup,
         options: &GroupOptions,
-        end: End,
+        end: StreamEnd,
         fabric: &AnyFabric,
     ) -> Result<Self, OpenError> {
         let rank = place.members.first().copied().unwrap_or_default();
@@ -86,12 +86,12 @@ impl SenderStream {
         pool: &mut Pool,
     ) {
         match &mut self.end {
-            End::Own(index) => {
+            StreamEnd::Own(index) => {
                 if let Some((_, outbox)) = outboxes.get_mut(*index) {
                     self.transfer.take(event, outbox);
                 }
             }
-            End::Of(inbox) => self.transfer.take(event, &mut Receiving { inbox, pool }),
+            StreamEnd::Of(inbox) => self.transfer.take(event, &mut Receiving { inbox, pool }),
         }
     }
 
@@ -105,12 +105,12 @@ impl SenderStream {
     ) -> Stepped {
         let mut stepped = Stepped::default();
         let progress = match &mut self.end {
-            End::Own(index) => {
+            StreamEnd::Own(index) => {
                 let Some((_, outbox)) = outboxes.get_mut(*index) else { return stepped };
                 stepped.is_busy |= outbox.submit(&mut self.transfer);
                 self.transfer.step(fabric, outbox)
             }
-            End::Of(inbox) => {
+            StreamEnd::Of(inbox) => {
                 let progress = self.transfer.step(fabric, &mut Receiving { inbox, pool });
                 let arrived = inbox.arrived();
                 if arrived > self.told {
@@ -127,8 +127,8 @@ impl SenderStream {
         {
             self.is_explained = true;
             let refusal = match &self.end {
-                End::Of(inbox) => inbox.refusal.as_ref(),
-                End::Own(_) => None,
+                StreamEnd::Of(inbox) => inbox.refusal.as_ref(),
+                StreamEnd::Own(_) => None,
             };
             let Self { subgroup, rank, .. } = self;
             tracing::info!(%subgroup, sender = %rank, ?failure, ?refusal, "large messages go no further");

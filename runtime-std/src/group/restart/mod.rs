@@ -43,7 +43,7 @@ use crate::group::description::terms::Description;
 use crate::group::description::view::{View, WireView};
 use crate::group::enter::forming::{List, RestartWaiting, Waiting};
 use crate::group::enter::meeting::{OTHER_CONFIGURATION, Telling};
-use crate::group::enter::place::{Found, Place};
+use crate::group::enter::place::{Found, StartingMember};
 use crate::group::enter::start_options::StartError;
 
 /// Between two looks at the others.
@@ -75,7 +75,7 @@ enum Look {
     Pause,
 }
 
-impl Place {
+impl StartingMember {
     /// Whether this node was a member of a group that logs, which is not formed again; or noted
     /// that it was being formed; or has a log, and has forgotten of which view.
     pub(crate) fn may_restart(&self, description: &Description) -> bool {

@@ -20,7 +20,7 @@ pub(crate) struct LastMembership {
     pub(crate) view: u64,
     pub(crate) members: Vec<u32>,
     /// How the membership ended; not known if the process ended first.
-    pub(crate) end: Option<End>,
+    pub(crate) end: Option<MembershipEnd>,
     /// The logged and other subgroups that have lost their state for good.
     #[serde(default)]
     pub(crate) closed: Vec<u16>,
@@ -86,7 +86,7 @@ impl LastMembership {
 /// How a membership ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum End {
+pub(crate) enum MembershipEnd {
     /// It left, and others went on.
     Left,
     /// It was the last member, and left: the group ended with it.

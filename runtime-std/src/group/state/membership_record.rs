@@ -12,7 +12,7 @@
 
 use tramontane_core::ids::{NodeId, ViewId};
 
-use super::last_membership::{End, LastMembership};
+use super::last_membership::{LastMembership, MembershipEnd};
 use super::noted_log::NotedLog;
 use super::noting::NotedFolder;
 use crate::group::description::view::View;
@@ -91,10 +91,10 @@ impl Record {
             |last: &LastMembership| last.incarnation == self.incarnation && last.end.is_none();
         let Some(last) = folder.last.clone().filter(is_own) else { return };
         let end = match why {
-            Stopped::Left if last.members.len() == 1 => End::Last,
-            Stopped::Left => End::Left,
-            Stopped::Halted { .. } => End::Halted,
-            _ => End::Failed,
+            Stopped::Left if last.members.len() == 1 => MembershipEnd::Last,
+            Stopped::Left => MembershipEnd::Left,
+            Stopped::Halted { .. } => MembershipEnd::Halted,
+            _ => MembershipEnd::Failed,
         };
         if let Err(error) = folder.write(LastMembership { end: Some(end), ..last }) {
             // To forget how it ended is to remember less, and nothing wrong.
@@ -161,13 +161,13 @@ mod tests {
         assert_eq!(last_membership(&second).expect("as before").end, None);
         second.begins(&view(&[3, 4]), Vec::new()).expect("room");
         second.ends(&Stopped::Left, FIRST_VIEW, &[]);
-        assert_eq!(last_membership(&second).expect("it left").end, Some(End::Left));
+        assert_eq!(last_membership(&second).expect("it left").end, Some(MembershipEnd::Left));
         second.begins(&view(&[3]), Vec::new()).expect("room");
         second.ends(&Stopped::Left, FIRST_VIEW, &[]);
         drop(second);
         assert_eq!(
             last_membership(&record(&path, 3)).expect("it was the last").end,
-            Some(End::Last)
+            Some(MembershipEnd::Last)
         );
     }
 

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use tramontane_core::ids::{NodeId, SubgroupId, ViewId};
 
-use super::queue::{Content, HELD_MAX, QueueId, Sink, State, States, Supplied};
+use super::queue::{Content, HELD_MAX, QueueId, Sink, States, Supplied, SuppliedState};
 use super::wanted::Wanted;
 use crate::group::delivery::message::Message;
 use crate::group::delivery::replica::Replica;
@@ -23,7 +23,7 @@ use crate::group::description::view::View;
 use crate::group::durable::Logs;
 use crate::group::durable::delivered::Shared;
 use crate::group::engine::open_view::OpenView;
-use crate::group::join::admission::{Admission, Sent};
+use crate::group::join::admission::{Admission, SentCount};
 
 /// Between two checks whether a joiner has caught up.
 const HOLD_PAUSE: Duration = Duration::from_micros(200);
@@ -100,7 +100,7 @@ pub(crate) fn states_of<R: Replica>(
             None => Content::State(replica.snapshot(*subgroup)),
         };
         between();
-        State { subgroup: *subgroup, view, records, content }
+        SuppliedState { subgroup: *subgroup, view, records, content }
     };
     wanted.subgroups.iter().map(state_of).collect()
 }
@@ -154,7 +154,12 @@ impl Joiners {
         admission: &Arc<Admission>,
     ) {
         let view = admission.view.id.0;
-        let sent = |state: &State| Sent { subgroup: state.subgroup.0, messages: 0, view, place: 0 };
+        let sent = |state: &SuppliedState| SentCount {
+            subgroup: state.subgroup.0,
+            messages: 0,
+            view,
+            place: 0,
+        };
         let sent = states.iter().map(sent).collect();
         if sink.put(Supplied::Late(states, Arc::clone(admission), sent)) {
             self.let_in.retain(|(let_in, sink)| *let_in != node || !sink.is_over());
@@ -301,7 +306,7 @@ impl Joiners {
         self.supplied.retain(|joiner| {
             let is_in = next.members.contains(&joiner.node);
             if is_in {
-                let sent = joiner.subgroups.iter().map(|(subgroup, messages)| Sent {
+                let sent = joiner.subgroups.iter().map(|(subgroup, messages)| SentCount {
                     subgroup: subgroup.0,
                     messages: *messages,
                     view: ended.view().id.0,

@@ -19,7 +19,7 @@ use tramontane_core::ids::{SubgroupId, ViewId};
 use crate::group::description::view::View;
 use crate::group::durable::comparison::SharedLog;
 use crate::group::durable::delivered::Shared;
-use crate::group::join::admission::{Admission, Sent};
+use crate::group::join::admission::{Admission, SentCount};
 
 /// Messages that may wait for one joiner, in bytes, beside large ones.
 const BACKLOG_MAX: usize = 256 << 20;
@@ -47,7 +47,7 @@ pub(crate) const HELD_MAX: Duration = Duration::from_secs(10);
 const LOOK_PAUSE: Duration = Duration::from_millis(20);
 
 /// The state of a subgroup, to be read while the group goes on.
-pub(crate) struct State {
+pub(crate) struct SuppliedState {
     pub(crate) subgroup: SubgroupId,
     /// It is that of this view, after so many records of the subgroup's log, if there is one.
     pub(crate) view: ViewId,
@@ -64,7 +64,7 @@ pub(crate) enum Content {
 }
 
 /// The states of some subgroups.
-pub(crate) type States = Vec<State>;
+pub(crate) type States = Vec<SuppliedState>;
 
 /// What the member puts into a joiner's queue.
 pub(crate) enum Supplied {
@@ -72,12 +72,12 @@ pub(crate) enum Supplied {
     /// States as they were when the queue began.
     States(States),
     /// The same for a joiner that the present view has let in: nothing comes behind them.
-    Late(States, Arc<Admission>, Vec<Sent>),
+    Late(States, Arc<Admission>, Vec<SentCount>),
     Message(Shared, usize),
     /// The joiner has to look for suppliers in this view.
     Choose(View),
     /// The joiner was let in, and so much was put in here.
-    Member(Arc<Admission>, Vec<Sent>),
+    Member(Arc<Admission>, Vec<SentCount>),
     /// The joiner was too slow.
     GivenUp,
 }

@@ -23,13 +23,13 @@ use tramontane_control::{Session, SessionError};
 use tramontane_core::ids::{NodeId, SubgroupId};
 
 use super::error::{STALL, SupplyError};
-use super::queue::{Content, Queue, Sink, State, Supplied};
+use super::queue::{Content, Queue, Sink, Supplied, SuppliedState};
 use super::supply_logs;
 use super::wanted::Wanted;
 use crate::group::description::view::{View, WireView};
 use crate::group::durable::comparison::SharedLogs;
 use crate::group::engine::request::{Request, Requests};
-use crate::group::join::admission::{Admission, Sent};
+use crate::group::join::admission::{Admission, SentCount};
 use crate::group::join::join_messages::{JoinReply, JoinRequest};
 use crate::group::status::group_status::SharedStatus;
 use crate::session_messages::{receive_message, send_message};
@@ -149,7 +149,7 @@ fn supply(
         Supplied::NotNow(why) => return Ok(send_message(session, &JoinReply::NotNow(why), STALL)?),
         _ => return Err(SupplyError::Ended),
     };
-    for State { subgroup, view, records, content } in states {
+    for SuppliedState { subgroup, view, records, content } in states {
         match content {
             Content::State(mut content) => {
                 let state = JoinReply::State { subgroup: subgroup.0, view: view.0, records };
@@ -188,7 +188,7 @@ fn hear_up(session: &mut Session) -> Result<(), SupplyError> {
 /// What a joiner is told behind the messages.
 enum News {
     /// It is a member of a view: nothing comes behind it.
-    Member(Arc<Admission>, Vec<Sent>),
+    Member(Arc<Admission>, Vec<SentCount>),
     /// It has to look for suppliers in a view.
     Choose(View),
 }

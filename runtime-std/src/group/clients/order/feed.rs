@@ -19,8 +19,8 @@ use tramontane_core::node::DurableCounts;
 
 use super::notices::{Notice, Notices};
 
-pub(crate) use super::retained::Delivered;
 use super::retained::Retained;
+use super::retained::RetainedMessage;
 use super::table::{Attachment, Known};
 use super::words::Words;
 use crate::group::delivery::message::ViewChanged;
@@ -48,7 +48,7 @@ impl Outcome {
 #[derive(Debug, Default)]
 pub(crate) struct News {
     /// Messages, each with the digest of the order up to it, and with it.
-    pub(crate) delivered: Vec<(Delivered, u64)>,
+    pub(crate) delivered: Vec<(RetainedMessage, u64)>,
     pub(crate) outcomes: Vec<Outcome>,
     /// Where the order is.
     pub(crate) position: Position,

@@ -5,7 +5,7 @@ use tramontane_control::client_messages::{Compared, Position};
 use tramontane_core::ids::SubgroupId;
 
 use super::feed::{Feed, SubgroupFeed};
-use super::retained::{CHUNK_BYTES, Delivered, Known};
+use super::retained::{CHUNK_BYTES, Known, RetainedMessage};
 use crate::group::clients::origin::Origin;
 use crate::group::durable::comparison::SharedLog;
 
@@ -64,7 +64,7 @@ pub(crate) fn read(
     record: u64,
     place: u64,
     to: u64,
-) -> Option<Vec<Delivered>> {
+) -> Option<Vec<RetainedMessage>> {
     let records = log.read(subgroup, record, log.end(), CHUNK_BYTES).ok()?;
     let mut messages = Vec::with_capacity(records.len());
     for (record, sent) in (record..).zip(&records) {
@@ -79,7 +79,8 @@ pub(crate) fn read(
             break;
         }
         let (view, place_in_view, sender) = (sent.view, sent.place, sent.sender);
-        let delivered = Delivered { place, record, view, place_in_view, sender, client, payload };
+        let delivered =
+            RetainedMessage { place, record, view, place_in_view, sender, client, payload };
         messages.push(delivered);
     }
     Some(messages)

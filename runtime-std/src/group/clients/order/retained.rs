@@ -25,7 +25,7 @@ const MESSAGE_COST: usize = 64;
 
 /// A message that was handed over to the application.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Delivered {
+pub(crate) struct RetainedMessage {
     pub(crate) place: u64,
     /// Its number in a log, if there is one.
     pub(crate) record: u64,
@@ -36,7 +36,7 @@ pub(crate) struct Delivered {
     pub(crate) payload: Box<[u8]>,
 }
 
-impl Delivered {
+impl RetainedMessage {
     /// The message as a subscriber gets it.
     pub(crate) fn publish(&self) -> PublishedMessage<'_> {
         let Self { place, view, place_in_view, sender, client, ref payload, .. } = *self;
@@ -64,7 +64,7 @@ pub(crate) enum Known {
 #[derive(Debug)]
 pub(crate) struct Retained {
     /// Each with the digest of the order up to it, and with it.
-    messages: VecDeque<(Delivered, u64)>,
+    messages: VecDeque<(RetainedMessage, u64)>,
     bytes: usize,
     /// The position of the first, or else the next.
     begin: Position,
@@ -95,7 +95,7 @@ impl Retained {
     }
 
     /// Keeps a message, whose place is the end, with the digest of the order up to it, and with it.
-    pub(crate) fn add(&mut self, message: Delivered, digest: u64) {
+    pub(crate) fn add(&mut self, message: RetainedMessage, digest: u64) {
         self.bytes += message.cost();
         self.messages.push_back((message, digest));
         while self.bytes > BYTES_MAX && self.messages.len() > 1 {
@@ -167,7 +167,7 @@ impl Retained {
     pub(crate) fn from(&self, place: u64, to: u64, bytes_max: usize) -> Vec<PublishedMessage<'_>> {
         let skipped = usize::try_from(place.saturating_sub(self.first())).unwrap_or(usize::MAX);
         let mut bytes = 0_usize;
-        let fits = |(message, _): &&(Delivered, u64)| {
+        let fits = |(message, _): &&(RetainedMessage, u64)| {
             let is_first = bytes == 0;
             bytes += message.cost();
             message.place < to && (is_first || bytes <= bytes_max)
@@ -184,14 +184,22 @@ pub(crate) const CHUNK_BYTES: usize = 64 << 10;
 mod tests {
     use super::*;
 
-    fn message(place: u64, bytes: usize) -> Delivered {
+    fn message(place: u64, bytes: usize) -> RetainedMessage {
         let payload = vec![place.to_le_bytes()[0]; bytes].into();
         let (view, sender, client) = (1, 2, None);
-        Delivered { place, record: place, view, place_in_view: place, sender, client, payload }
+        RetainedMessage {
+            place,
+            record: place,
+            view,
+            place_in_view: place,
+            sender,
+            client,
+            payload,
+        }
     }
 
     /// Keeps a message, and says where the order is then.
-    fn add(retained: &mut Retained, message: Delivered) -> Position {
+    fn add(retained: &mut Retained, message: RetainedMessage) -> Position {
         let after = retained.end_position().after(&message.publish());
         retained.add(message, after.digest);
         after

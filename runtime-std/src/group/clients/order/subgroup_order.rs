@@ -15,7 +15,7 @@ use tramontane_core::ids::{NodeId, SubgroupId};
 
 use super::feed::{News, Outcome};
 use super::notices::Notice;
-use super::retained::Delivered;
+use super::retained::RetainedMessage;
 use super::table::{ClientTable, REMEMBERED_MAX, Verdict};
 use crate::group::clients::origin::Origin;
 use crate::group::delivery::message::Message;
@@ -25,7 +25,7 @@ const BYTES_MAX: usize = (REMEMBERED_MAX + 1) * 70;
 
 /// The part that a joiner takes over.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct State {
+struct OrderState {
     /// How many messages were handed over since the group began.
     handed_over: u64,
     /// How many words of clients came beside them. Both together are what a log has.
@@ -49,7 +49,7 @@ pub(crate) enum Taken<'m> {
 pub(crate) struct SubgroupOrder {
     subgroup: SubgroupId,
     own: NodeId,
-    state: State,
+    state: OrderState,
     /// What is to be told once the application has returned.
     news: News,
     /// A client that was forgotten by the word that was taken last: the application hears of it
@@ -59,7 +59,7 @@ pub(crate) struct SubgroupOrder {
 
 impl SubgroupOrder {
     pub(crate) fn new(subgroup: SubgroupId, own: NodeId) -> Self {
-        let (state, news) = (State::default(), News::default());
+        let (state, news) = (OrderState::default(), News::default());
         Self { subgroup, own, state, news, forgotten: None }
     }
 
@@ -69,7 +69,7 @@ impl SubgroupOrder {
 
     /// The subgroup is closed: once it is open again, it has another past, and no clients.
     pub(crate) fn begin_anew(&mut self) {
-        (self.state, self.news, self.forgotten) = (State::default(), News::default(), None);
+        (self.state, self.news, self.forgotten) = (OrderState::default(), News::default(), None);
     }
 
     /// Takes a message as it was sent.
@@ -100,7 +100,7 @@ impl SubgroupOrder {
         };
         let record = self.records();
         let at = self.position();
-        let delivered = Delivered {
+        let delivered = RetainedMessage {
             place: at.place,
             record,
             view: sent.view.0,
@@ -194,7 +194,7 @@ impl SubgroupOrder {
         let mut length = [0; 4];
         // Without a first byte it is the state of the beginning.
         let is_there = from.read(&mut length[..1])? > 0;
-        (self.state, self.forgotten) = (State::default(), None);
+        (self.state, self.forgotten) = (OrderState::default(), None);
         self.news = News { has_changed: true, is_restored: true, ..News::default() };
         if !is_there {
             return Ok(());
@@ -282,7 +282,7 @@ mod tests {
         let places = news.delivered.iter().map(|(delivered, _)| delivered.place);
         assert!(places.eq(0..4));
         assert_eq!(news.delivered[1].0.client, Some(ClientId(5)));
-        let told = |at: Position, (of, _): &(Delivered, u64)| at.after(&of.publish());
+        let told = |at: Position, (of, _): &(RetainedMessage, u64)| at.after(&of.publish());
         let position = news.delivered.iter().fold(Position::default(), told);
         assert_eq!((news.position, news.delivered[3].1), (position, position.digest));
         let attached =
@@ -319,6 +319,6 @@ mod tests {
             order.restore(&mut { damaged }).expect_err("it is no state");
         }
         order.restore(&mut io::empty()).expect("the state of the beginning");
-        assert_eq!(order.state, State::default());
+        assert_eq!(order.state, OrderState::default());
     }
 }

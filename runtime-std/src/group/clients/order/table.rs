@@ -27,7 +27,7 @@ pub(crate) const REMEMBERED_MAX: usize = 4_096;
 
 /// What is remembered of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Entry {
+struct ClientEntry {
     incarnation: u64,
     /// Ordinals below this were delivered.
     next: u64,
@@ -41,7 +41,7 @@ struct Entry {
     source: u64,
 }
 
-impl Entry {
+impl ClientEntry {
     const fn attachment(&self) -> Attachment {
         Attachment { next: self.next, number: self.attachments, records: self.records }
     }
@@ -81,7 +81,7 @@ pub(crate) enum Verdict {
 /// All clients that a subgroup remembers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ClientTable {
-    clients: BTreeMap<ClientId, Entry>,
+    clients: BTreeMap<ClientId, ClientEntry>,
 }
 
 impl ClientTable {
@@ -120,7 +120,7 @@ impl ClientTable {
             _ => {
                 let incarnation = life.incarnation;
                 let (next, attachments, records) = (0, 1, 0);
-                let entry = Entry { incarnation, next, home, attachments, records, source };
+                let entry = ClientEntry { incarnation, next, home, attachments, records, source };
                 self.clients.insert(life.id, entry);
                 Ok(entry.attachment())
             }
@@ -148,7 +148,7 @@ impl ClientTable {
         })
     }
 
-    fn entry(&mut self, life: ClientLife) -> Option<&mut Entry> {
+    fn entry(&mut self, life: ClientLife) -> Option<&mut ClientEntry> {
         self.clients.get_mut(&life.id).filter(|entry| entry.incarnation == life.incarnation)
     }
 }

@@ -12,7 +12,7 @@ use tramontane_core::ids::SubgroupId;
 
 use super::cut::Cut;
 use super::follower::Follower;
-use super::member::Member;
+use super::member::ServedMember;
 use super::publisher::Publisher;
 use super::subscriber::Subscriber;
 use crate::group::clients::order::feed::Outcome;
@@ -28,7 +28,7 @@ const LINES_BYTES: usize = 64 << 10;
 
 /// What a client is here for.
 #[derive(Debug)]
-enum Part {
+enum ClientKind {
     /// It has not said yet.
     New,
     Publisher(SubgroupId, Publisher),
@@ -40,10 +40,10 @@ enum Part {
 
 /// One client.
 #[derive(Debug)]
-pub(crate) struct Connection {
+pub(crate) struct ClientConnection {
     session: QueuedSession,
     name: String,
-    part: Part,
+    part: ClientKind,
     /// In a subgroup that views open and close: which, and since when it is the same.
     era: Option<(SubgroupId, u64)>,
     arrived: Instant,
@@ -52,9 +52,9 @@ pub(crate) struct Connection {
     is_readable: bool,
 }
 
-impl Connection {
+impl ClientConnection {
     pub(crate) fn new(session: QueuedSession, now: Instant) -> Self {
-        let (name, part) = (String::new(), Part::New);
+        let (name, part) = (String::new(), ClientKind::New);
         Self { session, name, part, era: None, arrived: now, last_put: now, is_readable: true }
     }
 
@@ -70,7 +70,7 @@ impl Connection {
     /// What people call it: by its own name, or by its id.
     pub(crate) fn name(&self) -> String {
         match (&self.part, self.name.as_str()) {
-            (Part::Publisher(_, publisher), "") => publisher.life().id.to_string(),
+            (ClientKind::Publisher(_, publisher), "") => publisher.life().id.to_string(),
             (_, "") => "without a name".to_owned(),
             (_, name) => name.to_owned(),
         }
@@ -79,7 +79,7 @@ impl Connection {
     /// The client, if it publishes.
     pub(crate) const fn life(&self) -> Option<(SubgroupId, ClientLife)> {
         match &self.part {
-            Part::Publisher(subgroup, publisher) => Some((*subgroup, publisher.life())),
+            ClientKind::Publisher(subgroup, publisher) => Some((*subgroup, publisher.life())),
             _ => None,
         }
     }
@@ -91,20 +91,20 @@ impl Connection {
 
     fn reads(&self) -> bool {
         match &self.part {
-            Part::Publisher(_, publisher) => publisher.has_room(),
-            Part::New | Part::Subscriber(_) | Part::Follower(_) => true,
-            Part::Over => false,
+            ClientKind::Publisher(_, publisher) => publisher.has_room(),
+            ClientKind::New | ClientKind::Subscriber(_) | ClientKind::Follower(_) => true,
+            ClientKind::Over => false,
         }
     }
 
     /// Whether it waits for slots.
     pub(crate) fn waits_for_slots(&self) -> bool {
-        matches!(&self.part, Part::Publisher(_, publisher) if !publisher.has_room())
+        matches!(&self.part, ClientKind::Publisher(_, publisher) if !publisher.has_room())
     }
 
     /// Something became of what it asked for.
-    pub(crate) fn hear(&mut self, outcome: &Outcome, member: &Member) -> Result<(), Cut> {
-        let Part::Publisher(subgroup, publisher) = &mut self.part else { return Ok(()) };
+    pub(crate) fn hear(&mut self, outcome: &Outcome, member: &ServedMember) -> Result<(), Cut> {
+        let ClientKind::Publisher(subgroup, publisher) = &mut self.part else { return Ok(()) };
         let Outcome::Attached { attached, .. } = outcome else {
             publisher.hear(outcome);
             return Ok(());
@@ -120,9 +120,9 @@ impl Connection {
     }
 
     /// Takes what it sends, and sends what there is for it. True if more can be done at once.
-    pub(crate) fn work(&mut self, member: &mut Member, now: Instant) -> Result<bool, Cut> {
+    pub(crate) fn work(&mut self, member: &mut ServedMember, now: Instant) -> Result<bool, Cut> {
         self.check_era(member)?;
-        if let Part::Publisher(subgroup, publisher) = &mut self.part
+        if let ClientKind::Publisher(subgroup, publisher) = &mut self.part
             && let Some(outlet) = member.outlet(*subgroup)
         {
             publisher.go_on(outlet);
@@ -136,7 +136,8 @@ impl Connection {
             self.carry_out(&request, member)?;
             taken += 1;
         }
-        if matches!(self.part, Part::New) && now.duration_since(self.arrived) > member.first_word()
+        if matches!(self.part, ClientKind::New)
+            && now.duration_since(self.arrived) > member.first_word()
         {
             return Err(Cut::Gone(SessionError::TimeUp));
         }
@@ -146,25 +147,25 @@ impl Connection {
 
     /// Cuts it off a subgroup that is another one by now; or that is closed, if it publishes, or
     /// has been told all.
-    fn check_era(&mut self, member: &Member) -> Result<(), Cut> {
+    fn check_era(&mut self, member: &ServedMember) -> Result<(), Cut> {
         let Some((subgroup, era)) = self.era else { return Ok(()) };
         let standing = member.feed.standing(subgroup);
         let is_told = match &self.part {
-            Part::Publisher(..) => true,
-            Part::Subscriber(of) => of.next() >= member.end(subgroup),
-            Part::Follower(_) | Part::New | Part::Over => false,
+            ClientKind::Publisher(..) => true,
+            ClientKind::Subscriber(of) => of.next() >= member.end(subgroup),
+            ClientKind::Follower(_) | ClientKind::New | ClientKind::Over => false,
         };
         if standing.era == era && (standing.is_open || !is_told) {
             return Ok(());
         }
-        if matches!(self.part, Part::Follower(_)) {
+        if matches!(self.part, ClientKind::Follower(_)) {
             // At once: the state that it waited for is another's now.
-            self.part = Part::Over;
+            self.part = ClientKind::Over;
         }
         Err(Cut::Refused(ClientRefusal::NotHere))
     }
 
-    fn take_request(&mut self, member: &Member) -> Result<Option<Vec<u8>>, Cut> {
+    fn take_request(&mut self, member: &ServedMember) -> Result<Option<Vec<u8>>, Cut> {
         let line_max = self.life().map_or(0, |(subgroup, _)| member.line_max(subgroup));
         let line_max = usize::try_from(line_max).unwrap_or(usize::MAX);
         let bytes_max = LINES_BYTES.max(line_max).saturating_add(REQUEST_AROUND);
@@ -178,53 +179,58 @@ impl Connection {
         Ok(self.session.take(bytes_max)?)
     }
 
-    fn carry_out(&mut self, request: &[u8], member: &mut Member) -> Result<(), Cut> {
+    fn carry_out(&mut self, request: &[u8], member: &mut ServedMember) -> Result<(), Cut> {
         let request = decode(request).ok_or(Cut::Malformed)?;
         match (&mut self.part, request) {
-            (Part::New, ClientRequest::Attach { target, life, is_new, level }) => {
+            (ClientKind::New, ClientRequest::Attach { target, life, is_new, level }) => {
                 let subgroup = self.place(&target, level, false, member)?;
                 member.attach(subgroup, (life, self.session.source()), is_new)?;
-                self.part = Part::Publisher(subgroup, Publisher::new(life, level));
+                self.part = ClientKind::Publisher(subgroup, Publisher::new(life, level));
                 Ok(())
             }
-            (Part::New, ClientRequest::Subscribe { target, from, level }) => {
+            (ClientKind::New, ClientRequest::Subscribe { target, from, level }) => {
                 let asked = level.unwrap_or_default();
                 let subgroup = self.place(&target, asked, false, member)?;
                 let level = level.unwrap_or_else(|| member.safe_level(subgroup));
                 let subscriber = Subscriber::new(subgroup, from, level, &member.feed);
-                self.part = Part::Subscriber(subscriber);
+                self.part = ClientKind::Subscriber(subscriber);
                 Ok(())
             }
-            (Part::New, ClientRequest::Follow { target, from }) => {
+            (ClientKind::New, ClientRequest::Follow { target, from }) => {
                 let goes_on = from.is_some();
                 let subgroup = self.place(&target, Level::Delivered, goes_on, member)?;
-                self.part = Part::Follower(Follower::new(subgroup, from, &member.feed));
+                self.part = ClientKind::Follower(Follower::new(subgroup, from, &member.feed));
                 Ok(())
             }
-            (Part::New, ClientRequest::Compare { target, places })
+            (ClientKind::New, ClientRequest::Compare { target, places })
                 if places.len() <= COMPARED_MAX =>
             {
                 let subgroup = self.place(&target, Level::Delivered, true, member)?;
                 let compared = compare(&member.feed, subgroup, &places);
                 self.put(&encode(&ClientReply::Compared(compared)))
             }
-            (Part::New, ClientRequest::Query { target }) => {
+            (ClientKind::New, ClientRequest::Query { target }) => {
                 let subgroup = self.place(&target, Level::Delivered, false, member)?;
-                self.part = Part::Over;
+                self.part = ClientKind::Over;
                 self.put(&encode(&ClientReply::Answer(member.answer(subgroup)?)))
             }
-            (Part::Publisher(subgroup, publisher), ClientRequest::Publish { first, lines }) => {
+            (
+                ClientKind::Publisher(subgroup, publisher),
+                ClientRequest::Publish { first, lines },
+            ) => {
                 let outlet =
                     member.outlet(*subgroup).ok_or(Cut::Refused(ClientRefusal::NotHere))?;
                 publisher.publish(first, &lines, outlet)
             }
-            (Part::Publisher(subgroup, publisher), ClientRequest::End) => {
+            (ClientKind::Publisher(subgroup, publisher), ClientRequest::End) => {
                 if let Some(outlet) = member.outlet(*subgroup) {
                     publisher.end(outlet);
                 }
                 Err(Cut::Ended)
             }
-            (Part::Subscriber(_) | Part::Follower(_), ClientRequest::End) => Err(Cut::Ended),
+            (ClientKind::Subscriber(_) | ClientKind::Follower(_), ClientRequest::End) => {
+                Err(Cut::Ended)
+            }
             _ => Err(Cut::Malformed),
         }
     }
@@ -235,7 +241,7 @@ impl Connection {
         target: &Target<'_>,
         level: Level,
         goes_on: bool,
-        member: &Member,
+        member: &ServedMember,
     ) -> Result<SubgroupId, Cut> {
         if target.name.len() > NAME_MAX || target.name.contains(char::is_control) {
             return Err(Cut::Malformed);
@@ -249,15 +255,15 @@ impl Connection {
     }
 
     /// Sends what there is for it, as far as the system takes it. True if there may be more.
-    fn send(&mut self, member: &Member, now: Instant) -> Result<bool, Cut> {
+    fn send(&mut self, member: &ServedMember, now: Instant) -> Result<bool, Cut> {
         let mut has_more = false;
         while self.session.unsent_bytes() < CHUNK_BYTES {
             let next = match &mut self.part {
-                Part::Publisher(_, publisher) if self.session.unsent_bytes() == 0 => {
+                ClientKind::Publisher(_, publisher) if self.session.unsent_bytes() == 0 => {
                     publisher.take_reached().map(|reached| encode(&ClientReply::Reached(reached)))
                 }
-                Part::Subscriber(subscriber) => subscriber.take(&member.feed)?,
-                Part::Follower(follower) => follower.take(|| member.ring())?,
+                ClientKind::Subscriber(subscriber) => subscriber.take(&member.feed)?,
+                ClientKind::Follower(follower) => follower.take(|| member.ring())?,
                 _ => None,
             };
             has_more = next.is_some();
@@ -280,13 +286,13 @@ impl Connection {
             self.session.flush()?;
         }
         match &mut self.part {
-            Part::Subscriber(subscriber) => {
+            ClientKind::Subscriber(subscriber) => {
                 subscriber.stall().watch(self.session.unsent_bytes(), now)?;
             }
-            Part::Follower(follower) => {
+            ClientKind::Follower(follower) => {
                 follower.stall().watch(self.session.unsent_bytes(), now)?;
             }
-            Part::Over if self.session.unsent_bytes() == 0 => return Err(Cut::Ended),
+            ClientKind::Over if self.session.unsent_bytes() == 0 => return Err(Cut::Ended),
             _ => {}
         }
         Ok(has_more)
@@ -299,26 +305,26 @@ impl Connection {
 
     /// Tells it why it is cut, as far as it can hear that.
     pub(crate) fn refuse(&mut self, why: ClientRefusal) {
-        self.part = Part::Over;
+        self.part = ClientKind::Over;
         // It ends in any case.
         let _ = self.session.put(&encode(&ClientReply::Refused(why)));
         let _ = self.session.flush();
     }
 
     /// How it is.
-    pub(crate) fn status(&self, member: &Member, now: Instant) -> Option<ClientStatus> {
+    pub(crate) fn status(&self, member: &ServedMember, now: Instant) -> Option<ClientStatus> {
         let milliseconds =
             |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         let unsent_bytes = u64::try_from(self.session.unsent_bytes()).unwrap_or(u64::MAX);
         let (kind, subgroup, next, stalled_ms) = match &self.part {
-            Part::New | Part::Over => return None,
-            Part::Publisher(subgroup, publisher) => {
+            ClientKind::New | ClientKind::Over => return None,
+            ClientKind::Publisher(subgroup, publisher) => {
                 ("publisher", *subgroup, publisher.delivered(), 0)
             }
-            Part::Subscriber(of) => {
+            ClientKind::Subscriber(of) => {
                 ("subscriber", of.subgroup(), of.next(), milliseconds(of.stalled_for(now)))
             }
-            Part::Follower(of) => {
+            ClientKind::Follower(of) => {
                 ("follower", of.subgroup(), of.next(), milliseconds(of.stalled_for(now)))
             }
         };

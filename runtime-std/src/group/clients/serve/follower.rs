@@ -35,7 +35,7 @@ const PARTS_MAX: usize = 2;
 pub(crate) struct Follower {
     subgroup: SubgroupId,
     feed: Arc<Feed>,
-    stage: Stage,
+    stage: FollowerStage,
     /// Until the state is being read.
     turn: Option<StateTurn>,
     /// The place that it gets next.
@@ -46,10 +46,10 @@ pub(crate) struct Follower {
 }
 
 /// A part of a state; an empty one ends it.
-type Part = io::Result<Vec<u8>>;
+type StatePart = io::Result<Vec<u8>>;
 
 /// How far it is.
-enum Stage {
+enum FollowerStage {
     /// It comes from another member, and has told orders apart.
     Comes,
     /// It needs a state, and waits for its turn.
@@ -57,7 +57,7 @@ enum Stage {
     /// The driving thread takes one for it.
     Waits,
     /// It is being sent, as these parts come.
-    Sends(Position, Receiver<Part>),
+    Sends(Position, Receiver<StatePart>),
     Follows,
 }
 
@@ -84,7 +84,7 @@ impl Drop for StateTurn {
 impl Follower {
     /// One that was at a place of this member's order; or takes over the state first.
     pub(crate) fn new(subgroup: SubgroupId, from: Option<u64>, feed: &Arc<Feed>) -> Self {
-        let stage = if from.is_some() { Stage::Comes } else { Stage::Queues };
+        let stage = if from.is_some() { FollowerStage::Comes } else { FollowerStage::Queues };
         let next = from.unwrap_or_default();
         let (feed, stall) = (Arc::clone(feed), Stall::default());
         Self { subgroup, feed, stage, turn: None, next, notice: 0, stall }
@@ -109,38 +109,38 @@ impl Follower {
 
     /// What it is to be sent next, as bytes, if there is something. `ask` wakes the driving thread.
     pub(crate) fn take(&mut self, ask: impl FnOnce()) -> Result<Option<Vec<u8>>, Cut> {
-        if matches!(self.stage, Stage::Comes) {
+        if matches!(self.stage, FollowerStage::Comes) {
             if let Some(position) = self.arrived() {
                 return Ok(Some(self.begin(position, false)));
             }
-            self.stage = Stage::Queues;
+            self.stage = FollowerStage::Queues;
         }
-        if matches!(self.stage, Stage::Queues | Stage::Waits)
+        if matches!(self.stage, FollowerStage::Queues | FollowerStage::Waits)
             && !self.feed.standing(self.subgroup).is_open
         {
             // The application's state is of what comes next.
             return Err(Cut::Refused(ClientRefusal::NotHere));
         }
         match &mut self.stage {
-            Stage::Follows => self.follow(),
-            Stage::Comes | Stage::Queues => {
+            FollowerStage::Follows => self.follow(),
+            FollowerStage::Comes | FollowerStage::Queues => {
                 if let Some(turn) = StateTurn::take(self.feed.states_under_way())
                     && self.feed.want_state(self.subgroup)
                 {
-                    (self.stage, self.turn) = (Stage::Waits, Some(turn));
+                    (self.stage, self.turn) = (FollowerStage::Waits, Some(turn));
                     ask();
                 }
                 Ok(None)
             }
-            Stage::Waits => {
+            FollowerStage::Waits => {
                 let Some((position, state)) = self.feed.take_state(self.subgroup) else {
                     return Ok(None);
                 };
                 let parts = self.read_state(state)?;
-                self.stage = Stage::Sends(position, parts);
+                self.stage = FollowerStage::Sends(position, parts);
                 self.send_state()
             }
-            Stage::Sends(..) => self.send_state(),
+            FollowerStage::Sends(..) => self.send_state(),
         }
     }
 
@@ -157,7 +157,7 @@ impl Follower {
     }
 
     /// Reads the state in a thread, which ends with it, or with the follower.
-    fn read_state(&mut self, state: Box<dyn Read + Send>) -> Result<Receiver<Part>, Cut> {
+    fn read_state(&mut self, state: Box<dyn Read + Send>) -> Result<Receiver<StatePart>, Cut> {
         let (sender, parts) = sync_channel(PARTS_MAX);
         let (feed, turn) = (Arc::clone(&self.feed), self.turn.take());
         let reads = move || {
@@ -175,7 +175,7 @@ impl Follower {
 
     /// The next part of the state, if it is there; behind the last one, where it goes on.
     fn send_state(&mut self) -> Result<Option<Vec<u8>>, Cut> {
-        let Stage::Sends(position, parts) = &self.stage else { return Ok(None) };
+        let FollowerStage::Sends(position, parts) = &self.stage else { return Ok(None) };
         let position = *position;
         match parts.try_recv() {
             Err(TryRecvError::Empty) => Ok(None),
@@ -198,7 +198,7 @@ impl Follower {
             self.notice = of.notices.first_from(position.place);
             before = earlier(of, position.place);
         }
-        (self.stage, self.turn, self.next) = (Stage::Follows, None, position.place);
+        (self.stage, self.turn, self.next) = (FollowerStage::Follows, None, position.place);
         encode(&ClientReply::Following { position, earlier: before, view, has_state })
     }
 
@@ -231,7 +231,7 @@ impl Follower {
 }
 
 /// Reads a state part by part, the last of which is empty, until it is wanted no more.
-fn for_each_part(mut state: Box<dyn Read + Send>, mut take: impl FnMut(Part) -> bool) {
+fn for_each_part(mut state: Box<dyn Read + Send>, mut take: impl FnMut(StatePart) -> bool) {
     loop {
         let mut part = vec![0; CHUNK_BYTES];
         let read = state.read(&mut part).map(|bytes| {
@@ -247,7 +247,7 @@ fn for_each_part(mut state: Box<dyn Read + Send>, mut take: impl FnMut(Part) -> 
 
 impl Drop for Follower {
     fn drop(&mut self) {
-        if matches!(self.stage, Stage::Waits) {
+        if matches!(self.stage, FollowerStage::Waits) {
             self.feed.forgo_state(self.subgroup);
         }
     }

@@ -23,7 +23,7 @@ use crate::group::engine::participant::Participant;
 const FIRST_WORD: Duration = Duration::from_secs(5);
 
 /// The member that serves clients.
-pub(crate) struct Member {
+pub(crate) struct ServedMember {
     participant: Arc<Participant>,
     pub(crate) feed: Arc<Feed>,
     /// Where this node sends.
@@ -31,7 +31,7 @@ pub(crate) struct Member {
     bell: AnyBell,
 }
 
-impl Member {
+impl ServedMember {
     pub(crate) const fn new(
         participant: Arc<Participant>,
         feed: Arc<Feed>,

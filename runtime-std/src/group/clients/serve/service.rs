@@ -15,10 +15,10 @@ use tramontane_control::client_messages::{ClientLife, ClientRefusal};
 use tramontane_control::{Session, SessionError, Wakeup};
 use tramontane_core::ids::SubgroupId;
 
-use super::connection::Connection;
+use super::connection::ClientConnection;
 use super::cut::Cut;
 use super::leases::Leases;
-use super::member::Member;
+use super::member::ServedMember;
 use crate::group::clients::origin::Origin;
 use crate::group::status::group_status::{CutClient, SharedStatus};
 
@@ -36,10 +36,10 @@ const CUT_MAX: usize = 16;
 
 /// What the thread has.
 pub(crate) struct Service {
-    pub(crate) member: Member,
+    pub(crate) member: ServedMember,
     pub(crate) arrivals: Receiver<Session>,
     pub(crate) board: SharedStatus,
-    connections: BTreeMap<u64, Connection>,
+    connections: BTreeMap<u64, ClientConnection>,
     /// Which connection each publisher has.
     publishers: BTreeMap<(SubgroupId, ClientLife), u64>,
     leases: BTreeMap<SubgroupId, Leases>,
@@ -50,7 +50,11 @@ pub(crate) struct Service {
 }
 
 impl Service {
-    pub(crate) fn new(member: Member, arrivals: Receiver<Session>, board: SharedStatus) -> Self {
+    pub(crate) fn new(
+        member: ServedMember,
+        arrivals: Receiver<Session>,
+        board: SharedStatus,
+    ) -> Self {
         let lease = |id: SubgroupId| (id, Leases::new(Duration::from_millis(member.lease_ms(id))));
         let leases = member.subgroups().into_iter().map(lease).collect();
         Self {
@@ -117,9 +121,9 @@ impl Service {
 
     fn take_in(&mut self, session: Session, now: Instant) {
         let Some(session) = session.into_queued() else { return };
-        let mut connection = Connection::new(session, now);
+        let mut connection = ClientConnection::new(session, now);
         let source = connection.session().source();
-        let is_of_source = |other: &&Connection| other.session().source() == source;
+        let is_of_source = |other: &&ClientConnection| other.session().source() == source;
         let of_source = self.connections.values().filter(is_of_source).count();
         if of_source >= CLIENTS_MAX.saturating_sub(self.connections.len()) {
             return connection.refuse(ClientRefusal::MemberFull);
@@ -197,7 +201,7 @@ impl Service {
 
     /// How long nothing need be done, if nothing comes.
     fn pause(&mut self) -> Duration {
-        let waits = self.connections.values().any(Connection::waits_for_slots)
+        let waits = self.connections.values().any(ClientConnection::waits_for_slots)
             || self.member.outlets().any(|outlet| !outlet.flush());
         if waits { SLOT_PAUSE } else { CARE_PAUSE }
     }

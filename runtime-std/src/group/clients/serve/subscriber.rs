@@ -15,7 +15,7 @@ use super::cut::Cut;
 use super::stall::Stall;
 use crate::group::clients::order::feed::Feed;
 use crate::group::clients::order::history::{digest_at, earlier, read};
-use crate::group::clients::order::retained::{CHUNK_BYTES, Delivered};
+use crate::group::clients::order::retained::{CHUNK_BYTES, RetainedMessage};
 
 /// One subscriber.
 #[derive(Debug)]
@@ -25,13 +25,13 @@ pub(crate) struct Subscriber {
     next: u64,
     /// The level that messages must have reached.
     level: Level,
-    stage: Stage,
+    stage: SubscriberStage,
     stall: Stall,
 }
 
 /// What it has been told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum SubscriberStage {
     Comes,
     /// Where it begins; but not the digest there, since the order has not come so far.
     Waits,
@@ -44,7 +44,7 @@ impl Subscriber {
         let told = feed.lock();
         let end = told.subgroups.get(&subgroup).map_or(0, |of| of.reached().at(level));
         let next = from.unwrap_or(end);
-        Self { subgroup, next, level, stage: Stage::Comes, stall: Stall::default() }
+        Self { subgroup, next, level, stage: SubscriberStage::Comes, stall: Stall::default() }
     }
 
     pub(crate) const fn subgroup(&self) -> SubgroupId {
@@ -66,13 +66,13 @@ impl Subscriber {
 
     /// What it is to be sent next, as bytes, if there is something.
     pub(crate) fn take(&mut self, feed: &Feed) -> Result<Option<Vec<u8>>, Cut> {
-        if self.stage == Stage::Comes {
+        if self.stage == SubscriberStage::Comes {
             return Ok(Some(self.begin(feed)));
         }
         let told = feed.lock();
         let Some(of) = told.subgroups.get(&self.subgroup) else { return Ok(None) };
         let to = of.reached().at(self.level);
-        if self.stage == Stage::Waits && self.next <= of.retained.end() {
+        if self.stage == SubscriberStage::Waits && self.next <= of.retained.end() {
             drop(told);
             return Ok(Some(self.subscribed(feed)));
         }
@@ -89,7 +89,7 @@ impl Subscriber {
         let messages = read(&log, self.subgroup, record, self.next, to);
         // It comes back, here or elsewhere, and is told what is gone.
         let messages = messages.ok_or(Cut::Refused(ClientRefusal::NotNow))?;
-        let messages: Vec<_> = messages.iter().map(Delivered::publish).collect();
+        let messages: Vec<_> = messages.iter().map(RetainedMessage::publish).collect();
         Ok(self.pass(&messages))
     }
 
@@ -116,11 +116,11 @@ impl Subscriber {
         let told = feed.lock();
         let (next, view, level) = (self.next, told.view_number(), self.level);
         let mut before = Vec::new();
-        self.stage = Stage::Waits;
+        self.stage = SubscriberStage::Waits;
         if let Some(of) = told.subgroups.get(&self.subgroup)
             && next <= of.retained.end()
         {
-            self.stage = Stage::Subscribed;
+            self.stage = SubscriberStage::Subscribed;
             before = earlier(of, next);
         }
         encode(&ClientReply::Subscribed { next, digest, earlier: before, view, level })

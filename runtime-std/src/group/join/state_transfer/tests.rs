@@ -13,7 +13,7 @@ use crate::group::delivery::messages::Messages;
 use crate::group::description::view::{FIRST_VIEW, WireView};
 use crate::group::durable::data::DataFolder;
 use crate::group::engine::request::Requests;
-use crate::group::join::admission::{End, Sent};
+use crate::group::join::admission::{SentCount, SubgroupEnd};
 use crate::group::join::join_messages::tests::message;
 use crate::tcp::{Settings, Tcp};
 
@@ -71,13 +71,13 @@ fn description() -> Description {
 fn admission() -> Admission {
     let members = vec![NodeId(0), NodeId(1), JOINER];
     let view = View { id: FIRST_VIEW.next(), members, closed: Vec::new() };
-    let ends = [0, 1].map(|subgroup| End { subgroup, trim: Some(1) }).to_vec();
+    let ends = [0, 1].map(|subgroup| SubgroupEnd { subgroup, trim: Some(1) }).to_vec();
     Admission { view, ends }
 }
 
 fn member(subgroup: u16, messages: u64) -> JoinReply {
     let Admission { view, ends } = admission();
-    let sent = vec![Sent { subgroup, messages, view: FIRST_VIEW.0, place: 1 }];
+    let sent = vec![SentCount { subgroup, messages, view: FIRST_VIEW.0, place: 1 }];
     JoinReply::Member { view: WireView::from(&view), ends, sent }
 }
 
@@ -206,7 +206,7 @@ fn a_joiner_that_lacks_a_subgroup_does_not_enter_and_restores_it_from_a_member_o
         }
         state(session, 1);
         let Admission { view, ends } = admission();
-        let sent = vec![Sent { subgroup: 1, messages: 0, view: view.id.0, place: 0 }];
+        let sent = vec![SentCount { subgroup: 1, messages: 0, view: view.id.0, place: 0 }];
         let word = JoinReply::Member { view: WireView::from(&view), ends, sent };
         send_message(session, &word, LONG).expect("it hears");
     });
