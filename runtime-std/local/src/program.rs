@@ -21,7 +21,7 @@ const LOG_VARIABLE: &str = "TRAMONTANE_LOG";
 
 /// What is logged by default. That a peer of a group with fixed membership is lost is an error of
 /// the command, which prints it.
-const LOG_DEFAULT: &str = "warn,tramontane_runtime::group::fixed=error";
+const LOG_DEFAULT: &str = "warn,tramontane_runtime::group::engine::fixed=error";
 
 /// How much is logged.
 #[derive(Args, Clone, Copy, Debug)]

@@ -190,7 +190,7 @@ fn endpoints(
     let addresses = addresses.cloned().map(Some).chain(std::iter::repeat(None));
     let Description { fabric, ref name, ref key_file, allow_clear, .. } = *description;
     let nodes = nodes.zip(addresses);
-    ControlEndpoints::listed(fabric, (root, name), nodes, key_file.as_deref(), allow_clear)
+    ControlEndpoints::listed(fabric, (root, name.as_str()), nodes, key_file.as_deref(), allow_clear)
 }
 
 /// A process on its way to be a replica.

@@ -108,7 +108,9 @@ impl Clients for ClientServer {
 
     fn record_places(&self, subgroup: SubgroupId) -> Option<Box<dyn RecordPlaces>> {
         let has_it = self.feed.lock().subgroups.contains_key(&subgroup);
-        has_it.then(|| Box::new(FeedPlaces::new(subgroup, Arc::clone(&self.feed))) as _)
+        has_it.then(|| {
+            Box::new(FeedPlaces::new(subgroup, Arc::clone(&self.feed))) as Box<dyn RecordPlaces>
+        })
     }
 
     fn end(&self) {

@@ -48,7 +48,7 @@ impl ControlEndpoints {
         let nodes = description.nodes.iter();
         let nodes = nodes.map(|node| (NodeId(node.id), node.address.clone()));
         let Description { fabric, ref name, ref key_file, allow_clear, .. } = *description;
-        Self::listed(fabric, (root, name), nodes, key_file.as_deref(), allow_clear)
+        Self::listed(fabric, (root, name.as_str()), nodes, key_file.as_deref(), allow_clear)
     }
 
     /// Where each node is reached.
