@@ -29,7 +29,7 @@ impl TransferProgress {
     pub(crate) fn begin(&mut self) {
         self.0
             .values_mut()
-            .for_each(|part| *part = SubgroupProgress { is_over: true, ..Part::default() });
+            .for_each(|part| *part = SubgroupProgress { is_over: true, ..SubgroupProgress::default() });
     }
 
     /// The state of a subgroup came, in place of whatever was there.

@@ -4,7 +4,7 @@ use tramontane_core::rdmc::Algorithm;
 
 /// The longest large message that a group file may allow, in bytes: 256 MiB. Memory for one is
 /// made, and one is handed over, in the thread that keeps up the member's heartbeats, some tenth of
-/// a second for so much. What is larger goes by `tramontane copy`.
+/// a second for so much. What is larger goes by `tramontane-copy`.
 pub const LARGE_MAX: u64 = 256 << 20;
 
 /// Large messages of one sender under way at a time, at most.
