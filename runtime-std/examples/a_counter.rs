@@ -76,7 +76,7 @@ fn join(group: &Description, node: u32) -> Result<(Running, Arc<AtomicU64>), Fai
 }
 
 fn add(running: &Running, number: u64) -> Result<(), Failure> {
-    let mut sender = running.sender(COUNTER).ok_or("every member sends")?;
+    let mut sender = running.sender_of(COUNTER).ok_or("every member sends")?;
     sender.send(&number.to_le_bytes(), TIMEOUT)?;
     Ok(())
 }

@@ -77,7 +77,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 fn drive(mut members: Vec<Stepped<Read>>, plan: &Plan) -> Result<u64, Box<dyn std::error::Error>> {
     let count = members.len() as u64;
     let mut senders: Vec<_> =
-        members.iter().filter_map(|member| member.sender(SubgroupId(0))).collect();
+        members.iter().filter_map(|member| member.sender_of(SubgroupId(0))).collect();
     let mut sent = vec![0_u64; members.len()];
     let mut delivered = 0;
     while delivered < plan.messages * count * count {

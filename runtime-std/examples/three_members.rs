@@ -38,7 +38,7 @@ fn member(name: &str, node: u32, through: &Barrier) -> Result<Vec<String>, Failu
     };
     let running = start(group, options, replica)?;
 
-    let mut sender = running.sender(SubgroupId::ZERO).ok_or("this member does not send")?;
+    let mut sender = running.sender_of(SubgroupId::ZERO).ok_or("this member does not send")?;
     for number in 0..MESSAGES {
         let text = format!("message {number} of member {node}");
         // In place: a slot of the own ring, which goes out as it is. `send` copies instead.

@@ -33,7 +33,7 @@ fn sending_and_delivering_allocate_nothing() {
                         DELIVERED.fetch_add(messages.count() as u64, Ordering::Relaxed);
                     };
                     let running = start(group, options, replica).expect("it starts");
-                    let mut sender = running.sender(SubgroupId(0)).expect("a sender");
+                    let mut sender = running.sender_of(SubgroupId(0)).expect("a sender");
                     // The first message warms up what is set up lazily: a thread's own storage.
                     sender.send(&[0; 64], time_limit).expect("it is sent");
                     std::thread::sleep(Duration::from_millis(100));

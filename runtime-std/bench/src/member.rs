@@ -162,7 +162,7 @@ impl Sending {
     /// The paper's continuous sending, in one loop: send while slots are free, then step.
     fn caller_driven(&self, own: &experiment::Member) -> Result<(Sent, Running), BenchError> {
         let mut member = start(own, self.switches(), self.reader())?;
-        let mut sender = member.sender(ALL);
+        let mut sender = member.sender_of(ALL);
         let to_send = if sender.is_some() { self.messages } else { 0 };
         let total = own.messages_of_all(self.messages);
         let mut outcome = Sent::default();
@@ -205,7 +205,7 @@ impl Sending {
             }
         };
         let running = spawn(start(own, self.switches(), replica)?)?;
-        match running.sender(ALL) {
+        match running.sender_of(ALL) {
             Some(sender) if self.message_bytes > sender.message_max() => self.send_large(sender)?,
             Some(sender) => self.send(sender)?,
             None => {}
@@ -292,7 +292,7 @@ impl Experiment for LowRate {
         let latency_ns = Vec::with_capacity(self.messages as usize);
         let noting = Noting { clock: clock.clone(), latency_ns };
         let mut member = start(own, Switches::all(), noting)?;
-        let mut sender = if own.rank == 0 { member.sender(ALL) } else { None };
+        let mut sender = if own.rank == 0 { member.sender_of(ALL) } else { None };
         let mut next = clock.raw();
         let (mut sent, mut delivered) = (0, 0);
         while delivered < self.messages {
@@ -323,7 +323,7 @@ impl Experiment for Idling {
 
     fn run(&self, own: &experiment::Member) -> Result<(Rest, Option<Running>), BenchError> {
         let mut member = start(own, Switches::all(), |_: &mut Messages<'_, '_>| {})?;
-        if let Some(mut sender) = member.sender(ALL) {
+        if let Some(mut sender) = member.sender_of(ALL) {
             sender.send(&[0], JOIN_LIMIT)?;
         }
         let mut idle = member.idle();

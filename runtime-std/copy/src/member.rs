@@ -153,7 +153,7 @@ impl CopyMember {
 
     /// What sends the archive, at the member that copies.
     pub(super) fn data(&self) -> Result<group::Sender, Failure> {
-        let sender = self.running.sender(DATA);
+        let sender = self.running.sender_of(DATA);
         sender.ok_or_else(|| Failure::other("no data are sent here", "report this"))
     }
 
@@ -209,7 +209,7 @@ impl CopyMember {
     ) -> Result<(), Failure> {
         let report = |error: &dyn std::fmt::Display| Failure::other(error, "please report this");
         let bytes = serde_json::to_vec(notice).map_err(|error| report(&error))?;
-        let sender = self.running.sender(ORDER);
+        let sender = self.running.sender_of(ORDER);
         let mut sender = sender.ok_or_else(|| report(&"this member has no sender"))?;
         loop {
             match sender.send(&bytes, LOOK_PAUSE) {

@@ -58,7 +58,6 @@ pub struct Running<D: Driven = ByThread> {
 ///
 /// ```
 /// use std::time::Duration;
-/// use tramontane_core::ids::SubgroupId;
 /// use tramontane_runtime::group::{Description, Messages, StartOptions, start_stepped};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -70,7 +69,7 @@ pub struct Running<D: Driven = ByThread> {
 ///     delivered.extend(messages.map(|message| message.payload.to_vec()));
 /// };
 /// let mut member = start_stepped(group, StartOptions::new(0), replica)?;
-/// let mut sender = member.sender(SubgroupId(0)).ok_or("every node sends")?;
+/// let mut sender = member.sender().ok_or("every node sends")?;
 /// sender.send(b"hello", Duration::from_secs(1))?;
 /// while !member.is_settled() {
 ///     member.step()?;
@@ -183,9 +182,19 @@ impl<R: Replica> Driven for ByCaller<R> {
 }
 
 impl<D: Driven> Running<D> {
-    /// A handle to send in a subgroup, if this node sends in it. Any thread may have one.
+    /// A handle to send in the only subgroup. Any thread may have one. None if this node does not
+    /// send in it, or if there are several: see [`sender_of`](Self::sender_of).
     #[must_use]
-    pub fn sender(&self, subgroup: SubgroupId) -> Option<Sender> {
+    pub fn sender(&self) -> Option<Sender> {
+        match self.handle.participant.description.subgroups.as_slice() {
+            [_] => self.sender_of(SubgroupId::ZERO),
+            _ => None,
+        }
+    }
+
+    /// A handle to send in a subgroup, if this node sends in it.
+    #[must_use]
+    pub fn sender_of(&self, subgroup: SubgroupId) -> Option<Sender> {
         let state = self.handle.send_states.iter().find(|state| state.subgroup() == subgroup)?;
         Some(Sender::new(state, self.driven.driver()))
     }

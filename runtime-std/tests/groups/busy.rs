@@ -147,7 +147,8 @@ fn a_node_that_is_slower_than_the_group_is_let_in_all_the_same() {
         let sending: Vec<_> = members
             .iter()
             .map(|member| {
-                let (sender, is_over) = (member.running.sender(GROUP).expect("it sends"), &is_over);
+                let (sender, is_over) =
+                    (member.running.sender_of(GROUP).expect("it sends"), &is_over);
                 scope.spawn(move || send_on(sender, is_over))
             })
             .collect();

@@ -38,7 +38,7 @@ fn members_deliver_what_several_threads_send_in_one_order() {
                 }
             };
             let running = start(description, options, replica).expect("it starts");
-            let sender = running.sender(SubgroupId(0)).expect("a sender");
+            let sender = running.sender_of(SubgroupId(0)).expect("a sender");
             std::thread::scope(|scope| {
                 for thread in 0..2_u8 {
                     let mut sender = sender.clone();
@@ -80,7 +80,7 @@ fn an_upcall_that_panics_stops_its_member_and_the_others_learn_of_it() {
                 }
             };
             let running = start(description, options, replica).expect("it starts");
-            let mut sender = running.sender(SubgroupId(0)).expect("a sender");
+            let mut sender = running.sender_of(SubgroupId(0)).expect("a sender");
             if node == 0 {
                 sender.send(b"bang", PATIENCE).expect("it is sent");
             }
@@ -113,7 +113,7 @@ fn a_member_that_leaves_ends_the_group_and_undelivered_messages_come_back() {
                 let _ = told.send(messages.count());
             };
             let running = start(description, options, replica).expect("it starts");
-            let mut sender = running.sender(SubgroupId(0)).expect("a sender");
+            let mut sender = running.sender_of(SubgroupId(0)).expect("a sender");
             if node == 1 {
                 heard.recv_timeout(PATIENCE).expect("it comes");
                 both_delivered.wait();
@@ -156,7 +156,7 @@ fn a_group_that_rests_sleeps_wakes_and_posts_nothing() {
                 }
             };
             let running = start(description, options, replica).expect("it starts");
-            let mut sender = running.sender(SubgroupId(0)).expect("a sender");
+            let mut sender = running.sender_of(SubgroupId(0)).expect("a sender");
             for round in 0..20_u32 {
                 // Each in turn breaks the silence in which all sleep.
                 if round % 3 == node {
@@ -190,7 +190,7 @@ fn a_queue_gives_messages_at_the_takers_pace() {
             let running = start(description, options, replica).expect("it starts");
             std::thread::scope(|scope| {
                 if node == 0 {
-                    let mut sender = running.sender(SubgroupId(0)).expect("a sender");
+                    let mut sender = running.sender_of(SubgroupId(0)).expect("a sender");
                     scope.spawn(move || {
                         for number in 0..100_u8 {
                             sender.send(&[number], PATIENCE).expect("it is sent");
@@ -214,7 +214,7 @@ fn settling_gets_its_turn_whatever_the_polling_thread_does() {
     meeting.run(shape(1, 4, 8), 1, |_, description, options| {
         let replica = |_: &mut Messages<'_, '_>| {};
         let running = start(description, options, replica).expect("it starts");
-        let mut sender = running.sender(SubgroupId(0)).expect("a sender");
+        let mut sender = running.sender_of(SubgroupId(0)).expect("a sender");
         for round in 0..100_u64 {
             sender.send(&[], PATIENCE).expect("it is sent");
             // From right away to long asleep.

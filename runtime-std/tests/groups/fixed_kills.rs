@@ -27,7 +27,7 @@ fn role_send_until_killed() {
     let replica = |_: &mut Messages<'_, '_>| {};
     let running = start(meeting.describe(group()), meeting.options(KILLED), replica);
     let running = running.expect("it starts");
-    let mut sender = running.sender(SubgroupId(0)).expect("a sender");
+    let mut sender = running.sender_of(SubgroupId(0)).expect("a sender");
     // Not for ever, should the test have ended without killing it.
     for number in 0_u64.. {
         if sender.send(&number.to_le_bytes(), PATIENCE).is_err() {

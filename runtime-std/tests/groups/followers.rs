@@ -219,7 +219,7 @@ fn followers_know_what_members_know_also_when_their_member_is_lost() {
         let mut followers = vec![Follower::new(place.members(2))];
         let publisher = Publisher::open(place.members(1), PublisherOptions::default());
         let publisher = publisher.expect("a member takes it");
-        let mut sender = running[0].0.sender(GROUP).expect("it sends");
+        let mut sender = running[0].0.sender_of(GROUP).expect("it sends");
         for round in 0..5 {
             publish(&publisher, round * 10..round * 10 + 10);
             sender.send(b"of a member", PATIENCE).expect("there is room");

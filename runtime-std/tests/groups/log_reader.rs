@@ -57,7 +57,7 @@ impl Alone {
     }
 
     fn send(&self, count: usize) {
-        let mut sender = self.running.sender(GROUP).expect("it sends");
+        let mut sender = self.running.sender_of(GROUP).expect("it sends");
         (0..count).for_each(|_| drop(sender.send(&[7; 200], PATIENCE).expect("it is sent")));
     }
 

@@ -119,7 +119,8 @@ fn run(carrier: Carrier, batching: bool) {
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         for member in &members {
-            let (mut sender, is_over) = (member.running.sender(GROUP).expect("it sends"), &is_over);
+            let (mut sender, is_over) =
+                (member.running.sender_of(GROUP).expect("it sends"), &is_over);
             scope.spawn(move || {
                 let mut number = 0_u64;
                 while !is_over.load(Ordering::Relaxed)

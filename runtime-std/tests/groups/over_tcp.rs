@@ -53,7 +53,7 @@ fn run(meeting: &Meeting, group: DescriptionBuilder, longest: u32) {
             }
         };
         let running = start(description, options, replica).expect("it starts");
-        let mut sender = running.sender(SubgroupId(0)).expect("all send");
+        let mut sender = running.sender_of(SubgroupId(0)).expect("all send");
         for number in 0..EACH {
             let bytes = message(own.into(), number, longest.into());
             sender.send(&bytes, PATIENCE).expect("it is sent");

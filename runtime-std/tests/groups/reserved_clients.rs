@@ -201,7 +201,7 @@ fn a_reserved_subgroup_is_another_one_for_clients_each_time_that_it_is_opened() 
         (0..40).for_each(|number: u32| {
             drop(old.publish(number.to_string().as_bytes()).expect("it is taken"));
         });
-        let mut sender = members[1].0.sender(PLACE).expect("all send");
+        let mut sender = members[1].0.sender_of(PLACE).expect("all send");
         (0..20).for_each(|_| drop(sender.send(b"own", PATIENCE).expect("it is sent")));
         old.wait(PATIENCE).expect("all is delivered");
         members.push(crowd.start(2));
@@ -253,7 +253,7 @@ fn a_follower_is_told_the_rest_of_a_closed_subgroup_by_another_member() {
         let mut members = crowd.start_all(&[0, 1, 2]);
         open(&members[1].0, true);
         let mut follower = Subscriber::follow(crowd.members(0)).expect("it is open soon");
-        let mut sender = members[1].0.sender(PLACE).expect("all send");
+        let mut sender = members[1].0.sender_of(PLACE).expect("all send");
         // The follower takes nothing, and no more than a part of this has room on the way to it.
         (0..800).for_each(|_| drop(sender.send(&[b'x'; 8_000], PATIENCE).expect("it is sent")));
         await_that("all is delivered", || members.iter().all(|of| of.1.lines().len() == 800));

@@ -55,7 +55,7 @@ fn with_slow_member<T>(
     });
     let found = std::thread::scope(|scope| {
         for member in &running[..2] {
-            let mut sender = member.sender(SubgroupId(0)).expect("a sender");
+            let mut sender = member.sender_of(SubgroupId(0)).expect("a sender");
             let is_over = &is_over;
             scope.spawn(move || {
                 while !is_over.load(Ordering::Relaxed) {

@@ -64,7 +64,7 @@ fn with_members<R: Send>(body: impl Fn(u32, Stepped<Kept>) -> R + Sync) -> Vec<V
 #[test]
 fn a_member_waits_for_its_callers_steps() {
     let all = with_members(|node, mut member| {
-        let mut sender = member.sender(SubgroupId(0)).expect("a sender");
+        let mut sender = member.sender_of(SubgroupId(0)).expect("a sender");
         for number in 0..2 {
             sender.send(&[node as u8, number], PATIENCE).expect("two slots are free");
         }
@@ -88,7 +88,7 @@ fn a_member_waits_for_its_callers_steps() {
 #[test]
 fn every_way_to_send_gives_a_receipt_that_says_what_became_of_it() {
     with_members(|node, mut member| {
-        let mut sender = member.sender(SubgroupId(0)).expect("a sender");
+        let mut sender = member.sender_of(SubgroupId(0)).expect("a sender");
         if node == 1 {
             // The other's messages need not wait for this one's.
             sender.declare_silence(100);
@@ -123,7 +123,7 @@ fn every_way_to_send_gives_a_receipt_that_says_what_became_of_it() {
 fn a_member_that_sleeps_wakes_for_a_message_and_leaves_once_all_is_delivered() {
     let ends = with_members(|node, mut member| {
         let start = Instant::now();
-        let mut sender = member.sender(SubgroupId(0)).expect("a sender");
+        let mut sender = member.sender_of(SubgroupId(0)).expect("a sender");
         let mut idle = member.idle();
         if node == 0 {
             std::thread::sleep(Duration::from_millis(50));

@@ -12,7 +12,7 @@
 //! use std::sync::{Arc, Mutex};
 //! use std::time::Duration;
 //!
-//! use tramontane::{Description, Messages, StartOptions, SubgroupId, start};
+//! use tramontane::prelude::*;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! // A group of one, so that this runs by itself: 8 slots a sender, messages of up to 64 bytes.
@@ -25,7 +25,7 @@
 //!     kept.lock().unwrap().extend(messages.map(|message| message.payload.to_vec()));
 //! };
 //! let running = start(group, StartOptions::new(0), replica)?;
-//! let mut sender = running.sender(SubgroupId(0)).ok_or("every node sends")?;
+//! let mut sender = running.sender().ok_or("every node sends")?;
 //! sender.send(b"hello", Duration::from_secs(1))?;
 //! running.leave(Duration::from_secs(10))?;
 //! assert_eq!(*delivered.lock().unwrap(), [b"hello"]);
@@ -55,18 +55,30 @@ pub use tramontane_runtime::blocks;
 pub use tramontane_runtime::carrier::Carrier;
 #[doc(inline)]
 pub use tramontane_runtime::group::{
-    self, Accepted, At, ClientId, DataError, Delivered, Description, DescriptionBuilder,
-    DescriptionError, DurableEverywhere, DurableHere, DurableMajority, Fate, Forming, GroupStatus,
-    Level, LogPart, LogReader, LogReaderError, Logged, LoggedMessage, Membership, Message,
-    Messages, NodeDescription, NotFormed, NotLogged, NotReached, OperatorClient, OperatorError,
-    Ordinal, Reached, Receipt, Replica, ReservedSubgroups, Run, Running, Sender, SharedStatus,
-    Slot, StartError, StartOptions, Step, Stepped, SubgroupDescription, SubgroupStatus, Unsent,
-    View, ViewChanged, Volatile, Waiting, start, start_stepped,
+    self, Accepted, ClientId, DataError, Delivered, Description, DescriptionBuilder,
+    DescriptionError, DurableEverywhere, DurableHere, DurableMajority, Forming, GroupStatus, Level,
+    LogPart, LogReader, LogReaderError, Logged, LoggedMessage, Membership, Message, Messages,
+    NodeDescription, NotFormed, NotLogged, NotReached, OperatorClient, OperatorError, Ordinal,
+    Reached, Receipt, Replica, ReservedSubgroups, Run, Running, Sender, SharedStatus, Slot,
+    StartError, StartOptions, Step, Stepped, SubgroupDescription, SubgroupStatus, Unsent, View,
+    ViewChanged, Volatile, Waiting, start, start_stepped,
 };
 #[doc(inline)]
 pub use tramontane_runtime::member::{SendError, Settings, Stopped};
 #[doc(inline)]
 pub use tramontane_runtime::rdma::DeviceOptions;
 pub use tramontane_runtime::shards;
-#[doc(inline)]
-pub use tramontane_runtime::shared_memory::{GroupName, Root};
+
+/// Where groups on shared memory meet.
+pub mod shared_memory {
+    #[doc(inline)]
+    pub use tramontane_runtime::shared_memory::{GroupName, Root};
+}
+
+/// What most programs need.
+pub mod prelude {
+    pub use crate::{
+        Description, Message, Messages, Receipt, Replica, Running, Sender, StartOptions, View,
+        start,
+    };
+}

@@ -107,7 +107,7 @@ fn send(
 ) -> Result<Report, BenchError> {
     let from_ns = now_ns();
     let syncs_before = seen.syncs.load(Ordering::Relaxed);
-    let sender = running.sender(GROUP);
+    let sender = running.sender_of(GROUP);
     let mut sender = sender.ok_or_else(|| BenchError::Setup("this node does not send".into()))?;
     for number in 0..messages {
         sender.send_with(task.message_bytes as usize, PATIENCE, |payload| {

@@ -193,7 +193,7 @@ fn send(
     running: &Running,
     is_released: &AtomicBool,
 ) -> Result<(), Box<dyn std::error::Error>> {
-    let Some(mut sender) = running.sender(GROUP) else { return Ok(()) };
+    let Some(mut sender) = running.sender_of(GROUP) else { return Ok(()) };
     let file = File::create(task.folder.join(promises_name(task.own)))?;
     let mut promises = Promises { open: VecDeque::new(), delivered: 0, file };
     let mut number = 0;

@@ -256,7 +256,8 @@ struct Cast {
 impl Cast {
     /// Reads and sends in a thread that no other thread waits for: a read cannot be cancelled.
     fn start_input(&self, limit: u32, events: Sender<CastEvent>) -> Result<(), Failure> {
-        let mut sender = self.running.sender(ALL).ok_or_else(|| Failure::silent(Status::Other))?;
+        let mut sender =
+            self.running.sender_of(ALL).ok_or_else(|| Failure::silent(Status::Other))?;
         let spawned = std::thread::Builder::new().name("tramontane-read".into()).spawn(move || {
             let refused = |why| {
                 // The command may be over already.
@@ -332,7 +333,8 @@ impl Cast {
     /// After the end of all input: sends that this member is complete, and waits until that was
     /// delivered everywhere, so that all members are past the end before one of them leaves.
     fn complete(&mut self, interrupts: &Interrupts) -> Result<(), Failure> {
-        let mut sender = self.running.sender(ALL).ok_or_else(|| Failure::silent(Status::Other))?;
+        let mut sender =
+            self.running.sender_of(ALL).ok_or_else(|| Failure::silent(Status::Other))?;
         match input::send(&mut sender, Frame::Complete) {
             Ok(()) => {}
             Err(InputError::Failed(failure)) => return Err(failure),

@@ -58,7 +58,7 @@ fn join_and_run(task: &Task, worker: &Worker<DemoMember>) -> Result<(), Failure>
     let options =
         StartOptions { time_limit: task.join_timeout, cancel: worker.released(), ..options };
     let member = start_stepped(group, options, ledger)?;
-    let outbox = member.sender(ALL).map(|sender| (sender, share));
+    let outbox = member.sender_of(ALL).map(|sender| (sender, share));
     tracing::debug!(node = task.node, "all members are there");
     report(worker, &DemoReport::Joined)?;
     if worker.next_order().is_none() {

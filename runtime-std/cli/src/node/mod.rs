@@ -228,7 +228,7 @@ pub(super) fn run(arguments: &NodeOptions) -> Result<(), Failure> {
         let _ = sender.send(NodeEvent::Notice(notice.to_string()));
     }
     let _ = board.set(node.running().shared_status());
-    let lines_to = input.and_then(|id| node.running().sender(id));
+    let lines_to = input.and_then(|id| node.running().sender_of(id));
     let lines = Lines { sender: lines_to, line_max, unsent_max, meter };
     let outcome = match Input::start(lines, sender) {
         Ok(input) => {

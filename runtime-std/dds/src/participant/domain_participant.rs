@@ -88,14 +88,14 @@ impl DomainParticipant {
         let options = StartOptions { terms: options.terms ^ domain.terms(), ..options };
         let running = start(domain.group().clone(), options, TopicReplica::new(&shared))?;
         let discovery = running
-            .sender(tramontane::SubgroupId(0))
+            .sender_of(tramontane::SubgroupId(0))
             .ok_or_else(|| DdsError::Domain("this node may say nothing".into()))?;
         if let Some(reserved) = running.reserved_subgroups() {
             let _ = shared.keeping.set((reserved, discovery.clone()));
         }
         for (index, topic) in domain.topics().iter().enumerate() {
             if topic.level == Level::Logged
-                && let Some(sender) = running.sender(Domain::subgroup_of(index))
+                && let Some(sender) = running.sender_of(Domain::subgroup_of(index))
             {
                 say_begun(sender, ANNOUNCE)?;
             }
@@ -278,7 +278,7 @@ impl Host for DomainParticipant {
     ) -> Result<Voice, DdsError> {
         let own = self.node;
         let publishes = described.publishers.as_ref().is_none_or(|nodes| nodes.contains(&own));
-        let sender = self.running()?.sender(Domain::subgroup_of(topic));
+        let sender = self.running()?.sender_of(Domain::subgroup_of(topic));
         let sender = sender.filter(|_| publishes).ok_or_else(|| {
             DdsError::PreconditionNotMet(format!(
                 "node {own} is no publisher of topic \"{}\"; add it there",

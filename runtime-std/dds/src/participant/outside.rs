@@ -48,7 +48,8 @@ const STATE_WAIT: Duration = Duration::from_secs(30);
 /// ```
 /// use std::time::Duration;
 /// use tramontane::group::ControlEndpoints;
-/// use tramontane::{Description, Root, StartOptions};
+/// use tramontane::shared_memory::Root;
+/// use tramontane::{Description, StartOptions};
 /// use tramontane_dds::{
 ///     Domain, DomainParticipant, Level, Members, Octets, OutsideParticipant, ReaderQos,
 ///     Selection, TopicDescription, WaitSet, WriterQos,

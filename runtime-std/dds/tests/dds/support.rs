@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 use tramontane::group::ControlEndpoints;
-use tramontane::{Carrier, Description, Forming, Root, StartOptions};
+use tramontane::shared_memory::Root;
+use tramontane::{Carrier, Description, Forming, StartOptions};
 use tramontane_dds::{
     DataReader, DataWriter, Domain, DomainParticipant, Level, Members, OutsideParticipant, Sample,
     Selection, TopicDescription, TopicPlaces, TypeSupport, WaitSet,

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
-use tramontane::{Description, Root, StartOptions};
+use tramontane::shared_memory::Root;
+use tramontane::{Description, StartOptions};
 use tramontane_dds::gateway::{Gateway, GatewayOptions, MirrorCounts, MirrorOptions};
 use tramontane_dds::{
     DataReader, Disposition, Domain, DomainParticipant, History, Lent, Level, Octets, OnSample,

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use tramontane::group::ControlEndpoints;
-use tramontane::{Forming, Root, StartOptions};
+use tramontane::shared_memory::Root;
+use tramontane::{Forming, StartOptions};
 use tramontane_dds::{
     DataReader, DataWriter, DdsError, Domain, DomainParticipant, History, Level, Members, Octets,
     OutsideParticipant, ParticipantId, ReaderQos, Selection, TopicDescription, WriterQos,

@@ -8,8 +8,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
+use tramontane::Carrier;
 use tramontane::group::ControlEndpoints;
-use tramontane::{Carrier, Root};
+use tramontane::shared_memory::Root;
 use tramontane_dds::{Domain, Members};
 
 /// What a process is told by its environment.

@@ -27,9 +27,9 @@ pub(crate) struct TransferProgress(BTreeMap<u16, SubgroupProgress>);
 impl TransferProgress {
     /// A join begins: what was restored before counts no more.
     pub(crate) fn begin(&mut self) {
-        self.0
-            .values_mut()
-            .for_each(|part| *part = SubgroupProgress { is_over: true, ..SubgroupProgress::default() });
+        self.0.values_mut().for_each(|part| {
+            *part = SubgroupProgress { is_over: true, ..SubgroupProgress::default() }
+        });
     }
 
     /// The state of a subgroup came, in place of whatever was there.

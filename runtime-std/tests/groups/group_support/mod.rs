@@ -317,7 +317,7 @@ impl Crowd {
     }
 
     pub fn sender(&self, node: u32) -> Sender {
-        self.running[&node].sender(GROUP).expect("all send")
+        self.running[&node].sender_of(GROUP).expect("all send")
     }
 
     pub fn send(&self, node: u32, number: u64) -> Receipt {

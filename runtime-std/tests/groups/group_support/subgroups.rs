@@ -205,7 +205,7 @@ impl Nodes {
     }
 
     pub fn send(&self, node: u32, subgroup: SubgroupId, number: u64) {
-        let sender = self.running.lock().expect("nobody panics")[&node].sender(subgroup);
+        let sender = self.running.lock().expect("nobody panics")[&node].sender_of(subgroup);
         let sent = sender.expect("it sends there").send(&bytes_of((node, number)), PATIENCE);
         sent.expect("it is sent");
     }

@@ -93,7 +93,7 @@ impl GroupMember {
         let running = start(init, own, arguments, interrupts, delivery, names)?;
         let groups = init.groups.iter().zip(0_u16..);
         let groups = groups
-            .map(|(group, index)| (group.group.clone(), running.sender(SubgroupId(index))))
+            .map(|(group, index)| (group.group.clone(), running.sender_of(SubgroupId(index))))
             .collect();
         let message_bytes_max = init.limits.message_bytes_max.max(init.limits.huge_bytes_max);
         Ok(Self { running, features, groups, pause_ms, message_bytes_max, stopped_since: None })
