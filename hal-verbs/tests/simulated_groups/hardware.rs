@@ -6,9 +6,12 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 use tramontane_core::fabric::ViewPlan;
+use tramontane_fixtures::network::{
+    Network as SideNetwork, SharedNetwork as SharedSideNetwork, SimFabric as SideChannel,
+};
 use tramontane_fixtures::plan::Fault;
+use tramontane_fixtures::profile::Profile as SideProfile;
 use tramontane_fixtures::random::Random;
-use tramontane_fixtures::side_channel::{SharedSideNetwork, SideChannel, SideNetwork, SideTiming};
 use tramontane_fixtures::world::{Hardware, Plan};
 use tramontane_verbs::devices::{GidKind, LinkLayer};
 use tramontane_verbs::fake::{
@@ -64,15 +67,16 @@ impl RdmaHardware {
         }
         let harmless = faults.harmless().map(|fault| fault.kind).collect();
         // The usual network beside is slower than the device.
-        let timing = SideTiming {
-            delay_ns: 5 * devices.profile.latency_ns,
+        let side = SideProfile {
+            latency_byte_ns: 5 * devices.profile.latency_ns,
             jitter_ns: devices.profile.latency_ns,
-            loss_ns: plan.profile.retry_ns,
+            retry_ns: plan.profile.retry_ns,
             post_ns: 1_000,
+            ..SideProfile::default()
         };
         Self {
             network,
-            side: SideNetwork::new(timing, processes, plan.seed).shared(),
+            side: SideNetwork::new(side, &plan.process_nodes(), plan.seed).shared(),
             names,
             contexts: RefCell::new(vec![None; processes]),
             is_gone: RefCell::new(vec![false; processes]),
@@ -96,7 +100,7 @@ impl RdmaHardware {
         let limits = Limits { loss_time, ..Limits::default() };
         let site = Site::open(&name.wanted(), &limits, None).expect("the network has the device");
         self.contexts.borrow_mut()[process] = self.network.contexts(name).last().copied();
-        let side = SideChannel::new(self.side.clone(), process).expect("descriptors");
+        let side = SideChannel::start(&self.side, process);
         RdmaViews::new(site, side).expect("descriptors")
     }
 

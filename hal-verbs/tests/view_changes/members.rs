@@ -9,7 +9,10 @@ use tramontane_core::fabric::{
     LossCause, ViewPlan, ViewRows as _, Write,
 };
 use tramontane_core::ids::{NodeId, Rank, ViewId};
-use tramontane_fixtures::side_channel::{SharedSideNetwork, SideChannel, SideNetwork, SideTiming};
+use tramontane_fixtures::network::{
+    Network as SideNetwork, SharedNetwork as SharedSideNetwork, SimFabric as SideChannel,
+};
+use tramontane_fixtures::profile::Profile as SideProfile;
 use tramontane_fixtures::world::Hardware as _;
 use tramontane_verbs::fake::{Clock, CommandKind, ContextId, DeviceName, Fault, Network, Profile};
 use tramontane_verbs::{BlockMemory, Limits, RdmaViews, Rows, Site};
@@ -92,9 +95,14 @@ impl Group {
         let network = Network::new(7, Clock::Virtual);
         let names: Vec<DeviceName> =
             (0..processes).map(|process| network.add_device(profile(process))).collect();
-        let timing =
-            SideTiming { delay_ns: 20_000, jitter_ns: 0, loss_ns: 300_000, post_ns: 1_000 };
-        let side = SideNetwork::new(timing, processes, 7).shared();
+        let side = SideProfile {
+            latency_byte_ns: 20_000,
+            retry_ns: 300_000,
+            post_ns: 1_000,
+            ..SideProfile::default()
+        };
+        let nodes: Vec<NodeId> = (0..processes).map(node).collect();
+        let side = SideNetwork::new(side, &nodes, 7).shared();
         let mut group = Self {
             network,
             side,
@@ -117,7 +125,7 @@ impl Group {
         let name = &self.names[process];
         let site = Site::open(&name.wanted(), &self.limits, None).expect("the device is there");
         let context = *self.network.contexts(name).last().expect("it is open");
-        let side = SideChannel::new(self.side.clone(), process).expect("descriptors");
+        let side = SideChannel::start(&self.side, process);
         let fabric = RdmaViews::new(site, side).expect("descriptors");
         let _ = self.network.take_command_ns(context);
         Member {

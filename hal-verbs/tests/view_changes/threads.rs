@@ -4,7 +4,10 @@ use std::time::{Duration, Instant};
 
 use tramontane_core::fabric::{Fabric as _, HostFabric as _, ViewPlan, ViewRows as _};
 use tramontane_core::ids::{NodeId, Rank, ViewId};
-use tramontane_fixtures::side_channel::{SharedSideNetwork, SideChannel, SideNetwork, SideTiming};
+use tramontane_fixtures::network::{
+    Network as SideNetwork, SharedNetwork as SharedSideNetwork, SimFabric as SideChannel,
+};
+use tramontane_fixtures::profile::Profile as SideProfile;
 use tramontane_fixtures::world::Hardware as _;
 use tramontane_verbs::fake::{Clock, CommandKind, DeviceName, Network, Profile};
 use tramontane_verbs::{Limits, RdmaViews, Site};
@@ -16,9 +19,13 @@ const MEMBERS: u16 = 8;
 const WAY: Duration = Duration::from_millis(300);
 const PATIENCE: Duration = Duration::from_secs(60);
 
+fn nodes() -> Vec<NodeId> {
+    (0..MEMBERS).map(|rank| NodeId(u32::from(rank) + 10)).collect()
+}
+
 /// Members of a view that is just being made, on a device that looks for each way for a while.
 fn members(device: &DeviceName, side: &SharedSideNetwork) -> Vec<Views> {
-    let ids: Vec<NodeId> = (0..MEMBERS).map(|rank| NodeId(u32::from(rank) + 10)).collect();
+    let ids = nodes();
     let row_bytes = vec![4096; ids.len()];
     let processes: Vec<usize> = (0..ids.len()).collect();
     let start = |process: &usize| {
@@ -26,7 +33,7 @@ fn members(device: &DeviceName, side: &SharedSideNetwork) -> Vec<Views> {
         let plan = ViewPlan::with_sizes(VIEW, own, &ids, &row_bytes, 7).with_blocks();
         side.note_view(&plan, &processes);
         let site = Site::open(&device.wanted(), &Limits::default(), None).expect("a device");
-        let channel = SideChannel::new(side.clone(), *process).expect("descriptors");
+        let channel = SideChannel::start(side, *process);
         let mut fabric = RdmaViews::new(site, channel).expect("descriptors and threads");
         let rows = fabric.rows(&plan).expect("memory");
         fabric.open(VIEW, &rows.memory()).expect("it opens");
@@ -46,7 +53,7 @@ fn step(members: &mut [Views], side: &SharedSideNetwork) {
 #[test]
 fn a_member_that_ends_while_it_is_connected_waits_for_no_more_than_what_is_under_way() {
     let network = Network::new(7, Clock::Real);
-    let side = SideNetwork::new(SideTiming::default(), usize::from(MEMBERS), 7).shared();
+    let side = SideNetwork::new(SideProfile::default(), &nodes(), 7).shared();
     let way_ns = u64::try_from(WAY.as_nanos()).expect("short");
     let profile = Profile { ready_to_receive_ns: way_ns, ..Profile::strict() };
     let device = network.add_device(profile);

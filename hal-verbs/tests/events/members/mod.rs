@@ -9,7 +9,10 @@ use tramontane_core::fabric::{
     ErrorKind, Event, Fabric as _, HostFabric as _, Kind, LossCause, ViewPlan, ViewRows as _, Write,
 };
 use tramontane_core::ids::{NodeId, Rank, ViewId};
-use tramontane_fixtures::side_channel::{SharedSideNetwork, SideChannel, SideNetwork, SideTiming};
+use tramontane_fixtures::network::{
+    Network as SideNetwork, SharedNetwork as SharedSideNetwork, SimFabric as SideChannel,
+};
+use tramontane_fixtures::profile::Profile as SideProfile;
 use tramontane_fixtures::world::Hardware as _;
 use tramontane_verbs::devices::Wanted;
 use tramontane_verbs::fake::{Clock, ContextId, DeviceName, Fault, Network, Profile};
@@ -59,15 +62,16 @@ impl Members {
         let members = profiles.len();
         let network = Network::new(7, Clock::Virtual);
         // A process that is gone is missed later than its device is silent.
-        let timing = SideTiming { loss_ns: 50 * MILLISECOND_NS, ..SideTiming::default() };
-        let side = SideNetwork::new(timing, members, 7).shared();
+        let side = SideProfile { retry_ns: 50 * MILLISECOND_NS, ..SideProfile::default() };
+        let nodes: Vec<NodeId> = (0..members).map(node).collect();
+        let side = SideNetwork::new(side, &nodes, 7).shared();
         let devices: Vec<DeviceName> =
             profiles.iter().map(|profile| network.add_device(profile.clone())).collect();
         let limits = Limits { loss_time: LOSS_TIME, ..Limits::default() };
         let member = |(process, device): (usize, &DeviceName)| {
             let wanted = Wanted { device: device.wanted().device, ..wishes[process].clone() };
             let site = Site::open(&wanted, &limits, None).expect("a device");
-            let side = SideChannel::new(side.clone(), process).expect("descriptors");
+            let side = SideChannel::start(&side, process);
             let fabric = RdmaViews::new(site, side).expect("descriptors");
             let context = *network.contexts(device).first().expect("it is open");
             Some(Member { fabric, rows: BTreeMap::new(), events: Vec::new(), context })

@@ -3,9 +3,7 @@
 use serde::Deserialize;
 use tramontane_core::fabric::{ErrorKind, Event, Fabric as _, Kind, Token, Write};
 use tramontane_core::ids::{NodeId, Rank, ViewId};
-use tramontane_fixtures::processes::{
-    ProcessFabric, ProcessNetwork, SharedProcessNetwork, connect,
-};
+use tramontane_fixtures::network::{Network, SharedNetwork, SimFabric, connect};
 use tramontane_fixtures::profile::Profile;
 
 use super::machines::Machines;
@@ -40,11 +38,11 @@ impl Writes {
         let refused =
             |error: ErrorKind| BenchError::Setup(format!("a write is refused: {error:?}"));
         let nodes: Vec<NodeId> = (1..=self.targets + 1).map(NodeId).collect();
-        let network = ProcessNetwork::new(profile, &nodes, seed).shared();
-        let mut writer = ProcessFabric::start(&network, 0);
+        let network = Network::new(profile, &nodes, seed).shared();
+        let mut writer = SimFabric::start(&network, 0);
         let mut others = Vec::new();
         for (process, view) in (1..nodes.len()).zip(1..) {
-            let mut other = ProcessFabric::start(&network, process);
+            let mut other = SimFabric::start(&network, process);
             let rows = connect([&mut writer, &mut other], ViewId(view), [BYTES, BYTES]);
             others.push((rows.map_err(refused)?, other));
         }
@@ -65,8 +63,8 @@ const MEET_NS: u64 = 1_000_000;
 
 /// Writes in some views, and takes the completions.
 fn write(
-    network: &SharedProcessNetwork,
-    writer: &mut ProcessFabric,
+    network: &SharedNetwork,
+    writer: &mut SimFabric,
     views: &[u64],
 ) -> Result<(), ErrorKind> {
     let write = [Write::of_row(0, BYTES, Kind::Content)];
