@@ -69,7 +69,7 @@ impl Entered {
     /// A sample that was noted is not in the order, and those before it are.
     fn take_back(&mut self, origin: &Origin) {
         if let Some((last, _)) = self.last.get_mut(&origin.writer) {
-            *last = origin.sequence - 1;
+            *last = origin.sequence.saturating_sub(1);
         }
     }
 
