@@ -178,6 +178,7 @@ fn a_bounded_log_stays_bounded_and_its_node_comes_back() {
         let expected = (0..4).map(|part| line(part).repeat(3_000)).collect::<String>();
         assert!((expected + "the last\n").ends_with(log), "it is the end of all lines");
         let counts: Vec<_> = logs.iter().map(|log| log.lines().count()).collect();
-        assert!((700..5_000).contains(&log.lines().count()), "{counts:?}: {said:?}");
+        // A line that was logged alone takes 4 KiB.
+        assert!((256..5_000).contains(&log.lines().count()), "{counts:?}: {said:?}");
     }
 }
