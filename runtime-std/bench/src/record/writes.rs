@@ -62,11 +62,7 @@ impl Writes {
 const MEET_NS: u64 = 1_000_000;
 
 /// Writes in some views, and takes the completions.
-fn write(
-    network: &SharedNetwork,
-    writer: &mut SimFabric,
-    views: &[u64],
-) -> Result<(), ErrorKind> {
+fn write(network: &SharedNetwork, writer: &mut SimFabric, views: &[u64]) -> Result<(), ErrorKind> {
     let write = [Write::of_row(0, BYTES, Kind::Content)];
     let now = network.borrow().now();
     network.borrow_mut().begin_step(0, now);

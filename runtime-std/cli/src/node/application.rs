@@ -18,7 +18,9 @@ use tramontane_local::group_file::listed;
 use tramontane_local::lines::add_message;
 use tramontane_local::output::Output;
 use tramontane_local::record::Bytes;
-use tramontane_runtime::group::{Description, FIRST_VIEW, Message, Messages, Replica, ViewChanged};
+use tramontane_runtime::group::{
+    Description, FIRST_VIEW, Message, Messages, Replica, SubgroupDescription, View, ViewChanged,
+};
 
 /// What goes to standard output.
 #[derive(Clone, Copy, Debug)]
@@ -75,19 +77,40 @@ struct DurableLines {
 
 /// What lines say of subgroups.
 pub(super) struct Subgroups {
-    names: Vec<String>,
-    logged: usize,
+    all: Vec<SubgroupDescription>,
+    /// Those of which it was said that they are closed.
+    closed: Vec<SubgroupId>,
 }
 
 impl Subgroups {
     pub(super) fn of(description: &Description) -> Self {
-        let names = description.subgroups.iter().map(|subgroup| subgroup.name.clone()).collect();
-        let logged = description.subgroups.iter().filter(|subgroup| subgroup.logged).count();
-        Self { names, logged }
+        Self { all: description.subgroups.clone(), closed: Vec::new() }
+    }
+
+    /// What to say of subgroups that lost all their members with a view.
+    fn newly_closed(&mut self, view: &View) -> Vec<String> {
+        let text = |id: &SubgroupId| {
+            let of = self.all.get(id.index()).filter(|of| !of.reserved)?;
+            let remedy = if of.logged {
+                "its log is on their disks: start them, then end all nodes of the group and start \
+                 them all again"
+            } else {
+                "its state is lost; set restart_empty = true in a group file where it may be"
+            };
+            Some(format!("subgroup \"{}\" is closed: all its members were gone; {remedy}", of.name))
+        };
+        let told =
+            view.closed.iter().filter(|id| !self.closed.contains(id)).filter_map(text).collect();
+        self.closed.clone_from(&view.closed);
+        told
+    }
+
+    fn has_several_logs(&self) -> bool {
+        self.all.iter().filter(|of| of.logged).count() > 1
     }
 
     fn name(&self, subgroup: SubgroupId) -> &str {
-        self.names.get(subgroup.index()).map_or("", String::as_str)
+        self.all.get(subgroup.index()).map_or("", |of| &of.name)
     }
 }
 
@@ -221,6 +244,9 @@ impl Replica for Application {
             self.own = Some(change.own);
             self.begin();
         }
+        for text in self.subgroups.newly_closed(change.view) {
+            self.send_event(Event::Notice(text));
+        }
         let ids = |nodes: &[NodeId]| -> Vec<u32> { nodes.iter().map(|node| node.get()).collect() };
         let (view, members) = (change.view.id.0, ids(&change.view.members));
         // A node that joins is told of all members at once; to people it alone is the one that
@@ -245,7 +271,7 @@ impl Replica for Application {
         if !self.printing.json {
             return;
         }
-        let name = (self.subgroups.logged > 1).then(|| self.subgroups.name(subgroup));
+        let name = self.subgroups.has_several_logs().then(|| self.subgroups.name(subgroup));
         let DurableCounts { here, majority, everywhere } = durable;
         let durable = DurableLines { here: here.0, majority: majority.0, all: everywhere.0 };
         let line = Durable { subgroup: name, durable };

@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
-use crate::support::group::{Carrier, Group, Node, lines, lines_of};
+use crate::support::group::{Carrier, Group, Node, kill_all, lines, lines_of};
 use crate::support::wait_for;
+use rustix::process::Signal;
 
 /// Nodes 0 and 1 are in one, 2 and 3 in the other, and node 4 in both.
 const SUBGROUPS: &str = "[[subgroups]]\nname = \"left\"\nmembers = [0, 1, 4]\n\
@@ -71,5 +72,76 @@ fn who_may_not_send_in_a_subgroup_is_told() {
         ("0", "middle", ["middle", "subgroup"]),
     ] {
         group.run("node", &["--id", id, "--subgroup", subgroup]).failed(2, &words);
+    }
+}
+
+/// The nodes of one logged subgroup leave, or are killed, one after the other, while the group goes
+/// on in another one. They come back, and all are ended and started, as the nodes say.
+#[test]
+fn logged_subgroup_outlives_absence_of_its_members() {
+    const LOGGED: &str = "[[subgroups]]\nname = \"left\"\nmembers = [0, 1]\nlogged = true\n\
+                          [[subgroups]]\nname = \"right\"\nmembers = [2, 3, 4]\nlogged = true\n";
+    for (carrier, signal) in Carrier::ALL.into_iter().zip([Signal::TERM, Signal::KILL]) {
+        let group = Group::of(carrier, 5);
+        group.write(&(group.text() + LOGGED));
+        let start = |id: usize| {
+            let data = group.place.path().join(format!("data-{id}"));
+            group.node(id, &["--data", data.to_str().expect("a path")])
+        };
+        let await_lines = |id: usize, subgroup: &str, count: usize| {
+            wait_for(&format!("{count} lines of {subgroup} at {id}"), || {
+                let log = std::fs::read_to_string(log_of(&group, id, subgroup)).ok()?;
+                (log.lines().count() == count).then_some(log)
+            })
+        };
+        let await_durable = |count: usize| {
+            wait_for("lines are durable", || {
+                let table = String::from_utf8(group.run("status", &[]).output).expect("text");
+                table.contains(&format!("durable {count}/{count}/{count}")).then_some(())
+            })
+        };
+        let mut nodes: Vec<Node> = (0..5).map(start).collect();
+        group.await_members(&[0, 1, 2, 3, 4]);
+        for (id, node) in nodes.iter_mut().enumerate() {
+            node.write(&lines(id, 0..50));
+        }
+        (0..2).for_each(|id| drop(await_lines(id, "left", 100)));
+        (2..5).for_each(|id| drop(await_lines(id, "right", 150)));
+        let mut end_first = |members: &[u64]| {
+            nodes[0].signal(signal);
+            nodes.remove(0).ended();
+            group.await_members(members);
+            nodes[0].write(&lines(9, 0..10));
+        };
+        end_first(&[1, 2, 3, 4]);
+        // Node 0 has none of these.
+        let left = await_lines(1, "left", 110);
+        await_durable(110);
+        end_first(&[2, 3, 4]);
+        let right = await_lines(4, "right", 160);
+        await_durable(160);
+        nodes[0].await_errors("subgroup \"left\" is closed");
+
+        nodes.extend([start(0), start(1)]);
+        group.await_members(&[0, 1, 2, 3, 4]);
+        nodes[3].await_errors("start them, then end all nodes of the group and start them all");
+        match signal {
+            Signal::KILL => kill_all(nodes),
+            _ => {
+                nodes.iter().for_each(|node| node.signal(signal));
+                nodes.iter_mut().for_each(Node::assert_left);
+            }
+        }
+        let mut nodes: Vec<Node> = (0..5).map(start).collect();
+        group.await_members(&[0, 1, 2, 3, 4]);
+        nodes.iter().for_each(|node| assert!(!node.errors().contains("is closed"), "{carrier:?}"));
+        nodes[0].write("after\n");
+        nodes[2].write("after\n");
+        for (id, subgroup, lines) in
+            [(0, "left", &left), (1, "left", &left), (2, "right", &right), (4, "right", &right)]
+        {
+            let log = await_lines(id, subgroup, lines.lines().count() + 1);
+            assert_eq!(log, format!("{lines}after\n"), "{carrier:?}: {id}");
+        }
     }
 }

@@ -16,8 +16,8 @@ pub struct View {
     pub id: ViewId,
     /// The members, in rank order.
     pub members: Vec<NodeId>,
-    /// Subgroups without members: those that lost their state, because all their members were lost
-    /// at once, and that are not to start anew (VIE-10); and reserved ones that are not open.
+    /// Subgroups without members: those that lost all of them, and their state with them, and that
+    /// are not to start anew (VIE-10); and reserved ones that are not open.
     pub closed: Vec<SubgroupId>,
 }
 

@@ -8,6 +8,7 @@
 //! | `calls` | calls to others |
 //! | `attempt` | an attempt, by its leader |
 //! | `nobody` | views without members, which earlier versions left behind |
+//! | `returned` | subgroups that lost all their members, and have them again |
 //!
 //! What is decided when, and why that is safe, is the core's: [`tramontane_core::restart`]. Here
 //! are files, logs and sessions. Each node asks all others what they have, again and again, and
@@ -20,6 +21,7 @@ mod error;
 mod messages;
 mod nobody;
 mod node;
+mod returned;
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,6 +39,7 @@ use self::error::RestartError;
 use self::messages::{LogAnswer, NodeAnswer, Plain, RestartReply, RestartRequest};
 use self::nobody::{TooFew, with_members};
 use self::node::{OnDisk, RestartingNode, lock};
+use self::returned::{has_closed_log, newest, with_returned};
 use super::status::operator;
 use crate::group::description::subgroups::logged_subgroups;
 use crate::group::description::terms::Description;
@@ -51,6 +54,10 @@ pub(crate) const LOOK_PAUSE: Duration = Duration::from_millis(200);
 
 /// How long a majority waits for those members that may still come.
 const GRACE: Duration = Duration::from_secs(3);
+
+/// How long it waits for all nodes of a logged subgroup that lost all its members: without them the
+/// subgroup stays closed.
+const RETURN_GRACE: Duration = Duration::from_secs(10);
 
 /// How long the members of a view that is decided may take to meet.
 const MEETING: Duration = Duration::from_secs(10);
@@ -287,6 +294,8 @@ impl StartingMember {
                 return Ok(Look::Wait(RestartWaiting { view, missing, why }));
             }
         };
+        let known = with_returned(known, node.description, with_less);
+        let is_closed = newest(&known).is_some_and(|view| has_closed_log(&view, node.description));
         let plain: Vec<Plain> = known.iter().map(Plain::from).collect();
         let logs: Vec<Vec<Option<LogState<'_>>>> = plain.iter().map(Plain::logs).collect();
         let lent: Vec<Answer<'_>> =
@@ -319,8 +328,9 @@ impl StartingMember {
         let is_lowest = participants.iter().min() == Some(&self.own);
         let may_lead = participants.contains(&self.own) && (with_less || is_lowest);
         let all_here = plan.base.members.iter().all(|member| participants.contains(member));
-        let is_over = enough_since.get_or_insert_with(Instant::now).elapsed() >= GRACE;
-        if !may_lead || !(all_here || is_over || with_less) {
+        let grace = if is_closed { RETURN_GRACE } else { GRACE };
+        let is_over = enough_since.get_or_insert_with(Instant::now).elapsed() >= grace;
+        if !may_lead || !(all_here && !is_closed || is_over || with_less) {
             return Ok(Look::Pause);
         }
         Attempt { node, answers: &answers, known: &known, restart, plan, with_less }.make()?;
