@@ -245,7 +245,7 @@ impl Replica for Application {
             self.begin();
         }
         for text in self.subgroups.newly_closed(change.view) {
-            self.send_event(Event::Notice(text));
+            self.send_event(NodeEvent::Notice(text));
         }
         let ids = |nodes: &[NodeId]| -> Vec<u32> { nodes.iter().map(|node| node.get()).collect() };
         let (view, members) = (change.view.id.0, ids(&change.view.members));
