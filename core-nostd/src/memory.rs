@@ -22,6 +22,7 @@
 //!
 //! | file | what it holds |
 //! |---|---|
+//! | `line` | a cache line of cells |
 //! | `row` | a row and its cells: rule 1 |
 //! | `ring` | a ring and its slots: rule 2 |
 //! | `lending` | what a node is opened on |
@@ -29,13 +30,10 @@
 //!
 //! Requirement: MEM-1.
 
-use core::sync::atomic::{AtomicU64, Ordering};
-
-use crate::layout::CACHE_LINE;
-
 #[cfg(feature = "blocks")]
 mod blocks;
 mod lending;
+mod line;
 #[cfg(feature = "prefetch")]
 mod prefetch;
 mod ring;
@@ -44,45 +42,6 @@ mod row;
 #[cfg(feature = "blocks")]
 pub use blocks::{BlockMemory, BlockPages, OutOfBlock};
 pub use lending::NodeMemory;
+pub use line::{Line, OutOfRow};
 pub use ring::{OwnRing, Ring, RingPlace};
 pub use row::{Cell, OwnCell, Row, RowWriter};
-
-/// One cache line of cells: the unit in which a partition declares the memory of rows.
-///
-/// ```
-/// use tramontane_core::memory::{Line, RowWriter};
-/// static ROW: [Line; 4] = [const { Line::new() }; 4];
-/// assert_eq!(RowWriter::from_lines(&ROW).bytes(), 256);
-/// ```
-#[repr(C, align(64))]
-#[derive(Debug)]
-pub struct Line([AtomicU64; 8]);
-
-const _: () = assert!(size_of::<Line>() == CACHE_LINE);
-
-impl Line {
-    /// A line of zeros.
-    #[must_use]
-    pub const fn new() -> Self {
-        Self([const { AtomicU64::new(0) }; 8])
-    }
-
-    /// Zeros again.
-    pub(crate) fn clear(&self) {
-        // bound: the cells of a line
-        for cell in &self.0 {
-            cell.store(0, Ordering::Relaxed);
-        }
-    }
-}
-
-impl Default for Line {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-/// A range that lies outside its row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct OutOfRow;

@@ -4,7 +4,7 @@
 
 use core::ops::Deref;
 
-use super::Blocks;
+use super::blocks::Blocks;
 use crate::memory::{BlockMemory, BlockPages};
 
 /// What a piece of block memory is for.

@@ -13,7 +13,8 @@
 //!
 //! Requirement: FAB-4.
 
-use super::{Area, Fabric, Token};
+use super::seam::Fabric;
+use super::write::{Area, Token};
 use crate::ids::{Rank, ViewId};
 
 /// One of the ways that blocks go between two nodes. Both ends number it alike.

@@ -2,10 +2,10 @@
 //!
 //! Requirement: FAB-2.
 
-use super::{
-    Area, Capabilities, Event, Fabric, PermissionEvent, Permissions, Region, Token, ViewMemory,
-    Write,
-};
+use super::capabilities::Capabilities;
+use super::permissions::{PermissionEvent, Permissions};
+use super::seam::{Event, Fabric, ViewMemory};
+use super::write::{Area, Region, Token, Write};
 use crate::ids::{Rank, ViewId};
 
 impl<F: Fabric + ?Sized> Fabric for &mut F {

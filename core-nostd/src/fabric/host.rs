@@ -13,7 +13,7 @@
 
 use core::time::Duration;
 
-use super::{Fabric, ViewMemory};
+use super::seam::{Fabric, ViewMemory};
 use crate::ids::{NodeId, Rank, ViewId};
 use crate::layout::{CACHE_LINE, Layout};
 use crate::memory::{Row, RowWriter};

@@ -2,7 +2,9 @@
 //!
 //! Requirement: FAB-3.
 
-use super::{HostFabric, Permissions, Region};
+use super::host::HostFabric;
+use super::permissions::Permissions;
+use super::write::Region;
 use crate::memory::RowWriter;
 
 /// The own memory of a region, with what keeps it: mapped, registered or allocated as long as a

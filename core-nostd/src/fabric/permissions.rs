@@ -11,7 +11,8 @@
 //!
 //! Requirement: FAB-3.
 
-use super::{Area, Fabric, Region, Token};
+use super::seam::Fabric;
+use super::write::{Area, Region, Token};
 use crate::ids::{Rank, ViewId};
 
 /// What a fabric reports from [`Permissions::poll_permission`].

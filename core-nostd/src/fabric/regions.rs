@@ -6,7 +6,7 @@
 //!
 //! Requirement: MEM-2.
 
-use super::Region;
+use super::write::Region;
 
 /// Block memories that a member may have at a time.
 pub const REGIONS_MAX: usize = 1024;

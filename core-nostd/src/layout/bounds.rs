@@ -3,7 +3,8 @@
 //! Requirement: COR-1.
 
 use super::configuration::{Delivery, Subgroup, each};
-use super::{Layout, SLOT_HEADER};
+use super::limits::SLOT_HEADER;
+use super::map::Layout;
 use crate::ids::{Rank, index_from_u32, u64_from_index};
 
 /// The most that one step of a member does, in all its subgroups together, where stages post at the

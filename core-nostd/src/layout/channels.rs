@@ -3,8 +3,10 @@
 //!
 //! Requirement: LAY-1.
 
-use super::configuration::each;
-use super::{BLOCK, Group, Layout, LayoutError, LineSize};
+use super::configuration::{Group, LayoutError, each};
+use super::limits::BLOCK;
+use super::map::Layout;
+use super::processor::LineSize;
 use crate::check::Checks;
 use crate::fabric::Channel;
 use crate::ids::{NodeId, SenderRank, SubgroupId, index_from_u16, u16_from_index};

@@ -2,7 +2,8 @@
 //!
 //! Requirement: LAY-1.
 
-use super::{Layout, LayoutError};
+use super::configuration::LayoutError;
+use super::map::Layout;
 use crate::check::Checks;
 
 impl Layout<'_> {

@@ -2,7 +2,7 @@
 //!
 //! Requirement: LAY-1.
 
-use super::{MEMBERS_MAX, MESSAGE_MAX, SUBGROUPS_MAX, WINDOW_MAX};
+use super::limits::{MEMBERS_MAX, MESSAGE_MAX, SUBGROUPS_MAX, WINDOW_MAX};
 use crate::ids::{NodeId, Rank};
 
 /// A group: its members in rank order, and its subgroups. The core's one configuration type.

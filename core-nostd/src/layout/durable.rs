@@ -3,8 +3,8 @@
 //!
 //! Requirements: DUR-9, LAY-1.
 
-use super::configuration::each;
-use super::{Delivery, Layout, LayoutError};
+use super::configuration::{Delivery, LayoutError, each};
+use super::map::Layout;
 use crate::ids::SubgroupId;
 
 impl<'c> Layout<'c> {

@@ -2,7 +2,7 @@
 //!
 //! Requirements: HLT-1, LAY-1.
 
-use super::Layout;
+use super::map::Layout;
 
 /// A cell of a row's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,9 +4,8 @@
 
 use super::configuration::{Delivery, Group, LayoutError, Subgroup, each};
 use super::digest::Digest;
-use super::{
-    BLOCK, ByteOrder, CACHE_LINE, LineSize, ROW_MAX, SLOT_ALIGN, SLOT_HEADER, SLOT_HEADER_CHECKED,
-};
+use super::limits::{BLOCK, CACHE_LINE, ROW_MAX, SLOT_ALIGN, SLOT_HEADER, SLOT_HEADER_CHECKED};
+use super::processor::{ByteOrder, LineSize};
 use crate::check::Checks;
 use crate::ids::{
     Rank, SenderRank, SubgroupId, index_from_u16, index_from_u32, u16_from_index, u64_from_index,

@@ -13,7 +13,10 @@
 //!
 //! Requirements: LAY-1, LAY-3.
 
-use super::{BLOCK, Group, Layout, LayoutError, LineSize};
+use super::configuration::{Group, LayoutError};
+use super::limits::BLOCK;
+use super::map::Layout;
+use super::processor::LineSize;
 use crate::check::Checks;
 use crate::ids::{Rank, SubgroupId, index_from_u16};
 

@@ -10,7 +10,8 @@
 use core::ops::Deref;
 use core::ptr::NonNull;
 
-use super::{OutOfRow, Row, RowWriter};
+use super::line::OutOfRow;
+use super::row::{Row, RowWriter};
 use crate::fabric::{Area, Region};
 
 /// What keeps the bytes of a block memory.

@@ -41,7 +41,7 @@
 //!
 //! Requirement: MEM-1.
 
-use super::{Row, RowWriter};
+use super::row::{Row, RowWriter};
 use crate::smc::{HandOffCells, ReadyFlag};
 
 /// The memory of one node, or of one outbox beside it. Neither `Copy` nor `Clone`: one promise for

@@ -3,7 +3,7 @@
 //!
 //! Requirement: SMC-3.
 
-use super::OwnRing;
+use super::ring::OwnRing;
 use crate::ids::{Slot, index_from_u32};
 use crate::layout::CACHE_LINE;
 

@@ -6,7 +6,8 @@ use core::marker::PhantomData;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use super::{Cell, Line, OutOfRow, OwnCell, Row, RowWriter};
+use super::line::{Line, OutOfRow};
+use super::row::{Cell, OwnCell, Row, RowWriter};
 use crate::check::{Checks, slot_check};
 use crate::ids::{Position, Slot, index_from_u32};
 use crate::layout::{RingShape, SLOT_HEADER, SLOT_HEADER_CHECKED};

@@ -6,7 +6,7 @@ use core::marker::PhantomData;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
-use super::{Line, OutOfRow};
+use super::line::{Line, OutOfRow};
 use crate::sync::between_accesses;
 
 /// A row as every member may see it: read-only.

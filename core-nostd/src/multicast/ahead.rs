@@ -4,8 +4,10 @@
 //! # What holds
 //! - What is shown leaves the node as it was: it is delivered later, or dropped.
 
+use super::application::Application;
+use super::batch::Batch;
 use super::state::Work;
-use super::{Application, Batch, Misbehaved};
+use super::watched::Misbehaved;
 use crate::ids::Frontier;
 
 impl Work<'_, '_> {

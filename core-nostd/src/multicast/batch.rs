@@ -1,10 +1,10 @@
 //! What an upcall is handed: an iterator over messages that lie in their senders' rings.
 //!
-//! Requirements: DEL-3, NUL-3, ORD-2.
+//! Requirements: DEL-1, DEL-3, NUL-3, ORD-2.
 
 use super::order::Order;
 use super::state::SenderState;
-use super::{Impossible, Refused};
+use super::watched::{Impossible, Refused};
 use crate::check::Checks;
 use crate::ids::{
     Frontier, Place, Rank, Round, SenderRank, Slot, SubgroupId, index_from_u32, u64_from_index,
@@ -416,24 +416,4 @@ impl<'a> Iterator for Batch<'a> {
 #[inline(always)]
 fn counter_of(ring: &Ring<'_>, slot: Slot) -> SlotCounter {
     SlotCounter::decode(ring.read_counter(slot).unwrap_or(0))
-}
-
-/// An application that is called once a message (DEL-1).
-///
-/// ```
-/// use tramontane_core::multicast::{EachMessage, Message};
-/// let mut bytes = 0;
-/// let application = EachMessage(|message: Message<'_>| bytes += message.payload.len());
-/// # drop(application);
-/// ```
-#[derive(Debug)]
-pub struct EachMessage<F>(pub F);
-
-impl<F: FnMut(Message<'_>)> super::Application for EachMessage<F> {
-    fn deliver(&mut self, batch: &mut Batch<'_>) {
-        // bound: the messages of the batch: one window for each sender
-        for message in batch {
-            (self.0)(message);
-        }
-    }
 }

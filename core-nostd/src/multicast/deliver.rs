@@ -2,9 +2,11 @@
 //!
 //! Requirements: BAT-1, FLT-1, ORD-2.
 
+use super::application::Application;
 use super::batch::Batch;
 use super::state::{Work, peer_value};
-use super::{Application, Impossible, Misbehaved, Refused, Switches};
+use super::switches::Switches;
+use super::watched::{Impossible, Misbehaved, Refused};
 use crate::ids::{Frontier, Position, Round, SenderRank};
 use crate::layout::{ControlCell, Delivery};
 use crate::memory::OutOfRow;

@@ -7,7 +7,7 @@
 //! Requirement: DUR-9.
 
 use super::state::{Work, peer_value};
-use super::{Impossible, Misbehaved, Refused};
+use super::watched::{Impossible, Misbehaved, Refused};
 use crate::layout::ControlCell;
 use crate::memory::OutOfRow;
 

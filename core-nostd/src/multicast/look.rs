@@ -3,9 +3,9 @@
 //!
 //! Requirement: FLT-1.
 
-use super::Impossible;
 use super::reach::Reach;
 use super::state::SenderState;
+use super::watched::Impossible;
 use crate::ids::Round;
 use crate::smc::SlotCounter;
 

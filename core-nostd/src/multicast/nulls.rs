@@ -20,8 +20,8 @@
 //!
 //! Requirement: NUL-4.
 
-use super::Switches;
 use super::state::Work;
+use super::switches::Switches;
 use crate::fabric::Promises;
 use crate::ids::{Round, SenderRank};
 use crate::layout::ControlCell;

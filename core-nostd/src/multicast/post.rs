@@ -15,8 +15,7 @@
 //! Without order between writes a link has one list in flight, so that no cell is ever written
 //! twice at once and shrinks.
 
-use super::Switches;
-use super::state::{Link, Posted, SenderState, SubgroupState};
+use super::state::{Link, Posted, SenderState, SubgroupState, Work};
 use crate::fabric::{
     Capabilities, ErrorKind, Fabric, FabricError, Kind, Promises, Token, Write, WriteList,
 };
@@ -75,6 +74,13 @@ impl Shown {
 
     fn slot_offset(&self, ring: usize, slot: u32) -> usize {
         ring.saturating_add(self.stride.saturating_mul(index_from_u32(slot)))
+    }
+}
+
+impl Work<'_, '_> {
+    /// What peers should see, if it is `wanted`.
+    pub(crate) fn shown(&self, wanted: bool) -> Option<Shown> {
+        if wanted { Some(Shown::of(self.subgroup, self.senders)) } else { None }
     }
 }
 
@@ -358,11 +364,4 @@ fn add(list: &mut WriteList, room: &mut usize, write: Write) -> bool {
     let _ = list.push(write);
     *room = room.saturating_sub(1);
     true
-}
-
-impl Switches {
-    /// Whether stages post for themselves.
-    pub(crate) const fn posts_early(self) -> bool {
-        !self.contains(Self::LATE_POSTING)
-    }
 }

@@ -4,7 +4,8 @@
 
 use super::look::{Limits, Told};
 use super::state::{SenderState, Work, peer_value};
-use super::{Impossible, Misbehaved, Switches, Unreadable};
+use super::switches::Switches;
+use super::watched::{Impossible, Misbehaved, Unreadable};
 use crate::ids::Round;
 use crate::layout::{ControlCell, Delivery};
 use crate::memory::{OutOfRow, Ring};

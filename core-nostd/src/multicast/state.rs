@@ -5,13 +5,14 @@
 //!
 //! Requirements: COR-2, MEM-1.
 
+use super::order::Order;
+use super::switches::Switches;
+use super::watched::{Impossible, Misbehaved, Refused, Unreadable, Watched};
 use crate::check::Checks;
 use crate::fabric::Capabilities;
 use crate::ids::{Frontier, Rank, Round, SenderRank, SubgroupId, Time};
 use crate::layout::{ControlCell, Delivery};
 use crate::memory::{Cell, OutOfRow, OwnCell, RingPlace, Row, RowWriter};
-use crate::multicast::order::Order;
-use crate::multicast::{Impossible, Misbehaved, Refused, Shown, Switches, Unreadable, Watched};
 use crate::smc::{Outbox, RingCursor};
 
 /// A run of entries in one of the lent slices.
@@ -304,11 +305,6 @@ impl Work<'_, '_> {
     pub(crate) fn refuse(&mut self, rank: Rank, what: Impossible) -> Misbehaved {
         self.subgroup.refused.get_or_insert(Refused { rank, what });
         Misbehaved(rank)
-    }
-
-    /// What peers should see, if it is `wanted`.
-    pub(crate) fn shown(&self, wanted: bool) -> Option<Shown> {
-        if wanted { Some(Shown::of(self.subgroup, self.senders)) } else { None }
     }
 }
 

@@ -3,7 +3,6 @@
 //!
 //! Requirement: FLT-1.
 
-use super::Misbehaved;
 use crate::check::STEPS_UNREADABLE;
 use crate::ids::Rank;
 
@@ -71,6 +70,12 @@ pub(crate) struct Refused {
     pub(crate) rank: Rank,
     pub(crate) what: Impossible,
 }
+
+/// A sender published something that no correct member can publish. The group must go on without
+/// it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Misbehaved(pub Rank);
 
 impl From<Refused> for Misbehaved {
     fn from(refused: Refused) -> Self {

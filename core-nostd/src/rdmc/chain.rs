@@ -2,7 +2,7 @@
 //!
 //! Requirement: RDM-2.
 
-use super::schedule::{Hop, Shape};
+use super::shape::{Hop, Shape};
 use crate::ids::{Block, Rank, Step};
 
 /// The last block leaves the root when all others have, and then crosses the whole chain.

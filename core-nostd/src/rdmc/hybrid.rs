@@ -13,7 +13,7 @@
 use core::num::{NonZeroU16, NonZeroU32};
 
 use super::pipeline::Pipeline;
-use super::schedule::{Hop, Shape};
+use super::shape::{Hop, Shape};
 use crate::ids::{Rank, Step};
 
 #[derive(Clone, Copy, Debug)]

@@ -9,7 +9,7 @@
 //!
 //! Requirements: RDM-2, RDM-3.
 
-use super::schedule::Shape;
+use super::shape::Shape;
 use crate::ids::{Block, Step};
 
 /// A corner's number, of as many bits as there are dimensions.

@@ -6,7 +6,7 @@
 //!
 //! Requirement: RDM-2.
 
-use super::schedule::{Hop, Shape};
+use super::shape::{Hop, Shape};
 use crate::ids::{Block, Rank, Step};
 
 /// Each block takes as many steps as there are members but the root.

@@ -30,7 +30,9 @@ mod interleaved;
 mod pipeline;
 mod schedule;
 mod sequential;
+mod shape;
 pub mod transfer;
 mod tree;
 
-pub use schedule::{Algorithm, Hop, Schedule, ScheduleError, Shape};
+pub use schedule::{Algorithm, Schedule, ScheduleError};
+pub use shape::{Hop, Shape};

@@ -23,7 +23,7 @@
 //! Requirement: RDM-2.
 
 use super::hypercube::{Corner, Hypercube};
-use super::schedule::{Hop, Shape};
+use super::shape::{Hop, Shape};
 use crate::ids::{Block, Rank, Step};
 
 #[derive(Clone, Copy, Debug)]

@@ -2,7 +2,7 @@
 //!
 //! Requirement: RDM-2.
 
-use super::schedule::{Hop, Shape};
+use super::shape::{Hop, Shape};
 use crate::ids::{Block, Rank, Step};
 
 /// Each member but the root takes as many steps as there are blocks.

@@ -3,7 +3,7 @@
 //!
 //! Requirement: RDM-2.
 
-use super::schedule::{Hop, Shape};
+use super::shape::{Hop, Shape};
 use crate::ids::{Block, Rank, Step};
 
 /// In each round the number of members that have the message doubles, and each round is as long as

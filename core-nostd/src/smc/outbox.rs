@@ -1,8 +1,8 @@
 //! Where a member's messages of one subgroup start: reserve a slot, build in it, commit.
 
-use super::SlotLength;
 use super::cursor::RingCursor;
 use super::handoff::{HandOff, HandOffCells, Outcome, ReadyFlag, Refusal};
+use super::length::SlotLength;
 use crate::ids::{Position, Slot, index_from_u32};
 use crate::layout::RingShape;
 use crate::memory::{NodeMemory, OutOfRow, OwnRing, RingPlace, RowWriter};

@@ -10,24 +10,24 @@ use super::link::LinkId;
 use crate::ids::GroupId;
 
 /// What a list can be asked by.
-pub(super) trait Place {
+pub(super) trait Indexed {
     /// The place in the list.
     fn index(self) -> usize;
 }
 
-impl Place for usize {
+impl Indexed for usize {
     fn index(self) -> usize {
         self
     }
 }
 
-impl Place for LinkId {
+impl Indexed for LinkId {
     fn index(self) -> usize {
         Self::index(self)
     }
 }
 
-impl Place for GroupId {
+impl Indexed for GroupId {
     fn index(self) -> usize {
         Self::index(self)
     }
@@ -46,13 +46,13 @@ impl<'s, S: Default> Places<'s, S> {
     }
 
     /// What is kept at a place.
-    pub(super) fn at(&self, place: impl Place) -> &S {
+    pub(super) fn at(&self, place: impl Indexed) -> &S {
         self.all.get(place.index()).unwrap_or(&self.vacant)
     }
 
     /// The same, to be changed. What is stored behind the end of the list is kept nowhere that
     /// matters: only what is here is ever attached or taken.
-    pub(super) fn at_mut(&mut self, place: impl Place) -> &mut S {
+    pub(super) fn at_mut(&mut self, place: impl Indexed) -> &mut S {
         self.all.get_mut(place.index()).unwrap_or(&mut self.vacant)
     }
 

@@ -5,10 +5,7 @@
 
 use super::cells::{Committed, Stance};
 use super::table::{Host, Table};
-use super::trim::trim_in;
-use crate::ids::{
-    Frontier, NodeId, Rank, SubgroupId, Time, ViewId, u16_from_index, u64_from_index,
-};
+use crate::ids::{NodeId, Rank, Time, ViewId, u16_from_index, u64_from_index};
 use crate::layout::{FLAGS_PER_WORD, Layout, ViewColumn};
 use crate::multicast::Unreadable;
 
@@ -222,21 +219,6 @@ impl ViewState {
                 Some(NextView { id: self.id.next(), members: next.get(..self.next_count)? })
             }
             Status::Steady | Status::Wedged | Status::Decided | Status::Halted(_) => None,
-        }
-    }
-
-    /// See [`ViewChange::trim`](super::ViewChange::trim).
-    pub(crate) fn trim(
-        &self,
-        table: &impl Table,
-        layout: &Layout<'_>,
-        subgroup: SubgroupId,
-    ) -> Option<Frontier> {
-        match self.status {
-            Status::Decided | Status::Installed | Status::Left => {
-                trim_in(table, layout, self.rank, subgroup)
-            }
-            Status::Steady | Status::Wedged | Status::Halted(_) => None,
         }
     }
 

@@ -3,7 +3,9 @@
 //!
 //! Requirements: FLT-2, VIE-1, VIE-2.
 
-use super::{Ballot, Cause, NextView, checked};
+use super::cells::Ballot;
+use super::checked;
+use super::state::{Cause, NextView};
 use crate::check::Checks;
 use crate::ids::{Frontier, Rank, SubgroupId};
 use crate::layout::{Layout, ViewBlock, ViewColumn};

@@ -10,7 +10,7 @@
 
 use super::cells::Change;
 use super::proposal::Unusable;
-use super::state::{Cause, ViewStep};
+use super::state::{Cause, Status, ViewState, ViewStep};
 use super::table::{Host, Table};
 use super::wedge::{FRONTIER_MAX, ImpossibleCount, is_trimmed};
 use crate::ids::{Frontier, Rank, SubgroupId};
@@ -134,6 +134,23 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
     /// The trim that was accepted here; nothing where the subgroup has none, or no survivor.
     pub(super) fn own_trim(&self, id: SubgroupId) -> Option<Frontier> {
         trim_in(self.table, self.layout, self.state.rank, id)
+    }
+}
+
+impl ViewState {
+    /// See [`ViewChange::trim`](super::ViewChange::trim).
+    pub(crate) fn trim(
+        &self,
+        table: &impl Table,
+        layout: &Layout<'_>,
+        subgroup: SubgroupId,
+    ) -> Option<Frontier> {
+        match self.status {
+            Status::Decided | Status::Installed | Status::Left => {
+                trim_in(table, layout, self.rank, subgroup)
+            }
+            Status::Steady | Status::Wedged | Status::Halted(_) => None,
+        }
     }
 }
 

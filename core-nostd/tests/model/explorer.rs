@@ -43,7 +43,7 @@ pub struct Refuted {
 }
 
 /// How a state was come to first: from which one, and by what.
-struct Way<A> {
+struct Arrival<A> {
     from: usize,
     by: Option<A>,
     depth: usize,
@@ -76,7 +76,7 @@ pub fn explore<M: Model>(model: &M) -> Result<Found, Refuted> {
     let mut known = HashMap::with_hasher(BuildHasherDefault::<Mix>::default());
     known.insert(Rc::clone(&start), 0_usize);
     let mut states = vec![start];
-    let mut ways = vec![Way { from: 0, by: None, depth: 0 }];
+    let mut ways = vec![Arrival { from: 0, by: None, depth: 0 }];
     let (actions, mut found) = (model.actions(), Found::default());
     // In the order in which they were found, so that the first way to a state is a shortest one.
     while let Some(state) = states.get(found.states).cloned() {
@@ -93,7 +93,7 @@ pub fn explore<M: Model>(model: &M) -> Result<Found, Refuted> {
                 place.insert(states.len());
                 states.push(next);
                 let depth = ways[at].depth + 1;
-                ways.push(Way { from: at, by: Some(*action), depth });
+                ways.push(Arrival { from: at, by: Some(*action), depth });
             }
         }
         if found.transitions == before {
@@ -107,7 +107,7 @@ pub fn explore<M: Model>(model: &M) -> Result<Found, Refuted> {
     Ok(found)
 }
 
-fn actions_to<A: Debug>(ways: &[Way<A>], mut at: usize) -> Vec<String> {
+fn actions_to<A: Debug>(ways: &[Arrival<A>], mut at: usize) -> Vec<String> {
     let mut actions = Vec::new();
     while let Some(action) = &ways[at].by {
         actions.push(format!("{action:?}"));

@@ -73,7 +73,7 @@ pub struct Row {
 
 /// A member: its copies of all rows, its own row among them, and what it remembers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Member {
+pub struct GroupMember {
     pub rows: [Row; MEMBERS_MAX],
     /// For each member: its row after each write that has not landed here.
     pub landing: [Vec<Row>; MEMBERS_MAX],
@@ -89,7 +89,7 @@ pub struct Member {
 /// The whole group.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct State {
-    pub members: Vec<Member>,
+    pub members: Vec<GroupMember>,
     /// What each sender used its rounds for.
     pub used: Vec<Vec<Turn>>,
 }
@@ -138,7 +138,7 @@ impl Scope {
     }
 
     /// SMC-2: whether the next slot of a sender's ring is free, as far as the sender can see.
-    fn is_free(&self, member: &Member, own: usize) -> bool {
+    fn is_free(&self, member: &GroupMember, own: usize) -> bool {
         let slot = member.rows[own].slots[usize::from(member.taken[own]) % self.window];
         let used_before = usize::from(member.taken[own]) >= self.window;
         let mut readers = 0..self.members;
@@ -151,7 +151,7 @@ impl Scope {
     }
 
     /// NUL-1: the rounds that a sender must have used, given what it has seen of the others.
-    fn owed(&self, member: &Member, own: usize) -> u8 {
+    fn owed(&self, member: &GroupMember, own: usize) -> u8 {
         let of = |other: usize| {
             let is_before = own < other && !self.has(Fault::OwedIsOneTooFew);
             member.rounds[other].saturating_sub(u8::from(!is_before))
@@ -161,7 +161,7 @@ impl Scope {
     }
 
     /// ORD-3: places that every member has. A lone sender has what it sent: its messages say so.
-    fn stable(&self, member: &Member, own: usize) -> u8 {
+    fn stable(&self, member: &GroupMember, own: usize) -> u8 {
         if self.has(Fault::UnstableIsDelivered) {
             return member.rows[own].received;
         }
@@ -173,7 +173,7 @@ impl Scope {
     /// The most rounds that a sender can have used before its next message, as a reader sees it:
     /// behind each round there is a message, and each sender has one window of them that were not
     /// delivered here.
-    fn reach(&self, member: &Member, own: usize, sender: usize) -> u8 {
+    fn reach(&self, member: &GroupMember, own: usize, sender: usize) -> u8 {
         let known = member.rounds.iter().max().copied().unwrap_or(0);
         let unseen = |of: usize| self.window as u8 - (member.taken[of] - member.handed[of]);
         let others = (0..self.senders()).filter(|of| *of != own && *of != sender);
@@ -185,7 +185,7 @@ impl Scope {
     }
 
     /// The most places that another member can show as received, as a reader sees it.
-    fn places_max(&self, member: &Member, own: usize) -> u8 {
+    fn places_max(&self, member: &GroupMember, own: usize) -> u8 {
         if own < self.senders() {
             return self.place(member.rounds[own], own);
         }
@@ -196,7 +196,7 @@ impl Scope {
 
     /// What a reader finds new in a sender's next slot (SMC-5): the rounds used with it, and
     /// whether it is a message.
-    fn new_in_slot(&self, member: &Member, sender: usize) -> Option<(u8, bool)> {
+    fn new_in_slot(&self, member: &GroupMember, sender: usize) -> Option<(u8, bool)> {
         if usize::from(member.taken[sender] - member.handed[sender]) >= self.window {
             return None;
         }
@@ -305,7 +305,7 @@ impl Model for Scope {
     type Action = Action;
 
     fn start(&self) -> State {
-        let member = Member {
+        let member = GroupMember {
             rows: [Row::default(); MEMBERS_MAX],
             landing: [const { Vec::new() }; MEMBERS_MAX],
             rounds: [0; MEMBERS_MAX],

@@ -9,7 +9,7 @@ mod random;
 mod schedules;
 
 use crate::explorer::Model;
-use crate::group::{Action, Member, Scope, State};
+use crate::group::{Action, GroupMember, Scope, State};
 use nodes::{Did, Image, Nodes, What};
 
 /// A group of nodes and the model, side by side.
@@ -39,7 +39,7 @@ impl Pair<'_, '_> {
             self.take_action(Action::Send(own), &mut actions)?;
         }
         for sender in (0..self.scope.senders()).filter(|sender| *sender != own) {
-            let known = |member: &Member| (member.taken[sender], member.rounds[sender]);
+            let known = |member: &GroupMember| (member.taken[sender], member.rounds[sender]);
             while known(&self.state.members[own]) != known(&after.member) {
                 self.take_action(Action::Take(own, sender), &mut actions)?;
             }
@@ -106,7 +106,7 @@ impl Pair<'_, '_> {
                 }
             }
         }
-        let known = |member: &Member| (member.rounds, member.taken, member.handed);
+        let known = |member: &GroupMember| (member.rounds, member.taken, member.handed);
         if known(model) != known(node) || image.messages() != messages(model) {
             return Err(format!("{own} holds {node:?}, and the model {model:?}"));
         }
@@ -115,7 +115,7 @@ impl Pair<'_, '_> {
 }
 
 /// Places and messages that were delivered, without the nulls between.
-fn messages(member: &Member) -> Vec<(u64, u8)> {
+fn messages(member: &GroupMember) -> Vec<(u64, u8)> {
     let turns = member.delivered.iter().enumerate();
     turns
         .filter_map(|(place, turn)| match turn {

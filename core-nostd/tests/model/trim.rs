@@ -78,7 +78,7 @@ pub struct Row {
 
 /// A member.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Member {
+pub struct TrimMember {
     /// Its copies of all rows, its own row among them.
     pub rows: [Row; MEMBERS_MAX],
     /// For each member: its row after each write that has not landed here.
@@ -90,7 +90,7 @@ pub struct Member {
 /// The whole view.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct State {
-    pub members: Vec<Member>,
+    pub members: Vec<TrimMember>,
     pub crashes: u8,
 }
 
@@ -116,7 +116,7 @@ pub enum Action {
     Land(usize, usize),
 }
 
-impl Member {
+impl TrimMember {
     fn suspects(&self, own: usize, rank: usize) -> bool {
         self.rows[own].suspects >> rank & 1 == 1
     }
@@ -185,7 +185,7 @@ impl Scope {
     }
 
     /// The own row after an action of its owner alone, where that is possible.
-    fn change(&self, member: &Member, own: usize, action: Action) -> Option<Row> {
+    fn change(&self, member: &TrimMember, own: usize, action: Action) -> Option<Row> {
         let mut row = member.rows[own];
         let possible = match action {
             Action::Receive(_) => {
@@ -236,7 +236,7 @@ impl Scope {
     }
 
     /// VIE-4: what a new leader proposes: the latest that a member which is not suspected shows.
-    fn taken_over(&self, member: &Member, own: usize) -> Option<Proposal> {
+    fn taken_over(&self, member: &TrimMember, own: usize) -> Option<Proposal> {
         let row = &member.rows[own];
         let ballot = own as u8 + 1;
         let promised = |rank: usize| usize::from(member.rows[rank].promise) == own;
@@ -253,7 +253,7 @@ impl Scope {
 
     /// VIE-6: the trim: the minimum of the final counts of all that are not suspected, once each of
     /// them has accepted this leader's proposal, and so wedged.
-    fn sealed(&self, member: &Member, own: usize) -> Option<u8> {
+    fn sealed(&self, member: &TrimMember, own: usize) -> Option<u8> {
         let proposal = Proposal { ballot: own as u8 + 1, trim: None };
         let mut wedged = Vec::new();
         for rank in member.trusted(own, self) {
@@ -279,7 +279,7 @@ impl Scope {
 
     /// Whether what a member shows is newer than what was accepted here, and of the leader that is
     /// followed, or decided.
-    fn may_accept(&self, member: &Member, own: usize, of: usize) -> bool {
+    fn may_accept(&self, member: &TrimMember, own: usize, of: usize) -> bool {
         let (row, shown) = (&member.rows[own], &member.rows[of]);
         let leads = member.leader(own, self) == of && shown.accepted.ballot == of as u8 + 1;
         let follows = leads || shown.decided;
@@ -289,7 +289,7 @@ impl Scope {
 
     /// VIE-5, VIE-6: whether all that are not suspected accepted the same, sealed, and are a
     /// majority.
-    fn may_decide(&self, member: &Member, own: usize) -> bool {
+    fn may_decide(&self, member: &TrimMember, own: usize) -> bool {
         let row = &member.rows[own];
         let all = member.trusted(own, self).all(|rank| member.rows[rank].accepted == row.accepted);
         let accepted = all || self.has(Fault::DecidesAlone);
@@ -317,7 +317,7 @@ impl Scope {
     }
 }
 
-impl Member {
+impl TrimMember {
     fn suspects_of(&self, of: usize, rank: usize) -> bool {
         self.rows[of].suspects >> rank & 1 == 1
     }
@@ -345,7 +345,7 @@ impl Model for Scope {
     type Action = Action;
 
     fn start(&self) -> State {
-        let member = Member {
+        let member = TrimMember {
             rows: self.received.map(|received| Row { received, ..Row::default() }),
             landing: [const { Vec::new() }; MEMBERS_MAX],
             delivered: 0,

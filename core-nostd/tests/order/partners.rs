@@ -20,7 +20,7 @@ const RANKS: [Rank; 2] = [Rank(0), Rank(1)];
 const NODES: [NodeId; 2] = [NodeId(7), NodeId(8)];
 
 /// Copies what one member posts into the other's copy, at once; nothing while the way is cut.
-struct Way {
+struct DirectLink {
     row: RowWriter<'static>,
     copy: RowWriter<'static>,
     is_cut: bool,
@@ -37,7 +37,7 @@ enum Refusal {
     Post(ErrorKind),
 }
 
-impl Carries for Way {
+impl Carries for DirectLink {
     fn limits(&self) -> Capabilities {
         Capabilities {
             promises: Promises::WRITE_ORDER,
@@ -63,14 +63,14 @@ impl Carries for Way {
     }
 }
 
-fabric!(Way);
+fabric!(DirectLink);
 
 /// One life of one of the two.
 struct Life {
     node: Node<'static>,
     monitor: Monitor<'static>,
     outbox: Outbox<'static>,
-    way: Way,
+    way: DirectLink,
     delivered: Vec<(u64, Vec<u8>)>,
     events: Vec<HealthEvent>,
     lost: Option<(Rank, LossCause)>,
@@ -124,7 +124,7 @@ fn begin(
     let rows: &'static [Row<'static>; 2] = leak(seen.map(Row::from_lines));
     let row = RowWriter::from_lines(memory.own);
     let copy = RowWriter::from_lines(to.copy);
-    let way = Way { row, copy, is_cut: false, refusal: Refusal::None, posts: 0 };
+    let way = DirectLink { row, copy, is_cut: false, refusal: Refusal::None, posts: 0 };
     let private = leak(Private::new(layout, own));
     let node = private.open(layout, own, rows, row, way.limits());
     let peers = leak([PeerHealth::default(); 2]);

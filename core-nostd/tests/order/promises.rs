@@ -141,7 +141,7 @@ const MESSAGES: u8 = 60;
 
 /// How a group is stepped over its fabric.
 #[derive(Clone, Copy, Debug)]
-struct Way {
+struct Stepping {
     promises: Promises,
     writes_max: usize,
     switches: Switches,
@@ -161,8 +161,8 @@ fn message(sender: Rank, number: u8) -> Vec<u8> {
 /// What is delivered of all messages of all senders. Between them are reservations that are
 /// dropped, and silences. A member that rests has delivered all that it has sent, and so have all
 /// others.
-fn delivered(way: Way) -> Delivered {
-    let Way { promises, writes_max, switches, checks } = way;
+fn delivered(way: Stepping) -> Delivered {
+    let Stepping { promises, writes_max, switches, checks } = way;
     let group = Group { members: &NODES, subgroups: &SUBGROUPS };
     let layout = Layout::new(group).expect("a good group");
     let layout = if checks.is_on() { layout.with_checks().expect("small") } else { layout };
@@ -254,16 +254,16 @@ fn with_whatever_a_fabric_promises_all_messages_arrive_whole_and_in_one_order() 
         for writes_max in [4, 5, 16] {
             for switches in [Switches::default(), Switches::all().difference(late)] {
                 for checks in [Checks::Off, Checks::On] {
-                    judge(Way { promises, writes_max, switches, checks });
+                    judge(Stepping { promises, writes_max, switches, checks });
                 }
             }
         }
         let switches = Switches::NULLS;
-        judge(Way { promises, writes_max: 5, switches, checks: Checks::Off });
+        judge(Stepping { promises, writes_max: 5, switches, checks: Checks::Off });
     }
 }
 
-fn judge(way: Way) {
+fn judge(way: Stepping) {
     for (of_subgroup, subgroup) in delivered(way).iter().zip(&SUBGROUPS) {
         let first = &of_subgroup[subgroup.members[0].index()];
         for member in subgroup.members {

@@ -14,7 +14,7 @@ use tramontane_core::ids::{NodeId, Rank, SubgroupId, Time, ViewId};
 use tramontane_core::layout::{Delivery, Group, JOINS_MAX, Layout, Subgroup, ViewColumn};
 use tramontane_core::view::{PeerState, Stance, Status, Table, ViewChange, ViewOptions, ViewState};
 
-use crate::around::{Around, Part};
+use crate::around::{Around, Membership};
 use crate::oracle::Decision;
 
 /// Cells of the multicast behind the view's: three a subgroup.
@@ -106,7 +106,7 @@ impl Setting {
 
 /// One member.
 #[derive(Clone)]
-pub struct Member {
+pub struct ArenaMember {
     pub state: ViewState,
     pub peers: Vec<PeerState>,
     pub next: Vec<NodeId>,
@@ -125,7 +125,7 @@ pub struct Member {
     pub echoed: bool,
 }
 
-impl Hash for Member {
+impl Hash for ArenaMember {
     fn hash<H: Hasher>(&self, into: &mut H) {
         (&self.state, &self.peers, self.alive, self.open, &self.around, self.echoed).hash(into);
         self.row.hash(into);
@@ -207,7 +207,7 @@ impl Table for Cells<'_> {
 #[derive(Clone)]
 pub struct Arena {
     pub setting: &'static Setting,
-    pub members: Vec<Member>,
+    pub members: Vec<ArenaMember>,
     /// What was decided first, by anyone.
     pub decision: Option<Decision>,
 }
@@ -219,12 +219,12 @@ impl Arena {
         let subgroups = setting.subgroups();
         let member = |rank: usize| {
             let state = ViewState::new(setting.id, Rank(rank as u16), setting.options);
-            let part = Part {
+            let part = Membership {
                 sent_seen: vec![0; count],
                 received_seen: vec![0; count],
-                ..Part::default()
+                ..Membership::default()
             };
-            Member {
+            ArenaMember {
                 state,
                 peers: vec![PeerState::default(); count],
                 next: vec![NodeId(0); (count + JOINS_MAX).max(setting.options.members_max)],
@@ -282,7 +282,8 @@ impl Arena {
         call: impl FnOnce(&mut ViewChange<'_>, &mut Cells<'_>, &mut Around) -> R,
     ) -> R {
         let setting = self.setting;
-        let Member { state, peers, next, row, log, copies, around, .. } = &mut self.members[rank];
+        let ArenaMember { state, peers, next, row, log, copies, around, .. } =
+            &mut self.members[rank];
         let (copies, arrivals) = (RefCell::new(copies), RefCell::default());
         let mut cells = Cells { setting, own: rank, row, log, copies, arrivals };
         let mut change =
@@ -320,7 +321,7 @@ impl Arena {
             Arrivals { looks: 0, waiting, arrived: vec![0; count], schedule: Some(&mut schedule) };
         let (status, arrived) = {
             let setting = self.setting;
-            let Member { state, peers, next, row, log, copies, around, .. } =
+            let ArenaMember { state, peers, next, row, log, copies, around, .. } =
                 &mut self.members[rank];
             let (copies, arrivals) = (RefCell::new(copies), RefCell::new(arrivals));
             let mut cells = Cells { setting, own: rank, row, log, copies, arrivals };
@@ -352,7 +353,7 @@ impl Arena {
     /// rounds up as nulls when others are ahead.
     fn multicast(&mut self, rank: usize, send: impl Fn(usize) -> Option<u64>) {
         let setting = self.setting;
-        let Member { row, log, copies, around, .. } = &mut self.members[rank];
+        let ArenaMember { row, log, copies, around, .. } = &mut self.members[rank];
         let (copies, arrivals) = (RefCell::new(copies), RefCell::default());
         let mut cells = Cells { setting, own: rank, row, log, copies, arrivals };
         for (id, subgroup) in setting.subgroups().iter().enumerate() {

@@ -9,7 +9,7 @@ use tramontane_core::view::{Ballot, Cause, Host, NextView};
 
 /// A member's part in one subgroup: counts, and what its own rounds hold.
 #[derive(Clone, Debug, Default, Hash)]
-pub struct Part {
+pub struct Membership {
     /// What each own round holds: a message, or nothing.
     pub rounds: Vec<Option<u64>>,
     /// Rounds of each sender and received frontier of each member, as last read from a row that may
@@ -23,7 +23,7 @@ pub struct Part {
 /// The node around a `ViewChange`, apart from its row.
 #[derive(Clone, Debug, Default, Hash)]
 pub struct Around {
-    pub parts: Vec<Part>,
+    pub parts: Vec<Membership>,
     pub wedged: bool,
     pub cut: BTreeSet<u16>,
     pub misbehaved: BTreeSet<u16>,

@@ -13,7 +13,7 @@ use tramontane_core::node::{Node, Options};
 use tramontane_core::smc::Outbox;
 
 use crate::common::{Carries, Private, fabric, send};
-use crate::group::{self, MEMBERS_MAX, Member, Scope};
+use crate::group::{self, GroupMember, MEMBERS_MAX, Scope};
 
 const ALL: SubgroupId = SubgroupId(0);
 
@@ -36,7 +36,7 @@ pub struct Did {
 /// What a node holds, in the terms of the model. Of what was delivered it has messages with their
 /// places.
 pub struct Image {
-    pub member: Member,
+    pub member: GroupMember,
     delivered: Vec<(u64, u8)>,
 }
 
@@ -229,7 +229,7 @@ impl Nodes<'_> {
 
     /// What a node holds.
     pub fn image(&self, own: usize) -> Image {
-        let mut member = Member {
+        let mut member = GroupMember {
             rows: [group::Row::default(); MEMBERS_MAX],
             landing: [const { Vec::new() }; MEMBERS_MAX],
             rounds: [0; MEMBERS_MAX],

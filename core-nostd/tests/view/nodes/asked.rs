@@ -1,6 +1,6 @@
 //! What a member says of its view, what it may be asked, and what it carries over into the next.
 
-use super::members::{Laid, Member, open, open_laid};
+use super::members::{Laid, NodeMember, open, open_laid};
 use super::{Run, SUBGROUP};
 use tramontane_core::fabric::{Capabilities, Promises};
 use tramontane_core::ids::{NodeId, Position, Rank, ViewId};
@@ -78,7 +78,7 @@ fn reserve(outbox: &Outbox<'static>, says: u8) -> tramontane_core::smc::Reservat
     reservation
 }
 
-fn outbox(member: &Member) -> Outbox<'static> {
+fn outbox(member: &NodeMember) -> Outbox<'static> {
     member.node.node().outbox(SUBGROUP).expect("it sends")
 }
 

@@ -6,7 +6,7 @@ use tramontane_core::ids::{NodeId, Rank};
 use tramontane_core::layout::ViewColumn;
 use tramontane_core::view::{Accepted, Ballot, Change, Halt, Stance, Status};
 
-use super::members::Member;
+use super::members::NodeMember;
 #[cfg(feature = "durable")]
 use super::members::{Laid, open_laid};
 use super::{Run, SUBGROUP};
@@ -116,7 +116,7 @@ fn a_trim_that_is_below_what_a_node_has_delivered_makes_its_leader_suspected() {
         run.run(20, false);
         let delivered = run.members[1].node.node().frontiers(SUBGROUP).expect("its own").delivered;
         assert!(delivered.0 > 0);
-        let Member { row, layout, .. } = &run.members[0];
+        let NodeMember { row, layout, .. } = &run.members[0];
         let put = |column, value| {
             let at = layout.view_offset(Rank(0), column).expect("a column");
             row.cell(at).expect("in the row").publish(value);

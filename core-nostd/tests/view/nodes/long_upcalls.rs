@@ -2,7 +2,7 @@
 //! and again: nobody misses it, and it misses nobody (VIE-2). The clock stands but for what upcalls
 //! and turns take; while one member is in an upcall, the others go on.
 
-use super::members::{Member, open_with};
+use super::members::{NodeMember, open_with};
 use tramontane_core::ids::{NodeId, SubgroupId, Time};
 use tramontane_core::multicast::{Application, Batch, Switches};
 use tramontane_core::node::Options;
@@ -23,7 +23,7 @@ type Delivered = [Vec<u8>; SUBGROUPS as usize];
 
 /// Members that are quick, and the time.
 struct World<'w> {
-    others: Vec<&'w mut Member>,
+    others: Vec<&'w mut NodeMember>,
     delivered: Vec<Delivered>,
     now: u64,
     sending: bool,
@@ -53,7 +53,7 @@ impl World<'_> {
     }
 
     fn step(&mut self, index: usize) {
-        let Member { node, fabric, .. } = &mut *self.others[index];
+        let NodeMember { node, fabric, .. } = &mut *self.others[index];
         let mut take = |batch: &mut Batch<'_>| take(&mut self.delivered[index], batch);
         let stepped = node.step(Time(self.now), fabric, &mut take, |_| true);
         let (_, status) = stepped.expect("it steps");
@@ -94,11 +94,11 @@ impl Application for Slow<'_, '_> {
 /// A step of the slow member, at the time that it is. To read a clock costs time: the application
 /// is asked once for each upcall, and not where there was none.
 fn step_slowly(
-    slow: &mut Member,
+    slow: &mut NodeMember,
     world: &mut World<'_>,
     told: (&mut Delivered, &mut u32),
 ) -> Status {
-    let Member { node, fabric, .. } = slow;
+    let NodeMember { node, fabric, .. } = slow;
     let now = Time(world.now);
     let before = *told.1;
     let mut application = Slow { world, delivered: told.0, upcalls: told.1, asked: 0 };
@@ -107,7 +107,7 @@ fn step_slowly(
     status
 }
 
-fn members(count: u32, batching: bool) -> Vec<Member> {
+fn members(count: u32, batching: bool) -> Vec<NodeMember> {
     let ids: Vec<NodeId> = (1..=count).map(NodeId).collect();
     let off = if batching { Switches::empty() } else { Switches::DELIVERY_BATCHING };
     let options = Options { switches: Switches::all().difference(off), ..Options::default() };
@@ -122,7 +122,7 @@ fn any_number_of_long_upcalls_is_survived() {
         for slow_rank in 0..3 {
             let mut members = members(3, batching);
             let mut slow = members.remove(slow_rank);
-            let others: Vec<&mut Member> = members.iter_mut().collect();
+            let others: Vec<&mut NodeMember> = members.iter_mut().collect();
             let delivered = vec![Delivered::default(); 2];
             let mut world = World { others, delivered, now: 0, sending: true, sent: 0 };
             let (mut here, mut upcalls) = (Delivered::default(), 0);
@@ -151,7 +151,7 @@ fn long_upcalls_under_a_trim_are_survived() {
             // It received nothing of what comes, so nothing becomes stable while it is a member.
             let _dead = members.remove(3);
             let mut slow = members.remove(slow_rank);
-            let others: Vec<&mut Member> = members.iter_mut().collect();
+            let others: Vec<&mut NodeMember> = members.iter_mut().collect();
             let delivered = vec![Delivered::default(); 2];
             let mut world = World { others, delivered, now: 0, sending: true, sent: 0 };
             let (mut here, mut upcalls) = (Delivered::default(), 0);
@@ -179,7 +179,7 @@ fn long_upcalls_of_what_is_stable_when_a_view_ends_are_survived() {
     for batching in [true, false] {
         let mut members = members(3, batching);
         let mut slow = members.remove(2);
-        let others: Vec<&mut Member> = members.iter_mut().collect();
+        let others: Vec<&mut NodeMember> = members.iter_mut().collect();
         let delivered = vec![Delivered::default(); 2];
         let mut world = World { others, delivered, now: 0, sending: false, sent: 0 };
         let (mut here, mut upcalls) = (Delivered::default(), 0);
@@ -214,7 +214,7 @@ fn who_shows_life_between_long_calls_is_not_missed_and_who_does_not_is() {
     for shows_life in [true, false] {
         let mut members = members(3, true);
         let mut slow = members.remove(2);
-        let others: Vec<&mut Member> = members.iter_mut().collect();
+        let others: Vec<&mut NodeMember> = members.iter_mut().collect();
         let delivered = vec![Delivered::default(); 2];
         let mut world = World { others, delivered, now: 0, sending: false, sent: 0 };
         let (mut here, mut upcalls) = (Delivered::default(), 0);
@@ -226,7 +226,7 @@ fn who_shows_life_between_long_calls_is_not_missed_and_who_does_not_is() {
         while world.now < until {
             world.turn();
             if shows_life {
-                let Member { node, fabric, .. } = &mut slow;
+                let NodeMember { node, fabric, .. } = &mut slow;
                 assert!(node.show_life(Time(world.now), fabric).heartbeats <= 2, "one a peer");
             }
         }

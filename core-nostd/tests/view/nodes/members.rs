@@ -100,7 +100,7 @@ impl Carries for Carrier {
 fabric!(Carrier);
 
 /// One member in one view.
-pub struct Member {
+pub struct NodeMember {
     pub node: ViewNode<'static>,
     pub fabric: Carrier,
     pub layout: Layout<'static>,
@@ -119,7 +119,7 @@ fn lines(bytes: usize) -> &'static [Line] {
 }
 
 /// All members of a view, with fresh memory.
-pub fn open(id: u64, ids: &[NodeId], shared: bool, seed: u64) -> Vec<Member> {
+pub fn open(id: u64, ids: &[NodeId], shared: bool, seed: u64) -> Vec<NodeMember> {
     open_with(id, ids, shared, seed, (1, Options::default()))
 }
 
@@ -130,7 +130,7 @@ pub fn open_with(
     shared: bool,
     seed: u64,
     (subgroups, node_options): (usize, Options),
-) -> Vec<Member> {
+) -> Vec<NodeMember> {
     open_laid(id, ids, shared, seed, Laid { subgroups, node_options, ..Laid::default() })
 }
 
@@ -165,7 +165,7 @@ impl Default for Laid {
 }
 
 /// The same with a layout as it is described.
-pub fn open_laid(id: u64, ids: &[NodeId], shared: bool, seed: u64, laid: Laid) -> Vec<Member> {
+pub fn open_laid(id: u64, ids: &[NodeId], shared: bool, seed: u64, laid: Laid) -> Vec<NodeMember> {
     let Laid { subgroups, unordered, window, node_options, checks, is_logged, is_large } = laid;
     let count = ids.len();
     let ranks: &'static [Rank] = leak((0..count as u16).map(Rank).collect());
@@ -253,7 +253,7 @@ pub fn open_laid(id: u64, ids: &[NodeId], shared: bool, seed: u64, laid: Laid) -
         let node = ViewNode::open(view, layout, *rank, loan, node_options, options, capabilities)
             .expect("it opens");
         let row = copies[rank.index()][rank.index()];
-        Member { node, fabric, layout, row, calls: 0 }
+        NodeMember { node, fabric, layout, row, calls: 0 }
     };
     ranks.iter().map(open_one).collect()
 }

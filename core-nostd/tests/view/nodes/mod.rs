@@ -21,14 +21,14 @@ use tramontane_core::node::{Progress, UndeliveredMessage};
 use tramontane_core::smc::Outbox;
 use tramontane_core::view::{Halt, NextView, Status};
 
-use members::{Laid, Member, open, open_laid};
+use members::{Laid, NodeMember, open, open_laid};
 
 const SUBGROUP: SubgroupId = SubgroupId(0);
 
 /// Nodes that go from view to view and write down what they deliver.
 struct Run {
     ids: Vec<NodeId>,
-    members: Vec<Member>,
+    members: Vec<NodeMember>,
     view: u64,
     shared: bool,
     seed: u64,
@@ -91,7 +91,7 @@ impl Run {
         self.now += 100;
         let node = self.ids[rank].0;
         let delivered = self.delivered.entry(node).or_default();
-        let Member { node, fabric, calls, .. } = &mut self.members[rank];
+        let NodeMember { node, fabric, calls, .. } = &mut self.members[rank];
         let mut application =
             |batch: &mut Batch<'_>| delivered.extend(batch.map(|message| message.payload.to_vec()));
         let prepare = |_: NextView<'_>| {

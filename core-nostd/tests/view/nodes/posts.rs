@@ -1,7 +1,7 @@
 //! What a member posts to its peers, and to whom, while a view ends.
 
 use super::Run;
-use super::members::Member;
+use super::members::NodeMember;
 use tramontane_core::fabric::LossCause;
 use tramontane_core::ids::{NodeId, Rank};
 use tramontane_core::layout::ViewColumn;
@@ -49,7 +49,7 @@ fn the_columns_of_a_view_are_posted_behind_all_that_a_step_posts() {
     run.members[1].fabric.full_percent = 0;
     run.members[1].fabric.posted.clear();
     assert_eq!(run.step(1), Status::Wedged);
-    let Member { fabric, layout, .. } = &run.members[1];
+    let NodeMember { fabric, layout, .. } = &run.members[1];
     let columns = layout.view_offset(Rank(1), ViewColumn::Heartbeat).expect("a column");
     for peer in [0, 2] {
         let lists = fabric.posted.iter().filter(|(to, _)| *to == peer);

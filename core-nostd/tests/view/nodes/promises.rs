@@ -11,7 +11,7 @@ use tramontane_core::node::Preparation;
 use tramontane_core::view::{Ballot, NextView, Status};
 
 use super::SUBGROUP;
-use super::members::{Laid, Member, open_laid};
+use super::members::{Laid, NodeMember, open_laid};
 
 /// A log: what was delivered, and what was shown behind that.
 #[derive(Default)]
@@ -65,13 +65,13 @@ impl Preparation for Disk<'_> {
 /// Steps a member, and checks that it has no seal in its row before its promise is on disk and it
 /// has the next view's memory.
 fn step(
-    member: &mut Member,
+    member: &mut NodeMember,
     log: &mut Log,
     prepared: &mut u32,
     asked: &mut Option<(Ballot, Vec<NodeId>)>,
     now: u64,
 ) -> Status {
-    let Member { node, fabric, calls, .. } = member;
+    let NodeMember { node, fabric, calls, .. } = member;
     let disk = Disk { calls, prepared: &mut *prepared, asked };
     let (_, status) = node.step_logged(Time(now), fabric, &mut &mut *log, disk).expect("it steps");
     if matches!(status, Status::Decided | Status::Installed) {

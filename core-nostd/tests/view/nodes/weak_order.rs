@@ -1,7 +1,7 @@
 //! The columns of a view on a machine on which writes of a device become visible out of order
 //! (HAL-1).
 
-use super::members::{Member, open};
+use super::members::{NodeMember, open};
 use crate::weak::network;
 use tramontane_core::ids::{NodeId, Time};
 use tramontane_core::multicast::Batch;
@@ -18,7 +18,7 @@ fn columns_of_a_view_are_read_behind_a_barrier() {
         for turn in 0.. {
             now += 100;
             let mut is_over = true;
-            for (rank, Member { node, .. }) in members.iter_mut().enumerate() {
+            for (rank, NodeMember { node, .. }) in members.iter_mut().enumerate() {
                 if rank == victim && turn > 10 {
                     continue;
                 }
@@ -36,7 +36,7 @@ fn columns_of_a_view_are_read_behind_a_barrier() {
             }
             assert!(turn < 5_000, "the view does not end");
         }
-        for (rank, Member { node, .. }) in members.iter_mut().enumerate() {
+        for (rank, NodeMember { node, .. }) in members.iter_mut().enumerate() {
             let next = node.next_view().map(|next| next.members.to_vec());
             let survivors = || ids.iter().copied().filter(|id| *id != ids[victim]).collect();
             assert_eq!(next, (rank != victim).then(survivors));

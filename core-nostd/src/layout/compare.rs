@@ -1,0 +1,93 @@
+//! Whether a peer has the same layout, as far as digests tell.
+//!
+//! Requirement: LAY-3.
+
+use super::configuration::LayoutError;
+use super::map::Layout;
+use super::processor::{ByteOrder, LineSize};
+
+/// Why a peer's digest is not this layout's. The numbers are stable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[repr(u8)]
+pub enum DigestMismatch {
+    /// Its layout is another one: members, subgroups, sizes, options or format.
+    Layout = 1,
+    /// The same layout on a processor with the other order of bytes.
+    ByteOrder = 2,
+    /// The same layout for cache lines of another size.
+    LineSize = 3,
+    /// Both differ.
+    ByteOrderAndLineSize = 4,
+}
+
+impl DigestMismatch {
+    /// The stable number of this mismatch.
+    #[allow(clippy::as_conversions)]
+    #[must_use]
+    pub const fn code(self) -> u8 {
+        self as u8
+    }
+}
+
+impl core::fmt::Display for DigestMismatch {
+    fn fmt(&self, formatter: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        formatter.write_str(match self {
+            Self::Layout => "another layout",
+            Self::ByteOrder => "the same layout in the other order of bytes",
+            Self::LineSize => "the same layout for cache lines of another size",
+            Self::ByteOrderAndLineSize => {
+                "the same layout in the other order of bytes, for cache lines of another size"
+            }
+        })
+    }
+}
+
+impl core::error::Error for DigestMismatch {}
+
+impl Layout<'_> {
+    /// The same for cache lines of another size. It is part of the digest.
+    ///
+    /// Call it before [`Layout::with_checks`].
+    ///
+    /// # Errors
+    /// A row would be larger than this machine can address.
+    pub const fn with_line_size(self, line: LineSize) -> Result<Self, LayoutError> {
+        let laid_out = Self { line, ..self };
+        #[cfg(feature = "views")]
+        let laid_out = laid_out.with_measured_columns();
+        laid_out.measured()
+    }
+
+    /// The size of a cache line that this was laid out for.
+    #[must_use]
+    pub const fn line_size(&self) -> LineSize {
+        self.line
+    }
+
+    /// The digest of this layout on a processor with an order of bytes.
+    #[must_use]
+    pub const fn digest_of(&self, order: ByteOrder) -> u64 {
+        self.digest_as(order, self.line)
+    }
+
+    /// Whether a peer has this layout, from the digest that it shows; and if not, what differs, as
+    /// far as a digest tells.
+    ///
+    /// # Errors
+    /// What differs.
+    pub const fn compare_digest(&self, theirs: u64) -> Result<(), DigestMismatch> {
+        let (order, line) = (ByteOrder::OWN, self.line);
+        if theirs == self.digest_as(order, line) {
+            Ok(())
+        } else if theirs == self.digest_as(order.other(), line) {
+            Err(DigestMismatch::ByteOrder)
+        } else if theirs == self.digest_as(order, line.other()) {
+            Err(DigestMismatch::LineSize)
+        } else if theirs == self.digest_as(order.other(), line.other()) {
+            Err(DigestMismatch::ByteOrderAndLineSize)
+        } else {
+            Err(DigestMismatch::Layout)
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! What of Spindle is on.
+//!
+//! Requirements: BAT-1, BAT-3.
+
+bitflags::bitflags! {
+    /// What of Spindle is on. All of it is the default; none of it is the paper's baseline.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct Switches: u8 {
+        /// Send takes all ready messages; without it, one a step.
+        const SEND_BATCHING = 1;
+        /// Receive takes all new messages; without it, one a step in all, each with its
+        /// acknowledgement.
+        const RECEIVE_BATCHING = 1 << 1;
+        /// Delivery takes all stable messages; without it, one a step.
+        const DELIVERY_BATCHING = 1 << 2;
+        /// Senders that lag use up their rounds (Spindle III-B).
+        const NULLS = 1 << 3;
+        /// Posts wait for the end of the step; without it, each stage posts its own (Spindle
+        /// III-C).
+        const LATE_POSTING = 1 << 4;
+    }
+}
+
+#[cfg(feature = "defmt")]
+impl defmt::Format for Switches {
+    fn format(&self, out: defmt::Formatter<'_>) {
+        defmt::write!(out, "Switches({=u8:b})", self.bits());
+    }
+}
+
+impl Default for Switches {
+    fn default() -> Self {
+        Self::all()
+    }
+}
+
+impl Switches {
+    /// Whether stages post for themselves.
+    pub(crate) const fn posts_early(self) -> bool {
+        !self.contains(Self::LATE_POSTING)
+    }
+}
