@@ -28,22 +28,25 @@ pub(super) fn markdown(record: &Record, command: &str) -> String {
             write!(text, "\n## {}\n\n{}", part.title, part.about)
         };
         if !part.goals.is_empty() {
-            let _ = write!(text, "\n### The goals\n\n{}", claims(&part.goals));
+            let _ = write!(text, "\n### The goals\n\n{}", claims(&part.goals, "what"));
         }
         if !part.claims.is_empty() {
             let words = part.summary.words();
-            let _ =
-                write!(text, "\n### What the paper says\n\n{words}\n\n{}", claims(&part.claims));
+            let _ = write!(
+                text,
+                "\n### What the paper says\n\n{words}\n\n{}",
+                claims(&part.claims, "the paper")
+            );
         }
         text += &figures(part);
     }
     text
 }
 
-fn claims(rows: &[Row]) -> String {
-    let mut text = String::from(
-        "| claim | section | the paper | stated | simulator | ratio | verdict | note |\n\
-         |---|---|---|---|---|---|---|---|\n",
+fn claims(rows: &[Row], words: &str) -> String {
+    let mut text = format!(
+        "| id | section | {words} | stated | simulator | ratio | verdict | note |\n\
+         |---|---|---|---|---|---|---|---|\n"
     );
     for row in rows {
         let in_view = if row.is_in_view { ", in view" } else { "" };
@@ -117,7 +120,7 @@ mod tests {
 
     #[test]
     fn row_is_a_line_of_markdown() {
-        let text = claims(&[row(Verdict::Failed, false)]);
+        let text = claims(&[row(Verdict::Failed, false)], "the paper");
         assert!(text.contains("| 9.7 GB/s | 9 (8..10) | 0.93 | FAILED |"), "{text}");
         assert!(text.contains(r"up to \[2] \| 3"), "{text}");
     }

@@ -134,7 +134,7 @@ pub(super) fn answer(
 ) -> Result<Series, BenchError> {
     let mut reader = Reader { rest: query, asked, values };
     let series = reader.both()?;
-    if reader.rest.trim().is_empty() { Ok(series) } else { Err(reader.wrong("an operator")) }
+    if reader.rest.trim().is_empty() { Ok(series) } else { Err(reader.wrong("operator")) }
 }
 
 /// Reads a query from left to right, and answers it meanwhile.
@@ -382,5 +382,83 @@ fn place(field: &Field) -> String {
         Field::String(word) => word.clone(),
         Field::Integer(number) => number.to_string(),
         other => format!("{other:?}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+    use crate::profiles::MachineArguments;
+
+    /// Answers a query of which no run is asked.
+    fn told(query: &str, values: &[Series]) -> Result<String, String> {
+        let machines = Machines::load(&MachineArguments::default()).expect("they are here");
+        let (cases, none) = (Mutex::default(), Table::new());
+        let runs = Runs::Asked(&cases);
+        let asked = Asked { runs: &runs, machines: &machines, cases: &none, lists: &none };
+        let answered = answer(query, &asked, values).map_err(|error| error.to_string())?;
+        Ok(answered.words())
+    }
+
+    #[test]
+    fn operators_bind_as_usual_and_go_element_by_element() {
+        for (query, words) in [
+            ("1 + 2 * 3", "7"),
+            ("(1 + 2) * 3 - 4 / 2", "7"),
+            ("1e3 / 4", "250"),
+            ("2 * ([4, 8] - 1)", "4: 6, 8: 14"),
+            ("[4, 8] / [2, 16]", "4: 2, 8: 0.5"),
+            ("1 < 2 and 2 >= 3", "0"),
+            ("[1, 5] <= 1", "1: 1, 5: 0"),
+            ("most([1, 9], [2, 3])", "1: 2, 9: 9"),
+            ("abs(1 - [3, 0])", "3: 2, 0: 1"),
+            ("mean([1, 2, 6]) + median([1, 2, 6])", "5"),
+            ("head([7, 8]) + last([7, 8]) + max([7, 8]) + min([7, 8])", "30"),
+            ("place([3, 9, 2])", "9"),
+            ("first([1, 5, 7] >= 5)", "5"),
+            ("all([1, 2] > 1) + any([1, 2] > 1)", "1"),
+            ("parameter(spindle, post_ns)", "237"),
+        ] {
+            assert_eq!(told(query, &[]).as_deref(), Ok(words), "{query}");
+        }
+        let value = Series::one(2.0);
+        assert_eq!(told("$1 * 3", &[value]).as_deref(), Ok("6"));
+    }
+
+    #[test]
+    fn directions_are_of_the_whole() {
+        for (query, holds) in [
+            ("falls([900, 800, 801, 500])", true),
+            ("falls([900, 800, 850, 500])", false),
+            ("falls([900, 899, 898])", false),
+            ("rises([100, 200, 199])", true),
+            ("rises([100, 200, 190])", false),
+            ("rises([100, 101])", false),
+            ("stays([97, 90, 95], 0.1)", true),
+            ("stays([97, 80, 95], 0.1)", false),
+        ] {
+            assert_eq!(told(query, &[]).as_deref(), Ok(if holds { "1" } else { "0" }), "{query}");
+        }
+    }
+
+    #[test]
+    fn wrong_queries_are_refused_with_their_place() {
+        for (query, what) in [
+            ("1 +", "a query has no ( at ''"),
+            ("1 2", "no operator at '2'"),
+            ("(1", "no ) at ''"),
+            ("$1", "no value 1"),
+            ("[a, b]", "no numbers"),
+            ("[1, 2] + [1, 2, 3]", "a series of 2 does not go with one of 3"),
+            ("stays([1, 2])", "two arguments"),
+            ("gb_per_s(nothing)", "no function or case 'nothing'"),
+            ("parameter(nowhere, post_ns)", "no machine 'nowhere'"),
+            ("parameter(spindle, nothing)", "no parameter 'nothing'"),
+        ] {
+            let told = told(query, &[]).expect_err("refused");
+            assert!(told.contains(what), "{query}: {told}");
+        }
     }
 }

@@ -1,5 +1,5 @@
-//! `tramontane-lab bench record`: rows are answered by runs, judged, and printed. One seed decides a run,
-//! so nothing here depends on the machine.
+//! `tramontane-lab bench record`: rows are answered by runs, judged, and printed. One seed decides
+//! a run, so nothing here depends on the machine.
 
 use serde_json::Value;
 
