@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use crate::node_durable::logged_group;
-use crate::support::group::{Carrier, Group, Node, lines};
+use crate::support::group::{Carrier, Group, Node, kill_all, lines};
 use crate::support::wait_for;
 use rustix::process::Signal;
 
@@ -51,7 +51,12 @@ fn rotated_log_of_durable_group_is_whole_after_restart() {
     nodes[1].write(&lines(1, 0..10));
     wait_for("the lines since", || (group.log(0) == lines(1, 0..10)).then_some(()));
     wait_for("all lines", || (group.log(1).lines().count() == 20).then_some(()));
-    nodes.into_iter().for_each(Node::kill);
+    // A line is in the log once it is delivered, and on the disks a moment later.
+    wait_for("all lines on all disks", || {
+        let table = String::from_utf8(group.run("status", &[]).output).ok()?;
+        table.contains("durable 20/20/20").then_some(())
+    });
+    kill_all(nodes);
     let _nodes: Vec<_> = (0..2).map(|id| group.node(id, &[])).collect();
     let all = group.await_same(&[0, 1], 20);
     assert_eq!(all, lines(0, 0..10) + &lines(1, 0..10));
