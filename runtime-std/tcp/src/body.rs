@@ -12,9 +12,9 @@ use tramontane_core::ids::{Rank, ViewId};
 use tramontane_core::memory::BlockPages as _;
 
 use super::blocks::{BlockBytes, PieceHeader};
-use super::incoming::End;
 use super::memory::Rows;
 use super::regions::RegionMemory;
+use super::stream_end::End;
 
 /// Why the connection ends of a peer whose write does not fit.
 const OUTSIDE_ROW: End = End::Malformed("a write outside its row");

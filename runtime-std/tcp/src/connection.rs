@@ -15,10 +15,12 @@ use tramontane_core::memory::OutOfRow;
 
 use super::blocks::{Closed, Full, Receive, SendingBlock};
 use super::frame::Frame;
-use super::incoming::{End, Incoming, Notice};
+use super::incoming::Incoming;
 use super::memory::Rows;
+use super::notice::Notice;
 use super::regions::{OwnRegions, PostedRead, Right};
 use super::send_queue::{List, SendQueue, Sent};
+use super::stream_end::End;
 use super::watch::Change;
 
 /// The shortest time between two of the kernel's own probes.

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use tramontane_core::fabric::{BlockEvent, Channel, ErrorKind, Event, PermissionEvent};
 use tramontane_core::ids::{Rank, ViewId};
 
-use super::incoming::Notice;
+use super::notice::Notice;
 use super::send_queue::Sent;
 
 /// Events that may wait for a poll; beyond it, what would bring another is refused for now.

@@ -7,19 +7,20 @@
 //!   open at both ends, and in it the peer's own row and a range inside, or the receive that waits
 //!   for the block, or a region that the peer may write to, or a read that waits for the answer.
 
-use std::io;
 use std::net::TcpStream;
 
 use rustix::io::ioctl_fionread;
 use tramontane_control::{Cipher, RECORD_CONTENT_MAX, RECORD_HEADER, RECORD_MAX};
-use tramontane_core::fabric::{Area, BlockEvent, Channel, PermissionEvent, Region, Token};
-use tramontane_core::ids::{Rank, ViewId};
+use tramontane_core::fabric::{Area, Channel, Region};
+use tramontane_core::ids::ViewId;
 
 use super::blocks::{BlockReceiving, PieceHeader, Place};
 use super::body::{Body, Content, Target};
 use super::frame::{Decoded, Frame};
 use super::landing::Landings;
-use super::regions::{AskedRead, PeerRegions, Right};
+use super::notice::Notice;
+use super::regions::{PeerRegions, Right};
+use super::stream_end::End;
 
 /// What is read at once, where frames are short.
 const READ_MAX: usize = 128 << 10;
@@ -32,40 +33,6 @@ const DIRECT_MIN: usize = 8 << 10;
 
 /// What one call reads of one peer before the others have their turn.
 const TURN_BYTES: usize = 1 << 20;
-
-/// What a peer has sent that the member must learn of.
-#[derive(Debug)]
-pub(super) enum Notice {
-    /// Both ends have opened this view, in which the peer has this rank.
-    Ready(ViewId, Rank),
-    /// It rang.
-    Rung,
-    /// It leaves.
-    Left,
-    /// It cut this member off.
-    Denied,
-    /// A block of it is here.
-    Block(BlockEvent),
-    /// It is done with a list that was posted with this token, or the answer to a read is here.
-    Completed(Token),
-    /// It gave a right, or took one back.
-    Permission(PermissionEvent),
-    /// It asks for bytes of a region.
-    Asked(AskedRead),
-    /// It ended a view, and waits to hear that this end knows.
-    Ended(ViewId),
-}
-
-/// How a stream ended.
-#[derive(Debug)]
-pub(super) enum End {
-    /// The other end closed it.
-    Closed,
-    /// What came makes no sense.
-    Malformed(&'static str),
-    /// The system reports an error.
-    Broken(io::Error),
-}
 
 /// The stream from one peer.
 #[derive(Debug)]

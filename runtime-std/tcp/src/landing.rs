@@ -16,8 +16,8 @@
 
 use tramontane_core::ids::{Rank, ViewId};
 
-use super::incoming::End;
 use super::memory::Rows;
+use super::stream_end::End;
 
 /// Views that a peer may have open while this member does not, or not any more.
 const AHEAD_MAX: usize = 512;

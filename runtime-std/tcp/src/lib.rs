@@ -14,6 +14,7 @@
 //! | `frame` | the frames of a connection |
 //! | `send_queue`, `lent_content` | what waits to be sent to a peer; a part of a row or region in it |
 //! | `incoming` | what comes from a peer |
+//! | `notice`, `stream_end` | what of it the member must learn of; how it ends |
 //! | `body` | where the rest of a frame goes |
 //! | `landing` | which views both ends have open, and where writes go in each |
 //! | `connection` | one peer: its socket, and how it ended |
@@ -58,11 +59,13 @@ mod incoming;
 mod landing;
 mod lent_content;
 mod memory;
+mod notice;
 mod peers;
 mod posting;
 mod rate;
 mod regions;
 mod send_queue;
+mod stream_end;
 mod views;
 mod watch;
 

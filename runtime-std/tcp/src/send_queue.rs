@@ -24,10 +24,10 @@ use tramontane_core::memory::OutOfRow;
 
 use super::blocks::BlockSending;
 use super::frame::{Frame, HEADER};
-use super::incoming::End;
 use super::lent_content::{CELL, LentContent, Source};
 use super::memory::Rows;
 use super::regions::{AskedReads, OwnRegions};
+use super::stream_end::End;
 
 /// The most bytes of a guard, which are copied at the call.
 pub(super) const GUARD_MAX: usize = 1024;

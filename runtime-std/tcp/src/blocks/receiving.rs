@@ -11,7 +11,7 @@ use std::sync::Arc;
 use tramontane_core::fabric::{BlockEvent, Channel, Token, Way};
 use tramontane_core::ids::ViewId;
 
-use super::super::incoming::End;
+use super::super::stream_end::End;
 use super::channels::{ChannelTable, Closed};
 use super::memory::BlockBytes;
 use super::sending::Full;

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use tramontane_core::fabric::{Region, Token};
 use tramontane_core::ids::ViewId;
 
-use crate::incoming::End;
+use crate::stream_end::End;
 
 /// Lists to one peer that may wait for an answer.
 pub(crate) const UNCONFIRMED_MAX: usize = 256;

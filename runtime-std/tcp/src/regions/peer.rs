@@ -13,8 +13,9 @@ use super::reads::{AskedRead, PostedRead, PostedReads};
 use super::rights::{Right, Rights};
 use crate::body::Target;
 use crate::frame::Frame;
-use crate::incoming::{End, Notice};
 use crate::landing::Landings;
+use crate::notice::Notice;
+use crate::stream_end::End;
 
 /// The end of a connection whose peer writes where it may not, or reads it.
 const OUTSIDE: End = End::Malformed("a range outside its region");

@@ -10,7 +10,7 @@ use tramontane_core::ids::ViewId;
 
 use super::memory::RegionMemory;
 use crate::frame::Frame;
-use crate::incoming::End;
+use crate::stream_end::End;
 
 /// Reads of one peer that may wait for an answer.
 pub(crate) const READS_MAX: usize = 16;
