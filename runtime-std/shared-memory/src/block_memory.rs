@@ -10,18 +10,19 @@
 //!   stays until that is over, whatever its owner drops.
 //! - What peers have mapped stays with them as it was.
 
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::AsFd as _;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
 use tramontane_core::fabric::{self, BlockUse, Region};
 use tramontane_core::ids::ViewId;
-use tramontane_core::memory::{BlockPages, OutOfBlock};
+use tramontane_core::memory::OutOfBlock;
 
 use super::descriptors::Subject;
 use super::error::Error;
 use super::header::{HEADER_BYTES, Header};
 use super::map::Map;
+use super::own_region::OwnRegion;
 use super::peer::Peer;
 use super::residence::Residence;
 use super::sealed::{SealedMemory, Writers};
@@ -56,15 +57,6 @@ impl fabric::BlockStore for BlockStore {
     }
 }
 
-/// Block memory or a region, as its owner and its owner's fabrics have it.
-#[derive(Debug)]
-pub struct OwnRegion {
-    /// The number that no other memory of this process ever has.
-    pub(super) serial: u64,
-    map: Map,
-    file: OwnedFd,
-}
-
 impl OwnRegion {
     /// Sends the memory to a peer, for blocks in a view. False if it is to be sent again later.
     pub(super) fn send_to(
@@ -86,25 +78,6 @@ impl OwnRegion {
     ) -> rustix::io::Result<bool> {
         let subject = Subject::Region { region, serial: self.serial };
         residence.send(peer, subject, self.file.as_fd())
-    }
-}
-
-// SAFETY: mapped in one piece behind the header, writable, as long as the map lives. Other threads
-// of this process touch it by atomic operations or under the promise of a slice; peers only read.
-unsafe impl BlockPages for OwnRegion {
-    fn base(&self) -> NonNull<u8> {
-        // SAFETY: header and content are mapped in one piece.
-        unsafe { self.map.base().add(HEADER_BYTES) }
-    }
-
-    fn bytes(&self) -> usize {
-        self.map.bytes() - HEADER_BYTES
-    }
-}
-
-impl Drop for OwnRegion {
-    fn drop(&mut self) {
-        Header::new(&self.map).set_over();
     }
 }
 

@@ -7,15 +7,13 @@
 //!   sends without an answer, and events that nobody took.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
-use tramontane_core::fabric::{Area, BlockEvent, Channel, ErrorKind, LossCause, Token, Way};
+use tramontane_core::fabric::{BlockEvent, Channel, ErrorKind, LossCause, Token, Way};
 use tramontane_core::ids::{Rank, ViewId};
-use tramontane_core::memory::BlockPages as _;
 
-use super::block_memory::OwnRegion;
 use super::block_queues::{CHANNELS, ENTRIES};
 use super::mappings::Membership;
+use super::own_region::Range;
 use super::peer::Peer;
 use super::receiving::{Copied, Ends, Inbox, Receive, TakenIn};
 use super::sending::{Outbox, Source};
@@ -28,22 +26,6 @@ const BLOCKS_MAX: usize = 4096;
 struct Between {
     inbox: Inbox,
     outbox: Outbox,
-}
-
-/// A piece of the own block memory that a block is sent from, or goes to.
-#[derive(Debug)]
-pub(super) struct Range {
-    pub(super) memory: Arc<OwnRegion>,
-    pub(super) offset: usize,
-    pub(super) length: usize,
-}
-
-impl Range {
-    /// A range, if it is inside.
-    pub(super) fn new(memory: Arc<OwnRegion>, area: Area, length: usize) -> Option<Self> {
-        memory.at(area.offset, length).ok()?;
-        Some(Self { memory, offset: area.offset, length })
-    }
 }
 
 /// The blocks of a view.

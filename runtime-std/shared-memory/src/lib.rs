@@ -70,6 +70,7 @@
 //! | `write_queue`, `region_lanes` | what a writer says to the owner of a region, and the owner to it |
 //! | `region_inlet`, `region_outlet` | the two ends of that |
 //! | `view_regions`, `permissions` | the regions of a view, and the fabric's side of them |
+//! | `own_region` | the own memory that peers map |
 //! | `block_memory` | what blocks are sent from and received into |
 //! | `block_queues` | what members say to each other of blocks |
 //! | `sending`, `receiving`, `copying` | blocks to one peer, from one peer, and the copy |
@@ -100,6 +101,7 @@ mod mounted;
 mod open_view;
 mod open_views;
 mod own_place;
+mod own_region;
 mod peer;
 mod permissions;
 mod receiving;
@@ -117,11 +119,12 @@ mod view_regions;
 mod view_rows;
 mod write_queue;
 
-pub use block_memory::{BlockMemory, BlockStore, OwnRegion};
+pub use block_memory::{BlockMemory, BlockStore};
 pub use error::Error;
 pub use fabric::SharedMemory;
 pub use futex::{Bell, Fences, register_barrier};
 pub use mappings::Mappings;
+pub use own_region::OwnRegion;
 pub use region_memory::RegionMemory;
 pub use residence::Residence;
 pub use root::{GroupName, Root};

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use tramontane_core::fabric::{Channel, ErrorKind, Event, LossCause, Token};
 use tramontane_core::ids::{NodeId, Rank, ViewId};
 
-use super::exchange::{Exchange, Range};
+use super::exchange::Exchange;
 use super::futex::Bell;
 use super::mappings::Membership;
+use super::own_region::Range;
 use super::peer::Peer;
 use super::region_inlet::Inlet;
 use super::region_outlet::Outlet;

@@ -9,6 +9,8 @@
 //! sleeper. The first right that a peer gives in a view costs the memory of a queue, which is made
 //! in a poll.
 
+use std::sync::Arc;
+
 use tramontane_core::fabric::{
     Area, ErrorKind, HostRegions, PermissionEvent, Permissions, Region, RegionMemory as _, Token,
 };
@@ -16,8 +18,11 @@ use tramontane_core::ids::{Rank, ViewId};
 
 use super::error::Error;
 use super::fabric::{COMPLETIONS_MAX, SharedMemory};
+use super::header::HEADER_BYTES;
 use super::open_views::VIEWS_MAX;
 use super::region_memory::{RegionIndex, RegionMemory};
+use super::residence::Residence;
+use super::space::{check_space, whole_pages};
 use super::write_queue::{list_bytes_max, ring_bytes};
 
 impl SharedMemory {
@@ -84,6 +89,25 @@ impl Permissions for SharedMemory {
 
     fn poll_permission(&mut self) -> Option<PermissionEvent> {
         self.told.pop_front()
+    }
+}
+
+impl Residence {
+    /// Makes a region, which every row that is sent later is preceded by.
+    fn make_region(self: &Arc<Self>, region: Region, bytes: usize) -> Result<RegionMemory, Error> {
+        let refused = |reason| Error::RegionRefused { region: region.0, reason };
+        if region == Region::ROW {
+            return Err(refused("it is that of rows"));
+        }
+        RegionIndex::of(region).ok_or(refused("a process has regions 1 to 8"))?;
+        let whole = bytes.saturating_add(HEADER_BYTES);
+        check_space(whole_pages(std::iter::once(whole)), || 0)?;
+        let memory = self.make_memory(whole)?;
+        if !self.take_this_region(region, &memory) {
+            return Err(refused("it is there already, or the number is that of block memory"));
+        }
+        self.own_regions().push((region, Arc::clone(&memory)));
+        Ok(RegionMemory(memory))
     }
 }
 

@@ -17,9 +17,10 @@ use tramontane_core::fabric::{Channel, REGIONS_MAX, Token};
 use tramontane_core::ids::ViewId;
 use tramontane_core::memory::BlockPages as _;
 
-use super::block_memory::{OwnRegion, PeerRegion};
+use super::block_memory::PeerRegion;
 use super::block_queues::{BlockQueues, CHANNELS, ENTRIES, Entry, Lane, QueueAnswer};
 use super::copying::{PIECE_BYTES, Stores, copy};
+use super::own_region::OwnRegion;
 use super::peer::Peer;
 use super::residence::Residence;
 use super::sending::Nonsense;

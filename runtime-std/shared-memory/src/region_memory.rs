@@ -14,12 +14,9 @@ use std::sync::Arc;
 use tramontane_core::fabric::{self, Region};
 use tramontane_core::memory::{BlockPages as _, Row, RowWriter};
 
-use super::block_memory::OwnRegion;
-use super::error::Error;
 use super::header::{HEADER_BYTES, Header, Maker};
 use super::map::Map;
-use super::residence::Residence;
-use super::space::{check_space, whole_pages};
+use super::own_region::OwnRegion;
 
 /// Regions that a process may have. Their numbers start at 1.
 pub(super) const REGIONS_MAX: usize = 8;
@@ -95,26 +92,3 @@ impl PeerRegion {
 
 /// A peer's regions, by place.
 pub(super) type PeerRegions = [Option<Arc<PeerRegion>>; REGIONS_MAX];
-
-impl Residence {
-    /// Makes a region, which every row that is sent later is preceded by.
-    pub(super) fn make_region(
-        self: &Arc<Self>,
-        region: Region,
-        bytes: usize,
-    ) -> Result<RegionMemory, Error> {
-        let refused = |reason| Error::RegionRefused { region: region.0, reason };
-        if region == Region::ROW {
-            return Err(refused("it is that of rows"));
-        }
-        RegionIndex::of(region).ok_or(refused("a process has regions 1 to 8"))?;
-        let whole = bytes.saturating_add(HEADER_BYTES);
-        check_space(whole_pages(std::iter::once(whole)), || 0)?;
-        let memory = self.make_memory(whole)?;
-        if !self.take_this_region(region, &memory) {
-            return Err(refused("it is there already, or the number is that of block memory"));
-        }
-        self.own_regions().push((region, Arc::clone(&memory)));
-        Ok(RegionMemory(memory))
-    }
-}

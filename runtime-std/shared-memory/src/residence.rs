@@ -12,16 +12,15 @@ use std::time::{Duration, Instant};
 use tramontane_core::fabric::{Area, Region, Regions, TooManyRegions};
 use tramontane_core::ids::{NodeId, ViewId};
 
-use super::block_memory::OwnRegion;
 use super::descriptors::{DescriptorMessage, Received, Subject};
 use super::error::Error;
-use super::exchange::Range;
 use super::files::Names;
 use super::folder::{Folder, Patience};
 use super::futex::Bell;
 use super::header::Maker;
 use super::member_file::{Identity, MemberFile, State};
 use super::own_place::{Keeper, OwnPlace};
+use super::own_region::{OwnRegion, Range};
 use super::peer::{Peer, refused};
 use super::root::{GroupName, Root};
 use super::sealed::{SealedMemory, Writers};

@@ -8,8 +8,8 @@ use std::sync::{Arc, Weak};
 
 use tramontane_core::fabric::{Channel, ErrorKind, Token};
 
-use super::block_memory::OwnRegion;
 use super::block_queues::{ENTRIES, Entry, Lane, SENDS};
+use super::own_region::OwnRegion;
 
 /// A peer said what no correct member can say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
