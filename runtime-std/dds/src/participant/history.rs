@@ -15,7 +15,8 @@ use tramontane::{LogPart, LogReader, LogReaderError, Message};
 use tramontane_client::{Event, OpenError, SubscribeError, Subscriber};
 
 use super::following::message_of;
-use super::shared::{Shared, upcall};
+use super::shared::Shared;
+use super::upcall::upcall;
 use crate::domain::{Domain, Level};
 use crate::error::DdsError;
 use crate::reader::ReaderCore;

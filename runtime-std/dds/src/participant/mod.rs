@@ -10,7 +10,8 @@
 //! | `entities`, `host` | how writers and readers are made; what a member and one outside do differently for that |
 //! | `life` | how long a participant is there, and its threads |
 //! | `voice` | how a participant gets what it says into a topic: a member, or one outside |
-//! | `shared` | what its entities share; where a thread may be in a listener |
+//! | `shared` | what its entities share |
+//! | `upcall` | where a thread may be in a listener |
 //! | `replica` | the participant as an application of its group |
 //! | `discovery` | what participants tell each other of their readers |
 //! | `words` | what is said in discovery, as each participant takes it |
@@ -36,6 +37,7 @@ mod shared;
 mod timers;
 mod topic_calls;
 mod topics;
+mod upcall;
 mod voice;
 mod words;
 
@@ -45,5 +47,6 @@ pub use handles::{
     ParticipantId, PublicationData, PublicationHandle, SubscriptionData, SubscriptionHandle,
 };
 pub use outside::OutsideParticipant;
-pub(crate) use shared::{Attachment, WriterAttachment, check_not_in_listener, is_in_listener};
+pub(crate) use shared::{Attachment, WriterAttachment};
+pub(crate) use upcall::{check_not_in_listener, is_in_listener};
 pub(crate) use voice::{Committed, Place, Voice};

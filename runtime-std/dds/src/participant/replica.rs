@@ -6,7 +6,8 @@ use std::sync::Arc;
 use tramontane::{ClientId, Messages, NodeId, Replica, SubgroupId, ViewChanged};
 
 use super::handles::ParticipantId;
-use super::shared::{Shared, upcall};
+use super::shared::Shared;
+use super::upcall::upcall;
 use crate::domain::Domain;
 use crate::error::DdsError;
 use crate::sync::lock;

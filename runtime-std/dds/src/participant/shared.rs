@@ -7,7 +7,6 @@
 //! - Whoever may call a listener says so ([`upcall`]); calls that wait, or lock a topic, are
 //!   refused to a thread that is in one.
 
-use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -21,9 +20,9 @@ use super::handles::{
 use super::life::Life;
 use super::timers::Alarm;
 use super::topics::Topics;
+use super::upcall::{is_in_listener, upcall};
 use super::voice::Voice;
 use crate::domain::Level;
-use crate::error::DdsError;
 use crate::qos::Bounds;
 use crate::reader::ReaderCore;
 use crate::sync::{Mutex, lock};
@@ -58,33 +57,6 @@ pub(crate) struct Shared {
     pub(super) life: Life,
     next_writer: AtomicU32,
     next_reader: AtomicU32,
-}
-
-thread_local! {
-    static IN_LISTENER: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Whether this thread may be in a listener.
-pub(crate) fn is_in_listener() -> bool {
-    IN_LISTENER.get()
-}
-
-/// Refuses a call from a listener.
-pub(crate) fn check_not_in_listener(call: &'static str) -> Result<(), DdsError> {
-    if is_in_listener() { Err(DdsError::IllegalOperation(call)) } else { Ok(()) }
-}
-
-/// Does something in which listeners may be called.
-pub(super) fn upcall<R>(body: impl FnOnce() -> R) -> R {
-    /// Also where a listener panics: the thread may be the application's.
-    struct Leave(bool);
-    impl Drop for Leave {
-        fn drop(&mut self) {
-            IN_LISTENER.set(self.0);
-        }
-    }
-    let _leave = Leave(IN_LISTENER.replace(true));
-    body()
 }
 
 impl Shared {

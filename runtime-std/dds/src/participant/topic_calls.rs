@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::directory::Created;
 use super::domain_participant::{DomainParticipant, Topic, check_type};
-use super::shared::check_not_in_listener;
+use super::upcall::check_not_in_listener;
 use crate::cdr::TypeSupport;
 use crate::domain::TopicDescription;
 use crate::error::DdsError;

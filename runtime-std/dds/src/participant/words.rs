@@ -7,7 +7,8 @@ use tramontane::Message;
 
 use super::directory::{Created, HeldPlace};
 use super::handles::ParticipantId;
-use super::shared::{Shared, upcall};
+use super::shared::Shared;
+use super::upcall::upcall;
 use crate::domain::TopicDescription;
 use crate::error::DdsError;
 use crate::sync::lock;

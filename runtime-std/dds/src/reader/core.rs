@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::cache::{Admission, Arrival, ReaderCache, Selected};
+use super::event::{AnyListener, Disposition, ReaderEvent};
 use super::info::SampleInfo;
-use super::listener::{AnyListener, Disposition, ReaderEvent};
 use super::selection::Selection;
 use crate::cdr::InstanceHandle;
 use crate::participant::{PublicationHandle, SubscriptionHandle};

@@ -4,6 +4,7 @@ use std::sync::{Arc, Weak};
 
 use super::core::ReaderCore;
 use super::data_reader::DataReader;
+use super::event::{AnyListener, Disposition, ReaderEvent};
 use super::info::SampleInfo;
 use super::lent::Lent;
 use crate::cdr::TypeSupport;
@@ -11,15 +12,6 @@ use crate::status::{
     DeadlineMissedStatus, IncompatibleQosStatus, LivelinessChangedStatus, MatchedStatus,
     SampleLostStatus, SampleRejectedStatus,
 };
-
-/// What a listener did with a sample that it was lent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Disposition {
-    /// It needs it no more: nothing is copied, and nothing is kept.
-    Taken,
-    /// The reader is to keep it, for [`DataReader::take`].
-    Keep,
-}
 
 /// A reader's listener. It is called from the thread that delivers: what it does not do soon holds
 /// the group back, and a call longer than the group's failure timeout removes this member. Calls
@@ -52,24 +44,6 @@ pub trait DataReaderListener<T: TypeSupport>: Send {
 
     /// A writer lives, or does no more.
     fn on_liveliness_changed(&mut self, status: &LivelinessChangedStatus) {}
-}
-
-/// What a reader noticed, for its listener.
-#[derive(Clone, Debug)]
-pub(crate) enum ReaderEvent {
-    Available,
-    Lost(SampleLostStatus),
-    Rejected(SampleRejectedStatus),
-    DeadlineMissed(DeadlineMissedStatus),
-    IncompatibleQos(IncompatibleQosStatus),
-    Matched(MatchedStatus),
-    Liveliness(LivelinessChangedStatus),
-}
-
-/// A listener of whichever type.
-pub(crate) trait AnyListener: Send {
-    fn on_sample(&mut self, info: &SampleInfo, bytes: &[u8]) -> Disposition;
-    fn on_event(&mut self, event: &ReaderEvent);
 }
 
 /// A listener with its reader's type.

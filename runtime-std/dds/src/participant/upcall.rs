@@ -1,0 +1,32 @@
+//! Where a thread may be in a listener.
+
+use std::cell::Cell;
+
+use crate::error::DdsError;
+
+thread_local! {
+    static IN_LISTENER: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether this thread may be in a listener.
+pub(crate) fn is_in_listener() -> bool {
+    IN_LISTENER.get()
+}
+
+/// Refuses a call from a listener.
+pub(crate) fn check_not_in_listener(call: &'static str) -> Result<(), DdsError> {
+    if is_in_listener() { Err(DdsError::IllegalOperation(call)) } else { Ok(()) }
+}
+
+/// Does something in which listeners may be called.
+pub(super) fn upcall<R>(body: impl FnOnce() -> R) -> R {
+    /// Also where a listener panics: the thread may be the application's.
+    struct Leave(bool);
+    impl Drop for Leave {
+        fn drop(&mut self) {
+            IN_LISTENER.set(self.0);
+        }
+    }
+    let _leave = Leave(IN_LISTENER.replace(true));
+    body()
+}
