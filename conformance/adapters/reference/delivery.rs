@@ -8,39 +8,15 @@ use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::greeting::{Greeting, greet};
 use crate::mutants::{Spoiler, lock};
 use crate::protocol::{Line, digest, halt, name, say};
+use crate::step::Step;
 use crate::storage::{Kept, Log};
 use crate::wire::Entry;
 
 /// So many deliveries are told to be durable at the latest.
 const UNTOLD_MAX: u64 = 16;
-
-/// What the member does next.
-#[derive(Clone, Debug)]
-pub enum Step {
-    /// A stable entry.
-    Entry(Entry),
-    /// One from before the member came: it is a part of the state that it takes over.
-    State(Entry),
-    /// The member has all of that state.
-    Current,
-    /// The member leads the group.
-    Leads { group: String, term: u64 },
-    /// The member gives up.
-    Halt(String),
-}
-
-/// When a member tells the driver that it can take messages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Greeting {
-    /// It is a member of no group, and waits for nothing.
-    AtOnce,
-    /// It has its first view.
-    WithFirstStep,
-    /// It has taken over the state of its groups, and has no views.
-    WhenCurrent,
-}
 
 /// The member's application side.
 pub struct Delivery {
@@ -119,7 +95,7 @@ impl Delivery {
 
     /// A member that keeps nothing has no views.
     fn greet(&self) {
-        crate::member::greet(self.log.is_none());
+        greet(self.log.is_none());
     }
 
     fn take(&mut self, step: Step) {

@@ -11,20 +11,25 @@
 //! | [`wire`] | what members and the sequencer say to each other |
 //! | [`order`] | the sequencer's state: the one order, views, and when an entry is stable |
 //! | [`shards`] | the same for disjoint groups without views, which clients send to |
+//! | [`sequence`] | what both do |
 //! | [`sequencer`] | its process: how it starts, serves and ends |
 //! | [`member`] | a member's threads |
+//! | [`greeting`], [`step`] | what it claims, and when it says so; what it does next |
 //! | [`delivery`] | how a member delivers, replays and makes durable |
 //! | [`storage`] | the log that outlives a member |
 //! | [`mutants`] | what can be made wrong |
 
 mod delivery;
+mod greeting;
 mod member;
 mod mutants;
 mod order;
 #[path = "../protocol.rs"]
 mod protocol;
+mod sequence;
 mod sequencer;
 mod shards;
+mod step;
 mod storage;
 mod wire;
 

@@ -8,50 +8,14 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::delivery::{Delivery, Greeting, Step};
+use crate::delivery::Delivery;
+use crate::greeting::Greeting;
 use crate::mutants::{Mutation, Spoiler, lock};
 use crate::protocol::{self, Command, Init, Line, halt, say};
 use crate::sequencer;
+use crate::step::Step;
 use crate::storage::Log;
 use crate::wire::{self, Down, Membership, Up};
-
-/// Everything of the protocol but `network`, as members talk over a socket in the shared folder,
-/// and what only shards have.
-const FEATURES: &[&str] = &[
-    "views",
-    "crash",
-    "leave",
-    "join",
-    "restart",
-    "durable",
-    "pause",
-    "stats",
-    "several-groups",
-    "order-across-groups",
-    "outside-senders",
-    "suspension",
-    "full-disk",
-    "empty-messages",
-    "large-messages",
-    "huge-messages",
-];
-
-/// What is claimed of shards: no views, and no restart from storage.
-const FEATURES_OF_SHARDS: &[&str] = &[
-    "crash",
-    "rejoin",
-    "durable",
-    "pause",
-    "stats",
-    "several-groups",
-    "order-across-groups",
-    "outside-senders",
-    "leaders",
-    "suspension",
-    "empty-messages",
-    "large-messages",
-    "huge-messages",
-];
 
 /// The member's side of its connection, counted.
 pub struct Uplink {
@@ -125,15 +89,6 @@ fn hear_init(input: &mut impl BufRead) -> Init {
         }
         _ => halt("done", "there was no init"),
     }
-}
-
-/// Tells the driver that the member is ready.
-pub fn greet(shards: bool) {
-    say(&Line::InitOk {
-        name: "reference",
-        version: env!("CARGO_PKG_VERSION"),
-        features: if shards { FEATURES_OF_SHARDS } else { FEATURES },
-    });
 }
 
 /// The groups of which this node is to be a member.

@@ -19,7 +19,7 @@ use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
 use crate::mutants::Mutation;
-use crate::sequencer::Sequence;
+use crate::sequence::Sequence;
 use crate::wire::{self, Down, Entry, Membership, Up};
 
 /// Members that come, leave or are lost within this time make one change of views.

@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 
 use crate::mutants::{Mutation, Wrong};
 use crate::order::Order;
+use crate::sequence::Sequence;
 use crate::shards::Shards;
 use crate::wire::{self, Up};
 
@@ -30,22 +31,6 @@ const IDLE_MAX: Duration = Duration::from_secs(3);
 
 /// How long it rests when nothing comes.
 const REST: Duration = Duration::from_millis(100);
-
-/// The state of the sequencer: what decides the one order.
-pub trait Sequence {
-    /// Whether nobody is connected.
-    fn is_alone(&self) -> bool;
-    /// A member has connected.
-    fn open(&mut self, connection: u64, outbox: Sender<Arc<str>>);
-    /// A connection has said something. One that was replaced is not heard.
-    fn hear(&mut self, connection: u64, up: Up);
-    /// A connection is gone.
-    fn close(&mut self, connection: u64);
-    /// How long nothing need be done if nothing comes.
-    fn rest(&self) -> Option<Duration>;
-    /// Does what time has brought.
-    fn wake(&mut self);
-}
 
 /// What comes from the members' connections, which are numbered.
 enum SequencerEvent {

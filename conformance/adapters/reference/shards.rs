@@ -15,7 +15,7 @@ use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
 use crate::mutants::Wrong;
-use crate::sequencer::Sequence;
+use crate::sequence::Sequence;
 use crate::wire::{self, Down, Entry, Membership, Up};
 
 /// How long a leader may leave unacknowledged what it was sent. One that was killed need not be

@@ -11,7 +11,7 @@ use super::archive::ClassId;
 use super::groups::GroupSetId;
 use super::message::{Answer, MessageView};
 use super::mixing::Table;
-use super::name::Name;
+use super::name::{Name, Names};
 use super::roster::StartId;
 
 /// What the messages of a class have in common.
@@ -59,6 +59,11 @@ impl Example {
     /// What comes first.
     fn rank(&self) -> u64 {
         self.place.unwrap_or(self.line)
+    }
+
+    /// The text of its name.
+    pub(super) fn shown(&self, names: &Names) -> String {
+        self.text.as_ref().map_or_else(|| names.text(self.name), ToString::to_string)
     }
 }
 

@@ -9,7 +9,6 @@
 
 use std::hash::BuildHasher as _;
 
-use super::class::Example;
 use super::mixing::{Mix, Table};
 
 /// A message's name.
@@ -67,11 +66,6 @@ impl Names {
     /// A hash that stands for a delivery of this name, or of nothing.
     pub(super) fn footprint(&self, name: Option<Name>) -> u64 {
         name.map_or(0, |name| self.mix.hash_one(name).max(1))
-    }
-
-    /// The text of an example's name.
-    pub(super) fn shown(&self, example: &Example) -> String {
-        example.text.as_ref().map_or_else(|| self.text(example.name), ToString::to_string)
     }
 
     /// The text of a name, where it may be dropped.

@@ -170,7 +170,7 @@ impl PrefixOrder<'_> {
         let is_node = |start| self.roster.node_of(start) == *node;
         let (missed, later) = (gap.first.as_ref(), beyond.last.as_ref());
         let name = |example: Option<&Example>| {
-            example.map_or_else(|| "a message".to_owned(), |example| self.names.shown(example))
+            example.map_or_else(|| "a message".to_owned(), |example| example.shown(self.names))
         };
         let what = format!(
             "{} delivered {} and not {}, which {} delivered before or without it",

@@ -228,7 +228,7 @@ impl Judging<'_> {
 
     fn called(&self, class: &Class) -> String {
         match &class.first {
-            Some(example) => self.names.shown(example),
+            Some(example) => example.shown(self.names),
             None => format!("a message of {}", self.roster.called(class.key.sender)),
         }
     }

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
-use super::is_standard;
+use super::standard::is_standard;
 use crate::check::judge;
 use crate::history::{HistoryError, Trouble};
 use crate::report::{Case, CaseStatus, Run};

@@ -6,7 +6,8 @@ use anstyle::Style;
 use serde::Serialize;
 
 use super::exit::{Failure, Status};
-use super::{check_written, run};
+use super::run;
+use super::standard::check_written;
 use crate::check::{Check, CheckId};
 
 const STRONG: Style = Style::new().bold();

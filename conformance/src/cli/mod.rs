@@ -5,7 +5,7 @@
 //! | `check` | judges histories |
 //! | `run` | drives an implementation, and judges what it did |
 //! | `list` | the checks and the scenarios |
-//! | `outputs` | where reports go |
+//! | `outputs`, `standard` | where reports go; standard output |
 //! | `exit` | exit statuses and errors |
 //!
 //! The report goes to standard output, errors as one line each to standard error.
@@ -15,9 +15,9 @@ mod exit;
 mod list;
 mod outputs;
 mod run;
+mod standard;
 
 use std::io::{self, Write as _};
-use std::path::Path;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
@@ -26,6 +26,7 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use crate::report::{CaseStatus, Run};
 use exit::{Failure, Status, help};
 use outputs::{Outputs, ReportOptions};
+use standard::check_written;
 
 const EXAMPLES: &str = "  tramontane-conformance check history.jsonl
   tramontane-conformance check --html report.html runs/*.jsonl
@@ -137,21 +138,6 @@ fn parse() -> Result<Option<Cli>, Failure> {
             .map(|()| None);
     }
     Err(Failure::new(Status::Usage, in_one_line(&error), ADVICE))
-}
-
-/// What came of writing to standard output. That its reader has closed it is no failure: the
-/// exit status says the rest.
-fn check_written(outcome: io::Result<()>, what: &str) -> Result<(), Failure> {
-    match outcome {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        outcome => outcome
-            .map_err(|error| Failure::output(format_args!("{what} to standard output"), &error)),
-    }
-}
-
-/// Whether a file's name stands for standard input or output.
-fn is_standard(path: &Path) -> bool {
-    path == Path::new("-")
 }
 
 /// What is wrong with a command line, with what may have been meant, and without the usage.

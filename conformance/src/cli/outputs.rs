@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use super::exit::{Failure, Status};
-use super::{check_written, is_standard};
+use super::standard::{check_written, is_standard};
 use crate::report::{self, CaseStatus, Run};
 
 /// The options for reports, the same for each command.

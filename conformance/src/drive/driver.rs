@@ -2,23 +2,24 @@
 
 use std::time::Instant;
 
+use super::choice::Choice;
 use super::disks::Disks;
+use super::error::{DriveError, Ending};
 use super::feature::Feature;
-use super::folder::{Folder, ScenarioFolder};
+use super::folder::{ASKING, Folder, ScenarioFolder};
+use super::names::node_name;
 use super::network::Network;
+use super::options::Options;
 use super::outcome::{self, Played};
 use super::plan::{Condition, Plan, Step, Terms};
 use super::scenarios::Scenario;
-use super::stage::{self, Ending, Introduction, Setting, Stage};
-use super::{Choice, DriveError, Options, shrinking};
+use super::shrinking;
+use super::stage::{Introduction, Setting, Stage};
 use crate::report::{Case, CaseStatus};
 
 /// How often a scenario is played at most that did not reach what it is for: it is a matter of
 /// timing, which the plan does not decide.
 const ATTEMPTS_MAX: u32 = 3;
-
-/// The folder in which an adapter is asked what it claims, where no scenario did so before.
-pub(super) const ASKING: &str = "asking";
 
 /// The program that drives.
 const PROGRAM: &str = env!("CARGO_PKG_NAME");
@@ -250,7 +251,7 @@ impl Driver<'_> {
         if !self.options.hosts.is_empty() {
             return Err("nodes on this host, with disks of their own".to_owned());
         }
-        let names = (0..self.setting.nodes).map(stage::node_name);
+        let names = (0..self.setting.nodes).map(node_name);
         let folders = names.map(|name| folder.storage(&name)).collect();
         let disks = Disks::mount(folders, trouble);
         disks.map(Some).map_err(|why| {
@@ -296,7 +297,7 @@ impl Driver<'_> {
     }
 
     fn scenario_folder(&self, name: &str) -> Result<ScenarioFolder, DriveError> {
-        let names: Vec<String> = (0..self.setting.nodes).map(stage::node_name).collect();
+        let names: Vec<String> = (0..self.setting.nodes).map(node_name).collect();
         self.folder.scenario(name, &names)
     }
 

@@ -9,8 +9,11 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 
-use super::DriveError;
+use super::error::DriveError;
 use super::scenarios::SCENARIOS;
+
+/// The folder in which an adapter is asked what it claims, where no scenario did so before.
+pub(super) const ASKING: &str = "asking";
 
 /// The file that marks a folder as made by a run, and locks it while a run uses it.
 const MARK: &str = ".tramontane-conformance";
@@ -53,7 +56,7 @@ impl Folder {
             Err(error) => return Err(failed(error.into())),
         }
         fs::write(&mark_path, MARK_TEXT).map_err(failed)?;
-        for name in SCENARIOS.iter().map(|scenario| scenario.name).chain([super::driver::ASKING]) {
+        for name in SCENARIOS.iter().map(|scenario| scenario.name).chain([ASKING]) {
             remove(&path.join(name)).map_err(failed)?;
         }
         Ok(Self { path, mark })

@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::LineWriter;
 use std::path::{Path, PathBuf};
 
-use super::DriveError;
+use super::error::DriveError;
 use super::lines::Clock;
 use super::plan::Group;
 use crate::history::{EndReason, Event, FaultKind, VERSION, Writer};

@@ -5,8 +5,10 @@
 
 use std::time::Duration;
 
+use super::error::Ending;
+use super::names::group_name;
 use super::plan::{Deed, Part};
-use super::stage::{Ending, Stage, group_name};
+use super::stage::Stage;
 
 /// A member that said that it leads, in one of its starts.
 #[derive(Clone, Copy, Debug)]

@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 pub(super) type NodeSet = u64;
 
 /// The most nodes that a run can have.
-pub(super) const NODES_MAX: usize = NodeSet::BITS as usize;
+pub const NODES_MAX: usize = NodeSet::BITS as usize;
 
 /// The set of one node.
 pub(super) fn only(node: usize) -> NodeSet {

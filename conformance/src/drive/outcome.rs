@@ -5,12 +5,11 @@ use std::io::BufReader;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::DriveError;
+use super::error::{DriveError, Ending};
 use super::feature::Feature;
 use super::reach::Reach;
 use super::recorded::Recorded;
 use super::scenarios::Scenario;
-use super::stage::Ending;
 use crate::check::{CheckId, Outcome, Verdict, judge};
 use crate::history::HistoryError;
 use crate::report::{Case, CaseStatus};

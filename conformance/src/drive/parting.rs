@@ -1,8 +1,9 @@
 //! What is done to the network between members and to their disks, and how it ends.
 
-use super::DriveError;
+use super::error::{DriveError, Ending};
+use super::names::node_name;
 use super::network::{Network, Slowness};
-use super::stage::{Ending, Stage, node_name};
+use super::stage::Stage;
 use crate::history::FaultKind;
 
 /// What is wrong with the network now.

@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
+use super::error::Ending;
 use super::feature::Feature;
 use super::ledger::{Fate, only};
 use super::lines::{Received, What};
 use super::member::{Asked, Phase};
+use super::names::group_name;
 use super::protocol::{Delivery, HaltReason, Notice};
-use super::stage::{Ending, Introduction, Stage};
+use super::stage::{Introduction, Stage};
 use crate::history::{EndReason, Event};
 
 /// The code by which an adapter says that something is missing.
@@ -281,7 +283,7 @@ impl Stage<'_> {
     }
 
     fn group(&self, name: &str) -> Option<usize> {
-        (0..self.plan.groups.len()).find(|group| super::stage::group_name(*group) == name)
+        (0..self.plan.groups.len()).find(|group| group_name(*group) == name)
     }
 
     fn known_group(&self, origin: Origin, text: &[u8], name: &str) -> Result<usize, Ending> {

@@ -3,7 +3,8 @@
 
 use super::ledger::{Fate, LedgerMessage, NodeSet, only, set};
 use super::member::{Member, Phase};
-use super::stage::{Stage, node_name};
+use super::names::node_name;
+use super::stage::Stage;
 
 impl Stage<'_> {
     /// The nodes that run and take messages.

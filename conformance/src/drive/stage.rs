@@ -19,6 +19,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 use super::disks::Disks;
+use super::error::{DriveError, Ending};
 use super::folder::ScenarioFolder;
 use super::history_file::HistoryFile;
 use super::interrupt::Interrupts;
@@ -27,13 +28,14 @@ use super::ledger::{Fate, Ledger, LedgerMessage, NodeSet, set};
 use super::lines::{Clock, Received};
 use super::load_clock::LoadClock;
 use super::member::{Asked, Member, MemberOrder, Phase};
+use super::names::{group_name, node_name};
 use super::network::Network;
+use super::options::Progress;
 use super::parting::Parting;
 use super::payload;
 use super::plan::{Condition, Plan, Sending};
 use super::process::Mark;
 use super::protocol::{Command, WINDOW};
-use super::{DriveError, Progress};
 use crate::history::Event;
 
 /// Between two looks at signals and clocks.
@@ -88,23 +90,6 @@ pub(super) struct Introduction {
     pub(super) name: String,
     pub(super) version: String,
     pub(super) features: Vec<String>,
-}
-
-/// Why a scenario cannot go on.
-#[derive(Debug)]
-pub(super) enum Ending {
-    /// A member broke the protocol: how, and the end of its log.
-    Broken { what: String, log: Option<String> },
-    /// The implementation, or this system, lacks something.
-    Unsupported(String),
-    /// The driver itself cannot go on.
-    Failed(DriveError),
-}
-
-impl From<DriveError> for Ending {
-    fn from(error: DriveError) -> Self {
-        Self::Failed(error)
-    }
 }
 
 /// A deadline is waited for at most so many times its length.
@@ -179,16 +164,6 @@ pub(super) struct Stage<'s> {
     pub(super) lines_max: u64,
     /// What members have started and is left. The last field: it is dropped after the members.
     pub(super) mark: Mark,
-}
-
-/// The name of a node in histories.
-pub(super) fn node_name(node: usize) -> String {
-    format!("n{node}")
-}
-
-/// The name of a group in histories.
-pub(super) fn group_name(group: usize) -> String {
-    format!("g{group}")
 }
 
 impl<'s> Stage<'s> {

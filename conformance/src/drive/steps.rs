@@ -3,17 +3,18 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use super::DriveError;
+use super::error::{DriveError, Ending};
 use super::ledger::only;
 use super::lines::What;
 use super::member::{MemberOrder, Phase};
+use super::names::{group_name, node_name};
 use super::plan::{Condition, Step};
 use super::process::{Process, Start};
 use super::protocol::{
     Command, GroupMembers, HUGE_BYTES_MAX, Init, Limits, MESSAGE_BYTES_MAX, NodeAddress, VERSION,
     WINDOW,
 };
-use super::stage::{Ending, Goal, GoalState, Stage, group_name};
+use super::stage::{Goal, GoalState, Stage};
 use crate::history::{EndReason, Event, FaultKind};
 
 /// What members get on top of their deadline, for what takes time between them and the driver.
@@ -394,7 +395,6 @@ impl Stage<'_> {
 
 impl std::fmt::Display for Condition {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        use super::stage::node_name;
         let names = |nodes: &[usize]| {
             nodes.iter().map(|node| node_name(*node)).collect::<Vec<_>>().join(", ")
         };

@@ -1,6 +1,6 @@
 //! What is wrong at the sequencer.
 
-use super::{Mutant, Mutation};
+use super::mutation::{Mutant, Mutation};
 
 impl Mutation {
     /// MUTANT `view-minority`: of the members that are left after a crash, only the first goes on.

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Mutant, Mutation};
+use super::mutation::{Mutant, Mutation};
 use crate::shards::Shards;
 
 /// The message with which the sequencer is wrong: the fifth of those that it could be wrong with.

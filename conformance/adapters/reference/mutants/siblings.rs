@@ -3,7 +3,8 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Mutant, Spoiler};
+use super::mutation::Mutant;
+use super::spoiler::Spoiler;
 use crate::wire::{Entry, Up};
 
 /// What is longer than this is cut by `truncate-large`.

@@ -5,10 +5,10 @@ use std::sync::mpsc::Sender;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::mutation::{Mutant, Mutation};
 use super::siblings::Course;
-use super::{Mutant, Mutation};
-use crate::delivery::Step;
 use crate::protocol::{Group, Init, Line, payload, say};
+use crate::step::Step;
 use crate::storage::Kept;
 use crate::wire::{Entry, Up};
 

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use super::comes_back;
+use crate::drive::names::group_name;
 use crate::drive::recorded::{Fault, Lead, Recorded};
-use crate::drive::stage::group_name;
 use crate::history::FaultKind;
 
 /// Whether some member of each group delivered messages for it alone and for several in turns.

@@ -1,0 +1,93 @@
+//! One run of the driver, from its options to its report.
+
+use std::time::Instant;
+
+use super::choice::choose;
+use super::driver::Driver;
+use super::error::DriveError;
+use super::folder::Folder;
+use super::interrupt::Interrupts;
+use super::ledger::NODES_MAX;
+use super::load_clock::LoadClock;
+use super::options::{Options, Progress};
+use super::stage::{Introduction, Setting};
+use crate::report::{CutShort, Run};
+
+/// Runs scenarios, one after the other, and judges each history. Progress is reported from this
+/// thread, many times a second.
+///
+/// To be called from the program's main thread, or one that lives as long: the members die with it.
+///
+/// # Errors
+/// If nothing could be run. What is wrong with the adapter is in the cases.
+pub fn drive(
+    options: &Options,
+    interrupts: &Interrupts,
+    progress: &dyn Fn(Progress),
+) -> Result<Driven, DriveError> {
+    let adapter = shell_words::split(&options.adapter)
+        .map_err(|error| DriveError::Command(error.to_string()))?;
+    if adapter.is_empty() {
+        return Err(DriveError::Command("it is empty".to_owned()));
+    }
+    let chosen = choose(&options.scenarios)?;
+    let folder = Folder::take(&options.output)?;
+    let load_clock = LoadClock::start();
+    let setting = Setting {
+        load_clock: &load_clock,
+        adapter: &adapter,
+        hosts: &options.hosts,
+        nodes: options.nodes.clamp(1, NODES_MAX),
+        seed: options.seed,
+        deadline: options.deadline,
+        interrupts,
+        progress,
+    };
+    let mut driver = Driver {
+        options,
+        setting: &setting,
+        folder: &folder,
+        introduction: None,
+        seed: options.seed,
+        began: Instant::now(),
+    };
+    let (mut cases, mut cut_short, mut not_run) = (Vec::new(), None, Vec::new());
+    'seeds: for repeated in 0..driver.repeats() {
+        driver.seed = options.seed.wrapping_add(repeated);
+        for (place, choice) in chosen.iter().enumerate() {
+            if driver.is_over(&cases) {
+                break 'seeds;
+            }
+            progress(Progress::Scenario { name: choice.scenario.name, place, of: chosen.len() });
+            if let Err(error) = driver.run(*choice, &mut cases) {
+                // What was judged before is judged, unless there is nothing.
+                if cases.is_empty() {
+                    return Err(error);
+                }
+                cut_short = Some(error);
+                not_run = chosen[place..].iter().map(|one| one.scenario.name.to_owned()).collect();
+                break 'seeds;
+            }
+        }
+    }
+    let introduction = driver.introduction;
+    let run = Run {
+        adapter: Some(options.adapter.clone()),
+        implementation: introduction.as_ref().map(Introduction::title),
+        features: introduction.map(|introduction| introduction.features).unwrap_or_default(),
+        cases,
+        cut_short: cut_short
+            .as_ref()
+            .map(|error: &DriveError| CutShort { why: error.to_string(), not_run }),
+    };
+    Ok(Driven { run, cut_short })
+}
+
+/// What came of driving.
+#[derive(Debug)]
+pub struct Driven {
+    /// The scenarios that were played to their end.
+    pub run: Run,
+    /// What came before all of them were.
+    pub cut_short: Option<DriveError>,
+}
