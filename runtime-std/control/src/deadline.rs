@@ -27,6 +27,7 @@ pub(super) enum ChannelError {
     Malformed,
     /// The handshake shows that the other end has another key.
     #[error("another key")]
+    #[cfg_attr(not(feature = "keys"), expect(dead_code))]
     WrongKey,
     /// The system says so.
     #[error("{0}")]

@@ -83,6 +83,7 @@ impl SharedKey {
         Self::from_hex(&text).ok_or_else(|| KeyError::Malformed { path: path.to_owned() })
     }
 
+    #[cfg(feature = "keys")]
     pub(super) const fn bytes(&self) -> &[u8; 32] {
         &self.0
     }

@@ -11,9 +11,9 @@
 
 use std::os::fd::{AsFd, BorrowedFd};
 
+use super::handshake::TransportState;
 use rustix::event::PollFlags;
 use rustix::io::Errno;
-use snow::TransportState;
 
 use super::channel::{MESSAGE_MAX, open, seal};
 use super::deadline::ChannelError;
