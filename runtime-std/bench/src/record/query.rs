@@ -185,7 +185,8 @@ impl<'q> Reader<'q> {
 
     fn compared(&mut self) -> Answer {
         let left = self.sum()?;
-        let comparisons: [(&str, fn(f64, f64) -> bool); 4] = [
+        type Comparison = fn(f64, f64) -> bool;
+        let comparisons: [(&str, Comparison); 4] = [
             ("<=", |left, right| left <= right),
             (">=", |left, right| left >= right),
             ("<", |left, right| left < right),

@@ -26,7 +26,7 @@ fn what_is_refused_leaves_nothing_anywhere() {
     let to: [PathBuf; 2] = targets(&place);
     let (all, first) = (joined(&to), to[0].display().to_string());
     let nowhere = place.path().join("nowhere").display().to_string();
-    let copy = |arguments: &[&str]| place.run(&arguments);
+    let copy = |arguments: &[&str]| place.run(arguments);
     copy(&[&nowhere, "--to", &all]).failed(3, &["nowhere", "No such file"]);
     copy(&[&file, &file, "--to", &all]).failed(2, &["two", "called file"]);
     copy(&["/", "--to", &all]).failed(2, &["is within /"]);

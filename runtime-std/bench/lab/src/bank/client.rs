@@ -12,7 +12,7 @@ use tramontane_conformance::history::Event;
 use tramontane_conformance::random::Random;
 use tramontane_runtime::shards::{Answers, Client, Destinations, GroupId, SendError, StartOptions};
 
-use super::bank::{ACCOUNTS, Change, encode};
+use super::accounts::{ACCOUNTS, Change, encode};
 use super::history::{HistoryFile, message_name};
 use super::messages::{BankOrder, BankReport, Sent, ShardsMember, Task};
 use super::replica::report;

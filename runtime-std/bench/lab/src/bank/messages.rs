@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use tramontane_local::crew::Role;
 use tramontane_runtime::shards::Description;
 
-use super::bank::Totals;
+use super::accounts::Totals;
 
 /// A process of the demo.
 #[derive(Debug)]

@@ -4,12 +4,12 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `plan`, `messages` | what a run is to do; what the processes say to each other |
-//! | `bank` | the application of a replica |
+//! | `accounts` | the application of a replica |
 //! | `replica`, `client` | the processes |
 //! | `supervisor` | the parent: starts, kills, and asks what replicas hold in the end |
 //! | `history`, `report` | the histories and the suite; the outcome |
 
-mod bank;
+mod accounts;
 mod client;
 mod history;
 mod messages;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tramontane_runtime::shards::{Places, Running, StartOptions, start};
 
-use super::bank::{Bank, Totals, Who};
+use super::accounts::{Bank, Totals, Who};
 use super::history::HistoryFile;
 use super::messages::{BankOrder, BankReport, ShardsMember, Task};
 use tramontane_local::crew::{Reporter, Worker};

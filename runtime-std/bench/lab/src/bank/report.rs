@@ -4,7 +4,7 @@ use serde::Serialize;
 use tramontane_conformance::history::Event;
 use tramontane_runtime::shards::{Destinations, GroupId, Places};
 
-use super::bank::{ACCOUNTS, OPENING, Totals};
+use super::accounts::{ACCOUNTS, OPENING, Totals};
 use super::history::Merged;
 use super::messages::Sent;
 use super::plan::Plan;

@@ -9,7 +9,7 @@ use tramontane_conformance::history::{EndReason, Event, FaultKind};
 use tramontane_conformance::random::Random;
 use tramontane_runtime::shards::{GroupId, Places};
 
-use super::bank::Totals;
+use super::accounts::Totals;
 use super::messages::{BankOrder, BankPart, BankReport, Sent, ShardsMember, Task};
 use super::plan::Plan;
 use tramontane_local::clock::now_ns;
