@@ -1,5 +1,8 @@
 //! What the tests of `tramontane-copy` have in common: what is copied, where to, and between whom.
 
+// Each test program uses its own part of it.
+#![allow(dead_code)]
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
