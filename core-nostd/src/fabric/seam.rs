@@ -52,8 +52,9 @@ pub struct ViewMemory<'m> {
 ///
 /// # What every implementation keeps
 /// - No call blocks, and none spins on a full queue.
-/// - A [`Kind::Guard`] write carries the bytes as they were when [`Fabric::post`] was called. A
-///   [`Kind::Content`] write may be read from memory at any moment until its list is completed.
+/// - A [`Guard`](super::Kind::Guard) write carries the bytes as they were when [`Fabric::post`] was
+///   called. A [`Content`](super::Kind::Content) write may be read from memory at any moment until
+///   its list is completed.
 /// - Nothing but the posted ranges ever changes in a peer's copy.
 /// - What [`Capabilities::promises`] says about order holds.
 /// - `cut` and `retire` may be called any number of times.
@@ -68,12 +69,12 @@ pub trait Fabric {
 
     /// Makes a view's memory known: both what is written from and where peers' writes land. The
     /// memory is fresh, and of this view alone (VIE-11). A fabric that makes memory itself
-    /// ([`HostFabric::rows`]) takes exactly that.
+    /// ([`rows`](super::HostFabric::rows)) takes exactly that.
     ///
     /// # Errors
-    /// [`ErrorKind::Other`] if the view is open already; [`ErrorKind::WrongMemory`] if the memory
-    /// was used before, or is not what the fabric made for this view; else whatever the fabric
-    /// cannot do.
+    /// [`Other`](super::ErrorKind::Other) if the view is open already;
+    /// [`WrongMemory`](super::ErrorKind::WrongMemory) if the memory was used before, or is not what
+    /// the fabric made for this view; else whatever the fabric cannot do.
     fn open(&mut self, view: ViewId, memory: &ViewMemory<'_>) -> Result<(), Self::Error>;
 
     /// Whether a peer's memory for this view can be written to. Nobody posts before it can (VIE-11,
@@ -88,13 +89,15 @@ pub trait Fabric {
     fn retire(&mut self, view: ViewId) -> bool;
 
     /// Sends ranges of the own row to one peer: all of the list or nothing of it, in list order as
-    /// far as [`Promises::WRITE_ORDER`] goes. With a token, [`Event::Completed`] follows.
+    /// far as [`WRITE_ORDER`](super::Promises::WRITE_ORDER) goes. With a token,
+    /// [`Event::Completed`] follows.
     ///
     /// # Errors
-    /// Only [`ErrorKind::QueueFull`] is worth another try, at a later step: the queue has no room,
-    /// or the peer is not ready yet ([`Fabric::ready`]). More writes than
-    /// [`Capabilities::writes_max`], or a range outside the row: [`ErrorKind::OutOfRange`]. A view
-    /// that is not open here: [`ErrorKind::Other`].
+    /// Only [`QueueFull`](super::ErrorKind::QueueFull) is worth another try, at a later step: the
+    /// queue has no room, or the peer is not ready yet ([`Fabric::ready`]). More writes than
+    /// [`Capabilities::writes_max`], or a range outside the row:
+    /// [`OutOfRange`](super::ErrorKind::OutOfRange). A view that is not open here:
+    /// [`Other`](super::ErrorKind::Other).
     fn post(
         &mut self,
         view: ViewId,

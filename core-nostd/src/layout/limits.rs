@@ -3,7 +3,7 @@
 //! Requirement: LAY-1.
 
 /// Bytes that move between caches together, unless a layout says otherwise
-/// ([`Layout::with_line_size`]). Rings start on such a line.
+/// ([`with_line_size`](super::Layout::with_line_size)). Rings start on such a line.
 pub const CACHE_LINE: usize = 64;
 
 /// What control blocks are aligned to: two lines, since x86 prefetches lines in pairs and a
