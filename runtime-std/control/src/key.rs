@@ -22,7 +22,7 @@ pub enum KeyError {
         path: PathBuf,
     },
     /// Nothing here can seal with it.
-    #[error("{}: this program was built without keys; build it with the feature 'keys' of the package tramontane", path.display())]
+    #[error("{}: this program was built without keys; build it with the feature 'keys' of the package tramontane or tramontane-client", path.display())]
     NotBuilt {
         /// Where it was to be read from.
         path: PathBuf,
