@@ -1,10 +1,9 @@
-//! The shortest cycle in the order in which messages were delivered, where there is one that
-//! crosses groups.
+//! Finds the shortest cycle in the delivery order, if there is a cycle that crosses groups.
 //!
-//! A message comes before all that the same start delivered later. So a search need look at each
-//! place of each log once: behind the first place that it met in a log, everything is met. One
-//! cycle is found by going back from head to head; shorter ones are looked for from every message,
-//! as long as steps last.
+//! A message precedes everything that the same incarnation delivered later. The search therefore
+//! needs to visit each position of each log only once: everything after the first visited position
+//! has been visited too. Going back from head to head finds one cycle. The search then looks for
+//! shorter ones from every message until its step limit.
 
 use std::collections::VecDeque;
 
@@ -13,20 +12,20 @@ use super::tally::{Tally, finding};
 use super::tangle::Tangle;
 use super::verdict::{Finding, Witness};
 
-/// After how many steps the search for a shorter cycle ends.
+/// Limit of steps in the search for a shorter cycle.
 const STEPS_MAX: u64 = 20_000_000;
 
-/// A message, and the log in which it comes before the next one of the cycle.
+/// A message, and the log in which it precedes the next message of the cycle.
 type Step = (u32, u32);
 
-/// Judges what could not be popped, and in which no group's own order is broken.
+/// Judges the messages that could not be popped, in orders where no group's own order is broken.
 pub(super) fn judge(tangle: &Tangle<'_>) -> Tally {
     let mut tally = Tally::default();
     let Some(mut shortest) = cycle_of_heads(tangle) else { return tally };
     let mut search = Search { tangle, steps: 0 };
     let near: Vec<u32> = shortest.iter().map(|(item, _)| *item).collect();
     for item in near.into_iter().chain(0..tangle.len() as u32) {
-        // No cycle has less than two messages.
+        // A cycle has at least two messages.
         if shortest.len() == 2 || search.steps > STEPS_MAX {
             break;
         }
@@ -39,7 +38,7 @@ pub(super) fn judge(tangle: &Tangle<'_>) -> Tally {
     tally
 }
 
-/// A cycle of messages that head logs: each is behind the head of another log, since it could not
+/// Returns a cycle of log heads. Each of them follows the head of another log, because it could not
 /// be popped.
 fn cycle_of_heads(tangle: &Tangle<'_>) -> Option<Vec<Step>> {
     let mut seen: Table<u32, usize> = Table::default();
@@ -48,7 +47,7 @@ fn cycle_of_heads(tangle: &Tangle<'_>) -> Option<Vec<Step>> {
     loop {
         if let Some(from) = seen.get(&item) {
             let mut cycle = back.split_off(*from);
-            // They were met from the later one to the earlier.
+            // The steps were visited backwards.
             cycle.reverse();
             return Some(cycle);
         }
@@ -65,12 +64,11 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// The shortest cycle through a message, if it has no more than so many.
+    /// Returns the shortest cycle through a message, if it has at most `longest` messages.
     fn cycle(&mut self, from: u32, longest: usize) -> Option<Vec<Step>> {
-        // The message before each one that was met, with the log; and how many steps from the
-        // beginning it is.
+        // For each visited message, the step that led to it and its distance from the beginning.
         let mut met: Table<u32, (Step, usize)> = Table::default();
-        // Of each log, from which place on everything was met.
+        // For each log, the position from which everything has been visited.
         let mut met_from: Table<u32, usize> = Table::default();
         let mut next = VecDeque::from([(from, 1)]);
         while let Some((item, length)) = next.pop_front() {
@@ -99,7 +97,7 @@ impl Search<'_> {
     }
 }
 
-/// The cycle that ends with this step, from its beginning.
+/// Returns the cycle that ends with this step, from its beginning.
 fn way_back(met: &Table<u32, (Step, usize)>, from: u32, last: Step) -> Vec<Step> {
     let mut cycle = vec![last];
     let mut item = last.0;
@@ -136,7 +134,8 @@ mod tests {
     use crate::check::CheckId;
     use crate::check::testing::{Play, broken, held};
 
-    /// Three groups of two, each node in two of them, and everybody may send everywhere.
+    /// Three groups of two nodes; each node is in two groups, and every node may send to every
+    /// group.
     fn triangle() -> Play {
         let mut play = Play::of(
             r#"{"ev":"group","group":"ab","members":["a","b"],"senders":["a","b","c"]}
@@ -180,8 +179,8 @@ mod tests {
     #[test]
     fn the_shortest_of_two_cycles_is_shown() {
         let mut play = triangle();
-        // "p" is for a alone by one group, and for c by another: nobody shares a group in which it
-        // contradicts.
+        // "a" delivers "p" through one group and "c" delivers it through another, so no two nodes
+        // contradict each other within a group.
         for msg in ["p", "q"] {
             play.line(&format!(
                 r#"{{"ev":"multicast","t_ns":1,"node":"b","inc":1,"msg":"{msg}","groups":["ab","bc"]}}"#

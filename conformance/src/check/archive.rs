@@ -1,41 +1,41 @@
-//! Messages that were forgotten: of each, which class it is in, and a few numbers.
+//! Forgotten messages: the class of each, and a few numbers.
 //!
-//! The class is held in runs of consecutive numbers of one prefix, so that a history whose messages
-//! are delivered alike takes a few runs, whatever its length. The numbers ([`Remains`]) are needed
-//! only if a start delivers the message again, as restarted ones do. They take 32 bytes each, in
-//! pages; when there are [`PAGES_MAX`] of them, the oldest go.
+//! The class is stored for runs of consecutive numbers of one prefix. A history whose messages are
+//! all delivered in the same way therefore needs only a few runs, whatever its length. The numbers
+//! ([`Remains`]) are needed only if a restarted incarnation delivers the message again. They take
+//! 32 bytes each and are stored in pages; beyond [`PAGES_MAX`] pages the oldest are dropped.
 //!
-//! Invariant: the runs of a prefix neither overlap nor touch where they are of the same class.
+//! Invariant: the runs of a prefix do not overlap, and adjacent runs have different classes.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use super::mixing::Table;
 use super::name::Name;
 
-/// A class of forgotten messages, by the order of appearance.
+/// The id of a class of forgotten messages, in order of appearance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct ClassId(pub(super) u32);
 
-/// Numbers to a page.
+/// Entries per page.
 const PAGE: usize = 64;
 
-/// The most pages: 64 MiB, for two million messages.
+/// The page limit: 64 MiB, enough for two million messages.
 const PAGES_MAX: usize = 1 << 15;
 
-/// Sizes from here on are not held: messages of such a size are never forgotten.
+/// Sizes from this value on cannot be stored: messages of such a size are never forgotten.
 pub(super) const BYTES_MAX: u64 = NO_BYTES as u64;
 const NO_BYTES: u32 = u32::MAX;
 
-/// Places from here on are not held: no message is forgotten any more.
+/// Positions from this value on cannot be stored: once they are reached, no message is forgotten.
 pub(super) const PLACE_MAX: u64 = NO_PLACE as u64;
 const NO_PLACE: u32 = u32::MAX;
 
-/// What is kept of one message.
+/// The numbers that are kept of a forgotten message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Retained {
-    /// The line of its multicast.
+    /// The line of the message's multicast.
     pub(super) line: u64,
-    /// The time of its multicast.
+    /// The time of the message's multicast.
     pub(super) t_ns: u64,
     digest: u64,
     place: u32,
@@ -45,7 +45,7 @@ pub(super) struct Retained {
 impl Retained {
     const NONE: Self = Self { line: 0, t_ns: 0, digest: 0, place: NO_PLACE, bytes: NO_BYTES };
 
-    /// Of these; `digest` is never 0, and the others are below their limits.
+    /// Packs these numbers. `digest` is never 0, and the others are below their limits.
     pub(super) fn new(
         line: u64,
         t_ns: u64,
@@ -59,7 +59,7 @@ impl Retained {
         Self { line, t_ns, digest: digest.unwrap_or(0), place: small(place), bytes: small(bytes) }
     }
 
-    /// The hash of its digest.
+    /// Returns the hash of the message's digest.
     pub(super) fn digest(&self) -> Option<u64> {
         Some(self.digest).filter(|digest| *digest != 0)
     }
@@ -69,7 +69,7 @@ impl Retained {
         Some(u64::from(self.bytes)).filter(|_| self.bytes != NO_BYTES)
     }
 
-    /// Its place in the order.
+    /// Returns the message's position in the order.
     pub(super) fn place(&self) -> Option<u64> {
         Some(u64::from(self.place)).filter(|_| self.place != NO_PLACE)
     }
@@ -77,7 +77,7 @@ impl Retained {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Run {
-    /// The number behind its last.
+    /// One more than the last number.
     end: u64,
     class: ClassId,
 }
@@ -103,13 +103,13 @@ impl Default for Archive {
 }
 
 impl Archive {
-    /// The class of a message, if it was forgotten.
+    /// Returns the class of a message, if it was forgotten.
     pub(super) fn class(&self, name: Name) -> Option<ClassId> {
         let (_, run) = self.prefixes.get(&name.prefix)?.range(..=name.number).next_back()?;
         (name.number < run.end).then_some(run.class)
     }
 
-    /// Adds a message that is not in there.
+    /// Adds a message that is not in the archive.
     pub(super) fn add(&mut self, name: Name, class: ClassId, retained: Retained) {
         self.add_run(name, class);
         let key = (name.prefix, name.number / PAGE as u64);
@@ -125,10 +125,10 @@ impl Archive {
         }
     }
 
-    /// Adds a message of which nothing remains.
+    /// Adds a message without keeping its numbers.
     pub(super) fn add_run(&mut self, name: Name, class: ClassId) {
         let runs = self.prefixes.entry(name.prefix).or_default();
-        // A number has at most 19 digits, so that one more still fits.
+        // A number has at most 19 digits, so adding one cannot overflow.
         let mut run = Run { end: name.number.saturating_add(1), class };
         if let Some(after) = runs.get(&run.end).copied().filter(|after| after.class == class) {
             runs.remove(&run.end);
@@ -144,7 +144,7 @@ impl Archive {
         }
     }
 
-    /// Takes a message out, with what is left of it.
+    /// Takes a message out, with the numbers that are still known.
     pub(super) fn take(&mut self, name: Name) -> Option<(ClassId, Option<Retained>)> {
         let runs = self.prefixes.get_mut(&name.prefix)?;
         let (first, run) = runs.range_mut(..=name.number).next_back()?;
@@ -160,14 +160,14 @@ impl Archive {
             runs.insert(name.number + 1, run);
         }
         let page = self.pages.get(&(name.prefix, name.number / PAGE as u64));
-        // A page that was dropped may have come again, empty where it was.
+        // A dropped page may have been created again, with empty entries.
         let retained = page
             .map(|page| page[(name.number % PAGE as u64) as usize])
             .filter(|retained| retained.line > 0);
         Some((run.class, retained))
     }
 
-    /// All messages, with what is left of each, run by run.
+    /// Iterates over all messages and the numbers still known of each, run by run.
     pub(super) fn all(&self) -> impl Iterator<Item = (Name, ClassId, Option<Retained>)> {
         let runs = self.prefixes.iter().flat_map(|(prefix, runs)| {
             runs.iter().flat_map(move |(first, run)| {

@@ -1,11 +1,11 @@
-//! Messages that are alike: of one sender's start, to the same groups, delivered by the same starts
-//! in the same views.
+//! Equivalent messages: sent by one incarnation to the same groups, and delivered by the same
+//! incarnations in the same views.
 //!
-//! What the checks of deliveries say of a message, they say of its whole class. So a class is a
-//! count, and one message as an example; which nodes are due is asked once all fates are known.
+//! The verdict of a delivery check on one message holds for its whole class. A class is therefore a
+//! count and one example message. The set of due nodes is computed later, when all fates are known.
 //!
-//! Invariants: keys are sorted; `places` are the bounds of the places of the messages, unless it is
-//! `frayed`: then they may be too wide.
+//! Invariants: keys are sorted; `places` are the exact bounds of the messages' positions, or
+//! possibly too wide if the class is `frayed`.
 
 use super::archive::ClassId;
 use super::groups::GroupSetId;
@@ -14,23 +14,23 @@ use super::mixing::Table;
 use super::name::{Name, Names};
 use super::roster::StartId;
 
-/// What the messages of a class have in common.
+/// The properties that all messages of a class share.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct ClassKey {
-    /// The start that sent them.
+    /// The incarnation that sent them.
     pub(super) sender: StartId,
     /// Their groups.
     pub(super) groups: GroupSetId,
-    /// What their sender answered.
+    /// Their sender's answer.
     pub(super) answer: Answer,
-    /// The starts that delivered them, each with whether it is addressed.
+    /// The incarnations that delivered them, and whether the messages are addressed to each.
     pub(super) delivered: Vec<(StartId, bool)>,
     /// Their view in each of their groups.
     pub(super) views: Vec<Option<MessageView>>,
 }
 
 impl ClassKey {
-    /// The starts that delivered them, as far as they count for any check but those of integrity.
+    /// Iterates over the incarnations whose deliveries count for checks other than integrity.
     pub(super) fn deliverers(&self) -> impl Iterator<Item = StartId> {
         let void = self.answer == Answer::Refused;
         self.delivered
@@ -40,28 +40,28 @@ impl ClassKey {
     }
 }
 
-/// A message that stands for its class.
+/// A message that represents its class.
 #[derive(Clone, Debug)]
 pub(super) struct Example {
     /// Its name.
     pub(super) name: Name,
-    /// The same as text, where the text may be forgotten.
+    /// The message's name as text, kept if the name table may forget it.
     pub(super) text: Option<Box<str>>,
-    /// The line of its multicast.
+    /// The line of the message's multicast.
     pub(super) line: u64,
-    /// Its place in the order, if it has one.
+    /// The message's position in the order, if it has one.
     pub(super) place: Option<u64>,
-    /// The lines of its deliveries, in the order of the key; 0 where one is not known any more.
+    /// The lines of its deliveries, in the order of the key; 0 for a line that was forgotten.
     pub(super) deliveries: Vec<u64>,
 }
 
 impl Example {
-    /// What comes first.
+    /// Returns the sort key: the lowest comes first.
     fn rank(&self) -> u64 {
         self.place.unwrap_or(self.line)
     }
 
-    /// The text of its name.
+    /// Returns the message's name as text.
     pub(super) fn shown(&self, names: &Names) -> String {
         self.text.as_ref().map_or_else(|| names.text(self.name), ToString::to_string)
     }
@@ -70,19 +70,19 @@ impl Example {
 /// A class.
 #[derive(Debug)]
 pub(super) struct Class {
-    /// What its messages have in common.
+    /// The properties that the messages share.
     pub(super) key: ClassKey,
-    /// How many there are.
+    /// Number of messages.
     pub(super) count: u64,
-    /// The first of them, if it is still known.
+    /// The first message, if it is still known.
     pub(super) first: Option<Example>,
-    /// The last of them, if it is still known.
+    /// The last message, if it is still known.
     pub(super) last: Option<Example>,
-    /// The earliest multicast that was ever in it.
+    /// The earliest multicast time of any message that was ever in the class.
     pub(super) t_ns_min: u64,
-    /// The lowest and the highest place in the order.
+    /// The lowest and the highest position in the order.
     pub(super) places: Option<(u64, u64)>,
-    /// A message at the bounds was taken out.
+    /// Whether a message at one of the bounds was taken out.
     pub(super) frayed: bool,
 }
 
@@ -110,7 +110,7 @@ impl Class {
         }
         match &mut self.last {
             Some(last) if last.rank() > example.rank() => {}
-            // Nearly every message is the last so far: the list of lines is used again.
+            // Nearly every message is the last one so far, so the list of lines is reused.
             Some(last) => last.clone_from(example),
             None => self.last = Some(example.clone()),
         }
@@ -163,7 +163,7 @@ impl Classes {
         }
     }
 
-    /// Moves a message, of which no more is known than its name, to another class.
+    /// Moves a message to another class, knowing only its name.
     pub(super) fn shift(&mut self, from: ClassId, key: &ClassKey, name: Name) -> ClassId {
         self.remove(from, name, None);
         let t_ns_min = self.get(from).t_ns_min;
@@ -174,8 +174,8 @@ impl Classes {
         id
     }
 
-    /// Finds the bounds of frayed classes again; `members` are the messages of all classes, and
-    /// their places. Says whether all could be found.
+    /// Recomputes the bounds of frayed classes. `members` are the messages of all classes with
+    /// their positions. Returns whether all bounds could be found.
     pub(super) fn mend(&mut self, members: impl Iterator<Item = (ClassId, Option<u64>)>) -> bool {
         if !self.classes.iter().any(|class| class.frayed) {
             return true;
@@ -200,7 +200,7 @@ impl Classes {
         &self.classes[id.0 as usize]
     }
 
-    /// The classes that have messages.
+    /// Iterates over the classes that have messages.
     pub(super) fn living(&self) -> impl Iterator<Item = &Class> {
         self.classes.iter().filter(|class| class.count > 0)
     }

@@ -1,54 +1,55 @@
-//! What a node's start made durable in a group, and how far a later start has replayed it.
+//! The deliveries that an incarnation made durable in a group, and how many of them a later
+//! incarnation has replayed.
 //!
-//! Invariant: of the debts of a node in a group none follows from another, as far as their first
-//! places tell; and once two of them contradict each other no more are added, since no start can
-//! pay both.
+//! Invariant: no debt of a node in a group follows from another, as far as their first positions
+//! tell. Once two debts contradict each other, no more are added, because no incarnation can pay
+//! both.
 
 use super::roster::StartId;
 use super::trail::{Chain, PLACES_MAX, Trail, TrailPlace};
 
-/// What a start made durable in a group.
+/// The deliveries that an incarnation made durable in a group.
 #[derive(Debug)]
 pub(super) struct Debt {
-    /// The start that made it durable.
+    /// The incarnation that made them durable.
     pub(super) by: StartId,
-    /// The record that said so.
+    /// The record that reported them durable.
     pub(super) line: u64,
-    /// What it is.
+    /// The durable deliveries.
     pub(super) trail: Trail,
-    /// How far the present start replayed it.
+    /// Number of deliveries that the current incarnation has replayed.
     pub(super) replayed: u64,
-    /// Its first replay that was another message: the place and the line.
+    /// The position and line of the first replay that was a different message.
     pub(super) wrong: Option<(u64, u64)>,
     chain: Chain,
 }
 
-/// How far a present start has paid.
+/// The extent to which the current incarnation has paid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Paid {
     /// Everything.
     All,
-    /// Something else was replayed.
+    /// A different message was replayed.
     Wrong,
-    /// Too little was replayed.
+    /// Too few messages were replayed.
     Short,
-    /// The judge does not hold enough to decide.
+    /// The judge has forgotten too much to decide.
     Unknown,
 }
 
 impl Debt {
-    /// Of the durable part of a start's deliveries.
+    /// Creates the debt from the durable part of an incarnation's deliveries.
     pub(super) fn new(by: StartId, line: u64, mut trail: Trail) -> Self {
         trail.keep_durable();
         Self { by, line, trail, replayed: 0, wrong: None, chain: Chain::default() }
     }
 
-    /// Another start begins to pay, from nothing.
+    /// Resets the debt for the next incarnation, which has replayed nothing yet.
     pub(super) fn renew(&mut self) {
         (self.replayed, self.wrong, self.chain) = (0, None, Chain::default());
     }
 
-    /// The present start replayed something.
+    /// Notes a replay by the current incarnation.
     pub(super) fn replay(&mut self, message: u64, line: u64) {
         let place = self.replayed;
         if place >= self.trail.durable {
@@ -64,12 +65,12 @@ impl Debt {
         }
     }
 
-    /// One of the first places.
+    /// Returns one of the first positions.
     pub(super) fn place(&self, place: u64) -> Option<TrailPlace> {
         self.trail.first.get(usize::try_from(place).ok()?).copied()
     }
 
-    /// How far the present start has paid.
+    /// Returns whether the current incarnation has paid.
     pub(super) fn paid(&self) -> Paid {
         if self.wrong.is_some() {
             Paid::Wrong
@@ -86,24 +87,24 @@ impl Debt {
         }
     }
 
-    /// Whether all of it is held place by place.
+    /// Returns whether every position is stored.
     fn is_whole(&self) -> bool {
         self.trail.durable <= PLACES_MAX as u64
     }
 
-    /// Whether a start that pays this debt pays the other too, as far as is known.
+    /// Returns whether an incarnation that pays this debt also pays the other, as far as is known.
     fn includes(&self, other: &Self) -> bool {
         let (own, others) = (&self.trail.first, &other.trail.first);
         other.is_whole() && others.len() <= own.len() && same(own, others)
     }
 
-    /// Whether no start can pay both.
+    /// Returns whether no incarnation can pay both debts.
     fn contradicts(&self, other: &Self) -> bool {
         !same(&self.trail.first, &other.trail.first)
     }
 }
 
-/// Whether two lists have the same messages as far as both go.
+/// Returns whether two lists agree over their common length.
 fn same(one: &[TrailPlace], other: &[TrailPlace]) -> bool {
     one.iter().zip(other).all(|(one, other)| one.message == other.message)
 }

@@ -1,7 +1,8 @@
-//! Which starts are due to deliver, once all views and all fates are known.
+//! Computes the incarnations that must deliver a message, once all views and fates are known.
 //!
-//! With views these are starts that installed the message's view and went on, or stayed to the end;
-//! without views they are nodes, by their last start.
+//! In a group with views these are the incarnations that installed the message's view and then
+//! either installed a later one or stayed to the end. In a group without views they are nodes,
+//! represented by their last incarnation.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -13,45 +14,46 @@ use super::roster::{Fate, Moment, NodeId, Roster, StartId, World};
 use super::views::{Installed, ListId, Seat, Views};
 use crate::history::EndReason;
 
-/// A start that is due.
+/// An incarnation that must deliver a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Goer {
     /// The start.
     pub(super) start: StartId,
-    /// The id and the line of the view to which it went on from the message's.
+    /// The id and line of the next view that it installed after the message's view.
     pub(super) next: Option<(u64, u64)>,
 }
 
-/// The starts that are due a message in one of its groups with views, or in all without.
+/// The incarnations that must deliver a message in one of its groups with views, or in all of its
+/// groups without views.
 #[derive(Clone, Debug)]
 pub(super) struct Part {
     /// The group, if it has views.
     pub(super) group: Option<GroupId>,
-    /// The starts that are due.
+    /// The incarnations that must deliver.
     pub(super) due: Rc<[Goer]>,
 }
 
 /// A group with views.
 #[derive(Debug, Default)]
 struct Viewed {
-    /// The starts of members that installed each view.
+    /// The members' incarnations that installed each view.
     by_view: Table<u64, Vec<Goer>>,
-    /// The starts of members that installed any.
+    /// The members' incarnations that installed any view.
     members: Vec<StartId>,
-    /// The starts that were removed.
+    /// The incarnations that were removed.
     removed: Table<StartId, ()>,
-    /// The starts that had been removed when they were asked to leave.
+    /// The incarnations that had been removed before they were asked to leave.
     removed_before_leaving: Table<StartId, ()>,
 }
 
 type Answer = Rc<[Goer]>;
 
-/// How many answers are held: there may be as many sets of groups as messages.
+/// Limit of cached answers: there may be as many sets of groups as messages.
 const ANSWERS_MAX: usize = 1024;
 
 type Asked = (GroupId, Option<u64>, World);
 
-/// Answers which starts are due.
+/// Tells which incarnations must deliver.
 pub(super) struct Due<'a> {
     roster: &'a Roster,
     groups: &'a Groups,
@@ -61,14 +63,14 @@ pub(super) struct Due<'a> {
 }
 
 impl<'a> Due<'a> {
-    /// Of a whole history.
+    /// Collects the views and removals of a whole history.
     pub(super) fn new(roster: &'a Roster, groups: &'a Groups, views: &Views) -> Self {
         let listed = Listed::of(roster, views);
         let mut viewed: Table<GroupId, Viewed> = Table::default();
         for seat in &views.seats {
             let of = viewed.entry(seat.group).or_default();
             let start = &roster.starts[seat.start.index()];
-            // What the others do once it was asked to stop does not show that they had removed it.
+            // Views that others install after the stop request do not show a removal.
             if start.is_correct(World::AsIfDone)
                 && listed.has_passed_by(seat, start.node, start.stopped())
             {
@@ -91,22 +93,22 @@ impl<'a> Due<'a> {
         }
     }
 
-    /// Whether a group has views.
+    /// Returns whether a group has views.
     pub(super) fn has_views(&self, group: GroupId) -> bool {
         self.viewed.contains_key(&group)
     }
 
-    /// Whether a start was removed from a group.
+    /// Returns whether an incarnation was removed from a group.
     pub(super) fn is_removed(&self, start: StartId, group: GroupId) -> bool {
         self.viewed.get(&group).is_some_and(|viewed| viewed.removed.contains_key(&start))
     }
 
-    /// Whether a start was removed from any group of a set.
+    /// Returns whether an incarnation was removed from any group of a set.
     pub(super) fn is_removed_from_any(&self, start: StartId, set: GroupSetId) -> bool {
         self.groups.of(set).groups.iter().any(|group| self.is_removed(start, *group))
     }
 
-    /// Whether a start left as it was asked to, and no group of a set had removed it before.
+    /// Returns whether an incarnation left on request before any group of the set had removed it.
     pub(super) fn left_as_a_member(&self, start: StartId, set: GroupSetId) -> bool {
         let had_removed = |group: &GroupId| {
             self.viewed
@@ -119,13 +121,14 @@ impl<'a> Due<'a> {
             && !self.groups.of(set).groups.iter().any(had_removed)
     }
 
-    /// The nodes that installed a view, as members of its group.
+    /// Iterates over the nodes that installed a view as members of its group.
     pub(super) fn installers(&self, group: GroupId, view: u64) -> impl Iterator<Item = NodeId> {
         let goers = self.viewed.get(&group).and_then(|viewed| viewed.by_view.get(&view));
         goers.into_iter().flatten().map(|goer| self.roster.node_of(goer.start))
     }
 
-    /// The starts that are due a message with these groups and views, part by part.
+    /// Returns the incarnations that must deliver a message with these groups and views, one part
+    /// per group with views.
     pub(super) fn parts(
         &self,
         set: GroupSetId,
@@ -200,7 +203,7 @@ impl<'a> Due<'a> {
 }
 
 impl Viewed {
-    /// Notes each view of a start, where it came first, with the record that followed.
+    /// Notes the first record of each view of an incarnation, with the record that followed it.
     fn note(&mut self, start: StartId, records: &[Installed]) {
         let mut seen: Table<u64, ()> = Table::default();
         for (place, record) in records.iter().enumerate() {
@@ -212,14 +215,14 @@ impl Viewed {
     }
 }
 
-/// A view as its installers had it.
+/// The installations of a view.
 #[derive(Clone, Copy)]
 struct Seen {
     view: u64,
     list: ListId,
-    /// The node that installed it first, and when.
+    /// The node that installed it first, and the moment.
     first: (Moment, NodeId),
-    /// When another node first did.
+    /// The moment at which a second node installed it.
     other: Option<Moment>,
 }
 
@@ -251,8 +254,8 @@ impl<'v> Listed<'v> {
         Self { views, by_group }
     }
 
-    /// Whether another node had installed, earlier than that if it is said, a view of the seat's
-    /// group above the seat's last one and without its node.
+    /// Returns whether another node had installed a higher view of the seat's group without this
+    /// seat's node, before `until` if that is given.
     fn has_passed_by(&self, seat: &Seat, node: NodeId, until: Option<Moment>) -> bool {
         let last = seat.records.last().map_or(0, |record| record.view);
         let seen = self.by_group.get(&seat.group).into_iter().flatten();
@@ -278,7 +281,8 @@ mod tests {
         ))
     }
 
-    /// All three are in view 1, "a" and "b" deliver there; then "a" and "b" go on without "c".
+    /// All three are in view 1 and "a" and "b" deliver there; then "a" and "b" continue without
+    /// "c".
     fn removal(delivered_by_c: bool, c_goes_on: bool) -> (Play, u64) {
         let mut play = Play::of(GROUP, &["a", "b", "c"]);
         for node in ["a", "b", "c"] {

@@ -1,10 +1,11 @@
-//! What is durable: a prefix of what was delivered, which is there again after a restart.
+//! Durable deliveries: a prefix of an incarnation's deliveries, which must be present again after a
+//! restart.
 //!
-//! A start's debts (see `debt`) are due from the node's next start that delivers something new in
-//! the group, or that ends.
+//! An incarnation's debts (see `debt`) are due when the node's next incarnation delivers something
+//! new in the group or ends.
 //!
-//! Invariants: a start's debts are made when the next one begins, and judged once; `open` and
-//! `owed` name the groups of a node that have something in `seats` and `debts`.
+//! Invariants: an incarnation's debts are created when the next one begins, and are judged once;
+//! `open` and `owed` name the groups of a node that have entries in `seats` and `debts`.
 
 use std::collections::BTreeSet;
 
@@ -16,15 +17,15 @@ use super::tally::{Tally, blames, finding, shows};
 use super::trail::{PLACES_MAX, Trail};
 use super::verdict::Finding;
 
-/// A node's present start in one group.
+/// A node's current incarnation in one group.
 #[derive(Debug, Default)]
 struct Seat {
     trail: Trail,
     /// The highest `upto` and its line.
     upto: Option<(u64, u64)>,
-    /// The record that made the most durable.
+    /// The record with the highest durable count.
     durable_line: u64,
-    /// Something was delivered that was no replay.
+    /// Whether something other than a replay was delivered.
     went_on: bool,
 }
 
@@ -42,7 +43,7 @@ pub(super) struct Durability {
 }
 
 impl Durability {
-    /// A start delivered something, or nothing.
+    /// Notes a delivery by an incarnation, of a named or an unnamed message.
     pub(super) fn delivered(
         &mut self,
         base: (&Roster, &Groups),
@@ -74,7 +75,7 @@ impl Durability {
         })
     }
 
-    /// A start made its deliveries durable.
+    /// Notes that an incarnation made its deliveries durable.
     pub(super) fn secured(
         &mut self,
         (roster, groups): (&Roster, &Groups),
@@ -116,7 +117,8 @@ impl Durability {
         self.prefix = tally;
     }
 
-    /// A node starts: what its start before made durable is due from now on.
+    /// Notes that a node starts: the durable deliveries of its previous incarnation are due from
+    /// now on.
     pub(super) fn started(&mut self, base: (&Roster, &Groups), start: StartId) {
         let node = base.0.node_of(start);
         let starts = &base.0.nodes[node.index()].starts;
@@ -142,7 +144,7 @@ impl Durability {
         }
     }
 
-    /// A start says no more: if it ended, it has to have paid.
+    /// Closes an incarnation's account: if it ended, it must have paid its debts.
     fn close(&mut self, base: (&Roster, &Groups), start: StartId) {
         let Some(end) = base.0.starts[start.index()].end else { return };
         for group in self.owed.remove(&base.0.node_of(start)).into_iter().flatten() {
@@ -150,7 +152,7 @@ impl Durability {
         }
     }
 
-    /// Judges a start's debts of a group: it got so far, by this line.
+    /// Judges an incarnation's debts in a group, which were due at this line.
     fn settle(&mut self, base: (&Roster, &Groups), start: StartId, group: GroupId, line: u64) {
         let debts = self.debts.remove(&(base.0.node_of(start), group)).unwrap_or_default().debts;
         for debt in debts {
@@ -170,7 +172,7 @@ impl Durability {
         }
     }
 
-    /// Judges what is left at the end of the history.
+    /// Judges the remaining debts at the end of the history.
     pub(super) fn finish(&mut self, base: (&Roster, &Groups)) {
         let (roster, groups) = base;
         for node in (0..roster.nodes.len()).map(|place| NodeId(place as u32)) {
@@ -180,7 +182,7 @@ impl Durability {
             if start.is_killed() {
                 continue;
             }
-            // Unfinished: were it done now, would it have paid?
+            // For an unfinished incarnation: would it have paid if it were done now?
             for group in self.owed.get(&node).into_iter().flatten() {
                 let debts =
                     self.debts.get(&(node, *group)).into_iter().flat_map(|debts| &debts.debts);
@@ -199,7 +201,7 @@ impl Durability {
     }
 }
 
-/// What is wrong with a start that got so far, by this line, without having paid.
+/// Returns the finding about an incarnation that reached this line without having paid.
 fn unpaid(
     (roster, groups): (&Roster, &Groups),
     debt: &Debt,
@@ -237,7 +239,7 @@ mod tests {
     use crate::check::CheckId;
     use crate::check::testing::{broken, held, inconclusive, judged_by};
 
-    /// One node delivers two of its own messages in its first start, and makes both durable.
+    /// In its first incarnation, a node delivers two of its own messages and makes both durable.
     const FIRST: &str = r#"{"ev":"group","group":"g","members":["a"],"senders":["a"]}
 {"ev":"start","t_ns":0,"node":"a","inc":1}
 {"ev":"multicast","t_ns":1,"node":"a","inc":1,"msg":"a/1/0","groups":["g"]}

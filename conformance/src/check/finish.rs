@@ -1,4 +1,5 @@
-//! The end of a history: what is still held is judged, and all that was found becomes a verdict.
+//! The end of a history: judges the messages that are still held, and turns all findings into a
+//! verdict.
 
 use super::acyclic_order;
 use super::due::Due;
@@ -18,20 +19,20 @@ use super::total_order;
 use super::verdict::{Judgement, Outcome, Verdict};
 use super::who_delivers::{Judging, WhoDelivers};
 
-/// What the checks of order across nodes found.
+/// The findings of the order checks that span nodes.
 #[derive(Debug, Default)]
 struct FinishOrder {
     total: Tally,
     acyclic: Tally,
     prefix: Tally,
-    /// Whether nothing is broken that prefix order builds on.
+    /// Whether every check that prefix order depends on holds.
     prefix_is_judged: bool,
-    /// Whether the places of messages are what all starts did.
+    /// Whether the positions of messages agree with every incarnation's deliveries.
     places_known: bool,
 }
 
 impl Judge {
-    /// Ends the history, and says what is to be said of it.
+    /// Ends the history and returns the verdict.
     #[must_use]
     pub fn finish(mut self) -> Verdict {
         self.durability.finish((&self.roster, &self.groups));
@@ -65,7 +66,7 @@ impl Judge {
         }
     }
 
-    /// Pops everything that pops, and judges the order of the rest.
+    /// Pops all messages that can be popped, and judges the order of the others.
     fn untangle(&mut self) -> FinishOrder {
         let Self { roster, groups, views, view_ids, ledger, .. } = self;
         let (roster, groups) = (&*roster, &*groups);
@@ -86,7 +87,7 @@ impl Judge {
         order
     }
 
-    /// One outcome for each check, in the order of [`CheckId::ALL`].
+    /// Returns one outcome per check, in the order of [`CheckId::ALL`].
     fn outcomes(
         &mut self,
         who: WhoDelivers,
@@ -143,7 +144,7 @@ fn judged_if(condition: bool, otherwise: &str, outcome: impl FnOnce() -> Outcome
     if condition { outcome() } else { Outcome::NotJudged(otherwise.to_owned()) }
 }
 
-/// Judges which nodes deliver what, and what senders left out.
+/// Judges which nodes deliver which messages, and which messages senders left out.
 fn judge_who(
     (roster, groups, due): (&Roster, &Groups, &Due<'_>),
     ledger: &mut Ledger,
@@ -156,7 +157,8 @@ fn judge_who(
         judging.class(&mut found, class);
         judging.count_validity(&mut found, class);
     }
-    // What is still held was delivered by nobody. By line, so that the first is found first.
+    // The messages that are still held were delivered by no node. Sorting by line finds the first
+    // one first.
     let mut undelivered: Vec<u32> = live.values().copied().collect();
     undelivered.sort_unstable_by_key(|slot| slots[*slot as usize].sent.map_or(0, |sent| sent.line));
     for message in undelivered.into_iter().map(|slot| &slots[slot as usize]) {
@@ -169,7 +171,7 @@ fn judge_who(
     found
 }
 
-/// Judges prefix order, if nothing that it builds on is broken.
+/// Judges prefix order, if no check that it depends on is broken.
 fn judge_prefix(
     order: &mut FinishOrder,
     who: &WhoDelivers,
@@ -186,7 +188,7 @@ fn judge_prefix(
     }
 }
 
-/// `view-delivery`: of the groups that turned out to have views.
+/// Returns the tally of `view-delivery` for the groups that turned out to have views.
 fn delivered_in_views(ledger: &mut Ledger, due: &Due<'_>) -> Tally {
     let mut in_view = Tally::default();
     for (_, tally) in ledger.integrity.in_view.drain().filter(|(group, _)| due.has_views(*group)) {
@@ -195,7 +197,7 @@ fn delivered_in_views(ledger: &mut Ledger, due: &Due<'_>) -> Tally {
     in_view
 }
 
-/// Where something was needed that the judge had forgotten, nothing is held to be right.
+/// Makes held checks inconclusive if they needed something that the judge had forgotten.
 fn doubt(ledger: &mut Ledger, order: &mut FinishOrder, bounds_known: bool) {
     let forgotten = ledger.doubts.forgotten.or((!bounds_known).then_some(u64::MAX));
     if let Some(line) = forgotten {

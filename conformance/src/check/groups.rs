@@ -1,7 +1,7 @@
-//! Groups, and the sets of groups that messages are for.
+//! Groups, and the sets of groups that messages are addressed to.
 //!
 //! Invariants: a group that was never declared has no members; the groups of a set are in the order
-//! in which the first message that had it named them; sets with the same list share an id.
+//! in which the set's first message named them; equal lists of groups share one id.
 
 use std::collections::BTreeSet;
 
@@ -9,25 +9,25 @@ use super::mixing::Table;
 use super::roster::{NodeId, Roster, contradiction};
 use crate::history::{GroupOrder, Trouble};
 
-/// A group, by the order of appearance.
+/// The id of a group, in order of appearance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct GroupId(pub(super) u32);
 
 impl GroupId {
-    /// Its place in tables by group.
+    /// Returns the group's index in tables by group.
     pub(super) fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// An order of messages: a group's own, or the one that the others share.
+/// An order of messages: one group's own order, or the order that all other groups share.
 pub(super) type Lane = Option<GroupId>;
 
-/// The groups of a message, by the order of appearance.
+/// The id of a message's set of groups, in order of appearance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct GroupSetId(pub(super) u32);
 
-/// Nodes below this have a bit; a bit for all could take more memory than the history.
+/// Nodes below this id have a bit. A bit for every node could take more memory than the history.
 const BITS_MAX: usize = 4096;
 
 /// A set of nodes.
@@ -38,7 +38,7 @@ pub(super) struct NodeSet {
 }
 
 impl NodeSet {
-    /// Adds a node; says whether it was not in there.
+    /// Adds a node; returns whether it is new in the set.
     pub(super) fn insert(&mut self, node: NodeId) -> bool {
         if node.index() >= BITS_MAX {
             return self.rest.insert(node);
@@ -52,7 +52,7 @@ impl NodeSet {
         new
     }
 
-    /// Whether the node is in there.
+    /// Returns whether the set has the node.
     pub(super) fn has(&self, node: NodeId) -> bool {
         match self.words.get(node.index() / 64) {
             Some(word) => word & (1 << (node.index() % 64)) != 0,
@@ -66,13 +66,13 @@ impl NodeSet {
 pub(super) struct Group {
     /// Its name.
     pub(super) name: Box<str>,
-    /// Whether a `group` record declared it.
+    /// Whether a `group` record declared the group.
     pub(super) declared: bool,
     /// Its members.
     pub(super) members: Vec<NodeId>,
     /// The same.
     pub(super) member_set: NodeSet,
-    /// What order it promises.
+    /// The order that the group promises.
     pub(super) order: GroupOrder,
     senders: NodeSet,
 }
@@ -82,7 +82,7 @@ pub(super) struct Group {
 pub(super) struct GroupSet {
     /// The groups.
     pub(super) groups: Vec<GroupId>,
-    /// In which of the orders its messages are.
+    /// The order to which the messages belong.
     pub(super) lane: Lane,
 }
 
@@ -135,13 +135,13 @@ impl Groups {
         new
     }
 
-    /// A group that must have been declared.
+    /// Returns a group that must have been declared.
     pub(super) fn declared(&self, name: &str) -> Result<GroupId, Trouble> {
         let known = self.ids.get(name).copied().filter(|known| self.groups[known.index()].declared);
         known.ok_or_else(|| contradiction(format!("group {name} was not declared before")))
     }
 
-    /// A group that a delivery names, declared or not.
+    /// Returns the group that a delivery names, declared or not.
     pub(super) fn named(&mut self, name: &str) -> GroupId {
         match self.ids.get(name) {
             Some(known) => *known,
@@ -149,7 +149,7 @@ impl Groups {
         }
     }
 
-    /// The groups that a message of this sender is for.
+    /// Returns the set of groups that a message of this sender is addressed to.
     pub(super) fn set(
         &mut self,
         roster: &Roster,
@@ -200,17 +200,17 @@ impl Groups {
         Ok(new)
     }
 
-    /// The groups of a set.
+    /// Returns the groups of a set.
     pub(super) fn of(&self, set: GroupSetId) -> &GroupSet {
         &self.sets[set.0 as usize]
     }
 
-    /// Whether a node is a member of any group of a set.
+    /// Returns whether a node is a member of any group of a set.
     pub(super) fn is_addressed(&self, set: GroupSetId, node: NodeId) -> bool {
         self.of(set).groups.iter().any(|group| self.has_member(*group, node))
     }
 
-    /// Whether it is one of any whose members have one order.
+    /// Returns whether a node is a member of any group of the set that promises one order.
     pub(super) fn is_ordered(&self, set: GroupSetId, node: NodeId) -> bool {
         let mut groups = self.of(set).groups.iter().map(|group| &self.groups[group.index()]);
         groups.any(|group| group.order.is_ordered() && group.member_set.has(node))
@@ -221,13 +221,13 @@ impl Groups {
         &self.groups[group.index()].name
     }
 
-    /// Whether a node is a member of a group.
+    /// Returns whether a node is a member of a group.
     pub(super) fn has_member(&self, group: GroupId, node: NodeId) -> bool {
         self.groups[group.index()].member_set.has(node)
     }
 }
 
-/// Nodes that are each named once.
+/// Returns the nodes, and refuses a node that is named twice.
 fn distinct(
     roster: &mut Roster,
     group: &str,

@@ -1,8 +1,8 @@
-//! What a single delivery may be: of a message that was sent, whole, once, to one of its
-//! addressees, in the view that is installed, and not after the deliverer's own end.
+//! Checks of single deliveries: the message was sent, is complete, is delivered once and to an
+//! addressee, in the installed view, and before the deliverer's own end.
 //!
-//! A delivery is judged when its message is forgotten, or at the end: only then is it known whether
-//! the message was refused.
+//! A delivery is judged when its message is forgotten or at the end of the history, because only
+//! then is it known whether the message was refused.
 
 use super::groups::{GroupId, GroupSetId, Groups};
 use super::message::{Delivery, Marks, Message, Sent};
@@ -12,7 +12,7 @@ use super::roster::{Roster, StartId};
 use super::tally::{Tally, blames, finding, shows};
 use super::verdict::{Finding, Witness};
 
-/// What was found of single deliveries.
+/// The findings about single deliveries.
 #[derive(Debug, Default)]
 pub(super) struct Integrity {
     /// `integrity-once`.
@@ -25,16 +25,16 @@ pub(super) struct Integrity {
     pub(super) bytes: Tally,
     /// `nulls-invisible`.
     pub(super) nulls: Tally,
-    /// What `removed-silent` says of single deliveries.
+    /// The part of `removed-silent` that concerns single deliveries.
     pub(super) silent: Tally,
     /// `view-delivery`, which counts only for groups that turn out to have views.
     pub(super) in_view: Table<GroupId, Tally>,
 }
 
-/// What is needed to name things.
+/// Access to the names of nodes and groups.
 #[derive(Clone, Copy)]
 pub(super) struct Naming<'a> {
-    /// Nodes and starts.
+    /// Nodes and incarnations.
     pub(super) roster: &'a Roster,
     /// Groups.
     pub(super) groups: &'a Groups,
@@ -43,7 +43,8 @@ pub(super) struct Naming<'a> {
 }
 
 impl Integrity {
-    /// Judges a message's deliveries, once no more are expected. `view_ids` are all ids of views.
+    /// Judges a message's deliveries once no more are expected. `view_ids` are the ids of all
+    /// views.
     pub(super) fn judge(&mut self, naming: Naming<'_>, view_ids: &[u64], message: &Message) {
         let Some(sent) = message.sent.filter(|sent| !sent.is_void()) else {
             self.judge_unsent(naming, message);
@@ -65,8 +66,7 @@ impl Integrity {
     fn judge_unsent(&mut self, naming: Naming<'_>, message: &Message) {
         for delivery in &message.deliveries {
             self.sent.cases(1);
-            // A delivery that was forgotten before the refusal came has no line of its own any
-            // more.
+            // A delivery that was forgotten before the refusal arrived has lost its line.
             let refused = message.sent.map_or(0, |sent| sent.answer_line);
             self.sent.breach(1, if delivery.line > 0 { delivery.line } else { refused }, || {
                 let (node, name) =
@@ -232,14 +232,14 @@ impl Integrity {
 }
 
 impl Naming<'_> {
-    /// The names of a set's groups.
+    /// Returns the names of a set's groups.
     pub(super) fn set(&self, set: GroupSetId) -> String {
         let names: Vec<&str> =
             self.groups.of(set).groups.iter().map(|group| self.groups.name(*group)).collect();
         names.join(" and ")
     }
 
-    /// How a start is called.
+    /// Returns the display name of an incarnation.
     pub(super) fn start(&self, start: StartId) -> String {
         self.roster.called(start)
     }

@@ -1,4 +1,4 @@
-//! Records in, one after the other; a verdict out.
+//! The judge takes records one by one and returns a verdict.
 
 use std::io::BufRead;
 use std::time::Instant;
@@ -16,26 +16,26 @@ use super::verdict::Verdict;
 use super::views::Views;
 use crate::history::{Event, HistoryError, Reader, Trouble, VERSION, VERSION_MIN};
 
-/// How many unknown events are distinguished.
+/// Limit of distinct unknown events.
 const UNKNOWN_MAX: usize = 64;
 
-/// From this version on a history tells what each sender answered.
+/// The first history version that records each sender's answers.
 const TELLS_ANSWERS: u32 = 2;
 
-/// What stands for the unknown events behind those.
+/// The name under which further unknown events are counted.
 const UNKNOWN_REST: &str = "(others)";
 
 /// Judges a history, record by record, in one pass.
 ///
-/// It holds the messages that somebody may yet deliver, and forgets the others but for a few
-/// numbers: see [`check`](super).
+/// The judge holds the messages that a node may still deliver, and forgets the others except for a
+/// few numbers: see [`check`](super).
 #[derive(Debug)]
 pub struct Judge {
     pub(super) began: Instant,
     pub(super) events: u64,
     pub(super) unknown: Vec<(String, u64, u64)>,
     pub(super) cut: Option<HistoryError>,
-    /// Whether the history tells what senders answered.
+    /// Whether the history records senders' answers.
     pub(super) tells_answers: bool,
     pub(super) roster: Roster,
     pub(super) groups: Groups,
@@ -55,14 +55,15 @@ impl Default for Judge {
 }
 
 impl Judge {
-    /// A judge that has seen nothing.
+    /// Creates a judge that has seen no records.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A judge that holds so many messages before it forgets any. Fewer save memory; no verdict
-    /// depends on it, save that what was forgotten can make one inconclusive.
+    /// Creates a judge that holds at least `messages` messages before it forgets any. A lower
+    /// number saves memory. No verdict depends on it, except that a check may become inconclusive
+    /// if it needs a forgotten message.
     #[must_use]
     pub fn holding(messages: usize) -> Self {
         Self {
@@ -86,15 +87,15 @@ impl Judge {
     /// Takes the next record.
     ///
     /// # Errors
-    /// [`Trouble::Contradiction`] if it contradicts the records before: then no verdict would mean
-    /// anything.
+    /// [`Trouble::Contradiction`] if the record contradicts the records before it: any verdict
+    /// would then be meaningless.
     pub fn take(&mut self, line: u64, event: &Event<'_>) -> Result<(), HistoryError> {
         self.take_event(line, event).map_err(|trouble| HistoryError { line, trouble })?;
         self.events += 1;
         Ok(())
     }
 
-    /// Notes that the history is cut short: what was judged so far is all there is.
+    /// Notes that the history is cut short and that no more records follow.
     pub fn cut(&mut self, error: HistoryError) {
         self.cut.get_or_insert(error);
     }
@@ -294,10 +295,10 @@ impl Judge {
     }
 }
 
-/// Judges a whole history. One whose last line is cut off is judged as far as it goes.
+/// Judges a whole history. If the last line is cut off, the history is judged up to there.
 ///
 /// # Errors
-/// The first line that is no record, or that contradicts those before.
+/// The first line that is not a record, or that contradicts the lines before it.
 pub fn judge(reader: impl BufRead) -> Result<Verdict, HistoryError> {
     let mut judge = Judge::new();
     let mut reader = Reader::new(reader);

@@ -1,11 +1,12 @@
-//! The messages that the judge holds, those that it has forgotten, and how records change them.
+//! The messages that the judge holds, those that it has forgotten, and the effect of records on
+//! both.
 //!
 //! A message is held from the first record that names it. Once there are many, a sweep (see
-//! `sweep`) forgets those of which no more is to be expected. A record of a forgotten message
+//! `sweep`) forgets those for which no more records are expected. A record of a forgotten message
 //! **revives** it: it is held again, with what is still known.
 //!
-//! Invariants: a name is held, forgotten, or was never seen; `live` counts the held ones and
-//! `slots` has them all; a slot's generation rises whenever its message goes.
+//! Invariants: a name is held, forgotten or new; `live` counts the held messages and `slots`
+//! contains all of them; a slot's generation rises whenever its message is released.
 
 use std::collections::VecDeque;
 
@@ -21,21 +22,21 @@ use super::roster::{Roster, StartId, contradiction};
 use super::sender_order::SenderOrder;
 use crate::history::Trouble;
 
-/// How many messages are held before the first sweep.
+/// Number of messages held before the first sweep.
 pub(super) const HELD_MIN: usize = 1 << 14;
 
-/// What was forgotten and would have been needed, by the line that needed it.
+/// The lines that needed something that was forgotten.
 #[derive(Debug, Default)]
 pub(super) struct Doubts {
-    /// A start delivered a message again of which too little is known.
+    /// The line at which an incarnation delivered a message again of which too little is known.
     pub(super) forgotten: Option<u64>,
-    /// A start delivered messages again in another order than others had, by way of messages that
-    /// are forgotten.
+    /// The line at which an incarnation delivered messages again in another order than others did,
+    /// where the order depends on forgotten messages.
     pub(super) order: Option<u64>,
 }
 
 impl Doubts {
-    /// Whether nothing was missed.
+    /// Returns whether nothing was missing.
     pub(super) fn are_none(&self) -> bool {
         self.forgotten.is_none() && self.order.is_none()
     }
@@ -46,43 +47,43 @@ impl Doubts {
 pub(super) struct Ledger {
     /// All names.
     pub(super) names: Names,
-    /// Which slot holds a name.
+    /// The slot of each held name.
     pub(super) live: Table<Name, u32>,
-    /// The held messages, and free slots between them.
+    /// The held messages, with free slots between them.
     pub(super) slots: Vec<Message>,
     /// The slots that are free.
     pub(super) free: Vec<u32>,
-    /// The forgotten ones.
+    /// The forgotten messages.
     pub(super) archive: Archive,
-    /// What is alike among the forgotten ones.
+    /// The classes of the forgotten messages.
     pub(super) classes: Classes,
-    /// What each start delivered and that was not forgotten.
+    /// Each incarnation's deliveries that are not forgotten.
     pub(super) queues: Queues,
-    /// What single deliveries broke.
+    /// The broken promises about single deliveries.
     pub(super) integrity: Integrity,
-    /// What the order of single senders' messages broke.
+    /// The broken promises about the order of one sender's messages.
     pub(super) sender_order: SenderOrder,
-    /// What can no longer be decided.
+    /// Questions that can no longer be decided.
     pub(super) doubts: Doubts,
-    /// The place of the next message in the order.
+    /// The position of the next message in the order.
     pub(super) next_place: u64,
-    /// How many are held at least before a sweep.
+    /// Minimum number of held messages before a sweep.
     pub(super) held_min: usize,
-    /// How many are held before the next sweep.
+    /// Number of held messages that triggers the next sweep.
     pub(super) next_sweep: usize,
 }
 
-/// A `deliver` of something that has a name.
+/// A `deliver` record of a named message.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Delivered {
-    /// The node, place and time of the delivery, and what could be decided about it at once.
+    /// The delivery, with what could be decided about it at once.
     pub(super) delivery: Delivery,
-    /// What it says of the message.
+    /// The record's claims about the message.
     pub(super) claim: Claim,
 }
 
 impl Ledger {
-    /// One that holds so many messages before it forgets any.
+    /// Creates a ledger that holds at least `held_min` messages before it forgets any.
     pub(super) fn new(held_min: usize) -> Self {
         Self { held_min, next_sweep: held_min, ..Self::default() }
     }
@@ -124,7 +125,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// Takes an `accepted` or a `refused`.
+    /// Takes an `accepted` or a `refused` record.
     pub(super) fn answered(
         &mut self,
         (roster, groups): (&Roster, &Groups),
@@ -151,7 +152,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// Takes a `deliver` of something that has a name.
+    /// Takes a `deliver` record of a named message.
     pub(super) fn deliver(&mut self, base: (&Roster, &Groups), name: Name, delivered: Delivered) {
         let slot = match self.live.get(&name) {
             Some(slot) => *slot,
@@ -194,7 +195,7 @@ impl Ledger {
         }
     }
 
-    /// Holds a message from now on.
+    /// Starts to hold a message; returns its slot.
     fn hold(&mut self, name: Name) -> u32 {
         let slot = match self.free.pop() {
             Some(slot) => slot,
@@ -209,7 +210,7 @@ impl Ledger {
         slot
     }
 
-    /// Judges the messages that nobody sent, now that nobody will, and drops them.
+    /// Judges and drops the messages that no node sent, at the end of the history.
     pub(super) fn drop_unsent(&mut self, roster: &Roster, groups: &Groups) {
         for slot in 0..self.slots.len() as u32 {
             let message = &self.slots[slot as usize];
@@ -220,7 +221,7 @@ impl Ledger {
         }
     }
 
-    /// Finds again which places the forgotten messages of each class have; says whether that is
+    /// Recomputes the positions of the forgotten messages of each class; returns whether all are
     /// known.
     pub(super) fn mend(&mut self) -> bool {
         let all = self.archive.all();
@@ -229,7 +230,7 @@ impl Ledger {
         )
     }
 
-    /// Holds a message no more.
+    /// Releases a held message.
     pub(super) fn release(&mut self, slot: u32) {
         let message = &mut self.slots[slot as usize];
         self.live.remove(&message.name);
@@ -237,7 +238,7 @@ impl Ledger {
         self.free.push(slot);
     }
 
-    /// A start delivers a forgotten message; gives its slot, if it is held again.
+    /// Handles the delivery of a forgotten message; returns its slot if it is held again.
     fn deliver_forgotten(
         &mut self,
         (roster, groups): (&Roster, &Groups),
@@ -248,7 +249,7 @@ impl Ledger {
         if let Some(slot) = self.revive((roster, groups), name, delivery.line) {
             return Some(slot);
         }
-        // Too little is known of it to judge the delivery: only that there was one.
+        // Too little is known to judge the delivery, so only its existence is counted.
         let mut key = self.classes.get(class).key.clone();
         if key.delivered.iter().any(|(start, _)| *start == delivery.start) {
             return None;
@@ -279,7 +280,8 @@ impl Ledger {
         let key = self.classes.get(class).key.clone();
         let slot = self.hold(name);
         let message = &mut self.slots[slot as usize];
-        // Once places contradict what a start did, they tell nothing of what others did.
+        // Once positions contradict one incarnation's deliveries, they no longer show what the
+        // others did.
         let is_placed = self.doubts.order.is_none();
         fill(message, &key, &retained, groups, is_placed);
         if is_placed {
@@ -288,7 +290,7 @@ impl Ledger {
         Some(slot)
     }
 
-    /// Puts a message back to the beginning of the queues from which it had popped.
+    /// Puts a message back at the front of the queues from which it was popped.
     fn place_again(
         &mut self,
         (roster, groups): (&Roster, &Groups),
@@ -358,7 +360,7 @@ fn check_answer(
     Ok(())
 }
 
-/// What the multicast says about a delivery.
+/// Compares a delivery with its multicast.
 fn compared(
     (roster, groups): (&Roster, &Groups),
     sent: &Sent,

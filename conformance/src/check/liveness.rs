@@ -1,13 +1,13 @@
-//! Whether nodes come to their end as they were asked to, and groups go on.
+//! Whether nodes end as requested and groups stay live.
 //!
-//! That messages are delivered is judged in `who_delivers`.
+//! The delivery of messages is judged in `who_delivers`.
 
 use super::groups::{Group, Groups};
 use super::roster::{Fate, Roster, Start, StartId};
 use super::tally::{Tally, blames, finding, shows};
 use crate::history::EndReason;
 
-/// Judges the ends of all starts, where no fault lasts.
+/// Judges the ends of all incarnations, if no fault lasts.
 pub(super) fn judge(roster: &Roster, groups: &Groups) -> Tally {
     let mut tally = Tally::default();
     for (start, Start { end, leave, .. }) in (0..).map(StartId).zip(&roster.starts) {
@@ -48,7 +48,7 @@ pub(super) fn judge(roster: &Roster, groups: &Groups) -> Tally {
     tally
 }
 
-/// A group in which a majority was left standing must not have given up.
+/// Judges that a group did not give up while a majority of its members survived.
 fn judge_group(tally: &mut Tally, roster: &Roster, group: &Group) {
     let last = group.members.iter().filter_map(|node| roster.last_start(*node));
     let standing: Vec<&Start> = last

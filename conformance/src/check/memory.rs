@@ -1,6 +1,6 @@
-//! How much memory this process has held at most.
+//! The peak memory of this process.
 
-/// In bytes, where the system reports it.
+/// Returns the peak memory in bytes, if the system reports it.
 pub(super) fn bytes_max() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

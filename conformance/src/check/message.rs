@@ -1,8 +1,8 @@
-//! A message that the judge holds in full: what is known of its multicast, and of each delivery.
+//! A message that the judge holds in full: its multicast and each of its deliveries.
 //!
-//! Invariants: a start's first delivery comes before its repeats; `counted` is the number of
-//! deliveries that take part in the order between messages; `entries` is the number of places that
-//! the message has in queues.
+//! Invariants: an incarnation's first delivery comes before its repeats; `counted` is the number of
+//! deliveries that take part in the order between messages; `entries` is the number of queue
+//! entries of the message.
 
 use super::groups::{GroupId, GroupSetId};
 use super::mixing::Table;
@@ -14,62 +14,62 @@ use super::roster::{NodeId, StartId};
 pub(super) struct MessageView {
     /// The view's id.
     pub(super) view: u64,
-    /// It is the view of a delivery in the group; else one in which members of it were when they
-    /// delivered the message by another group.
+    /// Whether this is the view of a delivery in the group. Otherwise it is the view in which
+    /// members of the group were when they delivered the message through another group.
     pub(super) is_direct: bool,
 }
 
 impl MessageView {
-    /// Which of two holds: direct ones before others, and then the lowest.
+    /// Returns the sort key that decides between two views: direct ones first, then the lowest id.
     pub(super) fn rank(&self) -> (bool, u64) {
         (!self.is_direct, self.view)
     }
 }
 
-/// What the sender answered.
+/// The sender's answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) enum Answer {
-    /// Nothing, or the history does not say that it took the message.
+    /// No answer, or the history does not record that the message was accepted.
     #[default]
     None,
-    /// It took the message.
+    /// The sender accepted the message.
     Taken,
-    /// It is not known whether it took the message.
+    /// The sender may or may not have accepted the message.
     Unsure,
-    /// It surely did not.
+    /// The sender definitely refused the message.
     Refused,
 }
 
 impl Answer {
-    /// Whether the sender answered with an error.
+    /// Returns whether the sender answered with an error.
     pub(super) fn is_refusal(self) -> bool {
         matches!(self, Self::Unsure | Self::Refused)
     }
 }
 
-/// A `multicast`, with what became of it at its sender.
+/// A `multicast`, and the sender's answer to it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sent {
     /// Its line.
     pub(super) line: u64,
     /// When.
     pub(super) t_ns: u64,
-    /// The start that sent it.
+    /// The incarnation that sent the message.
     pub(super) start: StartId,
     /// Its groups.
     pub(super) groups: GroupSetId,
-    /// The payload's size.
+    /// Payload length in bytes.
     pub(super) bytes: Option<u64>,
     /// A hash of the payload's digest.
     pub(super) digest: Option<u64>,
-    /// What its sender answered.
+    /// The sender's answer.
     pub(super) answer: Answer,
     /// The line of the answer.
     pub(super) answer_line: u64,
 }
 
 impl Sent {
-    /// Whether it was surely not sent, so that most checks pass it over.
+    /// Returns whether the message was definitely not sent, so that most checks ignore it.
     pub(super) fn is_void(&self) -> bool {
         self.answer == Answer::Refused
     }
@@ -80,34 +80,34 @@ impl Sent {
 pub(super) struct Marks(u16);
 
 impl Marks {
-    /// It repeats what an earlier start delivered, as its node says.
+    /// The node reports that an earlier incarnation had delivered the message.
     pub(super) const REPLAYED: Self = Self(1);
-    /// The same start delivered the message before.
+    /// The same incarnation had delivered the message before.
     pub(super) const REPEAT: Self = Self(1 << 1);
     /// The message is not addressed to the node.
     pub(super) const UNADDRESSED: Self = Self(1 << 2);
-    /// The group is not one of the message's, or the node is no member of it.
+    /// The group is not one of the message's groups, or the node is not a member of it.
     pub(super) const NO_GROUP: Self = Self(1 << 3);
-    /// It was before the multicast, by time or by its own start's lines.
+    /// The delivery precedes the multicast, by time or by the lines of its own incarnation.
     pub(super) const EARLY: Self = Self(1 << 4);
-    /// It names another sender.
+    /// The delivery names another sender.
     pub(super) const SENDER_WRONG: Self = Self(1 << 5);
-    /// It and the multicast both name the payload's size or digest.
+    /// The delivery and the multicast both give the payload's size or digest.
     pub(super) const BYTES_KNOWN: Self = Self(1 << 6);
     /// They differ.
     pub(super) const BYTES_WRONG: Self = Self(1 << 7);
-    /// It names another view than the one that its start had installed.
+    /// The delivery names another view than the one that its incarnation had installed.
     pub(super) const VIEW_WRONG: Self = Self(1 << 8);
-    /// Its start had installed no view of the group.
+    /// The incarnation had installed no view of the group.
     pub(super) const VIEWLESS: Self = Self(1 << 9);
-    /// Its start had ended.
+    /// The incarnation had ended.
     pub(super) const AFTER_END: Self = Self(1 << 10);
-    /// It was judged before the message was forgotten; its line is not known any more.
+    /// The delivery was judged before the message was forgotten; its line is lost.
     pub(super) const PAST: Self = Self(1 << 11);
-    /// It is past, and where it was among its start's deliveries is not known any more.
+    /// The delivery is past, and its position among its incarnation's deliveries is lost.
     pub(super) const UNPLACED: Self = Self(1 << 12);
 
-    /// Whether any of these is set.
+    /// Returns whether any of these bits is set.
     pub(super) fn any(self, of: Self) -> bool {
         self.0 & of.0 != 0
     }
@@ -117,7 +117,7 @@ impl Marks {
         self.0 |= of.0;
     }
 
-    /// Sets these under a condition.
+    /// Sets these bits if the condition holds.
     pub(super) fn set_if(&mut self, condition: bool, of: Self) {
         if condition {
             self.set(of);
@@ -133,43 +133,43 @@ impl std::ops::BitOr for Marks {
     }
 }
 
-/// Stands for no view.
+/// The value for "no view".
 pub(super) const NO_VIEW: u32 = u32::MAX;
 
 /// A delivery. There are many, so it is small.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Delivery {
-    /// Its line; 0 if it is past.
+    /// The delivery's line; 0 if it is past.
     pub(super) line: u64,
-    /// The start that delivered.
+    /// The incarnation that delivered.
     pub(super) start: StartId,
-    /// The group by which it came.
+    /// The group through which the message was delivered.
     pub(super) group: GroupId,
-    /// The place of its view's id among all ids, or [`NO_VIEW`].
+    /// The index of the view's id among all ids, or [`NO_VIEW`].
     pub(super) view: u32,
-    /// What else is known of it.
+    /// Further properties.
     pub(super) marks: Marks,
 }
 
 impl Delivery {
-    /// Whether all checks pass it over but the one that is about it.
+    /// Returns whether every check ignores the delivery, except the one that is about its fault.
     pub(super) fn is_passed_over(&self) -> bool {
         self.marks.any(Marks::REPEAT | Marks::UNADDRESSED)
     }
 
-    /// Whether it is a delivery in its group and view: no replay, and not by a group that is not
-    /// the message's.
+    /// Returns whether the delivery counts for its group and view: it is not a replay, and its
+    /// group is one of the message's.
     pub(super) fn is_in_view(&self) -> bool {
         !self.marks.any(Marks::REPLAYED | Marks::NO_GROUP | Marks::REPEAT | Marks::UNADDRESSED)
     }
 }
 
-/// What a delivery says of the message, to be compared with the multicast.
+/// A delivery's claims about the message, to be compared with the multicast.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Claim {
-    /// When it was.
+    /// The time of the delivery.
     pub(super) t_ns: u64,
-    /// The payload's size.
+    /// Payload length in bytes.
     pub(super) bytes: Option<u64>,
     /// A hash of the payload's digest.
     pub(super) digest: Option<u64>,
@@ -177,45 +177,45 @@ pub(super) struct Claim {
     pub(super) sender: Option<NodeId>,
 }
 
-/// From so many deliveries on, a table finds a start's.
+/// Number of deliveries from which a table indexes them by incarnation.
 const CROWD: usize = 96;
 
-/// A message that is held.
+/// A held message.
 #[derive(Debug, Default)]
 pub(super) struct Message {
     /// Its name.
     pub(super) name: Name,
     /// Whether the slot holds a message now.
     pub(super) is_held: bool,
-    /// Distinguishes it from the messages that had its slot before.
+    /// Distinguishes the message from earlier ones in the same slot.
     pub(super) generation: u32,
-    /// Its multicast, once that is known.
+    /// The message's multicast, once known.
     pub(super) sent: Option<Sent>,
     /// Its deliveries.
     pub(super) deliveries: Vec<Delivery>,
-    /// Where each start's first delivery is, once they are many.
+    /// Indexes of each incarnation's first delivery, if there are many.
     firsts: Option<Box<Table<StartId, usize>>>,
-    /// One for each delivery, until the multicast is known.
+    /// The claims of each delivery, until the multicast is known.
     pub(super) claims: Vec<Claim>,
-    /// In how many queues it is.
+    /// Number of queues that contain the message.
     pub(super) entries: u32,
-    /// How many deliveries take part in the order between messages.
+    /// Number of deliveries that take part in the order between messages.
     pub(super) counted: u32,
-    /// How many of their queues it heads.
+    /// Number of those queues that the message heads.
     pub(super) heading: u32,
-    /// Its place in the order, if it was popped before.
+    /// The message's position in the order, if it was popped before.
     pub(super) place: Option<u64>,
-    /// Its views in its groups as its past deliveries have them.
+    /// The message's views in its groups, from past deliveries.
     pub(super) past_views: Vec<(GroupId, MessageView)>,
 }
 
 impl Message {
-    /// A message of which nothing is known.
+    /// Creates a message of which nothing is known.
     pub(super) fn new(name: Name, generation: u32) -> Self {
         Self { name, is_held: true, generation, ..Self::default() }
     }
 
-    /// Makes room for another; the lists keep their memory.
+    /// Clears the slot for another message; the lists keep their memory.
     pub(super) fn reset(&mut self) {
         let (mut deliveries, mut past_views) =
             (std::mem::take(&mut self.deliveries), std::mem::take(&mut self.past_views));
@@ -225,7 +225,7 @@ impl Message {
         *self = Self { is_held: false, deliveries, past_views, ..next };
     }
 
-    /// It was delivered.
+    /// Adds a delivery.
     pub(super) fn add(&mut self, delivery: Delivery) {
         if let Some(firsts) = &mut self.firsts {
             firsts.entry(delivery.start).or_insert(self.deliveries.len());
@@ -240,7 +240,7 @@ impl Message {
         }
     }
 
-    /// A start's first delivery of it.
+    /// Returns an incarnation's first delivery of the message.
     pub(super) fn first_by(&self, start: StartId) -> Option<&Delivery> {
         match &self.firsts {
             Some(firsts) => firsts.get(&start).and_then(|place| self.deliveries.get(*place)),
@@ -248,19 +248,19 @@ impl Message {
         }
     }
 
-    /// Whether the start's delivery counts for any check but those of integrity.
+    /// Returns whether the incarnation's delivery counts for checks other than integrity.
     pub(super) fn is_delivered_by(&self, start: StartId) -> bool {
         self.sent.is_some_and(|sent| !sent.is_void())
             && self.first_by(start).is_some_and(|delivery| !delivery.is_passed_over())
     }
 
-    /// The deliveries that count for the checks of deliveries.
+    /// Iterates over the deliveries that count for the delivery checks.
     pub(super) fn delivered(&self) -> impl Iterator<Item = &Delivery> {
         let void = self.sent.is_none_or(|sent| sent.is_void());
         self.deliveries.iter().filter(move |delivery| !void && !delivery.is_passed_over())
     }
 
-    /// Marks what the multicast says about a delivery.
+    /// Marks a delivery with the result of comparing it with the multicast.
     pub(super) fn compared(
         sent: &Sent,
         sender: NodeId,
@@ -289,7 +289,7 @@ mod tests {
     fn a_starts_first_delivery_is_found_among_few_and_many() {
         let mut message = Message::new(Name { prefix: 1, number: 0 }, 0);
         for line in 1..=3 * CROWD as u64 {
-            // Each start delivers twice in a row.
+            // Each incarnation delivers twice in a row.
             let start = StartId((line / 2) as u32);
             message.add(Delivery {
                 line,

@@ -1,7 +1,7 @@
-//! A hash for the judge's own tables: several times faster than the standard one on short keys.
+//! A hash for the judge's own tables, several times faster than the standard one on short keys.
 //!
-//! Histories may come from anywhere, so each judge has its own seed: nobody can write one whose
-//! names all fall into one place. Nothing in a verdict depends on the order of a table.
+//! Histories may come from untrusted sources, so each judge has its own seed: nobody can write a
+//! history whose names all collide. No verdict depends on the order of a table.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -9,10 +9,10 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 /// A table with this hash.
 pub(super) type Table<Key, Value> = HashMap<Key, Value, Mix>;
 
-/// An odd number without structure: the golden ratio's digits.
+/// An odd number without structure: the digits of the golden ratio.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Makes hashers that agree with each other.
+/// Creates hashers with the same seed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mix {
     seed: u64,
@@ -25,7 +25,7 @@ impl Default for Mix {
 }
 
 impl Mix {
-    /// The hash of a text, never 0.
+    /// Returns the hash of a text, never 0.
     pub(super) fn text(self, text: &str) -> u64 {
         self.hash_one(text).max(1)
     }
@@ -39,7 +39,7 @@ impl BuildHasher for Mix {
     }
 }
 
-/// One hash in the making.
+/// A hash in progress.
 #[derive(Debug)]
 pub(super) struct Mixer {
     state: u64,
@@ -52,7 +52,8 @@ impl Mixer {
     }
 }
 
-/// Both halves of a product, one over the other: each bit of the result depends on all of both.
+/// Combines both halves of the product with XOR, so that every bit of the result depends on all
+/// bits of both factors.
 fn folded(left: u64, right: u64) -> u64 {
     let product = u128::from(left).wrapping_mul(u128::from(right | 1));
     (product as u64) ^ ((product >> 64) as u64)
@@ -66,7 +67,7 @@ impl Hasher for Mixer {
         }
         let mut last = [0; 8];
         last[..rest.len()].copy_from_slice(rest);
-        // The length keeps a text apart from the same text with zeros behind it.
+        // The length distinguishes a text from the same text followed by zeros.
         self.mix(u64::from_le_bytes(last));
         self.mix(bytes.len() as u64);
     }

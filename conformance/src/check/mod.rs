@@ -1,18 +1,16 @@
-//! The checks: what an atomic multicast promises, each promise with its id, and the judge of them
-//! all.
+//! The checks: the promises of an atomic multicast, each with its id, and the judge of all of them.
 //!
-//! `docs/checks.md` beside this crate defines each of them; the code states them twice, fast here
-//! and naively under `tests/`, and the two must agree. Nothing in here knows an implementation: it
-//! reads a history.
+//! `docs/checks.md` in this crate defines each check. The code implements them twice, fast here and
+//! naively under `tests/`, and both must agree. This module knows no implementation of multicast:
+//! it reads a history.
 //!
 //! A [`Judge`] takes records one by one. It holds each message from the first record that names it
-//! until nobody is expected to deliver it any more; then it pops it out of its deliverers' queues,
-//! judges its deliveries, counts it in a class of messages that are alike, and forgets it. What is
-//! left of a forgotten message is its number in a run of numbers of one prefix, and 32 bytes, of
-//! which at most 64 MiB are held: they are needed only if a start delivers the message again. If
-//! too little is known of it then, checks that depend on it are inconclusive, never held. Which
-//! node had to deliver which message is asked at the end, of whole classes, when every fate is
-//! known.
+//! until no node is expected to deliver it. It then pops the message from its deliverers' queues,
+//! judges its deliveries, counts it in a class of equivalent messages, and forgets it. A forgotten
+//! message leaves its number in a run of numbers of one prefix, and 32 bytes, of which at most 64
+//! MiB are kept; the bytes are needed only if an incarnation delivers the message again. If too
+//! little is known by then, the checks that depend on the message are inconclusive, never held. The
+//! nodes that had to deliver each class are determined at the end, when every fate is known.
 //!
 //! | file | what it holds |
 //! |---|---|
@@ -29,13 +27,13 @@
 //! | `quiescence` | rest |
 //! | `tally`, `mixing`, `memory` | counts, tables, the memory that was used |
 //!
-//! A message that is surely refused only after it was delivered and forgotten is
-//! `integrity-sent`'s, as ever; but what other checks had counted of it stays counted.
+//! A message that is definitely refused only after it was delivered and forgotten still breaks
+//! `integrity-sent`, but other checks keep what they had counted of it.
 //!
-//! Memory is bounded by what is in flight, apart from what a history makes unbounded by itself:
-//! messages that nobody delivers or nobody sent; a member that never starts in a group without
-//! views, or whose records come after all others'; names that are not `prefix/NUMBER`, of which 64
-//! bits each are held.
+//! Memory is bounded by the messages in flight, except for what a history makes unbounded by
+//! itself: messages that no node delivers or sends; a member that never starts in a group without
+//! views, or whose records come after all others'; names that are not `prefix/NUMBER`, each of
+//! which takes 64 bits.
 
 mod acyclic_order;
 mod archive;

@@ -1,11 +1,11 @@
-//! Message names, made small.
+//! Compact message names.
 //!
-//! Most drivers name messages `prefix/NUMBER`. Such a name is two numbers here, and texts of the
-//! same prefix are held once. Any other name is held as text while its message is, and by its
-//! 64-bit hash for ever: of a million of them, two are taken for one with a chance of 3 in 100
-//! million.
+//! Most drivers name messages `prefix/NUMBER`. Such a name is stored as two numbers, and each
+//! prefix text is stored once. Any other name is stored as text while its message is held, and as a
+//! 64-bit hash permanently. Among a million such names, the chance that two are confused is 3 in
+//! 100 million.
 //!
-//! Invariant: two texts have the same [`Name`] only if they are equal, hashes apart.
+//! Invariant: two texts have the same [`Name`] only if they are equal, except for hash collisions.
 
 use std::hash::BuildHasher as _;
 
@@ -14,19 +14,19 @@ use super::mixing::{Mix, Table};
 /// A message's name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Name {
-    /// Which prefix; [`OTHER`] where there is none.
+    /// The prefix's id, or [`OTHER`] if there is no prefix.
     pub(super) prefix: u32,
-    /// The number behind it, or a running number.
+    /// The number after the prefix, or a running number.
     pub(super) number: u64,
 }
 
 /// The prefix of names that are not `prefix/NUMBER`.
 const OTHER: u32 = 0;
 
-/// The most digits that surely fit 64 bits.
+/// The most digits that always fit into 64 bits.
 const DIGITS_MAX: usize = 19;
 
-/// All names that were seen.
+/// All names seen so far.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     mix: Mix,
@@ -37,7 +37,7 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// The name of a text.
+    /// Returns the name of a text.
     pub(super) fn name(&mut self, text: &str) -> Name {
         match split(text) {
             Some((prefix, number)) => Name { prefix: self.prefix(prefix), number },
@@ -50,7 +50,7 @@ impl Names {
             return *known;
         }
         self.prefix_texts.push(prefix.into());
-        // The first is 1: 0 is for names without a prefix.
+        // The first prefix is 1: 0 is for names without a prefix.
         let new = u32::try_from(self.prefix_texts.len()).unwrap_or(u32::MAX);
         self.prefixes.insert(prefix.into(), new);
         new
@@ -63,12 +63,12 @@ impl Names {
         Name { prefix: OTHER, number }
     }
 
-    /// A hash that stands for a delivery of this name, or of nothing.
+    /// Returns a hash that stands for a delivery of this name, or of no message.
     pub(super) fn footprint(&self, name: Option<Name>) -> u64 {
         name.map_or(0, |name| self.mix.hash_one(name).max(1))
     }
 
-    /// The text of a name, where it may be dropped.
+    /// Returns the text of a name, if that text may be dropped.
     pub(super) fn fleeting(&self, name: Name) -> Option<Box<str>> {
         self.other_texts.get(&name.number).filter(|_| name.prefix == OTHER).cloned()
     }
@@ -80,7 +80,7 @@ impl Names {
         }
     }
 
-    /// The text of a name.
+    /// Returns the text of a name.
     pub(super) fn text(&self, name: Name) -> String {
         if name.prefix == OTHER {
             return self
@@ -93,8 +93,7 @@ impl Names {
     }
 }
 
-/// Splits `prefix/NUMBER`, if the number is written as numbers are, so that the text can be had
-/// back.
+/// Splits `prefix/NUMBER` if the number is in canonical form, so that the text can be restored.
 fn split(text: &str) -> Option<(&str, u64)> {
     let (prefix, digits) = text.rsplit_once('/')?;
     let plain = !digits.is_empty()

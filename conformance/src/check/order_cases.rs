@@ -1,4 +1,4 @@
-//! How much a history gives the checks of order across nodes to judge.
+//! Counts the cases that a history offers to the order checks that span nodes.
 
 use super::class::{Class, Classes};
 use super::groups::{GroupId, Groups, NodeSet};
@@ -6,19 +6,20 @@ use super::mixing::Table;
 use super::roster::{Roster, StartId};
 use super::tally::Tally;
 
-/// What there is to judge.
+/// The number of cases to judge.
 #[derive(Debug, Default)]
 pub(super) struct OrderCases {
-    /// Of each group, the messages that two starts of members delivered.
+    /// For each group, the number of messages that the incarnations of two members delivered.
     by_group: Table<GroupId, u64>,
-    /// Of each start, the messages that it delivered as a member of a group that promises an order.
+    /// For each incarnation, the number of messages that it delivered as a member of a group that
+    /// promises an order.
     by_start: Table<StartId, u64>,
-    /// The messages that two nodes delivered so.
+    /// Number of messages that two nodes delivered as such members.
     shared: u64,
 }
 
 impl OrderCases {
-    /// Of all classes.
+    /// Counts the cases of all classes.
     pub(super) fn of(roster: &Roster, groups: &Groups, classes: &Classes) -> Self {
         let mut cases = Self::default();
         classes.living().for_each(|class| cases.add(roster, groups, class));
@@ -53,7 +54,7 @@ impl OrderCases {
         }
     }
 
-    /// Counts them for total order, acyclic order and prefix order.
+    /// Adds the cases to total order, acyclic order and prefix order.
     pub(super) fn count(&self, [total, acyclic, prefix]: [&mut Tally; 3]) {
         total.cases(self.by_group.values().filter(|count| **count > 1).sum());
         acyclic.cases(self.by_start.values().filter(|count| **count > 1).sum());

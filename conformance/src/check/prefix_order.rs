@@ -1,12 +1,13 @@
-//! Whether any node left a gap: delivered something, and not what another delivered before it.
+//! Whether a node left a gap: it delivered a message, but not one that another node delivered
+//! before it.
 //!
-//! It is judged only where nothing about order or about deliveries is broken. Then all messages
-//! have places in one order that agrees with every start's, and whole classes can be compared by
-//! the places of their first and last.
+//! Prefix order is judged only if no order or delivery check is broken. Then all messages have
+//! positions in one order that agrees with every incarnation's deliveries, and whole classes can be
+//! compared by the positions of their first and last messages.
 //!
-//! For a node p and a start s of another: the **gap** is the first message that s delivered and p
-//! did not. Then p delivered nothing that s delivered behind the gap, nor anything that the node of
-//! s did not.
+//! For a node p and an incarnation s of another node, the **gap** is the first message that s
+//! delivered and p did not. Then p must not deliver any message that s delivered after the gap, nor
+//! any message that the node of s did not deliver.
 
 use std::collections::BTreeMap;
 
@@ -20,16 +21,17 @@ use super::roster::{NodeId, Roster, StartId};
 use super::tally::{Tally, blames, finding, shows};
 use super::verdict::Finding;
 
-/// Messages among which there must be no gaps.
+/// A set of messages in which there must be no gaps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Scope {
-    /// Those of one view of a group.
+    /// The messages of one view of a group.
     View(GroupId, u64),
-    /// Those without views in one order.
+    /// The messages without views in one order.
     Without(Lane),
 }
 
-/// A class in a scope: the nodes that its messages are for, those that delivered, and their starts.
+/// A class in a scope: the nodes that its messages are addressed to, the nodes that delivered, and
+/// their incarnations.
 struct Row<'a> {
     class: &'a Class,
     places: (u64, u64),
@@ -38,7 +40,7 @@ struct Row<'a> {
     nodes: NodeSet,
 }
 
-/// Judges classes that have places.
+/// Judges classes that have positions.
 pub(super) struct PrefixOrder<'a> {
     pub(super) roster: &'a Roster,
     pub(super) groups: &'a Groups,
@@ -46,7 +48,7 @@ pub(super) struct PrefixOrder<'a> {
     pub(super) due: &'a Due<'a>,
 }
 
-/// Something that a node delivered, though it had left a gap.
+/// A message that a node delivered although it had left a gap.
 struct Breach<'a> {
     node: NodeId,
     start: StartId,
@@ -68,7 +70,7 @@ impl PrefixOrder<'_> {
         tally
     }
 
-    /// The scopes in which a class is judged.
+    /// Returns the scopes in which a class is judged.
     fn rows<'a>(&self, class: &'a Class) -> Vec<(Scope, Row<'a>)> {
         let Some(places) = class.places.filter(|_| class.key.answer != Answer::Refused) else {
             return Vec::new();
@@ -141,8 +143,8 @@ impl PrefixOrder<'_> {
         }
     }
 
-    /// Of each node that lacks something, and each start of others that has it: the first such
-    /// place and its class.
+    /// Returns, for each node that lacks a message and each incarnation of another node that has
+    /// it, the position and class of the first such message.
     fn gaps<'a>(&self, rows: &[Row<'a>]) -> Table<NodeId, BTreeMap<StartId, (u64, &'a Class)>> {
         let mut gaps: Table<NodeId, BTreeMap<StartId, (u64, &'a Class)>> = Table::default();
         for row in rows {
@@ -194,7 +196,8 @@ impl PrefixOrder<'_> {
     }
 }
 
-/// The line of an example's delivery by one of these starts; 0 if it is not known any more.
+/// Returns the line at which one of these incarnations delivered an example message, or 0 if the
+/// line was forgotten.
 fn line_of(class: &Class, example: Option<&Example>, by: impl Fn(StartId) -> bool) -> u64 {
     let place = class.key.delivered.iter().position(|(start, _)| by(*start));
     let line = place.and_then(|place| example.and_then(|example| example.deliveries.get(place)));

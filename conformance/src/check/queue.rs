@@ -1,12 +1,12 @@
-//! What starts delivered and the judge has not forgotten, in the order of delivery.
+//! The deliveries that the judge has not forgotten, per incarnation and in delivery order.
 //!
-//! Each start has a log of all that it delivered, and a queue for each order that messages may be
-//! in ([`Lane`]). A delivery goes from the log to its queue when its multicast is known: only then
-//! can it be told in which order it is.
+//! Each incarnation has a log of its deliveries, and a queue for each order that messages may
+//! belong to ([`Lane`]). A delivery moves from the log to its queue when its multicast is known,
+//! because the multicast decides to which order the message belongs.
 //!
-//! Invariants: what is in a queue was delivered before all that is in the log; revived messages
-//! come before all others, by their places: they had been popped before any of those was;
-//! `announced` is set only while the head is counted as heading this queue.
+//! Invariants: everything in a queue was delivered before everything in the log; revived messages
+//! come before all others, sorted by position, because they had been popped before any of the
+//! others; `announced` is set only while the head is counted as heading this queue.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -14,21 +14,21 @@ use super::groups::Lane;
 use super::mixing::Table;
 use super::roster::StartId;
 
-/// A message in a queue. If the slot's generation is another, the message is not held any more.
+/// A message in a queue. If the slot now has another generation, the message is no longer held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct QueueEntry {
     /// The message's slot.
     pub(super) slot: u32,
-    /// The slot's generation when it came in.
+    /// The slot's generation when the message was queued.
     pub(super) generation: u32,
 }
 
-/// A queue, by the order of appearance.
+/// The id of a queue, in order of appearance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct QueueId(pub(super) u32);
 
 impl QueueId {
-    /// Its place in tables by queue.
+    /// Returns the queue's index in tables by queue.
     pub(super) fn index(self) -> usize {
         self.0 as usize
     }
@@ -37,7 +37,7 @@ impl QueueId {
 /// All logs and queues.
 #[derive(Debug, Default)]
 pub(super) struct Queues {
-    /// What each start delivered and is in no queue yet, by start.
+    /// The deliveries that are in no queue yet, by incarnation.
     pub(super) logs: Vec<VecDeque<QueueEntry>>,
     /// The queues, by id.
     pub(super) queues: Vec<Queue>,
@@ -45,7 +45,7 @@ pub(super) struct Queues {
 }
 
 impl Queues {
-    /// A start's queue for one order.
+    /// Returns the id of an incarnation's queue for one order, and creates the queue if needed.
     pub(super) fn id(&mut self, start: StartId, lane: Lane) -> QueueId {
         let next = QueueId(u32::try_from(self.queues.len()).unwrap_or(u32::MAX));
         let id = *self.ids.entry((start, lane)).or_insert(next);
@@ -55,13 +55,13 @@ impl Queues {
         id
     }
 
-    /// The same, if it has ever had anything.
+    /// Returns the id of the same queue, if it was ever created.
     pub(super) fn known(&self, start: StartId, lane: Lane) -> Option<QueueId> {
         self.ids.get(&(start, lane)).copied()
     }
 }
 
-/// One start's queue for one order.
+/// One incarnation's queue for one order.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     /// The start.
@@ -69,18 +69,18 @@ pub(super) struct Queue {
     revived: BTreeMap<u64, QueueEntry>,
     entries: VecDeque<QueueEntry>,
     announced: bool,
-    /// The highest place that was popped.
+    /// The highest position that was popped.
     pub(super) frontier: Option<u64>,
 }
 
 impl Queue {
-    /// The start delivered something.
+    /// Appends a delivery of the incarnation.
     pub(super) fn push(&mut self, entry: QueueEntry) {
         self.entries.push_back(entry);
     }
 
-    /// Something that the start had delivered is held again. Gives the entry that does not head the
-    /// queue any more, if it was announced.
+    /// Queues a revived message of the incarnation. Returns the entry that no longer heads the
+    /// queue, if it was announced.
     pub(super) fn revive(&mut self, place: u64, entry: QueueEntry) -> Option<QueueEntry> {
         let head = self.head();
         self.revived.insert(place, entry);
@@ -92,17 +92,17 @@ impl Queue {
         None
     }
 
-    /// The first entry.
+    /// Returns the first entry.
     pub(super) fn head(&self) -> Option<QueueEntry> {
         self.revived.values().next().or_else(|| self.entries.front()).copied()
     }
 
-    /// Counts the head as heading this queue; says whether it was not counted before.
+    /// Counts the head as heading this queue; returns whether it was not counted before.
     pub(super) fn announce(&mut self) -> bool {
         !std::mem::replace(&mut self.announced, true)
     }
 
-    /// Takes the first entry out.
+    /// Removes the first entry.
     pub(super) fn pop(&mut self) {
         self.announced = false;
         if self.revived.pop_first().is_none() {
@@ -110,7 +110,7 @@ impl Queue {
         }
     }
 
-    /// All entries in order.
+    /// Iterates over all entries in order.
     pub(super) fn iter(&self) -> impl Iterator<Item = QueueEntry> {
         self.revived.values().chain(&self.entries).copied()
     }

@@ -1,8 +1,8 @@
-//! Whether the protocol rests while nobody sends.
+//! Whether the protocol is quiet while no node sends.
 //!
-//! Lines of different nodes come in any order, so what happened when is known only at the end.
-//! Times of activity that are too near for a silence between them are held as one span: there are
-//! no more spans than the history's length has room for silences.
+//! Lines of different nodes arrive in any order, so the sequence of events is known only at the
+//! end. Activity times that are too close for a silence between them are stored as one span. The
+//! number of spans is therefore limited by the number of silences that fit into the history.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::mixing::Table;
 use super::roster::{Roster, StartId};
 use super::tally::{Tally, blames, finding, shows};
 
-/// How long nothing must have happened before the first count.
+/// The silence required before the first count.
 const SILENCE_NS: u64 = 500_000_000;
 
 #[derive(Clone, Copy, Debug)]
@@ -20,13 +20,13 @@ struct Count {
     posts: u64,
 }
 
-/// All counts, and when something happened.
+/// All counts, and the times of activity.
 #[derive(Debug, Default)]
 pub(super) struct Quiescence {
-    /// From the first time to the last, by the first. Gaps between them are longer than the
+    /// Spans of activity: the last time by the first. The gaps between spans are longer than the
     /// silence.
     busy: BTreeMap<u64, u64>,
-    /// The span that was met last: most activity falls into it.
+    /// The most recently used span, which receives most activity.
     recent: Option<(u64, u64)>,
     last: Table<StartId, Count>,
     pairs: Vec<(StartId, Count, Count)>,
@@ -60,7 +60,7 @@ impl Quiescence {
         self.recent = Some((from, to));
     }
 
-    /// A start counted its posts.
+    /// Notes an incarnation's count of its posts.
     pub(super) fn counted(&mut self, start: StartId, line: u64, t_ns: u64, posts: u64) {
         let count = Count { line, t_ns, posts };
         if let Some(before) = self.last.insert(start, count) {
@@ -90,10 +90,11 @@ impl Quiescence {
         tally
     }
 
-    /// Whether nothing happened from the silence before the first time until the second.
+    /// Returns whether nothing happened from one silence before the first time until the second
+    /// time.
     fn is_silent(&self, first_ns: u64, second_ns: u64) -> bool {
         match self.busy.range(..=second_ns).next_back() {
-            // The span that begins last ends last, since spans do not overlap.
+            // The span that begins last also ends last, because spans do not overlap.
             Some((_, last)) => last.checked_add(SILENCE_NS).is_some_and(|free| free < first_ns),
             None => true,
         }

@@ -1,4 +1,4 @@
-//! The list of checks. The order is the order of reports.
+//! The list of checks, in the order of reports.
 
 use std::fmt;
 
@@ -8,9 +8,9 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Strength {
-    /// Without it, it is no atomic multicast.
+    /// Essential: without it, a system is not an atomic multicast.
     Must,
-    /// Users would expect it, and a sound implementation may do without.
+    /// Expected by users, although a sound implementation may do without it.
     Should,
 }
 
@@ -29,29 +29,29 @@ pub struct Check {
     /// Which.
     #[serde(skip)]
     pub id: CheckId,
-    /// Its name, on the command line and in reports.
+    /// The check's name, on the command line and in reports.
     pub name: &'static str,
-    /// How binding it is.
+    /// How binding the promise is.
     pub strength: Strength,
-    /// What it promises, in one sentence.
+    /// The promise, in one sentence.
     pub sentence: &'static str,
-    /// Where the promise comes from.
+    /// The source of the promise.
     pub source: &'static str,
 }
 
 macro_rules! checks {
     ($($id:ident, $name:literal, $strength:ident, $sentence:literal, $source:literal;)*) => {
-        /// The checks by id.
+        /// The ids of the checks.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum CheckId {
             $(#[doc = $sentence] $id,)*
         }
 
         impl CheckId {
-            /// All of them, in the order of reports.
+            /// All checks, in the order of reports.
             pub const ALL: &'static [Self] = &[$(Self::$id,)*];
 
-            /// What the check says.
+            /// Returns the check's description.
             #[must_use]
             pub const fn check(self) -> &'static Check {
                 match self {

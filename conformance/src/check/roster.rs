@@ -1,58 +1,58 @@
-//! Nodes and their starts, and what became of each.
+//! Nodes, their incarnations, and the fate of each incarnation.
 //!
-//! It refuses what no driver could have seen: time that runs backwards, a start of a node that
-//! still runs.
+//! The roster refuses records that no driver could have observed: time that runs backwards, or a
+//! start of a node that is still running.
 //!
-//! Invariants: ids count from 0 in the order of appearance and are never reused; a node's `starts`
-//! are in order; only the last of them can be unfinished.
+//! Invariants: ids count from 0 in order of appearance and are never reused; a node's `starts` are
+//! in order; only the last of them can be unfinished.
 
 use super::mixing::Table;
 use crate::history::{EndReason, FaultKind, Trouble};
 
-/// A node, by the order of appearance.
+/// The id of a node, in order of appearance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct NodeId(pub(super) u32);
 
-/// A start of a node, by the order of appearance among all starts.
+/// The id of an incarnation of a node, in order of appearance among all incarnations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct StartId(pub(super) u32);
 
 impl NodeId {
-    /// Its place in tables by node.
+    /// Returns the node's index in tables by node.
     pub(super) fn index(self) -> usize {
         self.0 as usize
     }
 }
 
 impl StartId {
-    /// Its place in tables by start.
+    /// Returns the incarnation's index in tables by incarnation.
     pub(super) fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// What became of a start.
+/// The fate of an incarnation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// It ended by itself.
+    /// Ended by itself.
     Ended(EndReason),
-    /// It was killed.
+    /// Killed by the driver.
     Killed,
-    /// The history does not say.
+    /// Not recorded in the history.
     Unfinished,
 }
 
-/// Whether unfinished starts are taken as they are, or as if they had been done.
+/// Whether unfinished incarnations are judged as they are, or as if they were done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum World {
-    /// As the history has it.
+    /// Every fate as the history records it.
     AsIs,
-    /// As if every unfinished start were done.
+    /// Every unfinished incarnation as if it were done.
     AsIfDone,
 }
 
-/// When something was, and on which line: what is earlier is less. Lines of different nodes may
-/// interleave in any way, so they decide only between equal times.
+/// The time and line of a record; earlier moments compare as less. Lines of different nodes may
+/// interleave in any way, so the line only decides between equal times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Moment {
     /// When.
@@ -72,27 +72,27 @@ pub(super) struct End {
     pub(super) t_ns: u64,
 }
 
-/// One start of a node.
+/// One incarnation of a node.
 #[derive(Clone, Debug)]
 pub(super) struct Start {
-    /// The node that started.
+    /// The node.
     pub(super) node: NodeId,
-    /// The node's own count.
+    /// The node's own count of its incarnations.
     pub(super) inc: u32,
     /// Its line.
     pub(super) line: u64,
     /// Its end.
     pub(super) end: Option<End>,
-    /// The line of the first `kill` after it.
+    /// The line of the first `kill` after the start.
     pub(super) kill: Option<u64>,
-    /// When it was first asked to leave.
+    /// The moment of the first request to leave.
     pub(super) leave: Option<Moment>,
-    /// When it was first asked to stop.
+    /// The moment of the first request to stop.
     pub(super) stop: Option<Moment>,
 }
 
 impl Start {
-    /// What became of it.
+    /// Returns the incarnation's fate.
     pub(super) fn fate(&self) -> Fate {
         match (self.end, self.kill) {
             (Some(end), _) => Fate::Ended(end.reason),
@@ -101,19 +101,20 @@ impl Start {
         }
     }
 
-    /// When it was asked to stop. An end that only a request brings tells it where no record does.
+    /// Returns when the incarnation was asked to stop. If no record says so, an end that only a
+    /// request can cause is used instead.
     pub(super) fn stopped(&self) -> Option<Moment> {
         let asked = |end: &End| matches!(end.reason, EndReason::Done | EndReason::Hung);
         let end = self.end.filter(asked).map(|End { t_ns, line, .. }| Moment { t_ns, line });
         self.stop.or(end)
     }
 
-    /// Whether it was killed.
+    /// Returns whether the incarnation was killed.
     pub(super) fn is_killed(&self) -> bool {
         self.fate() == Fate::Killed
     }
 
-    /// Whether it owes what correct starts owe.
+    /// Returns whether the incarnation has the obligations of a correct one.
     pub(super) fn is_correct(&self, world: World) -> bool {
         match self.fate() {
             Fate::Ended(reason) => matches!(reason, EndReason::Done | EndReason::Hung),
@@ -122,7 +123,7 @@ impl Start {
         }
     }
 
-    /// The last that is known of it: its end, its kill, or that it began.
+    /// Returns the line of the last known event: the end, the kill or the start.
     pub(super) fn last_line(&self) -> u64 {
         self.end.map(|end| end.line).or(self.kill).unwrap_or(self.line)
     }
@@ -145,20 +146,20 @@ pub(super) struct Node {
     full: bool,
 }
 
-/// All nodes, all starts, and the faults.
+/// All nodes, incarnations and faults.
 #[derive(Debug, Default)]
 pub(super) struct Roster {
     ids: Table<Box<str>, NodeId>,
     /// The nodes, by id.
     pub(super) nodes: Vec<Node>,
-    /// The starts, by id.
+    /// The incarnations, by id.
     pub(super) starts: Vec<Start>,
-    /// The highest time of a fault, if there was any.
+    /// The highest time of a fault, if there was one.
     pub(super) last_fault_ns: Option<u64>,
 }
 
 impl Roster {
-    /// The node of this name, whether or not it ever starts.
+    /// Returns the node of this name, even if it never starts.
     pub(super) fn node(&mut self, name: &str) -> NodeId {
         if let Some(known) = self.ids.get(name) {
             return *known;
@@ -200,7 +201,7 @@ impl Roster {
         Ok(new)
     }
 
-    /// The start that a record of a node is about.
+    /// Returns the incarnation that a node's record is about.
     pub(super) fn record(&mut self, name: &str, inc: u32, t_ns: u64) -> Result<StartId, Trouble> {
         let known = self.ids.get(name).copied();
         let Some((node, start)) = known.and_then(|node| Some((node, self.last_start(node)?)))
@@ -217,7 +218,7 @@ impl Roster {
         Ok(start)
     }
 
-    /// Takes an `end`.
+    /// Takes an `end` record.
     pub(super) fn end(&mut self, start: StartId, end: End) -> Result<(), Trouble> {
         let ended = &mut self.starts[start.index()];
         if ended.end.is_some() {
@@ -238,7 +239,7 @@ impl Roster {
         self.starts[start.index()].stop.get_or_insert(at);
     }
 
-    /// Takes a `fault`, for one of the nodes that it names.
+    /// Takes a `fault` record, for one of the nodes that it names.
     pub(super) fn fault(
         &mut self,
         line: u64,
@@ -267,44 +268,45 @@ impl Roster {
         Ok(())
     }
 
-    /// Notes when a fault was, whomever it named.
+    /// Notes the time of a fault, whichever nodes it names.
     pub(super) fn note_fault(&mut self, t_ns: u64) {
         self.last_fault_ns = Some(self.last_fault_ns.map_or(t_ns, |last| last.max(t_ns)));
     }
 
-    /// Whether there were no faults, or none lasts.
+    /// Returns whether there were no faults, or all of them have ended.
     pub(super) fn faults_ended(&self) -> bool {
         self.nodes.iter().all(|node| !node.stopped && !node.parted && !node.full)
     }
 
-    /// A node's last start so far.
+    /// Returns a node's last incarnation so far.
     pub(super) fn last_start(&self, node: NodeId) -> Option<StartId> {
         self.nodes[node.index()].starts.last().copied()
     }
 
-    /// The node of a start.
+    /// Returns the node of an incarnation.
     pub(super) fn node_of(&self, start: StartId) -> NodeId {
         self.starts[start.index()].node
     }
 
-    /// Whether a start is its node's last.
+    /// Returns whether an incarnation is the last one of its node.
     pub(super) fn is_last(&self, start: StartId) -> bool {
         self.last_start(self.node_of(start)) == Some(start)
     }
 
-    /// Whether a node started and, as far as is known, runs no more.
+    /// Returns whether a node has started and, as far as is known, is no longer running.
     pub(super) fn is_down(&self, node: NodeId) -> bool {
         self.last_start(node).is_some_and(|start| self.starts[start.index()].is_over())
     }
 
-    /// How a start is called: by its node, and by its count where the node has others.
+    /// Returns an incarnation's display name: the node's name, with the count if the node has more
+    /// than one.
     pub(super) fn called(&self, start: StartId) -> String {
         let Start { node, inc, .. } = self.starts[start.index()];
         let Node { name, starts, .. } = &self.nodes[node.index()];
         if starts.len() > 1 { format!("{name} (start {inc})") } else { name.to_string() }
     }
 
-    /// Several nodes, for a sentence.
+    /// Lists several nodes for a sentence.
     pub(super) fn listed(&self, nodes: &[NodeId]) -> String {
         let names: Vec<&str> = nodes.iter().map(|node| &*self.nodes[node.index()].name).collect();
         format!("[{}]", names.join(", "))
@@ -323,7 +325,7 @@ impl Roster {
     }
 }
 
-/// What a history must not say.
+/// Returns the error for a record that contradicts the history.
 pub(super) fn contradiction(what: String) -> Trouble {
     Trouble::Contradiction(what)
 }

@@ -1,9 +1,9 @@
-//! Whether each start's messages are delivered in the order in which it sent them, and none is left
-//! out.
+//! Whether each incarnation's messages are delivered in the order in which it sent them, with none
+//! left out.
 //!
-//! A start's messages to a group are ordered by the lines of their multicasts. Of each deliverer
-//! and each such start and group only the latest delivery is held: in a right history the next one
-//! is of a later message.
+//! An incarnation's messages to a group are ordered by the lines of their multicasts. For each
+//! deliverer, sending incarnation and group, only the latest delivery is stored: in a correct
+//! history the next one is of a later message.
 //!
 //! Invariant: a deliverer's messages are observed in the order in which it delivered them.
 
@@ -22,19 +22,19 @@ struct Latest {
     name: Name,
 }
 
-/// What was observed.
+/// The observed deliveries and findings.
 #[derive(Debug, Default)]
 pub(super) struct SenderOrder {
-    /// By deliverer, sender and group.
+    /// The latest delivery by deliverer, sender and group.
     latest: Table<(StartId, StartId, GroupId), Latest>,
-    /// By sender and group, at any member.
+    /// The latest delivery by sender and group, at any member.
     later: Table<(StartId, GroupId), (StartId, Latest)>,
     /// `sender-order`.
     pub(super) tally: Tally,
 }
 
 impl SenderOrder {
-    /// A start delivered a message, after all that it delivered before.
+    /// Observes a delivery, after all earlier deliveries of the same incarnation.
     pub(super) fn observe(
         &mut self,
         (roster, groups, names): (&Roster, &Groups, &Names),
@@ -82,15 +82,15 @@ impl SenderOrder {
         }
     }
 
-    /// Whether a start delivered a later message of the same start to the group: then this one will
-    /// not come.
+    /// Returns whether an incarnation delivered a later message of the same sender to the group.
+    /// The earlier message will then not be delivered.
     pub(super) fn has_passed(&self, by: StartId, sent: &Sent, group: GroupId) -> bool {
         self.latest
             .get(&(by, sent.start, group))
             .is_some_and(|latest| latest.sent_line >= sent.line)
     }
 
-    /// A message that nobody delivered, and that was not refused, breaks no other promise by that.
+    /// Notes a message that was not delivered or refused, and that breaks no other promise by that.
     pub(super) fn left_out(
         &mut self,
         (roster, groups, names): (&Roster, &Groups, &Names),

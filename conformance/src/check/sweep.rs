@@ -1,14 +1,16 @@
-//! Forgetting: which messages no node will deliver any more, and what becomes of them.
+//! Forgetting: which messages no node will deliver again, and how they are archived.
 //!
-//! A message **pops** when it heads the queues of all starts that delivered it, and is **settled**:
-//! each other node that it is addressed to is down, is not in its view, or has delivered a later
-//! one of its sender. So what popped was before all that is held, at every start, and can be part
-//! of no cycle with it. Its place is the order of popping, which agrees with what every start did.
+//! A message **pops** when it heads the queues of all incarnations that delivered it and is
+//! **settled**: each other node that it is addressed to is down, is not in the message's view, or
+//! has delivered a later message of the same sender. A popped message therefore preceded all held
+//! messages at every incarnation, and cannot be part of a cycle with them. Its position is the
+//! order of popping, which agrees with every incarnation's deliveries.
 //!
-//! Settling is a guess that saves memory. If it is wrong, the message is revived, and no verdict
+//! Settling is a guess that saves memory. If the guess is wrong, the message is revived. No verdict
 //! changes, except that the order may stay undecided (see `Doubts`).
 //!
-//! Messages that promise no order between senders are in no queue, and wait for nobody.
+//! Messages that promise no order between senders are in no queue and need not wait for other
+//! messages.
 
 use std::collections::VecDeque;
 
@@ -22,43 +24,42 @@ use super::queue::QueueId;
 use super::roster::{NodeId, Roster, StartId};
 use super::views::Views;
 
-/// Messages with more deliveries are held: a class for each set of so many starts could take more
-/// memory.
+/// Messages with more deliveries stay held: a class for each large set of incarnations could take
+/// more memory.
 const DELIVERIES_MAX: usize = 4096;
 
-/// What a sweep needs to know beside the messages.
+/// The state that a sweep needs in addition to the messages.
 #[derive(Clone, Copy)]
 pub(super) struct Scene<'a> {
-    /// Nodes and starts.
+    /// Nodes and incarnations.
     pub(super) roster: &'a Roster,
     /// Groups.
     pub(super) groups: &'a Groups,
-    /// Views so far.
+    /// The views so far.
     pub(super) views: &'a Views,
     /// The ids of views.
     pub(super) view_ids: &'a [u64],
-    /// The history is over: everything is settled.
+    /// Whether the history is over, so that everything is settled.
     pub(super) closing: bool,
 }
 
 impl Ledger {
-    /// Sweeps if there is much to hold.
+    /// Sweeps if the limit of held messages is reached.
     pub(super) fn sweep_if_full(&mut self, scene: Scene<'_>) {
         if self.live.len() >= self.next_sweep {
             self.sweep(scene);
-            // What is still held is looked at again only when as much has come as was looked at
-            // now.
+            // The next sweep waits until as many new messages have arrived as this sweep has left.
             self.next_sweep = self.live.len().saturating_mul(2).saturating_add(self.held_min);
         }
     }
 
-    /// Pops what can pop, and forgets what nobody will deliver any more.
+    /// Pops all messages that can be popped, and forgets those that no node will deliver again.
     pub(super) fn sweep(&mut self, scene: Scene<'_>) {
         for start in (0..self.queues.logs.len()).map(|place| StartId(place as u32)) {
             self.file(scene, start);
         }
-        // From the first start on, so that what is in no order yet gets the places in which it
-        // came.
+        // Starting with the first incarnation gives messages without an order their positions by
+        // arrival.
         let mut waiting: VecDeque<QueueId> =
             (0..self.queues.queues.len()).map(|place| QueueId(place as u32)).collect();
         let mut is_waiting = vec![true; waiting.len()];
@@ -73,8 +74,8 @@ impl Ledger {
         self.forget_settled(scene);
     }
 
-    /// Moves a start's deliveries from its log to its queues, as far as their multicasts are known.
-    /// What is in no order between messages is done with.
+    /// Moves an incarnation's deliveries from its log to its queues, as far as their multicasts are
+    /// known. Messages that belong to no order need no further handling.
     fn file(&mut self, scene: Scene<'_>, start: StartId) {
         let node = scene.roster.node_of(start);
         while let Some(entry) = self.queues.logs[start.index()].front().copied() {
@@ -104,7 +105,7 @@ impl Ledger {
         }
     }
 
-    /// Pops from a queue as long as that goes; names the other queues that moved.
+    /// Pops from a queue until its head has to wait; reports the other queues that moved.
     fn advance(&mut self, scene: Scene<'_>, queue: QueueId, mut moved: impl FnMut(QueueId)) {
         while let Some(slot) = self.head(queue) {
             let Some(sent) = self.slots[slot as usize].sent else { return };
@@ -112,7 +113,7 @@ impl Ledger {
                 self.slots[slot as usize].heading += 1;
             }
             let message = &self.slots[slot as usize];
-            // One that is still in a log would be held on, half popped.
+            // A message that is still in a log would stay held after being half popped.
             let is_ready = message.heading == message.counted && message.entries == message.counted;
             if !is_ready || !self.is_settled(scene, message, &sent) {
                 return;
@@ -125,7 +126,7 @@ impl Ledger {
         }
     }
 
-    /// The message at the head of a queue, after what does not count was taken out.
+    /// Returns the message at the head of a queue, after removing entries that do not count.
     fn head(&mut self, queue: QueueId) -> Option<u32> {
         let queue = &mut self.queues.queues[queue.index()];
         loop {
@@ -167,8 +168,8 @@ impl Ledger {
             };
             let queue = &mut self.queues.queues[id.index()];
             queue.pop();
-            // It came before what had popped before: what is forgotten in between might close a
-            // cycle.
+            // The message preceded one that was popped before it, so the forgotten messages in
+            // between might close a cycle.
             if queue.frontier.is_some_and(|frontier| frontier > place)
                 && !delivery.marks.any(Marks::PAST)
             {
@@ -179,7 +180,7 @@ impl Ledger {
         }
     }
 
-    /// Takes the rest out of all queues, after their order was judged.
+    /// Removes the remaining messages from all queues, after their order was judged.
     pub(super) fn drain(&mut self) {
         for queue in (0..self.queues.queues.len()).map(|place| QueueId(place as u32)) {
             while let Some(slot) = self.head(queue) {
@@ -189,7 +190,7 @@ impl Ledger {
         }
     }
 
-    /// Whether no more deliveries of a message are to be expected.
+    /// Returns whether no more deliveries of a message are expected.
     fn is_settled(&self, scene: Scene<'_>, message: &Message, sent: &Sent) -> bool {
         if scene.closing {
             return true;
@@ -223,7 +224,7 @@ impl Ledger {
         start.is_some_and(|start| self.sender_order.has_passed(start, sent, group))
     }
 
-    /// Forgets what is in no queue and settled.
+    /// Forgets messages that are settled and in no queue.
     pub(super) fn forget_settled(&mut self, scene: Scene<'_>) {
         for slot in 0..self.slots.len() as u32 {
             let message = &self.slots[slot as usize];
@@ -238,7 +239,7 @@ impl Ledger {
         }
     }
 
-    /// Judges what is left to say of messages that none of their addressees delivered.
+    /// Judges the messages that none of their addressees delivered.
     pub(super) fn judge_strays(&mut self, scene: Scene<'_>) {
         let Scene { roster, groups, .. } = scene;
         for slot in self.live.values() {
@@ -282,14 +283,15 @@ impl Ledger {
     }
 }
 
-/// Whether a group has views, and the node is not in the one in which the message is delivered.
+/// Returns whether a group has views and the node is not in the view in which the message is
+/// delivered.
 fn is_outside(scene: Scene<'_>, message: &Message, group: GroupId, node: NodeId) -> bool {
     let of = view_of(scene, message, group);
     of.and_then(|of| scene.views.members_of(group, of.view))
         .is_some_and(|members| !members.has(node))
 }
 
-/// The view of a message in one of its groups.
+/// Returns the view of a message in one of its groups.
 fn view_of(scene: Scene<'_>, message: &Message, group: GroupId) -> Option<MessageView> {
     let direct = |delivery: &Delivery| {
         let here = delivery.group == group && delivery.view != NO_VIEW;
@@ -327,7 +329,8 @@ mod tests {
     use crate::check::testing::Play;
     use crate::history::Reader;
 
-    /// How many messages are held in the end by a judge that forgets as soon as it can.
+    /// Returns the number of messages that a judge still holds at the end if it forgets as soon as
+    /// it can.
     fn held(play: &Play) -> usize {
         let mut judge = Judge::holding(8);
         let mut reader = Reader::new(play.text().as_bytes());
@@ -339,7 +342,8 @@ mod tests {
 
     const ROUNDS: u64 = 500;
 
-    /// Each round a message of "a", which these nodes deliver, except every hundredth one.
+    /// Sends a message of "a" in each round. These nodes deliver every message, except that
+    /// `but_hundredth` misses every hundredth.
     fn rounds(play: &mut Play, nodes: &[&str], but_hundredth: &str) {
         for round in 0..ROUNDS {
             play.sends("a", 1);

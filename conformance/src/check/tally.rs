@@ -1,11 +1,12 @@
-//! What one check has found so far.
+//! The findings of one check so far.
 //!
-//! Invariants: broken wins over inconclusive, inconclusive over held, held over not judged; of
-//! several findings the one with the lowest line stays, whatever the order in which they came.
+//! Invariants: broken overrides inconclusive, inconclusive overrides held, and held overrides not
+//! judged; of several findings, the one with the lowest line is kept, in whatever order they
+//! arrive.
 
 use super::verdict::{Finding, Outcome, Witness};
 
-/// One check's count.
+/// One check's counts and finding.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     cases: u64,
@@ -15,12 +16,12 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// There was something to judge.
+    /// Counts cases that could be judged.
     pub(super) fn cases(&mut self, count: u64) {
         self.cases = self.cases.saturating_add(count);
     }
 
-    /// The promise is broken, so many times, first at this line.
+    /// Notes that the promise is broken `times` times, first at this line.
     pub(super) fn breach(&mut self, times: u64, line: u64, finding: impl FnOnce() -> Finding) {
         self.times = self.times.saturating_add(times);
         if self.first.as_ref().is_none_or(|(first, _)| line < *first) {
@@ -28,14 +29,14 @@ impl Tally {
         }
     }
 
-    /// It is undecided; the line only says which doubt comes first.
+    /// Notes that a case is undecided. The line only decides which doubt is reported.
     pub(super) fn doubt(&mut self, line: u64, reason: impl FnOnce() -> String) {
         if self.doubt.as_ref().is_none_or(|(first, _)| line < *first) {
             self.doubt = Some((line, reason()));
         }
     }
 
-    /// Adds what was counted apart.
+    /// Adds another tally.
     pub(super) fn absorb(&mut self, other: Self) {
         self.cases(other.cases);
         if let Some((line, finding)) = other.first {
@@ -46,20 +47,19 @@ impl Tally {
         }
     }
 
-    /// Shows the other's finding, if it comes first; what the other counted, this one has counted
-    /// too.
+    /// Adds another tally of the same cases and shows its finding if it comes first.
     pub(super) fn prefer(&mut self, other: Self) {
         if let Some((line, finding)) = other.first {
             self.breach(0, line, || finding);
         }
     }
 
-    /// Whether the promise is broken.
+    /// Returns whether the promise is broken.
     pub(super) fn is_broken(&self) -> bool {
         self.times > 0
     }
 
-    /// What comes out; `nothing` says what the history lacks where there was nothing to judge.
+    /// Returns the outcome. `nothing` names what the history lacks if there was nothing to judge.
     pub(super) fn outcome(self, nothing: &str) -> Outcome {
         match (self.first, self.doubt) {
             (Some((_, finding)), _) => Outcome::Broken { times: self.times, finding },
@@ -70,18 +70,19 @@ impl Tally {
     }
 }
 
-/// A finding of a sentence and the records that show it. Records that were forgotten have line 0,
-/// and are left out.
+/// Builds a finding from a sentence and the records that show it. Forgotten records have line 0 and
+/// are left out.
 pub(super) fn finding(what: String, witness: impl IntoIterator<Item = Witness>) -> Finding {
     Finding { what, witness: witness.into_iter().filter(|witness| witness.line > 0).collect() }
 }
 
-/// A record that shows something.
+/// Returns a witness: a record that supports the finding.
 pub(super) fn shows(line: u64, role: &'static str) -> Witness {
     Witness { line, role, culprit: false }
 }
 
-/// The record that should not be, or the last one before what should have been.
+/// Returns the culprit: the record that should not exist, or the last one before the missing
+/// record.
 pub(super) fn blames(line: u64, role: &'static str) -> Witness {
     Witness { line, role, culprit: true }
 }

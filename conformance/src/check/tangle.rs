@@ -1,8 +1,8 @@
-//! What could not be popped when the history was over: messages that somebody delivered in an order
-//! that contradicts others'. If there are none, no order across nodes is broken.
+//! The messages that could not be popped by the end of the history, because their delivery orders
+//! contradict each other. If there are none, no order across nodes is broken.
 //!
-//! Invariants: every message in here is in at least one cycle or behind one; the order of a log is
-//! the order in which its start delivered; places of an item are by log.
+//! Invariants: every message in the tangle is in a cycle or follows one; a log has the order in
+//! which its incarnation delivered; the positions of an item are sorted by log.
 
 use super::groups::{GroupId, Groups};
 use super::integrity::Naming;
@@ -11,7 +11,7 @@ use super::message::Message;
 use super::mixing::Table;
 use super::roster::{Roster, StartId};
 
-/// What one start delivered in one order.
+/// The deliveries of one incarnation in one order.
 #[derive(Debug)]
 pub(super) struct Log {
     /// The start.
@@ -20,7 +20,7 @@ pub(super) struct Log {
     pub(super) items: Vec<u32>,
 }
 
-/// Where an item is: in which log, and at which place of it.
+/// An item's log, and its position in that log.
 pub(super) type TrailPlace = (u32, u32);
 
 /// The messages that could not be popped.
@@ -29,17 +29,17 @@ pub(super) struct Tangle<'a> {
     ledger: &'a Ledger,
     roster: &'a Roster,
     groups: &'a Groups,
-    /// What each start delivered in each order.
+    /// Each incarnation's deliveries in each order.
     pub(super) logs: Vec<Log>,
     slots: Vec<u32>,
-    /// The places of all items, one item's after another's.
+    /// The positions of all items, grouped by item.
     places: Vec<TrailPlace>,
-    /// Where each item's places begin, and where the last one's end.
+    /// The index of each item's first position, and the end of the last one's.
     first_places: Vec<u32>,
 }
 
 impl<'a> Tangle<'a> {
-    /// Of what is in the queues after the last sweep.
+    /// Collects the messages that are in the queues after the last sweep.
     pub(super) fn new(ledger: &'a Ledger, roster: &'a Roster, groups: &'a Groups) -> Self {
         let (mut items, mut slots, mut logs): (Table<u32, u32>, Vec<u32>, Vec<Log>) =
             (Table::default(), Vec::new(), Vec::new());
@@ -64,24 +64,24 @@ impl<'a> Tangle<'a> {
         Self { ledger, roster, groups, logs, slots, places, first_places }
     }
 
-    /// How many messages are in it.
+    /// Returns the number of messages.
     pub(super) fn len(&self) -> usize {
         self.slots.len()
     }
 
-    /// Where an item is.
+    /// Returns the positions of an item.
     pub(super) fn places(&self, item: u32) -> &[TrailPlace] {
         let [first, end] = [item, item + 1].map(|item| self.first_places[item as usize] as usize);
         &self.places[first..end]
     }
 
-    /// The item's place in a log.
+    /// Returns the item's position in a log.
     pub(super) fn place_in(&self, item: u32, log: u32) -> Option<u32> {
         let places = self.places(item);
         places.binary_search_by_key(&log, |(log, _)| *log).ok().map(|found| places[found].1)
     }
 
-    /// The groups that an item is for and that promise an order.
+    /// Iterates over the groups of an item that promise an order.
     pub(super) fn ordered_groups(&self, item: u32) -> impl Iterator<Item = GroupId> {
         let sent = self.message(item).sent;
         let groups =
@@ -89,29 +89,30 @@ impl<'a> Tangle<'a> {
         groups.filter(|group| self.groups.groups[group.index()].order.is_ordered())
     }
 
-    /// Whether a log is of a start of a member.
+    /// Returns whether a log belongs to a member of the group.
     pub(super) fn is_of_member(&self, log: u32, group: GroupId) -> bool {
         self.groups.has_member(group, self.roster.node_of(self.logs[log as usize].start))
     }
 
-    /// An item's name.
+    /// Returns an item's name.
     pub(super) fn name(&self, item: u32) -> String {
         self.ledger.names.text(self.message(item).name)
     }
 
-    /// How the start of a log is called.
+    /// Returns the display name of a log's incarnation.
     pub(super) fn called(&self, log: u32) -> String {
         self.roster.called(self.logs[log as usize].start)
     }
 
-    /// The line by which a log's start delivered an item; 0 if it is not known any more.
+    /// Returns the line at which a log's incarnation delivered an item, or 0 if the line was
+    /// forgotten.
     pub(super) fn line(&self, item: u32, log: u32) -> u64 {
         self.message(item)
             .first_by(self.logs[log as usize].start)
             .map_or(0, |delivery| delivery.line)
     }
 
-    /// To name a group.
+    /// Returns the tables that name a group.
     pub(super) fn naming(&self) -> Naming<'_> {
         Naming { roster: self.roster, groups: self.groups, names: &self.ledger.names }
     }
@@ -121,7 +122,7 @@ impl<'a> Tangle<'a> {
     }
 }
 
-/// The places of all items by item, and where each item's begin.
+/// Returns the positions of all items grouped by item, and the index of each item's first.
 fn places(logs: &[Log], items: usize) -> (Vec<TrailPlace>, Vec<u32>) {
     let mut first = vec![0_u32; items + 1];
     for item in logs.iter().flat_map(|log| &log.items) {

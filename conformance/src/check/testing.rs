@@ -1,28 +1,28 @@
-//! Small histories as tests write them.
+//! Small histories for tests.
 
 use super::{CheckId, Outcome, Verdict, judge};
 
-/// The verdict on a history, which must be readable.
+/// Returns the verdict on a history that must be readable.
 pub(super) fn judged_by(text: &str) -> Verdict {
     judge(text.as_bytes()).expect("the history keeps its rules")
 }
 
-/// What came out of a check.
+/// Returns the outcome of a check.
 pub(super) fn outcome(verdict: &Verdict, check: CheckId) -> &Outcome {
     &verdict.of(check).outcome
 }
 
-/// Whether a check holds.
+/// Returns whether a check holds.
 pub(super) fn held(verdict: &Verdict, check: CheckId) -> bool {
     matches!(outcome(verdict, check), Outcome::Held { judged: 1.. })
 }
 
-/// Whether a check stayed undecided.
+/// Returns whether a check is inconclusive.
 pub(super) fn inconclusive(verdict: &Verdict, check: CheckId) -> bool {
     matches!(outcome(verdict, check), Outcome::Inconclusive(_))
 }
 
-/// The broken checks, each with the lines that show it.
+/// Returns the broken checks, each with the lines that show it.
 pub(super) fn broken(verdict: &Verdict) -> Vec<(CheckId, Vec<u64>)> {
     let lines = |outcome: &Outcome| match outcome {
         Outcome::Broken { finding, .. } => {
@@ -38,7 +38,7 @@ pub(super) fn broken(verdict: &Verdict) -> Vec<(CheckId, Vec<u64>)> {
     verdict.judgements.iter().filter_map(|of| Some((of.check, lines(&of.outcome)?))).collect()
 }
 
-/// A history in the making: each line gives its number.
+/// A history under construction: each added line returns its number.
 pub(super) struct Play {
     text: String,
     lines: u64,
@@ -46,7 +46,8 @@ pub(super) struct Play {
 }
 
 impl Play {
-    /// Of these nodes, which have started, in one group "g" in which all may send.
+    /// Creates a history of these nodes, which have started, and one group "g" to which all of them
+    /// may send.
     pub(super) fn new(nodes: &[&str]) -> Self {
         let names: Vec<String> = nodes.iter().map(|node| format!("{node:?}")).collect();
         let names = names.join(",");
@@ -61,7 +62,7 @@ impl Play {
         Self { text: String::new(), lines: 0, sent: std::collections::BTreeMap::new() }
     }
 
-    /// Of these groups, and these nodes, which have started.
+    /// Creates a history of these groups, and of these nodes, which have started.
     pub(super) fn of(groups: &str, nodes: &[&str]) -> Self {
         let mut play = Self::empty();
         groups.lines().for_each(|group| {
@@ -73,7 +74,7 @@ impl Play {
         play
     }
 
-    /// A line as it is.
+    /// Adds a line unchanged.
     pub(super) fn line(&mut self, line: &str) -> u64 {
         self.text.push_str(line);
         self.text.push('\n');
@@ -81,7 +82,7 @@ impl Play {
         self.lines
     }
 
-    /// A node's first start sends so many more messages to "g".
+    /// Adds `count` messages that a node's first incarnation sends to "g".
     pub(super) fn sends(&mut self, node: &str, count: u64) -> Vec<u64> {
         let first = self.sent(node);
         self.sent.insert(node.to_owned(), first + count);
@@ -93,13 +94,13 @@ impl Play {
         (first..first + count).map(send).collect()
     }
 
-    /// A node's first start delivers these by "g".
+    /// Adds deliveries by a node's first incarnation through "g".
     pub(super) fn deliver(&mut self, node: &str, names: &[&str]) -> Vec<u64> {
         let names: Vec<(&str, &str)> = names.iter().map(|name| ("g", *name)).collect();
         self.deliver_in(node, &names)
     }
 
-    /// A node's first start delivers these, each by its group.
+    /// Adds deliveries by a node's first incarnation, each through its group.
     pub(super) fn deliver_in(&mut self, node: &str, names: &[(&str, &str)]) -> Vec<u64> {
         let deliver = |(group, name): &(&str, &str)| {
             self.line(&format!(
@@ -109,34 +110,34 @@ impl Play {
         names.iter().map(deliver).collect()
     }
 
-    /// Something is done to a node.
+    /// Adds a fault at a node.
     pub(super) fn fault(&mut self, kind: &str, node: &str) -> u64 {
         self.line(&format!(r#"{{"ev":"fault","t_ns":1,"kind":"{kind}","nodes":["{node}"]}}"#))
     }
 
-    /// A node's first start is done.
+    /// Ends a node's first incarnation as done.
     pub(super) fn end(&mut self, node: &str) -> u64 {
         self.ended(node, "done")
     }
 
-    /// A node's first start ends.
+    /// Ends a node's first incarnation with this reason.
     pub(super) fn ended(&mut self, node: &str, reason: &str) -> u64 {
         self.line(&format!(
             r#"{{"ev":"end","t_ns":9,"node":"{node}","inc":1,"reason":"{reason}"}}"#
         ))
     }
 
-    /// How many messages to "g" a node has sent.
+    /// Returns the number of messages that a node has sent to "g".
     pub(super) fn sent(&self, node: &str) -> u64 {
         *self.sent.get(node).unwrap_or(&0)
     }
 
-    /// The lines so far.
+    /// Returns the lines so far.
     pub(super) fn text(&self) -> &str {
         &self.text
     }
 
-    /// The verdict so far.
+    /// Returns the verdict so far.
     pub(super) fn verdict(&self) -> Verdict {
         judged_by(&self.text)
     }

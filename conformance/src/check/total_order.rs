@@ -1,9 +1,9 @@
 //! Whether two members of a group deliver two messages in different orders.
 //!
-//! Of each two starts, one's log is walked; the other's places of the same messages must rise. The
-//! search is first near the beginnings, where the first contradiction is, then everywhere. Once one
-//! is found, it ends after a bounded number of steps: a count of contradictions may then be too
-//! low, but is never 0.
+//! For each pair of incarnations, the search walks one log; the positions of the same messages in
+//! the other log must rise. It first searches near the beginnings, where the first contradiction
+//! usually is, and then everywhere. After a contradiction is found, the search ends within a
+//! bounded number of steps. The count of contradictions may then be too low, but it is never 0.
 
 use super::groups::GroupId;
 use super::mixing::Table;
@@ -11,13 +11,13 @@ use super::tally::{Tally, finding};
 use super::tangle::Tangle;
 use super::verdict::{Finding, Witness};
 
-/// How deep in each log the first search goes.
+/// Depth of the first search in each log.
 const DEPTH_NEAR: usize = 1024;
 
-/// After how many steps a search ends that has found something.
+/// Limit of steps of a search that has found a contradiction.
 const STEPS_MAX: u64 = 50_000_000;
 
-/// Two messages that one start delivered in this order, and another in the other.
+/// Two messages that one incarnation delivered in this order and another in the opposite order.
 #[derive(Clone, Copy, Debug)]
 struct Contradiction {
     group: GroupId,
@@ -25,11 +25,11 @@ struct Contradiction {
     second: u32,
     /// The log that has them in this order.
     log: u32,
-    /// The log that has them in the other.
+    /// The log that has them in the opposite order.
     other: u32,
 }
 
-/// Judges what could not be popped.
+/// Judges the messages that could not be popped.
 pub(super) fn judge(tangle: &Tangle<'_>) -> Tally {
     let near = search(tangle, DEPTH_NEAR);
     let mut tally = search(tangle, usize::MAX);
@@ -40,7 +40,7 @@ pub(super) fn judge(tangle: &Tangle<'_>) -> Tally {
 fn search(tangle: &Tangle<'_>, depth: usize) -> Tally {
     let (mut tally, mut steps) = (Tally::default(), 0_u64);
     for (log, walked) in (0..).zip(&tangle.logs) {
-        // The last message of the group that the other log has too, and its place there.
+        // The last message of the group that is also in the other log, and its position there.
         let mut last: Table<(u32, GroupId), (u32, u32)> = Table::default();
         for item in walked.items.iter().take(depth).copied() {
             for group in
@@ -77,7 +77,8 @@ impl Contradiction {
 
     fn shown(self, tangle: &Tangle<'_>) -> Finding {
         let alone = self.is_alone(tangle);
-        // The order of the many is told first; the culprit is the other one.
+        // The majority's order is reported first; the incarnation with the other order is the
+        // culprit.
         let (right, wrong, first, second) = if alone {
             (self.other, self.log, self.second, self.first)
         } else {
@@ -104,7 +105,7 @@ impl Contradiction {
         )
     }
 
-    /// Whether fewer of the group's starts have this order than the other.
+    /// Returns whether fewer of the group's incarnations have this order than the opposite one.
     fn is_alone(self, tangle: &Tangle<'_>) -> bool {
         let members = tangle
             .places(self.first)

@@ -1,20 +1,20 @@
-//! What one start delivered in one group, place by place, as far as a later start may have to
-//! repeat it.
+//! One incarnation's deliveries in one group, position by position, as far as a later incarnation
+//! may have to repeat them.
 //!
-//! The first places are held one by one, with their lines. Of the places behind them only a running
-//! hash is held, up to the last that is durable; and those beyond that, which may become durable
-//! yet, as a bounded tail. So a finding far behind names no place, and what became durable very
-//! late cannot be judged.
+//! The first positions are stored one by one, with their lines. For later positions only a running
+//! hash is stored, up to the last durable one. Later positions that may still become durable are
+//! stored as a bounded tail. A finding at a late position therefore names no position, and a
+//! delivery that becomes durable very late cannot be judged.
 //!
-//! Invariant: `tail` holds the places `PLACES_MAX.max(durable)..delivered`, except where `lost`
-//! says otherwise.
+//! Invariant: `tail` holds the positions `PLACES_MAX.max(durable)..delivered`, unless `lost` is
+//! set.
 
 use std::collections::VecDeque;
 
-/// How many places are held one by one, and how many that are not durable.
+/// Limit of positions stored one by one, and of stored positions that are not durable.
 pub(super) const PLACES_MAX: usize = 1 << 14;
 
-/// A delivery at its place: a hash of the message's name, and the line.
+/// A delivery at its position: a hash of the message's name, and the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TrailPlace {
     /// A hash of the message's name.
@@ -23,12 +23,12 @@ pub(super) struct TrailPlace {
     pub(super) line: u64,
 }
 
-/// A running hash over places.
+/// A running hash over positions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Chain(u64);
 
 impl Chain {
-    /// Adds one place.
+    /// Adds one position.
     pub(super) fn add(&mut self, message: u64) {
         let product =
             u128::from(self.0 ^ message).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
@@ -36,24 +36,24 @@ impl Chain {
     }
 }
 
-/// A start's deliveries in a group.
+/// An incarnation's deliveries in a group.
 #[derive(Debug, Default)]
 pub(super) struct Trail {
-    /// The first places.
+    /// The first positions.
     pub(super) first: Vec<TrailPlace>,
-    /// How many there are in all.
+    /// Number of deliveries.
     pub(super) delivered: u64,
-    /// How many are durable.
+    /// Number of durable deliveries.
     pub(super) durable: u64,
-    /// Over the durable ones behind the first.
+    /// Hash of the durable deliveries after the first positions.
     pub(super) chain: Chain,
-    /// Whether more became durable than was still held.
+    /// Whether more deliveries became durable than were still stored.
     pub(super) lost: bool,
     tail: VecDeque<u64>,
 }
 
 impl Trail {
-    /// Something was delivered.
+    /// Adds a delivery.
     pub(super) fn deliver(&mut self, message: u64, line: u64) {
         self.delivered += 1;
         if self.first.len() < PLACES_MAX {
@@ -66,14 +66,14 @@ impl Trail {
         self.tail.push_back(message);
     }
 
-    /// Drops what is not durable.
+    /// Drops the deliveries that are not durable.
     pub(super) fn keep_durable(&mut self) {
         self.first.truncate(usize::try_from(self.durable).unwrap_or(usize::MAX));
         self.first.shrink_to_fit();
         self.tail = VecDeque::new();
     }
 
-    /// So many are durable, or more.
+    /// Makes at least the first `count` deliveries durable.
     pub(super) fn secure(&mut self, count: u64) {
         let count = count.min(self.delivered);
         let mut place = self.durable.max(PLACES_MAX as u64);

@@ -1,4 +1,4 @@
-//! What the judge says.
+//! The verdict of the judge.
 
 use std::time::Duration;
 
@@ -7,29 +7,29 @@ use serde::Serialize;
 use super::registry::CheckId;
 use crate::history::HistoryError;
 
-/// What the judge says of one history.
+/// The verdict on one history.
 #[derive(Clone, Debug)]
 pub struct Verdict {
-    /// One for each check, in the order of [`CheckId::ALL`].
+    /// One judgement per check, in the order of [`CheckId::ALL`].
     pub judgements: Vec<Judgement>,
     /// Records read.
     pub events: u64,
-    /// `ev`s that this version does not know, each with the line of its first and how many there
-    /// were.
+    /// Unknown `ev` values, each with its first line and its count.
     pub unknown: Vec<(String, u64, u64)>,
-    /// Where the history ends in the middle of a line, or is otherwise cut short of what was begun.
+    /// The reason why the history is incomplete, for example because it ends in the middle of a
+    /// line.
     pub cut: Option<HistoryError>,
-    /// How long judging took, reading included.
+    /// The time that judging took, including reading.
     pub took: Duration,
-    /// The most memory that the process held at once, in bytes, where the system reports it.
+    /// The peak memory of the process in bytes, if the system reports it.
     pub memory_bytes_max: Option<u64>,
 }
 
 impl Verdict {
-    /// What was said of a check.
+    /// Returns the judgement of a check.
     ///
     /// # Panics
-    /// Never: there is a judgement for each check.
+    /// Never, because there is a judgement for each check.
     #[must_use]
     pub fn of(&self, id: CheckId) -> &Judgement {
         self.judgements
@@ -39,52 +39,54 @@ impl Verdict {
     }
 }
 
-/// What the judge says of one check.
+/// The judgement of one check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judgement {
     /// The check.
     pub check: CheckId,
-    /// What came out.
+    /// The outcome.
     pub outcome: Outcome,
 }
 
-/// What came out of a check.
+/// The outcome of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It holds, and the history gave it this much to judge: never 0.
+    /// The promise holds, and the history had cases to judge.
     Held {
-        /// Deliveries, messages, views or whatever the check is about.
+        /// Number of cases, never 0: deliveries, messages, views or whatever else the check counts.
         judged: u64,
     },
-    /// It is broken.
+    /// The promise is broken.
     Broken {
-        /// In how many places. A count, not a list: one fault can break a promise a million times.
+        /// Number of violations. This is a count and not a list, because one fault can break a
+        /// promise a million times.
         times: u64,
-        /// The first, with what shows it.
+        /// The first violation, with the records that show it.
         finding: Finding,
     },
-    /// The history ends before it could be decided: nodes neither ended nor were killed.
+    /// The history ends before the check could be decided: some nodes neither ended nor were
+    /// killed.
     Inconclusive(String),
-    /// The history gave it nothing to judge, or what it builds on is broken already.
+    /// The history had no case to judge, or a check that this one depends on is broken.
     NotJudged(String),
 }
 
-/// How a promise was broken.
+/// The way in which a promise was broken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// One sentence, with the nodes' and messages' own names.
+    /// One sentence with the names of the nodes and messages.
     pub what: String,
-    /// The fewest records that show it, in the order in which to read them.
+    /// The fewest records that show it, in reading order.
     pub witness: Vec<Witness>,
 }
 
-/// A record that shows something.
+/// A record that supports a finding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Witness {
-    /// Its line in the history, from 1.
+    /// The record's line in the history, counted from 1.
     pub line: u64,
-    /// What it shows.
+    /// The record's role in the finding.
     pub role: &'static str,
-    /// Whether it is the record that should not be, or the last one before what should have been.
+    /// Whether this is the record that should not exist, or the last one before the missing record.
     pub culprit: bool,
 }

@@ -1,7 +1,7 @@
-//! The views that nodes installed, and what views themselves promise.
+//! The views that nodes installed, and the promises about views themselves.
 //!
-//! Invariants: a seat is one start in one group; its records are in the order of its lines; equal
-//! lists of members share an id.
+//! Invariants: a seat is one incarnation in one group; its records are in line order; equal lists
+//! of members share an id.
 
 use super::groups::{GroupId, Groups, NodeSet};
 use super::mixing::Table;
@@ -9,14 +9,14 @@ use super::roster::{Fate, Moment, NodeId, Roster, StartId};
 use super::tally::{Tally, blames, finding, shows};
 use crate::history::EndReason;
 
-/// A list of members, by the order of appearance.
+/// The id of a list of members, in order of appearance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct ListId(u32);
 
 /// A list of a view's members.
 #[derive(Debug)]
 pub(super) struct MemberList {
-    /// In the view's own order; a node may be there twice, by mistake.
+    /// The members in the view's own order; a faulty list may name a node twice.
     pub(super) nodes: Vec<NodeId>,
     /// The same.
     pub(super) set: NodeSet,
@@ -29,18 +29,18 @@ pub(super) struct Installed {
     pub(super) view: u64,
     /// Its members.
     pub(super) list: ListId,
-    /// When, and on which line.
+    /// The time and line of the installation.
     pub(super) at: Moment,
 }
 
-/// One start in one group.
+/// One incarnation in one group.
 #[derive(Debug)]
 pub(super) struct Seat {
     /// The start.
     pub(super) start: StartId,
     /// The group.
     pub(super) group: GroupId,
-    /// What it installed.
+    /// The views that it installed.
     pub(super) records: Vec<Installed>,
 }
 
@@ -50,7 +50,7 @@ pub(super) struct Views {
     list_ids: Table<Vec<NodeId>, ListId>,
     lists: Vec<MemberList>,
     seat_ids: Table<(StartId, GroupId), u32>,
-    /// The seats that installed anything.
+    /// The seats that installed at least one view.
     pub(super) seats: Vec<Seat>,
     /// The first record of each view.
     first: Table<(GroupId, u64), Installed>,
@@ -101,25 +101,25 @@ impl Views {
         new
     }
 
-    /// The members of a list.
+    /// Returns the members of a list.
     pub(super) fn members(&self, list: ListId) -> &MemberList {
         &self.lists[list.0 as usize]
     }
 
-    /// The view that a start has installed last in a group.
+    /// Returns the view that an incarnation has installed last in a group.
     pub(super) fn current(&self, start: StartId, group: GroupId) -> Option<u64> {
         let seat = self.seat_ids.get(&(start, group))?;
         self.seats[*seat as usize].records.last().map(|record| record.view)
     }
 
-    /// The view that a start had installed last in a group before this line.
+    /// Returns the view that an incarnation had installed last in a group before this line.
     pub(super) fn before(&self, start: StartId, group: GroupId, line: u64) -> Option<u64> {
         let records = &self.seats[*self.seat_ids.get(&(start, group))? as usize].records;
         let before = records.partition_point(|record| record.at.line < line);
         before.checked_sub(1).map(|last| records[last].view)
     }
 
-    /// The members of a view, as its first record has them.
+    /// Returns the members of a view, according to its first record.
     pub(super) fn members_of(&self, group: GroupId, view: u64) -> Option<&NodeSet> {
         self.first.get(&(group, view)).map(|first| &self.members(first.list).set)
     }
@@ -208,7 +208,7 @@ impl Views {
         }
     }
 
-    /// `view-majority`, once all fates are known.
+    /// Judges `view-majority`, once all fates are known.
     pub(super) fn judge_majority(&self, roster: &Roster, groups: &Groups) -> Tally {
         let gone = self.gone(roster);
         let mut pairs: Table<(GroupId, u64, u64), bool> = Table::default();
@@ -223,7 +223,7 @@ impl Views {
                 if self.keeps_majority(&gone, seat.group, from, to) {
                     continue;
                 }
-                // The same pair of views counts once, and may still be the first in line.
+                // The same pair of views counts once, but this record may have the lowest line.
                 let times = u64::from(!std::mem::replace(broken, true));
                 tally.breach(times, to.at.line, || {
                     self.lost_majority(roster, groups, seat, from, to)
@@ -233,8 +233,9 @@ impl Views {
         tally
     }
 
-    /// When members of views went as they were asked to: a leaver from the beginning on, since the
-    /// others go on without it before it ends; one that was asked to stop, from then on.
+    /// Returns when members of views left or stopped on request. A leaver counts from the
+    /// beginning, because the others continue without it before it ends. A member that was asked to
+    /// stop counts from that moment.
     fn gone(&self, roster: &Roster) -> Table<(GroupId, u64, NodeId), Moment> {
         let mut gone: Table<(GroupId, u64, NodeId), Moment> = Table::default();
         for seat in &self.seats {

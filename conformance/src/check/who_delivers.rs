@@ -1,8 +1,9 @@
-//! Which nodes deliver what: validity, agreement, uniform agreement, the same set in the same view,
-//! and the silence of removed nodes. And of liveness, that what was multicast is delivered.
+//! Which nodes deliver which messages: validity, agreement, uniform agreement, the same set in the
+//! same view, and the silence of removed nodes. Also the part of liveness that requires every
+//! multicast message to be delivered.
 //!
-//! Each is judged of a class of messages at once, twice: as the history is, and as if all
-//! unfinished starts were done. What is broken only then is in doubt.
+//! Each promise is judged for a whole class of messages, twice: for the history as it is, and as if
+//! all unfinished incarnations were done. If it is broken only in the second case, it is in doubt.
 
 use super::class::Class;
 use super::due::{Due, Goer, Part};
@@ -15,7 +16,7 @@ use super::tally::{Tally, blames, finding, shows};
 use super::verdict::Finding;
 use crate::history::EndReason;
 
-/// What these checks found.
+/// The findings of these checks.
 #[derive(Debug, Default)]
 pub(super) struct WhoDelivers {
     /// `validity`.
@@ -28,12 +29,12 @@ pub(super) struct WhoDelivers {
     pub(super) same_set: Tally,
     /// `removed-silent`.
     pub(super) silent: Tally,
-    /// What `liveness` says of messages.
+    /// The part of `liveness` that concerns messages.
     pub(super) liveness: Tally,
 }
 
-/// How a class breaks a promise: the start that lacks its messages, and one that shows that it
-/// should not.
+/// The way in which a class breaks a promise: the incarnation that lacks its messages, and one that
+/// shows that it should have them.
 #[derive(Clone, Copy, Debug)]
 struct Lack {
     lacks: Goer,
@@ -46,28 +47,28 @@ const UNIFORM: usize = 1;
 const SAME_SET: usize = 2;
 const SILENT: usize = 3;
 
-/// How a class breaks them, if it does.
+/// For each promise, the way in which a class breaks it, if it does.
 type Standing = [Option<Lack>; 4];
 
 impl WhoDelivers {
-    /// Of the promises about delivered messages.
+    /// Returns the tallies of the promises about delivered messages.
     fn of_delivered(&mut self) -> [&mut Tally; 4] {
         [&mut self.agreement, &mut self.uniform, &mut self.same_set, &mut self.silent]
     }
 }
 
-/// Judges classes of delivered messages, and messages that nobody delivered.
+/// Judges classes of delivered messages, and undelivered messages.
 pub(super) struct Judging<'a> {
     pub(super) roster: &'a Roster,
     pub(super) groups: &'a Groups,
     pub(super) names: &'a Names,
     pub(super) due: &'a Due<'a>,
-    /// Whether the history tells what senders answered.
+    /// Whether the history records senders' answers.
     pub(super) tells_answers: bool,
 }
 
 impl Judging<'_> {
-    /// Judges messages that somebody delivered.
+    /// Judges a class of delivered messages.
     pub(super) fn class(&self, found: &mut WhoDelivers, class: &Class) {
         let parts = self.due.parts(class.key.groups, &class.key.views, World::AsIs);
         let delivered = Delivered::of(self.roster, class);
@@ -93,7 +94,7 @@ impl Judging<'_> {
         }
     }
 
-    /// Counts what there is to judge.
+    /// Counts the cases to judge.
     fn count(&self, found: &mut WhoDelivers, class: &Class, parts: &[Part], delivered: &Delivered) {
         let (due, count) =
             (parts.iter().filter(|part| !part.due.is_empty()).count() as u64, class.count);
@@ -116,7 +117,7 @@ impl Judging<'_> {
         found.same_set.cases(parts.iter().filter(went_on).count() as u64 * count);
     }
 
-    /// Whether a start left, halted, was removed or came again.
+    /// Returns whether an incarnation left, halted, was removed or was followed by another one.
     fn is_outside(&self, class: &Class, start: StartId) -> bool {
         let gone = [Fate::Ended(EndReason::Left), Fate::Ended(EndReason::Halted)];
         gone.contains(&self.roster.starts[start.index()].fate())
@@ -131,7 +132,7 @@ impl Judging<'_> {
         let silent = delivered.killed.is_none()
             && delivered.starts.iter().all(|start| self.is_outside(class, *start));
         for part in parts {
-            // One of those that went on to each next view and have the messages.
+            // For each next view, one incarnation that installed it and has the messages.
             let mut goers: Table<u64, StartId> = Table::default();
             for goer in part.due.iter().filter(has) {
                 goer.next.into_iter().for_each(|(view, _)| {
@@ -153,7 +154,7 @@ impl Judging<'_> {
         standing
     }
 
-    /// Judges messages that were delivered and of which their sender never said that it took them.
+    /// Judges delivered messages that their sender neither accepted nor refused.
     fn unanswered(&self, liveness: &mut Tally, class: &Class) {
         let sender = class.key.sender;
         let is_silent = self.tells_answers
@@ -197,7 +198,7 @@ impl Judging<'_> {
         let name = self.called(class);
         let what = format!("{shows_start} delivered {name}, and {lacks} {}", promise.lacks);
         let (sent, delivered) = class.first.as_ref().map_or((0, 0), |example| {
-            // A node that is due may have delivered in another start than the one that is due.
+            // The node may have delivered in another incarnation than the one that must deliver.
             let node = self.roster.node_of(lack.shows);
             let same_node = |start: &StartId| self.roster.node_of(*start) == node;
             let by = class.key.delivered.iter().position(|(start, _)| *start == lack.shows);
@@ -233,8 +234,8 @@ impl Judging<'_> {
         }
     }
 
-    /// Whether a message of these groups, sent by this start, would be due to some node if no node
-    /// delivered it, from a sender that answers for it: then it names the node.
+    /// Returns a node that must deliver a message of these groups if no node delivered it, provided
+    /// that the sending incarnation is accountable for the message.
     pub(super) fn promised(
         &self,
         sender: StartId,
@@ -251,7 +252,7 @@ impl Judging<'_> {
         due.iter().find_map(|part| part.due.first()).map(|goer| goer.start)
     }
 
-    /// Whether what becomes of a message that nobody delivered is `liveness`'s to judge.
+    /// Returns whether `liveness` judges a message that was not delivered.
     fn is_after_faults(&self, t_ns: u64) -> bool {
         self.roster.last_fault_ns.is_some_and(|last| t_ns >= last)
     }
@@ -266,7 +267,7 @@ impl Judging<'_> {
         }
     }
 
-    /// Judges a message that nobody delivered; says whether that breaks validity or liveness.
+    /// Judges an undelivered message; returns whether it breaks validity or liveness.
     pub(super) fn undelivered(
         &self,
         found: &mut WhoDelivers,
@@ -307,7 +308,7 @@ impl Judging<'_> {
     }
 }
 
-/// How a broken promise is reported.
+/// The report of a broken promise.
 struct Promise {
     lacks: &'static str,
     culprit: &'static str,
@@ -370,7 +371,7 @@ mod tests {
     use crate::check::CheckId;
     use crate::check::testing::{Play, broken, held, inconclusive};
 
-    /// Three nodes; "a" sent one message, in line 5.
+    /// Three nodes; "a" sent one message, on line 5.
     fn sent() -> Play {
         let mut play = Play::new(&["a", "b", "c"]);
         assert_eq!(play.sends("a", 1), [5]);
@@ -413,8 +414,8 @@ mod tests {
         }
     }
 
-    /// "a" is asked to leave, takes its message or does not, and leaves; it may have been removed
-    /// before.
+    /// "a" is asked to leave, accepts its message or not, and leaves; `removed_first` removes it
+    /// before that.
     fn left(accepted: bool, removed_first: bool) -> Play {
         let mut play = Play::new(&["a", "b", "c"]);
         let view = |id: u64, node: &str, members: &str| {
