@@ -1,10 +1,11 @@
-//! Decisions of several conditions, and whether covered branches cover them.
+//! Decisions with several conditions, and whether branch coverage is enough for them.
 //!
-//! Where each condition of a decision is reached from one place alone, tests that take both ways at
-//! each condition show that each one decides by itself (MC/DC): the conditions before it have one
-//! outcome each, and those behind it are not looked at. `.ci/coverage` measures those ways. So the
-//! core has no decision that is otherwise, as `(a && b) || c` is, where `c` is reached from `a` and
-//! from `b`. The same decision in another order, `c || (a && b)`, has none of that kind.
+//! If each condition of a decision can be reached from only one other condition, then tests that
+//! take both branches of every condition also show that each condition decides independently
+//! (MC/DC): the conditions before it have one outcome each, and those after it are not evaluated.
+//! `.ci/coverage` measures the branches. The core therefore contains no decision of another form.
+//! In `(a && b) || c`, for example, `c` is reached from `a` and from `b`; the reordered `c || (a &&
+//! b)` avoids this.
 //!
 //! Source: Comar, Guitton, Hainque, Quinot, "Formalization and comparison of MCDC and object
 //! branch coverage criteria", ERTS 2012.
@@ -22,14 +23,14 @@ use syn::spanned::Spanned as _;
 use syn::visit::{self, Visit};
 use syn::{Attribute, BinOp, Expr, ExprBinary, Item, UnOp};
 
-/// From how many conditions of an expression one gets to each outcome.
+/// The number of conditions in an expression from which each outcome is reached.
 #[derive(Clone, Copy)]
 struct Exits {
     is_true: usize,
     is_false: usize,
 }
 
-/// Of a condition, which is all that is neither of both operators, nor a negation.
+/// A single condition: anything other than `&&`, `||` or a negation.
 const CONDITION: Exits = Exits { is_true: 1, is_false: 1 };
 
 fn exits(expression: &Expr) -> Exits {
@@ -56,7 +57,7 @@ fn exits(expression: &Expr) -> Exits {
     }
 }
 
-/// Lines with decisions in which a condition is reached from several.
+/// Line numbers of decisions in which a condition is reached from several others.
 #[derive(Default)]
 struct Found(Vec<usize>);
 

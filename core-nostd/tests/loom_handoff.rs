@@ -1,13 +1,13 @@
-//! Every interleaving of the hand-off from application threads to the step, under loom (SMC-2,
-//! SMC-3).
+//! Every interleaving of the hand-off from application threads to the step, explored with loom
+//! (SMC-2, SMC-3).
 //!
 //! Run with `RUSTFLAGS="--cfg loom" cargo test -p tramontane-core --release --test loom_handoff`.
 //!
-//! A slot's payload is one of loom's cells, which reports any two accesses that nothing orders: a
-//! message that is seen before it is built, or a slot that its second owner writes while the step
-//! still reads it. Loom can explore fewer interleavings than there are without a word, so each test
-//! asserts how many it went through; and a copy of the hand-off with a planted bug is run through
-//! the same model, which must find it.
+//! A slot's payload is a loom cell, which reports any two accesses that are not ordered: a message
+//! that is read before it is built, or a slot that its second owner writes while the step still
+//! reads it. Loom can silently explore fewer interleavings than exist, so each test asserts the
+//! number explored. A copy of the hand-off with a planted bug goes through the same model, which
+//! must find the bug.
 #![cfg(loom)]
 #![allow(
     clippy::arithmetic_side_effects,
@@ -25,16 +25,17 @@ use loom::thread;
 use tramontane_core::ids::{Position, Slot};
 use tramontane_core::smc::{HandOff, HandOffCells, Outcome, ReadyFlag, Refusal};
 
-/// What the model asks of a hand-off: the core's own, or a copy with a bug.
+/// The operations that the model needs from a hand-off: the core's, or a copy with a bug.
 trait HandsOff: Send + Sync + 'static {
-    /// The first of at most so many positions, and how many; none if no slot is free.
+    /// Reserves up to `most` slots. Returns the first position and the count; the count is 0 if no
+    /// slot is free.
     fn reserve(&self, most: u32) -> Option<(u64, u32)>;
     fn finish(&self, position: u64, outcome: Outcome);
     fn outcome(&self, position: u64) -> Option<Outcome>;
     fn set_limit(&self, limit: u64);
 }
 
-/// The core's hand-off with the memory that it is lent.
+/// The core's hand-off and the memory lent to it.
 struct Real {
     cells: HandOffCells,
     ready: Vec<ReadyFlag>,
@@ -76,21 +77,21 @@ impl HandsOff for Real {
     }
 }
 
-/// What is wrong with the copy.
+/// The bug planted in the copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Bug {
     None,
     /// The ready flag does not publish the payload.
     RelaxedFlag,
-    /// The limit does not say that the step is done with the slot.
+    /// The limit does not order the step's reads of the slot before its reuse.
     RelaxedLimit,
-    /// Two threads may take one position.
+    /// Two threads may reserve the same position.
     LoadThenStore,
-    /// The limit comes one slot too early.
+    /// The limit is raised one slot too early.
     EarlyLimit,
 }
 
-/// The hand-off as the core has it, but for the bug.
+/// A copy of the core's hand-off, except for the bug.
 struct Copied {
     bug: Bug,
     reserved: AtomicU64,
@@ -156,13 +157,14 @@ impl HandsOff for Copied {
     }
 }
 
-/// A ring of one member: two application threads and the step share it.
+/// The ring of one member, shared by two application threads and the step.
 struct Ring<H> {
     handoff: H,
     slots: Vec<UnsafeCell<u64>>,
 }
 
-// SAFETY: the slots are what the model is about: loom itself reports an access that is not ordered.
+// SAFETY: the model checks accesses to the slots: loom itself reports any access that is not
+// ordered.
 unsafe impl<H: Sync> Sync for Ring<H> {}
 // SAFETY: as above.
 unsafe impl<H: Send> Send for Ring<H> {}
@@ -182,8 +184,8 @@ impl<H: HandsOff> Ring<H> {
         &self.slots[usize::try_from(position % self.window()).expect("a small window")]
     }
 
-    /// An application thread sends messages, at most so many at once; waits for a slot if there is
-    /// none. Gives their positions.
+    /// Sends messages from an application thread, at most `most` at once, waiting while no slot is
+    /// free. Returns their positions.
     fn send(&self, messages: std::ops::Range<u64>, most: u32, outcome: Outcome) -> Vec<u64> {
         let mut sent = Vec::new();
         let mut left = messages;
@@ -196,7 +198,7 @@ impl<H: HandsOff> Ring<H> {
             for position in (first..).take(usize::try_from(count).expect("a small count")) {
                 let message = left.next().expect("no more than was asked for");
                 self.slot(position).with_mut(|payload| {
-                    // SAFETY: exclusive, as the model checks.
+                    // SAFETY: access is exclusive, as the model checks.
                     unsafe { *payload = message }
                 });
                 self.handoff.finish(position, outcome);
@@ -206,7 +208,7 @@ impl<H: HandsOff> Ring<H> {
         sent
     }
 
-    /// The step takes one message, whenever it is ready, and frees its slot.
+    /// Waits until a message is ready, takes it, and frees its slot.
     fn take(&self, position: u64) -> (u64, Outcome) {
         let outcome = loop {
             match self.handoff.outcome(position) {
@@ -215,7 +217,7 @@ impl<H: HandsOff> Ring<H> {
             }
         };
         let message = self.slot(position).with(|payload| {
-            // SAFETY: nobody writes it now, as the model checks.
+            // SAFETY: no thread writes it now, as the model checks.
             unsafe { *payload }
         });
         self.handoff.set_limit(position + 1 + self.window());
@@ -223,31 +225,31 @@ impl<H: HandsOff> Ring<H> {
     }
 }
 
-/// What two threads send.
+/// The messages that two threads send, and how.
 #[derive(Clone, Copy)]
 struct Load {
     window: usize,
-    /// Messages of each thread.
+    /// Number of messages of each thread.
     counts: [u64; 2],
-    /// The most that a thread reserves at once.
+    /// Maximum number of slots that a thread reserves at once.
     most: u32,
-    /// How often a thread is stopped between two of its operations; any number of times if not
-    /// given.
+    /// Maximum number of preemptions of a thread; `None` for no limit.
     preemptions: Option<usize>,
 }
 
-/// One message of each thread, in a ring of so many slots.
+/// Returns a load of one message per thread, in a ring of `window` slots.
 const fn one_each(window: usize) -> Load {
     Load { window, counts: [1, 1], most: 1, preemptions: None }
 }
 
-/// Two threads send; the step takes it all. Gives the number of interleavings.
+/// Runs two sending threads and a step that takes all messages. Returns the number of
+/// interleavings.
 fn explore<H: HandsOff>(load: Load, make: impl Fn(usize) -> H + Send + Sync + 'static) -> usize {
     let explored = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&explored);
     let mut model = loom::model::Builder::new();
     model.preemption_bound = load.preemptions;
-    // Each look of a waiting thread is a branch.
+    // Each check by a waiting thread is a branch.
     model.max_branches = 10_000;
     model.check(move || {
         counter.fetch_add(1, StdOrdering::Relaxed);
@@ -260,7 +262,7 @@ fn explore<H: HandsOff>(load: Load, make: impl Fn(usize) -> H + Send + Sync + 's
             spawn(load.counts[0], 10, Outcome::Message),
             spawn(load.counts[1], 20, Outcome::Dropped),
         ];
-        // Without this, loom may take the first load below as the only order there is.
+        // Without this, loom may assume that the first load below always comes first.
         thread::yield_now();
         let all = load.counts.iter().sum();
         let taken: Vec<(u64, Outcome)> = (0..all).map(|position| ring.take(position)).collect();
@@ -270,7 +272,8 @@ fn explore<H: HandsOff>(load: Load, make: impl Fn(usize) -> H + Send + Sync + 's
     explored.load(StdOrdering::Relaxed)
 }
 
-/// Each position was given once, and what was taken there is what its owner built and how it ended.
+/// Asserts that each position was reserved once, and that the message and outcome taken there are
+/// those of its owner.
 fn check(taken: &[(u64, Outcome)], first: &[u64], second: &[u64]) {
     let mut positions: Vec<u64> = first.iter().chain(second).copied().collect();
     positions.sort_unstable();
@@ -302,7 +305,7 @@ fn two_threads_share_one_slot_that_is_used_again() {
     assert!(explored > 1000, "only {explored}");
 }
 
-/// The ring wraps while both threads send. There are too many interleavings for all.
+/// The ring wraps while both threads send. The interleavings are too many to explore them all.
 #[test]
 fn two_threads_go_round_a_ring_of_two() {
     let load = Load { window: 2, counts: [2, 1], most: 1, preemptions: Some(3) };
@@ -311,7 +314,7 @@ fn two_threads_go_round_a_ring_of_two() {
     assert!(explored > 1000, "only {explored}");
 }
 
-/// The same with a sender that takes two slots at once, or one if there is no more.
+/// The same, with a sender that takes two slots at once if they are free, otherwise one.
 #[test]
 fn several_slots_are_reserved_at_once() {
     let load = Load { window: 2, counts: [2, 1], most: 2, preemptions: Some(3) };
@@ -320,7 +323,7 @@ fn several_slots_are_reserved_at_once() {
     assert!(explored > 1000, "only {explored}");
 }
 
-/// The copy without a bug is a hand-off: what is found below is the bug's doing.
+/// The copy without a bug is correct, so the failures below come from the planted bugs.
 #[test]
 fn the_copy_itself_is_sound() {
     let explored = explore(one_each(1), |window| Copied::new(window, Bug::None));
@@ -351,8 +354,8 @@ fn a_position_that_is_taken_twice_is_found() {
     explore(one_each(2), |window| Copied::new(window, Bug::LoadThenStore));
 }
 
-/// A reservation races with the end of its view: it is below what the close returned, or refused
-/// (VIE-7).
+/// A reservation races with the end of its view: either its position is below the count that the
+/// close returned, or it is refused (VIE-7).
 #[test]
 fn a_close_counts_every_reservation_or_refuses_it() {
     let runs = Arc::new(AtomicUsize::new(0));

@@ -1,7 +1,7 @@
-//! The core never allocates: a counting allocator watches a group from its first step after it
-//! opened.
+//! The core never allocates: a counting allocator watches a group from the first step after its
+//! nodes are opened.
 //!
-//! The build proves more, since the core links into an image that has no heap. This test gives a
+//! The build proves more, because the core links into an image that has no heap. This test gives a
 //! number: the same code, on a host, over many laps of the ring and both kinds of delivery.
 
 #![allow(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::expect_used)]
@@ -19,41 +19,41 @@ use tramontane_core::node::Node;
 use tramontane_core::smc::Outbox;
 
 thread_local! {
-    /// Allocations of this thread since it began to watch; none while it does not. Per thread,
-    /// because the test harness has threads of its own.
+    /// Allocations of this thread since it began to watch; `None` while it does not watch. The
+    /// count is per thread because the test harness has threads of its own.
     static WATCHED: Cell<Option<u64>> = const { Cell::new(None) };
 }
 
 struct Counting;
 
-/// Notes that memory was asked for, if this thread watches.
+/// Counts an allocation if this thread watches.
 fn note() {
-    // At the end of a thread its locals are gone; nobody watches then.
+    // When a thread ends, its locals are gone, and it no longer watches.
     let _ = WATCHED.try_with(|watched| watched.set(watched.get().map(|count| count + 1)));
 }
 
-// SAFETY: everything is handed on to the system's allocator unchanged; counting allocates nothing.
+// SAFETY: all calls are forwarded to the system's allocator unchanged; counting allocates nothing.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         note();
-        // SAFETY: the caller's promise is handed on.
+        // SAFETY: the caller's promise is passed on.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         note();
-        // SAFETY: the caller's promise is handed on.
+        // SAFETY: the caller's promise is passed on.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
         note();
-        // SAFETY: the caller's promise is handed on.
+        // SAFETY: the caller's promise is passed on.
         unsafe { System.realloc(block, layout, bytes) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise is handed on.
+        // SAFETY: the caller's promise is passed on.
         unsafe { System.dealloc(block, layout) }
     }
 }
@@ -61,7 +61,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// How many allocations `work` makes.
+/// Returns the number of allocations that `work` makes.
 fn allocations(work: impl FnOnce()) -> u64 {
     WATCHED.set(Some(0));
     work();
@@ -71,11 +71,12 @@ fn allocations(work: impl FnOnce()) -> u64 {
 /// Messages that each member sends in a run: several laps of its ring.
 const MESSAGES: u64 = 400;
 
-/// Sends and steps until all members delivered everything. Gives what each delivered.
+/// Sends and steps until all members have delivered everything. Returns the number of messages that
+/// each delivered.
 fn run(nodes: &mut [Node<'_>], outboxes: &[Option<Outbox<'_>>]) -> [u64; 3] {
     let mut sent = [0_u64; 3];
     let mut delivered = [0_u64; 3];
-    // Far more turns than it takes, so that a group that stands still ends the test.
+    // Far more turns than a run takes, so that a stalled group ends the test.
     for _ in 0..100_000 {
         for (sent, outbox) in sent.iter_mut().zip(outboxes.iter().flatten()) {
             while *sent < MESSAGES && send(outbox, &sent.to_le_bytes()).is_ok() {
@@ -112,7 +113,7 @@ fn unordered_multicast_allocates_nothing_after_open() {
     assert_allocates_nothing(Delivery::Unordered);
 }
 
-/// A count of zero means something only if the counter counts.
+/// A count of zero means something only if the counter works.
 #[test]
 fn the_counter_sees_an_allocation() {
     let count = allocations(|| drop(std::hint::black_box(Box::new(7_u64))));

@@ -1,5 +1,5 @@
-//! What a peer can do to a block group: end it, and nothing else (RDM-4). Seeds are proptest's,
-//! printed on failure.
+//! A peer's input can end a block group, and do nothing else (RDM-4). proptest prints its seed on
+//! failure.
 
 use super::member::*;
 use proptest::prelude::*;
@@ -17,7 +17,7 @@ fn misbehaved(member: Rank) -> Option<Outcome> {
     Some(Outcome::Failed(Failure { member, cause: Cause::Lost(LossCause::Misbehaved) }))
 }
 
-/// What the first block of a message may not be.
+/// Impossible first blocks of a message.
 #[test]
 fn a_first_block_that_cannot_be_ends_the_group() {
     let cases = [
@@ -41,7 +41,8 @@ fn a_first_block_that_cannot_be_ends_the_group() {
     }
 }
 
-/// What a later block may not be. The second member of a chain has all from the root, in order.
+/// Impossible later blocks. The second member of a chain receives all blocks from the root, in
+/// order.
 #[test]
 fn a_later_block_that_is_not_as_planned_ends_the_group() {
     let cases = [
@@ -107,8 +108,8 @@ fn another_groups_blocks_are_left_to_it() {
     });
 }
 
-/// A peer that revoked this member's right suspected it, and has not failed. The others do not
-/// blame it either: to them the member that was denied is gone.
+/// A peer that revoked this member's right suspected it and has not failed. The other members do
+/// not blame that peer either; they report the denied member as unreachable.
 #[test]
 fn a_peer_that_denies_a_post_ends_the_group_and_is_not_accused_by_others() {
     let denied =
@@ -118,7 +119,7 @@ fn a_peer_that_denies_a_post_ends_the_group_and_is_not_accused_by_others() {
         group.step(fabric, messages);
         assert_eq!(group.outcome(), denied(ROOT));
     });
-    // Member 3 says in its second cell that the root denied it: the lowest bit, the cause, the
+    // Member 3's second cell says that the root denied its post: the lowest bit, the cause, the
     // rank.
     let mut rows = <[[u64; 4]; 4]>::default();
     rows[3][1] = 1 | (4 << 8);
@@ -193,8 +194,7 @@ fn algorithm() -> impl Strategy<Value = Algorithm> {
     ])
 }
 
-/// An event that a fabric could report: mostly of receives that were posted, with numbers near the
-/// right ones.
+/// An event that a fabric could report, usually about a posted receive and with plausible numbers.
 type Said = (bool, u16, u8, u32, usize);
 
 fn said() -> impl Strategy<Value = Said> {
@@ -204,8 +204,7 @@ fn said() -> impl Strategy<Value = Said> {
 }
 
 proptest! {
-    /// Nothing that is said moves a post outside the memory, or panics; and a group that ended
-    /// stays so.
+    /// No event moves a post outside the memory or causes a panic, and an ended group stays ended.
     #[test]
     fn no_peer_can_do_more_than_end_the_group(
         algorithm in algorithm(),
@@ -215,7 +214,7 @@ proptest! {
     ) {
         let mut cells = cells;
         if is_quiet {
-            // Nobody says that the group failed or closes: what is tried is tried for longer.
+            // No member says that the group failed or closes, so that the run lasts longer.
             cells.iter_mut().for_each(|cells| cells[1..].fill(0));
         }
         with_member(algorithm, cells, |mut group, fabric, messages| {

@@ -1,5 +1,5 @@
-//! A group's cells with checks: a flipped bit counts as not said yet, and ends the group after a
-//! number of steps that is stated, unless it is mended before.
+//! A group's cells with checks: a cell with a flipped bit counts as not yet written, and ends the
+//! group after a stated number of steps unless it is repaired before.
 
 use super::member::*;
 use tramontane_core::check::{Checks, STEPS_UNREADABLE};
@@ -7,8 +7,8 @@ use tramontane_core::fabric::LossCause;
 use tramontane_core::rdmc::Algorithm;
 use tramontane_core::rdmc::transfer::{Cause, Failure, Outcome};
 
-/// A member's cells: it is ready for so many steps, has not failed, and closes a group that had no
-/// message.
+/// A member's cells: it is ready for seven steps, has not failed, and closes a group without
+/// messages.
 const SAID: [u64; 4] = [7, 0, 1, 0];
 
 fn sealed() -> [[u64; 4]; 4] {
@@ -50,7 +50,7 @@ fn a_cell_that_is_mended_in_time_says_what_it_says() {
     });
 }
 
-/// The memory of a group that is over may be another's already.
+/// Another group may already use the memory of a group that has ended.
 #[test]
 fn cells_of_a_group_that_is_over_are_not_looked_at() {
     with_checks(Checks::On, Algorithm::Chain, sealed(), |mut group, fabric, messages, say| {

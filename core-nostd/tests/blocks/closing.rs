@@ -1,5 +1,6 @@
-//! A member that has told the root that it has everything depends on the root alone (RDM-6): a
-//! member that leaves because the group is closed must not make it fail for one that looks later.
+//! A member that has told the root that it has every message depends only on the root (RDM-6): a
+//! member that leaves because the group is closed must not make the group fail for another that
+//! reads its cells later.
 
 use super::member::*;
 use tramontane_core::fabric::{BlockEvent, LossCause};
@@ -7,14 +8,15 @@ use tramontane_core::ids::Rank;
 use tramontane_core::rdmc::Algorithm;
 use tramontane_core::rdmc::transfer::{BlockGroup, Cause, Failure, Outcome};
 
-/// Places in a member's line.
+/// Indexes of cells in a member's line.
 const FAILED: usize = 1;
 const CLOSING: usize = 2;
 const CLOSED: usize = 3;
 
 const LEFT: Cause = Cause::Lost(LossCause::Left);
 
-/// The cell of a member that says that another left: the lowest bit, the cause, the rank.
+/// Returns the cell with which a member says that another left: the lowest bit, the cause, the
+/// rank.
 fn told_left(member: Rank) -> u64 {
     1 | (2 << 8) | (u64::from(member.0) << 16)
 }
@@ -26,8 +28,8 @@ fn failed(member: Rank, cause: Cause) -> Option<Outcome> {
 /// A step of a member.
 type Step<'s> = dyn FnMut(&mut BlockGroup<'_>) + 's;
 
-/// A member that has confirmed a close of a group without messages, and what its peers can still
-/// say.
+/// Runs a test on a member that has confirmed the close of a group without messages; the test can
+/// publish its peers' cells.
 fn confirmed(test: impl Fn(&mut BlockGroup<'_>, &mut Step<'_>, &dyn Fn(Rank, usize, u64))) {
     let mut rows = <[[u64; 4]; 4]>::default();
     rows[0][CLOSING] = 1;
@@ -97,7 +99,7 @@ fn a_root_that_goes_without_a_close_ends_the_group() {
     });
 }
 
-/// A close means nothing to a member that did not confirm it: its messages are not all here.
+/// A close means nothing to a member that did not confirm it, because it lacks some messages.
 #[test]
 fn a_close_that_nobody_here_confirmed_hides_no_loss() {
     let mut rows = <[[u64; 4]; 4]>::default();
@@ -109,7 +111,7 @@ fn a_close_that_nobody_here_confirmed_hides_no_loss() {
     });
 }
 
-/// A member that confirmed has every message there is.
+/// A member that confirmed already has every message.
 #[test]
 fn a_message_after_the_last_is_not_begun() {
     let mut rows = <[[u64; 4]; 4]>::default();

@@ -1,5 +1,5 @@
-//! When a member completes a message: once all of it is in its place, and once it owes nobody a
-//! notice.
+//! When a member completes a message: once all of it is in its final memory and no notices are
+//! owed.
 
 use super::member::{BLOCK, OTHER, ROOT, Willing, area, setup, way, with_member, with_peers};
 use tramontane_core::fabric::{Area, BlockEvent, ErrorKind, Promises, ViewMemory};
@@ -8,13 +8,13 @@ use tramontane_core::memory::{Line, Row, RowWriter};
 use tramontane_core::rdmc::Algorithm;
 use tramontane_core::rdmc::transfer::{BlockGroup, MessageMemory, Setup};
 
-/// Longer than what one step copies, and no multiple of it.
+/// Longer than the bytes that one step copies, and not a multiple of them.
 const LONG: usize = 150_000;
 
-/// Where its messages go.
+/// Offset of the incoming message.
 const PLACE: usize = 200_000;
 
-/// Remembers what is copied where, and what was there when a message was completed.
+/// Records each copy, and the number of copies made when a message was completed.
 #[derive(Default)]
 struct Copied {
     pieces: Vec<(Area, Area, usize)>,
@@ -34,8 +34,8 @@ impl MessageMemory for Copied {
     }
 }
 
-/// RDM-5: the first block of a message is copied from staging in pieces, so that no step is long.
-/// It goes on to the next member before.
+/// RDM-5: the first block of a message is copied from staging in pieces, so that no step takes
+/// long. Before that, the block is forwarded to the next member.
 #[test]
 fn a_long_first_block_comes_to_its_place_in_pieces_and_only_then_is_its_message_complete() {
     let lines: [[Line; 1]; 4] = Default::default();
@@ -53,7 +53,7 @@ fn a_long_first_block_comes_to_its_place_in_pieces_and_only_then_is_its_message_
     let token = fabric.receives[0].1;
     let whole = BlockEvent::Received { way: way(ROOT), token, immediate: 1, length: LONG };
     group.take(&whole, &mut copied);
-    // The next in the chain is ready for it.
+    // The next member in the chain is ready for the block.
     RowWriter::from_lines(&lines[2]).cell(0).expect("in the line").publish(1);
     let mut sent_before = None;
     for _ in 0..10 {
@@ -76,8 +76,8 @@ fn a_long_first_block_comes_to_its_place_in_pieces_and_only_then_is_its_message_
     assert_eq!((copied.completed_after, group.completed()), (Some(3), 1));
 }
 
-/// Its memory is its owner's again once a message is complete, so no block may be on its way from
-/// there.
+/// The application may reuse a message's memory once the message is complete, so no block may still
+/// be in flight from there.
 #[test]
 fn a_message_is_complete_once_its_last_block_has_left() {
     with_peers(Algorithm::Chain, Default::default(), |mut group, fabric, messages, say| {
@@ -97,9 +97,9 @@ fn a_message_is_complete_once_its_last_block_has_left() {
     });
 }
 
-/// A peer on shared memory sees that a receive is posted before its notice goes, and sends. The
-/// message is whole then; but its member first gives the notice that it owes: the next message
-/// would owe another.
+/// On shared memory, a peer can see a posted receive before its notice is sent, and send the block.
+/// The message is whole then, but its member first sends the notice that it owes, because the next
+/// message needs another notice.
 #[test]
 fn a_message_that_overtakes_the_notice_of_its_receive_completes_after_that() {
     with_member(Algorithm::Sequential, Default::default(), |mut group, fabric, messages| {

@@ -1,8 +1,8 @@
-//! Large messages in the total order (RDM-7): a place counts as received when its slot and its
-//! blocks are both here.
+//! Large messages in the total order (RDM-7): a sequence position counts as received when both its
+//! slot and its blocks have arrived.
 //!
-//! Blocks are what the test says they are: it tells each node how many large messages of a sender
-//! have come.
+//! The test simulates the blocks: it reports to each node how many large messages of a sender have
+//! arrived.
 
 use crate::common::{OneMemory, send, with_layout, with_rows};
 use proptest::prelude::*;
@@ -17,7 +17,8 @@ const ALL: SubgroupId = SubgroupId(0);
 const RANKS: [Rank; 3] = [Rank(0), Rank(1), Rank(2)];
 const NODES: [NodeId; 3] = [NodeId(0), NodeId(1), NodeId(2)];
 
-/// What a node delivered: the sender, and what the slot says, with the count of a large one.
+/// A delivered message: the sender's rank, the first byte in the slot, and the count of a large
+/// message.
 type Delivered = (u16, u8, Option<u64>);
 
 fn subgroups(delivery: Delivery) -> [Subgroup<'static>; 1] {
@@ -39,7 +40,7 @@ fn send_large(outbox: &Outbox<'_>, says: u8) -> bool {
     true
 }
 
-/// Steps all nodes until nothing moves.
+/// Steps all nodes until all are idle.
 fn settle(nodes: &mut [Node<'_>], delivered: &mut [Vec<Delivered>]) {
     for _ in 0..1000 {
         let mut is_idle = true;
@@ -98,7 +99,7 @@ fn blocks_that_come_before_their_slot_wait_for_it_and_are_counted_once() {
             let mut delivered = vec![Vec::new(); 3];
             for rank in [1, 2] {
                 nodes[rank].large_arrived(ALL, SenderRank(0), 2);
-                // An older word takes nothing back.
+                // A smaller count that arrives later changes nothing.
                 nodes[rank].large_arrived(ALL, SenderRank(0), 1);
             }
             settle(nodes, &mut delivered);
@@ -132,7 +133,8 @@ fn a_member_that_sends_one_where_none_is_allowed_misbehaves() {
     });
 }
 
-/// Its blocks are nowhere: it would be handed over without them, or with another's.
+/// The message has no blocks, so it would be delivered without them, or with those of another
+/// message.
 #[test]
 fn a_member_that_makes_a_message_large_after_it_was_received_misbehaves() {
     for delivery in [Delivery::Ordered, Delivery::Unordered] {
@@ -142,13 +144,14 @@ fn a_member_that_makes_a_message_large_after_it_was_received_misbehaves() {
         let layout = layout.with_large(&[ALL]).expect("it has that subgroup");
         let ring = layout.ring(Rank(0), ALL).expect("it sends");
         with_rows(&layout, |nodes, outboxes, rows| {
-            // Blocks that came early are of another message.
+            // The blocks that arrived early belong to another message.
             nodes[1].large_arrived(ALL, SenderRank(0), 1);
             let mut handed = Vec::new();
             send(outbox(outboxes, 0), &[7]).expect("room");
             nodes[0].step(Time(0), &mut OneMemory, &mut |_: &mut Batch<'_>| {}).expect("it steps");
             let mut tamper = |batch: &mut Batch<'_>| {
-                // Between the receive stage of this step and its upcall, in an unordered subgroup.
+                // In an unordered subgroup, this happens between the step's receive stage and its
+                // upcall.
                 let length = ring.offset + ring.stride - SLOT_HEADER;
                 rows[0].apply(length, &(1_u32 << 31 | 1).to_ne_bytes()).expect("it is in the row");
                 handed.extend(batch.map(|message| message.payload.to_vec()));
@@ -169,8 +172,8 @@ fn a_member_that_makes_a_message_large_after_it_was_received_misbehaves() {
     }
 }
 
-/// A slot that comes free may be the one that an owed null waited for: a member that frees one is
-/// not at rest (NUL-2).
+/// An owed null may be waiting for the slot that becomes free, so a member that frees a slot is not
+/// idle (NUL-2).
 #[test]
 fn a_member_that_owed_a_null_without_a_slot_for_it_sends_it_once_one_is_free() {
     with_large(Delivery::Ordered, |nodes, outboxes| {
@@ -231,7 +234,7 @@ fn each_sender_of_large_messages_has_a_channel_of_its_own() {
     }
 }
 
-/// One thing that happens: somebody sends, or blocks of a sender are at a member.
+/// An event of the run: a member sends, or a sender's blocks arrive at a member.
 #[derive(Clone, Copy, Debug)]
 enum Event {
     Send { rank: usize, large: bool },
@@ -246,8 +249,8 @@ fn event() -> impl Strategy<Value = Event> {
 }
 
 proptest! {
-    /// Whatever order slots and blocks come in: one order for all, each sender's own kept, and at
-    /// the end everything.
+    /// In whichever order slots and blocks arrive, all members deliver in one order that keeps each
+    /// sender's order, and in the end they deliver everything.
     #[test]
     fn large_and_small_messages_have_one_order(events in prop::collection::vec(event(), 0..120)) {
         with_large(Delivery::Ordered, |nodes, outboxes| {
@@ -277,7 +280,7 @@ proptest! {
                     Event::Arrive { .. } => {}
                 }
                 settle(nodes, &mut delivered);
-                // Nobody delivered what some other member lacks.
+                // No member delivered a message that another member lacks.
                 for (from, sent) in sent.iter().enumerate() {
                     let others = (0..3).filter(|at| *at != from);
                     let least = others.map(|at| arrived[at][from]).min().unwrap_or(0);

@@ -1,5 +1,5 @@
-//! Block multicast: what a member of a block group does with what its peers say, and large messages
-//! in the total order.
+//! Block multicast: how a member of a block group handles its peers' cells and blocks, and large
+//! messages in the total order.
 
 #![allow(
     clippy::arithmetic_side_effects,

@@ -1,4 +1,5 @@
-//! A group of more members than one step reads the cells of: each is heard all the same.
+//! A group with more members than a step reads cells of: each member's failure report is still
+//! read.
 
 use super::member::{Messages, ROOT, VIEW, Willing, setup};
 use tramontane_core::fabric::{LossCause, Promises, ViewMemory};
@@ -7,13 +8,13 @@ use tramontane_core::memory::{Line, Row, RowWriter};
 use tramontane_core::rdmc::Algorithm;
 use tramontane_core::rdmc::transfer::{BlockGroup, Cause, Failure, Outcome};
 
-/// A step reads of 64.
+/// A step reads the cells of 64 members.
 const MEMBERS: u16 = 150;
 
-/// The place in a member's line where it says that the group failed.
+/// Offset of the cell in a member's line that says that the group failed.
 const FAILED: usize = 8;
 
-/// Opens a group of so many members.
+/// Opens a group of `count` members.
 fn with_members(
     count: u16,
     own: Rank,
@@ -34,12 +35,13 @@ fn with_members(
     test(group, &mut fabric, &mut Messages::default(), &say_failed);
 }
 
-/// After how many steps of member 1 the group has failed, if `said_by` says so of the root before
-/// the first. A step that knows of no failure, and has not read all cells, has more to do.
+/// Returns the number of steps after which member 1 knows that the group has failed, if `said_by`
+/// reports the root's loss before the first. A step that knows of no failure and has not read all
+/// cells must report more work.
 fn steps_until_heard(said_by: Rank) -> usize {
     let mut heard = 0;
     with_members(MEMBERS, Rank(1), |mut group, fabric, messages, say_failed| {
-        // Its receives are posted, and all cells were read once.
+        // The receives are posted, and all cells have been read once.
         for _ in 0..3 {
             group.step(fabric, messages);
         }
@@ -70,7 +72,7 @@ fn each_of_many_members_is_heard_within_the_steps_that_read_all_of_them() {
     assert_eq!(heard, [1, 1, 1, 2, 2, 3, 3]);
 }
 
-/// A step looks at 32 members at most, itself included, and says whether it has left any out.
+/// A step handles at most 32 members, the local one included, and says whether it left any out.
 #[test]
 fn a_root_tells_many_members_of_the_close_in_several_steps() {
     for (count, posts) in [(31, &[30][..]), (32, &[31]), (33, &[31, 1]), (64, &[31, 32])] {

@@ -1,5 +1,5 @@
-//! A member of a block group of four, over a fabric that takes everything: tests say what peers say
-//! and do.
+//! A member of a block group of four, over a fabric that accepts everything. The tests play the
+//! peers.
 
 use crate::common::{Carries, fabric};
 use tramontane_core::check::Checks;
@@ -19,21 +19,21 @@ pub const BLOCKS_MAX: u32 = 256;
 pub const ROOT: Rank = Rank(0);
 pub const OTHER: Rank = Rank(2);
 
-/// Takes everything, and remembers the tokens of its receives.
+/// A fabric that accepts everything and records the tokens of its receives.
 pub struct Willing {
     pub promises: Promises,
     pub receives: Vec<(Rank, Token)>,
     pub sends: usize,
     pub closes: usize,
-    /// What posts are refused with, if they are.
+    /// The error with which posts are refused, or `None` to accept them.
     pub refuses: Option<ErrorKind>,
     /// A peer that is not ready yet.
     pub absent: Option<Rank>,
-    /// To whom something was posted.
+    /// The peers to which something was posted.
     pub posts: Vec<Rank>,
-    /// The numbers of what was sent.
+    /// The immediate numbers of the blocks sent.
     pub numbers: Vec<u32>,
-    /// Bytes of block memory: what is posted lies in it.
+    /// Bytes of block memory; every post must be inside it.
     pub memory_bytes: usize,
 }
 
@@ -116,7 +116,7 @@ pub const fn way(peer: Rank) -> Way {
     Way { view: VIEW, channel: CHANNEL, peer }
 }
 
-/// The staging block, and the largest message behind it.
+/// The staging block, followed by the largest message.
 pub const MEMORY_BYTES: usize = BLOCK * (1 + BLOCKS_MAX as usize);
 
 #[derive(Default)]
@@ -143,7 +143,7 @@ pub fn area(offset: usize) -> Area {
     Area { region: Region(1), offset }
 }
 
-/// A group of four in which we are the second, with what the others say of themselves in `rows`.
+/// Opens a group of four as its second member; `rows` holds the cells of the other members.
 pub fn with_member(
     algorithm: Algorithm,
     rows: [[u64; 4]; 4],
@@ -152,8 +152,8 @@ pub fn with_member(
     with_peers(algorithm, rows, |group, fabric, messages, _| test(group, fabric, messages));
 }
 
-/// The same, and they can say more: a peer's cell is published by its rank and its place in the
-/// line.
+/// Does the same as `with_member`, and also lets the test publish a peer's cell, given its rank and
+/// the index in its line.
 pub fn with_peers(
     algorithm: Algorithm,
     rows: [[u64; 4]; 4],
@@ -162,7 +162,7 @@ pub fn with_peers(
     with_checks(Checks::Off, algorithm, rows, test);
 }
 
-/// The same, with checks of cells or without.
+/// Does the same as `with_peers`, with or without checks of cells.
 pub fn with_checks(
     checks: Checks,
     algorithm: Algorithm,
@@ -172,7 +172,7 @@ pub fn with_checks(
     with_own(Rank(1), checks, algorithm, rows, test);
 }
 
-/// The same where we are any of the four.
+/// Does the same as `with_checks`, as any of the four members.
 pub fn with_own(
     own: Rank,
     checks: Checks,

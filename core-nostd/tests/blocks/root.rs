@@ -1,5 +1,5 @@
-//! What a root is told when it cannot send or close, and how it closes a group: it waits for each
-//! member, and judges what they say.
+//! Errors that a root gets when it cannot send or close, and how it closes a group: it waits for
+//! each member's confirmation, and checks it.
 
 use super::member::*;
 use tramontane_core::check::Checks;
@@ -10,7 +10,7 @@ use tramontane_core::rdmc::transfer::{
     BlockGroup, Cause, CloseError, Failure, MessageMemory, Outcome, SendError,
 };
 
-/// Places in a member's line.
+/// Indexes of cells in a member's line.
 const READY: usize = 0;
 const CLOSING: usize = 2;
 
@@ -20,7 +20,7 @@ fn failed(member: Rank, cause: LossCause) -> Option<Outcome> {
     Some(Outcome::Failed(Failure { member, cause: Cause::Lost(cause) }))
 }
 
-/// The root of a chain of four, and what its members can say.
+/// Opens the root of a chain of four, and lets the test publish its members' cells.
 fn root(
     test: impl FnOnce(&mut BlockGroup<'_>, &mut Willing, &mut Messages, &dyn Fn(Rank, usize, u64)),
 ) {
@@ -30,7 +30,7 @@ fn root(
     });
 }
 
-/// Each send that was posted is done.
+/// Completes each posted send.
 fn all_sent(group: &mut BlockGroup<'_>, fabric: &mut Willing, messages: &mut Messages) {
     for _ in 0..core::mem::take(&mut fabric.sends) {
         group.take(&BlockEvent::Sent { way: way(Rank(1)), token: Token(0) }, messages);
@@ -44,7 +44,7 @@ fn a_root_sends_one_message_at_a_time_and_none_once_it_closes() {
         assert_eq!(group.send(area(BLOCK), 2 * BLOCK + 1), Ok(()));
         assert_eq!(group.send(area(BLOCK), 1), Err(SendError::Busy));
         assert!(group.is_moving() && group.completed() == 0);
-        // The next in the chain is ready for all of it.
+        // The next member in the chain is ready for all of it.
         say(Rank(1), READY, 100);
         for _ in 0..8 {
             group.step(fabric, messages);
@@ -74,7 +74,7 @@ fn a_message_of_more_blocks_than_memory_was_lent_for_is_refused() {
     });
 }
 
-/// VIE-12: a peer's memory is not there before it is ready.
+/// VIE-12: a peer's memory is not accessible before the peer is ready.
 #[test]
 fn nothing_is_posted_before_all_members_are_ready() {
     root(|group, fabric, messages, say| {
@@ -110,7 +110,7 @@ fn a_root_closes_once_each_member_confirms() {
     });
 }
 
-/// What a member has confirmed counts, also where the root cannot post at once.
+/// A member's confirmation counts even if the root cannot post at once.
 #[test]
 fn a_close_that_is_decided_is_posted_whoever_is_lost_and_however_long_the_queue_is_full() {
     root(|group, fabric, messages, say| {
@@ -125,7 +125,7 @@ fn a_close_that_is_decided_is_posted_whoever_is_lost_and_however_long_the_queue_
         assert!(group.step(fabric, messages).has_more);
         group.lost(VIEW, OTHER, LossCause::Left);
         assert_eq!(group.outcome(), None);
-        // One that is gone is passed over.
+        // A lost member is skipped.
         fabric.refuses = Some(ErrorKind::PeerLost);
         group.step(fabric, messages);
         assert_eq!(group.outcome(), Some(Outcome::Closed));
@@ -143,7 +143,7 @@ fn a_member_that_confirms_more_or_less_than_was_sent_misbehaves() {
             assert_eq!(group.outcome(), failed(OTHER, LossCause::Misbehaved));
         });
     }
-    // And so does a root that has sent less than what has come.
+    // A root that announces fewer messages than have arrived misbehaves too.
     with_peers(Algorithm::Chain, Default::default(), |mut group, fabric, messages, say| {
         group.step(fabric, messages);
         let token = fabric.receives[0].1;
@@ -162,7 +162,7 @@ fn a_member_that_confirms_more_or_less_than_was_sent_misbehaves() {
     });
 }
 
-/// What is no fault of a peer is not blamed on one.
+/// A peer is blamed only for its own faults.
 #[test]
 fn what_a_refused_post_means_depends_on_the_refusal() {
     let own = Some(Outcome::Failed(Failure { member: Rank(1), cause: Cause::Fabric }));
@@ -181,7 +181,7 @@ fn what_a_refused_post_means_depends_on_the_refusal() {
             assert!(progress.has_more, "to try again, or to tell the others");
         });
     }
-    // The same of a block that is sent.
+    // The same for a block that is sent.
     root(|group, fabric, messages, say| {
         say(Rank(1), READY, 100);
         group.send(area(BLOCK), BLOCK).expect("between messages");
@@ -193,7 +193,7 @@ fn what_a_refused_post_means_depends_on_the_refusal() {
     });
 }
 
-/// An application without room.
+/// An application without memory for the message.
 struct NoRoom;
 
 impl MessageMemory for NoRoom {
@@ -222,7 +222,7 @@ fn a_member_without_room_ends_the_group_and_says_so_of_itself() {
     });
 }
 
-/// RDM-5: no more blocks are on their way than the window has sends, however many are awaited.
+/// RDM-5: the blocks in flight never exceed the window's sends, however many are awaited.
 #[test]
 fn a_window_limits_the_blocks_that_are_on_their_way() {
     root(|group, fabric, messages, say| {
@@ -238,7 +238,7 @@ fn a_window_limits_the_blocks_that_are_on_their_way() {
     });
 }
 
-/// RDM-6: whoever learns of a failure tells all others.
+/// RDM-6: a member that learns of a failure announces it to all others.
 #[test]
 fn a_failure_is_posted_to_all_members_once() {
     root(|group, fabric, messages, _| {

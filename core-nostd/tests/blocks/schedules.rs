@@ -1,4 +1,4 @@
-//! What a schedule moves: each block to each member once, and never what its sender lacks.
+//! Transfers of a schedule: each block reaches each member once, from a member that has it.
 
 use std::collections::BTreeSet;
 use std::num::NonZeroU16;
@@ -6,7 +6,7 @@ use std::num::NonZeroU16;
 use tramontane_core::ids::{Block, Rank, Step};
 use tramontane_core::rdmc::{Algorithm, Schedule, ScheduleError, Shape};
 
-/// Takes a schedule's steps, and gives what each member has at its end.
+/// Runs a schedule's steps, and returns the blocks that each member has at its end.
 fn taken(schedule: Schedule, members: u16, blocks: u32) -> Vec<BTreeSet<Block>> {
     let mut has = vec![BTreeSet::new(); usize::from(members)];
     has[0].extend((0..blocks).map(Block));
@@ -26,7 +26,7 @@ fn taken(schedule: Schedule, members: u16, blocks: u32) -> Vec<BTreeSet<Block>> 
             let expected = usize::from(schedule.received(receiver, step).is_some());
             assert_eq!(count, expected, "{schedule:?}: {receiver} in {step:?}");
         }
-        // Nobody else takes part, and nothing comes later.
+        // No other member takes part, and nothing happens later.
         assert_eq!(schedule.sent(Rank(members), step), [None, None]);
         assert_eq!(schedule.received(Rank(members), step), None);
     }
@@ -64,7 +64,7 @@ fn each_block_reaches_each_member_once_and_from_one_that_has_it() {
     }
 }
 
-/// RDM-1.1: the same of cubes in which a corner's number has more ones.
+/// RDM-1.1: the same for cubes in which a corner's number has more one bits.
 #[test]
 fn in_larger_pipelines_each_block_reaches_each_member_once_too() {
     for members in [16, 17, 24, 29, 31, 32, 33, 48, 57, 63] {
@@ -78,8 +78,9 @@ fn in_larger_pipelines_each_block_reaches_each_member_once_too() {
     }
 }
 
-/// RDMC 4.3: the pipelines of the racks begin in the step after that in which the last leader gets
-/// its first block: as many as the racks' number has binary digits, less one for a power of two.
+/// RDMC 4.3: the racks' pipelines begin in the step after the last leader gets its first block.
+/// That takes as many steps as the number of racks has binary digits, or one less for a power of
+/// two.
 #[test]
 fn the_racks_of_a_hybrid_begin_as_soon_as_all_leaders_have_a_block() {
     for (racks, begins) in [(1, 0), (2, 1), (3, 2), (4, 2), (5, 3), (7, 3), (8, 3), (9, 4)] {

@@ -1,4 +1,4 @@
-//! A slot on a machine on which writes of a device become visible out of order (HAL-1).
+//! Slots on a machine where the writes of a device become visible out of order (HAL-1).
 
 use crate::common::Private;
 use crate::weak::network;
@@ -51,7 +51,7 @@ fn a_slots_length_is_read_behind_a_barrier() {
     for turn in 0..2_000_u32 {
         if let Ok(mut slot) = outbox.reserve(usize::from(1 + sent % 16)) {
             slot.payload().fill(sent);
-            // Now one kind, now another, so that a slot's last lap was another one.
+            // Both kinds alternate, so that a slot holds the other kind after a lap.
             if sent % 3 == 0 {
                 slot.commit_large()
             } else {

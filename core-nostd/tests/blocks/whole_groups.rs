@@ -1,5 +1,5 @@
-//! Whole groups: a root and its members, each with rows and block memory of its own, over a fabric
-//! that refuses posts now and then. A block that nobody awaits is an error of the test (RDM-4).
+//! Whole groups: a root and its members, each with rows and block memory, over a fabric that
+//! refuses posts now and then. An unawaited block is an error of the test (RDM-4).
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -17,19 +17,19 @@ use tramontane_core::memory::{Line, Row, RowWriter};
 use tramontane_core::rdmc::Algorithm;
 use tramontane_core::rdmc::transfer::{BlockGroup, MessageMemory, Outcome, words_for};
 
-/// The staging block, and the largest message behind it.
+/// The staging block, followed by the largest message.
 const MEMORY_BYTES: usize = BLOCK * (1 + BLOCKS_MAX as usize);
 
-/// A receive that is posted: where its block goes, for how many bytes, and its token.
+/// A posted receive: the area for its block, the maximum length in bytes, and its token.
 type Awaited = (Area, usize, Token);
 
-/// What the members share.
+/// State that the members share.
 struct Shared {
     memory: Vec<Vec<u8>>,
-    /// By receiver and sender.
+    /// Indexed by receiver and sender.
     receives: BTreeMap<(usize, Rank), VecDeque<Awaited>>,
     events: Vec<VecDeque<BlockEvent>>,
-    /// Each so-manieth post is refused; none if zero.
+    /// Every nth post is refused; zero for none.
     refused_each: u64,
     posts: u64,
 }
@@ -45,7 +45,7 @@ impl Shared {
 /// One member's end.
 struct End<'r> {
     own: Rank,
-    /// What each owner's row looks like at each reader.
+    /// Each owner's row as each reader sees it.
     copies: &'r [Vec<RowWriter<'r>>],
     shared: Rc<RefCell<Shared>>,
 }
@@ -127,7 +127,7 @@ impl Blocks for End<'_> {
     }
 }
 
-/// Where a member keeps its messages: one at a time, behind the staging block.
+/// A member's memory for messages: one at a time, after the staging block.
 struct Kept {
     own: Rank,
     shared: Rc<RefCell<Shared>>,
@@ -155,7 +155,8 @@ impl MessageMemory for Kept {
 
 const MESSAGE: Area = Area { region: Region(1), offset: BLOCK };
 
-/// Sends messages of these lengths, closes the group, and returns what each member has.
+/// Sends messages of these lengths, closes the group, and returns the messages that each member
+/// has.
 fn run(
     algorithm: Algorithm,
     members: usize,
@@ -236,7 +237,8 @@ fn algorithms(members: usize) -> Vec<Algorithm> {
     all
 }
 
-/// RDM-5: whole, once, in order, at each member; also where each fifth post has to be tried again.
+/// RDM-5: messages are whole, complete and in order at each member, even if every third or fifth
+/// post must be retried.
 #[test]
 fn every_member_has_every_message_whole_and_the_group_closes_for_all() {
     let lengths = [3 * BLOCK + 7, 0, 1, BLOCK, 2 * BLOCK, 9 * BLOCK + 99];
@@ -253,7 +255,7 @@ fn every_member_has_every_message_whole_and_the_group_closes_for_all() {
     }
 }
 
-/// As many blocks as memory was lent for: more steps than one call looks at.
+/// The maximum number of blocks, which needs more steps than one call handles.
 #[test]
 fn the_longest_message_goes_through_every_schedule() {
     for algorithm in algorithms(9) {

@@ -1,4 +1,4 @@
-//! What errors of block groups say.
+//! Texts of the errors of block groups.
 
 use std::fmt::Display;
 

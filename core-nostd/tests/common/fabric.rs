@@ -1,9 +1,9 @@
-//! What the fabrics of these tests have in common: most of what a fabric may do, they do not.
+//! Defaults for the fabrics of these tests, which leave most calls of a fabric unimplemented.
 
 use tramontane_core::fabric::{Capabilities, ErrorKind, Event, Write};
 use tramontane_core::ids::Rank;
 
-/// What a test's fabric does. What is left out does nothing.
+/// The calls that a test's fabric may override. By default they do nothing.
 pub trait Carries {
     fn limits(&self) -> Capabilities;
     fn is_ready(&self, _peer: Rank) -> bool {
@@ -19,7 +19,7 @@ pub trait Carries {
     fn barrier(&self) {}
 }
 
-/// Makes a fabric of a type that [`Carries`].
+/// Implements `Fabric` for a type that [`Carries`].
 macro_rules! fabric {
     ($type:ty) => {
         impl tramontane_core::fabric::Fabric for $type {

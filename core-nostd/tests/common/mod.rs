@@ -1,4 +1,4 @@
-//! A group whose members share one memory, stepped in turn: the smallest group there is.
+//! A group whose members share one memory and are stepped in turn: the smallest possible group.
 
 #![allow(
     clippy::integer_division,
@@ -23,7 +23,7 @@ use tramontane_core::multicast::{Batch, Link, MemberState, SenderState, Subgroup
 use tramontane_core::node::{Loan, Node, OpenError, Options, State};
 use tramontane_core::smc::{HandOffCells, Outbox, ReadyFlag, ReserveError};
 
-/// A fabric with nothing to do: the peers' rows are the rows.
+/// A fabric with nothing to do, because all members read the same rows.
 pub struct OneMemory;
 
 impl Carries for OneMemory {
@@ -39,7 +39,7 @@ impl Carries for OneMemory {
 
 fabric!(OneMemory);
 
-/// What one member needs beside the rows.
+/// A member's private state, in addition to the rows.
 pub struct Private {
     cells: Vec<HandOffCells>,
     ready: Vec<ReadyFlag>,
@@ -74,7 +74,7 @@ impl Private {
         self.open_with(layout, own, rows, row, capabilities, Options::default())
     }
 
-    /// The same with options.
+    /// Opens the member's node with the given options.
     pub fn open_with<'m>(
         &'m mut self,
         layout: &Layout<'_>,
@@ -87,7 +87,7 @@ impl Private {
         self.try_open(layout, own, rows, row, capabilities, options).expect("it opens")
     }
 
-    /// The same where it may be refused.
+    /// Opens the member's node, or returns why it cannot be opened.
     pub fn try_open<'m>(
         &'m mut self,
         layout: &Layout<'_>,
@@ -99,7 +99,8 @@ impl Private {
     ) -> Result<Node<'m>, OpenError> {
         let Self { cells, ready, subgroups, senders, members, links } = self;
         let state = State { subgroups, senders, members, links };
-        // SAFETY: one node a member; tests that write to rows beside it do so between its steps.
+        // SAFETY: there is one node per member; tests that also write to rows do so between its
+        // steps.
         let memory = unsafe { NodeMemory::new(rows, row, cells, ready) };
         let loan = Loan { memory, state };
         Node::open(ViewId(1), layout, own, loan, options, capabilities)
@@ -123,12 +124,14 @@ pub fn with_group(
     with_layout(&layout, body);
 }
 
-/// Opens every member of a layout, and runs `body` on nodes and the first subgroup's outboxes.
+/// Opens every member of a layout, and runs `body` on the nodes and the outboxes of the first
+/// subgroup.
 pub fn with_layout(layout: &Layout<'_>, body: impl FnOnce(&mut [Node<'_>], &[Option<Outbox<'_>>])) {
     with_rows(layout, |nodes, outboxes, _| body(nodes, outboxes));
 }
 
-/// The same with the members' rows, for what no correct member writes.
+/// Does the same as `with_layout`, and also passes the members' rows, so that a test can write
+/// values that no correct member writes.
 pub fn with_rows(
     layout: &Layout<'_>,
     body: impl FnOnce(&mut [Node<'_>], &[Option<Outbox<'_>>], &[RowWriter<'_>]),
@@ -136,7 +139,7 @@ pub fn with_rows(
     with_options(layout, Options::default(), body);
 }
 
-/// The same with options.
+/// Does the same as `with_rows`, with the given options.
 pub fn with_options(
     layout: &Layout<'_>,
     options: Options,
@@ -168,7 +171,8 @@ pub fn send(outbox: &Outbox<'_>, payload: &[u8]) -> Result<(), ReserveError> {
     Ok(())
 }
 
-/// Steps every node in turn, until a whole turn does nothing; returns how many writes each posted.
+/// Steps every node in turn until a whole turn does nothing, and returns the number of writes that
+/// each node posted.
 pub fn settle(nodes: &mut [Node<'_>], delivered: &mut [Vec<Vec<u8>>]) -> Vec<u32> {
     let mut writes = vec![0; nodes.len()];
     for _ in 0..10_000 {

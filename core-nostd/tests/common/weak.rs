@@ -1,6 +1,6 @@
-//! A machine on which writes of a device become visible out of order (HAL-1): a guard is seen at
-//! once, and what it guards only after the next barrier of the reader. A reader that takes a
-//! length, a payload or a column of a view without a barrier reads what stood there before.
+//! A machine on which the writes of a device become visible out of order (HAL-1): a guard is
+//! visible at once, and the content that it guards only after the reader's next barrier. A reader
+//! that takes a length, a payload or a column of a view without a barrier reads the old value.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -11,7 +11,7 @@ use tramontane_core::fabric::{Capabilities, ErrorKind, Event, Kind, Promises, WR
 use tramontane_core::ids::Rank;
 use tramontane_core::memory::RowWriter;
 
-/// Bytes that go to a place of an owner's row.
+/// Bytes written at an offset of an owner's row.
 struct Bytes {
     owner: usize,
     offset: usize,
@@ -19,19 +19,19 @@ struct Bytes {
     kind: Kind,
 }
 
-/// What is on its way to one reader.
+/// The writes in flight to one reader.
 #[derive(Default)]
 struct Inbox {
-    /// Lists that have not arrived.
+    /// Lists of writes that have not arrived.
     coming: VecDeque<Vec<Bytes>>,
-    /// Content that has arrived, and is not visible.
+    /// Content that has arrived but is not visible yet.
     hidden: Vec<Bytes>,
 }
 
 /// One member's end of the network.
 pub struct Weak<'r> {
     own: usize,
-    /// What each owner's row looks like at each reader.
+    /// Each owner's row as each reader sees it.
     copies: Vec<Vec<RowWriter<'r>>>,
     inboxes: Rc<RefCell<Vec<Inbox>>>,
 }
@@ -41,14 +41,14 @@ impl Weak<'_> {
         self.copies[what.owner][self.own].apply(what.offset, &what.bytes).expect("in the row");
     }
 
-    /// All that has arrived becomes visible.
+    /// Makes everything that has arrived visible.
     fn show(&self) {
         for content in std::mem::take(&mut self.inboxes.borrow_mut()[self.own].hidden) {
             self.store(&content);
         }
     }
 
-    /// The next list arrives: its guards are seen at once.
+    /// Takes the next list of writes; its guards are visible at once.
     fn arrive(&self) {
         let inbox = &mut self.inboxes.borrow_mut()[self.own];
         for write in inbox.coming.pop_front().unwrap_or_default() {
@@ -79,13 +79,13 @@ impl Carries for Weak<'_> {
         self.inboxes.borrow_mut()[to.index()].coming.push_back(carried.collect());
         Ok(())
     }
-    /// What arrived before this step has become visible by now.
+    /// Writes that arrived before this step have become visible by now.
     fn next_event(&mut self) -> Option<Event> {
         self.show();
         self.arrive();
         None
     }
-    /// More arrives while a step looks.
+    /// More writes arrive during a step.
     fn barrier(&self) {
         self.show();
         self.arrive();
@@ -94,7 +94,7 @@ impl Carries for Weak<'_> {
 
 fabric!(Weak<'_>);
 
-/// Each member's end of a network over these copies.
+/// Returns each member's end of a network over these copies.
 pub fn network<'r>(copies: &[Vec<RowWriter<'r>>]) -> Vec<Weak<'r>> {
     let inboxes = Rc::new(RefCell::new(copies.iter().map(|_| Inbox::default()).collect()));
     let end = |own| Weak { own, copies: copies.to_vec(), inboxes: Rc::clone(&inboxes) };

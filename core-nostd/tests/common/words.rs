@@ -1,9 +1,9 @@
-//! What errors say: each its own words, so that an operator can tell them apart.
+//! Error texts: each differs from the others, so that an operator can tell them apart.
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
 
-/// Each says something, without a line's end, and no two say the same.
+/// Asserts that every text is non-empty, has no line break, and differs from all others.
 pub fn tell_apart<T: Display>(said: &[T]) {
     let texts: BTreeSet<String> = said.iter().map(T::to_string).collect();
     assert_eq!(texts.len(), said.len(), "two say the same: {texts:?}");

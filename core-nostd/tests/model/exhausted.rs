@@ -3,7 +3,7 @@
 use crate::explorer::{Found, Model, explore};
 use crate::{group, trim};
 
-/// Visits all states of a model that must be right, and says how many there are.
+/// Visits all states of a correct model, and returns their counts.
 fn exhaust<M: Model>(name: &str, model: &M) -> Found {
     let began = std::time::Instant::now();
     let found = explore(model)
@@ -17,7 +17,7 @@ fn exhaust<M: Model>(name: &str, model: &M) -> Found {
     found
 }
 
-/// A number of states that changes says that the model did.
+/// If the number of states changes, the model has changed.
 fn exhaust_group(members: usize, window: usize, messages: &[u8], states: usize) {
     let name = format!("group, {members} members, window {window}, messages {messages:?}");
     let found = exhaust(&name, &group::Scope::of(members, window, messages));

@@ -1,56 +1,56 @@
-//! Visits every state of a model, or stops at the shortest way to one that is wrong.
+//! Visits every state of a model, or stops at the shortest path to a wrong one.
 //!
-//! States are kept whole and compared whole: two that differ are never taken for one, as they can
-//! be where only fingerprints are kept. So what is said to be exhausted is.
+//! Whole states are kept and compared, so different states are never confused, as they can be if
+//! only fingerprints are kept. A search that ends has therefore visited every state.
 
 use std::collections::HashMap;
 use std::fmt::Debug;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
 use std::rc::Rc;
 
-/// What can be explored.
+/// A model that can be explored.
 pub trait Model {
     type State: Clone + Eq + Hash;
     type Action: Copy + Debug;
 
     fn start(&self) -> Self::State;
-    /// Actions of which some may be possible in a state.
+    /// All actions; only some are possible in a given state.
     fn actions(&self) -> Vec<Self::Action>;
-    /// What an action leads to; nothing where it is not possible.
+    /// Returns the state after an action, or `None` if the action is not possible.
     fn next(&self, state: &Self::State, action: Self::Action) -> Option<Self::State>;
-    /// What must hold in every state.
+    /// Checks what must hold in every state.
     fn check(&self, state: &Self::State) -> Result<(), String>;
-    /// What must hold where nothing is possible any more.
+    /// Checks what must hold in a state without possible actions.
     fn check_end(&self, state: &Self::State) -> Result<(), String>;
 }
 
-/// What was visited.
+/// Counts of a completed search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Found {
     pub states: usize,
     pub transitions: usize,
-    /// States in which nothing is possible any more.
+    /// States without possible actions.
     pub ends: usize,
-    /// The most actions that it takes to come to a state.
+    /// Largest number of actions needed to reach a state.
     pub depth: usize,
 }
 
-/// What is wrong, and the actions that lead there.
+/// The fault found, and the actions that lead to it.
 #[derive(Clone, Debug)]
 pub struct Refuted {
     pub what: String,
     pub actions: Vec<String>,
 }
 
-/// How a state was come to first: from which one, and by what.
+/// How a state was first reached: the previous state and the action.
 struct Arrival<A> {
     from: usize,
     by: Option<A>,
     depth: usize,
 }
 
-/// Where to look for a state; whether it is the same is asked of the state. States are made of
-/// bytes, for which the hash of the library is slow.
+/// A hasher for the table of states; equality is checked on the states themselves. States consist
+/// of bytes, for which the standard library's hash is slow.
 #[derive(Default)]
 struct Mix(u64);
 
@@ -78,7 +78,8 @@ pub fn explore<M: Model>(model: &M) -> Result<Found, Refuted> {
     let mut states = vec![start];
     let mut ways = vec![Arrival { from: 0, by: None, depth: 0 }];
     let (actions, mut found) = (model.actions(), Found::default());
-    // In the order in which they were found, so that the first way to a state is a shortest one.
+    // States are visited in the order in which they were found, so the first path to a state is a
+    // shortest one.
     while let Some(state) = states.get(found.states).cloned() {
         let at = found.states;
         let refuted = |what| Refuted { what, actions: actions_to(&ways, at) };

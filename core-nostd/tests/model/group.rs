@@ -1,61 +1,63 @@
-//! Order with nulls, and the ring of slots: Spindle II-B (rounds and places), II-C (the ring),
-//! III-A (batches), III-B (nulls). Requirements: ORD-1 to ORD-3, SMC-2, SMC-5, NUL-1 to NUL-4.
+//! Order with nulls, and the ring of slots: Spindle II-B (rounds and sequence positions), II-C (the
+//! ring), III-A (batches), III-B (nulls). Requirements: ORD-1 to ORD-3, SMC-2, SMC-5, NUL-1 to
+//! NUL-4.
 //!
 //! Members write to their own rows; each write lands in the other members' copies of the row later,
-//! in order for each pair of members, and at any time. One action is one message sent, one look at
-//! a slot, one place delivered, or one write that lands: what a step of the core does is several of
-//! them, and so is each batch of the paper's.
+//! at any time, in order for each pair of members. One action is one message sent, one slot read,
+//! one position delivered, or one write that lands. A step of the core, or a batch of the paper,
+//! consists of several actions.
 //!
-//! What senders really did is kept beside the state of the members (`used`), and no action reads
-//! it. What members make of each other's rows is compared with it.
+//! The senders' real history (`used`) is kept next to the members' state, and no action reads it.
+//! Members' knowledge of each other's rows is compared with it.
 
 use crate::explorer::Model;
 
-/// The most members.
+/// Maximum number of members.
 pub const MEMBERS_MAX: usize = 3;
-/// The most slots of a ring.
+/// Maximum number of slots in a ring.
 pub const WINDOW_MAX: usize = 3;
 
-/// What is explored: the first members send, each so many messages.
+/// Size of the model: the first members are the senders, and each sends the given number of
+/// messages.
 #[derive(Clone, Debug)]
 pub struct Scope {
     pub members: usize,
     pub window: usize,
-    /// Messages of each sender.
+    /// Messages per sender.
     pub messages: Vec<u8>,
     pub fault: Option<Fault>,
 }
 
-/// What can be planted in the model, so that the checker has something to find.
+/// Faults that can be planted in the model, so that the checker has something to find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// A slot is used again once its message was delivered at its sender.
+    /// A slot is reused once its message was delivered at its sender.
     SlotIsFreeEarly,
-    /// A marker of nulls goes into a slot that is not free.
+    /// A marker of nulls is put into a slot that is not free.
     NullsWithoutASlot,
     /// A member delivers without waiting until the others have received.
     UnstableIsDelivered,
     /// A sender uses one round more than it owes.
     OwedIsOneTooMany,
-    /// A sender before the one that sent does not owe the round.
+    /// A sender that precedes the one that sent does not owe the round.
     OwedIsOneTooFew,
-    /// A reader takes the message of the lap before for a new one.
+    /// A reader mistakes the message of the previous lap for a new one.
     LapBeforeIsNew,
-    /// The received frontier counts rounds of the sender that is furthest.
+    /// The received frontier counts the rounds of the sender that is furthest ahead.
     FrontierOfTheFurthest,
-    /// Messages of others that were not seen here do not count for how far a sender can be.
+    /// The bound on a sender's rounds ignores messages of others that were not seen here.
     ReachWithoutUnseen,
 }
 
-/// What a sender used a round for.
+/// A sender's use of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Turn {
-    /// Its message of that number.
+    /// The sender's message with this number.
     Message(u8),
     Null,
 }
 
-/// A slot: its counter as SMC-5 has it (`2 * round + 1` for a message, `2 * round` for rounds used
+/// A slot: its counter as in SMC-5 (`2 * round + 1` for a message, `2 * round` for rounds used
 /// without one), and the number of its message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Slot {
@@ -71,18 +73,18 @@ pub struct Row {
     pub delivered: u8,
 }
 
-/// A member: its copies of all rows, its own row among them, and what it remembers.
+/// A member: its row, its copies of the other rows, and its private state.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GroupMember {
     pub rows: [Row; MEMBERS_MAX],
     /// For each member: its row after each write that has not landed here.
     pub landing: [Vec<Row>; MEMBERS_MAX],
-    /// For each sender: its rounds that have arrived here, and how many of its slots were taken and
-    /// handed over. For this member's ring: the rounds used and the slots published.
+    /// For each sender: its rounds that have arrived here, and the number of its slots that were
+    /// taken and delivered. For this member's ring: the rounds used and the slots published.
     pub rounds: [u8; MEMBERS_MAX],
     pub taken: [u8; MEMBERS_MAX],
     pub handed: [u8; MEMBERS_MAX],
-    /// The messages that were handed over, by place.
+    /// The delivered turns, by sequence position.
     pub delivered: Vec<Turn>,
 }
 
@@ -90,22 +92,22 @@ pub struct GroupMember {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct State {
     pub members: Vec<GroupMember>,
-    /// What each sender used its rounds for.
+    /// Each sender's use of its rounds.
     pub used: Vec<Vec<Turn>>,
 }
 
-/// One thing that happens. Numbers are ranks.
+/// An action. Numbers are ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// A sender publishes its next message.
     Send(usize),
     /// A sender uses up the rounds that it owes.
     Null(usize),
-    /// A member looks at another sender's next slot and takes what is new.
+    /// A member reads another sender's next slot and takes a new message or marker.
     Take(usize, usize),
-    /// A member publishes how far everything is here.
+    /// A member publishes its received frontier.
     Show(usize),
-    /// A member delivers the next place.
+    /// A member delivers the next sequence position.
     Deliver(usize),
     /// The next write of the second member lands in the first one's copy.
     Land(usize, usize),
@@ -124,12 +126,13 @@ impl Scope {
         self.messages.len()
     }
 
-    /// ORD-1: the place of a sender's turn in a round.
+    /// ORD-1: the sequence position of a sender's turn in a round.
     fn place(&self, round: u8, sender: usize) -> u8 {
         round * self.senders() as u8 + sender as u8
     }
 
-    /// ORD-1: places below are here, if so many rounds of each sender are.
+    /// ORD-1: the frontier below which all positions have been received, given the rounds of each
+    /// sender that are here.
     fn frontier(&self, rounds: &[u8; MEMBERS_MAX]) -> u8 {
         let missing = (0..self.senders()).map(|sender| self.place(rounds[sender], sender));
         let frontier =
@@ -137,7 +140,7 @@ impl Scope {
         frontier.expect("a sender")
     }
 
-    /// SMC-2: whether the next slot of a sender's ring is free, as far as the sender can see.
+    /// SMC-2: whether the next slot of a sender's ring is free, as far as the sender knows.
     fn is_free(&self, member: &GroupMember, own: usize) -> bool {
         let slot = member.rows[own].slots[usize::from(member.taken[own]) % self.window];
         let used_before = usize::from(member.taken[own]) >= self.window;
@@ -146,11 +149,12 @@ impl Scope {
             let waited_for = reader == own || !self.has(Fault::SlotIsFreeEarly);
             !waited_for || self.place(slot.counter / 2, own) < member.rows[reader].delivered
         };
-        // An even counter is a marker: the slot was free when it was put there.
+        // An even counter is a marker: the slot was free when the marker was put there.
         !used_before || slot.counter.is_multiple_of(2) || readers.all(is_delivered)
     }
 
-    /// NUL-1: the rounds that a sender must have used, given what it has seen of the others.
+    /// NUL-1: the rounds that a sender must have used, given the rounds that it has seen of the
+    /// others.
     fn owed(&self, member: &GroupMember, own: usize) -> u8 {
         let of = |other: usize| {
             let is_before = own < other && !self.has(Fault::OwedIsOneTooFew);
@@ -160,7 +164,8 @@ impl Scope {
         owed + u8::from(owed > 0 && self.has(Fault::OwedIsOneTooMany))
     }
 
-    /// ORD-3: places that every member has. A lone sender has what it sent: its messages say so.
+    /// ORD-3: the number of positions that every member has. A lone sender has what it sent, as its
+    /// messages imply.
     fn stable(&self, member: &GroupMember, own: usize) -> u8 {
         if self.has(Fault::UnstableIsDelivered) {
             return member.rows[own].received;
@@ -170,9 +175,9 @@ impl Scope {
         (0..self.members).map(received).min().expect("a member")
     }
 
-    /// The most rounds that a sender can have used before its next message, as a reader sees it:
-    /// behind each round there is a message, and each sender has one window of them that were not
-    /// delivered here.
+    /// The maximum number of rounds that a sender can have used before its next message, as a
+    /// reader sees it: each round is due to some message, and each sender has at most one window of
+    /// messages that were not delivered here.
     fn reach(&self, member: &GroupMember, own: usize, sender: usize) -> u8 {
         let known = member.rounds.iter().max().copied().unwrap_or(0);
         let unseen = |of: usize| self.window as u8 - (member.taken[of] - member.handed[of]);
@@ -184,7 +189,7 @@ impl Scope {
         }
     }
 
-    /// The most places that another member can show as received, as a reader sees it.
+    /// The maximum received frontier that another member can publish, as a reader sees it.
     fn places_max(&self, member: &GroupMember, own: usize) -> u8 {
         if own < self.senders() {
             return self.place(member.rounds[own], own);
@@ -194,8 +199,8 @@ impl Scope {
         (delivered + slots + 1) * self.senders() as u8
     }
 
-    /// What a reader finds new in a sender's next slot (SMC-5): the rounds used with it, and
-    /// whether it is a message.
+    /// New content of a sender's next slot (SMC-5): the rounds used with it, and whether it is a
+    /// message.
     fn new_in_slot(&self, member: &GroupMember, sender: usize) -> Option<(u8, bool)> {
         if usize::from(member.taken[sender] - member.handed[sender]) >= self.window {
             return None;
@@ -213,7 +218,7 @@ impl Scope {
 }
 
 impl State {
-    /// A member's row changes, and is on its way to the others.
+    /// Changes a member's row, and sends the change to the others.
     fn write(&mut self, own: usize, change: impl FnOnce(&mut Row)) {
         change(&mut self.members[own].rows[own]);
         let row = self.members[own].rows[own];
@@ -357,7 +362,7 @@ impl Model for Scope {
         Ok(())
     }
 
-    /// NUL-4: nothing is left behind, whoever sends how much.
+    /// NUL-4: everything is delivered, however many messages each sender sends.
     fn check_end(&self, state: &State) -> Result<(), String> {
         for (own, member) in state.members.iter().enumerate() {
             if member.handed[..self.senders()] != self.messages[..] {
@@ -369,9 +374,9 @@ impl Model for Scope {
 }
 
 impl Scope {
-    /// ORD-2: what was delivered is what senders did, in the one order of places, without a gap; so
-    /// of any two members one delivered the beginning of what the other did. ORD-3: everybody has
-    /// it.
+    /// ORD-2: members deliver exactly what the senders did, in the order of positions and without a
+    /// gap; so of any two members, one has delivered a prefix of the other's sequence. ORD-3: every
+    /// member has it.
     fn check_delivered(&self, state: &State, own: usize) -> Result<(), String> {
         for (place, delivered) in state.members[own].delivered.iter().enumerate() {
             let (round, sender) = (place / self.senders(), place % self.senders());
@@ -387,8 +392,8 @@ impl Scope {
         Ok(())
     }
 
-    /// SMC-2, SMC-5: a reader knows a sender's rounds as they are, the messages that it has not
-    /// handed over are in its copy of the ring, and what is new there is within reach.
+    /// SMC-2, SMC-5: a reader's view of a sender's rounds is correct, the undelivered messages are
+    /// in its copy of the ring, and new content there is within reach.
     fn check_ring(&self, state: &State, own: usize, sender: usize) -> Result<(), String> {
         let member = &state.members[own];
         let known = state.used[sender].get(..usize::from(member.rounds[sender]));
@@ -415,8 +420,8 @@ impl Scope {
         Ok(())
     }
 
-    /// FLT-1: frontiers of others only grow, and what a reader refuses is nothing that a correct
-    /// member shows. Where others show that they have delivered, this member has received.
+    /// FLT-1: frontiers of others only grow, and a reader refuses no value that a correct member
+    /// publishes. This member has received every position that another claims to have delivered.
     fn check_frontiers(&self, state: &State, own: usize, other: usize) -> Result<(), String> {
         let (member, shown) = (&state.members[own], state.members[own].rows[other]);
         let most = self.places_max(member, own);

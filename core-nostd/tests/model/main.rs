@@ -1,5 +1,6 @@
-//! A model of the order, the ring and the trim, whose states are all visited, and the core beside
-//! it, step by step. What that shows and what it does not is in `docs/assurance/model.md`.
+//! A model of the order, the ring and the ragged trim, whose states are all visited, and the core
+//! compared with it, step by step. `docs/assurance/model.md` says what that shows and what it does
+//! not.
 //!
 //! | file | what it holds |
 //! |---|---|

@@ -1,8 +1,9 @@
-//! The core's nodes beside the model of the group. Each step of a node, and each write that lands,
-//! has to be a few actions of the model, each possible at its turn; and after them nodes and model
-//! have to hold the same: rows and their copies, what is taken of each sender, what was delivered.
+//! The core's nodes next to the model of the group. Each step of a node, and each write that lands,
+//! must correspond to a few actions of the model, each possible in its turn. Afterwards nodes and
+//! model must agree on the rows and their copies, the rounds and slots taken of each sender, and
+//! the deliveries.
 //!
-//! Small groups take every schedule of steps and landing writes; larger ones take random ones.
+//! Small groups run every schedule of steps and landing writes; larger ones run random schedules.
 
 mod nodes;
 mod random;
@@ -20,7 +21,8 @@ pub struct Pair<'n, 'm> {
 }
 
 impl Pair<'_, '_> {
-    /// Does one thing, if it is possible, and has the model follow. Says what it took.
+    /// Performs one action on the nodes, if possible, lets the model follow, and returns the
+    /// model's actions.
     pub fn follow(&mut self, what: What) -> Result<Option<Vec<Action>>, String> {
         let Some(did) = self.nodes.act(what)? else { return Ok(None) };
         let actions = match what {
@@ -31,7 +33,7 @@ impl Pair<'_, '_> {
         Ok(Some(actions))
     }
 
-    /// What a node did in a step, in the order of its stages.
+    /// Follows a node's step, in the order of its stages.
     fn follow_step(&mut self, own: usize, did: Did) -> Result<Vec<Action>, String> {
         let mut actions = Vec::new();
         let after = self.nodes.image(own);
@@ -65,7 +67,7 @@ impl Pair<'_, '_> {
         Ok(actions)
     }
 
-    /// A write of a node has what several writes of the model have, or nothing that it knows.
+    /// Follows a node's write, which corresponds to several writes of the model, or to none.
     fn follow_landing(&mut self, own: usize, writer: usize) -> Result<Vec<Action>, String> {
         let mut actions = Vec::new();
         let after = self.nodes.image(own);
@@ -85,7 +87,7 @@ impl Pair<'_, '_> {
         Ok(())
     }
 
-    /// Whether a node holds what its member in the model does.
+    /// Checks that a node's state equals that of its member in the model.
     fn compare(&self, own: usize, image: &Image) -> Result<(), String> {
         let (model, node) = (&self.state.members[own], &image.member);
         for (rank, (model, node)) in model.rows.iter().zip(&node.rows).enumerate() {
@@ -96,7 +98,7 @@ impl Pair<'_, '_> {
                 return Err(format!("{own} has of {rank} {node:?}, and the model {model:?}"));
             }
         }
-        // The payload of what may still be delivered.
+        // Payloads that may still be delivered.
         for sender in 0..self.scope.senders() {
             for message in model.handed[sender]..model.taken[sender] {
                 let slot = usize::from(message) % self.scope.window;
@@ -114,7 +116,7 @@ impl Pair<'_, '_> {
     }
 }
 
-/// Places and messages that were delivered, without the nulls between.
+/// Returns the delivered messages with their sequence positions, without the nulls between.
 fn messages(member: &GroupMember) -> Vec<(u64, u8)> {
     let turns = member.delivered.iter().enumerate();
     turns

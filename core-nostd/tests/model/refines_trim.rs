@@ -1,8 +1,9 @@
-//! The core's view protocol beside the model of the trim. Each write of a member, as it stands in
-//! its log, has to be an action of the model that is possible then, or nothing that the model
-//! knows; and after each step rows, copies and what was delivered have to be the same.
+//! The core's view protocol next to the model of the ragged trim. Each write in a member's log must
+//! correspond to an action of the model that is possible then, or to none. After each step, rows,
+//! copies and deliveries must be the same.
 //!
-//! Every order of steps is taken, every crash at every write, and whatever others still see then.
+//! All orders of steps are tried, with a crash at every write, and with every amount that the
+//! others may still see then.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -17,10 +18,10 @@ use crate::trim::{Action, Proposal, Row, Scope, State};
 
 const ALL: SubgroupId = SubgroupId(0);
 
-/// What is explored: the model's scope, and what members of the core do.
+/// The model's scope, and the actions of the core's members.
 struct Run {
     scope: Scope,
-    /// Members that send a message at their first step.
+    /// Members that send a message in their first step.
     senders: Vec<usize>,
     /// A member that has asked to leave.
     leaver: Option<usize>,
@@ -40,15 +41,16 @@ impl Run {
 struct Pair {
     arena: Arena,
     state: State,
-    /// For each member and each write of the model: how long the member's log is with it.
+    /// For each member and each write of the model: the length of the member's log after that
+    /// write.
     marks: Vec<Vec<usize>>,
-    /// For each reader and writer: how many writes of the model have landed.
+    /// For each reader and writer: the number of the model's writes that have landed.
     landed: Vec<Vec<usize>>,
     /// Reports of losses, as bits of `reader * members + lost`.
     reported: u64,
 }
 
-/// What was met on the way.
+/// Counts of a search.
 #[derive(Debug, Default)]
 struct Met {
     states: usize,
@@ -56,13 +58,13 @@ struct Met {
     steps: usize,
     crashes: usize,
     actions: usize,
-    /// Steps that were no action of the model, and that were several.
+    /// Steps that correspond to no action of the model, and to several.
     none: usize,
     several: usize,
     decided: usize,
 }
 
-/// A member's row as the model has it, in the cells that say one thing each.
+/// Returns a member's row as in the model, except the trim.
 fn cells_of(setting: &Setting, raw: &[u64]) -> Row {
     let cell = |column| raw[setting.cell(column).expect("a column")];
     let stance = Stance::decode(cell(ViewColumn::Stance));
@@ -76,7 +78,7 @@ fn cells_of(setting: &Setting, raw: &[u64]) -> Row {
     }
 }
 
-/// The trim of a row whose list is sealed.
+/// Returns the ragged trim of a row whose list is sealed.
 fn trim_of(setting: &Setting, raw: &[u64]) -> Option<u8> {
     let cell = |column| raw[setting.cell(column).expect("a column")];
     let accepted = Stance::decode(cell(ViewColumn::Stance)).accepted;
@@ -110,7 +112,7 @@ impl Pair {
         into.finish()
     }
 
-    /// A member pulls all of some others' logs, and steps.
+    /// Lets a member pull the logs of some others completely, and step.
     fn step(&mut self, run: &Run, own: usize, pulled: &[usize]) -> Result<Vec<Action>, String> {
         let mut actions = Vec::new();
         for writer in pulled {
@@ -138,7 +140,7 @@ impl Pair {
         Ok(actions)
     }
 
-    /// Has the writes land in the model that a member of the core has pulled.
+    /// Lands in the model the writes that a member of the core has pulled.
     fn land(
         &mut self,
         run: &Run,
@@ -149,7 +151,7 @@ impl Pair {
         let seen = self.arena.members[own].seen[writer];
         while self.marks[writer].get(self.landed[own][writer]).is_some_and(|mark| *mark <= seen) {
             self.landed[own][writer] += 1;
-            // The model forgets what nothing comes of any more.
+            // The model forgets state that can no longer matter.
             if self.state.members[own].is_done(own, &run.scope) {
                 continue;
             }
@@ -158,7 +160,7 @@ impl Pair {
         Ok(())
     }
 
-    /// What one write of a member is in the model.
+    /// Follows one write of a member in the model.
     fn follow_write(
         &mut self,
         run: &Run,
@@ -184,7 +186,7 @@ impl Pair {
         }
         let others = (0..run.scope.members).filter(|of| *of != own);
         let accepted = Proposal { trim: trim_of(self.arena.setting, raw), ..row.accepted };
-        // Entries and trims come before the stance that speaks for them.
+        // Entries and trims are written before the stance that refers to them.
         let stance = self.arena.setting.cell(ViewColumn::Stance).map(|cell| cell as u16);
         let is_stance = Some(self.arena.members[own].log[mark - 1].0) == stance;
         if is_stance && accepted != self.state.members[own].rows[own].accepted {
@@ -200,7 +202,7 @@ impl Pair {
         Ok(())
     }
 
-    /// Takes the first of some actions that is possible and leads to such a row.
+    /// Takes the first possible action that leads to such a row.
     fn take_one(
         &mut self,
         run: &Run,
@@ -235,7 +237,7 @@ impl Pair {
         Ok(())
     }
 
-    /// Whether a member holds what it does in the model.
+    /// Checks that a member's state equals that in the model.
     fn compare(&self, run: &Run, own: usize) -> Result<(), String> {
         let (setting, core) = (self.arena.setting, &self.arena.members[own]);
         let model = &self.state.members[own];
@@ -249,7 +251,7 @@ impl Pair {
         for of in (0..run.scope.members).filter(|of| *of != own) {
             let unread = model.is_done(own, &run.scope) || row.suspects >> of & 1 == 1;
             let copy = cells_of(setting, &core.copies[of]);
-            // A list that is being written anew cannot be told from the copy alone.
+            // The trim cannot be derived from the copy while the list is being rewritten.
             let mut modelled = model.rows[of];
             modelled.accepted.trim = None;
             if !unread && copy != modelled {
@@ -259,8 +261,8 @@ impl Pair {
         Ok(())
     }
 
-    /// Every way in which a member can crash in the step that it has just taken: what each other
-    /// will have seen of it, from what it has seen to all there is.
+    /// Returns every way in which a member can crash in the step that it has just taken: each other
+    /// member has seen some of its writes, from those already seen to all of them.
     fn crashes_of(&self, run: &Run, own: usize, before: usize) -> Result<Vec<Self>, String> {
         let after = self.arena.members[own].log.len();
         let readers: Vec<usize> = (0..run.scope.members).filter(|rank| *rank != own).collect();
@@ -286,7 +288,7 @@ impl Pair {
         }
     }
 
-    /// The losses that may still be reported, each with the member that is told.
+    /// Returns the losses that may still be reported, each with the member that gets the report.
     fn reports(&self, run: &Run) -> Vec<(usize, usize)> {
         let members = run.scope.members;
         let lost = |reader: usize, lost: usize| {
@@ -299,7 +301,7 @@ impl Pair {
     }
 }
 
-/// Takes every schedule of a run; stops at the first step that the model cannot follow.
+/// Runs every schedule; stops at the first step that the model cannot follow.
 fn every_schedule(run: &Run) -> Result<Met, String> {
     let members = run.scope.members;
     let (mut met, start) = (Met::default(), Pair::new(run));
@@ -387,7 +389,7 @@ fn three_members_and_a_broken_link() {
     must_refine("a broken link", &Run::of(scope));
 }
 
-/// The leader crashes once it has sealed the list, or before: the next one takes it over.
+/// The leader crashes before or after it has sealed the list, and the next leader takes it over.
 #[test]
 #[ignore = "a whole search, which takes a minute: .ci/full"]
 fn three_members_of_whom_one_leaves_and_the_leader_crashes() {

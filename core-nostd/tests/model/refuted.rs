@@ -1,5 +1,5 @@
-//! Models with a fault: the checker finds each. So it looks where the rules matter, and what it
-//! asks for can be violated.
+//! Models with a planted fault, each of which the checker must find. This shows that the checker
+//! looks where the rules matter, and that its conditions can be violated.
 
 use crate::explorer::{Model, explore};
 use crate::{group, trim};
@@ -66,13 +66,13 @@ fn trim_is_refuted(fault: trim::Fault, scope: trim::Scope, says: &str) {
     must_be_refuted(&format!("{fault:?}"), &trim::Scope { fault: Some(fault), ..scope }, says);
 }
 
-/// Three members, of whom one crashes: `exhausted` has it without a fault.
+/// Returns a view of three members, one of which crashes; `exhausted` explores it without a fault.
 fn one_crash() -> trim::Scope {
     trim::Scope { crashes: 1, ..trim::Scope::of(3, 1) }
 }
 
-/// Three members whose view is to end, and of whom one crashes, that have so many places: also
-/// there.
+/// Returns a view of three members that is to end and in which one member crashes. `received` gives
+/// the positions that each has at the start. `exhausted` explores this too.
 fn wish_and_crash(received: [u8; 3]) -> trim::Scope {
     trim::Scope { wish: true, received, ..one_crash() }
 }

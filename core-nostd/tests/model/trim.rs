@@ -1,41 +1,44 @@
-//! The end of a view: final counts, the trim, and who may set it. Spindle II-A (virtual synchrony),
-//! as Derecho's published protocol has it. Requirements: VIE-3, VIE-4, VIE-6, VIE-8, VIE-9.
+//! The end of a view: final counts, the ragged trim, and the member that may set it. Spindle II-A
+//! (virtual synchrony), as in Derecho's published protocol. Requirements: VIE-3, VIE-4, VIE-6,
+//! VIE-8, VIE-9.
 //!
-//! Members receive places and show how many they have. They suspect each other, rightly or not. The
-//! lowest member that is not suspected leads: it lets
-//! the others wedge, sets one trim, the minimum of their final counts, and each of them accepts it.
-//! What all that are left have accepted, and they are a majority, is decided.
+//! Members receive sequence positions and publish how many they have. They suspect each other,
+//! rightly or not. The lowest member that is not suspected leads: it makes the others wedge, and
+//! sets one trim, the minimum of their final counts, which each of them accepts. A proposal is
+//! decided once all remaining members have accepted it and are a majority.
 //!
-//! A member that crashes takes no step any more. It may do so after each of its writes, and each of
-//! the others may suspect it before or after each of these lands: what has not landed then is lost.
+//! A crashed member takes no more steps. It may crash after each of its writes, and each of the
+//! others may suspect it before or after each of these writes lands; a write that has not landed by
+//! then is lost.
 //!
-//! The list of members that go, and with it the next view, is not in this model: who leads counts
-//! here, and what it sealed.
+//! This model leaves out the list of departing members, and with it the next view. It covers only
+//! the leader and the trim that the leader sealed.
 
 use crate::explorer::Model;
 
-/// The most members.
+/// Maximum number of members.
 pub const MEMBERS_MAX: usize = 3;
 
-/// What is explored.
+/// Size and conditions of the model.
 #[derive(Clone, Debug)]
 pub struct Scope {
     pub members: usize,
-    /// Places that can be received.
+    /// Number of sequence positions that can be received.
     pub places: u8,
-    /// How many members may crash. A member may be suspected once it has crashed, or once another
+    /// Maximum number of crashes. A member may be suspected once it has crashed, or once another
     /// member suspects it.
     pub crashes: u8,
-    /// Suspicions without a reason, which may come at any time: who suspects whom.
+    /// Unfounded suspicions, which may arise at any time: the suspecting member and the suspected
+    /// one.
     pub mistakes: Vec<(usize, usize)>,
-    /// Places that each member has, and has shown to the others, at the start.
+    /// Number of positions that each member has, and has published, at the start.
     pub received: [u8; MEMBERS_MAX],
-    /// Whether the view is to end although nobody is suspected, as for a join or a leave.
+    /// Whether the view is to end although no member is suspected, as for a join or a leave.
     pub wish: bool,
     pub fault: Option<Fault>,
 }
 
-/// What can be planted in the model, so that the checker has something to find.
+/// Faults that can be planted in the model, so that the checker has something to find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The trim is the maximum of the final counts.
@@ -44,33 +47,34 @@ pub enum Fault {
     TrimOfAMajority,
     /// A member receives after it has published its final count.
     ReceivesWedged,
-    /// A leader that takes over sets the trim anew, although one was accepted.
+    /// A new leader sets another trim although one was accepted.
     TakeoverForgets,
-    /// A member decides what it has accepted, whether or not others have accepted it.
+    /// A member decides the proposal that it has accepted, whether or not the others have accepted
+    /// it.
     DecidesAlone,
-    /// Any number of members decides.
+    /// Any number of members can decide.
     NoMajority,
 }
 
-/// What a leader proposed: of which leader, and the trim once that is sealed. Ordered as proposals
-/// replace each other.
+/// A leader's proposal: the leader, and the trim once that is sealed. The ordering is that in which
+/// proposals replace each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Proposal {
-    /// The leader's rank plus one; zero before any.
+    /// The leader's rank plus one; zero before any proposal.
     pub ballot: u8,
     pub trim: Option<u8>,
 }
 
-/// What a member publishes.
+/// A member's published row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Row {
-    /// Places that are here.
+    /// Number of received positions.
     pub received: u8,
-    /// The same once it grows no more.
+    /// The final count, once the member is wedged.
     pub last: Option<u8>,
     /// One bit for each suspected member.
     pub suspects: u8,
-    /// Nothing of leaders below is accepted any more.
+    /// Proposals of lower-ranked leaders are no longer accepted.
     pub promise: u8,
     pub accepted: Proposal,
     pub decided: bool,
@@ -79,7 +83,7 @@ pub struct Row {
 /// A member.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TrimMember {
-    /// Its copies of all rows, its own row among them.
+    /// Its row and its copies of the other rows.
     pub rows: [Row; MEMBERS_MAX],
     /// For each member: its row after each write that has not landed here.
     pub landing: [Vec<Row>; MEMBERS_MAX],
@@ -94,11 +98,11 @@ pub struct State {
     pub crashes: u8,
 }
 
-/// One thing that happens. Numbers are ranks.
+/// An action. Numbers are ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     Receive(usize),
-    /// Delivers a place that all members have, or that lies under the decided trim.
+    /// Delivers a position that all members have, or that is below the decided trim.
     Deliver(usize),
     Crash(usize),
     /// The first suspects the second.
@@ -107,10 +111,10 @@ pub enum Action {
     Promise(usize),
     TakeOver(usize),
     Seal(usize),
-    /// The first accepts what the second shows.
+    /// The first accepts the proposal that the second publishes.
     Accept(usize, usize),
     Decide(usize),
-    /// The first takes over what the second has found decided.
+    /// The first adopts the decision that the second publishes.
     Learn(usize, usize),
     /// The next write of the second lands in the first one's copy.
     Land(usize, usize),
@@ -121,7 +125,7 @@ impl TrimMember {
         self.rows[own].suspects >> rank & 1 == 1
     }
 
-    /// Ranks that this member does not suspect, its own among them.
+    /// Returns the ranks that this member does not suspect, including its own.
     fn trusted(&self, own: usize, scope: &Scope) -> impl Iterator<Item = usize> {
         (0..scope.members).filter(move |rank| !self.suspects(own, *rank))
     }
@@ -136,32 +140,32 @@ impl TrimMember {
         self.trusted(own, scope).count() * 2 > scope.members || scope.has(Fault::NoMajority)
     }
 
-    /// Whether all that a member shows as suspected is suspected here too. Nobody suspects itself,
-    /// so it is not so if this member is among them.
+    /// Returns whether this member shares all suspicions that another publishes. It does not if it
+    /// is itself among the suspects, because members never suspect themselves.
     fn shares(&self, own: usize, of: usize) -> bool {
         self.rows[of].suspects & !self.rows[own].suspects == 0
     }
 
-    /// Whether a member shows that it has not too few to go on with.
+    /// Returns whether a member shows that it has a majority to continue with.
     fn shows_majority(&self, of: usize, scope: &Scope) -> bool {
         let suspected = self.rows[of].suspects.count_ones() as usize;
         (scope.members - suspected) * 2 > scope.members
     }
 
-    /// Whether the view has to end, as far as this member knows.
+    /// Returns whether the view has to end, as far as this member knows.
     fn has_cause(&self, own: usize, scope: &Scope) -> bool {
         let proposed = |rank: usize| self.rows[rank].accepted.ballot > 0;
         scope.wish || self.rows[own].suspects > 0 || self.trusted(own, scope).any(proposed)
     }
 
-    /// Whether nothing that others write matters to this member any more: it crashed, has no
+    /// Returns whether further writes of others cannot matter to this member: it crashed, has no
     /// majority and halts, or knows the decision.
     pub fn is_done(&self, own: usize, scope: &Scope) -> bool {
         self.crashed || self.rows[own].decided || !self.has_majority(own, scope)
     }
 
-    /// VIE-3: whether all suspicions of those that are not suspected were taken over, and they are
-    /// a majority.
+    /// VIE-3: returns whether this member shares all suspicions of the members that it trusts, and
+    /// these are a majority.
     fn is_settled(&self, own: usize, scope: &Scope) -> bool {
         self.trusted(own, scope).all(|rank| self.shares(own, rank)) && self.has_majority(own, scope)
     }
@@ -184,7 +188,8 @@ impl Scope {
         self.fault == Some(fault)
     }
 
-    /// The own row after an action of its owner alone, where that is possible.
+    /// Returns the member's row after an action that changes only that row, or `None` if the action
+    /// is not possible.
     fn change(&self, member: &TrimMember, own: usize, action: Action) -> Option<Row> {
         let mut row = member.rows[own];
         let possible = match action {
@@ -235,7 +240,7 @@ impl Scope {
         possible.then_some(row)
     }
 
-    /// VIE-4: what a new leader proposes: the latest that a member which is not suspected shows.
+    /// VIE-4: returns a new leader's proposal: the latest one that a trusted member publishes.
     fn taken_over(&self, member: &TrimMember, own: usize) -> Option<Proposal> {
         let row = &member.rows[own];
         let ballot = own as u8 + 1;
@@ -251,8 +256,8 @@ impl Scope {
         may.then_some(Proposal { ballot, trim })
     }
 
-    /// VIE-6: the trim: the minimum of the final counts of all that are not suspected, once each of
-    /// them has accepted this leader's proposal, and so wedged.
+    /// VIE-6: returns the ragged trim: the minimum of the final counts of all trusted members, once
+    /// each has accepted this leader's proposal and has therefore wedged.
     fn sealed(&self, member: &TrimMember, own: usize) -> Option<u8> {
         let proposal = Proposal { ballot: own as u8 + 1, trim: None };
         let mut wedged = Vec::new();
@@ -277,8 +282,8 @@ impl Scope {
         }
     }
 
-    /// Whether what a member shows is newer than what was accepted here, and of the leader that is
-    /// followed, or decided.
+    /// Returns whether another member's proposal is newer than the one accepted here, and is either
+    /// decided or from the current leader.
     fn may_accept(&self, member: &TrimMember, own: usize, of: usize) -> bool {
         let (row, shown) = (&member.rows[own], &member.rows[of]);
         let leads = member.leader(own, self) == of && shown.accepted.ballot == of as u8 + 1;
@@ -287,8 +292,8 @@ impl Scope {
         own != of && trusted && row.last.is_some() && !row.decided && shown.accepted > row.accepted
     }
 
-    /// VIE-5, VIE-6: whether all that are not suspected accepted the same, sealed, and are a
-    /// majority.
+    /// VIE-5, VIE-6: returns whether all trusted members accepted the same sealed proposal, and are
+    /// a majority.
     fn may_decide(&self, member: &TrimMember, own: usize) -> bool {
         let row = &member.rows[own];
         let all = member.trusted(own, self).all(|rank| member.rows[rank].accepted == row.accepted);
@@ -305,7 +310,7 @@ impl Scope {
         }
     }
 
-    /// Whether a member has a reason to suspect another, or does so without.
+    /// Returns whether a member may suspect another, with or without a reason.
     fn may_suspect(&self, state: &State, own: usize, rank: usize) -> bool {
         let member = &state.members[own];
         let says_so = |of: usize| of != own && member.suspects_of(of, rank);
@@ -322,7 +327,7 @@ impl TrimMember {
         self.rows[of].suspects >> rank & 1 == 1
     }
 
-    /// Forgets what it will not read.
+    /// Forgets rows that will not be read again.
     fn forget(&mut self, own: usize) {
         let row = self.rows[own];
         self.rows = [Row::default(); MEMBERS_MAX];
@@ -330,7 +335,7 @@ impl TrimMember {
         self.landing = [const { Vec::new() }; MEMBERS_MAX];
     }
 
-    /// ORD-3 and VIE-6: up to where a member may deliver.
+    /// ORD-3 and VIE-6: the number of positions that a member may deliver.
     fn stable(&self, own: usize, scope: &Scope) -> u8 {
         let received = self.rows[..scope.members].iter().map(|row| row.received);
         let stable = received.min().expect("a member");
@@ -378,7 +383,7 @@ impl Model for Scope {
         let possible = match action {
             Action::Deliver(_) => member.delivered < member.stable(own, self),
             Action::Crash(_) => state.crashes < self.crashes,
-            // A suspected row is not read any more.
+            // The row of a suspected member is no longer read.
             Action::Land(_, of) => !member.landing[of].is_empty() && !member.suspects(own, of),
             Action::Suspect(_, rank) => self.may_suspect(state, own, rank),
             _ => true,
@@ -408,8 +413,9 @@ impl Model for Scope {
         Some(next)
     }
 
-    /// Of all members, also of those that crashed or were left out: one trim; nothing that anybody
-    /// delivered lies behind it; all who decided have what lies before it.
+    /// For all members, including those that crashed or were left out: only one trim is decided, no
+    /// member delivered a position beyond it, and every member that decided has all positions below
+    /// it.
     fn check(&self, state: &State) -> Result<(), String> {
         let decided = |own: usize| {
             let row = state.members[own].rows[own];
@@ -434,8 +440,8 @@ impl Model for Scope {
         Ok(())
     }
 
-    /// Where only members that crashed are suspected, and a majority is left: all that are left
-    /// decide, and have delivered the same.
+    /// If only crashed members are suspected and a majority remains, all remaining members decide
+    /// and have delivered the same.
     fn check_end(&self, state: &State) -> Result<(), String> {
         let crashed = state.members.iter().filter(|member| member.crashed).count();
         if !self.mistakes.is_empty() || crashed == 0 || (self.members - crashed) * 2 <= self.members

@@ -1,4 +1,4 @@
-//! What each stage of a step takes at once, and when a step posts.
+//! How many messages each stage of a step takes at once, and when a step posts.
 
 use crate::common::{Carries, OneMemory, fabric, send, with_options};
 use core::cell::RefCell;
@@ -9,7 +9,7 @@ use tramontane_core::multicast::{Application, Batch, EachMessage, Message, Switc
 use tramontane_core::node::{Node, Options, Progress};
 use tramontane_core::smc::Outbox;
 
-/// Messages that wait when a step begins.
+/// Messages waiting when a step begins.
 const WAITING: u32 = 5;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ enum Happening {
     Posted { writes: usize },
 }
 
-/// Writes down each post.
+/// Records each post.
 struct Recorder<'l>(&'l RefCell<Vec<Happening>>);
 
 impl Carries for Recorder<'_> {
@@ -33,7 +33,7 @@ impl Carries for Recorder<'_> {
 
 fabric!(Recorder<'_>);
 
-/// A group of these members and senders, with these options.
+/// Opens a group with these members, senders and options.
 fn with_senders(
     members: &[Rank],
     senders: &[Rank],
@@ -47,7 +47,7 @@ fn with_senders(
     with_options(&layout, options, |nodes, outboxes, _| body(nodes, outboxes));
 }
 
-/// Two members of which the first sends.
+/// Opens two members; the first is the only sender.
 fn with_pair(switches: Switches, body: impl FnOnce(&mut Node<'_>, &mut Node<'_>, &Outbox<'_>)) {
     let options = Options { switches, ..Options::default() };
     let ranks = [Rank(0), Rank(1)];
@@ -57,7 +57,7 @@ fn with_pair(switches: Switches, body: impl FnOnce(&mut Node<'_>, &mut Node<'_>,
     });
 }
 
-/// What one step does, and in which order.
+/// Steps the node, and returns its deliveries and posts in order.
 fn step(node: &mut Node<'_>) -> (Progress, Vec<Happening>) {
     let log = RefCell::new(Vec::new());
     let mut application = |batch: &mut Batch<'_>| {
@@ -73,8 +73,8 @@ fn send_all(outbox: &Outbox<'_>) {
     }
 }
 
-/// BAT-1: of the messages that wait, how many the first step of the sender sends, and how many the
-/// first step of the receiver then receives and delivers.
+/// BAT-1: returns how many of the waiting messages the sender's first step sends, and how many the
+/// receiver's first step then receives and delivers.
 fn taken_at_once(switches: Switches) -> (u32, u32, u64) {
     let mut taken = (0, 0, 0);
     with_pair(switches, |sender, receiver, outbox| {
@@ -95,7 +95,7 @@ fn each_stage_takes_all_that_is_ready_or_one_message_where_its_switch_is_off() {
     assert_eq!(taken_at_once(all.difference(Switches::DELIVERY_BATCHING)), (WAITING, WAITING, 1));
 }
 
-/// BAT-1: one message is received a step where that switch is off, from whichever sender has one.
+/// BAT-1: with that switch off, a step receives one message, from any sender that has one.
 #[test]
 fn a_step_that_receives_one_message_passes_over_senders_that_have_none() {
     let ranks = [Rank(0), Rank(1), Rank(2)];
@@ -111,7 +111,7 @@ fn a_step_that_receives_one_message_passes_over_senders_that_have_none() {
     });
 }
 
-/// Three members, all of which send, and whose steps take so many messages.
+/// Opens three members that all send and whose steps take at most `messages_max` messages.
 fn with_limit(
     delivery: Delivery,
     messages_max: u32,
@@ -122,7 +122,7 @@ fn with_limit(
     with_senders(&ranks, &ranks, delivery, options, body);
 }
 
-/// COR-1: a step that takes so many messages takes them from as many senders as it needs.
+/// COR-1: a step takes messages from as many senders as it needs to reach its limit.
 #[test]
 fn a_step_with_a_limit_takes_messages_of_several_senders() {
     with_limit(Delivery::Ordered, 3, |nodes, outboxes| {
@@ -135,7 +135,8 @@ fn a_step_with_a_limit_takes_messages_of_several_senders() {
     });
 }
 
-/// COR-1: a sender that always has messages does not keep a step with a limit from another's.
+/// COR-1: a sender that always has messages does not keep a limited step from taking another
+/// sender's.
 #[test]
 fn steps_with_a_limit_take_senders_in_turn() {
     with_limit(Delivery::Unordered, 1, |nodes, outboxes| {
@@ -154,7 +155,7 @@ fn steps_with_a_limit_take_senders_in_turn() {
     });
 }
 
-/// BAT-2, BAT-4: the frontiers of what was received and delivered go out together, as one write.
+/// BAT-2, BAT-4: the received and delivered frontiers go out together, in one write.
 #[test]
 fn a_receiver_answers_a_window_of_messages_with_one_write() {
     with_pair(Switches::all(), |sender, receiver, outbox| {
@@ -186,7 +187,7 @@ fn posts_go_out_behind_the_upcalls_of_a_step_unless_the_switch_is_off() {
     }
 }
 
-/// DEL-1: calls of an application, and the messages that it is given.
+/// DEL-1: delivers the waiting messages to an application.
 fn calls(application: &mut impl Application) {
     with_pair(Switches::all(), |sender, receiver, outbox| {
         send_all(outbox);

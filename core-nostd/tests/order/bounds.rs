@@ -1,4 +1,4 @@
-//! What a step does at most: counted in runs that reach it.
+//! The bounds of a step, checked in runs that reach them.
 
 use crate::common::{Carries, Private, fabric, send};
 use tramontane_core::check::Checks;
@@ -12,11 +12,11 @@ use tramontane_core::node::{Node, Options};
 const RANKS: [Rank; 3] = [Rank(0), Rank(1), Rank(2)];
 const NODES: [NodeId; 3] = [NodeId(0), NodeId(1), NodeId(2)];
 
-/// Each member has copies of the others' rows; the queue to a peer is full now and then, and writes
-/// are counted.
+/// A fabric in which each member has copies of the others' rows. The queue to a peer is full now
+/// and then, and writes are counted.
 struct Counting<'r> {
     row: RowWriter<'r>,
-    /// The copies of the own row, by holder.
+    /// Copies of the local row, by holder.
     copies: [RowWriter<'r>; 3],
     promises: Promises,
     random: u64,
@@ -60,7 +60,7 @@ impl Counting<'_> {
 
 fabric!(Counting<'_>);
 
-/// Runs three members for a while; what the busiest steps did.
+/// Runs three members for a while, and returns the largest counts of any step.
 fn busiest(
     delivery: Delivery,
     promises: Promises,
@@ -73,7 +73,7 @@ fn busiest(
     let layout = if checks.is_on() { layout.with_checks().expect("small") } else { layout };
     let lines =
         |rank: &Rank| (0..layout.row_bytes(*rank) / 64).map(|_| Line::new()).collect::<Vec<_>>();
-    // By holder, then by owner.
+    // Indexed by holder, then by owner.
     let memory: Vec<Vec<Vec<Line>>> =
         RANKS.iter().map(|_| RANKS.iter().map(lines).collect()).collect();
     let rows: Vec<Vec<Row<'_>>> = memory
@@ -137,7 +137,7 @@ fn no_step_does_more_than_its_bound_and_some_do_as_much() {
     }
 }
 
-/// COR-1: the bounds are of what a member takes part in, and of what it does there.
+/// COR-1: a member's bounds depend on its subgroups, and on whether it sends there.
 #[test]
 fn who_sends_nothing_or_belongs_to_no_subgroup_has_bounds_of_its_own() {
     let subgroups = [Subgroup {
@@ -151,9 +151,9 @@ fn who_sends_nothing_or_belongs_to_no_subgroup_has_bounds_of_its_own() {
     let [sender, listener, stranger] = RANKS.map(|rank| layout.step_bounds(rank, u32::MAX));
     assert_eq!((sender.sent, sender.received, sender.delivered), (6, 0, 6));
     assert_eq!((listener.sent, listener.received, listener.delivered), (0, 6, 6));
-    // It posts its counts to the other.
+    // The receiver posts its counts to the sender.
     assert!(listener.writes > 0 && listener.writes < sender.writes);
     assert_eq!(stranger, StepBounds::default());
-    // A step that may take no message would never take one: it may take one.
+    // A step limited to no messages could never take one, so it may take one.
     assert_eq!(layout.step_bounds(Rank(1), 0), layout.step_bounds(Rank(1), 1));
 }

@@ -1,5 +1,5 @@
-//! Rows with checks: what fails its check counts as not there yet. What is mended goes on; what is
-//! not is reported after a number of steps that is stated.
+//! Rows with checks: a value that fails its check counts as not yet written. If a later write
+//! repairs it, the reader continues; if not, the owner is reported after a stated number of steps.
 
 use crate::common::{OneMemory, send, settle, with_rows};
 use tramontane_core::check::{Checks, STEPS_UNREADABLE};
@@ -18,7 +18,7 @@ const RANKS: [Rank; 3] = [Rank(0), Rank(1), Rank(2)];
 const NODES: [NodeId; 3] = [NodeId(0), NodeId(1), NodeId(2)];
 const WINDOW: u32 = 4;
 
-/// Three members over rows with checks, that have sent each other a message.
+/// Opens three members over rows with checks, after each has sent the others one message.
 fn with_three(
     delivery: Delivery,
     body: impl FnOnce(&Layout<'_>, &mut [Node<'_>], &[Option<Outbox<'_>>], &[RowWriter<'_>]),
@@ -44,7 +44,7 @@ fn step(node: &mut Node<'_>) -> Progress {
     node.step(Time(0), &mut OneMemory, &mut |_: &mut Batch<'_>| {}).expect("it steps")
 }
 
-/// Where a slot of member 0 ends in its row.
+/// Returns the offset at which a slot of member 0 ends in its row.
 fn slot_end(layout: &Layout<'_>, slot: usize) -> usize {
     let ring = layout.ring(Rank(0), ALL).expect("it sends");
     ring.offset + (slot + 1) * ring.stride
@@ -59,8 +59,8 @@ fn flip(row: &RowWriter<'_>, bit: usize) {
     cell.publish(cell.load() ^ 1 << (bit & 63));
 }
 
-/// Member 0 has sent another message that nobody has looked at; then one bit flips. What member 1
-/// refuses at last, and after how many steps; nothing if the message was delivered at 1.
+/// Lets member 0 send another message, and flips one bit before any member reads it. Returns what
+/// member 1 finally refuses, and after how many steps, or `None` if it delivered the message.
 fn refused_after(
     delivery: Delivery,
     bit: impl Fn(&Layout<'_>) -> usize,
@@ -104,10 +104,10 @@ fn every_flipped_bit_of_a_slot_is_reported_after_the_stated_steps() {
             assert_eq!(at(|end| end - 12, bit), sent, "length, bit {bit}");
         }
         for bit in 0..11 * 8 {
-            // A slot of 16 bytes and its header takes three times sixteen.
+            // A slot of 16 bytes with its header takes 48 bytes.
             assert_eq!(at(|end| end - 48, bit), sent, "payload, bit {bit}");
         }
-        // What no message reaches into harms nobody.
+        // A flipped bit outside the message does no harm.
         assert_eq!(at(|end| end - 48, 12 * 8), None);
     }
 }
@@ -141,7 +141,7 @@ fn what_is_posted_again_in_time_mends_a_cell() {
             }
             flip(&rows[0], at);
             settle(nodes, &mut vec![Vec::new(); 3]);
-            // It is counted anew.
+            // The count of steps starts again.
             flip(&rows[0], at);
             send(outboxes[1].as_ref().expect("a sender"), &[2; 11]).expect("room");
             assert_eq!(step(&mut nodes[1]).lost, None, "{cell:?}");
@@ -149,7 +149,7 @@ fn what_is_posted_again_in_time_mends_a_cell() {
     }
 }
 
-/// A payload that changes between receipt and delivery is not handed over.
+/// A payload that changes between receipt and delivery is not delivered.
 #[test]
 fn what_changes_after_it_was_received_is_reported_and_not_delivered() {
     with_three(Delivery::Ordered, |layout, nodes, outboxes, rows| {
@@ -167,8 +167,8 @@ fn what_changes_after_it_was_received_is_reported_and_not_delivered() {
     });
 }
 
-/// The same where each message is handed over in the step that receives it: of two messages of one
-/// batch, the second changes while the first is looked at.
+/// The same for a subgroup that delivers each message in the step that receives it: the second of
+/// two messages in a batch changes while the application reads the first.
 #[test]
 fn what_changes_while_its_batch_is_handed_over_is_reported_and_not_delivered() {
     with_three(Delivery::Unordered, |layout, nodes, outboxes, rows| {
@@ -207,8 +207,8 @@ fn checks_are_part_of_the_digest_and_take_a_cell_of_each_slot() {
     assert!(stride(checked).is_multiple_of(16) && CACHE_LINE == 64);
 }
 
-/// A count that is too high claims that more is durable than is. Without checks only one that
-/// shrinks is told.
+/// A count that is too high claims that more is durable than really is. Without checks, only a
+/// count that shrinks is reported.
 #[cfg(feature = "durable")]
 #[test]
 fn every_flipped_bit_of_a_durable_count_is_reported_after_the_stated_steps() {

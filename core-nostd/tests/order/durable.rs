@@ -1,5 +1,5 @@
-//! Durable counts of a logged subgroup: what each member says, and what all know of it (DUR-1,
-//! DUR-2).
+//! Durable counts of a logged subgroup: the count that each member publishes, and the counts that
+//! all members derive (DUR-1, DUR-2).
 
 use crate::common::{OneMemory, settle, with_rows};
 use proptest::prelude::*;
@@ -13,7 +13,7 @@ use tramontane_core::node::{DurableCounts, Node};
 const LOGGED: SubgroupId = SubgroupId(1);
 const NOT_LOGGED: SubgroupId = SubgroupId(0);
 
-/// A group of a number of members, with two subgroups, of which the second is logged.
+/// Opens a group with two subgroups, the second of which is logged.
 fn with_logged(members: u16, body: impl FnOnce(&Layout<'_>, &mut [Node<'_>], &[RowWriter<'_>])) {
     let ids: Vec<NodeId> = (0..members).map(|id| NodeId(u32::from(id))).collect();
     let ranks: Vec<Rank> = (0..members).map(Rank).collect();
@@ -25,7 +25,7 @@ fn with_logged(members: u16, body: impl FnOnce(&Layout<'_>, &mut [Node<'_>], &[R
     with_rows(&layout, |nodes, _, rows| body(&layout, nodes, rows));
 }
 
-/// By counting: the highest number that more than half have reached.
+/// Computes the counts naively: the highest number that more than half, or all, have reached.
 fn naive(counts: &[u64], own: usize) -> DurableCounts {
     let has = |count: u64| counts.iter().filter(|other| **other >= count).count();
     let most = counts.iter().copied().max().expect("a member");
@@ -48,7 +48,7 @@ proptest! {
             for (member, count, settles) in said {
                 let member = member % nodes.len();
                 nodes[member].set_durable(LOGGED, DurableCount(count));
-                // A count that is not above the last one changes nothing.
+                // A count that is not larger than the last one changes nothing.
                 counts[member] = counts[member].max(count);
                 if settles {
                     settle(nodes, &mut delivered);
@@ -100,7 +100,7 @@ fn a_count_that_shrinks_is_misbehaviour_and_counts_for_nothing() {
         let lost = step.expect("it steps").lost;
         assert_eq!(lost, Some((Rank(2), LossCause::Misbehaved)));
         assert_eq!(nodes[1].durable(LOGGED), Some(known), "what was durable there stays so");
-        // Whatever a lost member shows later counts for nothing.
+        // Counts that a lost member publishes later are ignored.
         cell.publish(20);
         nodes[1].set_durable(LOGGED, DurableCount(12));
         let step = nodes[1].step(Time(0), &mut OneMemory, &mut |_: &mut Batch<'_>| {});

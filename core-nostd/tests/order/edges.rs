@@ -1,5 +1,5 @@
-//! At the ends of what is allowed: the largest groups, what a layout does not have, cells between
-//! two cells, and a sender that waits for one who says nothing.
+//! Limits and edge cases: the largest groups, lookups of things that a layout lacks, offsets
+//! between two cells, and a sender that waits for a silent one.
 
 use crate::common::{send, settle, with_options};
 use tramontane_core::ids::{NodeId, Rank, SubgroupId};
@@ -19,7 +19,7 @@ const BOTH_SEND: Subgroup<'static> = Subgroup {
     delivery: Delivery::Ordered,
 };
 
-/// LAY-1.1: as many members and subgroups as there may be, and one more.
+/// LAY-1.1: the maximum number of members and subgroups is accepted, and one more is refused.
 #[test]
 fn one_member_or_subgroup_too_many_is_refused() {
     let nodes: Vec<NodeId> = (0..).map(NodeId).take(MEMBERS_MAX + 1).collect();
@@ -32,7 +32,7 @@ fn one_member_or_subgroup_too_many_is_refused() {
     assert_eq!(group(&many).check(), Err(LayoutError::TooManySubgroups));
 }
 
-/// LAY-1.2: a layout has no place for what its group does not have.
+/// LAY-1.2: a layout has no offset for a part that its group lacks.
 #[test]
 fn what_a_group_does_not_have_has_no_place() {
     let lone = Subgroup { members: &PAIR[..1], senders: &PAIR[..1], ..BOTH_SEND };
@@ -49,7 +49,7 @@ fn what_a_group_does_not_have_has_no_place() {
     }
 }
 
-/// MEM-1.1: eight bytes that lie across two cells are no cell.
+/// MEM-1.1: eight bytes that span two cells are not a cell.
 #[test]
 fn a_cell_begins_on_a_multiple_of_eight() {
     let memory = [const { Line::new() }; 1];
@@ -59,8 +59,8 @@ fn a_cell_begins_on_a_multiple_of_eight() {
     }
 }
 
-/// NUL-4: nulls are what lets one send while the other does not. Without them a message waits for
-/// the place before it.
+/// NUL-4: nulls let one member send while another does not. Without them, a message waits for the
+/// sequence position before it.
 #[test]
 fn without_nulls_a_message_waits_for_a_sender_that_says_nothing() {
     let layout = Layout::new(Group { members: &NODES, subgroups: &[BOTH_SEND] }).expect("good");

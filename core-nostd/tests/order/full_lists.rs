@@ -1,4 +1,4 @@
-//! What of a member's row has no room in one list of writes.
+//! Writes of a member's row that do not fit into one list.
 
 use crate::common::{Carries, OneMemory, Private, fabric, send};
 use tramontane_core::fabric::{Capabilities, ErrorKind, Kind, Promises, Write};
@@ -10,7 +10,7 @@ use tramontane_core::smc::SlotCounter;
 
 const ALL: SubgroupId = SubgroupId(0);
 
-/// Keeps the lists that are posted. Writes keep their order, and a list has four of them.
+/// Keeps the lists that are posted. Writes keep their order, and a list holds at most four.
 #[derive(Default)]
 struct Lists {
     posted: Vec<Vec<Write>>,
@@ -32,8 +32,8 @@ impl Carries for Lists {
 
 fabric!(Lists);
 
-/// NUL-5, SMC-6: two messages waited for room in the fabric until nulls came behind them. The
-/// messages fill a list. The nulls go with the next, before the control block, which speaks for
+/// NUL-5, SMC-6: two messages waited for room in the fabric until nulls followed them. The messages
+/// fill a list. The nulls go out in the next list, ahead of the control block, which refers to
 /// them.
 #[test]
 fn nulls_that_have_no_room_behind_messages_go_first_in_the_next_list() {

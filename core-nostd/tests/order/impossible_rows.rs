@@ -1,5 +1,5 @@
-//! Rows of a member's subgroup that no correct member publishes: their owner is reported as
-//! misbehaving, and never just waited for. Until then nothing comes of what it says.
+//! Values in a member's part of a subgroup's rows that no correct member publishes. The owner is
+//! reported as misbehaving, instead of being waited for, and the values have no effect before that.
 
 use crate::common::{Carries, OneMemory, fabric, send, settle, with_group, with_rows};
 use tramontane_core::fabric::{Capabilities, ErrorKind, LossCause, Write};
@@ -15,7 +15,8 @@ const RANKS: [Rank; 3] = [Rank(0), Rank(1), Rank(2)];
 const NODES: [NodeId; 3] = [NodeId(0), NodeId(1), NodeId(2)];
 const WINDOW: u32 = 4;
 
-/// Three members that have sent each other a message, with the layout and the rows.
+/// Opens three members after each has sent the others one message, and passes the layout and the
+/// rows too.
 fn with_three(
     delivery: Delivery,
     body: impl FnOnce(&Layout<'_>, &mut [Node<'_>], &[Option<Outbox<'_>>], &[RowWriter<'_>]),
@@ -23,7 +24,7 @@ fn with_three(
     with_senders(&RANKS, delivery, body);
 }
 
-/// The same, where only these send.
+/// Does the same as `with_three`, but only `senders` send.
 fn with_senders(
     senders: &[Rank],
     delivery: Delivery,
@@ -42,8 +43,8 @@ fn with_senders(
     });
 }
 
-/// What is said of member 0 once it shows a number in its second slot, whose message is then looked
-/// for.
+/// Publishes `counter` in member 0's second slot, in which member 1 then looks for a message, and
+/// returns what member 1 reports.
 fn counter_shown(delivery: Delivery, counter: SlotCounter) -> Option<(Rank, LossCause)> {
     let mut said = None;
     with_three(delivery, |layout, nodes, _, rows| {
@@ -61,9 +62,9 @@ fn step(nodes: &mut [Node<'_>], rank: usize) -> Option<(Rank, LossCause)> {
 
 const MISBEHAVED: Option<(Rank, LossCause)> = Some((Rank(0), LossCause::Misbehaved));
 
-/// Rounds below one are used by the first messages. The observer sees all that it sent itself, and
-/// all that the sender sent before; what it has not seen are four messages of the third member. So
-/// five rounds can be used, and no more.
+/// Round 0 is used up by the first messages. The observer sees all its own messages and all that
+/// the sender sent before; the only messages that it has not seen are at most four of the third
+/// member. So five more rounds can be used.
 #[test]
 fn rounds_further_ahead_than_all_rings_hold_messages_make_their_sender_misbehave() {
     let limit = Order::new(3).expect("three senders").round_limit();
@@ -80,9 +81,9 @@ fn rounds_further_ahead_than_all_rings_hold_messages_make_their_sender_misbehave
     }
 }
 
-/// ORD-2, DEL-3: a sender that leaves out rounds which nobody made it use, but no more of them than
-/// messages elsewhere could explain. All deliver what it sent, in one order. One upcall goes over
-/// the rounds between, in which nobody sends.
+/// ORD-2, DEL-3: a sender skips rounds without being forced to, but no more than messages of others
+/// could explain. All members deliver its messages, in one order. One upcall passes over the
+/// skipped rounds, in which no member sends.
 #[test]
 fn rounds_that_a_sender_leaves_out_are_gone_over_alike_by_all() {
     with_three(Delivery::Ordered, |layout, nodes, outboxes, rows| {
@@ -90,7 +91,7 @@ fn rounds_that_a_sender_leaves_out_are_gone_over_alike_by_all() {
             send(outboxes[2].as_ref().expect("a sender"), &[message]).expect("room");
         }
         step(nodes, 2);
-        // Its rounds 2 and 3 are left out.
+        // Rounds 2 and 3 are skipped.
         let ring = layout.ring(Rank(2), ALL).expect("it sends");
         let counter = SlotCounter::Message(Round(4)).encode().expect("it fits");
         rows[2].cell(ring.offset + 3 * ring.stride - 8).expect("a counter").publish(counter);
@@ -110,7 +111,7 @@ fn rounds_that_a_sender_leaves_out_are_gone_over_alike_by_all() {
     });
 }
 
-/// Nobody makes a lone sender use a round but by a message, so its counters are known in advance.
+/// A lone sender uses a round only for a message, so its counters are known in advance.
 #[test]
 fn of_a_lone_sender_every_counter_but_the_next_is_refused() {
     for counter in (0..64).map(|bit| 1_u64 << bit).chain([0, 3, 5, 7]) {
@@ -126,7 +127,7 @@ fn of_a_lone_sender_every_counter_but_the_next_is_refused() {
     }
 }
 
-/// A slot that is not new holds the message of the lap before, which was delivered here.
+/// A slot without a new message holds the message of the previous lap, which was delivered here.
 #[test]
 fn a_slot_that_holds_an_older_message_than_before_makes_its_sender_misbehave() {
     with_three(Delivery::Ordered, |layout, nodes, outboxes, rows| {
@@ -134,7 +135,7 @@ fn a_slot_that_holds_an_older_message_than_before_makes_its_sender_misbehave() {
             send(outboxes[0].as_ref().expect("a sender"), &[2]).expect("room");
         }
         step(nodes, 0);
-        // Two more are received here, and are not delivered: round 2 was not delivered.
+        // Two more are received here, but not delivered: round 2 was not delivered.
         assert_eq!(step(nodes, 1), None);
         let ring = layout.ring(Rank(0), ALL).expect("it sends");
         let counter = SlotCounter::Message(Round(2)).encode().expect("it fits");
@@ -156,11 +157,11 @@ fn where_order_plays_no_part_each_message_uses_the_next_round() {
     }
 }
 
-/// What is said of member 0 once a cell of its control block holds this.
+/// Publishes `value` in a cell of member 0's control block, and returns what the observer reports.
 fn control_shown(cell: ControlCell, value: u64, observer: usize) -> Option<(Rank, LossCause)> {
     let mut said = None;
     with_three(Delivery::Ordered, |layout, nodes, outboxes, rows| {
-        // What is new makes the observer look.
+        // A new message makes the observer read the control block.
         send(outboxes[observer].as_ref().expect("a sender"), &[2]).expect("room");
         let at = layout.control_offset(Rank(0), ALL).expect("a member") + cell.offset();
         rows[0].cell(at).expect("a control cell").publish(value);
@@ -177,7 +178,7 @@ fn silence_further_ahead_than_all_rings_hold_messages_makes_its_sender_misbehave
     }
 }
 
-/// Nothing of anybody would be stable, or no slot would come free, ever again.
+/// Otherwise no message would become stable, or no slot would become free, ever again.
 #[test]
 fn a_frontier_that_shrinks_makes_its_owner_misbehave() {
     for cell in [ControlCell::Received, ControlCell::Delivered] {
@@ -187,11 +188,11 @@ fn a_frontier_that_shrinks_makes_its_owner_misbehave() {
     }
 }
 
-/// Something would be delivered, or a slot used again, that some member does not have yet.
+/// Otherwise a message would be delivered, or a slot reused, before some member has the message.
 #[test]
 fn a_frontier_beyond_what_can_be_makes_its_owner_misbehave() {
-    // The observer, sender 1, has used two rounds: its next turn is at place 7. It has shown to
-    // have three places, and that all of them were delivered.
+    // The observer, sender 1, has used two rounds, so its next turn is at sequence position 7. It
+    // has acknowledged three positions, all delivered.
     for (cell, most) in [(ControlCell::Received, 7), (ControlCell::Delivered, 3)] {
         assert_eq!(control_shown(cell, most, 1), None, "{cell:?}");
         assert_eq!(control_shown(cell, most + 1, 1), MISBEHAVED, "{cell:?}");
@@ -212,7 +213,7 @@ fn who_consumed_more_than_was_sent_misbehaves_and_who_shows_an_older_count_does_
     }
 }
 
-/// What a step refuses has a number that stays the same.
+/// Each reason for a refusal has a stable number.
 #[test]
 fn a_step_says_what_it_refused_by_a_stable_number() {
     with_three(Delivery::Ordered, |layout, nodes, _, rows| {
@@ -226,7 +227,8 @@ fn a_step_says_what_it_refused_by_a_stable_number() {
     });
 }
 
-/// What member 1 says of member 0, which changes its second slot between receipt and delivery.
+/// Lets member 0 change its second slot between receipt and delivery, and returns what member 1
+/// reports.
 fn slot_changed(
     delivery: Delivery,
     change: impl Fn(&RowWriter<'_>, usize),
@@ -241,7 +243,7 @@ fn slot_changed(
         step(nodes, 0);
         match delivery {
             Delivery::Ordered => {
-                // 1 has it, and it is stable once 2 has it too.
+                // Member 1 has the message; it is stable once member 2 has it too.
                 assert_eq!((step(nodes, 1), step(nodes, 2)), (None, None));
                 change(&rows[0], end);
                 said = step(nodes, 1);
@@ -281,8 +283,8 @@ fn a_slot_that_changes_after_it_was_received_makes_its_sender_misbehave() {
     }
 }
 
-/// A sender changes its slot while a batch is handed over. Nothing that is ordered behind it comes
-/// in its place.
+/// A sender changes its slot while a batch is handed over. No later message is delivered in its
+/// place.
 #[test]
 fn behind_a_slot_that_changes_during_an_upcall_nothing_is_delivered() {
     for counter in [1, 2, 2 * 2 + 1, 2 * 9 + 1, u64::MAX] {
@@ -304,7 +306,7 @@ fn behind_a_slot_that_changes_during_an_upcall_nothing_is_delivered() {
     }
 }
 
-/// RDM-7: what describes a large message is no longer than a slot's message.
+/// RDM-7: the description of a large message is at most as long as a message in a slot.
 #[cfg(feature = "blocks")]
 #[test]
 fn a_large_message_whose_description_is_longer_than_a_slot_makes_its_sender_misbehave() {
@@ -330,8 +332,8 @@ fn a_large_message_whose_description_is_longer_than_a_slot_makes_its_sender_misb
     }
 }
 
-/// A member that is lost may lack what it never said that it has, or hands over: it is the change
-/// of view that settles that.
+/// A lost member may lack any message whose receipt or delivery it never acknowledged; the view
+/// change settles that.
 #[test]
 fn what_a_lost_member_may_lack_is_not_stable_and_its_slot_is_not_free() {
     with_senders(&RANKS[..2], Delivery::Ordered, |layout, nodes, outboxes, rows| {
@@ -343,7 +345,7 @@ fn what_a_lost_member_may_lack_is_not_stable_and_its_slot_is_not_free() {
         };
         let sender = outboxes[0].as_ref().expect("a sender");
         send(sender, &[2]).expect("room");
-        // 2 has the message before it is stable, and never hands it over.
+        // Member 2 has the message before it is stable, and never delivers it.
         for rank in [0, 2, 1, 0] {
             step(nodes, rank);
         }
@@ -366,7 +368,7 @@ fn what_a_lost_member_may_lack_is_not_stable_and_its_slot_is_not_free() {
     });
 }
 
-/// Notes to whom something is posted.
+/// Records the peers to which something is posted.
 struct Posts(Vec<Rank>);
 
 impl Carries for Posts {
@@ -381,8 +383,8 @@ impl Carries for Posts {
 
 fabric!(Posts);
 
-/// What a lost member sends later is not taken, for the change of view says which of its messages
-/// count; and nothing is posted to it.
+/// Messages that a lost member sends later are not received, because the view change decides which
+/// of its messages count. Nothing is posted to it either.
 #[test]
 fn a_lost_member_is_neither_received_from_nor_posted_to() {
     with_three(Delivery::Ordered, |layout, nodes, outboxes, rows| {
@@ -402,8 +404,8 @@ fn a_lost_member_is_neither_received_from_nor_posted_to() {
     });
 }
 
-/// The bound is of what can be: members that send as fast as their rings allow, with all others
-/// held up, are not accused.
+/// The bound covers everything that is possible: members that send as fast as their rings allow,
+/// while all others are held up, are not accused.
 #[test]
 fn a_member_that_sends_as_far_ahead_as_can_be_is_not_accused() {
     with_group(3, &[0, 1, 2], (WINDOW, 16), Delivery::Ordered, |nodes, outboxes| {
@@ -413,7 +415,7 @@ fn a_member_that_sends_as_far_ahead_as_can_be_is_not_accused() {
             random = random
                 .wrapping_mul(6_364_136_223_846_793_005)
                 .wrapping_add(1_442_695_040_888_963_407);
-            // Mostly one member sends and steps; the others come seldom.
+            // One member sends and steps most of the time; the others rarely do.
             let rank = [0, 0, 0, 1, 1, 2, 0, 1][(random >> 40) as usize % 8];
             while send(outboxes[rank].as_ref().expect("a sender"), &[1]).is_ok()
                 && random >> 50 & 3 != 0

@@ -1,5 +1,5 @@
-//! The memory map of any group: nothing overlaps, everything is aligned and inside its row; and
-//! what is wrong with a group is said.
+//! The memory map of any group: parts do not overlap, and every part is aligned and inside its row.
+//! Errors in a group are reported.
 
 use proptest::prelude::*;
 use tramontane_core::ids::{NodeId, Rank, SubgroupId};
@@ -14,7 +14,7 @@ mod processors;
 #[cfg(feature = "views")]
 mod view_columns;
 
-/// A subgroup that owns its lists: members, senders, window, message size, unordered.
+/// A drawn subgroup: members, senders, window, maximum message size, and whether it is unordered.
 type Drawn = (Vec<Rank>, Vec<Rank>, u32, u32, bool);
 
 fn subgroup(group_size: u16) -> impl Strategy<Value = Drawn> {
@@ -61,7 +61,7 @@ proptest! {
         let all: usize = (0..size).map(|rank| layout.row_bytes(Rank(rank))).sum();
         prop_assert_eq!(layout.view_bytes(), all);
         for rank in (0..size).map(Rank) {
-            // What lies where, in the order of the subgroups; the header comes first.
+            // The parts of each subgroup, in the order of the subgroups; the header comes first.
             let mut end = BLOCK;
             for (index, subgroup) in subgroups.iter().enumerate() {
                 let id = SubgroupId(index as u16);

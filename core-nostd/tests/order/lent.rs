@@ -1,5 +1,5 @@
-//! Memory and state that are not what a layout asks for, what a node says of itself, and events
-//! that it has to tell apart.
+//! Memory and state that do not match the layout, queries about a node, and events that a node must
+//! distinguish.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -32,7 +32,7 @@ fn lines(bytes: usize) -> Vec<Line> {
     (0..bytes / 64).map(|_| Line::new()).collect()
 }
 
-/// COR-2.1: each slice is as long as the layout says, and so is each row.
+/// COR-2.1: each slice and each row must have the length that the layout gives.
 #[test]
 fn a_node_opens_on_no_slice_or_row_of_another_length() {
     let subgroups = [SUBGROUP];
@@ -56,7 +56,7 @@ fn a_node_opens_on_no_slice_or_row_of_another_length() {
         };
         let rows = [Row::from_lines(&own), Row::from_lines(peer)];
         let row = RowWriter::from_lines(row);
-        // SAFETY: one node uses it, and it is dropped at once.
+        // SAFETY: only this node uses it, and the node is dropped at once.
         let memory = unsafe { NodeMemory::new(&rows, row, &cells, &ready) };
         let loan = Loan { memory, state };
         let limits = OneMemory.limits();
@@ -75,13 +75,14 @@ fn a_node_opens_on_no_slice_or_row_of_another_length() {
         assert_eq!(open(right, wrong, &own), Some(OpenError::WrongRows), "the peer's");
         assert_eq!(open(right, &peer, wrong), Some(OpenError::WrongRows), "the own");
     }
-    // What a part of the core says of memory that does not fit is said on in its caller's words.
+    // An error about memory that does not fit becomes the caller's own error.
     assert_eq!(StepError::from(OutOfRow), StepError::OutOfRow);
     assert_eq!(OpenError::from(OutOfRow), OpenError::WrongRows);
     assert_eq!(AloneError::from(OutOfRow), AloneError::OutOfRow);
 }
 
-/// SMC-3.2: without its node, from the ring's place and the hand-off of one subgroup.
+/// SMC-3.2: an outbox is made without its node, from the ring's shape and the hand-off of one
+/// subgroup.
 #[test]
 fn an_outbox_is_made_on_its_ring_and_on_one_hand_off_with_a_flag_for_each_slot() {
     let subgroups = [SUBGROUP];
@@ -104,7 +105,7 @@ fn an_outbox_is_made_on_its_ring_and_on_one_hand_off_with_a_flag_for_each_slot()
     assert_eq!(make(1, 4, outside), Err(OutOfRow));
 }
 
-/// A run hands out what it reserved, and no more.
+/// A run returns the slots that it reserved, and no more.
 #[test]
 fn a_run_that_is_used_up_has_no_more_slots() {
     with_group(2, &[0], (4, 16), Delivery::Ordered, |nodes, outboxes| {
@@ -125,7 +126,7 @@ fn a_run_that_is_used_up_has_no_more_slots() {
     });
 }
 
-/// NUL-5: what was reserved before a silence is sent before it; a message ends it.
+/// NUL-5: messages reserved before a silence are sent before it; a message ends it.
 #[test]
 fn a_silence_begins_behind_what_was_reserved_and_a_message_ends_it() {
     with_group(2, &[0, 1], (4, 16), Delivery::Ordered, |nodes, outboxes| {
@@ -142,7 +143,7 @@ fn a_silence_begins_behind_what_was_reserved_and_a_message_ends_it() {
         before.commit();
         settle(nodes, &mut delivered);
         assert_eq!(delivered[1][3..], [[1]], "although its sender has declared silence");
-        // One that a message has ended before it began says nothing.
+        // A silence that a message ends before it began has no effect.
         outbox(0).declare_silence(1_000);
         send(outbox(0), &[2]).expect("a slot is free");
         settle(nodes, &mut delivered);
@@ -153,7 +154,7 @@ fn a_silence_begins_behind_what_was_reserved_and_a_message_ends_it() {
     });
 }
 
-/// A fabric of one memory with events.
+/// A shared-memory fabric that also returns events.
 struct Eventful {
     events: RefCell<VecDeque<Event>>,
     cut: Vec<Rank>,
@@ -180,7 +181,7 @@ impl Carries for Eventful {
 
 fabric!(Eventful);
 
-/// A rank is a member of one view. Events that say nothing of a peer change nothing.
+/// A rank belongs to one view. Events that do not concern a peer change nothing.
 #[test]
 fn a_peer_that_is_lost_in_another_view_is_not_lost_here() {
     let lost = |view| Event::PeerLost { view, peer: Rank(1), cause: LossCause::Exited };
@@ -201,7 +202,7 @@ fn a_peer_that_is_lost_in_another_view_is_not_lost_here() {
     });
 }
 
-/// A fabric that takes no posts, for one reason.
+/// A fabric that refuses all posts, for one reason.
 struct Refusing(ErrorKind);
 
 impl Carries for Refusing {
@@ -215,7 +216,7 @@ impl Carries for Refusing {
 
 fabric!(Refusing);
 
-/// A queue that is full is tried again. For anything else, the peer is lost at the first post.
+/// A post to a full queue is retried. After any other error the peer is lost at the first post.
 #[test]
 fn a_peer_to_which_nothing_can_be_posted_is_lost_and_why_is_said() {
     for (kind, cause) in [
@@ -237,7 +238,7 @@ fn a_peer_to_which_nothing_can_be_posted_is_lost_and_why_is_said() {
     }
 }
 
-/// COR-4: a step takes a bounded number of events; the others wait for the next one.
+/// COR-4: a step takes a bounded number of events; the rest wait for the next step.
 #[test]
 fn a_flood_of_events_does_not_make_a_step_long() {
     with_group(2, &[0, 1], (4, 16), Delivery::Ordered, |nodes, _| {
@@ -252,7 +253,7 @@ fn a_flood_of_events_does_not_make_a_step_long() {
     });
 }
 
-/// RDM-7: what is said of a sender or a subgroup that there is not changes nothing.
+/// RDM-7: a report about a sender or subgroup that does not exist changes nothing.
 #[cfg(feature = "blocks")]
 #[test]
 fn a_large_message_of_nobody_is_not_waited_for() {
@@ -268,7 +269,7 @@ fn a_large_message_of_nobody_is_not_waited_for() {
     });
 }
 
-/// IDL-1: a member that has sent something is not settled before all have delivered it.
+/// IDL-1: a member that has sent a message is not settled until all members have delivered it.
 #[test]
 fn a_member_is_settled_once_what_it_sent_was_delivered_everywhere() {
     with_group(2, &[0], (4, 16), Delivery::Ordered, |nodes, outboxes| {
@@ -286,7 +287,7 @@ fn a_member_is_settled_once_what_it_sent_was_delivered_everywhere() {
     });
 }
 
-/// ORD-3.1, DEL-3: an unordered subgroup has no frontiers of places.
+/// ORD-3.1, DEL-3: an unordered subgroup has no frontiers of sequence positions.
 #[test]
 fn a_peer_has_no_frontier_in_an_unordered_subgroup() {
     with_group(2, &[0], (4, 16), Delivery::Unordered, |nodes, outboxes| {
@@ -297,8 +298,8 @@ fn a_peer_has_no_frontier_in_an_unordered_subgroup() {
     });
 }
 
-/// HLT-2: a pair of which one goes on alone, in each kind of delivery and with a subgroup that
-/// nobody sends in.
+/// HLT-2: one of a pair continues alone, in each kind of delivery and in a subgroup without
+/// senders.
 #[test]
 fn one_of_a_pair_goes_on_alone_in_all_its_subgroups() {
     let subgroups = [
@@ -309,7 +310,7 @@ fn one_of_a_pair_goes_on_alone_in_all_its_subgroups() {
     with_rows(&layout(&subgroups), |nodes, outboxes, _| {
         assert!(!nodes[1].is_alone());
         let unordered = nodes[1].outbox(SubgroupId(2)).expect("it sends");
-        // More than a window each: the partner takes nothing.
+        // Each subgroup gets more messages than its window, and the partner takes none.
         for rounds in 1..=6_u8 {
             let mut delivered = 0;
             nodes[1].go_on_alone().expect("a pair");

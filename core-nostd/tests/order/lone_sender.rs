@@ -1,5 +1,5 @@
-//! What a lone sender's message says of its sender, on a fabric where writes arrive one after the
-//! other.
+//! What a lone sender's message implies about its sender, on a fabric that delivers writes in
+//! order.
 
 use crate::common::{Carries, OneMemory, Private, fabric, send};
 use tramontane_core::fabric::{Capabilities, ErrorKind, Fabric, Promises, Write};
@@ -8,7 +8,7 @@ use tramontane_core::layout::{Delivery, Group, Layout, Subgroup};
 use tramontane_core::memory::{Line, Row, RowWriter};
 use tramontane_core::multicast::Batch;
 
-/// Keeps the writes that are posted, for the test to carry.
+/// Keeps the posted writes for the test to carry.
 #[derive(Default)]
 struct Kept(Vec<Write>);
 
@@ -26,8 +26,8 @@ impl Carries for Kept {
 
 fabric!(Kept);
 
-/// Carries one message from member 0 to member 1 write by write. Gives how many writes there were,
-/// and after how many of them it was delivered, if it was.
+/// Carries one message from member 0 to member 1, write by write. Returns the number of writes, and
+/// after how many of them the message was delivered, if it was.
 fn delivered_after(senders: &[Rank]) -> (usize, Option<usize>) {
     let ids = [NodeId(0), NodeId(1)];
     let ranks = [Rank(0), Rank(1)];
@@ -42,7 +42,7 @@ fn delivered_after(senders: &[Rank]) -> (usize, Option<usize>) {
     let layout = Layout::new(Group { members: &ids, subgroups: &subgroups }).expect("a good group");
     let lines =
         |rank| -> Vec<Line> { (0..layout.row_bytes(rank) / 64).map(|_| Line::new()).collect() };
-    // The sender's memory, and the receiver's.
+    // The sender's memory and the receiver's.
     let memory = [[lines(ranks[0]), lines(ranks[1])], [lines(ranks[0]), lines(ranks[1])]];
     let rows: Vec<Vec<Row<'_>>> = memory
         .iter()

@@ -1,5 +1,5 @@
-//! Groups of a fixed membership: where everything lies in their rows, what they deliver, and what
-//! becomes of a member that publishes what no correct member can.
+//! Groups with fixed membership: the layout of their rows, the messages that they deliver, and the
+//! treatment of a member that publishes impossible values.
 
 #![allow(
     clippy::arithmetic_side_effects,

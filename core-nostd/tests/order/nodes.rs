@@ -1,4 +1,5 @@
-//! What a node asks for to be opened, what it says of itself, and who may step it.
+//! The conditions for opening a node, queries about its progress, and the turn that lets one thread
+//! step it.
 
 use crate::common::{Carries, OneMemory, Private, send, settle, with_group};
 use tramontane_core::fabric::{Capabilities, Promises};
@@ -67,7 +68,7 @@ fn a_message_that_is_made_shorter_is_delivered_as_long_as_it_was_left() {
     });
 }
 
-/// What becomes of a node of one of two members, on its own memory.
+/// Opens a node of a two-member group on its own memory, and returns the result.
 fn opened(
     of_layout: &Layout<'_>,
     lent_for: &Layout<'_>,
@@ -118,7 +119,7 @@ fn a_node_opens_on_what_its_layout_asks_for_and_on_a_fabric_that_can_guard() {
     ] {
         assert_eq!(open(Rank(0), 2, small), Err(OpenError::FabricTooSmall), "{small:?}");
     }
-    // Just as much as a slot and the guards take is enough.
+    // A write size that just fits a slot, or all guards, is enough.
     let slot = layout.ring(Rank(0), SubgroupId(0)).expect("it sends").stride;
     let least =
         Capabilities { writes_max: 4, write_bytes_max: slot.max(24), guard_bytes_max: 24, ..good };

@@ -1,4 +1,4 @@
-//! What a group whose members share one memory delivers.
+//! Delivery in a group whose members share one memory.
 
 use crate::common::{OneMemory, send, settle, with_group};
 use tramontane_core::ids::{SubgroupId, Time};
@@ -104,7 +104,8 @@ fn declared_silence_lets_the_others_run_and_ends_with_the_next_message() {
     });
 }
 
-/// Writes that a silent member posts while another sends `messages`, one at a time.
+/// Returns the number of writes that a silent member posts while another sends messages one at a
+/// time.
 fn writes_of_a_silent_member(declare: impl Fn(&Outbox<'_>)) -> u32 {
     let mut writes = 0;
     with_group(2, &[0, 1], (8, 16), Delivery::Ordered, |nodes, outboxes| {

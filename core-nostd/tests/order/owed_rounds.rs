@@ -1,5 +1,4 @@
-//! When a member uses the rounds that it owes, as nulls, and when it tells the others (NUL-1,
-//! NUL-2).
+//! When a member uses the rounds that it owes, as nulls, and when it publishes them (NUL-1, NUL-2).
 
 use crate::common::{OneMemory, send, with_group};
 use tramontane_core::ids::{SubgroupId, Time};
@@ -7,15 +6,15 @@ use tramontane_core::layout::Delivery;
 use tramontane_core::multicast::Batch;
 use tramontane_core::node::{Node, Progress};
 
-/// Slots of each sender.
+/// Slots per sender.
 const WINDOW: u32 = 4;
 
 fn step(node: &mut Node<'_>) -> Progress {
     node.step(Time(0), &mut OneMemory, &mut |_: &mut Batch<'_>| {}).expect("it steps")
 }
 
-/// NUL-1: whoever waits for a null waits for its post. So it is posted at once, also where the
-/// frontier of what is here does not move, since another member owes the place before.
+/// NUL-1: a member that waits for a null waits until it is posted. So a null is posted at once,
+/// even if the received frontier does not move because another member owes the preceding position.
 #[test]
 fn a_null_is_posted_in_the_step_that_uses_the_round() {
     with_group(3, &[0, 1, 2], (WINDOW, 16), Delivery::Ordered, |nodes, outboxes| {
@@ -30,8 +29,8 @@ fn a_null_is_posted_in_the_step_that_uses_the_round() {
     });
 }
 
-/// NUL-2: rounds that are owed wait for a free slot, and nothing is posted meanwhile. Once a slot
-/// is free they are used and told, although nothing else moves then.
+/// NUL-2: owed rounds wait for a free slot, and nothing is posted meanwhile. Once a slot is free
+/// they are used and published, even if nothing else changes then.
 #[test]
 fn a_member_that_owes_rounds_and_has_no_free_slot_posts_nothing() {
     with_group(3, &[0, 2], (WINDOW, 16), Delivery::Ordered, |nodes, outboxes| {
@@ -40,7 +39,7 @@ fn a_member_that_owes_rounds_and_has_no_free_slot_posts_nothing() {
             while send(outbox.as_ref().expect("a sender"), &[1]).is_ok() {}
         };
         // Member 1 does not step, so no slot becomes free. Member 0 uses the rounds of the other's
-        // messages as nulls, and sends in later ones.
+        // messages as nulls, and sends in later rounds.
         fill(last);
         step(&mut nodes[2]);
         assert_eq!(step(&mut nodes[0]).nulls, u64::from(WINDOW));
@@ -61,8 +60,8 @@ fn a_member_that_owes_rounds_and_has_no_free_slot_posts_nothing() {
     });
 }
 
-/// NUL-1: a member that sends as well may catch up by its messages. For three steps it uses no
-/// round as a null.
+/// NUL-1: a member that also sends may catch up with messages. For three steps it uses no round as
+/// a null.
 #[test]
 fn a_member_that_sends_leaves_rounds_unused_for_three_steps() {
     with_group(2, &[0, 1], (32, 16), Delivery::Ordered, |nodes, outboxes| {

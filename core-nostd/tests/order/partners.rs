@@ -1,5 +1,5 @@
-//! Partners of a fixed membership: one restarts with empty memory, one is silent, and a pair of
-//! which one goes on alone.
+//! Partners with fixed membership: one restarts with empty memory, one falls silent, and one of a
+//! pair continues alone.
 
 use crate::common::{Carries, Private, fabric, send};
 use tramontane_core::check::Checks;
@@ -19,17 +19,18 @@ const ALL: SubgroupId = SubgroupId(0);
 const RANKS: [Rank; 2] = [Rank(0), Rank(1)];
 const NODES: [NodeId; 2] = [NodeId(7), NodeId(8)];
 
-/// Copies what one member posts into the other's copy, at once; nothing while the way is cut.
+/// Copies the writes that one member posts into the other's copy at once, or drops them while the
+/// link is cut.
 struct DirectLink {
     row: RowWriter<'static>,
     copy: RowWriter<'static>,
     is_cut: bool,
     refusal: Refusal,
-    /// How often it was asked to carry something.
+    /// Number of calls that asked it to carry writes.
     posts: usize,
 }
 
-/// What a way does not take now.
+/// The reason why a link refuses writes now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Refusal {
     None,
@@ -65,7 +66,7 @@ impl Carries for DirectLink {
 
 fabric!(DirectLink);
 
-/// One life of one of the two.
+/// One incarnation of one of the two members.
 struct Life {
     node: Node<'static>,
     monitor: Monitor<'static>,
@@ -96,7 +97,7 @@ fn layout(checks: Checks) -> Layout<'static> {
     if checks.is_on() { layout.with_checks().expect("small") } else { layout }
 }
 
-/// What a member holds: its own row, and its copy of the other's.
+/// A member's memory: its row, and its copy of the other's row.
 #[derive(Clone, Copy)]
 struct Memory {
     own: &'static [Line],
@@ -109,7 +110,7 @@ impl Memory {
     }
 }
 
-/// A member begins a life on fresh memory of its own.
+/// Starts an incarnation of a member on fresh memory.
 fn begin(
     layout: &Layout<'static>,
     own: Rank,
@@ -157,7 +158,8 @@ impl Life {
     }
 }
 
-/// Two that have sent each other two messages, at the time of the last step.
+/// Opens two members that have sent each other two messages; the last value is the time of the last
+/// step.
 fn pair(checks: Checks) -> (Layout<'static>, [Memory; 2], [Life; 2], u64) {
     let layout = layout(checks);
     let memory = [Memory::new(&layout), Memory::new(&layout)];
@@ -188,7 +190,7 @@ fn pair(checks: Checks) -> (Layout<'static>, [Memory; 2], [Life; 2], u64) {
 fn a_partner_that_restarts_with_empty_memory_is_reported_and_learns_it() {
     for checks in [Checks::Off, Checks::On] {
         let (layout, mut memory, mut lives, mut now) = pair(checks);
-        // Its own row and its copies are gone; the other's copy of its row is what it was.
+        // Its row and its copies are lost; the other member's copy of its row is unchanged.
         memory[1] = Memory::new(&layout);
         lives[1] = begin(&layout, Rank(1), memory[1], memory[0], options(10));
         lives[0].way.copy = RowWriter::from_lines(memory[1].copy);
@@ -224,7 +226,8 @@ fn a_partner_that_is_never_scheduled_again_is_silent_since_its_last_heartbeat() 
     let silent = one.events[1];
     assert!(silent.since.get() <= last && silent.since.get() + 14 > last, "{silent:?}");
     assert_eq!(silent.detail, 9);
-    // Silent is who shows nothing for longer than the timeout, and not for just as long.
+    // A member is silent if it shows nothing for longer than the timeout, but not at exactly the
+    // timeout.
     let (_, _, [mut early, _], now_early) = pair(Checks::Off);
     let heard = silent.since.get();
     assert_eq!(now_early, last);
@@ -232,7 +235,7 @@ fn a_partner_that_is_never_scheduled_again_is_silent_since_its_last_heartbeat() 
     assert_eq!(early.kinds(), [HealthKind::Started]);
     early.step(heard + 51);
     assert_eq!(early.kinds(), [HealthKind::Started, HealthKind::Silent]);
-    // It was only late.
+    // The partner was only late.
     other.step(now);
     one.step(now + 1);
     assert_eq!(one.kinds().last(), Some(&HealthKind::Resumed));
@@ -263,15 +266,15 @@ fn a_header_that_stays_damaged_is_reported_and_a_heartbeat_mends_it() {
     }
     assert_eq!(lives[0].kinds(), [HealthKind::Started], "it was posted again");
     flip(HeaderCell::Incarnation);
-    // Nothing comes any more: the cell stays as it is.
+    // No further writes arrive, so the cell stays damaged.
     for _ in 0..20 {
         lives[0].step(now);
     }
     assert_eq!(lives[0].kinds().last(), Some(&HealthKind::Unreadable));
 }
 
-/// The survivor delivers all that it has, and goes on sending; what it delivered is a prefix's
-/// continuation of what its partner delivered.
+/// The survivor delivers everything that it has, and continues to send. Its deliveries begin with
+/// all that its partner delivered.
 #[test]
 fn one_of_a_pair_goes_on_alone_behind_all_that_its_partner_delivered() {
     for stop_after in 0..6 {
@@ -284,7 +287,7 @@ fn one_of_a_pair_goes_on_alone_behind_all_that_its_partner_delivered() {
             let _ = send(&other.outbox, &[40 + step; 5]);
             other.step(now);
         }
-        // Its window is full, so that it cannot send a null either.
+        // The partner's window is full, so that it cannot send a null either.
         for _ in 0..4 {
             let _ = send(&one.outbox, &[60; 5]);
         }
@@ -325,7 +328,7 @@ fn three_cannot_go_on_without_a_view_and_a_monitor_needs_its_layout() {
     crate::common::with_group(3, &[0, 1], (4, 16), Delivery::Ordered, |nodes, _| {
         assert_eq!(nodes[0].go_on_alone(), Err(AloneError::NotAPair));
     });
-    // Two with views agree on who goes on.
+    // A pair with views agrees on the survivor instead.
     #[cfg(feature = "views")]
     {
         let fixed = layout(Checks::Off);
@@ -359,7 +362,8 @@ fn three_cannot_go_on_without_a_view_and_a_monitor_needs_its_layout() {
         );
         assert_eq!(opened.err(), Some(error));
     }
-    // One peer too few, one row too few, a rank that there is not, and a row without a header.
+    // Wrong arguments: one peer too few, one row too few, a nonexistent rank, and a row without a
+    // header.
     let none = RowWriter::from_lines(&[]);
     for (peers, rows, own, row) in [
         (1, &rows[..], Rank(0), row),
@@ -374,8 +378,8 @@ fn three_cannot_go_on_without_a_view_and_a_monitor_needs_its_layout() {
     }
 }
 
-/// HLT-1: a header waits for a peer that is not ready, and for a queue that is full; a peer that
-/// takes no posts any more is the node's to report, and gets no second one.
+/// HLT-1: a header waits for a peer that is not ready, and for a full queue. If a peer refuses
+/// posts for good, the node reports it, and no further header is posted to it.
 #[test]
 fn a_header_is_posted_once_the_fabric_takes_it() {
     let layout = layout(Checks::Off);
@@ -384,7 +388,7 @@ fn a_header_is_posted_once_the_fabric_takes_it() {
     let shown = |cell: HeaderCell| {
         Row::from_lines(memory[1].copy).cell(cell.offset()).expect("a header").load()
     };
-    // A heartbeat is due each 10 ns: without one, there is nothing new to post.
+    // A heartbeat is due every 10 ns; otherwise there is nothing new to post.
     let mut step = |now, refusal| {
         one.way.refusal = refusal;
         let before = one.way.posts;

@@ -1,5 +1,5 @@
-//! What a node posts over fabrics that promise different things: whatever is not promised is done
-//! in the worst way.
+//! Posts of a node over fabrics with different promises. If a property is not promised, the fabric
+//! does the worst that it may.
 
 use std::collections::VecDeque;
 
@@ -17,15 +17,15 @@ use tramontane_core::node::{Node, Options};
 const RANKS: [Rank; 3] = [Rank(0), Rank(1), Rank(2)];
 const NODES: [NodeId; 3] = [NodeId(0), NodeId(1), NodeId(2)];
 
-/// A list on its way: to whom, its writes, and the bytes of its guards.
+/// A list in flight: its destination, its writes, and the bytes of its guards.
 struct List {
     to: Rank,
     writes: Vec<(Write, Vec<u8>)>,
     token: Option<Token>,
 }
 
-/// One member's end. A list lands two polls after its post: without order between writes the last
-/// write of it first, and of several lists mostly the latest first.
+/// One member's end. A list lands two polls after its post. Without order between writes, a list's
+/// last write lands first, and usually the latest of several lists.
 struct Promising<'r> {
     row: RowWriter<'r>,
     copies: [RowWriter<'r>; 3],
@@ -47,7 +47,7 @@ impl Promising<'_> {
     fn land(&mut self) {
         let ordered = self.promises.contains(Promises::WRITE_ORDER);
         self.landings += 1;
-        // Mostly the latest. Some time each of them is next.
+        // Usually the latest list; every fourth time, the oldest.
         let last = self.under_way.len().saturating_sub(1);
         let at = if ordered || self.landings.is_multiple_of(4) { 0 } else { last };
         let Some(mut list) = self.under_way.remove(at) else { return };
@@ -55,7 +55,7 @@ impl Promising<'_> {
             list.writes.reverse();
         }
         for (write, guard) in &list.writes {
-            // Content is read when it is carried, a guard has the bytes of the post.
+            // Content is read when it is carried; a guard has the bytes that it had when posted.
             let bytes = if write.kind == Kind::Guard { guard.clone() } else { self.bytes(write) };
             self.copies[list.to.index()].apply(write.target.offset, &bytes).expect("in the row");
         }
@@ -111,7 +111,7 @@ impl Fabric for Promising<'_> {
     fn observe_barrier(&self) {}
 }
 
-/// Two subgroups with order of which one lacks a member, and one without order.
+/// Two ordered subgroups, one of which lacks a member, and one unordered subgroup.
 const SUBGROUPS: [Subgroup<'static>; 3] = [
     Subgroup {
         members: &RANKS,
@@ -136,10 +136,10 @@ const SUBGROUPS: [Subgroup<'static>; 3] = [
     },
 ];
 
-/// Messages of each sender in each subgroup.
+/// Messages per sender in each subgroup.
 const MESSAGES: u8 = 60;
 
-/// How a group is stepped over its fabric.
+/// Settings for stepping a group over its fabric.
 #[derive(Clone, Copy, Debug)]
 struct Stepping {
     promises: Promises,
@@ -148,25 +148,25 @@ struct Stepping {
     checks: Checks,
 }
 
-/// Of each subgroup, what each of its members delivers: its sender, and the message.
+/// The messages that each member of each subgroup delivers, with their senders.
 type Delivered = Vec<[Vec<(Rank, Vec<u8>)>; 3]>;
 
-/// What each message of a sender is, by its number: lengths differ.
+/// Returns a sender's message by number; lengths differ.
 fn message(sender: Rank, number: u8) -> Vec<u8> {
     let mut message = vec![sender.0 as u8; usize::from(number % 8) + 1];
     message[0] = number;
     message
 }
 
-/// What is delivered of all messages of all senders. Between them are reservations that are
-/// dropped, and silences. A member that rests has delivered all that it has sent, and so have all
-/// others.
+/// Returns the deliveries of all messages of all senders, with dropped reservations and silences
+/// between them. Asserts that a settled member and all others have delivered everything that it
+/// sent.
 fn delivered(way: Stepping) -> Delivered {
     let Stepping { promises, writes_max, switches, checks } = way;
     let group = Group { members: &NODES, subgroups: &SUBGROUPS };
     let layout = Layout::new(group).expect("a good group");
     let layout = if checks.is_on() { layout.with_checks().expect("small") } else { layout };
-    // By owner, then by holder.
+    // Indexed by owner, then by holder.
     let memory: [[Vec<Line>; 3]; 3] = RANKS.map(|owner| {
         RANKS.map(|_| (0..layout.row_bytes(owner) / 64).map(|_| Line::new()).collect())
     });
@@ -203,7 +203,7 @@ fn delivered(way: Stepping) -> Delivered {
     for turn in 0..90_000_u64 {
         let is_all = senders.iter().all(|(.., sent)| *sent == MESSAGES);
         for (rank, outbox, sent) in &mut senders {
-            // Bursts as long as the ring, one after the other.
+            // Bursts as long as the ring, one sender after another.
             if turn % 9 < 5 && *sent < MESSAGES {
                 *sent += u8::from(send(outbox, &message(*rank, *sent)).is_ok());
             }
@@ -214,7 +214,7 @@ fn delivered(way: Stepping) -> Delivered {
                 outbox.declare_silence(3);
             }
         }
-        // The last member steps seldom.
+        // The last member rarely steps.
         let at = [0, 1, 0, 1, 0, 1, 2][(turn % 7) as usize];
         let mut take = |batch: &mut Batch<'_>| {
             let of_member = &mut delivered[usize::from(batch.subgroup().0)][at];
@@ -240,8 +240,8 @@ fn delivered(way: Stepping) -> Delivered {
     delivered
 }
 
-/// SMC-6, FAB-1: a counter is behind its message, whichever promise keeps it there, and whichever
-/// techniques are on.
+/// SMC-6, FAB-1: a counter becomes visible after its message, whichever promise ensures it and
+/// whichever techniques are on.
 #[test]
 fn with_whatever_a_fabric_promises_all_messages_arrive_whole_and_in_one_order() {
     let late = Switches::LATE_POSTING;

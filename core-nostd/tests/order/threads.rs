@@ -1,7 +1,6 @@
-//! Members that are stepped by threads of their own, and others that build messages, over one
-//! memory.
+//! Members stepped by one thread each, and other threads that build messages, over one memory.
 //!
-//! `.ci/miri` runs this too, and reports any two accesses of a payload that nothing orders.
+//! `.ci/miri` runs this too, and reports any two unordered accesses of a payload.
 
 use crate::common::{OneMemory, send, with_group};
 use tramontane_core::ids::Time;
@@ -11,9 +10,9 @@ use tramontane_core::node::Node;
 use tramontane_core::smc::Outbox;
 
 const BUILDERS: u8 = 2;
-/// Of each thread that builds some.
+/// Messages that each building thread sends.
 const MESSAGES: u8 = if cfg!(miri) { 5 } else { 250 };
-/// Far more steps, or tries, than a run takes that goes on.
+/// Limit on steps or tries: far more than a run needs unless it is stuck.
 const TRIES: u32 = 100_000_000;
 
 #[test]
@@ -40,7 +39,7 @@ fn messages_that_threads_build_arrive_whole_and_in_the_order_of_each_thread() {
     });
 }
 
-/// Of another length each time, and with its number in every byte but the first.
+/// Returns a payload whose length varies and whose bytes, except the first, hold its number.
 fn payload(author: u8, number: u8) -> Vec<u8> {
     let mut payload = vec![number; 2 + usize::from(number % 15)];
     payload[0] = author;

@@ -1,5 +1,5 @@
-//! What a node reads behind a barrier (HAL-1), on a machine where a peer's writes become visible
-//! late.
+//! Reads that a node must do after a barrier (HAL-1), on a machine where a peer's writes become
+//! visible late.
 
 use crate::common::{Carries, OneMemory, fabric, send, with_rows};
 use tramontane_core::fabric::{Capabilities, Fabric};
@@ -9,7 +9,7 @@ use tramontane_core::memory::RowWriter;
 use tramontane_core::multicast::Batch;
 use tramontane_core::node::{Node, Progress};
 
-/// A reader whose barrier lets it see a counter that a peer has published long before (HAL-1).
+/// A reader whose barrier makes a counter visible that a peer published long before (HAL-1).
 struct Late<'r> {
     row: &'r RowWriter<'r>,
     at: usize,
@@ -27,15 +27,15 @@ impl Carries for Late<'_> {
 
 fabric!(Late<'_>);
 
-/// Messages of another member behind the one that is visible late.
+/// Messages of another member after the one that is visible late.
 const LATER: u8 = 5;
 
 fn step(node: &mut Node<'_>, fabric: &mut impl Fabric) -> Progress {
     node.step(Time(0), fabric, &mut |_: &mut Batch<'_>| {}).expect("it steps")
 }
 
-/// HAL-1: rounds that are used in silence speak for all messages that were published before them.
-/// So whoever sees that there are more of them looks for those messages behind a barrier.
+/// HAL-1: rounds used in silence imply that all messages published before them are there. A member
+/// that sees more such rounds therefore looks for those messages after a barrier.
 #[test]
 fn a_message_that_is_visible_later_than_the_silence_behind_it_is_not_taken_for_a_null() {
     let ranks = [Rank(0), Rank(1), Rank(2)];
@@ -64,7 +64,8 @@ fn a_message_that_is_visible_later_than_the_silence_behind_it_is_not_taken_for_a
         }
         step(&mut nodes[1], &mut OneMemory);
         assert_eq!(step(&mut nodes[2], &mut OneMemory).received, u32::from(LATER));
-        // Its message uses its first round, and it uses later ones of member 1 in silence.
+        // Member 2's message uses its first round, and it uses the later rounds of member 1 in
+        // silence.
         assert!(step(&mut nodes[0], &mut OneMemory).nulls > 0);
         assert_eq!(step(&mut nodes[2], &mut late).received, 1);
     });

@@ -1,4 +1,4 @@
-//! What errors and events of a fixed membership say, and their stable numbers.
+//! Texts and stable numbers of the errors and events of a fixed membership.
 
 use std::fmt::Display;
 
@@ -11,7 +11,7 @@ use tramontane_core::multicast::Impossible;
 use tramontane_core::node::{AloneError, OpenError, StepError};
 use tramontane_core::smc::ReserveError;
 
-/// FLT-1.1, HLT-1.1, LAY-1.1, LAY-3.1: numbers are those of the documentation, from one on.
+/// FLT-1.1, HLT-1.1, LAY-1.1, LAY-3.1: the numbers are those in the documentation, starting at one.
 #[test]
 fn each_error_has_a_number_and_words_of_its_own() {
     use Impossible as I;

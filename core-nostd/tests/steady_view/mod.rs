@@ -1,5 +1,5 @@
-//! One member of a large view in which nothing changes, over real rows: what a look at the view
-//! costs.
+//! One member of a large view in which nothing changes, over real rows, to measure what a check of
+//! the view costs.
 
 #![allow(dead_code, reason = "the test and the bench each use their own part")]
 
@@ -13,7 +13,7 @@ use tramontane_core::view::{
     Cause, Host, NextView, PeerState, RowTable, Status, Table, ViewChange, ViewOptions, ViewState,
 };
 
-/// A node with which nothing happens.
+/// A host without traffic.
 struct Still;
 
 impl Host for Still {
@@ -33,7 +33,7 @@ impl Host for Still {
     fn cut(&mut self, _: Rank, _: Cause) {}
 }
 
-/// Counts the cells that are looked at.
+/// Counts the loaded cells.
 struct Counted<'t, T> {
     table: &'t mut T,
     loads: &'t Cell<u64>,
@@ -49,8 +49,8 @@ impl<T: Table> Table for Counted<'_, T> {
     }
 }
 
-/// Runs `body` with what takes one look, as the member of rank `own`, at a view of so many members
-/// and subgroups, all of which have all members, and says how many cells it looked at.
+/// Runs `body` with a closure that makes the member of rank `own` check its view once and returns
+/// the number of cells that it loaded. All subgroups of the view contain all members.
 pub fn with_view(
     own: Rank,
     (members, subgroups): (u16, usize),

@@ -1,5 +1,5 @@
-//! A group of the core's nodes, whose writes land when a schedule says so, and what they hold as
-//! the model has it.
+//! A group of the core's nodes, whose writes land when a schedule says so, and their state in the
+//! model's terms.
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -17,24 +17,23 @@ use crate::group::{self, GroupMember, MEMBERS_MAX, Scope};
 
 const ALL: SubgroupId = SubgroupId(0);
 
-/// One thing that happens to nodes.
+/// An action of the nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
-    /// A member steps; before that its application may commit a message.
+    /// A member steps; its application may commit a message first.
     Step { member: usize, commits: bool },
     /// The next write of a member lands at another.
     Land { reader: usize, writer: usize },
 }
 
-/// What a step says that it did.
+/// Results that a step reports.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Did {
     pub sent: u32,
     pub nulls: u64,
 }
 
-/// What a node holds, in the terms of the model. Of what was delivered it has messages with their
-/// places.
+/// A node's state in the model's terms; the deliveries are messages with their sequence positions.
 pub struct Image {
     pub member: GroupMember,
     delivered: Vec<(u64, u8)>,
@@ -46,14 +45,14 @@ impl Image {
     }
 }
 
-/// How nodes and their fabric are set up.
+/// Settings of the nodes and their fabric.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup {
     pub options: Options,
     pub promises: Promises,
 }
 
-/// Keeps what is posted in one step.
+/// Keeps the writes posted in one step.
 struct Posts<'r> {
     promises: Promises,
     row: Row<'r>,
@@ -81,7 +80,7 @@ fn limits(promises: Promises) -> Capabilities {
     Capabilities { promises, writes_max: 16, write_bytes_max: usize::MAX, guard_bytes_max: 64 }
 }
 
-/// Offset and bytes of writes that have not landed, in their order.
+/// Offsets and bytes of the writes that have not landed, in order.
 type UnderWay = VecDeque<(usize, Vec<u8>)>;
 
 /// The nodes of a group.
@@ -90,12 +89,12 @@ pub struct Nodes<'m> {
     layout: &'m Layout<'m>,
     nodes: Vec<Node<'m>>,
     outboxes: Vec<Option<Outbox<'m>>>,
-    /// Each member's copies of all rows, and the same to write to.
+    /// Each member's copies of all rows, and writers for them.
     rows: &'m [Vec<Row<'m>>],
     writers: Vec<Vec<RowWriter<'m>>>,
-    /// For each reader and writer.
+    /// Indexed by reader and writer.
     landing: Vec<Vec<UnderWay>>,
-    /// Messages that each application will still commit, and has committed.
+    /// Messages that each application still has to commit, and has committed.
     left: Vec<u8>,
     committed: Vec<u8>,
     delivered: Vec<Vec<(u64, u8)>>,
@@ -152,7 +151,7 @@ pub fn with_nodes<R>(scope: &Scope, setup: Setup, body: impl FnOnce(&mut Nodes<'
 }
 
 impl Nodes<'_> {
-    /// Does one thing; nothing where it is not possible, or where nothing comes of it.
+    /// Performs one action; returns `None` if it is not possible or has no effect.
     pub fn act(&mut self, what: What) -> Result<Option<Did>, String> {
         match what {
             What::Step { member, commits } => {
@@ -171,7 +170,7 @@ impl Nodes<'_> {
         }
     }
 
-    /// The application commits its next message, if it has one and there is room.
+    /// Lets the application commit its next message, if there is one and the ring has room.
     fn commit(&mut self, member: usize) -> bool {
         let Some(outbox) = self.outboxes[member].as_ref().filter(|_| self.left[member] > 0) else {
             return false;
@@ -206,13 +205,13 @@ impl Nodes<'_> {
         Ok(Did { sent: progress.sent, nulls: progress.nulls })
     }
 
-    /// Whether all applications have committed all that they will.
+    /// Returns whether all applications have committed all their messages.
     pub fn is_committed(&self) -> bool {
         self.left.iter().all(|left| *left == 0)
     }
 
-    /// A number that two states share only if what can still come of them is the same, chance
-    /// apart.
+    /// Returns a number that, barring collisions, two states share only if their futures are the
+    /// same.
     pub fn fingerprint(&self) -> u64 {
         let mut into = DefaultHasher::new();
         for (own, node) in self.nodes.iter().enumerate() {
@@ -227,7 +226,7 @@ impl Nodes<'_> {
         into.finish()
     }
 
-    /// What a node holds.
+    /// Returns a node's state in the model's terms.
     pub fn image(&self, own: usize) -> Image {
         let mut member = GroupMember {
             rows: [group::Row::default(); MEMBERS_MAX],
@@ -240,7 +239,7 @@ impl Nodes<'_> {
         for rank in 0..self.nodes.len() {
             member.rows[rank] = self.row_image(own, rank);
         }
-        // The node remembers this and shows it to nobody but a debugger.
+        // The node shows this private state only in its debug output.
         let remembered = remembered(&self.nodes[own]);
         for (sender, state) in remembered.split("SenderState {").skip(1).enumerate() {
             member.taken[sender] = number_behind(state, "take: RingCursor { position: Position(");
@@ -272,7 +271,7 @@ impl Nodes<'_> {
     }
 }
 
-/// What a node remembers, without the addresses of its memory.
+/// Returns a node's private state as text, without the addresses of its memory.
 fn remembered(node: &Node<'_>) -> String {
     let said = format!("{node:?}");
     let from = said.find("subgroups: [").expect("its subgroups");

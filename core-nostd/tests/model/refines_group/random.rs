@@ -1,4 +1,4 @@
-//! Larger groups under random schedules, with each way of batching and posting.
+//! Larger groups under random schedules, with each form of batching and posting.
 
 use tramontane_core::fabric::Promises;
 use tramontane_core::multicast::Switches;
@@ -9,7 +9,7 @@ use super::nodes::{Setup, What, with_nodes};
 use crate::explorer::Model;
 use crate::group::Scope;
 
-/// Numbers that a seed decides.
+/// Random numbers determined by a seed.
 struct Random(u64);
 
 impl Random {
@@ -20,7 +20,7 @@ impl Random {
     }
 }
 
-/// Steps and landings until all is delivered everywhere.
+/// Steps nodes and lands writes until everything is delivered everywhere.
 fn run(seed: u64) -> Result<usize, String> {
     let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     let (members, window) = (2 + random.below(2), 1 + random.below(3));
@@ -50,7 +50,7 @@ fn run(seed: u64) -> Result<usize, String> {
             let said = |wrong| format!("{wrong}\nseed {seed}, {scope:?}, {setup:?}");
             let mut taken = pair.follow(what).map_err(said)?;
             if taken.is_none() && writer == member {
-                // Nothing to commit, or no room.
+                // There is nothing to commit, or no room.
                 taken = pair.follow(What::Step { member, commits: false }).map_err(said)?;
             }
             let taken = taken.map_or(0, |taken| taken.len());

@@ -1,5 +1,5 @@
 //! Every schedule of a small group. A node cannot be copied, so each schedule is run from its
-//! start; where two come to the same, one is followed.
+//! start; if two schedules reach the same state, only one is continued.
 
 use std::collections::HashSet;
 
@@ -11,26 +11,26 @@ use super::nodes::{Setup, What, with_nodes};
 use crate::explorer::Model;
 use crate::group::{Action, Scope, State};
 
-/// What was met on the way.
+/// Counts of a search.
 #[derive(Debug, Default)]
 struct Met {
     states: usize,
     transitions: usize,
-    /// Different states of the model.
+    /// Distinct states of the model.
     abstract_states: HashSet<State>,
     actions: usize,
-    /// Steps of nodes that were no action of the model, and that were several.
+    /// Node steps that correspond to no action of the model, and to several.
     none: usize,
     several: usize,
     ends: usize,
     nulls: usize,
 }
 
-/// What becomes of a schedule: the model's state, the actions of its last step, and what tells
-/// states apart.
+/// The result of a schedule: the model's state, the actions of the last step, a fingerprint, and
+/// whether this is an end.
 type Outcome = (State, Vec<Action>, u64, bool);
 
-/// Runs a schedule whose last step alone is compared; `before` is the model's state before that.
+/// Runs a schedule and compares only its last step; `before` is the model's state before that step.
 fn run(
     scope: &Scope,
     setup: Setup,

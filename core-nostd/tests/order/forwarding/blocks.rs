@@ -1,4 +1,4 @@
-//! The same for blocks (FAB-4).
+//! The same tests for blocks (FAB-4).
 
 use std::ops::Deref;
 use std::ptr::NonNull;
@@ -47,13 +47,13 @@ impl Blocks for Recorder {
     }
 }
 
-/// Makes block memory of the recorder's one line.
+/// Makes block memory from the recorder's only line.
 #[derive(Clone)]
 pub struct OneLine;
 
 pub struct Pages(StaticRows);
 
-// SAFETY: static memory, made of atomics.
+// SAFETY: the memory is static and consists of atomics.
 unsafe impl BlockPages for Pages {
     fn base(&self) -> NonNull<u8> {
         self.0.1[0].base()
@@ -107,7 +107,7 @@ fn a_borrowed_fabric_hands_each_call_and_answer_about_blocks_on() {
     is_handed_on(6, call_blocks, |mut recorder| call_blocks(&mut recorder));
 }
 
-/// A store that says nothing of it makes memory that may be used again at once.
+/// By default, a store's memory may be reused at once.
 #[test]
 fn memory_of_blocks_does_not_fill_late_unless_its_store_says_so() {
     assert!(!OneLine.fills_late());

@@ -1,5 +1,5 @@
-//! A fabric that stands for another hands each call on as it was given, and each answer back as it
-//! came (FAB-2): a borrowed one, and one whose events pass through its host.
+//! A fabric that wraps another forwards each call and each answer unchanged (FAB-2). Two kinds are
+//! tested: a borrowed fabric, and one whose events pass through its host.
 
 #[cfg(feature = "blocks")]
 mod blocks;
@@ -19,14 +19,14 @@ use tramontane_core::ids::{NodeId, Rank, ViewId};
 const VIEW: ViewId = ViewId(8);
 const PEER: Rank = Rank(2);
 
-/// What calls answered.
+/// Answers of the calls, as text.
 type Answers = Vec<String>;
 
 fn say(answer: &dyn Debug) -> String {
     format!("{answer:?}")
 }
 
-/// Every call of a fabric, each once, and what it answered.
+/// Calls each method of a fabric once, and returns the answers.
 fn call_fabric(fabric: &mut impl Fabric) -> Answers {
     let rows = static_rows();
     let writes = [Write::of_row(8, 3, Kind::Content), Write::of_row(0, 8, Kind::Guard)];
@@ -45,7 +45,7 @@ fn call_fabric(fabric: &mut impl Fabric) -> Answers {
     ]
 }
 
-/// Every call about regions.
+/// Calls each method that concerns regions.
 fn call_permissions(fabric: &mut impl Permissions) -> Answers {
     let area = |region, offset| Area { region, offset };
     let (source, into) = (area(TOLD, 16), area(Region(1), 32));
@@ -59,7 +59,7 @@ fn call_permissions(fabric: &mut impl Permissions) -> Answers {
     ]
 }
 
-/// Every call of a host.
+/// Calls each method of a host fabric.
 fn call_host<H>(fabric: &mut H) -> Answers
 where
     H: HostRegions<Bell = Silent, RegionMemory = StaticRows>,
@@ -77,15 +77,15 @@ where
     ]
 }
 
-/// The calls that arrive at a recorder, and what its caller is told.
+/// Returns the calls that arrive at a recorder, and the answers that its caller gets.
 fn seen(succeeds: bool, drive: impl FnOnce(&mut Recorder) -> Answers) -> (Vec<String>, Answers) {
     let mut recorder = Recorder::new(succeeds);
     let answers = drive(&mut recorder);
     (recorder.calls.into_inner(), answers)
 }
 
-/// That so many different calls arrive, and that they and their answers are the same whether the
-/// recorder is called itself or through what stands for it.
+/// Asserts that `count` different calls arrive, and that calls and answers are the same whether the
+/// recorder is called directly or through a wrapper.
 fn is_handed_on(
     count: usize,
     itself: impl Fn(&mut Recorder) -> Answers,
@@ -108,7 +108,7 @@ fn a_borrowed_fabric_hands_each_call_and_answer_on() {
     is_handed_on(8, call_host, |mut recorder| call_host(&mut recorder));
 }
 
-/// The recorder as a fabric whose host hands every event on.
+/// Wraps the recorder as a fabric whose host passes every event on.
 fn routed(fabric: &mut Recorder) -> impl Permissions {
     Routed { fabric, poll: |fabric: &mut &mut Recorder| fabric.poll() }
 }
@@ -119,7 +119,7 @@ fn a_routed_fabric_hands_each_call_and_answer_on() {
     is_handed_on(6, call_permissions, |recorder| call_permissions(&mut routed(recorder)));
 }
 
-/// The host keeps what is for the other view.
+/// The host keeps the events of the other view.
 #[test]
 fn the_host_of_a_routed_fabric_chooses_its_events() {
     let ready = Event::Ready { view: VIEW, peer: PEER };
@@ -137,8 +137,8 @@ fn the_host_of_a_routed_fabric_chooses_its_events() {
     assert_eq!(others, [Event::Completed(Token(77))]);
 }
 
-/// A member that finds no work polls on for the millisecond of Spindle II-D, if its fabric does not
-/// know better: also where the fabric is borrowed.
+/// A member without work keeps polling for the millisecond of Spindle II-D, unless its fabric names
+/// another time. This holds for a borrowed fabric too.
 #[test]
 fn a_fabric_that_names_no_time_is_polled_for_a_millisecond_without_work() {
     let mut fabric = Unhurried;

@@ -1,5 +1,5 @@
-//! A fabric that carries nothing: it remembers each call with all it was given, and answers as it
-//! is told to.
+//! A fabric that carries nothing: it records each call with its arguments, and answers as
+//! configured.
 
 use core::time::Duration;
 use std::cell::RefCell;
@@ -14,10 +14,10 @@ use tramontane_core::fabric::{
 use tramontane_core::ids::{NodeId, Rank, ViewId};
 use tramontane_core::memory::{Line, Row, RowWriter};
 
-/// The region that the recorder tells of, so that events of two calls differ.
+/// The region that the recorder reports, chosen so that events of two calls differ.
 pub const TOLD: Region = Region(9);
 
-/// What is recorded, and whether calls succeed.
+/// The recorded calls, and whether calls succeed.
 pub struct Recorder {
     pub calls: RefCell<Vec<String>>,
     pub succeeds: bool,
@@ -28,10 +28,10 @@ impl Recorder {
         Self { calls: RefCell::new(Vec::new()), succeeds }
     }
 
-    /// Notes a call, and gives the answer of a call that may fail.
+    /// Records a call, and returns the result for a call that may fail.
     pub fn note(&self, call: &str, with: &dyn Debug) -> Result<(), ErrorKind> {
         self.calls.borrow_mut().push(format!("{call} {with:?}"));
-        // How many calls there were decides the error, so that two calls fail apart.
+        // The error depends on the number of calls so far, so that two calls fail differently.
         let errors = [ErrorKind::QueueFull, ErrorKind::PeerLost, ErrorKind::Revoked];
         let error = errors[self.calls.borrow().len() % errors.len()];
         if self.succeeds { Ok(()) } else { Err(error) }
@@ -119,7 +119,7 @@ impl Permissions for Recorder {
     }
 }
 
-/// A bell that nobody hears.
+/// A doorbell that wakes no thread.
 #[derive(Clone, Debug)]
 pub struct Silent;
 
@@ -127,7 +127,7 @@ impl LocalBell for Silent {
     fn ring_if_asleep(&self) {}
 }
 
-/// Rows of static memory: one member, one line.
+/// Rows in static memory: one member, one line.
 #[derive(Clone)]
 pub struct StaticRows(pub &'static [Line], pub Vec<Row<'static>>);
 
@@ -196,7 +196,7 @@ impl HostRegions for Recorder {
     }
 }
 
-/// A host's fabric that leaves to its trait what it can.
+/// A host fabric that relies on the trait's defaults wherever it can.
 pub struct Unhurried;
 
 impl Carries for Unhurried {

@@ -1,4 +1,4 @@
-//! Where the cells of channels lie.
+//! Offsets of the cells of channels.
 
 use tramontane_core::fabric::Channel;
 use tramontane_core::ids::{NodeId, Rank, SenderRank, SubgroupId};
@@ -29,7 +29,8 @@ fn channels_stand_before_the_subgroups_at_one_place_in_every_row() {
     assert_eq!(Layout::of_channels(&[], 1).err(), Some(LayoutError::NoMembers));
 }
 
-/// RDM-7: each sender of a subgroup with large messages has a channel, by a number of 16 bits.
+/// RDM-7: each sender of a subgroup with large messages has a channel, identified by a 16-bit
+/// number.
 #[test]
 fn more_senders_of_large_messages_than_there_are_channels_are_refused() {
     let nodes: Vec<NodeId> = (0..1024).map(NodeId).collect();

@@ -1,4 +1,4 @@
-//! Layouts for processors with other cache lines, or with another order of bytes.
+//! Layouts for processors with another cache-line size or another byte order.
 
 use proptest::prelude::*;
 use tramontane_core::ids::{NodeId, Rank, SubgroupId};
@@ -9,8 +9,8 @@ use super::{group, lent};
 
 const SIZES: [LineSize; 2] = [LineSize::Bytes64, LineSize::Bytes128];
 
-/// Where each part of a row begins: the header, channels, control blocks, rings, and the two parts
-/// of the columns of views.
+/// Returns the offsets of the parts of a row: the header, channels, control blocks, rings, and the
+/// two parts of the view columns.
 fn parts(layout: &Layout<'_>, rank: Rank) -> Vec<usize> {
     let mut starts = vec![0];
     #[cfg(feature = "blocks")]
@@ -33,7 +33,7 @@ fn parts(layout: &Layout<'_>, rank: Rank) -> Vec<usize> {
 }
 
 proptest! {
-    /// Each part stands on lines of its own, whatever the size of a line.
+    /// Each part occupies lines that no other part shares, for every line size.
     #[test]
     fn parts_of_a_row_share_no_line((size, drawn) in group()) {
         let members: Vec<NodeId> = (0..u32::from(size)).map(NodeId).collect();
@@ -65,7 +65,7 @@ proptest! {
         }
     }
 
-    /// A processor that differs in either is refused, and told what differs.
+    /// A processor that differs in either is refused, and the error names the difference.
     #[test]
     fn other_processors_are_refused_by_name((size, drawn) in group()) {
         let members: Vec<NodeId> = (0..u32::from(size)).map(NodeId).collect();
@@ -97,8 +97,8 @@ fn memory_of_rows_begins_on_the_largest_line() {
     assert_eq!(size_of_val(&rows), 3 * 128);
 }
 
-/// A cell is read as the processor has it: bytes that came from one with the other order of bytes
-/// would be another number. So it must never get as far as that.
+/// A cell is read in the processor's byte order, so bytes from a processor with the other order
+/// would be read as another number. The refusal above prevents that.
 #[test]
 fn a_cell_in_the_other_order_is_another_number() {
     let row = RowStorage::<2>::new();

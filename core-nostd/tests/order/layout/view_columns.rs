@@ -1,4 +1,4 @@
-//! Where the columns of the view protocol lie.
+//! Offsets of the columns of the view protocol.
 
 use proptest::prelude::*;
 use tramontane_core::ids::{NodeId, Rank, SubgroupId};
@@ -7,7 +7,7 @@ use tramontane_core::layout::{Group, JOINS_MAX, Layout, ViewColumn};
 use super::{group, lent};
 
 proptest! {
-    /// The columns of the view protocol follow everything else, and change nothing of it.
+    /// The columns of the view protocol follow all other parts, and change none of them.
     #[test]
     fn views_add_their_columns_behind_all_else((size, drawn) in group()) {
         let members: Vec<NodeId> = (0..u32::from(size)).map(NodeId).collect();
@@ -18,7 +18,8 @@ proptest! {
         prop_assert_eq!(fixed.view_block(), None);
         prop_assert_ne!(fixed.digest(), views.digest());
         let block = views.view_block().expect("it has views");
-        // Each member fails or leaves, each join is proposed and taken back, and one entry seals.
+        // Each member can fail or leave, each join can be proposed and withdrawn, and one entry
+        // seals.
         prop_assert_eq!(block.entries(), members.len() + JOINS_MAX + JOINS_MAX + 1);
         let ids = (0..subgroups.len()).map(|id| SubgroupId(id as u16));
         let mut columns = vec![
@@ -36,7 +37,7 @@ proptest! {
             }
             let mut at: Vec<usize> =
                 columns.iter().map(|column| views.view_offset(rank, *column).expect("a column")).collect();
-            // One guard write carries the three guards.
+            // One guard write covers the three guards.
             prop_assert_eq!([at[3] + 8, at[3] + 16], [at[4], at[5]]);
             at.sort_unstable();
             prop_assert_eq!(at[0], fixed.row_bytes(rank));
