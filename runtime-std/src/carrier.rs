@@ -1,10 +1,10 @@
-//! What carries the writes of a group, as configuration names it.
+//! The fabric that carries a group's writes, as named in the configuration.
 
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// What carries the writes of a group of real processes.
+/// The fabric that carries the writes of a group of real processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Carrier {
     /// Shared memory, on this machine.
@@ -20,20 +20,21 @@ pub enum Carrier {
 }
 
 impl Carrier {
-    /// All of them, in the order in which they are explained.
+    /// All fabrics, in the order in which they are explained.
     pub const ALL: [Self; 3] = [Self::SharedMemory, Self::Tcp, Self::Verbs];
 
-    /// Whether all its processes are on one host, where they meet in a folder, without addresses.
+    /// Returns whether all processes are on one host, where they meet in a folder, without
+    /// addresses.
     pub(crate) const fn is_on_one_host(self) -> bool {
         matches!(self, Self::SharedMemory)
     }
 
-    /// Whether it is RDMA, which has a device with options of its own, and is never encrypted.
+    /// Returns whether this is RDMA, which has device options and is never encrypted.
     pub(crate) const fn is_rdma(self) -> bool {
         matches!(self, Self::Verbs)
     }
 
-    /// What it is called, in options and in reports.
+    /// Returns the name used in options and reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

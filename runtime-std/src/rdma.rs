@@ -1,7 +1,7 @@
-//! What the commands know of RDMA: the choice of a device, and counts.
+//! RDMA options of the commands: the choice of a device, and counters.
 //!
-//! The fabric itself is `tramontane-verbs`. Every program has it: libibverbs is opened when RDMA is
-//! first asked for, and a host without it is told which package has it.
+//! The fabric itself is `tramontane-verbs`, which is part of every program. libibverbs is loaded
+//! when RDMA is first requested; on a host without it, the error names the package to install.
 
 mod values;
 mod views;
@@ -15,7 +15,7 @@ pub use self::views::NoFabric;
 pub(crate) use self::views::open_site;
 pub use tramontane_verbs::Figures;
 
-/// Members that have a key would go on in clear, and nobody said that they may.
+/// Members that have a key would otherwise continue unencrypted without anyone's consent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "RDMA is never encrypted: the key protects TCP alone; on a network that you trust give --allow-clear or set \
@@ -23,7 +23,7 @@ pub use tramontane_verbs::Figures;
 )]
 pub struct ClearNotAllowed;
 
-/// Whether members may go on over RDMA: with a key only if they allow what it does not seal.
+/// Checks whether members may use RDMA. With a key, they must explicitly allow unencrypted traffic.
 ///
 /// # Errors
 /// [`ClearNotAllowed`].
@@ -31,8 +31,8 @@ pub const fn check_clear(is_keyed: bool, allow_clear: bool) -> Result<(), ClearN
     if is_keyed && !allow_clear { Err(ClearNotAllowed) } else { Ok(()) }
 }
 
-/// Which device is taken and how it is used, where the usual is not wanted. What is left out is
-/// chosen by asking the device. Each member has its own.
+/// The RDMA device and how it is used. Options that are not given are chosen by querying the
+/// device. Each member has its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DeviceOptions {
@@ -49,8 +49,8 @@ pub struct DeviceOptions {
     /// the failure timeout in a group]. A file has it in milliseconds.
     #[serde(rename = "loss_timeout_ms", with = "values::milliseconds")]
     pub loss_timeout: Option<Duration>,
-    /// The least exponent of timeouts that the adapter's firmware takes, 0 to 31: the time is
-    /// 4.096 us times two to its power [default: 16 for adapters, about 268 ms]
+    /// The least timeout exponent that the NIC's firmware accepts, 0 to 31: the time is 4.096 us
+    /// times two to its power [default: 16 for NICs, about 268 ms]
     pub timer_floor: Option<u8>,
     /// The traffic class of all packets; on RoCE v2 its upper six bits are the DSCP [default: 0]
     pub traffic_class: Option<u8>,
@@ -60,18 +60,19 @@ pub struct DeviceOptions {
     pub pkey: Option<Pkey>,
     /// Whether packets carry the GID on InfiniBand too, as routers between subnets need
     pub grh: bool,
-    /// Whether rows and blocks are taken in huge pages, as far as the system has them
+    /// Whether rows and blocks are allocated in huge pages, as far as the system has them
     pub huge_pages: bool,
     /// The completion vector: which processor a sleeping member is woken on [default: spread over
     /// those of the device, by member and view]
     pub completion_vector: Option<u32>,
-    /// Who keeps the order of writes: auto, none, writes or visible; the same at all members
-    /// [default: auto, as the device says]
+    /// The order that the network keeps between writes: auto, none, writes or visible; the same at
+    /// all members [default: auto, as the device reports]
     pub rdma_order: Option<RdmaOrder>,
 }
 
 impl DeviceOptions {
-    /// These options, and where they say nothing, others: a command line goes before a file.
+    /// Returns these options, with those of `other` for options that are not set: the command line
+    /// takes precedence over a file.
     #[must_use]
     pub fn or(self, other: &Self) -> Self {
         Self {
@@ -91,7 +92,7 @@ impl DeviceOptions {
         }
     }
 
-    /// As the fabric wants it.
+    /// Returns the choice of device, as the fabric expects it.
     #[must_use]
     pub fn wanted(&self) -> tramontane_verbs::devices::Wanted {
         use tramontane_verbs::devices::{GidChoice, PartitionKey, Service, Wanted};
@@ -113,7 +114,7 @@ impl DeviceOptions {
         }
     }
 
-    /// How the fabric is to behave.
+    /// Returns the limits that the fabric observes.
     #[must_use]
     pub fn limits(&self) -> tramontane_verbs::Limits {
         let usual = tramontane_verbs::Limits::default();
@@ -137,10 +138,10 @@ impl DeviceOptions {
     }
 }
 
-/// The devices of this machine, or the one that the options name: no other is opened then.
+/// Discovers the devices of this machine, or opens only the device that the options name.
 ///
 /// # Errors
-/// If libibverbs is not installed, or the kernel does not say.
+/// If libibverbs is not installed, or the kernel does not list the devices.
 pub fn discover(
     options: &DeviceOptions,
 ) -> Result<tramontane_verbs::devices::Devices, tramontane_verbs::JoinError> {
@@ -148,17 +149,17 @@ pub fn discover(
         .map_err(tramontane_verbs::JoinError::from_discovery)
 }
 
-/// What would be taken of them.
+/// Chooses one of the discovered devices.
 ///
 /// # Errors
-/// If nothing can be, or the kernel does not say.
+/// If none can be chosen, or the kernel does not list the devices.
 pub fn choose(
     device: &DeviceOptions,
 ) -> Result<tramontane_verbs::devices::Choice, tramontane_verbs::JoinError> {
     Ok(discover(device)?.choose(&device.wanted())?)
 }
 
-/// What was chosen and rounded, for whoever asks (HAL-3, HAL-4).
+/// Logs the chosen and rounded settings (HAL-3, HAL-4).
 pub(crate) fn tell(report: &tramontane_verbs::Report) {
     let tramontane_verbs::Report { choice, order, write_order, loss_times, .. } = report;
     tracing::info!(
@@ -180,30 +181,30 @@ pub(crate) fn tell(report: &tramontane_verbs::Report) {
     );
 }
 
-/// What a fabric did, counted, for a report: see `tramontane_verbs::Counters`.
+/// Counters of a fabric, for a report: see `tramontane_verbs::Counters`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PostCounts {
-    /// Lists of writes that were taken.
+    /// Lists of writes that were accepted.
     pub lists: u64,
-    /// Writes in them.
+    /// Writes in those lists.
     pub writes: u64,
-    /// Bytes in those.
+    /// Bytes in those writes.
     pub bytes: u64,
-    /// Writes that went inline.
+    /// Writes sent inline.
     pub inline: u64,
     /// Guards that were staged.
     pub staged: u64,
     /// Calls that hand requests to the device.
     pub doorbells: u64,
-    /// Requests of which a completion was asked for.
+    /// Requests that asked for a completion.
     pub signalled: u64,
-    /// Completions that were taken.
+    /// Completions that were polled.
     pub completions: u64,
-    /// Lists that found no room.
+    /// Lists refused because the queue was full.
     pub refused: u64,
-    /// Notices sent: what sleeping costs.
+    /// Notices sent: the cost of sleeping.
     pub notices_sent: u64,
-    /// Notices that came.
+    /// Notices received.
     pub notices_taken: u64,
 }
 

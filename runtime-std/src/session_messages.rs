@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tramontane_control::{Session, SessionError};
 
-/// Sends a message. Each part of it may take as long as `patience`.
+/// Sends a message. Each part of it may take up to `patience`.
 pub(crate) fn send_message<T: Serialize>(
     session: &mut Session,
     what: &T,
@@ -15,7 +15,7 @@ pub(crate) fn send_message<T: Serialize>(
     session.send_stream(&mut bytes.as_slice(), patience).map(|_| ())
 }
 
-/// Takes the next message, of at most `bytes_max`.
+/// Receives the next message, of at most `bytes_max` bytes.
 pub(crate) fn receive_message<T: for<'d> Deserialize<'d>>(
     session: &mut Session,
     bytes_max: u64,

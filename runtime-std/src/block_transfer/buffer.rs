@@ -1,4 +1,4 @@
-//! Memory that messages go from and come into.
+//! The memory that messages are sent from and received into.
 
 use std::ops::{Deref, DerefMut};
 
@@ -7,15 +7,15 @@ use tramontane_core::fabric::{Area, BlockUse};
 
 use crate::fabric::{BlockMemory, BlockMemoryError, BlockStore};
 
-/// Bytes that a fabric can take blocks from and put them into. Whoever holds it has it alone: while
-/// a message goes from it or into it, the runtime holds it.
+/// Memory that a fabric can send blocks from and receive blocks into. Its holder has exclusive
+/// access; the runtime holds it while a message is sent from it or received into it.
 #[derive(Debug)]
 pub struct Buffer {
     memory: BlockMemory,
 }
 
 impl Buffer {
-    /// A buffer of so many bytes, all zero; at least one.
+    /// Allocates a zeroed buffer of `bytes` bytes, at least one.
     ///
     /// # Errors
     /// [`BlockMemoryError`].
@@ -23,8 +23,8 @@ impl Buffer {
         Ok(Self { memory: store.memory(bytes.max(1), BlockUse::Both)? })
     }
 
-    /// A buffer that messages are only sent from: over RDMA no peer may write to it, and one that
-    /// is given for a message to come ends its group.
+    /// Allocates a buffer that messages are only sent from. Over RDMA no peer may write to it;
+    /// offering it for an incoming message ends the group.
     ///
     /// # Errors
     /// [`BlockMemoryError`].
@@ -32,14 +32,14 @@ impl Buffer {
         Ok(Self { memory: store.memory(bytes.max(1), BlockUse::Send)? })
     }
 
-    /// Where it begins.
+    /// Returns the memory area of the buffer.
     pub(crate) fn area(&self) -> Area {
         self.memory.area(0)
     }
 }
 
-/// Copies `length` bytes of a block that came into `staging` to their place in the message, as far
-/// as both have them.
+/// Copies `length` bytes of a block received in `staging` to the block's position in the message,
+/// cut to the smaller of the two.
 pub(crate) fn place_block(
     staging: &Buffer,
     from: usize,
@@ -58,17 +58,17 @@ impl Deref for Buffer {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: who writes to it here has it exclusively, and receives are posted into it only
-        // while the runtime holds it, whose polling thread reads it (the first block, once it has
-        // come) between calls of the fabric.
+        // SAFETY: whoever writes to this memory has exclusive access to it. Receives are posted
+        // into it only while the runtime holds it, and the polling thread reads it (the first
+        // block, once it has arrived) only between calls of the fabric.
         unsafe { self.memory.slice(0, self.memory.bytes()) }.unwrap_or(&[])
     }
 }
 
 impl DerefMut for Buffer {
     fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as above. Blocks that are being sent from it are only read, by peers; the
-        // runtime, which holds it then, does not write to it.
+        // SAFETY: as above. Peers only read the blocks that are being sent from it, and the
+        // runtime, which holds it meanwhile, does not write to it.
         unsafe { self.memory.slice_mut(0, self.memory.bytes()) }.unwrap_or(&mut [])
     }
 }

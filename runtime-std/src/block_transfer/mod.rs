@@ -1,5 +1,5 @@
-//! Messages in blocks, from the one member of a channel that sends to the others: what large
-//! messages of a group and [groups of blocks](crate::blocks) have in common.
+//! Block transfers from one member of a channel to all others: the part that large messages of a
+//! group and [groups of blocks](crate::blocks) share.
 
 pub(crate) mod buffer;
 pub(crate) mod options;

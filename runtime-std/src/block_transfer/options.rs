@@ -1,53 +1,55 @@
-//! How messages go in blocks, and what suits which fabric.
+//! The options of block transfers, and the best ones for each fabric.
 
 use tramontane_core::rdmc::Algorithm;
 use tramontane_core::rdmc::transfer::Window;
 
 use crate::carrier::Carrier;
 
-/// Bytes of a block where nothing else is said: RDMC found 1 MB best for large messages (5.2.1).
+/// The default block size in bytes. RDMC found 1 MB best for large messages (5.2.1).
 pub const BLOCK_BYTES_DEFAULT: usize = 1 << 20;
 
-/// Over shared memory: messages up to here go in small blocks.
+/// Shared memory: the largest message that is sent in small blocks, in bytes.
 const SMALL_BYTES: usize = 4 << 20;
 
-/// Over shared memory, of small messages: so that there is one for each of several processors.
+/// Shared memory: the block size of small messages, chosen so that each of several processors has a
+/// block to copy.
 const SMALL_BLOCK_BYTES: usize = 256 << 10;
 
-/// Over shared memory, of larger ones: so much that what a block costs beside its copy does not
-/// show, and so little that it stays in a cache until the last receiver has it.
+/// Shared memory: the block size of larger messages. It is large enough to hide the cost of a block
+/// next to its copy, and small enough to stay in a cache until the last receiver has copied it.
 const LARGE_BLOCK_BYTES: usize = 1 << 20;
 
-/// Over shared memory: as many receives as its fabric takes, and two sends for each of eight
-/// receivers. Whoever polls gives the processor away in between, and there should be something to
-/// do when it has it again.
+/// Shared memory: as many receives as the fabric accepts, and two sends for each of eight
+/// receivers. The polling thread yields its processor in between, and should find work when it runs
+/// again.
 const SHARED_WINDOW: Window = Window { receives: 16, sends: 16 };
 
-/// Over TCP: so little that a pipeline fills quickly over a slow link, and so much that what a
-/// block costs beside its bytes hardly shows over a fast one.
+/// TCP: small enough to fill a pipeline quickly over a slow link, and large enough to hide the cost
+/// of a block over a fast one.
 const TCP_BLOCK_BYTES: usize = 128 << 10;
 
-/// Over TCP: a notice waits behind whatever its way has queued, some blocks' time, and a sender
-/// without a notice leaves its port idle. Sends are done when the kernel has them: two keep it
-/// busy, and with more a later block shares the port with an earlier one.
+/// TCP: a notice waits for everything queued on its connection, which takes the time of several
+/// blocks, and a sender without a notice leaves its port idle. A send completes when the kernel has
+/// accepted it: two sends keep the port busy, and with more a later block would share the port with
+/// an earlier one.
 const TCP_WINDOW: Window = Window { receives: 8, sends: 2 };
 
-/// How a group's messages go. The same at all members.
+/// How a group's messages are sent. Must be the same at all members.
 #[derive(Clone, Copy, Debug)]
 pub struct GroupOptions {
-    /// Who sends which block to whom.
+    /// The schedule: which member sends which block to whom.
     pub algorithm: Algorithm,
-    /// Bytes of every block but a message's last.
+    /// The size in bytes of every block except a message's last.
     pub block_bytes: usize,
-    /// Bytes of the largest message; it costs a bit of memory a block.
+    /// The size of the largest message in bytes; each block of it costs one bit of memory.
     pub message_max: usize,
-    /// How much is under way at a time.
+    /// The number of transfers in flight at a time.
     pub window: Window,
 }
 
 impl Default for GroupOptions {
-    /// A pipeline of blocks of 1 MiB, for messages of up to 4 GiB. [`for_fabric`](Self::for_fabric)
-    /// says what suits which fabric.
+    /// Returns a pipeline of blocks of 1 MiB, for messages of up to 4 GiB.
+    /// [`for_fabric`](Self::for_fabric) chooses the best options for a fabric.
     fn default() -> Self {
         Self {
             algorithm: Algorithm::Pipeline,
@@ -59,15 +61,15 @@ impl Default for GroupOptions {
 }
 
 impl GroupOptions {
-    /// What suits a fabric, for messages of up to `message_max` bytes.
+    /// Returns the best options for a fabric, for messages of up to `message_max` bytes.
     ///
-    /// Over shared memory every receiver copies for itself, straight from whoever has a block, so a
-    /// root's sends cost it nothing: each block is offered to all at once, and all copy it while it
-    /// is in a cache that they share. Everywhere else the root's port is what limits, and a
-    /// pipeline uses everybody's. So it does where several roots send at the same time: then it is
-    /// the better choice over shared memory too. Over TCP its blocks are small, and many receives
-    /// are posted: what a peer has to say comes late there. `docs/lab-notes/slow-links.md` has the
-    /// figures.
+    /// Over shared memory every receiver copies for itself, directly from a member that has the
+    /// block, so the root's sends cost it nothing. Each block is offered to all receivers at once,
+    /// and all copy it while it is in a cache that they share. Over the other fabrics the root's
+    /// port is the bottleneck, and a pipeline uses the ports of all members. A pipeline is also the
+    /// better choice over shared memory when several roots send at the same time. Over TCP its
+    /// blocks are small and many receives are posted, because notices from a peer arrive late
+    /// there. `docs/lab-notes/slow-links.md` has the figures.
     #[must_use]
     pub fn for_fabric(carrier: Carrier, message_max: usize) -> Self {
         let usual = Self { message_max, ..Self::default() };
@@ -89,7 +91,7 @@ impl GroupOptions {
 
     pub(crate) fn blocks_max(&self) -> u32 {
         let blocks = self.message_max.div_ceil(self.block_bytes.max(1));
-        // A pipeline's messages have two at least.
+        // A message sent in a pipeline has at least two blocks.
         u32::try_from(blocks).unwrap_or(u32::MAX).max(2)
     }
 }

@@ -1,4 +1,5 @@
-//! The core's transfer with all that it borrows, so that it can be kept and moved.
+//! The core's transfer together with everything that it borrows, so that it can be stored and
+//! moved.
 
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ use tramontane_core::rdmc::transfer::{
 use super::options::GroupOptions;
 use crate::member::Memory;
 
-/// The rows of a view, and whose they are.
+/// The rows of a view and their owners.
 pub(crate) struct TransferView {
     pub(crate) view: ViewId,
     pub(crate) own: Rank,
@@ -39,22 +40,23 @@ impl TransferView {
     }
 }
 
-/// Which group of a view a transfer is of; the same at all its members but for `staging`.
+/// Identifies the group of a view that a transfer serves. Everything except `staging` is the same
+/// at all members.
 pub(crate) struct TransferSetup {
     pub(crate) channel: Channel,
-    /// Where the channel's cells lie in every row.
+    /// The offset of the channel's cells in every row.
     pub(crate) cells: usize,
-    /// The root first.
+    /// The members, root first.
     pub(crate) members: Vec<Rank>,
-    /// Where first blocks go; the root posts no receive.
+    /// The area that first blocks are received into; the root posts no receive.
     pub(crate) staging: Area,
 }
 
-/// What a transfer borrows.
+/// The memory that a transfer borrows.
 struct Lent {
     table: Arc<TransferView>,
     members: Vec<Rank>,
-    /// A bit for each block of a message.
+    /// One bit for each block of a message.
     words: Vec<u64>,
 }
 
@@ -128,12 +130,12 @@ impl Transfer {
         self.cell.with_dependent_mut(|_, group| group.close())
     }
 
-    /// How the group ended, once it did.
+    /// Returns how the group ended, or `None` while it runs.
     pub(crate) fn outcome(&self) -> Option<Outcome> {
         self.cell.with_dependent(|_, group| group.outcome())
     }
 
-    /// Whether a message is under way here.
+    /// Returns whether a message is in flight here.
     pub(crate) fn is_moving(&self) -> bool {
         self.cell.with_dependent(|_, group| group.is_moving())
     }

@@ -1,4 +1,4 @@
-//! How a group ended, and who waits for that.
+//! How a group ended, and waiting for it.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
@@ -8,22 +8,22 @@ use tramontane_core::rdmc::transfer::Cause;
 
 use crate::member::Stopped;
 
-/// How a group ended, as one member sees it.
+/// How a group ended, as seen by one member.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Ended {
     /// Every message reached every member (RDM-6).
     #[error("the group was closed: everything reached everybody")]
     Closed,
-    /// Somebody failed. What was completed here is whole; others may lack it.
+    /// A member failed. Messages that were completed here are whole; other members may lack them.
     #[error("the group ended at node {node}: {}", said(cause))]
     Failed {
-        /// Whose failure was the first that this member learned.
+        /// The node of the first failure that this member learned of.
         node: NodeId,
-        /// What became of it.
+        /// The cause of the failure.
         cause: Cause,
     },
-    /// This node stopped, and all its groups with it.
+    /// This node stopped, which ended all its groups.
     #[error("this node stopped: {0}")]
     Stopped(Stopped),
 }
@@ -36,7 +36,7 @@ pub(crate) fn said(cause: &Cause) -> String {
     }
 }
 
-/// How a group ended, once it has, for whoever waits.
+/// How a group ended, for threads that wait for it.
 #[derive(Debug, Default)]
 pub(super) struct GroupEnd {
     ended: Mutex<Option<Ended>>,
@@ -44,7 +44,7 @@ pub(super) struct GroupEnd {
 }
 
 impl GroupEnd {
-    /// The first end counts.
+    /// Records how the group ended. Only the first call counts.
     pub(super) fn tell(&self, ended: &Ended) {
         let mut seen = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
         seen.get_or_insert_with(|| ended.clone());

@@ -1,10 +1,10 @@
-//! What the polling thread does: takes requests and events, and steps the groups that have
-//! something to do.
+//! The work of the polling thread: it takes requests and events, and steps the groups that have
+//! work to do.
 //!
-//! A group is *awake* while it has posts to make or a message under way, and when something came
-//! for it. Groups that rest are looked at when nobody else has anything to do: what peers write of
-//! themselves comes without an event. Awake groups are stepped in turn, each a bounded amount, so
-//! that none waits until another is through.
+//! A group is *awake* while it has posts to make or a message in flight, and when an event for it
+//! has arrived. Groups at rest are checked only when no group has work, because what peers write to
+//! their own rows arrives without an event. Awake groups are stepped in turn, a bounded amount
+//! each, so that none waits for another to finish.
 
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
@@ -22,23 +22,23 @@ use crate::block_transfer::transfer::TransferView;
 use crate::member::{Memory, Stopped};
 use crate::poll::{Clock, Done, Ending, Steps, guarded};
 
-/// Events that are taken before groups are stepped again.
+/// The largest number of events taken before groups are stepped again.
 const EVENTS_MAX: usize = 64;
 
-/// Between two looks whether peers live.
+/// The interval between two checks whether peers are alive.
 const CHECK_PEERS: Duration = Duration::from_millis(200);
 
-/// All groups of a node, and the fabric below them.
+/// All groups of a node, and the fabric they use.
 pub(super) struct Engine<F> {
     fabric: F,
     generations: Generations,
-    /// Groups of a generation that is not open yet.
+    /// Groups whose generation is not yet open.
     pending: Vec<Opening>,
     requests: Receiver<Request>,
     ending: Arc<Ending>,
-    /// The groups that are stepped next, in turn.
+    /// The groups to be stepped next, in order.
     awake: Vec<u64>,
-    /// The list before, whose memory is used again.
+    /// The groups of the current round; its memory is reused.
     stepping: Vec<u64>,
     clock: Clock,
     has_ended: bool,
@@ -107,7 +107,7 @@ impl<F: HostFabric<Rows = Memory> + Blocks<Error = ErrorKind>> Engine<F> {
             Reach::Passed => Err(CreateError::NumberPassed(number)),
             Reach::TooFar => Err(CreateError::NumberTooLarge(number)),
         };
-        // The thread that asked may have given up.
+        // The requesting thread may have given up.
         let _ = answer.send(opened);
     }
 
@@ -122,7 +122,7 @@ impl<F: HostFabric<Rows = Memory> + Blocks<Error = ErrorKind>> Engine<F> {
         Ok(())
     }
 
-    /// Goes on to the next generation where that is wanted, and opens what waited for it.
+    /// Moves to the next generation if one is wanted, and opens the groups that waited for it.
     fn advance(&mut self) -> Result<bool, Stopped> {
         let is_ahead = self.generations.advance(&mut self.fabric)?;
         if is_ahead {
@@ -135,7 +135,7 @@ impl<F: HostFabric<Rows = Memory> + Blocks<Error = ErrorKind>> Engine<F> {
         Ok(is_ahead)
     }
 
-    /// Takes what the fabric has to say, up to a bound.
+    /// Handles the fabric's events, up to a bound.
     fn hear(&mut self) -> bool {
         let mut is_busy = false;
         for _ in 0..EVENTS_MAX {
@@ -180,7 +180,7 @@ impl<F: HostFabric<Rows = Memory> + Blocks<Error = ErrorKind>> Engine<F> {
         }
     }
 
-    /// Steps who is awake, once each; who still has something to do stays so.
+    /// Steps each awake group once. Groups that still have work stay awake.
     fn step_awake(&mut self) -> bool {
         let mut is_busy = false;
         let mut stepping = std::mem::replace(&mut self.awake, std::mem::take(&mut self.stepping));
@@ -203,7 +203,7 @@ impl<F: HostFabric<Rows = Memory> + Blocks<Error = ErrorKind>> Engine<F> {
     }
 }
 
-/// Whether any group had something to do.
+/// Whether any group had work to do.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct IsBusy(bool);
 
@@ -242,7 +242,7 @@ impl<F: HostFabric<Rows = Memory> + Blocks<Error = ErrorKind> + Send> Steps for 
     }
 
     fn take_requests(&mut self) -> Result<(), Stopped> {
-        // Every step takes them.
+        // Every step takes the requests.
         Ok(())
     }
 
@@ -266,8 +266,8 @@ impl<F: HostFabric<Rows = Memory> + Blocks<Error = ErrorKind> + Send> Steps for 
         0
     }
 
-    /// Every thread that waits for a group learns of it; an application that panicked is not called
-    /// again.
+    /// Ends all groups and notifies every waiting thread. An application that panicked is not
+    /// called again.
     fn end(&mut self, why: Stopped) -> Stopped {
         let stopped = self.ending.stop(why);
         if !self.has_ended {
@@ -278,7 +278,7 @@ impl<F: HostFabric<Rows = Memory> + Blocks<Error = ErrorKind> + Send> Steps for 
         stopped
     }
 
-    /// Groups that are not over end with the node.
+    /// Groups that are still open end with the node.
     fn leave(&mut self) {
         if self.has_left {
             return;
@@ -288,7 +288,7 @@ impl<F: HostFabric<Rows = Memory> + Blocks<Error = ErrorKind> + Send> Steps for 
         let _ = self.take_asked();
         let ended = Ended::Stopped(stopped);
         for part in self.generations.parts_mut() {
-            // An application that panics now has no caller to tell.
+            // A panic of the application has no caller left to report it to.
             let _ = guarded(|| {
                 part.tell(&ended);
                 Ok(())

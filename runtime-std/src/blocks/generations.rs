@@ -1,36 +1,40 @@
-//! Where groups are kept, and how a node goes on to higher numbers: groups have no end of numbers,
-//! and channels do.
+//! The channels of groups, and how a node moves to higher group numbers: numbers are unlimited,
+//! channels are not.
 //!
-//! Numbers are cut into *generations* of [`CHANNELS`](super::numbers::CHANNELS). A generation has a
-//! view of its own at the fabric, with fresh rows, and a group's channel in it is its place there.
-//! So a channel is never used twice in a view, as [`Blocks::close`] wants it, and it is free again
-//! in the next. A node has one or two generations open: the newest, and the one before until a
-//! further one is wanted.
+//! Numbers are divided into *generations* of [`CHANNELS`](super::numbers::CHANNELS) each. A
+//! generation has its own view at the fabric, with fresh rows, and a group's channel is its
+//! position in that view. So a channel is never used twice in one view, as [`Blocks::close`]
+//! requires, and is free again in the next. A node has one or two generations open: the newest, and
+//! the previous one until a further one is wanted.
 //!
 //! # How a node goes on
-//! A node goes on when a group of a later generation is created at it, or when a peer says that it
-//! goes on: each node has a cell for that in every view, its *wish*. It then
-//! 1. publishes its own wish in the newest view, and posts it to all;
+//! A node advances when a group of a later generation is created at it, or when a peer announces
+//! that it advances. The announcement is a cell of each node in every view, its *wish*. The node
+//! then
+//! 1. publishes its own wish in the newest view, and posts it to all peers;
 //! 2. waits until all peers that are not lost are ready in the newest view;
-//! 3. waits until all its groups of the oldest generation are over, takes no more of them, and
-//!    waits until everything that it posted there has left; then it retires that view;
-//! 4. opens the next.
+//! 3. waits until all its groups of the oldest generation are over and accepts no more of them,
+//!    waits until everything that it posted there has left, and then retires that view;
+//! 4. opens the next generation.
 //!
 //! # Why nothing of an old group is taken for a new one's
-//! - Cells, blocks and notices carry their view, and a fabric takes nothing of a view that has
-//!   ended, nor stores one view's write in another's memory: its contract says so, and every fabric
-//!   is tested for it. Two groups share a channel in different views only. That holds whatever was
-//!   under way when the older one ended, and also if it failed.
-//! - Nobody misses how a group ended because a peer went on. What a group posts at its end is
-//!   posted before it counts as over, and 3 waits until that has left, in order, before the view
-//!   ends. A peer has the memory that it is written to: by 2 it was ready in that view.
-//! - No node is more than one view ahead of another that lives, by 2: that is what fabrics take.
-//! - All go on if one does: each posts its wish to all before it opens the next view, so that a
-//!   node that dies in between has told nobody, or somebody that tells the others.
+//! - Two groups share a channel only in different views. Cells, blocks and notices carry their
+//!   view; a fabric accepts nothing for a view that has ended, and never stores one view's write in
+//!   another view's memory. Its contract says so, and every fabric is tested for it. This holds for
+//!   whatever was in flight when the older group ended, even if that group failed.
+//! - Every node learns how a group ended, even if a peer has advanced. A group's final posts are
+//!   made before it counts as over, and step 3 waits until they have left, in order, before the
+//!   view ends. The peer has the memory that is written to, because by step 2 it was ready in that
+//!   view.
+//! - By step 2, no node is more than one view ahead of another live node, which is what fabrics
+//!   support.
+//! - If one node advances, all do: each posts its wish to all peers before it opens the next view.
+//!   A node that dies in between has announced it to no peer, or to a peer that announces it to the
+//!   others.
 //!
 //! # What it costs
-//! A group that stays open holds its generation open, and then no node gets further than to the
-//! end of the generation after it: a creation beyond waits until that group is over.
+//! A group that stays open keeps its generation open. No node then gets further than the end of the
+//! following generation: creating a group beyond it waits until the open group is over.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -51,8 +55,8 @@ use crate::member::{Memory, Stopped};
 struct Generation {
     number: u64,
     table: Arc<TransferView>,
-    /// Those that are not over, by channel. Each idle step looks at all: a table with a place for
-    /// each channel would be walked whole.
+    /// Groups that are not over, by channel. A map, because each idle step visits all of them, and
+    /// a table with an entry for every channel would be scanned in full.
     parts: BTreeMap<u16, Box<GroupTransfer>>,
     /// The write that brings the wish to a peer.
     wish: Write,
@@ -61,7 +65,8 @@ struct Generation {
 impl Generation {
     fn new(number: u64, table: TransferView) -> Self {
         let layout = layout_of(&table.members).ok();
-        // The layout is that of the rows, and has it: elsewhere no row has a cell.
+        // The rows have this layout and contain the cell; with any other layout, no row has the
+        // cell.
         let wish = layout.and_then(|layout| layout.channel_offset(WISH)).unwrap_or(usize::MAX);
         let wish = Write::of_row(wish, 8, Kind::Guard);
         Self { number, table: Arc::new(table), parts: BTreeMap::new(), wish }
@@ -76,7 +81,7 @@ impl Generation {
         (0..).map(Rank).take(self.table.members.len()).filter(move |rank| *rank != own)
     }
 
-    /// Whether a peer says that it goes on from this generation.
+    /// Returns whether any peer has announced that it advances beyond this generation.
     fn is_next_wished(&self) -> bool {
         let offset = self.wish.source.offset;
         let memory = self.table.memory();
@@ -93,20 +98,20 @@ impl Generation {
     }
 }
 
-/// Whether a number can have a group.
+/// Whether a group can have a given number now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reach {
     /// Its generation is open.
     Open,
-    /// It will be, once this node has gone on.
+    /// Its generation opens next, when this node advances.
     Next,
-    /// It has ended.
+    /// Its generation has ended.
     Passed,
-    /// It is too far ahead.
+    /// Its generation is too far ahead.
     TooFar,
 }
 
-/// How far it is with what was posted to a peer in the view that is to end.
+/// The progress of the posts to one peer in the view that is about to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Flush {
     NotPosted,
@@ -116,21 +121,21 @@ enum Flush {
 
 /// All groups of a node.
 pub(super) struct Generations {
-    /// The one before the newest, while it is open.
+    /// The generation before the newest, while it is open.
     oldest: Option<Generation>,
     newest: Generation,
-    /// The generation to which this node is to go on.
+    /// The generation that this node is to advance to.
     wanted: u64,
-    /// By rank: whether it was told the wish in the newest view.
+    /// By rank: whether the wish was posted to that peer in the newest view.
     told: Vec<bool>,
-    /// By rank, once the oldest is to end.
+    /// By rank: the progress of the last posts, once the oldest view is to end.
     flushes: Option<Vec<Flush>>,
     /// By rank.
     losses: Vec<Option<LossCause>>,
 }
 
 impl Generations {
-    /// The first, whose view is open at all nodes.
+    /// Starts with the first generation, whose view is open at all nodes.
     pub(super) fn new(table: TransferView) -> Self {
         let count = table.members.len();
         Self {
@@ -151,19 +156,19 @@ impl Generations {
         self.oldest.iter_mut().chain(std::iter::once(&mut self.newest))
     }
 
-    /// All groups that are not over.
+    /// Returns all groups that are not over.
     pub(super) fn parts(&self) -> impl Iterator<Item = &GroupTransfer> {
         self.each().flat_map(|generation| generation.parts.values().map(|part| &**part))
     }
 
-    /// The same, to be changed.
+    /// Returns all groups that are not over, mutably.
     pub(super) fn parts_mut<'p>(&'p mut self) -> impl Iterator<Item = &'p mut GroupTransfer> {
         let parts =
             |generation: &'p mut Generation| generation.parts.values_mut().map(|part| &mut **part);
         self.each_mut().flat_map(parts)
     }
 
-    /// Whether a number can have a group now.
+    /// Returns whether a group can have this number now.
     pub(super) fn reach(&self, number: u64) -> Reach {
         let (generation, newest) = (generation_of(number), self.newest.number);
         let is_kept = |oldest: &Generation| oldest.number == generation && self.flushes.is_none();
@@ -178,7 +183,7 @@ impl Generations {
         }
     }
 
-    /// A group of this number is to be, of a generation that is not open yet.
+    /// Requests the generation of a group number that is not open yet.
     pub(super) fn want(&mut self, number: u64) {
         self.wanted = self.wanted.max(generation_of(number));
     }
@@ -187,39 +192,39 @@ impl Generations {
         self.each_mut().find(|known| known.number == generation_of(number))
     }
 
-    /// The place of a group: its table and channel.
+    /// Returns the table and channel for a group number.
     pub(super) fn place(&mut self, number: u64) -> Option<(Arc<TransferView>, Channel)> {
         let generation = self.of_number(number)?;
         Some((Arc::clone(&generation.table), channel_of(number)))
     }
 
-    /// Keeps the group of a number that has a place.
+    /// Stores the group of a number whose generation is open.
     pub(super) fn keep(&mut self, number: u64, part: Box<GroupTransfer>) {
         if let Some(generation) = self.of_number(number) {
             generation.parts.insert(channel_of(number).0, part);
         }
     }
 
-    /// The group of a number.
+    /// Returns the group of a number.
     pub(super) fn part(&mut self, number: u64) -> Option<&mut GroupTransfer> {
         let generation = self.of_number(number)?;
         generation.parts.get_mut(&channel_of(number).0).map(|part| &mut **part)
     }
 
-    /// The group of a number is over.
+    /// Removes a group that is over.
     pub(super) fn remove(&mut self, number: u64) {
         if let Some(generation) = self.of_number(number) {
             generation.parts.remove(&channel_of(number).0);
         }
     }
 
-    /// The group of a channel in a view.
+    /// Returns the group of a channel in a view.
     pub(super) fn part_at(&mut self, view: ViewId, channel: Channel) -> Option<&mut GroupTransfer> {
         let generation = self.each_mut().find(|known| known.view() == view)?;
         generation.parts.get_mut(&channel.0).map(|part| &mut **part)
     }
 
-    /// A group that begins is told of the peers that are lost already: no fabric tells it again.
+    /// Reports peers that are already lost to a new group: no fabric reports them again.
     pub(super) fn tell_losses(&self, part: &mut GroupTransfer) {
         for (rank, cause) in (0..).map(Rank).zip(&self.losses) {
             if let Some(cause) = cause {
@@ -228,7 +233,7 @@ impl Generations {
         }
     }
 
-    /// A peer is lost, in all generations.
+    /// Records the loss of a peer, in all generations.
     pub(super) fn lost(&mut self, peer: Rank, cause: LossCause) {
         if let Some(loss) = self.losses.get_mut(peer.index()) {
             loss.get_or_insert(cause);
@@ -236,7 +241,7 @@ impl Generations {
         self.parts_mut().for_each(|part| part.lost(peer, cause));
     }
 
-    /// What was posted to a peer in the view that is to end has left.
+    /// Records that the posts to a peer in the view about to end have left.
     pub(super) fn completed(&mut self, token: Token) {
         let flushes = self.flushes.iter_mut().flatten().enumerate();
         let mut of_token = flushes.filter(|(rank, _)| *rank as u64 == token.0);
@@ -245,8 +250,8 @@ impl Generations {
         }
     }
 
-    /// Goes on to the next generation as far as that is possible now, if it is wanted. Whether
-    /// something was done.
+    /// Advances towards the next generation as far as is possible now, if one is wanted. Returns
+    /// whether anything was done.
     pub(super) fn advance<F>(&mut self, fabric: &mut F) -> Result<bool, Stopped>
     where
         F: HostFabric<Rows = Memory> + Blocks<Error = ErrorKind>,
@@ -269,7 +274,8 @@ impl Generations {
         self.losses.get(peer.index()).is_none_or(Option::is_some)
     }
 
-    /// Says in the newest view that this node goes on; whether all were told.
+    /// Announces in the newest view that this node advances. Returns whether the announcement was
+    /// posted to all peers.
     fn tell_wish<F: Blocks<Error = ErrorKind>>(&mut self, fabric: &mut F) -> bool {
         let Self { newest, told, losses, .. } = self;
         newest.publish_wish();
@@ -280,20 +286,20 @@ impl Generations {
             else {
                 continue;
             };
-            // A peer that takes nothing any more is lost, and its loss is told.
+            // A peer that accepts no posts is lost, and its loss is reported separately.
             *is_told =
                 *is_told || fabric.post(view, peer, &[wish], None) != Err(ErrorKind::QueueFull);
         }
         newest.peers().all(|peer| self.is_lost(peer) || self.told[peer.index()])
     }
 
-    /// Whether all that live have opened the newest view.
+    /// Returns whether all live peers have opened the newest view.
     fn is_ready<F: Blocks<Error = ErrorKind>>(&self, fabric: &F) -> bool {
         let view = self.newest.view();
         self.newest.peers().all(|peer| self.is_lost(peer) || fabric.ready(view, peer))
     }
 
-    /// Ends the oldest generation, if there is one: whether there is none any more.
+    /// Ends the oldest generation, if there is one. Returns whether none is left.
     fn end_oldest<F: Blocks<Error = ErrorKind>>(&mut self, fabric: &mut F) -> bool {
         let Some(oldest) = &self.oldest else { return true };
         if !oldest.parts.is_empty() {

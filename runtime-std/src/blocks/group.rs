@@ -1,4 +1,4 @@
-//! A group's handle, and how the group ended.
+//! The handle of a group.
 
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,32 +10,32 @@ use crate::block_transfer::buffer::Buffer;
 use crate::member::Stopped;
 use crate::poll::Drive;
 
-/// Why a message is not sent. The buffer comes back with it.
+/// An error of a send. The buffer is returned with it.
 #[derive(Debug, thiserror::Error)]
 #[error("{why}")]
 pub struct SendFailure {
-    /// What is wrong.
+    /// The reason.
     pub why: SendRefusal,
-    /// What was to be sent.
+    /// The buffer that was to be sent.
     pub buffer: Buffer,
 }
 
-/// What is wrong with a send.
+/// The reason why a send is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SendRefusal {
-    /// Only the first member of a group sends in it.
+    /// Only the first member of a group sends.
     #[error("only the first member of a group sends; create a group for each sender")]
     NotRoot,
-    /// The message is larger than its buffer, or than the group takes.
+    /// The message is larger than its buffer, or than the group's limit.
     #[error("a message of {bytes} bytes does not fit: the limit is {limit}")]
     TooLarge {
         /// Its bytes.
         bytes: usize,
-        /// The most there may be.
+        /// The largest allowed size in bytes.
         limit: usize,
     },
-    /// The group was closed, and may still be at it.
+    /// The group was closed, but may not be over yet.
     #[error("the group was closed, and takes no more messages; create another to go on")]
     Closing,
     /// The group is over.
@@ -47,24 +47,24 @@ pub enum SendRefusal {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CloseFailure {
-    /// The root closes; the others find out.
+    /// Only the root closes the group; the other members learn of it.
     #[error("only the first member of a group closes it")]
     NotRoot,
-    /// It takes longer. The group goes on closing.
+    /// The timeout has passed. The group is still closing.
     #[error("the group is not closed after {0:?}; wait longer")]
     TimedOut(Duration),
 }
 
-/// What was asked of a group by its handle. Held while a request goes to the polling thread, so
-/// that none comes behind a close, and messages have the numbers of their order.
+/// Requests made through a group's handle. Locked while a request is passed to the polling thread,
+/// so that no send follows a close and message numbers match their order.
 #[derive(Debug, Default)]
 pub(super) struct Asked {
     sent: u64,
     is_closing: bool,
 }
 
-/// One member's handle on a group. Dropping it changes nothing: the group goes on until its root
-/// closes it, or somebody fails.
+/// One member's handle on a group. Dropping it changes nothing: the group continues until its root
+/// closes it, or a member fails.
 pub struct Group {
     pub(super) number: u64,
     pub(super) is_root: bool,
@@ -76,19 +76,18 @@ pub struct Group {
 }
 
 impl Group {
-    /// The group's number.
+    /// Returns the group's number.
     #[must_use]
     pub const fn number(&self) -> u64 {
         self.number
     }
 
-    /// Sends the first `bytes` bytes of a buffer; which message of the group it is. Does not wait:
-    /// messages go one after the other, and each comes back in
+    /// Sends the first `bytes` bytes of a buffer, and returns the message's number in the group.
+    /// Does not wait: messages are sent one after the other, and each buffer is returned in
     /// [`Recipient::completed`](super::recipient::Recipient::completed).
     ///
     /// # Errors
-    /// [`SendFailure`]; where the group fails before a message was completed, its buffer is
-    /// dropped.
+    /// [`SendFailure`]. If the group fails before a message is completed, its buffer is dropped.
     pub fn send(&self, buffer: Buffer, bytes: usize) -> Result<u64, SendFailure> {
         let limit = buffer.len().min(self.message_max);
         let mut asked = self.asked();
@@ -119,9 +118,9 @@ impl Group {
         }
     }
 
-    /// Closes the group once everything that was sent is through, and waits until it is over, at
-    /// most `timeout`. From then on it takes no message, whether it is over in that time or not; to
-    /// wait longer, ask again.
+    /// Closes the group once all sent messages are through, and waits until it is over, at most
+    /// `timeout`. The group accepts no further messages, even if the timeout passes first; call
+    /// again to wait longer.
     ///
     /// # Errors
     /// [`CloseFailure`].
@@ -132,7 +131,7 @@ impl Group {
         {
             let mut asked = self.asked();
             asked.is_closing = true;
-            // Who does not take it has ended, which is told below.
+            // If the thread does not receive this, it has ended, which is reported below.
             let _ = self.requests.send(Request::Close { number: self.number });
         }
         self.driver.ring();
@@ -149,7 +148,7 @@ impl Group {
         self.end.wait(timeout)
     }
 
-    /// How the group ended, if it has.
+    /// Returns how the group ended, if it has.
     #[must_use]
     pub fn ended(&self) -> Option<Ended> {
         self.end.get()

@@ -1,4 +1,4 @@
-//! A group's messages at one member: the buffer under way, the staging block, and the recipient.
+//! A group's messages at one member: the buffer in flight, the staging block, and the recipient.
 
 use std::collections::VecDeque;
 
@@ -8,7 +8,7 @@ use tramontane_core::rdmc::transfer::MessageMemory;
 use super::recipient::Recipient;
 use crate::block_transfer::buffer::{Buffer, place_block};
 
-/// A message that waits to be sent.
+/// A message waiting to be sent.
 pub(super) struct Outgoing {
     pub(super) buffer: Buffer,
     pub(super) bytes: usize,
@@ -17,11 +17,11 @@ pub(super) struct Outgoing {
 /// One member's messages in one group.
 pub(super) struct GroupMessages {
     recipient: Box<dyn Recipient>,
-    /// Where first blocks go; the root has none.
+    /// The buffer for first blocks; `None` at the root.
     staging: Option<Buffer>,
-    /// What blocks go into, or from.
+    /// The buffer that blocks are sent from or received into.
     under_way: Option<Buffer>,
-    /// At the root.
+    /// Messages waiting to be sent; only at the root.
     waiting: VecDeque<Outgoing>,
 }
 
@@ -34,7 +34,7 @@ impl GroupMessages {
         self.recipient.as_mut()
     }
 
-    /// Where first blocks go. The root has none, and posts no receive.
+    /// Returns the area for first blocks. The root has none, and posts no receive.
     pub(super) fn staging(&self) -> Area {
         self.staging.as_ref().map_or(Area { region: Region::ROW, offset: 0 }, Buffer::area)
     }
@@ -43,7 +43,7 @@ impl GroupMessages {
         self.waiting.push_back(outgoing);
     }
 
-    /// Takes up the next message to be sent: where it lies, and its bytes.
+    /// Takes the next message to be sent, and returns its area and length.
     pub(super) fn take_up(&mut self) -> Option<(Area, usize)> {
         let Outgoing { buffer, bytes } = self.waiting.pop_front()?;
         let area = buffer.area();

@@ -1,27 +1,29 @@
 //! Groups of block multicasts: large messages from one member to all others, at nearly the price of
 //! one copy (RDMC).
 //!
-//! A process joins others once ([`BlockNode::start`]). Between them groups come and go
-//! ([`BlockNode::create`]), as many as there are numbers, each with members, a root, and a way in
-//! which its blocks go; they may overlap in any way, and share one polling thread and the medium.
+//! A process connects to the others once ([`BlockNode::start`]). Groups between them come and go
+//! ([`BlockNode::create`]); only the numbers limit how many. Each has its members, a root, and a
+//! schedule for its blocks. Groups may overlap in any way, and they share one polling thread and
+//! the fabric.
 //!
 //! # The life of a group
-//! - Every member creates it, under one number and with the same options. Nobody waits for the
-//!   others: who is late is sent nothing until it is there (RDM-4).
-//! - The first member is its root, and alone sends: [`Group::send`] takes a [`Buffer`] and gives it
-//!   back when the message is through here, in [`Recipient::completed`].
-//! - At each other member [`Recipient::incoming`] gives the memory for a message, and
-//!   [`Recipient::completed`] hands it over, whole; messages come in the order of their sends
-//!   (RDM-5).
-//! - The root closes it: [`Group::close`]. Closed means that every message reached every member.
-//!   Who fails ends the group for all, and each is told who it was (RDM-6): [`Recipient::ended`].
+//! - Every member creates the group, under one number and with the same options. No member waits
+//!   for the others: a late member is sent nothing until it has created the group (RDM-4).
+//! - The first member is the root, the only one that sends: [`Group::send`] takes a [`Buffer`],
+//!   which is returned in [`Recipient::completed`] once the message is through here.
+//! - At each other member [`Recipient::incoming`] provides the memory for a message, and
+//!   [`Recipient::completed`] receives it, whole. Messages arrive in the order in which they were
+//!   sent (RDM-5).
+//! - The root closes the group with [`Group::close`]. A closed group has delivered every message to
+//!   every member. The failure of a member ends the group for all, and each is told which member
+//!   failed (RDM-6): [`Recipient::ended`].
 //!
 //! # Invariants
-//! - A buffer is its holder's alone, or the runtime's: from `send` or `incoming` to `completed`
-//!   nobody here can touch it.
+//! - A buffer belongs either to its holder or to the runtime: from `send` or `incoming` to
+//!   `completed`, the application cannot touch it.
 //! - Upcalls are made one at a time, from the polling thread. A panic in one ends the node.
-//! - A number names one group in the life of a node: it is not used twice, but for one that was
-//!   refused.
+//! - A number names one group for as long as the node runs. It is not used twice, unless the group
+//!   was refused.
 //!
 //! | module | subject |
 //! |---|---|

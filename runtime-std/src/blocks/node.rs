@@ -26,11 +26,11 @@ use crate::group::{
 use crate::member::Stopped;
 use crate::poll::{Ending, Poller};
 
-/// Between two looks whether the polling thread is there.
+/// The interval between two checks whether the polling thread is running.
 const LOOK_PAUSE: Duration = Duration::from_millis(50);
 
-/// A process among others, between which block groups come and go. Dropping it ends its part in all
-/// of them.
+/// A process connected to others, between which block groups come and go. Dropping it ends its part
+/// in all of them.
 pub struct BlockNode {
     poller: Poller,
     requests: Sender<Request>,
@@ -41,8 +41,8 @@ pub struct BlockNode {
 }
 
 impl BlockNode {
-    /// Meets all other nodes of a description, as a group with fixed membership does, and waits
-    /// until each is there. What the description says of subgroups and messages is not used.
+    /// Connects to all other nodes of a description, as in a group with fixed membership, and waits
+    /// until each has connected. The description's subgroups and messages are not used.
     ///
     /// ```
     /// use tramontane_runtime::blocks::BlockNode;
@@ -59,7 +59,7 @@ impl BlockNode {
     /// ```
     ///
     /// # Errors
-    /// [`ConnectError`]; nothing is left behind then.
+    /// [`ConnectError`]; nothing is left open in that case.
     pub fn start(
         description: Description,
         options: StartOptions<'_>,
@@ -82,13 +82,14 @@ impl BlockNode {
         Ok(Self { poller, requests, store, own, members, used })
     }
 
-    /// Which node this is.
+    /// Returns the id of this node.
     #[must_use]
     pub fn node(&self) -> NodeId {
         self.members[self.own.index()]
     }
 
-    /// Memory that messages are sent from and come into. Large ones are best used again.
+    /// Allocates memory that messages are sent from and received into. Large buffers are best
+    /// reused.
     ///
     /// # Errors
     /// [`BlockMemoryError`].
@@ -96,19 +97,20 @@ impl BlockNode {
         Buffer::new(&self.store, bytes)
     }
 
-    /// What gives memory, for a [`Recipient`] that makes buffers as messages come.
+    /// Returns the store that allocates memory, for a [`Recipient`] that makes buffers as messages
+    /// arrive.
     #[must_use]
     pub fn store(&self) -> &BlockStore {
         &self.store
     }
 
-    /// Creates a group: every member does, under the same number and with the same members in the
-    /// same order, of whom the first is the root. Nobody waits for the others.
+    /// Creates a group. Every member calls this with the same number and the same members in the
+    /// same order; the first member is the root. No member waits for the others.
     ///
-    /// A number names one group in the life of a node. There is no end of numbers: take them from
-    /// zero on, and roughly in rising order. A number is refused if it is more than 1024 below the
-    /// highest of any node, or thousands above it. A call waits while a group is open at any node
-    /// whose number is more than 1024 lower. What is refused leaves its number free.
+    /// A number names one group for as long as the node runs. Numbers are unlimited: use them from
+    /// zero, in roughly ascending order. A number is refused if it is more than 1024 below the
+    /// highest of any node, or thousands above it. A call waits while any node has an open group
+    /// whose number is more than 1024 lower. A refused number remains free.
     ///
     /// # Errors
     /// [`CreateError`].
@@ -138,7 +140,7 @@ impl BlockNode {
             self.used().remove(&number);
             return Err(error);
         }
-        // Of older generations no number is taken any more, used or not.
+        // Numbers of older generations are no longer accepted, so they need not be remembered.
         self.used().retain(|used| generation_of(*used) + 1 >= generation_of(number));
         Ok(Group {
             number,
@@ -162,7 +164,7 @@ impl BlockNode {
         self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has the polling thread open a group, and waits for its answer.
+    /// Asks the polling thread to open a group, and waits for the answer.
     fn open(
         &self,
         opening: Opening,
@@ -175,7 +177,7 @@ impl BlockNode {
             match answered.recv_timeout(LOOK_PAUSE) {
                 Ok(opened) => return opened,
                 Err(RecvTimeoutError::Disconnected) => return Err(stopped().into()),
-                // A polling thread that has ended answers nobody.
+                // A polling thread that has ended sends no answer.
                 Err(RecvTimeoutError::Timeout) if self.poller.stopped().is_some() => {
                     return Err(stopped().into());
                 }
@@ -188,7 +190,7 @@ impl BlockNode {
         rank_among(&self.members, node).ok_or(CreateError::Unknown(node))
     }
 
-    /// Why this node stopped, if it has.
+    /// Returns why this node stopped, if it has.
     #[must_use]
     pub fn stopped(&self) -> Option<Stopped> {
         self.poller.stopped()
@@ -197,7 +199,7 @@ impl BlockNode {
     /// Leaves. Groups that are not over end here, and fail at their other members.
     ///
     /// # Errors
-    /// Why the node had stopped before, if it had.
+    /// The reason why the node had already stopped.
     pub fn close(self) -> Result<(), Stopped> {
         match self.poller.close() {
             Stopped::Closed => Ok(()),

@@ -1,21 +1,21 @@
-//! Numbers of groups, and the generations and channels that they fall into.
+//! Group numbers, and the generations and channels that they map to.
 
 use tramontane_core::fabric::Channel;
 use tramontane_core::ids::NodeId;
 use tramontane_core::layout::{Layout, LayoutError};
 
-/// Groups of a generation; each has a cache line in every row.
+/// Groups in a generation; each has a cache line in every row.
 pub(super) const CHANNELS: u16 = 1024;
 
-/// The cells of a node's wish: behind those of all groups.
+/// The channel of a node's wish, after the channels of all groups.
 pub(crate) const WISH: Channel = Channel(CHANNELS);
 
-/// The layout of every generation's rows.
+/// Returns the layout of every generation's rows.
 pub(super) fn layout_of(nodes: &[NodeId]) -> Result<Layout<'_>, LayoutError> {
     Layout::of_channels(nodes, CHANNELS + 1)
 }
 
-/// Which generation a group's number is in.
+/// Returns the generation of a group number.
 pub(super) const fn generation_of(number: u64) -> u64 {
     number / CHANNELS as u64
 }

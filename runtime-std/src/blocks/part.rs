@@ -1,4 +1,4 @@
-//! One group at one member: a transfer, its messages, and who is told of them.
+//! One group at one member: a transfer, its messages, and the receivers of its end.
 
 use std::sync::Arc;
 
@@ -12,14 +12,14 @@ use super::messages::{GroupMessages, Outgoing};
 use super::request::Opening;
 use crate::block_transfer::transfer::{Transfer, TransferSetup, TransferView};
 
-/// What a step of a group came to.
+/// The result of stepping a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stepped {
     /// There was nothing to do.
     Idle,
-    /// Something was done, or waits for room.
+    /// Something was done, or is waiting for queue space.
     Busy,
-    /// The group is over, and everybody was told.
+    /// The group is over, and its end has been reported.
     Over,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct GroupTransfer {
     end: Arc<GroupEnd>,
     is_closing: bool,
     is_told: bool,
-    /// Whether it is on the engine's list of those that are stepped next.
+    /// Whether the group is on the engine's list of groups to be stepped next.
     pub(super) is_awake: bool,
 }
 
@@ -72,7 +72,7 @@ impl GroupTransfer {
         self.transfer.take(event, &mut self.messages);
     }
 
-    /// Does what there is to do now.
+    /// Does the work that is possible now.
     pub(super) fn step(&mut self, fabric: &mut impl Blocks<Error = ErrorKind>) -> Stepped {
         let Self { transfer, messages, is_closing, .. } = self;
         submit(transfer, messages, *is_closing);
@@ -84,42 +84,43 @@ impl GroupTransfer {
             let ended = self.table.ended(outcome);
             self.tell(&ended);
         }
-        // Whoever failed tells all the others first.
+        // A member that sees a failure reports it to all others first.
         if progress.is_idle() { Stepped::Over } else { Stepped::Busy }
     }
 
-    /// Tells whoever has the group's handle.
+    /// Reports the end to the holder of the group's handle.
     pub(super) fn tell_handle(&self, ended: &Ended) {
         self.end.tell(ended);
     }
 
-    /// Tells the application, once, and whoever has the handle.
+    /// Reports the end to the application, once, and to the holder of the handle.
     pub(super) fn tell(&mut self, ended: &Ended) {
         if !self.is_told {
             self.is_told = true;
-            // First: who is told of the end may ask the handle, and must find the same.
+            // The handle first: an application that learns of the end may query the handle, and
+            // must get the same answer.
             self.end.tell(ended);
             self.messages.recipient().ended(ended);
         }
     }
 }
 
-/// Gives the root's transfer its next message, or its end.
+/// Passes the next message, or the close, to the root's transfer.
 fn submit(transfer: &mut Transfer, messages: &mut GroupMessages, is_closing: bool) {
     if transfer.is_moving() || transfer.outcome().is_some() {
         return;
     }
     if let Some((area, bytes)) = messages.take_up() {
-        // The handle looked: it fits, and nothing comes behind a close.
+        // The handle has checked that the message fits and does not follow a close.
         let _ = transfer.send(area, bytes);
     } else if is_closing {
-        // Only the root's handle asks for it; asked again, it changes nothing.
+        // Only the root's handle requests this, and repeating it has no effect.
         let _ = transfer.close();
     }
 }
 
 impl TransferView {
-    /// Where a channel's cells lie in every row.
+    /// Returns the offset of a channel's cells in every row.
     fn cells(&self, channel: Channel) -> Option<usize> {
         Layout::of_channels(&self.members, channel.0.checked_add(1)?).ok()?.channel_offset(channel)
     }

@@ -1,4 +1,4 @@
-//! What a node's polling thread is asked.
+//! Requests to a node's polling thread.
 
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -11,17 +11,17 @@ use super::messages::GroupMessages;
 use crate::block_transfer::buffer::Buffer;
 use crate::block_transfer::options::GroupOptions;
 
-/// What application threads ask.
+/// A request of an application thread.
 pub(super) enum Request {
-    /// A group to be opened.
+    /// Opens a group.
     Open(Box<Opening>),
-    /// A message to be sent.
+    /// Sends a message.
     Send { number: u64, buffer: Buffer, bytes: usize },
-    /// A group to be closed.
+    /// Closes a group.
     Close { number: u64 },
 }
 
-/// A group to be opened, and who waits for it.
+/// A group to be opened, and the channel for the answer.
 pub(super) struct Opening {
     pub(super) number: u64,
     pub(super) members: Vec<Rank>,

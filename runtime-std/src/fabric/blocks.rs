@@ -1,4 +1,4 @@
-//! Blocks over whichever fabric it is, and the memory that they go from and into.
+//! Blocks over any of the fabrics, and the memory that they are sent from and received into.
 
 use std::sync::Arc;
 
@@ -17,34 +17,34 @@ use crate::tcp;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BlockMemoryError {
-    /// Shared memory has none.
+    /// Shared memory cannot be allocated.
     #[error(transparent)]
     SharedMemory(#[from] shared_memory::Error),
-    /// There is none for TCP.
+    /// Memory for TCP cannot be allocated.
     #[error(transparent)]
     Tcp(#[from] tcp::NoBlockMemory),
-    /// There is none for RDMA.
+    /// Memory for RDMA cannot be allocated.
     #[error(transparent)]
     Verbs(#[from] tramontane_verbs::NoBlockMemory),
 }
 
-/// Makes memory for blocks; any thread may have one.
+/// Allocates memory for blocks; any thread may hold one.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum BlockStore {
-    /// In files that peers map.
+    /// Memory in files that peers map.
     SharedMemory(shared_memory::BlockStore),
-    /// In this process alone.
+    /// Memory of this process only.
     Tcp(tcp::BlockStore),
-    /// In this process, registered with the device.
+    /// Memory of this process, registered with the device.
     Verbs(tramontane_verbs::BlockStore),
 }
 
-/// A pointer to the bytes of a block memory, whichever fabric made them.
+/// A pointer to the bytes of a block memory of any fabric.
 pub type AnyPages = Arc<dyn BlockPages + Send + Sync>;
 
-/// Memory that blocks go from and into; it goes when this is dropped and no block of it is under
-/// way.
+/// Memory that blocks are sent from and received into. It is freed once this is dropped and none of
+/// its blocks is in flight.
 pub type BlockMemory = tramontane_core::memory::BlockMemory<AnyPages>;
 
 impl fabric::BlockStore for BlockStore {

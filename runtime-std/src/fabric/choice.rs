@@ -1,5 +1,5 @@
-//! Which fabric carries a process's writes, and what this machine has for it: the same for groups
-//! and for shards.
+//! Chooses the fabric that carries a process's writes, and what it needs on this machine: the same
+//! for groups and for shards.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -17,8 +17,8 @@ use crate::shared_memory;
 use crate::shared_memory::{GroupName, Residence, Root, SharedMemory};
 use crate::tcp::{Settings, Tcp};
 
-/// Claims the place of a node in the folder where the processes of a group meet, which they do over
-/// shared memory.
+/// Claims a node's place in the folder where the processes of a group meet; only needed over shared
+/// memory.
 pub(crate) fn claim_residence(
     carrier: Carrier,
     root: &Root,
@@ -36,8 +36,8 @@ pub(crate) fn claim_residence(
     Ok(Some(Arc::new(residence)))
 }
 
-/// Opens the device that a fabric needs: over RDMA. Where the options choose none, the address at
-/// which the process meets others shows which.
+/// Opens the device that a fabric needs; only needed over RDMA. If the options name no device, it
+/// is found by the address at which the process meets the others.
 pub(crate) fn open_device(
     carrier: Carrier,
     device: &DeviceOptions,
@@ -48,8 +48,8 @@ pub(crate) fn open_device(
     Ok(site.transpose()?)
 }
 
-/// The fabric of a process that has not met any other yet: over its device or in its residence, or,
-/// where it has neither, over TCP.
+/// Opens the fabric of a process that has not met any other yet: over its device or in its
+/// residence, or, if it has neither, over TCP.
 pub(crate) fn open(
     own: NodeId,
     residence: Option<&Arc<Residence>>,

@@ -1,9 +1,9 @@
-//! The fabric of a member, whichever it is.
+//! The fabric of a member, of any kind.
 //!
-//! One type for all of them, so that a command is written once. All fabrics are compiled in; the
+//! One type for all fabrics, so that each command is written once. All fabrics are compiled in; the
 //! choice is one branch that always goes the same way.
 
-/// Hands a call to whichever fabric it is.
+/// Forwards a call to the fabric in use.
 macro_rules! each {
     ($self:ident, $fabric:ident => $call:expr) => {
         match $self {
@@ -46,19 +46,19 @@ use crate::{shared_memory, tcp};
 pub enum AnyFabric {
     /// Rows that all members map.
     SharedMemory(SharedMemory),
-    /// Rows that peers hold copies of, and bring up to date as frames come over TCP.
+    /// Rows that peers hold copies of, updated by frames over TCP.
     Tcp(Tcp),
-    /// Rows that peers hold copies of, written over RDMA, with TCP beside it.
+    /// Rows that peers hold copies of, written over RDMA, with TCP as the side channel.
     Verbs(RdmaViews<Tcp>),
 }
 
-/// The bell that goes with it.
+/// The bell of a fabric.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum AnyBell {
-    /// A futex in the own row's header.
+    /// A futex in the header of the local row.
     SharedMemory(Bell),
-    /// A descriptor beside the sockets.
+    /// A descriptor polled together with the sockets.
     Tcp(tcp::Bell),
 }
 
@@ -80,29 +80,29 @@ impl AnyFabric {
         }
     }
 
-    /// A node is out of all views that are open: its connection is that of a process which takes no
-    /// part any more, and is replaced by one of the node's next process.
+    /// Drops the connection to a node that is in no open view any more: its process no longer takes
+    /// part. The node's next process brings another connection.
     pub(crate) fn part_from(&mut self, node: NodeId) {
         each!(self, fabric => PeerFabric::part_from(fabric, node));
     }
 
-    /// Whether a node can be reached without a connection being made first.
+    /// Returns whether a node can be reached without making a connection first.
     pub(crate) fn is_connected(&self, node: NodeId) -> bool {
         each!(self, fabric => fabric.is_connected(node))
     }
 
-    /// What became of this member's files in shared memory.
+    /// Returns a notice about this member's files in shared memory, if there is one.
     pub(crate) fn notice(&self) -> Option<String> {
         each!(self, fabric => fabric.notice())
     }
 
-    /// Sends to these nodes so many bytes a second at most, over TCP.
+    /// Limits the rate at which data is sent to these nodes, in bytes per second; only over TCP.
     pub(crate) fn limit_rates(&self, rates: &[(u32, NonZeroU64)]) -> std::io::Result<()> {
         let Self::Tcp(fabric) = self else { return Ok(()) };
         rates.iter().try_for_each(|(node, rate)| fabric.limit_rate(NodeId(*node), *rate))
     }
 
-    /// Why a peer that cannot be reached is not, where the fabric knows: over RDMA.
+    /// Returns why a peer is unreachable, if the fabric knows; only over RDMA.
     pub(crate) fn no_answer(&mut self, view: ViewId, peer: Rank) -> Option<NoFabric> {
         match self {
             Self::SharedMemory(_) | Self::Tcp(_) => None,
@@ -110,14 +110,14 @@ impl AnyFabric {
         }
     }
 
-    /// Writes down the figures of the fabric, where it has any: over RDMA.
+    /// Updates the fabric's figures, if it has any; only over RDMA.
     pub(crate) fn write_figures(&self, shown: &mut Option<Figures>) {
         if let Self::Verbs(fabric) = self {
             fabric.write_figures(shown.get_or_insert_default());
         }
     }
 
-    /// What the fabric did so far, where it counts that: over RDMA.
+    /// Returns the fabric's counters, if it keeps any; only over RDMA.
     #[must_use]
     pub fn counts(&self) -> Option<PostCounts> {
         match self {
@@ -189,13 +189,13 @@ impl Fabric for AnyFabric {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MemoryError {
-    /// There is no shared memory for it.
+    /// Shared memory cannot be allocated.
     #[error(transparent)]
     SharedMemory(#[from] shared_memory::Error),
-    /// There is none over TCP.
+    /// Memory for TCP cannot be allocated.
     #[error(transparent)]
     Tcp(#[from] tcp::NoRows),
-    /// The device has none to give.
+    /// The device cannot provide a view.
     #[error(transparent)]
     Verbs(#[from] tramontane_verbs::NoView),
 }

@@ -1,4 +1,4 @@
-//! How a fabric learns of the processes that were met, and what it says of itself.
+//! How a fabric learns of the processes that were met, and what it reports about itself.
 
 use std::io;
 
@@ -12,30 +12,30 @@ use super::AnyBell;
 use crate::shared_memory::SharedMemory;
 use crate::tcp::Tcp;
 
-/// A fabric of this runtime, as those that meet its peers see it.
+/// A fabric of this runtime, as seen by the code that meets its peers.
 pub(crate) trait PeerFabric: HostRegions<Error = ErrorKind> + Send + 'static {
-    /// Takes over the connection to a node, where writes go over one.
+    /// Takes over the connection to a node, if writes travel over one.
     fn connect(&mut self, node: NodeId, session: Session) -> io::Result<()>;
 
-    /// Gives up the connection to a node: its process takes no part any more, and its next one
-    /// brings another.
+    /// Drops the connection to a node: its process no longer takes part, and its next process
+    /// brings another connection.
     fn part_from(&mut self, node: NodeId);
 
-    /// Takes over the connection to a node's process. Its earlier process is gone.
+    /// Takes over the connection to a node's new process. The earlier process is gone.
     fn replace(&mut self, node: NodeId, session: Session) -> io::Result<()> {
         self.part_from(node);
         self.connect(node, session)
     }
 
-    /// Whether a node can be reached without a connection being made first.
+    /// Returns whether a node can be reached without making a connection first.
     fn is_connected(&self, node: NodeId) -> bool;
 
-    /// What became of this process's files in shared memory.
+    /// Returns a notice about this process's files in shared memory, if there is one.
     fn notice(&self) -> Option<String> {
         None
     }
 
-    /// The bell that other threads of this process ring.
+    /// Returns the bell that other threads of this process ring.
     fn any_bell(&self) -> AnyBell;
 }
 

@@ -1,7 +1,7 @@
-//! Everything that a node borrows, and outboxes beside what they borrow.
+//! Everything that a node borrows, and the outboxes with what they borrow.
 //!
-//! The core borrows all its memory; here that memory has an owner. `self_cell` holds owner and
-//! borrower together without unsafe code of ours.
+//! The core borrows all its memory, and this module owns it. `self_cell` holds owner and borrower
+//! together without any unsafe code here.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,17 +16,18 @@ use tramontane_core::multicast::{Link, MemberState, SenderState, SubgroupState};
 use tramontane_core::node::{Loan, OpenError, Options, State};
 use tramontane_core::smc::{HandOffCells, Outbox, ReadyFlag};
 
-/// How a member behaves; the runtime's one set of options.
+/// Settings of a member; the only set of options in the runtime.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Settings {
     /// The core's.
     pub options: Options,
-    /// A polling thread sleeps after so long without work; where nothing is said, as its fabric
-    /// likes it best ([`HostFabric::idle_time`](tramontane_core::fabric::HostFabric::idle_time)).
+    /// How long a polling thread stays awake without work before it sleeps; `None` uses the
+    /// fabric's preference
+    /// ([`HostFabric::idle_time`](tramontane_core::fabric::HostFabric::idle_time)).
     pub idle_time: Option<Duration>,
 }
 
-/// Rows of whichever fabric.
+/// Rows of any fabric.
 trait AnyRows: Send + Sync {
     fn shown(&self) -> ViewMemory<'_>;
 }
@@ -37,12 +38,12 @@ impl<R: ViewRows> AnyRows for R {
     }
 }
 
-/// The rows of a view, whichever fabric made them.
+/// The rows of a view, made by any fabric.
 #[derive(Clone)]
 pub struct Memory(Arc<dyn AnyRows>);
 
 impl Memory {
-    /// Rows that a fabric made.
+    /// Wraps rows that a fabric made.
     pub fn new(rows: impl ViewRows) -> Self {
         Self(Arc::new(rows))
     }
@@ -72,7 +73,7 @@ impl std::fmt::Debug for Memory {
     }
 }
 
-/// Where the outbox of one subgroup lies.
+/// The location of one subgroup's outbox.
 #[derive(Debug)]
 struct OutboxPlace {
     subgroup: SubgroupId,
@@ -80,7 +81,7 @@ struct OutboxPlace {
     ready: Range<usize>,
 }
 
-/// What a node and its senders share: the memory and the hand-off.
+/// The part that a node and its senders share: the memory and the hand-off.
 pub(crate) struct Shared {
     memory: Memory,
     cells: Vec<HandOffCells>,
@@ -112,12 +113,12 @@ impl Shared {
         })
     }
 
-    /// All that a node is opened with.
+    /// Returns everything that opening a node needs.
     pub(crate) fn loan<'l>(&'l self, state: &'l mut PrivateState) -> Loan<'l> {
         let (rows, row) = (self.memory.rows(), self.memory.row());
-        // SAFETY: these hand-offs and flags were made for this row, with one layout and rank, and
-        // are used by the node that this opens, once, and by the outboxes below. The row is its
-        // owner's alone; peers' rows are written by fabrics.
+        // SAFETY: these hand-offs and flags were made for this row, with one layout and rank. They
+        // are used once by the node that this opens, and by the outboxes below. Only the owner
+        // writes the local row; fabrics write the peers' rows.
         let memory = unsafe { NodeMemory::new(rows, row, &self.cells, &self.ready) };
         Loan { memory, state: state.lend() }
     }
@@ -127,8 +128,8 @@ impl Shared {
         let place = self.outboxes.get(index)?;
         let ready = self.ready.get(place.ready.clone())?;
         let cells = std::slice::from_ref(self.cells.get(index)?);
-        // SAFETY: as above; the ring, the hand-off and the flags are those that the node has for
-        // this subgroup.
+        // SAFETY: as above; the ring, the hand-off and the flags are the node's own for this
+        // subgroup.
         let memory =
             unsafe { NodeMemory::new(self.memory.rows(), self.memory.row(), cells, ready) };
         Outbox::new(memory, &place.shape).ok()
@@ -139,7 +140,7 @@ impl Shared {
     }
 }
 
-/// What only the node uses.
+/// State that only the node uses.
 pub(crate) struct PrivateState {
     subgroups: Vec<SubgroupState>,
     senders: Vec<SenderState>,
@@ -148,7 +149,7 @@ pub(crate) struct PrivateState {
 }
 
 impl PrivateState {
-    /// As much as the layout asks for.
+    /// Allocates the amount that the layout requires.
     pub(crate) fn new(layout: &Layout<'_>, own: Rank) -> Self {
         let sizes = layout.state_sizes(own);
         Self {
@@ -166,7 +167,7 @@ impl PrivateState {
 }
 
 self_cell!(
-    /// An outbox with what it borrows.
+    /// An outbox together with what it borrows.
     pub(crate) struct OutboxCell {
         owner: Arc<Shared>,
         #[covariant]

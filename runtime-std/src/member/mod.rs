@@ -1,4 +1,5 @@
-//! What every member of a group is made of: the memory that its node borrows, and why it ended.
+//! The parts common to all members of a group: the memory that a node borrows, and the reason why
+//! it ended.
 
 mod lent;
 mod stop;

@@ -6,15 +6,15 @@ use tramontane_core::fabric::LossCause;
 use tramontane_core::ids::{NodeId, Rank};
 use tramontane_core::node::StepError;
 
-/// Why a member stopped. It is final: who comes back comes as another process, or at least with
-/// another start.
+/// Why a member stopped. This is final: a node that returns does so as a new process, or at least a
+/// new incarnation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Stopped {
-    /// It was closed here.
+    /// The member was closed here.
     #[error("this member was closed")]
     Closed,
-    /// A peer is gone; without it nothing more becomes stable.
+    /// A peer is gone; without it nothing further becomes stable.
     #[error("member {} is lost: {cause}", node_or_rank(node, rank))]
     PeerLost {
         /// Its rank.
@@ -24,34 +24,35 @@ pub enum Stopped {
         /// Why.
         cause: LossCause,
     },
-    /// This member has left the group, as it was asked to.
+    /// This member left the group, as requested.
     #[error("this member has left the group")]
     Left,
-    /// The group goes on without this member, or not at all (VIE-3, VIE-9).
+    /// The group continues without this member, or not at all (VIE-3, VIE-9).
     #[error("this member is out of the group: {}", by.map_or_else(|| why.to_string(), |node| format!("node {node} took it for dead")))]
     Halted {
         /// Why.
         why: tramontane_core::view::Halt,
-        /// The node that suspects it.
+        /// The node that suspects this member.
         by: Option<NodeId>,
     },
-    /// Memory for a view, or for a large message, cannot be had.
+    /// Memory for a view or a large message cannot be allocated.
     #[error("no memory: {0}")]
     NoMemory(String),
-    /// What the node must remember of its membership cannot be written.
+    /// The node's record of its membership cannot be written.
     #[error("the node's state cannot be written: {0}")]
     NoState(String),
-    /// What was delivered cannot be made durable: a log of this node takes nothing more. What was
-    /// reported to be durable stays.
+    /// Delivered messages cannot be made durable: a log of this node fails. Messages already
+    /// reported durable remain so.
     #[error("what was delivered cannot be made durable: {0}")]
     NotDurable(String),
-    /// The fabric refuses what it should take: this process, or its device, is not as it should be.
+    /// The fabric refuses a valid post: this process, or its device, is broken.
     #[error("the fabric failed: {0}")]
     Fabric(String),
-    /// A large message is not what its slot says. It was not handed over, nor anything after it.
+    /// A large message does not match the descriptor in its slot. Neither it nor any later message
+    /// was delivered.
     #[error("a large message is not what was announced: {0}")]
     DescriptorMismatch(String),
-    /// The application's upcall panicked; the order of what it has seen is intact.
+    /// The application's upcall panicked; the order of the messages it has seen is intact.
     #[error("the application panicked in an upcall: {0}")]
     Panicked(String),
     /// A majority of a shard's replicas lost their memory: no replica has its state (TRM-5).
@@ -60,20 +61,20 @@ pub enum Stopped {
          processes of the overlay, and start them anew"
     )]
     GroupLost(String),
-    /// A replica of another group, or of this one, knows of a later process of this replica, or of
-    /// an earlier one whose state is lost.
+    /// A replica of this or another group knows a later process of this replica, or an earlier one
+    /// whose state is lost.
     #[error(
         "{0} knows another process of this replica, whose state is lost; end all processes of the \
          overlay, and start them anew"
     )]
     Outdated(String),
-    /// A process of the overlay goes by another key, program or configuration.
+    /// A process of the overlay uses another key, program or configuration.
     #[error("{0}: {1}")]
     Refused(String, String),
-    /// A replica cannot go on: its log contradicts itself.
+    /// A replica cannot continue: its log contradicts itself.
     #[error("the replica is broken: {0}")]
     Shard(tramontane_core::tram::Halt),
-    /// The application does not take over another replica's state.
+    /// The application refused another replica's state.
     #[error("the application does not take over the state of its group: {0}")]
     StateRefused(String),
     /// The node's state is damaged.

@@ -4,18 +4,18 @@ use std::time::Duration;
 
 use super::stop::Stopped;
 
-/// Why a message was not sent. A message that was refused leaves no trace.
+/// Why a message was not sent. A refused message leaves no trace.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SendError {
-    /// It is larger than a slot takes.
+    /// The message is larger than a slot.
     #[error(
         "a message of {length} bytes does not fit the limit of {limit}: send less, or raise message_max"
     )]
     TooLarge {
-        /// Its length in bytes.
+        /// The length of the message in bytes.
         length: usize,
-        /// The most that a slot takes, in bytes.
+        /// The capacity of a slot in bytes.
         limit: u32,
     },
     /// No slot came free within the timeout.

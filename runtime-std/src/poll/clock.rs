@@ -1,29 +1,29 @@
-//! The time of what is stepped: read once in many steps, and after each upcall that took long.
+//! The clock of a stepped node: read once in many steps, and after each upcall that took long.
 
 use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use tramontane_core::ids::Time;
 
-/// Steps between two readings: one costs as much as an idle step.
+/// Steps between two readings; a reading costs as much as an idle step.
 const STEPS_PER_READING: u32 = 64;
 
-/// A clock that is cheap to ask whether anything took long.
+/// A clock that can check cheaply whether anything took long.
 #[derive(Debug)]
 pub(crate) struct Clock {
     origin: Instant,
     now: Time,
-    /// The kernel's tick, of a few milliseconds, in which `now` was read. To ask for it costs a
-    /// fifth of a reading.
+    /// The kernel tick, a few milliseconds long, in which `now` was read. Reading the tick costs a
+    /// fifth of reading the time.
     tick: Timespec,
     /// Steps until the next reading.
     steps_left: u32,
-    /// When peers are checked next.
+    /// The time of the next check of the peers.
     next_check: Time,
 }
 
 impl Clock {
-    /// Starts at zero; it is read before the first step.
+    /// Creates a clock at zero; it is read before the first step.
     pub(crate) fn new() -> Self {
         Self {
             origin: Instant::now(),
@@ -34,7 +34,7 @@ impl Clock {
         }
     }
 
-    /// The time as it was last read.
+    /// Returns the time of the last reading.
     #[inline]
     pub(crate) const fn now(&self) -> Time {
         self.now
@@ -47,19 +47,19 @@ impl Clock {
         self.now
     }
 
-    /// Reads the time if the kernel's tick is another one than at the last reading.
+    /// Reads the time if the kernel's tick has changed since the last reading.
     #[inline]
     pub(crate) fn read_if_late(&mut self) -> Time {
         if tick() == self.tick { self.now } else { self.read() }
     }
 
-    /// The next step begins with a reading: something took long, or something changed.
+    /// Makes the next step begin with a reading, because something took long or has changed.
     #[inline]
     pub(crate) fn read_at_next_step(&mut self) {
         self.steps_left = 0;
     }
 
-    /// Counts a step. True if it begins with a reading.
+    /// Counts a step. Returns whether it begins with a reading.
     #[inline]
     pub(super) fn is_reading_due(&mut self) -> bool {
         if self.steps_left == 0 {
@@ -70,7 +70,7 @@ impl Clock {
         false
     }
 
-    /// Whether peers are to be checked now; the next time is after `interval`.
+    /// Returns whether peers are due for a check; the next check is after `interval`.
     pub(super) fn is_check_due(&mut self, interval: Duration) -> bool {
         let is_due = self.now >= self.next_check;
         if is_due {
@@ -80,7 +80,7 @@ impl Clock {
     }
 }
 
-/// A duration as the core counts it.
+/// Converts a duration to nanoseconds, the unit of the core.
 pub(crate) fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
@@ -101,7 +101,7 @@ mod tests {
         std::thread::sleep(Duration::from_millis(20));
         let late = clock.read_if_late();
         assert!(late.since(before) >= 19_000_000, "{before} to {late}");
-        // Most pairs of looks are in one tick.
+        // Most pairs of readings fall into one tick.
         let is_same = |_: &u32| {
             let before = clock.read();
             clock.read_if_late() == before

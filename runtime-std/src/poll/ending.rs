@@ -1,4 +1,4 @@
-//! Why a member, or a node of block groups, ended; and the guard around what it calls.
+//! Why a member, or a node of block groups, ended; and the guard around the upcalls.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
@@ -10,18 +10,18 @@ use crate::member::Stopped;
 pub(crate) struct Ending(OnceLock<Stopped>);
 
 impl Ending {
-    /// Ends the member for the first of the reasons given, and returns that one.
+    /// Ends the member for the given reason, unless it has ended; returns the first reason.
     pub(crate) fn stop(&self, why: Stopped) -> Stopped {
         self.0.get_or_init(|| why).clone()
     }
 
-    /// Why the member ended, if it has.
+    /// Returns why the member ended, if it has.
     pub(crate) fn stopped(&self) -> Option<Stopped> {
         self.0.get().cloned()
     }
 }
 
-/// Calls `body`, in which the application may panic: then this says that it did (DEL-2).
+/// Calls `body`, in which the application may panic, and turns a panic into an error (DEL-2).
 #[inline]
 pub(crate) fn guarded<R>(body: impl FnOnce() -> Result<R, Stopped>) -> Result<R, Stopped> {
     match catch_unwind(AssertUnwindSafe(body)) {

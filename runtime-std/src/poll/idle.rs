@@ -1,23 +1,25 @@
-//! What to do between steps that find nothing: spin a little, give way, and after a while sleep.
+//! What a thread does between steps that find no work: it spins a little, yields, and after a while
+//! sleeps.
 //!
-//! A wake-up of a sleeper on another processor costs about as much as five hundred idle steps, and
-//! giving way on one processor as much as forty (see `docs/lab-notes/tcp.md`). So a member that
-//! shares its processor gives way early, one that has it alone spins, and either sleeps only once
-//! nothing came for a settable time. Whether the processor is shared is seen by how long an offer
-//! of it took.
+//! Waking a sleeper on another processor costs about as much as five hundred idle steps; yielding
+//! on one processor costs as much as forty (see `docs/lab-notes/tcp.md`). So a member that shares
+//! its processor yields early, and a member that does not spins. Either sleeps only when nothing
+//! has arrived for a configurable time. Whether the processor is shared is judged by how long a
+//! yield took.
 
 use std::time::{Duration, Instant};
 
-/// Idle steps before the processor is offered to somebody else, where nobody takes it.
+/// Idle steps before the thread yields, if no other thread uses the processor.
 const SPINS_MAX: u32 = 64;
 
-/// The same where somebody does: whoever waits for us may be waiting for this processor.
+/// Idle steps before the thread yields, if another thread uses the processor: the sender that this
+/// one waits for may need it.
 const SPINS_MIN: u32 = 2;
 
-/// An offer that took longer than this was taken.
+/// A yield that took longer than this gave the processor to another thread.
 const TAKEN: Duration = Duration::from_nanos(1_000);
 
-/// Counts idle steps and says when it is time to sleep.
+/// Counts idle steps and decides when it is time to sleep.
 #[derive(Clone, Debug)]
 pub struct Idle {
     patience: Duration,
@@ -27,7 +29,7 @@ pub struct Idle {
 }
 
 impl Idle {
-    /// Sleep is due once nothing came for `patience`.
+    /// Creates a counter that lets the thread sleep when nothing has arrived for `patience`.
     #[must_use]
     pub const fn new(patience: Duration) -> Self {
         Self { patience, steps: 0, spins: SPINS_MAX, since: None }
@@ -40,7 +42,7 @@ impl Idle {
         self.since = None;
     }
 
-    /// Nothing came: spins or gives way. True if it is time to sleep.
+    /// Spins or yields after a step without work. Returns true if it is time to sleep.
     #[inline]
     pub fn pause(&mut self) -> bool {
         self.steps = self.steps.wrapping_add(1);

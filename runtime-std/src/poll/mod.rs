@@ -1,4 +1,5 @@
-//! The one polling loop, of groups and of block groups: clock, guard against panics, sleep, turn.
+//! The one polling loop, for groups and for block groups: the clock, the guard against panics,
+//! sleep, and the turn.
 //!
 //! | file | subject |
 //! |---|---|

@@ -1,8 +1,8 @@
 //! A thread that steps, helped by senders that find no free slot.
 //!
-//! The one that has the turn steps. While senders step, the polling thread keeps off their
-//! processor and looks in only now and then: two threads that step one node in turn cost more than
-//! one, since all of its state moves between processors with each turn.
+//! The thread that has the turn steps. While senders step, the polling thread keeps off their
+//! processor and checks only now and then. Two threads that step one node in turn cost more than
+//! one, because all of its state moves between processors with each turn.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -20,37 +20,37 @@ use super::steps::{Steps, sleep, step};
 use super::waiting::{Drive, KEEP_OFF};
 use crate::member::Stopped;
 
-/// The longest sleep of the polling thread, whatever is stepped.
+/// The longest sleep of the polling thread.
 const SLEEP_MAX: Duration = Duration::from_millis(200);
 
-/// What the polling thread, the senders and the handle share.
+/// State shared by the polling thread, the senders and the handle.
 struct Common<S: Steps> {
     steps: Turn<S>,
     bell: <S::Fabric as HostFabric>::Bell,
     ending: Arc<Ending>,
     closing: AtomicBool,
-    /// Steps that senders did.
+    /// Steps made by senders.
     drives: AtomicU64,
     /// Another thread wants the turn for a moment, and did not get it.
     wanted: AtomicBool,
 }
 
-/// What can be seen between two steps.
+/// A snapshot taken between two steps.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     is_settled: bool,
     writes: u64,
 }
 
-/// What the handle needs, whatever is stepped.
+/// The interface that the handle needs, independent of what is stepped.
 trait Control: Send + Sync {
     fn close(&self);
     fn leave(&self);
-    /// Nothing while another thread has the turn.
+    /// Returns `None` while another thread has the turn.
     fn see(&self) -> Option<Seen>;
 }
 
-/// A running poller. Dropping it closes it without waiting for what is under way.
+/// A running poller. Dropping it closes it without waiting for messages in flight.
 pub(crate) struct Poller {
     control: Arc<dyn Control>,
     driver: Arc<dyn Drive>,
@@ -59,7 +59,7 @@ pub(crate) struct Poller {
 }
 
 impl Poller {
-    /// Starts the thread. What is stepped ends with `ending`.
+    /// Starts the thread. The stepped node ends with `ending`.
     pub(crate) fn start<S: Steps + 'static>(
         mut steps: S,
         ending: &Arc<Ending>,
@@ -90,12 +90,12 @@ impl Poller {
         &self.driver
     }
 
-    /// Why it ended, if it has.
+    /// Returns why the node ended, if it has.
     pub(crate) fn stopped(&self) -> Option<Stopped> {
         self.ending.stopped()
     }
 
-    /// Waits until nothing is under way, at most `timeout`. True if so.
+    /// Waits until nothing is in flight, at most `timeout`. Returns whether it succeeded.
     pub(crate) fn settle(&self, timeout: Duration) -> bool {
         let start = Instant::now();
         while start.elapsed() < timeout && self.stopped().is_none() {
@@ -111,7 +111,8 @@ impl Poller {
         self.control.see().is_some_and(|seen| seen.is_settled)
     }
 
-    /// Writes posted so far. Waits for the turn, at most a step and an upcall.
+    /// Returns the number of writes posted so far. Waits for the turn, at most a step and an
+    /// upcall.
     pub(crate) fn writes(&self) -> u64 {
         loop {
             if let Some(seen) = self.control.see() {
@@ -121,7 +122,8 @@ impl Poller {
         }
     }
 
-    /// Ends the thread and leaves the group; says why it ended: [`Stopped::Closed`] if by this.
+    /// Ends the thread and leaves the group. Returns why it ended: [`Stopped::Closed`] if because
+    /// of this call.
     pub(crate) fn close(mut self) -> Stopped {
         self.end();
         self.stopped().unwrap_or(Stopped::Closed)
@@ -130,7 +132,7 @@ impl Poller {
     fn end(&mut self) {
         self.control.close();
         if let Some(thread) = self.thread.take() {
-            // The thread catches what the application throws; it has nothing else to panic with.
+            // The thread catches panics of the application, and has no panics of its own.
             let _ = thread.join();
             self.control.leave();
         }
@@ -144,7 +146,7 @@ impl Drop for Poller {
 }
 
 impl<S: Steps> Common<S> {
-    /// The polling thread.
+    /// Runs the polling thread.
     fn poll(&self) {
         let mut drives = 0;
         let mut idle = Idle::new(Duration::from_millis(1));
@@ -172,10 +174,11 @@ impl<S: Steps> Common<S> {
                 Some(Ok(false)) | None => {}
                 Some(Err(Ended)) => break,
             }
-            // Without the turn: it takes as long as the operating system lets others run.
+            // Done without the turn, because it takes as long as the operating system lets other
+            // threads run.
             if idle.pause() {
                 let Some(mut steps) = self.steps.take() else { continue };
-                // The turn is kept while asleep: one that wants it rings, and tries again.
+                // The turn is kept while asleep: a thread that wants it rings, and tries again.
                 if self.sleep(&mut steps).is_err() {
                     break;
                 }
@@ -184,8 +187,8 @@ impl<S: Steps> Common<S> {
         }
     }
 
-    /// Sleeps until something comes, another thread wants the turn, or the member closes; a timer's
-    /// wake-up that finds nothing is no reason to poll for a while again.
+    /// Sleeps until something arrives, another thread wants the turn, or the member closes. A timer
+    /// wakeup that finds no work does not start another period of polling.
     fn sleep(&self, steps: &mut S) -> Result<(), Ended> {
         while !self.closing.load(Ordering::Relaxed) {
             let slept = sleep(steps, SLEEP_MAX)?;
@@ -197,7 +200,7 @@ impl<S: Steps> Common<S> {
     }
 }
 
-/// What was stepped has ended: its [`Ending`] says why.
+/// The node has ended; its [`Ending`] has the reason.
 struct Ended;
 
 impl From<Stopped> for Ended {
@@ -228,22 +231,22 @@ impl<S: Steps> Control for Common<S> {
         self.bell.ring_if_asleep();
     }
 
-    /// Removes this member's files, whatever it ended for: senders that live on keep its memory
-    /// mapped, and what is mapped is not cleared away.
+    /// Removes this member's files, for whatever reason it ended: senders that still exist keep its
+    /// memory mapped, and mapped memory is not cleared away otherwise.
     fn leave(&self) {
         loop {
             if let Some(mut steps) = self.steps.take() {
                 steps.leave();
                 return;
             }
-            // A sender that steps gives the turn back after its step.
+            // A sender that steps returns the turn after its step.
             std::thread::yield_now();
         }
     }
 
     fn see(&self) -> Option<Seen> {
         let Some(steps) = self.steps.take() else {
-            // Seen by a poller that is rung, and by one that polls.
+            // Seen by a poller that is woken, and by one that polls.
             self.wanted.store(true, Ordering::Relaxed);
             self.bell.ring_if_asleep();
             return None;

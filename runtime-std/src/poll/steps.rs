@@ -1,10 +1,10 @@
-//! The one loop: what every step of a member, or of a node of block groups, begins and ends with,
-//! and how it sleeps.
+//! The one loop: how every step of a member, or of a node of block groups, begins and ends, and how
+//! it sleeps.
 //!
 //! # Invariants
-//! - After an upcall panicked, or a step failed, nothing is stepped any more (DEL-2).
-//! - What comes before the step between arming and sleeping is found by it; what comes after it
-//!   rings (IDL-1).
+//! - Nothing is stepped after an upcall panicked or a step failed (DEL-2).
+//! - Work that arrives before the step between arming and sleeping is found by that step; work that
+//!   arrives later rings (IDL-1).
 
 use std::time::Duration;
 
@@ -15,61 +15,64 @@ use super::ending::{Ending, guarded};
 use crate::member::Stopped;
 use tramontane_core::fabric::HostFabric;
 
-/// What a step did.
+/// The result of a step.
 pub(crate) trait Done {
-    /// Nothing: another step would find nothing either until something comes.
+    /// Returns whether there was no work: another step would find none either until something
+    /// arrives.
     fn is_idle(&self) -> bool;
 }
 
-/// What is stepped: by a thread of its own, by senders that wait, or by its caller.
+/// A node that is stepped: by its own thread, by waiting senders, or by its caller.
 pub(crate) trait Steps: Send {
-    /// The fabric below.
+    /// The fabric in use.
     type Fabric: HostFabric;
-    /// What a step did.
+    /// The result of a step.
     type Done: Done;
 
-    /// The fabric below.
+    /// Returns the fabric in use.
     fn fabric(&mut self) -> &mut Self::Fabric;
 
-    /// The time, as steps are given it.
+    /// Returns the clock that steps use.
     fn clock(&mut self) -> &mut Clock;
 
-    /// Why it ended, once it has.
+    /// Returns why the node ended, once it has.
     fn ending(&self) -> &Ending;
 
-    /// Does what there is to do now: a bounded amount. Runs within the guard against panics.
+    /// Does the work that is possible now: a bounded amount. Runs within the guard against panics.
     fn work(&mut self) -> Result<Self::Done, Stopped>;
 
-    /// Once in many steps, after the time was read: takes what other threads ask.
+    /// Takes the requests of other threads. Called once in many steps, after the time was read.
     fn take_requests(&mut self) -> Result<(), Stopped>;
 
-    /// After each check of the peers: shows how things stand.
+    /// Publishes the node's status. Called after each check of the peers.
     fn show_status(&mut self) {}
 
-    /// From one check of the peers to the next: also how long a lost process may go unnoticed.
+    /// Returns the interval between two checks of the peers, which is also how long a lost process
+    /// may go unnoticed.
     fn check_interval(&self) -> Duration;
 
-    /// The longest sleep now.
+    /// Returns the longest sleep at present.
     fn sleep_max(&self) -> Duration;
 
-    /// After how long without work it sleeps.
+    /// Returns the time without work after which the node sleeps.
     fn idle_time(&self) -> Duration;
 
-    /// Whether nothing is under way.
+    /// Returns whether nothing is in flight.
     fn is_settled(&self) -> bool;
 
-    /// Writes posted so far, heartbeats left out.
+    /// Returns the number of writes posted so far, without heartbeats.
     fn writes(&self) -> u64;
 
-    /// Its part is over, for this reason or an earlier one, which it returns. Later calls do
-    /// nothing.
+    /// Ends the node's part for `why`, unless it has ended for an earlier reason; returns the
+    /// reason. Later calls do nothing.
     fn end(&mut self, why: Stopped) -> Stopped;
 
-    /// Ends if it has not, and tells the peers that it goes. Later calls do nothing.
+    /// Ends the node's part if it has not ended, and announces its departure to the peers. Later
+    /// calls do nothing.
     fn leave(&mut self);
 }
 
-/// One step: never blocks.
+/// Runs one step. Never blocks.
 #[inline]
 pub(crate) fn step<S: Steps>(steps: &mut S) -> Result<S::Done, Stopped> {
     if steps.clock().is_reading_due() {
@@ -98,13 +101,13 @@ fn begin_with_reading<S: Steps>(steps: &mut S) -> Result<(), Stopped> {
 /// How a sleep ended.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slept<D> {
-    /// A peer, or a thread of this process, rang; or there was work already.
+    /// Whether a peer or a thread of this process rang, or there was work already.
     pub(crate) was_rung: bool,
-    /// What the step beside it did.
+    /// The result of the step that follows the sleep.
     pub(crate) done: D,
 }
 
-/// Sleeps until somebody rings, at most `timeout`, unless there is work already; then steps once.
+/// Sleeps until a bell rings, at most `timeout`, unless there is work already; then steps once.
 pub(crate) fn sleep<S: Steps>(steps: &mut S, timeout: Duration) -> Result<Slept<S::Done>, Stopped> {
     let timeout = timeout.min(steps.sleep_max());
     let mut was_rung = true;

@@ -1,4 +1,4 @@
-//! How a sender waits: it steps the node itself, where a polling thread lets it.
+//! How a sender waits: it steps the node itself, if a polling thread allows that.
 
 use std::time::{Duration, Instant};
 
@@ -9,23 +9,24 @@ use crate::member::SendError;
 /// How long the polling thread keeps off while senders step.
 pub(super) const KEEP_OFF: Duration = Duration::from_micros(200);
 
-/// Tries between two readings of the clock.
+/// Attempts between two readings of the clock.
 const TRIES_PER_READING: u32 = 64;
 
-/// After so long without any progress a sender that waits gives its processor away: a member is
+/// The time without any progress after which a waiting sender gives up its processor: a member is
 /// slow, or gone.
 const WAIT_PATIENCE: Duration = Duration::from_millis(1);
 
-/// Steps a node, or rings for it, on behalf of a sender.
+/// Steps a node, or rings its bell, on behalf of a sender.
 pub(crate) trait Drive: Send + Sync {
-    /// Steps once, if no other thread has the turn. True if this call did something.
+    /// Steps once, if no other thread has the turn. Returns whether this call did any work.
     fn drive(&self) -> bool;
 
     /// Wakes the polling thread if it sleeps.
     fn ring(&self);
 }
 
-/// Tries until it works, at most `timeout`, stepping the node meanwhile where that is possible.
+/// Repeats `attempt` until it succeeds, at most `timeout`, and steps the node meanwhile if
+/// possible.
 pub(crate) fn wait_driving<R>(
     driver: Option<&dyn Drive>,
     ending: &Ending,

@@ -1,4 +1,4 @@
-//! Values of RDMA options, as a command line and a group file have them.
+//! Values of RDMA options, as a command line and a group file write them.
 
 use std::net::IpAddr;
 use std::str::FromStr;
@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// An entry of a port's table of addresses. In a file: its index as a number, or its address as a
-/// text.
+/// An entry of a port's address table. In a file: its index as a number, or its address as a
+/// string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged, expecting = "neither an index from 0 to 254, nor an address in quotes")]
 pub enum Gid {
-    /// By its place.
+    /// The entry's index.
     Index(u8),
-    /// By what stands there.
+    /// The entry's address.
     Address(IpAddr),
 }
 
@@ -28,18 +28,18 @@ impl FromStr for Gid {
     }
 }
 
-/// What is known of the order in which devices and switches keep writes to one peer.
+/// The order in which devices and switches keep writes to one peer, as far as is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RdmaOrder {
-    /// What the device says.
+    /// As the device reports.
     #[default]
     Auto,
-    /// They keep none: every list of writes ends with a message that its receiver applies.
+    /// No order: every list of writes ends with a message that its receiver applies.
     None,
-    /// They keep the order between writes: no adaptive routing, and no relaxed ordering.
+    /// Writes stay in order: no adaptive routing, and no relaxed ordering.
     Writes,
-    /// They keep it, and a write that is completed can be seen at the peer, as shards need.
+    /// Writes stay in order, and a completed write is visible at the peer, as shards require.
     Visible,
 }
 
@@ -88,7 +88,7 @@ impl From<Pkey> for String {
     }
 }
 
-/// A duration as whole milliseconds, where there is one.
+/// An optional duration as whole milliseconds.
 pub(super) mod milliseconds {
     use super::{Deserialize, Deserializer, Duration, Serialize, Serializer};
 

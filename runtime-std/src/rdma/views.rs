@@ -1,4 +1,4 @@
-//! The fabric of a process over RDMA, through all its views, with TCP as the side channel.
+//! The RDMA fabric of a process, across all its views, with TCP as the side channel.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -7,11 +7,11 @@ use tramontane_verbs::{JoinError, Site};
 
 use super::{DeviceOptions, tell};
 
-/// Why a process has nothing to carry its writes.
+/// Why a process has no fabric.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoFabric {
-    /// There is no device.
+    /// There is no usable device.
     #[error(transparent)]
     Rdma(#[from] JoinError),
     /// The system has no descriptors left.
@@ -19,8 +19,9 @@ pub enum NoFabric {
     Io(#[from] std::io::Error),
 }
 
-/// Opens a device, which gives a peer up no sooner than the protocol would, unless the options say
-/// otherwise. Where they choose none, the address at which the process meets others shows which.
+/// Opens a device. It gives up a peer no sooner than the protocol would, unless the options say
+/// otherwise. If the options name no device, it is found by the address at which the process meets
+/// the others.
 pub(crate) fn open_site(
     device: &DeviceOptions,
     failure_timeout: Duration,

@@ -1,13 +1,13 @@
-//! Clients from outside (EXT-1): programs that are no members, and publish and subscribe at any
-//! member, through the control server of its process.
+//! External clients (EXT-1): programs that are not members, and publish and subscribe at any member
+//! through the control server of its process.
 //!
-//! What a client publishes goes in the slots of its member, in one order with what members send.
-//! Every message of a subgroup that takes clients says in its last bytes whose it is. Whether a
-//! client's message is a duplicate is decided when it is delivered, by a table that all members
-//! have alike: a client whose member dies goes to another one, sends again what was not
-//! acknowledged, and everything is delivered once.
+//! A client's messages occupy the slots of its member, in one order with the members' own messages.
+//! In a subgroup that accepts clients, every message names its origin in its last bytes. Duplicates
+//! are detected on delivery, with a table that is the same at all members. A client whose member
+//! dies moves to another member and resends everything that was not acknowledged; each message is
+//! still delivered once.
 //!
-//! The rest of a member knows its clients as [`Clients`].
+//! The rest of a member refers to its clients as [`Clients`].
 //!
 //! | file or folder | subject |
 //! |---|---|
@@ -43,14 +43,15 @@ use crate::group::send::send_state::SendState;
 use crate::group::send::sender::Sender;
 use crate::group::status::group_status::SharedStatus;
 
-/// What there is of clients before this process is a member: their order, which it may have to take
-/// over from another member.
+/// The client state that exists before this process is a member: the order of clients' messages,
+/// which may have to be taken over from another member.
 pub(crate) struct ClientOrders {
     feed: Option<Arc<Feed>>,
 }
 
 impl ClientOrders {
-    /// Puts an application behind the order of its group's clients, if the group takes any.
+    /// Wraps an application so that it receives its group's messages in the clients' order, if the
+    /// group accepts clients.
     pub(crate) fn before<R: Replica>(
         description: &Description,
         own: NodeId,
@@ -65,7 +66,7 @@ impl ClientOrders {
         Ok((Self { feed: Some(feed) }, Served::new(application, Some(orders))))
     }
 
-    /// Serves clients, from now on.
+    /// Starts to serve clients.
     pub(crate) fn serve(
         self,
         participant: &Arc<Participant>,
@@ -91,7 +92,7 @@ impl ClientOrders {
     }
 }
 
-/// The server of a member's clients.
+/// The thread that serves a member's clients.
 struct ClientServer {
     queue: Queue<Session>,
     feed: Arc<Feed>,
@@ -117,7 +118,7 @@ impl Clients for ClientServer {
         self.feed.wake();
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(thread) = thread {
-            // A panic of it has been reported by itself.
+            // A panic of the thread has already been reported.
             let _ = thread.join();
         }
     }

@@ -1,4 +1,5 @@
-//! Whose a message is, in a subgroup that takes clients: the last bytes of each message say it.
+//! The origin of a message in a subgroup that accepts clients, encoded in the last bytes of each
+//! message.
 //!
 //! ```text
 //! a member's message     payload, 0
@@ -6,32 +7,33 @@
 //! a client is attached   empty,   id 8, incarnation 8, source and whether it is new 8, 2
 //! a lease ends           empty,   id 8, incarnation 8, attachments 8, 3
 //! ```
-//! They stand behind the payload, so that a payload is aligned as without them. A large message is
-//! always a member's, and has nothing behind it.
+//! The origin follows the payload, so that the payload keeps its alignment. A large message always
+//! comes from a member, and has no such bytes.
 
 use tramontane_control::Source;
 use tramontane_control::client_messages::{ClientId, ClientLife};
 
 use crate::group::description::terms::SubgroupDescription;
 
-/// What stands behind a message of a client.
+/// The length in bytes of the origin that follows a client's message.
 const CLIENT_TRAILER: usize = 25;
 
-/// Whose a message is.
+/// The origin of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// The member's that sends it.
+    /// The member that sends the message.
     Member,
-    /// A client's, which numbers its messages.
+    /// A client, which numbers its messages.
     Client { life: ClientLife, ordinal: u64 },
-    /// Nobody's: the member has this client from now on, which came from that source.
+    /// A control message: this client, which came from this source, is attached to the sending
+    /// member from now on.
     Attach { life: ClientLife, is_new: bool, source: Source },
-    /// Nobody's: the group forgets the client, if nothing has attached it since.
+    /// A control message: the group forgets the client, unless it has been attached again since.
     LeaseEnds { life: ClientLife, attachments: u64 },
 }
 
 impl Origin {
-    /// How many bytes say so.
+    /// Returns the length of the encoding in bytes.
     #[inline(always)]
     pub(crate) const fn trailer(&self) -> usize {
         match self {
@@ -40,7 +42,7 @@ impl Origin {
         }
     }
 
-    /// Writes them at the end of a message, which has room for them.
+    /// Writes the encoding at the end of a message, which has room for it.
     pub(crate) fn write_behind(&self, message: &mut [u8]) {
         let start = message.len().saturating_sub(self.trailer());
         let trailer = message.get_mut(start..).unwrap_or_default();
@@ -55,7 +57,8 @@ impl Origin {
         trailer.iter_mut().zip(bytes).for_each(|(to, byte)| *to = byte);
     }
 
-    /// Takes a message apart. None if no member of this program sends such.
+    /// Splits a message into origin and payload. Returns `None` for a message that no member of
+    /// this program sends.
     pub(crate) fn split(message: &[u8]) -> Option<(Self, &[u8])> {
         let (kind, rest) = message.split_last()?;
         if *kind == 0 {
@@ -77,14 +80,14 @@ impl Origin {
         Some((origin, payload))
     }
 
-    /// The payload of a message, if it is a member's.
+    /// Returns the payload of a message that comes from a member.
     pub(crate) fn of_member(message: &[u8]) -> Option<&[u8]> {
         Self::split(message).filter(|(origin, _)| *origin == Self::Member).map(|(_, rest)| rest)
     }
 }
 
 impl SubgroupDescription {
-    /// Bytes that a slot takes.
+    /// Returns the capacity of a slot in bytes.
     pub(crate) const fn slot_max(&self) -> u32 {
         let trailer = if self.clients { CLIENT_TRAILER as u32 } else { 0 };
         self.message_max.saturating_add(trailer)

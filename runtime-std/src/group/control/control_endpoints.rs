@@ -1,4 +1,4 @@
-//! The control servers of a group's processes: their addresses, and their key.
+//! The control servers of a group's processes: their addresses and their key.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::{rdma, shared_memory};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ControlEndpointsError {
-    /// Over shared memory, the group's name cannot name a folder.
+    /// Over shared memory: the group's name cannot name a folder.
     #[error(transparent)]
     Name(#[from] shared_memory::Error),
     /// The key cannot be read.
@@ -40,7 +40,8 @@ pub struct ControlEndpoints {
 }
 
 impl ControlEndpoints {
-    /// Those of a description. `root` is where groups live, over shared memory.
+    /// Returns the control servers of a description. `root` is the folder of all groups, over
+    /// shared memory.
     ///
     /// # Errors
     /// [`ControlEndpointsError`]: an address or a key is missing, or cannot be used.
@@ -51,19 +52,19 @@ impl ControlEndpoints {
         Self::listed(fabric, (root, name.as_str()), nodes, key_file.as_deref(), allow_clear)
     }
 
-    /// Where each node is reached.
+    /// Returns the address of each node.
     pub fn addresses(&self) -> impl Iterator<Item = &Address> {
         self.addresses.values()
     }
 
-    /// The key, if there is one.
+    /// Returns the key, if there is one.
     #[must_use]
     pub const fn key(&self) -> Option<&SharedKey> {
         self.key.as_ref()
     }
 
-    /// Those of nodes with or without addresses. Without, they meet in the folder of the group, on
-    /// this machine; an address that is not loopback needs a key.
+    /// Returns the control servers of nodes with or without addresses. Nodes without addresses meet
+    /// in the folder of the group, on this machine; an address that is not loopback needs a key.
     pub(crate) fn listed(
         carrier: Carrier,
         (root, name): (&Root, &str),

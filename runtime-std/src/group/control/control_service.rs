@@ -1,4 +1,4 @@
-//! The control server of a process in a group: what each kind of client is served.
+//! The control server of a process in a group, and the service for each kind of client.
 
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -17,13 +17,13 @@ use crate::group::status::group_status::SharedStatus;
 use crate::group::status::operator;
 use crate::group::supply::serve as supply;
 
-/// How long a peer waits until this process is a member: the group has just admitted it.
+/// How long a peer waits for this process to become a member: the group has just admitted it.
 const NOT_YET: Duration = Duration::from_secs(5);
 
-/// Between two checks of that.
+/// The interval between two checks of that.
 const LOOK_PAUSE: Duration = Duration::from_millis(1);
 
-/// What clients are served from.
+/// The state that clients are served from.
 #[derive(Clone, Default)]
 pub(crate) struct ControlService {
     pub(crate) board: SharedStatus,
@@ -31,12 +31,12 @@ pub(crate) struct ControlService {
     pub(crate) inside: Arc<OnceLock<MemberAccess>>,
 }
 
-/// What clients reach of a member.
+/// The parts of a member that clients can reach.
 pub(crate) struct MemberAccess {
     pub(crate) requests: Requests,
-    /// For peers that call: only where membership changes.
+    /// For peers that call; only if membership changes.
     pub(crate) connector: Option<Arc<PeerConnector>>,
-    /// What joiners are supplied from.
+    /// The logs that joiners are supplied from.
     pub(crate) logs: SharedLogs,
     pub(crate) clients: Arc<dyn Clients>,
 }
@@ -78,9 +78,10 @@ impl ControlService {
                 Some(inside) => inside.clients.receive(session),
                 None => refuse(session, ClientRefusal::NotNow),
             },
-            // The control server refuses it.
+            // The control server refuses this.
             Purpose::Meet => {}
-            // This process is a member, or is about to be: who restarts finds that out.
+            // This process is a member, or is about to be; the restarting node learns that from the
+            // answer.
             Purpose::Restart => {}
         }
     }
@@ -89,8 +90,8 @@ impl ControlService {
         self.inside.get().map(|inside| &inside.requests)
     }
 
-    /// Connects a member that calls, if the call is for this process: the answer waits until it is
-    /// a member.
+    /// Connects a member that calls, if the call is for this process. The answer waits until this
+    /// process is a member.
     fn connect(&self, node: NodeId, mut session: Session) -> Result<(), SessionError> {
         let view = hear_caller(&mut session)?;
         let until = Instant::now() + NOT_YET;
@@ -131,7 +132,7 @@ mod tests {
         Identity { node: NodeId(node), incarnation: 1, digest: 7 }
     }
 
-    /// Node 1, which came in a view, its requests, and the fabric whose bell is rung for them.
+    /// Node 1, its view, its requests, and the fabric whose bell is rung for them.
     struct Member {
         server: ControlServer,
         asked: Receiver<Request>,
@@ -182,8 +183,8 @@ mod tests {
         }
     }
 
-    /// The caller came in view 5 and means the process of that view. By now the node is another
-    /// process, of view 7.
+    /// The caller joined in view 5 and calls the process of that view. The node is meanwhile
+    /// another process, of view 7.
     #[test]
     fn a_call_that_was_left_over_is_refused_and_the_one_that_is_meant_is_connected() {
         let member = Member::came(ViewId(7), &[1, 2]);
@@ -200,8 +201,8 @@ mod tests {
         ));
     }
 
-    /// Its caller was too slow to hear the answer, and calls again: this end must not keep what
-    /// that one has closed.
+    /// The caller's timeout passed before it received the answer, and it calls again: this end must
+    /// not keep the connection that the caller has closed.
     #[test]
     fn a_connection_that_its_caller_does_not_keep_is_not_used() {
         let member = Member::came(ViewId(1), &[1, 2]);

@@ -1,4 +1,4 @@
-//! The control plane of a member: its server, its calls to peers.
+//! The control plane of a member: its server, and its calls to peers.
 //!
 //! | file | subject |
 //! |---|---|

@@ -1,12 +1,12 @@
 //! How a process connects to the others: their addresses, its identity, and connections to those
 //! that it must call.
 //!
-//! Of two members that meet in a view, the one of higher rank calls the other. So no pair connects
+//! When two members meet in a view, the one of higher rank calls the other. So no pair connects
 //! twice, a joiner calls all old members, and of two joiners the second calls the first.
 //!
-//! A call is for one process: the one that is that node in the view in which the caller came. It
-//! says which view that is ([`PeerRequest`]), and another process of the node, which came in a
-//! later view, sends it away. The caller ends its call once the node is out of the view.
+//! A call is for one process: the node's process in the view in which the caller joined. The call
+//! names that view ([`PeerRequest`]), and another process of the node, which joined in a later
+//! view, rejects it. The caller ends its call once the node is out of the view.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,19 +26,19 @@ use crate::session_messages::{receive_message, send_message};
 /// How long one call may take.
 const CALL: Duration = Duration::from_secs(5);
 
-/// How long a member may take to answer a node that asks whether it reaches it.
+/// How long a member may take to answer a node that checks whether it can reach it.
 const REACH: Duration = Duration::from_secs(3);
 
-/// Between two calls of the same node.
+/// The interval between two calls to the same node.
 const CALL_PAUSE: Duration = Duration::from_millis(10);
 
-/// After so long a node is not called any more: it counts as lost by then.
+/// How long a node is called at most; by then it counts as lost.
 const CALLS_MAX: Duration = Duration::from_secs(60);
 
 /// The longest message of a call.
 const WORD_MAX: u64 = 64;
 
-/// What a process needs to call others.
+/// Everything a process needs to call others.
 pub(crate) struct PeerConnector {
     pub(crate) identity: Identity,
     pub(crate) addresses: BTreeMap<NodeId, Address>,
@@ -47,25 +47,25 @@ pub(crate) struct PeerConnector {
     pub(crate) calls: Calls,
 }
 
-/// What the caller sends: first which process it means, and then that it keeps the connection.
+/// The caller's messages: first the process that it calls, and then that it keeps the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum PeerRequest {
-    /// The process that is a member of this view, the caller's first.
+    /// The process that is a member of this view, in which the caller joined.
     Member { view: u64 },
-    /// The connection is the one of the two from now on.
+    /// The caller keeps this connection for all further traffic with the peer.
     Kept,
 }
 
-/// What it hears.
+/// The answer to the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum PeerReply {
-    /// It is that process.
+    /// This is the process called.
     Member,
-    /// The node is another process by now.
+    /// The node is now another process.
     Other,
 }
 
-/// The calls of a process, and when the others came.
+/// The calls of a process, and the views in which the others joined.
 #[derive(Debug, Default)]
 pub(crate) struct Calls(Mutex<Ledger>);
 
@@ -74,9 +74,9 @@ struct Ledger {
     is_over: bool,
     /// The first view of this process.
     first: Option<ViewId>,
-    /// The view in which each present member came, as far as this process was there.
+    /// The view in which each present member joined, if this process was there.
     came: BTreeMap<NodeId, ViewId>,
-    /// Becomes true to end a call.
+    /// Calls in flight, each with the flag that ends it.
     under_way: Vec<(NodeId, Arc<AtomicBool>)>,
 }
 
@@ -85,7 +85,8 @@ impl Calls {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A call to a node begins; what ends it. Nothing if this process's part is over.
+    /// Begins a call to a node, and returns the flag that ends it. `None` if this process's part is
+    /// over.
     fn begin(&self, node: NodeId) -> Option<Arc<AtomicBool>> {
         let mut ledger = self.ledger();
         if ledger.is_over {
@@ -96,13 +97,13 @@ impl Calls {
         Some(is_ended)
     }
 
-    /// Whether this process is the one that a call is for: one that was a member when the caller
-    /// came.
+    /// Returns whether a call is for this process: it was a member when the caller joined.
     pub(crate) fn is_meant(&self, view: ViewId) -> bool {
         self.ledger().first.is_some_and(|first| first <= view)
     }
 
-    /// Whether a node that came in this view is the member of that id, or may become one.
+    /// Returns whether a node that joined in this view is the present member of that id, or may
+    /// become it.
     pub(crate) fn is_expected(&self, node: NodeId, view: ViewId, present: ViewId) -> bool {
         view > present || self.ledger().came.get(&node) == Some(&view)
     }
@@ -136,7 +137,7 @@ impl Calls {
 }
 
 impl PeerConnector {
-    /// Calls a node once. Nothing if it has no address.
+    /// Calls a node once. Fails if the node has no address.
     pub(crate) fn call(
         &self,
         node: NodeId,
@@ -147,8 +148,8 @@ impl PeerConnector {
         open_session(address, &self.identity, self.key.as_ref(), purpose, CALL, cancel)
     }
 
-    /// Of these members, those whose control servers do not answer, whatever they would say. All
-    /// are asked at once. On one machine there is no link to break.
+    /// Returns those of these members whose control servers do not answer at all. All are asked at
+    /// once. Members on the same machine are left out, because there is no link to break.
     pub(crate) fn unreached(&self, members: &[NodeId], cancel: &AtomicBool) -> Vec<NodeId> {
         let ask = |address: &Address| {
             let (identity, key) = (&self.identity, self.key.as_ref());
@@ -177,23 +178,23 @@ impl PeerConnector {
         })
     }
 
-    /// A view begins, in which these came.
+    /// Records that a view begins, in which these nodes joined.
     pub(crate) fn meets(&self, view: ViewId, joined: &[NodeId]) {
         self.calls.meets(view, joined);
     }
 
-    /// These are out of the view: calls to them end, and what comes of such a call is not used.
+    /// Forgets nodes that are out of the view: calls to them end, and the results are discarded.
     pub(crate) fn forget(&self, gone: &[NodeId]) {
         self.calls.forget(gone);
     }
 
-    /// This member's part is over, and so are its calls.
+    /// Ends all calls, because this member's part is over.
     pub(crate) fn end(&self) {
         self.calls.end();
     }
 
-    /// Calls the process that is a node in a view, this member's first, again and again until it
-    /// answers, in a thread of its own; the connection comes as a request.
+    /// Calls the process that is a node in a view (this member's first) in a thread of its own,
+    /// repeatedly until it answers. The connection arrives as a request.
     pub(crate) fn connect(self: &Arc<Self>, node: NodeId, view: ViewId) {
         let Some(is_ended) = self.calls.begin(node) else { return };
         let connector = Arc::clone(self);
@@ -231,19 +232,20 @@ impl PeerConnector {
     }
 }
 
-/// The caller's messages. Once it has sent that it keeps the connection, the other end uses it too.
+/// Sends the caller's messages. Once the caller has confirmed that it keeps the connection, the
+/// other end uses it too.
 fn present(session: &mut Session, view: ViewId) -> Result<PeerReply, SessionError> {
     send_message(session, &PeerRequest::Member { view: view.0 }, CALL)?;
     let heard = receive_message(session, WORD_MAX, CALL)?;
     if heard == PeerReply::Member {
         send_message(session, &PeerRequest::Kept, CALL)?;
-        // From now on it is the view that ends the connection.
+        // From now on the view decides when the connection ends.
         session.stop_with(Arc::default());
     }
     Ok(heard)
 }
 
-/// The first message of a caller: the view in which it came.
+/// Receives the first message of a caller: the view in which it joined.
 pub(crate) fn hear_caller(session: &mut Session) -> Result<ViewId, SessionError> {
     match receive_message(session, WORD_MAX, CALL)? {
         PeerRequest::Member { view } => Ok(ViewId(view)),
@@ -251,7 +253,8 @@ pub(crate) fn hear_caller(session: &mut Session) -> Result<ViewId, SessionError>
     }
 }
 
-/// Answers the caller. True once it keeps the connection: before that, this end does not use it.
+/// Answers the caller. Returns true once it keeps the connection; before that, this end does not
+/// use it.
 pub(crate) fn answer_caller(session: &mut Session, is_meant: bool) -> Result<bool, SessionError> {
     if !is_meant {
         send_message(session, &PeerReply::Other, CALL)?;

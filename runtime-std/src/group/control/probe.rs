@@ -1,4 +1,4 @@
-//! Asks the other nodes' control servers whether a member runs already.
+//! Asks the other nodes' control servers whether a member is already running.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
@@ -16,34 +16,34 @@ use crate::group::status::operator::{OperatorReply, OperatorRequest};
 /// How long one control server may take to answer.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// What the probe found.
+/// The result of a probe.
 #[derive(Default)]
 pub(crate) struct Probed {
-    /// A node is a member of a view without this node.
+    /// Whether a node is a member of a view without this node.
     pub(crate) is_running: bool,
-    /// A node is a member, of whatever view.
+    /// Whether a node is a member of any view.
     pub(crate) has_members: bool,
-    /// A process is there that has this digest, another one.
+    /// A process with another configuration, and its digest.
     pub(crate) other_configuration: Option<(NodeId, u64)>,
-    /// A process is there with another key or program. It may be any process.
+    /// A process with another key or program. It may be any process.
     pub(crate) refused: Option<(NodeId, OpenSessionError)>,
-    /// A process is there of this key and description.
+    /// Whether a process with this key and description is there.
     pub(crate) has_company: bool,
-    /// Those that wait to form the group.
+    /// The nodes that wait to form the group.
     pub(crate) forming: Vec<u32>,
-    /// One that waits to continue from the group's logs.
+    /// A node that waits to continue from the group's logs.
     pub(crate) restarting: Option<u32>,
 }
 
 impl Probed {
-    /// What is waited for if a process does not show that it has the key: it may be a member that
-    /// runs, and no other advice is safe.
+    /// Returns the reason to wait if a process has not shown that it has the key: it may be a
+    /// running member, so no other advice is safe.
     pub(crate) fn stranger(&self) -> Option<Waiting> {
         let (node, why) = self.refused.as_ref()?;
         Some(Waiting::Stranger { node: node.get(), answer: format!("its address: {why}") })
     }
 
-    /// What a node without a log waits for while another one restarts.
+    /// Returns the reason for a node without a log to wait while another one restarts.
     pub(crate) fn others(&self) -> Option<Waiting> {
         self.restarting.map(|node| Waiting::Others { node })
     }
@@ -86,7 +86,7 @@ pub(crate) fn probe(
     })
 }
 
-/// How the process at an address is, if it says so.
+/// Returns the status of the process at an address, if it answers.
 fn ask(
     identity: &Identity,
     address: &Address,
@@ -97,13 +97,13 @@ fn ask(
     Ok(operator::ask(&mut session, OperatorRequest::Status).ok())
 }
 
-/// Whether coming again cannot help: a process of the group has another description.
+/// Returns whether retrying is pointless: a process of the group has another description.
 pub(crate) const fn is_for_good(why: &OpenSessionError) -> bool {
     matches!(why, OpenSessionError::OtherConfiguration { .. })
 }
 
-/// Whether a process is there that did not show that it has the key: it may be any process, and may
-/// go again.
+/// Returns whether a process is there that did not show that it has the key. It may be any process,
+/// and may disappear again.
 pub(crate) const fn is_stranger(why: &OpenSessionError) -> bool {
     use Refusal as R;
     matches!(

@@ -1,9 +1,9 @@
-//! What the thread that drives a member tells the one that serves its clients.
+//! The feed from the thread that drives a member to the thread that serves its clients.
 //!
 //! # Invariants
-//! - The driving thread never waits for the other one but for a lock, which nobody holds for longer
-//!   than it takes to copy a few messages.
-//! - What is told of a batch was handed over: the application has returned.
+//! - The driving thread waits for the other thread only to acquire a lock, which is never held for
+//!   longer than it takes to copy a few messages.
+//! - Everything reported about a batch has been delivered: the application has returned.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
@@ -27,12 +27,12 @@ use crate::group::delivery::message::ViewChanged;
 use crate::group::description::view::View;
 use crate::group::durable::comparison::{SharedLog, SharedLogs};
 
-/// What became of something that a client asked for here.
+/// The outcome of a client's request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// This member has attached a client, or the group has refused to.
     Attached { life: ClientLife, attached: Result<Attachment, ClientRefusal> },
-    /// A client's message was delivered, and is that record of a log.
+    /// A client's message was delivered; it is number `record` in the log.
     Delivered { life: ClientLife, ordinal: u64, record: u64 },
 }
 
@@ -44,76 +44,78 @@ impl Outcome {
     }
 }
 
-/// What is new in a subgroup.
+/// The new events of a subgroup.
 #[derive(Debug, Default)]
 pub(crate) struct News {
-    /// Messages, each with the digest of the order up to it, and with it.
+    /// New messages, each with the digest of the order up to and including it.
     pub(crate) delivered: Vec<(RetainedMessage, u64)>,
     pub(crate) outcomes: Vec<Outcome>,
-    /// Where the order is.
+    /// The current position of the order.
     pub(crate) position: Position,
-    /// How many words of clients came beside them.
+    /// The number of client control messages before these events.
     pub(crate) words_before: u64,
-    /// The records that are words, of those that are new.
+    /// The new records that are client control messages.
     pub(crate) words: Vec<u64>,
-    /// What followers are told between messages, with the places.
+    /// Notices for followers, each with its position between messages.
     pub(crate) notices: Vec<(u64, Notice)>,
-    /// Other clients are known, or clients are at other members.
+    /// Whether the set of known clients, or the member of one of them, has changed.
     pub(crate) has_changed: bool,
-    /// All that are known, if that has changed.
+    /// All known clients, if they have changed.
     pub(crate) known: Vec<Known>,
-    /// The state is another member's: what was kept is of another past.
+    /// Whether the state was taken over from another member: what was kept belongs to another
+    /// history.
     pub(crate) is_restored: bool,
 }
 
-/// What has been told of a subgroup.
+/// Everything reported about a subgroup.
 #[derive(Default)]
 pub(crate) struct SubgroupFeed {
     pub(crate) retained: Retained,
     pub(crate) notices: Notices,
-    /// A follower waits for the application's state; then what it is.
+    /// The application's state for a follower that waits for it.
     pub(crate) state: StateSupply,
-    /// What the other thread has not looked at yet. Of each message of a client that is attached
-    /// here there is one outcome, and clients have a window, so that this is bounded.
+    /// Outcomes that the serving thread has not handled yet. Each message of a client attached here
+    /// has one outcome, and clients have a window, so the list is bounded.
     pub(crate) outcomes: Vec<Outcome>,
     pub(crate) known: Arc<[Known]>,
     pub(crate) words: Words,
-    /// How many records are durable, if there is a log.
+    /// The number of durable records, if there is a log.
     pub(crate) durable: DurableCounts,
-    /// The clients that are here, of which outcomes are told.
+    /// The clients attached here, whose outcomes are reported.
     pub(crate) served: BTreeSet<ClientLife>,
     pub(crate) standing: Standing,
 }
 
-/// Whether a subgroup has members. One that is reserved may be closed, and open again.
+/// Whether a subgroup has members. A reserved subgroup may be closed and opened again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Standing {
-    /// How often it was opened since this process has been a member. What clients knew of it before
-    /// is of another past.
+    /// How often the subgroup was opened since this process became a member. What clients knew of
+    /// an earlier era belongs to another history.
     pub(crate) era: u64,
     pub(crate) is_open: bool,
-    /// It was open in this era: who followed it then can be told the rest.
+    /// The subgroup was open in this era, so clients that followed it then can still receive the
+    /// rest.
     pub(crate) has_rest: bool,
 }
 
 /// The application's state on its way to a follower.
 #[derive(Default)]
 pub(crate) enum StateSupply {
-    /// Nobody waits for one.
+    /// No follower waits for a state.
     #[default]
     Idle,
-    /// The driving thread is to take it.
+    /// The driving thread is asked to take the state.
     Wanted,
-    /// It was taken at this position.
+    /// The state was taken at this position.
     Taken(Position, Box<dyn Read + Send>),
 }
 
 impl SubgroupFeed {
-    /// A view has begun, which has the subgroup open or not.
+    /// Begins a view, in which the subgroup is open or not.
     fn begin_view(&mut self, begun: &ViewBegun, is_open: bool, is_first: bool) {
         let was_open = std::mem::replace(&mut self.standing.is_open, is_open);
         if is_first {
-            // Which views came before is not known here.
+            // Earlier views are unknown here.
             self.notices.begin_at(self.retained.end());
         } else if is_open && !was_open {
             let era = self.standing.era.saturating_add(1);
@@ -124,14 +126,14 @@ impl SubgroupFeed {
         self.notices.add(place, Notice::View(begun.clone()));
         if was_open && !is_open {
             self.notices.add(place, Notice::Closed);
-            // Nothing more is heard of those.
+            // These clients receive nothing further.
             (self.known, self.outcomes) = (Arc::default(), Vec::new());
             self.served.clear();
         }
         self.standing.has_rest |= is_open;
     }
 
-    /// How many messages are durable.
+    /// Returns the number of durable messages.
     fn durable_messages(&self) -> DurableCounts {
         let messages = |count: DurableCount| DurableCount(self.words.messages_among(count.0));
         let DurableCounts { here, majority, everywhere } = self.durable;
@@ -142,7 +144,7 @@ impl SubgroupFeed {
         }
     }
 
-    /// How many messages have reached each level.
+    /// Returns the number of messages that have reached each level.
     pub(crate) fn reached(&self) -> Reached {
         let DurableCounts { here, majority, everywhere } = self.durable_messages();
         Reached {
@@ -154,31 +156,31 @@ impl SubgroupFeed {
     }
 }
 
-/// What has been told, of all subgroups that take clients.
+/// Everything reported, for all subgroups that accept clients.
 #[derive(Default)]
 pub(crate) struct Told {
     pub(crate) subgroups: BTreeMap<SubgroupId, SubgroupFeed>,
-    /// The present view; none before the first.
+    /// The present view, or `None` before the first.
     pub(crate) view: Option<Arc<View>>,
-    /// The logs of those that are logged.
+    /// The logs of the logged subgroups.
     pub(crate) logs: SharedLogs,
 }
 
 impl Told {
-    /// The number of the present view; zero before the first.
+    /// Returns the number of the present view, or zero before the first.
     pub(crate) fn view_number(&self) -> u64 {
         self.view.as_ref().map_or(0, |view| view.id.0)
     }
 }
 
-/// Where it is told.
+/// The feed between the two threads.
 pub(crate) struct Feed {
     told: Mutex<Told>,
     wakeup: Wakeup,
     is_asleep: AtomicBool,
-    /// The application's state is wanted in some subgroup.
+    /// Some subgroup has a follower that needs the application's state.
     wants_state: AtomicBool,
-    /// How many states are being sent, or waited for.
+    /// The number of states that are being sent or waited for.
     states_under_way: Arc<AtomicUsize>,
 }
 
@@ -200,11 +202,11 @@ impl Feed {
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Told> {
-        // Nothing in here is left half done by a panic.
+        // A panic leaves nothing in here half done.
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells what is new.
+    /// Reports new events.
     pub(crate) fn tell(&self, subgroup: SubgroupId, news: News) {
         if let Some(feed) = self.lock().subgroups.get_mut(&subgroup) {
             if news.is_restored {
@@ -228,7 +230,7 @@ impl Feed {
         self.wake();
     }
 
-    /// Tells how many records are durable, and gives how many messages those are.
+    /// Reports how many records are durable, and returns the number of messages among them.
     pub(crate) fn tell_durable(
         &self,
         subgroup: SubgroupId,
@@ -243,7 +245,7 @@ impl Feed {
         messages
     }
 
-    /// The first place that is kept, in memory or in a log.
+    /// Returns the first sequence position that is kept, in memory or in a log.
     pub(crate) fn first(&self, subgroup: SubgroupId) -> u64 {
         let of = |told: &Told| {
             let of = told.subgroups.get(&subgroup)?;
@@ -251,20 +253,20 @@ impl Feed {
             Some((log, of.words.first_known(), of.retained.first()))
         };
         let Some((log, known, retained)) = of(&self.lock()) else { return 0 };
-        // A log may be busy with a disk: the driving thread does not wait for that.
+        // A log may be busy with a disk, and the driving thread does not wait for that.
         let Some(first) = log.as_ref().map(SharedLog::first) else { return retained };
         let told = self.lock();
         let messages = |of: &SubgroupFeed| of.words.messages_among(known.max(first));
         told.subgroups.get(&subgroup).map_or(retained, messages).min(retained)
     }
 
-    /// Tells that a view has begun.
+    /// Reports that a view has begun.
     pub(crate) fn begin_view(&self, change: &ViewChanged<'_>) {
         let numbers =
             |nodes: &[NodeId]| -> Vec<u32> { nodes.iter().map(|node| node.get()).collect() };
         let mut told = self.lock();
         let is_first = told.view.replace(Arc::new(change.view.clone())).is_none();
-        // The first one's members have not joined in it: it is what this member finds.
+        // The members of the first view did not join in it: this member finds them there.
         let joined = if is_first { Vec::new() } else { numbers(change.joined) };
         let members = numbers(&change.view.members);
         let begun = ViewBegun { view: change.view.id.0, members, joined };
@@ -275,18 +277,18 @@ impl Feed {
         self.wake();
     }
 
-    /// Whether a subgroup has members.
+    /// Returns whether a subgroup has members.
     pub(crate) fn standing(&self, subgroup: SubgroupId) -> Standing {
         self.lock().subgroups.get(&subgroup).map_or_else(Standing::default, |of| of.standing)
     }
 
-    /// How many states are being sent to followers, or waited for.
+    /// Returns the number of states that are being sent to followers or waited for.
     pub(crate) const fn states_under_way(&self) -> &Arc<AtomicUsize> {
         &self.states_under_way
     }
 
-    /// Asks the driving thread for the application's state. False if another follower waits for
-    /// it.
+    /// Asks the driving thread for the application's state. Returns false if another follower waits
+    /// for it.
     pub(crate) fn want_state(&self, subgroup: SubgroupId) -> bool {
         let mut told = self.lock();
         let Some(feed) = told.subgroups.get_mut(&subgroup) else { return false };
@@ -298,7 +300,7 @@ impl Feed {
         is_idle
     }
 
-    /// A subgroup whose state is wanted. Called in each turn of the driving thread.
+    /// Returns a subgroup whose state is wanted. Called in each turn of the driving thread.
     #[inline]
     pub(crate) fn take_wanted_state(&self) -> Option<SubgroupId> {
         if !self.wants_state.load(Ordering::Acquire) {
@@ -312,7 +314,7 @@ impl Feed {
         first
     }
 
-    /// Tells the state of the application.
+    /// Reports the state of the application.
     pub(crate) fn tell_state(
         &self,
         subgroup: SubgroupId,
@@ -327,7 +329,7 @@ impl Feed {
         self.wake();
     }
 
-    /// The state that was wanted, once it is there.
+    /// Takes the requested state, once it is available.
     pub(crate) fn take_state(
         &self,
         subgroup: SubgroupId,
@@ -343,29 +345,29 @@ impl Feed {
         }
     }
 
-    /// Whoever wanted a state is gone.
+    /// Withdraws the request for a state.
     pub(crate) fn forgo_state(&self, subgroup: SubgroupId) {
         if let Some(feed) = self.lock().subgroups.get_mut(&subgroup) {
             feed.state = StateSupply::Idle;
         }
     }
 
-    /// Wakes the other thread, if it sleeps.
+    /// Wakes the serving thread, if it sleeps.
     pub(crate) fn wake(&self) {
         if self.is_asleep.swap(false, Ordering::SeqCst) {
             self.wakeup.ring();
         }
     }
 
-    /// What the other thread waits for beside its clients. From here on it is woken; what was told
-    /// before is still to be looked at.
+    /// Returns the event that the serving thread waits for, in addition to its clients. From now on
+    /// new reports wake it; earlier reports must still be checked.
     pub(crate) fn fall_asleep(&self) -> &Wakeup {
         self.wakeup.take();
         self.is_asleep.store(true, Ordering::SeqCst);
         &self.wakeup
     }
 
-    /// The other thread is awake, and need not be woken.
+    /// Marks the serving thread as awake: it need not be woken.
     pub(crate) fn stay_awake(&self) {
         self.is_asleep.store(false, Ordering::SeqCst);
     }

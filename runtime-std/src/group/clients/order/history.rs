@@ -1,5 +1,5 @@
-//! Which order a member has, for clients that resume (EXT-3): digests at places, from what is kept
-//! in memory, and from a log where that has more.
+//! The order that a member has, for clients that resume (EXT-3): its digests at given positions,
+//! taken from memory, or from a log if that reaches further back.
 
 use tramontane_control::client_messages::{Compared, Position};
 use tramontane_core::ids::SubgroupId;
@@ -9,10 +9,10 @@ use super::retained::{CHUNK_BYTES, Known, RetainedMessage};
 use crate::group::clients::origin::Origin;
 use crate::group::durable::comparison::SharedLog;
 
-/// What the order of a subgroup is, with its digests at these places.
+/// Returns the order of a subgroup: the view, the end, and the digests at these positions.
 pub(crate) fn compare(feed: &Feed, subgroup: SubgroupId, places: &[u64]) -> Compared {
     let told = feed.lock();
-    // In this order: what was delivered in earlier views is before the end.
+    // The view is read first: everything delivered in earlier views then lies before the end.
     let view = told.view_number();
     let end = told.subgroups.get(&subgroup).map(|of| of.retained.end_position());
     drop(told);
@@ -20,8 +20,8 @@ pub(crate) fn compare(feed: &Feed, subgroup: SubgroupId, places: &[u64]) -> Comp
     Compared { view, end: end.unwrap_or_default(), digests }
 }
 
-/// Some positions before a place: at ever longer distances, as far as they are kept in memory. So a
-/// client that begins there can tell the order from one that ends before that place.
+/// Returns some positions before a position, at increasing distances, as far as they are kept in
+/// memory. A client that begins there can then distinguish this order from one that ends earlier.
 pub(crate) fn earlier(of: &SubgroupFeed, place: u64) -> Vec<Position> {
     let distances = (0..u64::BITS).rev().map(|bit| 1_u64 << bit);
     let places = distances.filter_map(|distance| place.checked_sub(distance));
@@ -29,12 +29,12 @@ pub(crate) fn earlier(of: &SubgroupFeed, place: u64) -> Vec<Position> {
         Known::At(position) if position.place > 0 => Some(position),
         _ => None,
     });
-    // Before the first message all orders are alike.
+    // Before the first message all orders are equal.
     let begin = (place > 0).then(Position::default);
     begin.into_iter().chain(known).collect()
 }
 
-/// The digest of the order up to a place, if it is known.
+/// Returns the digest of the order up to a position, if it is known.
 pub(crate) fn digest_at(feed: &Feed, subgroup: SubgroupId, place: u64) -> Option<u64> {
     let told = feed.lock();
     let of = told.subgroups.get(&subgroup)?;
@@ -49,15 +49,15 @@ pub(crate) fn digest_at(feed: &Feed, subgroup: SubgroupId, place: u64) -> Option
     while at.place < place {
         let record = feed.lock().subgroups.get(&subgroup)?.words.record_of(at.place)?;
         let messages = read(&log, subgroup, record, at.place, place)?;
-        // The log has begun to let go of them.
+        // The log has begun to discard them.
         messages.first()?;
         at = messages.iter().fold(at, |at, message| at.after(&message.publish()));
     }
     Some(at.digest)
 }
 
-/// Messages from a record of a log on, whose first has that place, up to another place. None if the
-/// log does not have them, or they are damaged.
+/// Reads messages from a log, starting at a record whose message has sequence position `place`, up
+/// to position `to`. Returns `None` if the log does not have them, or they are damaged.
 pub(crate) fn read(
     log: &SharedLog,
     subgroup: SubgroupId,
@@ -71,7 +71,7 @@ pub(crate) fn read(
         let (client, payload) = match Origin::split(&sent.payload) {
             Some((Origin::Member, payload)) => (None, payload.into()),
             Some((Origin::Client { life, .. }, payload)) => (Some(life.id), payload.into()),
-            // A word: a log has nothing else.
+            // A control message: a log contains nothing else.
             _ => continue,
         };
         let place = place.saturating_add(u64::try_from(messages.len()).unwrap_or(u64::MAX));

@@ -1,4 +1,4 @@
-//! The order of clients' messages, at every member, and what is kept of it for those who read it.
+//! The order of clients' messages at every member, and the part of it that is kept for readers.
 //!
 //! | file | subject |
 //! |---|---|

@@ -1,17 +1,18 @@
-//! What followers are told between messages: views, and clients that the group has forgotten.
+//! The notices that followers receive between messages: views, and clients that the group has
+//! forgotten.
 //!
 //! # Invariants
-//! - A notice has the place of the message that comes after it. At all members that have been there
-//!   for long enough, the same notices stand between the same messages.
-//! - Telling a notice again changes nothing, as long as no message came between: so whoever goes on
-//!   with a place is told all notices of that place, also those that it may know.
+//! - A notice has the sequence position of the message after it. All members that have been there
+//!   for long enough have the same notices between the same messages.
+//! - Repeating a notice has no effect, as long as no message came between. So a client that resumes
+//!   at a position receives all notices of that position, including those that it may already know.
 //! - A bounded number is kept.
 
 use std::collections::VecDeque;
 
 use tramontane_control::client_messages::{ClientId, ClientReply, ViewBegun};
 
-/// The most notices that are kept.
+/// The largest number of notices that are kept.
 const KEPT_MAX: usize = 1_024;
 
 /// One notice.
@@ -19,12 +20,12 @@ const KEPT_MAX: usize = 1_024;
 pub(crate) enum Notice {
     View(ViewBegun),
     Forgotten(ClientId),
-    /// With that view the subgroup is closed.
+    /// The subgroup closed with this view.
     Closed,
 }
 
 impl Notice {
-    /// The notice as a follower gets it.
+    /// Returns the notice as sent to a follower.
     pub(crate) fn reply(&self) -> ClientReply<'static> {
         match self {
             Self::View(view) => ClientReply::View(view.clone()),
@@ -34,26 +35,27 @@ impl Notice {
     }
 }
 
-/// The last notices of a subgroup, each with its place.
+/// The last notices of a subgroup, each with its sequence position.
 #[derive(Debug, Default)]
 pub(crate) struct Notices {
     kept: VecDeque<(u64, Notice)>,
-    /// How many there were before those.
+    /// The number of notices before those.
     before: u64,
-    /// From this place on all notices are kept.
+    /// The position from which all notices are kept.
     complete_from: u64,
 }
 
 impl Notices {
-    /// Nothing is known of what was before the message of this place, nor of what came with it.
+    /// Starts at this position: nothing is known of earlier messages, or of notices at the position
+    /// itself.
     pub(crate) fn begin_at(&mut self, place: u64) {
         self.before = self.end();
         self.kept.clear();
-        // Before the first message nobody has said anything.
+        // There are no notices before the first message.
         self.complete_from = if place == 0 { 0 } else { place.saturating_add(1) };
     }
 
-    /// Keeps a notice that stands before the message of this place.
+    /// Adds a notice before the message at this position.
     pub(crate) fn add(&mut self, place: u64, notice: Notice) {
         self.kept.push_back((place, notice));
         if self.kept.len() > KEPT_MAX
@@ -64,18 +66,18 @@ impl Notices {
         }
     }
 
-    /// Whether all notices that stand before the message of this place, or later, are kept.
+    /// Returns whether all notices from this position on are kept.
     pub(crate) const fn are_complete_from(&self, place: u64) -> bool {
         place >= self.complete_from
     }
 
-    /// The number of the first notice of this place or a later one.
+    /// Returns the number of the first notice at or after this position.
     pub(crate) fn first_from(&self, place: u64) -> u64 {
         let earlier = self.kept.partition_point(|(of, _)| *of < place);
         self.before.saturating_add(count(earlier))
     }
 
-    /// The notice of that number, with its place. An error if it is gone.
+    /// Returns a notice, with its position, by its number. An error if it is no longer kept.
     pub(crate) fn get(&self, number: u64) -> Result<Option<&(u64, Notice)>, Gone> {
         let at = number.checked_sub(self.before).ok_or(Gone)?;
         Ok(usize::try_from(at).ok().and_then(|at| self.kept.get(at)))
@@ -86,7 +88,7 @@ impl Notices {
     }
 }
 
-/// A notice that is kept no more.
+/// A notice is no longer kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Gone;
 
@@ -122,7 +124,7 @@ mod tests {
         assert!(notices.are_complete_from(0));
     }
 
-    /// A member that joined does not know with which views the first of its messages came.
+    /// A member that joined does not know the views that began just before its first message.
     #[test]
     fn what_is_not_known_or_not_kept_is_told_apart() {
         let mut notices = Notices::default();

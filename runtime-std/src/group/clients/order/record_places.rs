@@ -1,5 +1,5 @@
-//! Which record of a log which message is, in a subgroup that takes clients: a place counts
-//! messages alone, a log also what is said of clients.
+//! Maps records of a log to messages, in a subgroup that accepts clients: sequence positions count
+//! messages only, while a log also holds control messages about clients.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use tramontane_core::ids::SubgroupId;
 use super::feed::Feed;
 use crate::group::control::clients::RecordPlaces;
 
-/// The places of one subgroup.
+/// The sequence positions of one subgroup.
 pub(crate) struct FeedPlaces {
     subgroup: SubgroupId,
     feed: Arc<Feed>,

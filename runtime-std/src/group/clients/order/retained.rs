@@ -1,33 +1,32 @@
-//! The last messages of a subgroup, which subscribers are sent from: one copy for all of them. And
-//! digests of its order: of each place that is kept, and of some before, from which a log leads to
-//! the others.
+//! The last messages of a subgroup, kept once for all subscribers, and digests of its order: at
+//! each position that is kept, and at some earlier positions, from which a log leads to the others.
 //!
 //! # Invariants
-//! - It holds at most [`BYTES_MAX`], or one message: a subscriber that is further behind is cut,
-//!   and never waited for.
-//! - The digest of the first place that it ever knew is kept, and [`MARKS_MAX`] at most.
+//! - It holds at most [`BYTES_MAX`], or one message. A subscriber that is further behind is cut
+//!   off; no member waits for it.
+//! - The digest of the first position that it ever knew is kept, and [`MARKS_MAX`] digests at most.
 
 use std::collections::VecDeque;
 
 use tramontane_control::client_messages::{Bytes, ClientId, Position, PublishedMessage};
 
-/// The most bytes that are kept.
+/// The capacity for messages, in bytes.
 pub(crate) const BYTES_MAX: usize = 16 << 20;
 
-/// The most digests that are kept of places before those messages.
+/// The largest number of digests kept of positions before those messages.
 const MARKS_MAX: usize = 1 << 16;
 
-/// Bytes of messages between two of them, while there are few.
+/// The bytes of messages between two digests, while there are few.
 const MARK_BYTES: usize = 64 << 10;
 
-/// What one message costs beside its bytes.
+/// The overhead of one message in bytes.
 const MESSAGE_COST: usize = 64;
 
-/// A message that was handed over to the application.
+/// A message that was delivered to the application.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RetainedMessage {
     pub(crate) place: u64,
-    /// Its number in a log, if there is one.
+    /// The message's number in a log, if there is one.
     pub(crate) record: u64,
     pub(crate) view: u64,
     pub(crate) place_in_view: u64,
@@ -37,7 +36,7 @@ pub(crate) struct RetainedMessage {
 }
 
 impl RetainedMessage {
-    /// The message as a subscriber gets it.
+    /// Returns the message as sent to a subscriber.
     pub(crate) fn publish(&self) -> PublishedMessage<'_> {
         let Self { place, view, place_in_view, sender, client, ref payload, .. } = *self;
         let payload = Bytes(payload);
@@ -49,28 +48,28 @@ impl RetainedMessage {
     }
 }
 
-/// What is known of the order up to a place.
+/// What is known of the order up to a position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Known {
     /// All.
     At(Position),
-    /// The order up to an earlier one: the messages since then are not kept here.
+    /// The order up to an earlier position; the messages since then are not kept here.
     Since(Position),
-    /// Nothing: it is too long ago, or still to come.
+    /// Nothing: the position is too old, or still to come.
     Nothing,
 }
 
-/// The last messages, whose places go on without a gap.
+/// The last messages, at consecutive sequence positions.
 #[derive(Debug)]
 pub(crate) struct Retained {
-    /// Each with the digest of the order up to it, and with it.
+    /// Each message, with the digest of the order up to and including it.
     messages: VecDeque<(RetainedMessage, u64)>,
     bytes: usize,
-    /// The position of the first, or else the next.
+    /// The position of the first message, or of the next if there is none.
     begin: Position,
-    /// Earlier positions, the first that is known and those of some places since then.
+    /// Earlier positions: the first that is known, and some since then.
     marks: Vec<Position>,
-    /// Bytes between two marks, and since the last one.
+    /// The bytes between two marks, and since the last one.
     mark_bytes: usize,
     unmarked_bytes: usize,
 }
@@ -89,12 +88,12 @@ impl Default for Retained {
 }
 
 impl Retained {
-    /// Nothing is kept of what came before this position.
+    /// Starts at this position, with nothing kept from before.
     pub(crate) fn begin_at(&mut self, begin: Position) {
         *self = Self { begin, marks: vec![begin], ..Self::default() };
     }
 
-    /// Keeps a message, whose place is the end, with the digest of the order up to it, and with it.
+    /// Appends a message at the end, with the digest of the order up to and including it.
     pub(crate) fn add(&mut self, message: RetainedMessage, digest: u64) {
         self.bytes += message.cost();
         self.messages.push_back((message, digest));
@@ -106,7 +105,7 @@ impl Retained {
         }
     }
 
-    /// Notes where it begins, once it is far enough from the last place that was noted.
+    /// Marks the position of the first message, once it is far enough from the last mark.
     fn mark(&mut self, bytes: usize) {
         self.unmarked_bytes += bytes;
         if self.unmarked_bytes < self.mark_bytes {
@@ -124,7 +123,7 @@ impl Retained {
         self.unmarked_bytes = 0;
     }
 
-    /// What is known of the order up to a place.
+    /// Returns what is known of the order up to a position.
     pub(crate) fn known_at(&self, place: u64) -> Known {
         if place > self.end() {
             return Known::Nothing;
@@ -145,17 +144,17 @@ impl Retained {
         }
     }
 
-    /// The first place that is kept, or else the next.
+    /// Returns the first sequence position that is kept, or the next one if none is.
     pub(crate) const fn first(&self) -> u64 {
         self.begin.place
     }
 
-    /// The place after the last.
+    /// Returns the sequence position after the last message.
     pub(crate) fn end(&self) -> u64 {
         self.end_position().place
     }
 
-    /// The position after the last.
+    /// Returns the position after the last message, with its digest.
     pub(crate) fn end_position(&self) -> Position {
         self.messages.back().map_or(self.begin, |(last, digest)| Position {
             place: last.place.saturating_add(1),
@@ -163,7 +162,8 @@ impl Retained {
         })
     }
 
-    /// Messages from a place on, up to another one and to so many bytes, but one at least.
+    /// Returns messages from a sequence position up to another: at most `bytes_max` bytes, but at
+    /// least one message.
     pub(crate) fn from(&self, place: u64, to: u64, bytes_max: usize) -> Vec<PublishedMessage<'_>> {
         let skipped = usize::try_from(place.saturating_sub(self.first())).unwrap_or(usize::MAX);
         let mut bytes = 0_usize;
@@ -177,7 +177,7 @@ impl Retained {
     }
 }
 
-/// Bytes of messages that are handed to the system at a time.
+/// The bytes of messages handed to the system at a time.
 pub(crate) const CHUNK_BYTES: usize = 64 << 10;
 
 #[cfg(test)]
@@ -198,7 +198,7 @@ mod tests {
         }
     }
 
-    /// Keeps a message, and says where the order is then.
+    /// Appends a message, and returns the position after it.
     fn add(retained: &mut Retained, message: RetainedMessage) -> Position {
         let after = retained.end_position().after(&message.publish());
         retained.add(message, after.digest);
@@ -241,8 +241,8 @@ mod tests {
         assert_eq!(places(&retained, 3, 3, usize::MAX), [0; 0]);
     }
 
-    /// Each place is known while its message is kept; before that one in a few, which the others
-    /// are after.
+    /// Every position is known while its message is kept. Of earlier positions, one in a few is
+    /// known, and each of the others follows one of these.
     #[test]
     fn position_of_any_place_is_known_or_follows_from_a_mark() {
         let mut retained = Retained::default();

@@ -1,5 +1,5 @@
-//! An application behind the order of its clients: what it is handed has no duplicates, and its
-//! state goes together with what is known of clients.
+//! Wraps an application in the order of its clients: it receives no duplicates, and its state is
+//! stored together with the record of its clients.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -18,7 +18,7 @@ use crate::group::delivery::messages::Messages;
 use crate::group::delivery::replica::Replica;
 use crate::group::description::terms::Description;
 
-/// What the driving thread has of clients, in a group with subgroups that take them.
+/// The driving thread's view of the clients, in a group with subgroups that accept them.
 pub(crate) struct Orders {
     orders: BTreeMap<SubgroupId, SubgroupOrder>,
     feed: Arc<Feed>,
@@ -46,7 +46,7 @@ impl Orders {
     }
 }
 
-/// An application, and the order of its clients if its group takes any.
+/// An application, and the order of its clients if its group accepts any.
 pub(crate) struct Served<R> {
     application: R,
     orders: Option<Box<Orders>>,
@@ -57,7 +57,7 @@ impl<R> Served<R> {
         Self { application, orders }
     }
 
-    /// Of a group that takes no clients.
+    /// Wraps the application of a group that accepts no clients.
     pub(crate) const fn without(application: R) -> Self {
         Self { application, orders: None }
     }
@@ -68,7 +68,7 @@ impl<R> Served<R> {
 }
 
 impl<R: Replica> Served<R> {
-    /// Gives the application's state to a follower that waits for it, one at a call.
+    /// Supplies the application's state to one follower that waits for it.
     #[inline]
     pub(crate) fn supply_follower(&mut self) {
         let Some(orders) = &self.orders else { return };
@@ -91,7 +91,7 @@ impl<R: Replica> Replica for Served<R> {
                     let mut ordered = Messages::ordered(messages, order);
                     self.application.deliver(&mut ordered);
                     ordered.finish();
-                    // They stop where a client is forgotten.
+                    // The messages stop at the point where a client is forgotten.
                     let Some(client) = order.take_forgotten() else { break };
                     self.application.client_forgotten(subgroup, client);
                 }
@@ -148,7 +148,7 @@ impl<R: Replica> Replica for Served<R> {
     }
 }
 
-/// The subgroups of a group that take clients.
+/// Returns the subgroups of a group that accept clients.
 pub(crate) fn subgroups_with_clients(description: &Description) -> Vec<SubgroupId> {
     let subgroups = (0..).map(SubgroupId).zip(&description.subgroups);
     subgroups.filter(|(_, subgroup)| subgroup.clients).map(|(id, _)| id).collect()

@@ -1,5 +1,5 @@
-//! What a subgroup that takes clients hands over: its messages without duplicates, each with its
-//! place, and what is remembered of its clients.
+//! The delivered order of a subgroup that accepts clients: its messages without duplicates, each
+//! with its sequence position, and the record of its clients.
 //!
 //! # Invariants
 //! - All members that have delivered the same messages have the same order: it is part of the state
@@ -20,27 +20,27 @@ use super::table::{ClientTable, REMEMBERED_MAX, Verdict};
 use crate::group::clients::origin::Origin;
 use crate::group::delivery::message::Message;
 
-/// The longest order as bytes: seven numbers of at most ten bytes a client.
+/// The longest encoding of an order, in bytes: per client, seven numbers of at most ten bytes each.
 const BYTES_MAX: usize = (REMEMBERED_MAX + 1) * 70;
 
 /// The part that a joiner takes over.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct OrderState {
-    /// How many messages were handed over since the group began.
+    /// The number of messages delivered since the group began.
     handed_over: u64,
-    /// How many words of clients came beside them. Both together are what a log has.
+    /// The number of client control messages. The log contains these and the messages.
     words: u64,
     table: ClientTable,
-    /// A digest of the messages that were handed over.
+    /// A digest of the delivered messages.
     digest: u64,
 }
 
-/// What a message turned out to be.
+/// The kind of a received message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Taken<'m> {
-    /// It was delivered before, or nobody knows its client.
+    /// The message was delivered before, or its client is unknown.
     Duplicate,
-    /// It says something of a client, and is not for the application.
+    /// A control message about a client, which is not for the application.
     Word,
     Message(Message<'m>),
 }
@@ -50,10 +50,10 @@ pub(crate) struct SubgroupOrder {
     subgroup: SubgroupId,
     own: NodeId,
     state: OrderState,
-    /// What is to be told once the application has returned.
+    /// Events to be reported once the application has returned.
     news: News,
-    /// A client that was forgotten by the word that was taken last: the application hears of it
-    /// before it gets another message.
+    /// The client that the last control message made the group forget. The application is told
+    /// before it receives another message.
     forgotten: Option<ClientId>,
 }
 
@@ -67,12 +67,13 @@ impl SubgroupOrder {
         self.subgroup
     }
 
-    /// The subgroup is closed: once it is open again, it has another past, and no clients.
+    /// Clears the order of a closed subgroup: when the subgroup opens again, it has another
+    /// history, and no clients.
     pub(crate) fn begin_anew(&mut self) {
         (self.state, self.news, self.forgotten) = (OrderState::default(), News::default(), None);
     }
 
-    /// Takes a message as it was sent.
+    /// Classifies a message as it was sent.
     pub(crate) fn take<'m>(&mut self, sent: &Message<'m>) -> Taken<'m> {
         let split = match sent.is_large {
             true => Some((Origin::Member, sent.payload)),
@@ -115,7 +116,7 @@ impl SubgroupOrder {
         Taken::Message(Message { payload, client, ..*sent })
     }
 
-    /// How many messages a log has, if there is one.
+    /// Returns the number of records in the log, if there is one.
     const fn records(&self) -> u64 {
         self.state.handed_over.saturating_add(self.state.words)
     }
@@ -156,22 +157,22 @@ impl SubgroupOrder {
         self.forgotten = Some(client);
     }
 
-    /// The client that was just forgotten, if one was. No message is taken before this is asked.
+    /// Returns whether a client was just forgotten. Asked before the next message is taken.
     pub(crate) const fn has_forgotten(&self) -> bool {
         self.forgotten.is_some()
     }
 
-    /// The same, for the application.
+    /// Takes the client that was just forgotten, for the application.
     pub(crate) fn take_forgotten(&mut self) -> Option<ClientId> {
         self.forgotten.take()
     }
 
-    /// Where the order is.
+    /// Returns the current position of the order.
     pub(crate) const fn position(&self) -> Position {
         Position { place: self.state.handed_over, digest: self.state.digest }
     }
 
-    /// What has happened since the last call.
+    /// Returns the events since the last call.
     pub(crate) fn take_news(&mut self) -> News {
         let mut news = std::mem::take(&mut self.news);
         (news.position, news.words_before) = (self.position(), self.state.words);
@@ -181,18 +182,18 @@ impl SubgroupOrder {
         news
     }
 
-    /// The order as a joiner takes it over.
+    /// Returns the order in the form that a joiner takes over.
     pub(crate) fn snapshot(&self) -> Vec<u8> {
-        // Numbers into memory: nothing that can fail.
+        // Encodes numbers into memory, which cannot fail.
         let state = postcard::to_stdvec(&self.state).unwrap_or_default();
         let length = u32::try_from(state.len()).unwrap_or(u32::MAX);
         [&length.to_le_bytes(), state.as_slice()].concat()
     }
 
-    /// Takes over another member's order, and leaves what comes behind it.
+    /// Takes over another member's order, and leaves the rest of the input unread.
     pub(crate) fn restore(&mut self, from: &mut dyn Read) -> io::Result<()> {
         let mut length = [0; 4];
-        // Without a first byte it is the state of the beginning.
+        // An input without a first byte is the initial state.
         let is_there = from.read(&mut length[..1])? > 0;
         (self.state, self.forgotten) = (OrderState::default(), None);
         self.news = News { has_changed: true, is_restored: true, ..News::default() };
@@ -248,7 +249,8 @@ mod tests {
         }
     }
 
-    /// A member that takes over at any moment goes on as the one that it took over from.
+    /// A member that takes over at any moment continues exactly as the member that it took over
+    /// from.
     #[test]
     fn duplicates_are_left_out_and_a_joiner_goes_on_alike() {
         let life = ClientLife { id: ClientId(5), incarnation: 1 };
@@ -291,7 +293,7 @@ mod tests {
         assert!(order.take_news().delivered.is_empty(), "once");
     }
 
-    /// The word may come twice, and may be of an attachment that is not the last any more.
+    /// The control message may arrive twice, and may name an attachment that is no longer the last.
     #[test]
     fn a_client_is_forgotten_once_between_two_messages() {
         let life = ClientLife { id: ClientId(5), incarnation: 1 };

@@ -1,19 +1,20 @@
-//! What a subgroup remembers of its clients: how many messages of each it delivered. Whether a
-//! message is a duplicate is decided here, when it is delivered, and so alike at all members.
+//! The number of messages delivered of each client of a subgroup. Duplicates are detected here, on
+//! delivery, and therefore identically at all members.
 //!
 //! # Why one number a client is enough
-//! A client numbers its messages without a gap, and a member sends those of a client in their
-//! order. A client that goes to another member begins there with the first message that was not
-//! acknowledged; all before it were delivered. So each member's messages of a client go on without
-//! a gap from a place that was delivered, and whatever is not below the number is the number: it
-//! is new, and everything below it is a duplicate, also where two members' messages of one client
-//! are mixed.
+//! A client numbers its messages without gaps, and a member sends a client's messages in their
+//! order. A client that moves to another member starts there with its first unacknowledged message;
+//! all earlier ones were delivered. So the messages of a client that one member sends continue
+//! without a gap from a delivered one. A message whose number is not below the expected one
+//! therefore has exactly that number and is new; every lower number is a duplicate, even if
+//! messages of one client sent by two members are interleaved.
 //!
 //! # Invariants
-//! - It changes by what is delivered alone.
-//! - An ordinal of a life is new once at most, until the lease of that life ends.
-//! - [`REMEMBERED_MAX`] clients are remembered at most, and of one source no more than there is
-//!   room for others: whatever one source does, one that comes anew finds room.
+//! - Only deliveries change it.
+//! - An ordinal of a client incarnation is new at most once, until the lease of that incarnation
+//!   ends.
+//! - At most [`REMEMBERED_MAX`] clients are remembered, and no source may use more than half of
+//!   what the others leave free: whatever one source does, a new source finds room.
 
 use std::collections::BTreeMap;
 
@@ -22,22 +23,22 @@ use tramontane_control::Source;
 use tramontane_control::client_messages::{ClientId, ClientLife, ClientRefusal};
 use tramontane_core::ids::NodeId;
 
-/// The most clients that a subgroup remembers.
+/// The largest number of clients that a subgroup remembers.
 pub(crate) const REMEMBERED_MAX: usize = 4_096;
 
-/// What is remembered of a client.
+/// The record of one client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct ClientEntry {
     incarnation: u64,
     /// Ordinals below this were delivered.
     next: u64,
-    /// The member that attached it last.
+    /// The member that attached the client last.
     home: u32,
-    /// How often it was attached.
+    /// The number of times the client was attached.
     attachments: u64,
-    /// How many records a log has up to its last message, that one included.
+    /// The number of records in a log, up to and including the client's last message.
     records: u64,
-    /// Where it came from last.
+    /// The source that the client last came from.
     source: u64,
 }
 
@@ -47,7 +48,7 @@ impl ClientEntry {
     }
 }
 
-/// A client, and the member that it is at.
+/// A client, and the member that it is attached to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Known {
     pub(crate) life: ClientLife,
@@ -55,26 +56,26 @@ pub(crate) struct Known {
     pub(crate) attachments: u64,
 }
 
-/// A client that is at a member.
+/// The attachment of a client to a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Attachment {
     /// Ordinals below this were delivered.
     pub(crate) next: u64,
     /// The number of attachments so far.
     pub(crate) number: u64,
-    /// How many records a log has up to the last of these messages.
+    /// The number of records in a log, up to the last of these messages.
     pub(crate) records: u64,
 }
 
-/// What a message of a client is.
+/// The verdict on a client's message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     New,
-    /// It was delivered before.
+    /// The message was delivered before.
     Duplicate,
-    /// The group does not know that life of the client.
+    /// The group does not know that incarnation of the client.
     Unknown,
-    /// Ordinals are left out before it: no member of this program sends such.
+    /// Ordinals before it are missing: no member of this program sends such a message.
     Ahead,
 }
 
@@ -85,7 +86,7 @@ pub(crate) struct ClientTable {
 }
 
 impl ClientTable {
-    /// Takes a message of a client, which would be that record of a log.
+    /// Takes a message of a client, which would have this record number in a log.
     pub(crate) fn message(&mut self, life: ClientLife, ordinal: u64, record: u64) -> Verdict {
         let Some(entry) = self.entry(life) else { return Verdict::Unknown };
         if ordinal > entry.next {
@@ -99,7 +100,7 @@ impl ClientTable {
         Verdict::New
     }
 
-    /// A member has a client from now on.
+    /// Attaches a client to a member.
     pub(crate) fn attach(
         &mut self,
         life: ClientLife,
@@ -127,13 +128,13 @@ impl ClientTable {
         }
     }
 
-    /// Whether another client of a source finds room.
+    /// Returns whether there is room for another client of a source.
     fn has_room(&self, source: u64) -> bool {
         let of_source = self.clients.values().filter(|entry| entry.source == source).count();
         of_source < REMEMBERED_MAX.saturating_sub(self.clients.len())
     }
 
-    /// Forgets a client, unless it was attached again since.
+    /// Forgets a client, unless it has been attached again since.
     pub(crate) fn end_lease(&mut self, life: ClientLife, attachments: u64) -> bool {
         let is_meant = self.entry(life).is_some_and(|entry| entry.attachments == attachments);
         is_meant && self.clients.remove(&life.id).is_some()
@@ -165,7 +166,7 @@ mod tests {
         ClientLife { id: ClientId(id), incarnation }
     }
 
-    /// The ordinal that is next.
+    /// Attaches a client, and returns its next ordinal.
     fn attach(
         table: &mut ClientTable,
         life: ClientLife,
@@ -175,7 +176,7 @@ mod tests {
         attach_from(table, life, is_new, (home, 0))
     }
 
-    /// The same of a client of a source.
+    /// Attaches a client of a given source, and returns its next ordinal.
     fn attach_from(
         table: &mut ClientTable,
         life: ClientLife,
@@ -203,8 +204,8 @@ mod tests {
         assert_eq!(attach(&mut table, life(1, 2), true, 1), Ok(0), "the id is free");
     }
 
-    /// One source fills half of it, the next one half of the rest, and so on: for the last one
-    /// there is room for one.
+    /// One source fills half of the table, the next one half of the rest, and so on, until there is
+    /// one entry for the last.
     #[test]
     fn table_is_bounded_and_no_source_takes_all() {
         let mut table = ClientTable::default();
@@ -225,7 +226,7 @@ mod tests {
         assert_eq!(attach_from(&mut table, next, true, (0, 99)), Ok(0));
     }
 
-    /// Something that is delivered.
+    /// An event that is delivered.
     #[derive(Clone, Copy, Debug)]
     enum Word {
         Attach { life: ClientLife, is_new: bool, home: u32 },
@@ -246,10 +247,11 @@ mod tests {
         ]
     }
 
-    /// Keeps everything that was ever said, and looks through all of it.
+    /// A model that keeps all events, and searches all of them.
     #[derive(Default)]
     struct Naive {
-        /// A client's life, the homes that it had, and the ordinals that were delivered.
+        /// Each client incarnation, the members that it was attached to, and its delivered
+        /// ordinals.
         leases: Vec<(ClientLife, Vec<u32>, BTreeSet<u64>)>,
     }
 
@@ -321,14 +323,14 @@ mod tests {
             }
         }
 
-        /// Clients publish through members that deliver late, and go to others with whatever was
-        /// not acknowledged: all is delivered once, in each client's order.
+        /// Clients publish through members that deliver late, and move to other members with their
+        /// unacknowledged messages: every message is delivered once, in each client's order.
         #[test]
         fn whatever_members_a_client_goes_to_each_message_is_delivered_once(
             deeds in prop::collection::vec((0..3_usize, 0..4_u8, 0..3_usize), 0..200),
         ) {
             let mut table = ClientTable::default();
-            // What each member has sent and the group has not delivered.
+            // Each member's messages that the group has not delivered yet.
             let mut members: [VecDeque<(ClientLife, u64)>; 3] = Default::default();
             let publishing = |id| Publishing { life: life(id, 9), ..Publishing::default() };
             let mut clients = [0, 1, 2].map(publishing);

@@ -1,30 +1,31 @@
-//! Which records of a log are words of clients: a place counts messages alone, a log both.
+//! Records of a log that are client control messages: sequence positions count messages only, a log
+//! counts both.
 //!
 //! # Invariants
-//! - What is said of records before the first that is known never counts a message too many.
+//! - A query about records before the first known one never counts too many messages.
 
 use std::collections::VecDeque;
 
-/// The most words that are kept one by one.
+/// The largest number of control messages that are stored one by one.
 const KEPT_MAX: usize = 1 << 20;
 
-/// The words of one subgroup, since this process knows them.
+/// The control messages of one subgroup, as far back as this process knows them.
 #[derive(Debug, Default)]
 pub(crate) struct Words {
-    /// How many records there were before, and how many words among them.
+    /// The numbers of records, and of control messages among them, before `later`.
     records_before: u64,
     words_before: u64,
-    /// The records that are words, in their order.
+    /// The record numbers of control messages, in ascending order.
     later: VecDeque<u64>,
 }
 
 impl Words {
-    /// So many words were among so many records.
+    /// Starts after `records` records, `words` of which are control messages.
     pub(crate) fn begin_at(&mut self, records: u64, words: u64) {
         *self = Self { records_before: records, words_before: words, later: VecDeque::new() };
     }
 
-    /// That record is a word.
+    /// Adds the record number of a control message.
     pub(crate) fn add(&mut self, record: u64) {
         self.later.push_back(record);
         if self.later.len() > KEPT_MAX
@@ -35,25 +36,27 @@ impl Words {
         }
     }
 
-    /// The first record of which it is known.
+    /// Returns the first record that is known.
     pub(crate) const fn first_known(&self) -> u64 {
         self.records_before
     }
 
-    /// How many messages are among so many records.
+    /// Returns the number of messages among the first `records` records.
     pub(crate) fn messages_among(&self, records: u64) -> u64 {
         let later = self.later.partition_point(|word| *word < records);
         let words = self.words_before.saturating_add(count(later));
         records.saturating_sub(words)
     }
 
-    /// The record of the message at a place; none if it is before what is known.
+    /// Returns the record of the message at a sequence position, or `None` if the position is
+    /// before the first known one.
     pub(crate) fn record_of(&self, place: u64) -> Option<u64> {
         let places_before = self.records_before.saturating_sub(self.words_before);
         if place < places_before {
             return None;
         }
-        // How many words are before the message: those that have no more messages before them.
+        // Finds how many control messages precede the message: those with no more messages before
+        // them than that one.
         let (mut low, mut high) = (0, self.later.len());
         while low < high {
             let middle = low + (high - low) / 2;
@@ -76,7 +79,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Against going through all records, from any moment on.
+        /// Compares with a search through all records, from any start.
         #[test]
         fn places_and_records_are_found(
             records in prop::collection::vec(any::<bool>(), 0..80), known in 0..80_usize,

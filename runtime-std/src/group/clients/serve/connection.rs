@@ -1,4 +1,5 @@
-//! One client's connection at a member: what it asks, what it is told, and why it is cut.
+//! One client's connection to a member: its requests, the replies, and the reason why it is cut
+//! off.
 
 use std::time::Instant;
 
@@ -20,21 +21,21 @@ use crate::group::clients::order::history::compare;
 use crate::group::clients::order::retained::CHUNK_BYTES;
 use crate::group::status::group_status::ClientStatus;
 
-/// How many requests of a client are taken before it is another's turn.
+/// The number of requests taken from one client before the next client's turn.
 const REQUESTS_MAX: u32 = 16;
 
-/// The longest request is one with a line as long as this, or with a line of the longest.
+/// The longest request: one with a line of this length, or with the longest line.
 const LINES_BYTES: usize = 64 << 10;
 
-/// What a client is here for.
+/// The role of a connected client.
 #[derive(Debug)]
 enum ClientKind {
-    /// It has not said yet.
+    /// The client has not stated its role yet.
     New,
     Publisher(SubgroupId, Publisher),
     Subscriber(Subscriber),
     Follower(Follower),
-    /// It has been told all that it asked for, or that it is refused.
+    /// The client has received everything it asked for, or a refusal.
     Over,
 }
 
@@ -44,11 +45,11 @@ pub(crate) struct ClientConnection {
     session: QueuedSession,
     name: String,
     part: ClientKind,
-    /// In a subgroup that views open and close: which, and since when it is the same.
+    /// In a reserved subgroup: the subgroup, and the era in which the client arrived.
     era: Option<(SubgroupId, u64)>,
     arrived: Instant,
     last_put: Instant,
-    /// Something has come since it was last read from, or may have.
+    /// Whether there may be data that has not been read yet.
     is_readable: bool,
 }
 
@@ -58,7 +59,7 @@ impl ClientConnection {
         Self { session, name, part, era: None, arrived: now, last_put: now, is_readable: true }
     }
 
-    /// Something has come.
+    /// Notes that data has arrived.
     pub(crate) const fn can_be_read(&mut self) {
         self.is_readable = true;
     }
@@ -67,7 +68,7 @@ impl ClientConnection {
         &self.session
     }
 
-    /// What people call it: by its own name, or by its id.
+    /// Returns the name shown to people: the client's own name, or its id.
     pub(crate) fn name(&self) -> String {
         match (&self.part, self.name.as_str()) {
             (ClientKind::Publisher(_, publisher), "") => publisher.life().id.to_string(),
@@ -76,7 +77,7 @@ impl ClientConnection {
         }
     }
 
-    /// The client, if it publishes.
+    /// Returns the subgroup and incarnation of the client, if it publishes.
     pub(crate) const fn life(&self) -> Option<(SubgroupId, ClientLife)> {
         match &self.part {
             ClientKind::Publisher(subgroup, publisher) => Some((*subgroup, publisher.life())),
@@ -84,7 +85,7 @@ impl ClientConnection {
         }
     }
 
-    /// What to wait for.
+    /// Returns the events to wait for.
     pub(crate) fn interest(&self) -> PollFlags {
         self.session.interest(self.reads())
     }
@@ -97,12 +98,12 @@ impl ClientConnection {
         }
     }
 
-    /// Whether it waits for slots.
+    /// Returns whether it waits for slots.
     pub(crate) fn waits_for_slots(&self) -> bool {
         matches!(&self.part, ClientKind::Publisher(_, publisher) if !publisher.has_room())
     }
 
-    /// Something became of what it asked for.
+    /// Handles the outcome of one of the client's requests.
     pub(crate) fn hear(&mut self, outcome: &Outcome, member: &ServedMember) -> Result<(), Cut> {
         let ClientKind::Publisher(subgroup, publisher) = &mut self.part else { return Ok(()) };
         let Outcome::Attached { attached, .. } = outcome else {
@@ -119,7 +120,8 @@ impl ClientConnection {
         self.put(&encode(&reply))
     }
 
-    /// Takes what it sends, and sends what there is for it. True if more can be done at once.
+    /// Handles the client's requests, and sends what is due. Returns true if more can be done at
+    /// once.
     pub(crate) fn work(&mut self, member: &mut ServedMember, now: Instant) -> Result<bool, Cut> {
         self.check_era(member)?;
         if let ClientKind::Publisher(subgroup, publisher) = &mut self.part
@@ -145,8 +147,8 @@ impl ClientConnection {
         Ok(has_more || taken == REQUESTS_MAX)
     }
 
-    /// Cuts it off a subgroup that is another one by now; or that is closed, if it publishes, or
-    /// has been told all.
+    /// Cuts the client off if its subgroup was reopened since; or if the subgroup is closed and the
+    /// client publishes, or has received everything.
     fn check_era(&mut self, member: &ServedMember) -> Result<(), Cut> {
         let Some((subgroup, era)) = self.era else { return Ok(()) };
         let standing = member.feed.standing(subgroup);
@@ -159,7 +161,7 @@ impl ClientConnection {
             return Ok(());
         }
         if matches!(self.part, ClientKind::Follower(_)) {
-            // At once: the state that it waited for is another's now.
+            // At once: the state that it waited for now belongs to another era.
             self.part = ClientKind::Over;
         }
         Err(Cut::Refused(ClientRefusal::NotHere))
@@ -235,7 +237,7 @@ impl ClientConnection {
         }
     }
 
-    /// The subgroup that a client wants, if it may go there.
+    /// Returns the subgroup that a client wants, if this member serves it to the client.
     fn place(
         &mut self,
         target: &Target<'_>,
@@ -254,7 +256,7 @@ impl ClientConnection {
         Ok(subgroup)
     }
 
-    /// Sends what there is for it, as far as the system takes it. True if there may be more.
+    /// Sends what is due, as far as the system accepts it. Returns true if there may be more.
     fn send(&mut self, member: &ServedMember, now: Instant) -> Result<bool, Cut> {
         let mut has_more = false;
         while self.session.unsent_bytes() < CHUNK_BYTES {
@@ -303,15 +305,15 @@ impl ClientConnection {
         Ok(self.session.put(message)?)
     }
 
-    /// Tells it why it is cut, as far as it can hear that.
+    /// Tells the client why it is cut off, as far as it still receives.
     pub(crate) fn refuse(&mut self, why: ClientRefusal) {
         self.part = ClientKind::Over;
-        // It ends in any case.
+        // The connection ends in any case.
         let _ = self.session.put(&encode(&ClientReply::Refused(why)));
         let _ = self.session.flush();
     }
 
-    /// How it is.
+    /// Returns the client's status.
     pub(crate) fn status(&self, member: &ServedMember, now: Instant) -> Option<ClientStatus> {
         let milliseconds =
             |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);

@@ -1,21 +1,21 @@
-//! Why a client is cut off.
+//! The reasons why a client is cut off.
 
 use tramontane_control::SessionError;
 use tramontane_control::client_messages::ClientRefusal;
 
-/// Why a client's connection ends.
+/// The reason why a client's connection ends.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Cut {
-    /// It went, or its connection failed.
+    /// The client left, or its connection failed.
     #[error(transparent)]
     Gone(#[from] SessionError),
     /// It sends what no client of this program sends.
     #[error("it sent what makes no sense")]
     Malformed,
-    /// It is told so.
+    /// The client is refused, and receives the reason.
     #[error("{0}")]
     Refused(ClientRefusal),
-    /// It has said that it ends.
+    /// The client has announced its end.
     #[error("it has ended")]
     Ended,
 }

@@ -1,12 +1,12 @@
-//! A client that follows a subgroup, at the member that it is at: it takes over the application's
-//! state at a position, as a joiner does, and is told all that members are told from there on. One
-//! that comes from another member goes on where it was, if this member knows all since then.
+//! A client that follows a subgroup. It takes over the application's state at a position, as a
+//! joiner does, and receives everything that members receive from there on. A client that comes
+//! from another member resumes where it was, if this member knows everything since then.
 //!
 //! # Invariants
-//! - What waits for it is bounded, as for a subscriber; and of states that are being sent there are
-//!   [`STATES_MAX`] at most. Each is read by a thread of its own: nobody else waits where an
-//!   application's state comes slowly.
-//! - It is told a notice before the message whose place it has, and after the one before that.
+//! - Queued data is bounded, as for a subscriber, and at most [`STATES_MAX`] states are sent at a
+//!   time. Each is read by its own thread, so an application whose state comes slowly delays no
+//!   other client.
+//! - It receives a notice immediately before the message whose sequence position the notice has.
 
 use std::io;
 use std::io::Read;
@@ -25,10 +25,10 @@ use crate::group::clients::order::history::earlier;
 use crate::group::clients::order::notices::Gone;
 use crate::group::clients::order::retained::{CHUNK_BYTES, Known};
 
-/// The most states that are being sent at a time.
+/// The largest number of states sent at a time.
 const STATES_MAX: usize = 8;
 
-/// Parts of a state that were read and not sent.
+/// Parts of a state that were read but not yet sent.
 const PARTS_MAX: usize = 2;
 
 /// One follower.
@@ -36,37 +36,37 @@ pub(crate) struct Follower {
     subgroup: SubgroupId,
     feed: Arc<Feed>,
     stage: FollowerStage,
-    /// Until the state is being read.
+    /// Held until the state has been read.
     turn: Option<StateTurn>,
-    /// The place that it gets next.
+    /// The sequence position that it receives next.
     next: u64,
-    /// The number of the notice that it is told next.
+    /// The number of the notice that it receives next.
     notice: u64,
     stall: Stall,
 }
 
-/// A part of a state; an empty one ends it.
+/// A part of a state; an empty part ends it.
 type StatePart = io::Result<Vec<u8>>;
 
-/// How far it is.
+/// The stages of a follower.
 enum FollowerStage {
-    /// It comes from another member, and has told orders apart.
+    /// It comes from another member, and has compared the orders.
     Comes,
     /// It needs a state, and waits for its turn.
     Queues,
-    /// The driving thread takes one for it.
+    /// It waits for the driving thread to take a state for it.
     Waits,
-    /// It is being sent, as these parts come.
+    /// The state is being sent, as these parts arrive.
     Sends(Position, Receiver<StatePart>),
     Follows,
 }
 
-/// A place among the states that are being sent.
+/// One of the [`STATES_MAX`] turns to send a state.
 struct StateTurn(Arc<AtomicUsize>);
 
 impl StateTurn {
     fn take(under_way: &Arc<AtomicUsize>) -> Option<Self> {
-        // One thread takes turns, and others give them back.
+        // Only one thread takes turns; others return them.
         let is_free = under_way.load(Ordering::Relaxed) < STATES_MAX;
         is_free.then(|| {
             under_way.fetch_add(1, Ordering::Relaxed);
@@ -82,7 +82,8 @@ impl Drop for StateTurn {
 }
 
 impl Follower {
-    /// One that was at a place of this member's order; or takes over the state first.
+    /// Creates a follower: one that was at a position of this member's order, or one that takes
+    /// over the state first.
     pub(crate) fn new(subgroup: SubgroupId, from: Option<u64>, feed: &Arc<Feed>) -> Self {
         let stage = if from.is_some() { FollowerStage::Comes } else { FollowerStage::Queues };
         let next = from.unwrap_or_default();
@@ -102,12 +103,12 @@ impl Follower {
         &mut self.stall
     }
 
-    /// For how long it has taken nothing.
+    /// Returns for how long it has received nothing.
     pub(crate) fn stalled_for(&self, now: Instant) -> Duration {
         self.stall.lasts(now)
     }
 
-    /// What it is to be sent next, as bytes, if there is something. `ask` wakes the driving thread.
+    /// Returns the next bytes to be sent, if there are any. `ask` wakes the driving thread.
     pub(crate) fn take(&mut self, ask: impl FnOnce()) -> Result<Option<Vec<u8>>, Cut> {
         if matches!(self.stage, FollowerStage::Comes) {
             if let Some(position) = self.arrived() {
@@ -118,7 +119,7 @@ impl Follower {
         if matches!(self.stage, FollowerStage::Queues | FollowerStage::Waits)
             && !self.feed.standing(self.subgroup).is_open
         {
-            // The application's state is of what comes next.
+            // The application's state already belongs to what comes next.
             return Err(Cut::Refused(ClientRefusal::NotHere));
         }
         match &mut self.stage {
@@ -144,7 +145,7 @@ impl Follower {
         }
     }
 
-    /// Where it goes on, if all that came since then is known here.
+    /// Returns the position at which it resumes, if everything since then is known here.
     fn arrived(&self) -> Option<Position> {
         let told = self.feed.lock();
         let of = told.subgroups.get(&self.subgroup)?;
@@ -156,7 +157,7 @@ impl Follower {
         }
     }
 
-    /// Reads the state in a thread, which ends with it, or with the follower.
+    /// Reads the state in a thread that ends with the state, or with the follower.
     fn read_state(&mut self, state: Box<dyn Read + Send>) -> Result<Receiver<StatePart>, Cut> {
         let (sender, parts) = sync_channel(PARTS_MAX);
         let (feed, turn) = (Arc::clone(&self.feed), self.turn.take());
@@ -169,11 +170,12 @@ impl Follower {
             });
         };
         let started = std::thread::Builder::new().name("tramontane-state".into()).spawn(reads);
-        // Another member may have a thread left.
+        // Another member may still be able to start a thread.
         started.map(|_| parts).map_err(|_| Cut::Refused(ClientRefusal::NotNow))
     }
 
-    /// The next part of the state, if it is there; behind the last one, where it goes on.
+    /// Returns the next part of the state, if it is available; after the last part, the position
+    /// from which messages follow.
     fn send_state(&mut self) -> Result<Option<Vec<u8>>, Cut> {
         let FollowerStage::Sends(position, parts) = &self.stage else { return Ok(None) };
         let position = *position;
@@ -185,12 +187,12 @@ impl Follower {
                 tracing::warn!(%error, "the application's state cannot be read for a client");
                 Err(Cut::Refused(ClientRefusal::NotNow))
             }
-            // Its thread has panicked in the application, and said so.
+            // The thread has panicked in the application, and has reported it.
             Err(TryRecvError::Disconnected) => Err(Cut::Refused(ClientRefusal::NotNow)),
         }
     }
 
-    /// Where it goes on.
+    /// Starts to follow at a position, and returns the reply that says so.
     fn begin(&mut self, position: Position, has_state: bool) -> Vec<u8> {
         let told = self.feed.lock();
         let (view, mut before) = (told.view_number(), Vec::new());
@@ -202,7 +204,7 @@ impl Follower {
         encode(&ClientReply::Following { position, earlier: before, view, has_state })
     }
 
-    /// What comes next of notices and messages.
+    /// Returns the next notice or messages.
     fn follow(&mut self) -> Result<Option<Vec<u8>>, Cut> {
         let feed = Arc::clone(&self.feed);
         let told = feed.lock();
@@ -230,7 +232,7 @@ impl Follower {
     }
 }
 
-/// Reads a state part by part, the last of which is empty, until it is wanted no more.
+/// Reads a state part by part until it is no longer wanted. The last part is empty.
 fn for_each_part(mut state: Box<dyn Read + Send>, mut take: impl FnMut(StatePart) -> bool) {
     loop {
         let mut part = vec![0; CHUNK_BYTES];

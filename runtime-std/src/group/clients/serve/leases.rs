@@ -1,9 +1,10 @@
-//! When a client is forgotten: once no member has heard it for as long as its lease.
+//! Leases of clients: a client is forgotten when no member has heard from it for the duration of
+//! its lease.
 //!
-//! The member that attached a client last counts its time; if that is gone, the first member of the
-//! view that sends in the subgroup. It asks the group to end the lease, by a message: so all
-//! members forget the client at the same place, and not at all if another member has attached it
-//! meanwhile.
+//! The member that attached a client last keeps its lease. If that member is gone, the first member
+//! of the view that sends in the subgroup does. It ends the lease with a message to the group, so
+//! all members forget the client at the same point of the order, or not at all if another member
+//! has attached it meanwhile.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -13,11 +14,12 @@ use tramontane_core::ids::NodeId;
 
 use crate::group::clients::order::table::Known;
 
-/// The leases of a subgroup that run at this member.
+/// The leases of a subgroup that this member keeps.
 #[derive(Debug)]
 pub(crate) struct Leases {
     lease: Duration,
-    /// Since when each client was not heard, at that attachment.
+    /// The time at which each attached client was last heard from, with the number of the
+    /// attachment.
     unheard: BTreeMap<ClientLife, (u64, Instant)>,
 }
 
@@ -26,8 +28,9 @@ impl Leases {
         Self { lease, unheard: BTreeMap::new() }
     }
 
-    /// Those whose lease is over, with their attachments. `senders` are the members of the view
-    /// that send in the subgroup; `is_here` says whether a client is connected to this one.
+    /// Returns the clients whose leases are over, with their attachments. `senders` are the members
+    /// of the view that send in the subgroup; `is_here` says whether a client is connected to this
+    /// member.
     pub(crate) fn look(
         &mut self,
         known: &[Known],
@@ -47,7 +50,7 @@ impl Leases {
             let mut since = before.map_or(now, |(_, since)| *since);
             if now.duration_since(since) >= self.lease {
                 over.push((*life, *attachments));
-                // What is asked may take a while.
+                // The request may take a while to be delivered.
                 since = now;
             }
             unheard.insert(*life, (*attachments, since));
@@ -73,7 +76,7 @@ mod tests {
         Known { life: life(id), home: NodeId(home), attachments }
     }
 
-    /// Looks at these clients, some of which are here, each second.
+    /// Checks these clients once per second; the flag says whether they are connected here.
     fn ends(
         own: u32,
         senders: &[u32],

@@ -1,4 +1,4 @@
-//! The member as its clients see it: which subgroups it serves them in, and how things stand there.
+//! A member as its clients see it: the subgroups in which it serves them, and their status.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ const FIRST_WORD: Duration = Duration::from_secs(5);
 pub(crate) struct ServedMember {
     participant: Arc<Participant>,
     pub(crate) feed: Arc<Feed>,
-    /// Where this node sends.
+    /// The subgroups in which this node sends.
     outlets: BTreeMap<SubgroupId, Outlet>,
     bell: AnyBell,
 }
@@ -46,12 +46,12 @@ impl ServedMember {
         self.bell.ring_if_asleep();
     }
 
-    /// Whether its part in the group is over.
+    /// Returns whether its part in the group is over.
     pub(crate) fn has_ended(&self) -> bool {
         self.participant.ending.stopped().is_some()
     }
 
-    /// How long a client may take until its first request.
+    /// Returns how long a client may take until its first request.
     pub(crate) const fn first_word(&self) -> Duration {
         FIRST_WORD
     }
@@ -80,12 +80,12 @@ impl ServedMember {
         of.map_or_else(String::new, |subgroup| subgroup.name.clone())
     }
 
-    /// The place after the last message.
+    /// Returns the sequence position after the last message.
     pub(crate) fn end(&self, subgroup: SubgroupId) -> u64 {
         self.feed.lock().subgroups.get(&subgroup).map_or(0, |of| of.retained.end())
     }
 
-    /// How many records of a subgroup are durable.
+    /// Returns the number of durable records of a subgroup.
     pub(crate) fn durable(&self, subgroup: SubgroupId) -> DurableCounts {
         self.feed
             .lock()
@@ -94,21 +94,21 @@ impl ServedMember {
             .map_or_else(DurableCounts::default, |of| of.durable)
     }
 
-    /// The lowest level of a subgroup that no crash takes back.
+    /// Returns the lowest level of a subgroup that survives any crash.
     pub(crate) fn safe_level(&self, subgroup: SubgroupId) -> Level {
         let of = self.participant.description.subgroups.get(subgroup.index());
         let is_logged = of.is_some_and(|subgroup| subgroup.logged);
         if is_logged { Level::DurableMajority } else { Level::Delivered }
     }
 
-    /// Whether a subgroup is one that views open and close.
+    /// Returns whether a subgroup is reserved: views open and close it.
     pub(crate) fn is_reserved(&self, subgroup: SubgroupId) -> bool {
         let of = self.participant.description.subgroups.get(subgroup.index());
         of.is_some_and(|subgroup| subgroup.reserved)
     }
 
-    /// What waits to be said in a subgroup that is closed is not said to the one that has its place
-    /// next.
+    /// Discards control messages that wait in a closed subgroup, so that they do not reach the
+    /// subgroup that takes its place.
     pub(crate) fn discard_closed(&mut self) {
         let Self { participant, feed, outlets, .. } = self;
         if !participant.description.has_reserved() {
@@ -121,8 +121,8 @@ impl ServedMember {
         closed.for_each(|(_, outlet)| outlet.discard());
     }
 
-    /// The subgroup that a client wants, if this member serves it there. One that `goes_on` may
-    /// have the rest of one that is closed.
+    /// Returns the subgroup that a client wants, if this member serves it to the client. A client
+    /// that `goes_on` may receive the rest of a closed subgroup.
     pub(crate) fn place(
         &self,
         target: &Target<'_>,
@@ -172,14 +172,15 @@ impl ServedMember {
         Ok(())
     }
 
-    /// A client is not here any more.
+    /// Removes a client that is no longer here.
     pub(crate) fn forget(&self, subgroup: SubgroupId, life: ClientLife) {
         if let Some(of) = self.feed.lock().subgroups.get_mut(&subgroup) {
             of.served.remove(&life);
         }
     }
 
-    /// Who is known in a subgroup, this node, and the members of the view that send there.
+    /// Returns the known clients of a subgroup, this node, and the members of the view that send
+    /// there.
     pub(crate) fn leases_of(&self, subgroup: SubgroupId) -> (Arc<[Known]>, NodeId, Vec<NodeId>) {
         let told = self.feed.lock();
         let known = told.subgroups.get(&subgroup).map(|of| Arc::clone(&of.known));
@@ -196,12 +197,12 @@ impl ServedMember {
         members
     }
 
-    /// The subgroups that take clients.
+    /// Returns the subgroups that accept clients.
     pub(crate) fn subgroups(&self) -> Vec<SubgroupId> {
         self.feed.lock().subgroups.keys().copied().collect()
     }
 
-    /// How things stand in a subgroup.
+    /// Returns the status of a subgroup.
     pub(crate) fn answer(&self, subgroup: SubgroupId) -> Result<GroupAnswer, Cut> {
         let first = self.feed.first(subgroup);
         let told = self.feed.lock();

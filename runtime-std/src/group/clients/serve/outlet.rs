@@ -1,5 +1,4 @@
-//! How what clients publish goes into a subgroup: in the slots of the member that they are at,
-//! between its own messages.
+//! How clients' messages enter a subgroup: in the slots of their member, between its own messages.
 
 use std::collections::VecDeque;
 
@@ -10,11 +9,11 @@ use crate::fabric::AnyBell;
 use crate::group::clients::origin::Origin;
 use crate::group::send::sender::Sender;
 
-/// The way into one subgroup. Nothing in it waits.
+/// The outlet into one subgroup. Its methods never wait.
 pub(crate) struct Outlet {
     sender: Sender,
     bell: AnyBell,
-    /// Word of clients that has found no slot yet.
+    /// Control messages about clients that still wait for a slot.
     words: VecDeque<Origin>,
     has_sent: bool,
 }
@@ -24,7 +23,7 @@ impl Outlet {
         Self { sender, bell, words: VecDeque::new(), has_sent: false }
     }
 
-    /// The longest line, in bytes.
+    /// Returns the longest line, in bytes.
     pub(crate) fn line_max(&self) -> usize {
         self.sender.message_max()
     }
@@ -34,18 +33,18 @@ impl Outlet {
         self.words.is_empty() && self.try_send(origin, line)
     }
 
-    /// Sends word of a client, now or at a later [`flush`](Self::flush).
+    /// Sends a control message about a client, now or at a later [`flush`](Self::flush).
     pub(crate) fn put_word(&mut self, word: Origin) {
         self.words.push_back(word);
         self.flush();
     }
 
-    /// Leaves out what waits.
+    /// Discards the messages that wait.
     pub(crate) fn discard(&mut self) {
         self.words.clear();
     }
 
-    /// Sends words that wait, as far as slots are free. True if none is left.
+    /// Sends waiting control messages, as far as slots are free. Returns true if none is left.
     pub(crate) fn flush(&mut self) -> bool {
         while let Some(word) = self.words.front().copied() {
             if !self.try_send(&word, b"") {
@@ -60,7 +59,7 @@ impl Outlet {
         match self.sender.try_send_of(origin, payload) {
             Ok(()) => self.has_sent = true,
             Err(ReserveError::Full | ReserveError::Contended) => return false,
-            // Lines were compared with the longest one.
+            // Lines were checked against the longest length before.
             Err(error @ ReserveError::TooLarge { .. }) => tracing::error!(%error, "left out"),
         }
         true

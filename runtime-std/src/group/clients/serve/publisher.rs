@@ -1,4 +1,4 @@
-//! A client that publishes, at the member that it is at.
+//! A client that publishes, at its member.
 
 use std::collections::VecDeque;
 
@@ -16,21 +16,22 @@ use crate::group::clients::origin::Origin;
 #[derive(Debug)]
 pub(crate) struct Publisher {
     life: ClientLife,
-    /// Once the group has attached it.
+    /// The attachment, once the group has made it.
     attachment: Option<Attachment>,
     /// The ordinal of the next line that it sends.
     next: u64,
-    /// Lines that have found no slot yet; the last one has the ordinal before `next`.
+    /// Lines that wait for a slot; the last one has the ordinal before `next`.
     waiting: VecDeque<Box<[u8]>>,
     reached: Reached,
-    /// Where it waits for a log: so many of its lines are among so many records.
+    /// If it waits for a log: pairs of a count of its lines and the count of records that contain
+    /// them.
     marks: Option<VecDeque<(u64, u64)>>,
-    /// What it was told.
+    /// The levels that the client was last told.
     told: Reached,
 }
 
 impl Publisher {
-    /// One that waits for a level.
+    /// Creates a publisher that waits for a level.
     pub(crate) fn new(life: ClientLife, level: Level) -> Self {
         let (reached, told) = (Reached::default(), Reached::default());
         let marks = (level != Level::Delivered).then(VecDeque::new);
@@ -41,17 +42,17 @@ impl Publisher {
         self.life
     }
 
-    /// How many of its lines were delivered.
+    /// Returns the number of its lines that were delivered.
     pub(crate) const fn delivered(&self) -> u64 {
         self.reached.delivered
     }
 
-    /// Whether more can be read from it.
+    /// Returns whether more can be read from it.
     pub(crate) fn has_room(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    /// The group has attached it.
+    /// Records that the group has attached it.
     pub(crate) fn attach(&mut self, attachment: Attachment) {
         self.attachment = Some(attachment);
         self.next = attachment.next;
@@ -62,7 +63,7 @@ impl Publisher {
         self.told = self.reached;
     }
 
-    /// Something of it was delivered.
+    /// Records that one of its messages was delivered.
     pub(crate) fn hear(&mut self, outcome: &Outcome) {
         if let Outcome::Delivered { ordinal, record, .. } = outcome {
             let lines = ordinal.saturating_add(1);
@@ -73,12 +74,12 @@ impl Publisher {
         }
     }
 
-    /// Whether it waits for a log.
+    /// Returns whether it waits for a log.
     pub(crate) const fn waits_for_log(&self) -> bool {
         self.marks.is_some()
     }
 
-    /// So many records are durable.
+    /// Records how many log records are durable.
     pub(crate) fn see_durable(&mut self, durable: &DurableCounts) {
         let Some(marks) = &mut self.marks else { return };
         let lines = |records: DurableCount, known: u64| {
@@ -96,7 +97,7 @@ impl Publisher {
         }
     }
 
-    /// Takes lines that it sends.
+    /// Takes lines from the client.
     pub(crate) fn publish(
         &mut self,
         first: u64,
@@ -119,7 +120,7 @@ impl Publisher {
         Ok(())
     }
 
-    /// Sends lines that wait, as far as slots are free.
+    /// Sends waiting lines, as far as slots are free.
     pub(crate) fn go_on(&mut self, outlet: &mut Outlet) {
         while let Some(line) = self.waiting.front() {
             let waiting = u64::try_from(self.waiting.len()).unwrap_or(u64::MAX);
@@ -131,14 +132,14 @@ impl Publisher {
         }
     }
 
-    /// It ends, and the group need not remember it.
+    /// Ends the client, which the group need not remember.
     pub(crate) fn end(&self, outlet: &mut Outlet) {
         if let Some(Attachment { number: attachments, .. }) = self.attachment {
             outlet.put_word(Origin::LeaseEnds { life: self.life, attachments });
         }
     }
 
-    /// What it is to be told, if there is something new.
+    /// Returns the levels to tell the client, if they have changed.
     pub(crate) fn take_reached(&mut self) -> Option<Reached> {
         let is_new = self.attachment.is_some() && self.reached != self.told;
         self.told = self.reached;
@@ -160,7 +161,7 @@ mod tests {
         let life = ClientLife::default();
         let mut publisher = Publisher::new(life, Level::DurableMajority);
         publisher.attach(Attachment { next: 2, number: 1, records: 10 });
-        // What was delivered before it came here.
+        // Messages that were delivered before the client came here.
         publisher.see_durable(&counts(9, 10, 9));
         assert_eq!(publisher.take_reached().map(|reached| reached.durable_majority), Some(2));
         for (ordinal, record) in [(2, 12), (3, 13), (4, 20)] {

@@ -1,9 +1,10 @@
-//! The thread that serves a member's clients: one for all of them, which never waits for one.
+//! The thread that serves a member's clients: one for all of them, which never waits for a single
+//! one.
 //!
 //! # Invariants
-//! - Clients take turns, and a turn is bounded: none keeps another waiting.
-//! - Nothing of a client is kept beyond its bound: a publisher is not read from while it has lines
-//!   that wait for slots, and a subscriber that is too far behind is cut, by name.
+//! - Clients take turns, and a turn is bounded, so no client delays another.
+//! - All data of a client is bounded: a publisher is not read from while its lines wait for slots,
+//!   and a subscriber that is too far behind is cut off and named in the status.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::AsFd as _;
@@ -22,25 +23,26 @@ use super::member::ServedMember;
 use crate::group::clients::origin::Origin;
 use crate::group::status::group_status::{CutClient, SharedStatus};
 
-/// The most clients at a member: of one source no more than there is room for others.
+/// The largest number of clients at a member; no source may use more than half of what the others
+/// leave free.
 const CLIENTS_MAX: usize = 1_024;
 
-/// Between two looks at leases, at the status, and at clients that say nothing.
+/// The interval between two checks of leases, of the status, and of clients that send nothing.
 const CARE_PAUSE: Duration = Duration::from_millis(100);
 
-/// Between two looks for a free slot, where nothing else wakes the thread.
+/// The interval between two checks for a free slot, if nothing else wakes the thread.
 const SLOT_PAUSE: Duration = Duration::from_millis(1);
 
-/// How many of the last clients that were cut the status names.
+/// The number of clients recently cut off that the status names.
 const CUT_MAX: usize = 16;
 
-/// What the thread has.
+/// The state of the thread.
 pub(crate) struct Service {
     pub(crate) member: ServedMember,
     pub(crate) arrivals: Receiver<Session>,
     pub(crate) board: SharedStatus,
     connections: BTreeMap<u64, ClientConnection>,
-    /// Which connection each publisher has.
+    /// The connection of each publisher.
     publishers: BTreeMap<(SubgroupId, ClientLife), u64>,
     leases: BTreeMap<SubgroupId, Leases>,
     next_number: u64,
@@ -75,7 +77,7 @@ impl Service {
     pub(crate) fn run(mut self) {
         while !self.member.has_ended() {
             let feed = std::sync::Arc::clone(&self.member.feed);
-            // From here on something new ends the wait.
+            // Anything new from here on ends the wait.
             let wakeup = feed.fall_asleep();
             let has_more = self.work();
             let timeout = if has_more { Duration::ZERO } else { self.pause() };
@@ -84,7 +86,7 @@ impl Service {
         }
     }
 
-    /// One turn of each client. True if there is more to do at once.
+    /// Gives each client one turn. Returns true if more can be done at once.
     fn work(&mut self) -> bool {
         let now = Instant::now();
         while let Ok(session) = self.arrivals.try_recv() {
@@ -132,7 +134,7 @@ impl Service {
         self.next_number += 1;
     }
 
-    /// Clients hear what became of what they asked for.
+    /// Passes the outcomes of their requests to the clients.
     fn hand_out_outcomes(&mut self) {
         let mut told = self.member.feed.lock();
         let outcomes: Vec<_> = told
@@ -153,7 +155,7 @@ impl Service {
         }
     }
 
-    /// Ends a client's connection, and says why where people should know.
+    /// Ends a client's connection, and logs the reason if operators should know it.
     fn end(&mut self, number: u64, why: &Cut) {
         let Some(mut connection) = self.connections.remove(&number) else { return };
         if let Some((subgroup, life)) = connection.life()
@@ -199,7 +201,7 @@ impl Service {
         self.board.put_clients(statuses, self.cut_total, self.cut.iter().cloned().collect());
     }
 
-    /// How long nothing need be done, if nothing comes.
+    /// Returns how long nothing needs to be done, if nothing arrives.
     fn pause(&mut self) -> Duration {
         let waits = self.connections.values().any(ClientConnection::waits_for_slots)
             || self.member.outlets().any(|outlet| !outlet.flush());
@@ -213,9 +215,9 @@ impl Service {
             sessions.map(|(session, flags)| PollFd::from_borrowed_fd(session.as_fd(), flags));
         let own = PollFd::new(wakeup, PollFlags::IN);
         let mut descriptors: Vec<_> = descriptors.chain([own]).collect();
-        // An interrupted wait is a short one.
+        // An interrupted wait is just a short one.
         let _ = poll(&mut descriptors, timeout.as_ref());
-        // A client that went is read from too: then that is found.
+        // A client that left is read from too, so that its departure is noticed.
         let has_come = |one: &PollFd<'_>| !one.revents().difference(PollFlags::OUT).is_empty();
         let have_come: Vec<bool> = descriptors.iter().map(has_come).collect();
         for (connection, has_come) in self.connections.values_mut().zip(have_come) {

@@ -1,4 +1,4 @@
-//! How long a client takes nothing.
+//! How long a client has received nothing.
 
 use std::time::{Duration, Instant};
 
@@ -6,20 +6,20 @@ use tramontane_control::client_messages::ClientRefusal;
 
 use super::cut::Cut;
 
-/// A subscriber for which something waits, and that takes nothing for so long, is cut.
+/// A subscriber that has received none of the data queued for it for this long is cut off.
 pub(crate) const STALL_MAX: Duration = Duration::from_secs(10);
 
-/// Since when a client has taken nothing of what waits for it, and how much that is.
+/// The time since which a client has received none of its queued data, and the amount queued.
 #[derive(Debug, Default)]
 pub(crate) struct Stall(Option<(Instant, usize)>);
 
 impl Stall {
-    /// For how long it has taken nothing.
+    /// Returns how long it has received nothing.
     pub(crate) fn lasts(&self, now: Instant) -> Duration {
         self.0.map_or(Duration::ZERO, |(since, _)| now.duration_since(since))
     }
 
-    /// Notes how much waits for it. An error if it has taken nothing of that for too long.
+    /// Notes how much is queued. An error if the client has received none of it for too long.
     pub(crate) fn watch(&mut self, unsent: usize, now: Instant) -> Result<(), Cut> {
         match self.0 {
             _ if unsent == 0 => self.0 = None,

@@ -1,8 +1,9 @@
-//! A client that subscribes, at the member that it is at: it is sent from what the member keeps in
-//! memory, or from its log.
+//! A client that subscribes, at its member. Its messages come from the member's memory, or from its
+//! log.
 //!
 //! # Invariants
-//! - What waits for it is bounded: [`CHUNK_BYTES`], or one message, beside what the system holds.
+//! - Queued data is bounded: [`CHUNK_BYTES`], or one message, in addition to what the system
+//!   buffers.
 
 use std::time::{Duration, Instant};
 
@@ -21,7 +22,7 @@ use crate::group::clients::order::retained::{CHUNK_BYTES, RetainedMessage};
 #[derive(Debug)]
 pub(crate) struct Subscriber {
     subgroup: SubgroupId,
-    /// The place that it gets next.
+    /// The sequence position that it receives next.
     next: u64,
     /// The level that messages must have reached.
     level: Level,
@@ -29,17 +30,18 @@ pub(crate) struct Subscriber {
     stall: Stall,
 }
 
-/// What it has been told.
+/// What the client has been told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SubscriberStage {
     Comes,
-    /// Where it begins; but not the digest there, since the order has not come so far.
+    /// The position where it begins, but not the digest there, because the order has not got that
+    /// far.
     Waits,
     Subscribed,
 }
 
 impl Subscriber {
-    /// One that begins at a place, or with what comes next.
+    /// Creates a subscriber that begins at a position, or with the next message.
     pub(crate) fn new(subgroup: SubgroupId, from: Option<u64>, level: Level, feed: &Feed) -> Self {
         let told = feed.lock();
         let end = told.subgroups.get(&subgroup).map_or(0, |of| of.reached().at(level));
@@ -55,7 +57,7 @@ impl Subscriber {
         self.next
     }
 
-    /// For how long it has taken nothing.
+    /// Returns for how long it has received nothing.
     pub(crate) fn stalled_for(&self, now: Instant) -> Duration {
         self.stall.lasts(now)
     }
@@ -64,7 +66,7 @@ impl Subscriber {
         &mut self.stall
     }
 
-    /// What it is to be sent next, as bytes, if there is something.
+    /// Returns the next bytes to be sent, if there are any.
     pub(crate) fn take(&mut self, feed: &Feed) -> Result<Option<Vec<u8>>, Cut> {
         if self.stage == SubscriberStage::Comes {
             return Ok(Some(self.begin(feed)));
@@ -87,19 +89,19 @@ impl Subscriber {
         // The driving thread does not wait for a disk.
         drop(told);
         let messages = read(&log, self.subgroup, record, self.next, to);
-        // It comes back, here or elsewhere, and is told what is gone.
+        // The client reconnects, here or elsewhere, and is told which messages are gone.
         let messages = messages.ok_or(Cut::Refused(ClientRefusal::NotNow))?;
         let messages: Vec<_> = messages.iter().map(RetainedMessage::publish).collect();
         Ok(self.pass(&messages))
     }
 
-    /// The next messages as bytes, if there are any.
+    /// Encodes the next messages, if there are any.
     fn pass(&mut self, messages: &[PublishedMessage<'_>]) -> Option<Vec<u8>> {
         self.next = messages.last()?.place.saturating_add(1);
         Some(encode(&ClientReply::Messages(messages.to_vec())))
     }
 
-    /// Its first messages: the place, or that the place is gone.
+    /// Returns its first reply: its position, or that the position is gone.
     fn begin(&mut self, feed: &Feed) -> Vec<u8> {
         let first = feed.first(self.subgroup);
         let from = self.next;
@@ -110,7 +112,7 @@ impl Subscriber {
         self.subscribed(feed)
     }
 
-    /// Where it is.
+    /// Encodes its position.
     fn subscribed(&mut self, feed: &Feed) -> Vec<u8> {
         let digest = digest_at(feed, self.subgroup, self.next);
         let told = feed.lock();
